@@ -1,0 +1,87 @@
+"""What a run leaves behind: one `Event` for each thing that happened on a rank, and what can be counted in them.
+
+Pictures, costs and reports of deadlocks all read these events; nothing else in the course does its own timing.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One operation or phase on one rank.
+
+    Attributes:
+        rank: the rank on which it happened, counted in the communicator of the run.
+        name: the call ("Send", "recv", "Allreduce") or the phase ("forward").
+        kind: "send", "recv", "collective", "wait" or "phase".
+        peer: the other rank of a message; None for the rest.
+        tag: the message's tag; None for the rest.
+        bytes: payload sent or received; for a collective, this rank's contribution; 0 for phases and waits.
+        start, end: seconds since the run began, on one clock for all ranks; `end` is inf where it never ended.
+        line: the line of the learner's code that called, where there is one.
+    """
+
+    rank: int
+    name: str
+    kind: str
+    peer: int | None
+    tag: int | None
+    bytes: int
+    start: float
+    end: float
+    line: int | None = None
+
+
+def pair_messages(events: Iterable[Event]) -> list[tuple[Event, Event]]:
+    """Pair each completed send with its receive, ordered by the time at which the send began.
+
+    MPI keeps messages of one sender, receiver and tag in order (MPI 4.1, §3.5), so the k-th send matches the k-th
+    receive. A message that was sent and never received, or the reverse, has no pair and is left out.
+    """
+    sends: dict[tuple, list[Event]] = defaultdict(list)
+    receives: dict[tuple, list[Event]] = defaultdict(list)
+    for event in sorted(events, key=lambda event: event.start):
+        if event.kind == "send":
+            sends[event.rank, event.peer, event.tag].append(event)
+        elif event.kind == "recv" and math.isfinite(event.end):
+            receives[event.peer, event.rank, event.tag].append(event)
+    pairs = [pair for key, sent in sends.items() for pair in zip(sent, receives[key], strict=False)]
+    return sorted(pairs, key=lambda pair: pair[0].start)
+
+
+def count_rounds(events: Iterable[Event]) -> int:
+    """The number of rounds that the messages need when each rank sends one and receives one message per round.
+
+    A message goes in the first round that is later than every message its sender had sent or received before it,
+    and than every message its receiver had received before it: the longest chain of dependent messages. This is the
+    one-port model of Chan et al. 2007, §2, with links that carry both directions at once. Collectives are not
+    counted: what an MPI library does inside them is its own affair.
+    """
+    rounds: dict[Event, int] = {}
+    last_sent: dict[int, int] = defaultdict(int)
+    received: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    for sent, got in pair_messages(events):
+        arrived_before = max((number for end, number in received[sent.rank] if end <= sent.start), default=0)
+        taken_before = max((number for _, number in received[got.rank]), default=0)
+        number = 1 + max(last_sent[sent.rank], arrived_before, taken_before)
+        rounds[sent] = number
+        last_sent[sent.rank] = number
+        received[got.rank].append((got.end, number))
+    return max(rounds.values(), default=0)
+
+
+def bytes_sent(events: Iterable[Event], rank: int) -> int:
+    """Bytes that `rank` put in: the payload of its sends and its contribution to each collective."""
+    return sum(event.bytes for event in events if event.rank == rank and event.kind in ("send", "collective"))
+
+
+def phase_seconds(events: Iterable[Event]) -> dict[tuple[int, str], float]:
+    """Seconds spent in each phase, keyed by (rank, name of the phase), summed over its repetitions."""
+    seconds: dict[tuple[int, str], float] = defaultdict(float)
+    for event in events:
+        if event.kind == "phase":
+            seconds[event.rank, event.name] += event.end - event.start
+    return dict(seconds)
