@@ -1,0 +1,48 @@
+# `make help` lists the targets. Everything runs in .venv, which `make setup` makes from pyproject.toml and constraints.txt.
+PYTHON := .venv/bin/python
+PORT ?=
+# The whole of `make test` ends after this many seconds, whatever hangs.
+TEST_SECONDS ?= 3000
+PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lab test lint notebooks notebooks-check slides clean
+
+help: ## this list
+	@echo "make lab          set up and open JupyterLab on the first lesson (make lab PORT=8899 picks the port)"
+	@echo "make test         set up and run every test (CI=true: a missing browser is a failure)"
+	@echo "make setup        set up alone: .venv with the exact versions of constraints.txt"
+	@echo "make lint         ruff: lint and format"
+	@echo "make notebooks    build notebooks, exercises and solutions from their src folders"
+	@echo "make notebooks-check  fail where a committed notebook differs from what its source gives"
+	@echo "make slides       build the decks, and a PDF of each where Chromium is installed"
+	@echo "make clean        remove what was built here, .venv too; notebooks stay"
+
+setup: ## a virtual environment with exact versions
+	@tools/set-up
+
+lab: setup ## JupyterLab
+	@$(PYTHON) -m course_utils.lab $(if $(PORT),--port $(PORT))
+
+test: setup
+	@CI=$(CI) timeout --foreground $(TEST_SECONDS) $(MAKE) --no-print-directory checks-and-tests
+
+.PHONY: checks-and-tests
+checks-and-tests: notebooks-check lint
+	$(PYTHON) -m pytest $(PYTEST_OPTIONS)
+
+lint: setup
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+
+notebooks: setup
+	$(PYTHON) -m course_utils.authoring build
+
+notebooks-check: setup
+	$(PYTHON) -m course_utils.authoring check
+
+slides: setup
+	$(PYTHON) -m course_utils.authoring slides
+
+clean:
+	rm -rf .venv slides/build .pytest_cache .ruff_cache build *.egg-info tests/screenshots
