@@ -1,0 +1,230 @@
+"""Compare what a rank gave with what it should have given, and say the difference in a few plain words.
+
+Nothing here calls a method of the learner's object before its exact type is known: an object that claims to be equal
+to everything is seen for what it is.
+"""
+
+import contextlib
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+_RELATIVE = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-10, "complex64": 1e-5, "complex128": 1e-10}
+_ABSOLUTE = {"float16": 1e-3, "bfloat16": 1e-2, "float32": 1e-6, "float64": 1e-14, "complex64": 1e-6, "complex128": 1e-14}
+_NAMES = {"int": "integer", "str": "string", "bool": "truth value"}
+_PLAIN = {"bool": bool, "int": int, "float": float, "complex": complex, "str": str}
+_NUMPY_SCALARS = frozenset(np.sctypeDict.values())
+_NUMPY_KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex", "U": "str", "S": "bytes"}
+
+
+def difference(rank: int, got: Any, expected: Any, tolerance: float | None = None) -> str | None:
+    """What is wrong with rank `rank`'s `got`, or None where it is right.
+
+    Arrays and tensors must have the expected shape and dtype; a list may stand for a tuple; NumPy's scalars may stand
+    for Python's. Numbers differ when they are further apart than `tolerance` times the largest expected one; by
+    default what the dtype can hold after a few additions, and nothing at all for integers.
+    """
+    return _Comparison(f"rank {rank}", tolerance).run(got, expected, "")
+
+
+def largest_error(pairs: Iterable[tuple[Any, Any]]) -> float:
+    """The largest absolute difference between the numbers of (got, expected) pairs of equal form; 0.0 without any."""
+    errors = [0.0]
+    for got, expected in pairs:
+        if kind_of(expected) in ("array", "tensor"):
+            left, right = _as_array(got), _as_array(expected)
+            if left.size and left.dtype.kind in "iufc":
+                errors.append(float(np.max(np.abs(left - right))))
+        elif kind_of(expected) in ("list", "tuple"):
+            errors.append(largest_error(zip(got, expected, strict=True)))
+        elif kind_of(expected) in ("float", "int"):
+            errors.append(abs(float(got) - float(expected)))
+    return max(errors)
+
+
+def kind_of(value: Any) -> str:
+    """One of None, bool, int, float, complex, str, bytes, array, tensor, list, tuple, dict; else the type's name.
+
+    Only the exact types count, not what derives from them: those may do anything.
+    """
+    cls = type(value)
+    if value is None:
+        return "None"
+    if cls in (bool, int, float, complex, str, bytes, list, tuple, dict):
+        return cls.__name__
+    if cls is np.ndarray:
+        return "array"
+    if cls in _NUMPY_SCALARS:
+        return _NUMPY_KINDS.get(value.dtype.kind, cls.__name__)
+    torch = sys.modules.get("torch")
+    if torch and cls in (torch.Tensor, torch.nn.Parameter):
+        return "tensor"
+    return cls.__name__
+
+
+def describe(value: Any, limit: int = 60) -> str:
+    """A short text for a value in a message; never raises, whatever the value is."""
+    kind = kind_of(value)
+    if kind in ("array", "tensor"):
+        return f"{_article(kind)} of shape {_shape(value)}"
+    text = _article(kind)
+    if kind in _PLAIN:
+        text = repr(_PLAIN[kind](value))
+    elif kind in ("None", "bytes", "list", "tuple", "dict"):
+        with contextlib.suppress(Exception):  # a list may hold an object whose repr raises
+            text = repr(value) if value is not None else "nothing"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _article(kind: str) -> str:
+    if kind == "None":
+        return "nothing"
+    kind = _NAMES.get(kind, kind)
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return tuple(int(side) for side in value.shape)
+
+
+def _as_array(value: Any) -> np.ndarray:
+    if kind_of(value) == "tensor":
+        value = value.detach().cpu()
+        value = (value.float() if "bfloat16" in str(value.dtype) else value).numpy()
+    array = np.asarray(value)
+    if array.dtype.kind == "f":
+        return array.astype(np.float64)
+    return array.astype(np.int64) if array.dtype.kind in "iu" and array.dtype.itemsize < 8 else array
+
+
+class _Comparison:
+    """One comparison: the words for the rank and the tolerance, handed down through lists, tuples and dicts."""
+
+    def __init__(self, who: str, tolerance: float | None):
+        self.who = who
+        self.tolerance = tolerance
+
+    def run(self, got: Any, expected: Any, where: str) -> str | None:
+        if expected is ...:
+            return None
+        wanted, given = kind_of(expected), kind_of(got)
+        if given == "array" and wanted in ("int", "float", "bool") and got.shape == () and got.dtype.kind in "iufb":
+            got = got[()]
+            given = kind_of(got)
+        if not self._kinds_fit(wanted, given):
+            return self._wrong_kind(got, expected, wanted, given, where)
+        if wanted in ("array", "tensor"):
+            return self._arrays(got, expected, where)
+        if wanted in ("list", "tuple"):
+            return self._sequences(got, expected, where)
+        if wanted == "dict":
+            return self._dicts(got, expected, where)
+        if wanted in ("int", "float", "complex"):
+            return self._numbers(got, expected, where)
+        if type(got) is not type(expected) and wanted not in ("bool", "str", "bytes"):
+            return self._wrong_kind(got, expected, wanted, given, where)
+        return None if type(expected).__eq__(expected, got) in (True, np.True_) else self._says(got, expected, where)
+
+    @staticmethod
+    def _kinds_fit(wanted: str, given: str) -> bool:
+        also = {"float": ("int",), "complex": ("float", "int"), "list": ("tuple",), "tuple": ("list",)}
+        return given == wanted or given in also.get(wanted, ())
+
+    def _wrong_kind(self, got: Any, expected: Any, wanted: str, given: str, where: str) -> str:
+        if given == "None":
+            return f"{self.who} {'has nothing' + where if where else 'returned nothing'}, expected {describe(expected)}"
+        verb = "has" if where else "returned"
+        if wanted == "None":
+            return f"{self.who} {verb} {describe(got)}{where}, expected nothing"
+        if given == wanted:  # two classes with one name: the learner's own and the course's
+            return f"{self.who} {verb} {_article(given)} of another make{where}"
+        if given in _PLAIN and wanted in _PLAIN:
+            return f"{self.who} {verb} {_with_kind(given, got)}{where}, expected {_with_kind(wanted, expected)}"
+        return f"{self.who} {verb} {_article(given)}{where}, expected {_article(wanted)}"
+
+    def _says(self, got: Any, expected: Any, where: str) -> str:
+        return f"{self.who} {'has' if where else 'returned'} {describe(got)}{where}, expected {describe(expected)}"
+
+    def _numbers(self, got: Any, expected: Any, where: str) -> str | None:
+        if type(expected) is int or isinstance(expected, np.integer):
+            same = int(got) == int(expected) if self.tolerance is None else abs(int(got) - int(expected)) <= self.tolerance
+        else:
+            name = expected.dtype.name if isinstance(expected, np.generic) else "float64"
+            same = not self._wrong_at(np.array([got]), np.array([expected]), name).any()
+        return None if same else self._says(got, expected, where)
+
+    def _arrays(self, got: Any, expected: Any, where: str) -> str | None:
+        verb = f"{self.who} has{where}" if where else f"{self.who} holds"
+        if _shape(got) != _shape(expected):
+            return f"{verb} shape {_shape(got)}, expected {_shape(expected)}"
+        got_type, expected_type = _dtype(got), _dtype(expected)
+        if got_type != expected_type:
+            return f"{verb} {got_type} numbers, expected {expected_type}"
+        left, right = _as_array(got), _as_array(expected)
+        wrong = self._wrong_at(left, right, expected_type)
+        if not wrong.any():
+            return None
+        index = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+        place = ", ".join(str(int(i)) for i in index)
+        at = f" at index {place if len(index) == 1 else f'({place})'}" if index else ""
+        left_text, right_text = _two_numbers(left[index], right[index])
+        return f"{self.who} holds {left_text}{at}{' of what it has' + where if where else ''}, expected {right_text}"
+
+    def _wrong_at(self, got: np.ndarray, expected: np.ndarray, dtype: str) -> np.ndarray:
+        """A mask of the places where the numbers differ by more than is allowed."""
+        if dtype not in _RELATIVE and not self.tolerance:
+            return np.asarray(got != expected)
+        relative = _RELATIVE.get(dtype, 0.0) if self.tolerance is None else self.tolerance
+        finite = np.abs(expected[np.isfinite(expected)])
+        allowed = relative * float(finite.max() if finite.size else 0.0)
+        allowed += 0.0 if self.tolerance == 0 else _ABSOLUTE.get(dtype, 0.0)
+        with np.errstate(invalid="ignore"):
+            close = np.abs(got - expected) <= allowed
+        return ~(close | (got == expected) | (np.isnan(got) & np.isnan(expected)))
+
+    def _sequences(self, got: Any, expected: Any, where: str) -> str | None:
+        if len(got) != len(expected):
+            verb = "has" if where else "returned"
+            entries = "1 entry" if len(got) == 1 else f"{len(got)} entries"
+            return f"{self.who} {verb} {entries}{where}, expected {len(expected)}"
+        for index, (one, other) in enumerate(zip(got, expected, strict=True)):
+            wrong = self.run(one, other, f"{where} at index {index}" if not where else f"{where}, index {index}")
+            if wrong:
+                return wrong
+        return None
+
+    def _dicts(self, got: dict, expected: dict, where: str) -> str | None:
+        for key, other in expected.items():
+            if key not in got:
+                return f"{self.who} has no entry {describe(key)}{where}"
+            wrong = self.run(got[key], other, f"{where} at key {describe(key)}")
+            if wrong:
+                return wrong
+        extra = [key for key in got if key not in expected]
+        return f"{self.who} has an entry {describe(extra[0])}{where} too many" if extra else None
+
+
+def _with_kind(kind: str, value: Any) -> str:
+    return f"the {_NAMES.get(kind, kind)} {describe(value)}"
+
+
+def _dtype(value: Any) -> str:
+    return str(value.dtype).removeprefix("torch.")
+
+
+def _two_numbers(got: Any, expected: Any) -> tuple[str, str]:
+    """Both numbers with as few digits as still tell them apart."""
+    if got.dtype.kind not in "fc":
+        return str(got), str(expected)
+    for digits in (4, 6, 9, 17):
+        texts = tuple(_number(value, digits) for value in (got, expected))
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
+def _number(value: Any, digits: int) -> str:
+    text = f"{value:.{digits}g}"
+    return text if set(text) & set(".enij") else f"{text}.0"

@@ -1,0 +1,132 @@
+"""What an exercise is made of: the cases it runs, what each costs, and the mistakes that people make in it.
+
+A lesson declares its exercises in `EXERCISES`; everything here is plain data and knows nothing of notebooks.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+class _NoResult:
+    """The type of `NO_RESULT`."""
+
+    def __repr__(self) -> str:
+        return "NO_RESULT"
+
+
+NO_RESULT: Any = _NoResult()
+"""Stands in `Outcome.results` for a rank that did not return: it raised, hung or ended."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Upper bounds on what a case may cost; `collectives` is an exact number. None: not looked at.
+
+    Attributes:
+        rounds: rounds in which each rank sends one message and receives one.
+        messages: messages between two ranks, of all ranks together.
+        bytes_per_rank: payload bytes that the busiest rank sends.
+        collectives: collective calls on rank 0.
+    """
+
+    rounds: int | None = None
+    messages: int | None = None
+    bytes_per_rank: float | None = None
+    collectives: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one case gave.
+
+    Attributes:
+        case: the case that ran.
+        attempt: what `Ranks.attempt` handed back: one reply per rank, and `trouble`.
+        results: what each rank returned, in rank order; `NO_RESULT` where a rank did not return.
+        arguments: each rank's arguments after the call, to see what was changed in place.
+        run: rounds, messages, bytes and events; None where a rank did not return.
+        wrong: what the check found ("rank 2 holds 10.0 at index 0, expected 2.5"); "" while all is well.
+    """
+
+    case: "Case"
+    attempt: Any
+    results: list[Any]
+    arguments: list[tuple]
+    run: Any
+    wrong: str = ""
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks that took part."""
+        return len(self.case.arguments)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of the learner's function on every rank, and what must come of it.
+
+    Attributes:
+        label: what is special in it, in words: "3 ranks, 7 float32 numbers".
+        arguments: one tuple per rank; their number is the number of ranks that take part.
+        expected: what each rank must return; `...` for a rank that may return anything. None: not looked at.
+        expected_arguments: per rank, what the argument at an index must be after the call.
+        with_comm: whether the function's first argument is the communicator.
+        backend: "gloo" for a function of torch.distributed (without communicator).
+        cost: what it may cost; None: not looked at.
+        tolerance: relative to the largest expected number; None: what the dtype allows, and exact for integers.
+        judge: an extra test; returns what is wrong, or None.
+        harness: called as harness(function, *what the function would get) in place of the function itself.
+    """
+
+    label: str
+    arguments: Sequence[tuple]
+    expected: Sequence[Any] | None = None
+    expected_arguments: Sequence[Mapping[int, Any]] | None = None
+    with_comm: bool = True
+    backend: str | None = None
+    cost: Cost | None = None
+    tolerance: float | None = None
+    judge: Callable[[Outcome], str | None] | None = None
+    harness: Callable | None = None
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake that people make, and the question that leads out of it (never the answer)."""
+
+    question: str
+    recognises: Callable[[Case, Outcome], bool]
+
+
+def _all_agree(outcome: Outcome) -> str:
+    return f"{outcome.world_size} ranks agree" if outcome.world_size > 1 else "correct"
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One function that the learner writes.
+
+    Attributes:
+        name: the function's name.
+        lesson: the lesson's stem, "04_messages".
+        cases: (random generator, largest world size) → the cases, plain ones first. Fresh numbers on every check.
+        hints: first a question, then nearly the answer.
+        mistakes: asked in this order after a failure; the first that recognises it gives its question.
+        needs_torch: the ranks import torch before the first case.
+        title: a few words for the table of progress.
+        praise: what the line of a right answer says, from the outcome of the last case.
+        picture: draw the messages of the failing (or last) case below the line.
+    """
+
+    name: str
+    lesson: str
+    cases: Callable[[np.random.Generator, int], Iterable[Case]]
+    hints: tuple[str, str] = ("", "")
+    mistakes: tuple[Mistake, ...] = field(default=())
+    needs_torch: bool = False
+    title: str = ""
+    praise: Callable[[Outcome], str] = _all_agree
+    picture: bool = True

@@ -1,0 +1,232 @@
+"""Run a learner's function on the ranks, case by case, and find the true cause where one goes wrong."""
+
+import functools
+import inspect
+import math
+import os
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from course_utils.checks.compare import difference
+from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
+from course_utils.checks.verdict import FAILED, PASSED, Verdict, not_begun
+from course_utils.errors import CourseError
+
+PATIENCE, LIMIT = 3.0, 30.0
+
+
+class RanksLike(Protocol):
+    """What judging needs of `course_utils.cluster.Ranks`; a test may bring its own."""
+
+    world_size: int
+
+    def attempt(self, function: Callable, arguments: list[tuple], **options: Any) -> Any:
+        """Run function(comm, *arguments[rank]) on each rank; never raises for what the learner did."""
+
+
+def fresh_seed() -> int:
+    """A new seed for each check, so that no answer can know the numbers; `COURSE_SEED` repeats one."""
+    try:
+        return int(os.environ["COURSE_SEED"])
+    except (KeyError, ValueError):
+        return int.from_bytes(os.urandom(4), "little")
+
+
+def judge(
+    exercise: Exercise, function: Callable, ranks: RanksLike, *, seed: int | None = None, patience: float = PATIENCE
+) -> Verdict:
+    """The verdict on `function`: every case that fits on the ranks, until the first that fails.
+
+    Args:
+        exercise: what is asked for.
+        function: the learner's; shipped to every rank.
+        ranks: the running ranks.
+        seed: of the cases' numbers; None draws a new one.
+        patience: seconds without progress after which the ranks are taken to hang.
+
+    Raises:
+        CourseError: not one case fits on so few ranks.
+    """
+    seed = fresh_seed() if seed is None else seed
+    ready = not exercise.needs_torch
+    outcome, left_out = None, 0
+    for case in exercise.cases(np.random.default_rng(seed), ranks.world_size):
+        if len(case.arguments) > ranks.world_size:
+            left_out = max(left_out, len(case.arguments))
+            continue
+        unfit = _signature_problem(exercise.name, function, case)
+        if unfit:
+            return Verdict(FAILED, exercise.name, unfit, seed=seed)
+        if not ready:
+            _import_torch(ranks)
+            ready = True
+        outcome = run_case(case, function, ranks, patience)
+        if any(_is_stub(reply.error) for reply in outcome.attempt.replies):
+            return not_begun(exercise.name)
+        if outcome.wrong:
+            return _verdict(exercise, FAILED, f"{outcome.wrong}{_question(exercise, outcome)}", outcome, seed)
+    if outcome is None:
+        raise CourseError(f"{exercise.name} needs {left_out or 1} ranks. Run `ranks = course.start({left_out or 4})`.")
+    text = exercise.praise(outcome)
+    if left_out:
+        text += f" (as far as {ranks.world_size} ranks can show; `course.start({left_out})` brings the rest)"
+    return _verdict(exercise, PASSED, text, outcome, seed)
+
+
+def run_case(case: Case, function: Callable, ranks: RanksLike, patience: float = PATIENCE) -> Outcome:
+    """Run one case on the ranks; `Outcome.wrong` says what is wrong with what came back."""
+    called = functools.partial(case.harness, function) if case.harness else function
+    attempt = ranks.attempt(
+        called,
+        list(case.arguments),
+        with_comm=case.with_comm and case.backend is None,
+        backend=case.backend,
+        patience=patience,
+        limit=LIMIT,
+    )
+    replies = attempt.replies
+    results = [reply.value if reply.kind == "returned" else NO_RESULT for reply in replies]
+    after = [
+        given if reply.arguments is None else tuple(reply.arguments)
+        for reply, given in zip(replies, case.arguments, strict=True)
+    ]
+    outcome = Outcome(case, attempt, results, after, attempt.run)
+    wrong = _trouble(outcome) or _wrong_values(outcome) or _wrong_cost(outcome)
+    if not wrong and case.judge:
+        wrong = case.judge(outcome)
+    if not wrong:
+        return outcome
+    return Outcome(case, attempt, results, after, attempt.run, _with_label(wrong, case.label))
+
+
+def _trouble(outcome: Outcome) -> str | None:
+    for reply in outcome.attempt.replies:
+        if reply.kind == "raised" and reply.error:
+            error = reply.error
+            message = f": {_one_line(error.message)}" if error.message else ""
+            line = f", line {error.line} of your cell" if error.line else ""
+            return f"rank {reply.rank} raised {error.type}{message}{line}"
+    return outcome.attempt.trouble
+
+
+def _is_stub(error: Any) -> bool:
+    """Whether the line that the exercise came with was reached; libraries raise NotImplementedError with a text."""
+    return bool(error) and error.type == "NotImplementedError" and error.message.strip()[:9] in ("", "your turn")
+
+
+def _one_line(text: str, limit: int = 200) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _wrong_values(outcome: Outcome) -> str | None:
+    case = outcome.case
+    for rank in range(outcome.world_size):
+        if case.expected is not None:
+            wrong = difference(rank, outcome.results[rank], case.expected[rank], case.tolerance)
+            if wrong:
+                return wrong
+        for index, expected in (case.expected_arguments[rank] if case.expected_arguments else {}).items():
+            wrong = difference(rank, outcome.arguments[rank][index], expected, case.tolerance)
+            if wrong:
+                return wrong
+    return None
+
+
+def _wrong_cost(outcome: Outcome) -> str | None:
+    cost, run = outcome.case.cost, outcome.run
+    if cost is None or run is None:
+        return None
+    if cost.rounds is not None and run.rounds > cost.rounds:
+        return f"the result is right, but took {_count(run.rounds, 'round')}; {cost.rounds} {_enough(cost.rounds)}"
+    if cost.messages is not None and run.messages > cost.messages:
+        return f"the result is right, but took {_count(run.messages, 'message')}; {cost.messages} {_enough(cost.messages)}"
+    if cost.bytes_per_rank is not None:
+        per_rank = _per_rank(run.bytes_per_rank, outcome.world_size)
+        busiest = max(range(len(per_rank)), key=per_rank.__getitem__)
+        if per_rank[busiest] > cost.bytes_per_rank:
+            sent, bound = _bytes(per_rank[busiest]), _bytes(math.ceil(cost.bytes_per_rank))
+            return f"the result is right, but rank {busiest} sent {sent}; {bound} are enough"
+    if cost.collectives is not None and run.collectives != cost.collectives:
+        return f"rank 0 made {_count(run.collectives, 'collective call')}, expected {cost.collectives}"
+    return None
+
+
+def _per_rank(value: Any, world_size: int) -> list[float]:
+    if isinstance(value, dict):
+        return [value.get(rank, 0) for rank in range(world_size)]
+    return list(value) if isinstance(value, (list, tuple)) else [value] * world_size
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _enough(number: int) -> str:
+    return "is enough" if number == 1 else "are enough"
+
+
+def _bytes(number: float) -> str:
+    for unit, size in (("MB", 1e6), ("KB", 1e3)):
+        if number >= size:
+            return f"{number / size:.2f} {unit}"
+    return f"{number:.0f} bytes"
+
+
+def _with_label(wrong: str, label: str) -> str:
+    """Name the case: after the finding, or behind the sentences of a report."""
+    wrong = wrong.strip()
+    if not label:
+        return wrong if wrong.endswith((".", "?")) else f"{wrong}."
+    return f"{wrong} ({label})." if not wrong.endswith(".") else f"{wrong} ({label})"
+
+
+def _question(exercise: Exercise, outcome: Outcome) -> str:
+    """The question of the first mistake that recognises the outcome, behind a space; "" without one."""
+    for mistake in exercise.mistakes:
+        try:
+            recognised = bool(mistake.recognises(outcome.case, outcome))
+        except Exception:  # it looked into something of an unexpected form: then it is not this mistake
+            recognised = False
+        if recognised:
+            return f" {mistake.question}"
+    return ""
+
+
+def _verdict(exercise: Exercise, mark: str, text: str, outcome: Outcome, seed: int) -> Verdict:
+    replies = outcome.attempt.replies
+    events = tuple(event for reply in replies for event in reply.events or ())
+    output = tuple((reply.rank, reply.output) for reply in replies if reply.output) if mark == FAILED else ()
+    details = {"picture_title": None if mark == PASSED else outcome.case.label or None}
+    return Verdict(mark, exercise.name, text, events if exercise.picture else (), output, seed, details)
+
+
+def _signature_problem(name: str, function: Callable, case: Case) -> str | None:
+    """Say so before anything runs where the function cannot be called with the case's arguments."""
+    if case.harness:
+        return None
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    given = len(case.arguments[0]) + (case.with_comm and case.backend is None)
+    try:
+        signature.bind(*[None] * given)
+    except TypeError:
+        takes = ", ".join(signature.parameters) or "nothing"
+        return f"is called with {_count(given, 'argument')}, but takes ({takes}). Put its first line back as it was."
+    return None
+
+
+def _import_torch(ranks: RanksLike) -> None:
+    """Let every rank import torch before the clock of the first case runs: it takes seconds."""
+    ranks.attempt(_torch_version, [()] * ranks.world_size, with_comm=False, patience=120.0, limit=120.0)
+
+
+def _torch_version() -> str:
+    import torch
+    import torch.distributed
+
+    return str(torch.__version__)
