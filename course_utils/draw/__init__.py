@@ -1,0 +1,28 @@
+"""Pictures of runs. Every function takes data (events, lists, numbers) and returns a Figure with an `alt_text`.
+
+Nothing here knows where the ranks run. matplotlib is imported with the first picture, not with the package.
+"""
+
+import importlib
+
+_HOME = {
+    "timeline": "messages",
+    "timelines": "messages",
+    "loss_curves": "curves",
+    "alpha_beta": "curves",
+    "stacked_bars": "bars",
+    "cores": "machine",
+    "Picture": "style",
+}
+
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str):
+    if name in _HOME:
+        return getattr(importlib.import_module(f"course_utils.draw.{_HOME[name]}"), name)
+    raise AttributeError(f"course_utils.draw has no {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

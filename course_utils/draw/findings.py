@@ -1,0 +1,113 @@
+"""What a run's events say, in words: the title of its picture and the text for people who do not see it."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from course_utils.draw.style import bytes_text, number_text, plural, seconds_text
+from course_utils.trace.events import Event, count_rounds, pair_messages, phase_seconds
+
+_TOLD = 8  # messages that the text alternative tells one by one
+
+
+def extent(events: Sequence[Event]) -> tuple[float, float]:
+    """When the first event began and the last one ended (those that never did end when they began), in seconds."""
+    times = [time for event in events for time in (event.start, event.end) if math.isfinite(time)]
+    return (min(times), max(times)) if times else (0.0, 0.0)
+
+
+def collective_groups(events: Sequence[Event]) -> list[list[Event]]:
+    """The k-th call of a collective on each rank, taken together: one list of events for each call."""
+    seen: Counter[tuple[int, str]] = Counter()
+    groups: dict[tuple[str, int], list[Event]] = defaultdict(list)
+    for event in sorted(events, key=lambda event: event.start):
+        if event.kind == "collective":
+            groups[event.name, seen[event.rank, event.name]].append(event)
+            seen[event.rank, event.name] += 1
+    return list(groups.values())
+
+
+def call_text(event: Event) -> str:
+    """An operation as one would say it: `recv from 3`, `Send to 1`, `Allreduce`."""
+    other = "any rank" if event.peer is None else event.peer
+    return f"{event.name} {'to' if event.kind == 'send' else 'from'} {other}" if is_message(event) else event.name
+
+
+def is_message(event: Event) -> bool:
+    """Is it one side of a message?"""
+    return event.kind in ("send", "recv")
+
+
+def join(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def stuck_text(events: Sequence[Event]) -> str:
+    """Who never got on, and where: empty where every operation ended."""
+    waits = {event.rank: call_text(event) for event in events if not math.isfinite(event.end)}
+    if not waits:
+        return ""
+    return f"no end: {join([f'rank {rank} waits in {call}' for rank, call in sorted(waits.items())])}"
+
+
+def phases_text(events: Sequence[Event]) -> str:
+    """The share of each phase in the time spent in phases, over all ranks."""
+    seconds: dict[str, float] = defaultdict(float)
+    for (_, name), spent in phase_seconds([event for event in events if math.isfinite(event.end)]).items():
+        seconds[name] += spent
+    total = sum(seconds.values())
+    return join([f"{name} {number_text(100 * spent / total)} %" for name, spent in seconds.items()]) if total else ""
+
+
+def messages_text(events: Sequence[Event]) -> str:
+    """How many messages in how many rounds, and how many never reached a receive."""
+    sent = sum(event.kind == "send" and math.isfinite(event.end) for event in events)
+    if not sent:
+        return ""
+    lost = sent - sum(math.isfinite(send.end) for send, _ in pair_messages(events))
+    text = f"{plural(sent, 'message')} in {plural(count_rounds(events), 'round')}"
+    return f"{text} ({lost} never received)" if lost else text
+
+
+def collectives_text(events: Sequence[Event]) -> str:
+    """Which collectives, and how often each."""
+    calls = Counter(group[0].name for group in collective_groups(events))
+    return join([name if number == 1 else f"{number} × {name}" for name, number in calls.items()])
+
+
+def finding(events: Sequence[Event]) -> str:
+    """The title: `3 messages in 2 rounds, 1.2 ms`."""
+    if not events:
+        return "Nothing was sent and nothing was recorded"
+    what = [text for text in (messages_text(events), collectives_text(events)) if text] or [phases_text(events)]
+    start, end = extent(events)
+    stuck = stuck_text(events)
+    parts = [" and ".join(filter(None, what)), stuck or seconds_text(end - start)]
+    text = ", ".join(filter(None, parts))
+    return text[:1].upper() + text[1:] if stuck else text
+
+
+def description(events: Sequence[Event], world_size: int) -> str:
+    """The text alternative of a timeline: the finding, then the messages and collectives in order of time."""
+    if not events:
+        return f"Timeline of {plural(world_size, 'rank')}: {finding(events).lower()}."
+    began, ended = extent(events)
+    said = [f"Timeline of {plural(world_size, 'rank')} over {seconds_text(ended - began)}: {finding(events)}."]
+    pairs = [pair for pair in pair_messages(events) if math.isfinite(pair[1].end)]
+    told = [
+        f"rank {send.rank} to rank {send.peer}, {bytes_text(send.bytes)}, "
+        f"{seconds_text(send.start - began)} to {seconds_text(got.end - began)}"
+        for send, got in pairs[:_TOLD]
+    ]
+    if told:
+        more = f"; and {len(pairs) - _TOLD} more" if len(pairs) > _TOLD else ""
+        said.append(f"Messages: {'; '.join(told)}{more}.")
+    for group in collective_groups(events)[:_TOLD]:
+        last = max(group, key=lambda event: event.start)
+        ranks = ", ".join(str(rank) for rank in sorted(event.rank for event in group))
+        said.append(f"{last.name} on ranks {ranks}; rank {last.rank} came last.")
+    phases = phases_text(events)
+    if phases:
+        said.append(f"Phases: {phases}.")
+    return " ".join(said)

@@ -1,0 +1,155 @@
+"""Timelines of messages: who sent what to whom and when, and who waited. Ranks are rows, time runs to the right."""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from course_utils.draw import rows as parts
+from course_utils.draw import style
+from course_utils.draw.findings import description, extent, finding, join
+from course_utils.errors import CourseError
+from course_utils.trace.events import Event, count_rounds
+
+_LEFT, _RIGHT = 0.7, 0.25  # inches beside the axes
+
+
+class HasEvents(Protocol):
+    """Whatever left events behind: a Run."""
+
+    events: Sequence[Event]
+
+
+def timeline(run_or_events: HasEvents | Sequence[Event], title: str | None = None) -> Figure:
+    """Draw the messages, collectives and phases of one run.
+
+    Args:
+        run_or_events: a Run, or its events (seconds, on one clock for all ranks).
+        title: said first; the finding ("3 messages in 2 rounds, 1.2 ms") then stands under it.
+    """
+    events, world_size = read(run_or_events)
+    layout = lay_out([events], [world_size])
+    heading = (title, finding(events)) if title else (finding(events), "")
+    kinds = parts.kinds_of(layout[0])
+    height = row_height(layout[0]) * max(world_size, 1)
+    above = style.legend_height(list(kinds), _LEFT, _RIGHT)
+    picture, (ax,) = style.new_picture(*heading, heights=[height], left=_LEFT, right=_RIGHT, above=above)
+    draw(ax, layout[0], last=True)
+    style.draw_legend(ax, kinds)
+    picture.alt_text = description(events, world_size)
+    return picture
+
+
+def timelines(*runs: HasEvents | Sequence[Event], titles: Sequence[str] | None = None) -> Figure:
+    """Draw several runs, one under the other, on one axis of time; each begins with its own first event.
+
+    Args:
+        runs: Runs or lists of events.
+        titles: a name for each run.
+    """
+    names = list(titles or [chr(ord("A") + index) for index in range(len(runs))])
+    if not runs or len(names) != len(runs):
+        raise CourseError(
+            f"timelines: {style.plural(len(runs), 'run')} and {style.plural(len(names), 'title')}. "
+            'Give runs, and as many titles: course.draw.timelines(plain, doubling, titles=["plain", "doubling"]).'
+        )
+    read_runs = [read(run) for run in runs]
+    layout = lay_out([events for events, _ in read_runs], [size for _, size in read_runs])
+    kinds: dict[str, Patch] = {}
+    for each in layout:
+        kinds |= parts.kinds_of(each)
+    heights = [row_height(each) * max(each.world_size, 1) for each in layout]
+    above = style.legend_height(list(kinds), _LEFT, _RIGHT) + 0.24
+    look = {"left": _LEFT, "right": _RIGHT, "above": above, "between": 0.66}
+    picture, axes = style.new_picture(comparison(layout), heights=heights, **look)
+    for ax, each, name in zip(axes, layout, names, strict=True):
+        draw(ax, each, last=ax is axes[-1])
+        x = -(_LEFT - 0.15) / (style.WIDTH - _LEFT - _RIGHT)
+        y = 1 + 0.06 / heights[axes.index(ax)]
+        ax.text(x, y, name, transform=ax.transAxes, fontsize=style.TEXT, fontweight="bold", parse_math=False)
+        ahead = style.text_width(name, style.TEXT, bold=True) / style.DOTS + 0.12
+        x += ahead / (style.WIDTH - _LEFT - _RIGHT)
+        ax.text(x, y, finding(each.events), transform=ax.transAxes, fontsize=style.TEXT, parse_math=False)
+    style.draw_legend(axes[0], kinds, offset=0.3)
+    told = [f"{name}: {description(each.events, each.world_size)}" for name, each in zip(names, layout, strict=True)]
+    picture.alt_text = " ".join(told)
+    return picture
+
+
+def read(run_or_events: HasEvents | Sequence[Event]) -> tuple[list[Event], int]:
+    """The events, and the number of ranks: the run's own, or as many as the events name."""
+    events = getattr(run_or_events, "events", run_or_events)
+    if isinstance(events, (str, bytes)) or not hasattr(events, "__iter__"):
+        raise CourseError(f"timeline: a Run or a list of events is needed, not {type(run_or_events).__name__}.")
+    events = list(events)
+    named = [event.rank for event in events] + [event.peer for event in events if event.peer is not None]
+    return events, max(getattr(run_or_events, "world_size", 0) or 0, *[rank + 1 for rank in named], 0, 0)
+
+
+def lay_out(runs: Sequence[list[Event]], world_sizes: Sequence[int]) -> list[parts.Rows]:
+    """Place several runs on one axis: the longest sets its length; a wait without end goes on beyond it."""
+    extents = [extent(events) for events in runs]
+    span = max((end - start for start, end in extents), default=0.0)
+    if any(not math.isfinite(event.end) for events in runs for event in events):
+        span *= 1.35
+    span = span if span > 0 else 1e-3
+    return [
+        parts.Rows(events, size, start, span)
+        for events, size, (start, _) in zip(runs, world_sizes, extents, strict=True)
+    ]
+
+
+def row_height(layout: parts.Rows) -> float:
+    """Inches for one rank: less where there are many, more where phases need room for their names."""
+    phases = any(event.kind == "phase" for event in layout.events)
+    return max(0.3, min(0.74 if phases and layout.marks else 0.62, 6.0 / max(layout.world_size, 1)))
+
+
+def comparison(layout: Sequence[parts.Rows]) -> str:
+    """The title of several runs: their rounds, then their durations."""
+    rounds = [count_rounds(each.events) for each in layout]
+    seconds = [style.seconds_text(end - start) for start, end in (extent(each.events) for each in layout)]
+    if any(not math.isfinite(event.end) for each in layout for event in each.events):
+        seconds = []
+    told = [f"{against(rounds)} rounds"] if any(rounds) else []
+    told += [against(seconds)] if seconds else ["one of them without end"]
+    return ", ".join(told)
+
+
+def against(values: Sequence[object]) -> str:
+    """`3 against 2`, or `3, 2 and 4`."""
+    words = [str(value) for value in values]
+    return " against ".join(words) if len(words) == 2 else join(words)
+
+
+def draw(ax: Axes, layout: parts.Rows, last: bool) -> None:
+    """Fill one axes with a run. `last`: it carries the name of the axis of time."""
+    scale, unit = style.time_unit(layout.span)
+    width = layout.span * scale
+    pixels = (style.WIDTH - _LEFT - _RIGHT) * style.DOTS / (1.02 * width)
+    ax.set_xlim(-0.01 * width, 1.01 * width)
+    ax.set_ylim(max(layout.world_size, 1) - 0.5, -0.5)
+    every = max(1, math.ceil(layout.world_size / 24))
+    ax.set_yticks(range(0, layout.world_size, every), [f"rank {r}" for r in range(0, layout.world_size, every)])
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.xaxis.set_major_locator(MaxNLocator(7))
+    for rank in range(layout.world_size):
+        ax.axhline(rank, color="#E4E4E4", linewidth=0.8, zorder=0)
+    if last:
+        ax.set_xlabel(f"{unit} since the first operation", fontsize=style.TEXT, color="#555555")
+    if not layout.events:
+        ax.set_xticks([])
+        middle = (max(layout.world_size, 1) - 1) / 2
+        look = {"ha": "center", "va": "center", "fontsize": style.TITLE, "color": "#555555", "backgroundcolor": "white"}
+        ax.text(0.5 * width, middle, "no messages, no phases", **look)
+        return
+    parts.draw_phases(ax, layout, scale)
+    parts.draw_collectives(ax, layout, scale)
+    parts.draw_operations(ax, layout, scale)
+    parts.draw_arrows(ax, layout, scale)
+    parts.write_labels(ax, layout, scale, pixels)

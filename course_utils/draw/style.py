@@ -1,0 +1,215 @@
+"""The look that all pictures share: one colour per meaning, sizes, units in words, and the Figure that shows itself."""
+
+import base64
+import html
+import io
+import math
+from collections.abc import Sequence
+from functools import cache
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.patches import Patch
+
+# One colour per meaning, after Okabe & Ito 2008, "Color universal design": told apart with every kind of colour vision.
+COLOURS = {
+    "forward": "#0072B2",
+    "backward": "#E69F00",
+    "weight gradient": "#F0E442",
+    "step": "#009E73",
+    "optimizer": "#009E73",
+    "communication": "#CC79A7",
+    "idle": "#BFBFBF",
+    "wait": "#BFBFBF",
+}
+SEND, RECEIVE, TOGETHER = "#8F2D66", "#CC79A7", "#B65A8E"  # shades of communication
+STUCK = "#D55E00"
+INK, FAINT = "#222222", "#8A8A8A"
+OTHERS = ("#56B4E9", "#A6A1D6", "#C9B48A", "#7FB8A4", "#D8A6A0", "#9A9A9A")  # phases with names of their own
+CURVES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8A8A8A")
+
+WIDTH = 7.0  # inches; shown 700 pixels wide
+DOTS = 100  # pixels to the inch as shown; the PNG holds twice as many, for sharp screens
+TEXT, SMALL, TITLE = 9.0, 8.0, 11.0  # points
+
+
+class Picture(Figure):
+    """A matplotlib Figure that a notebook shows by itself, once, with a text alternative.
+
+    A plain Figure made without pyplot shows as `<Figure size …>`; pyplot's own may show twice.
+
+    Attributes:
+        alt_text: what the picture shows, in words, for people who do not see it.
+    """
+
+    alt_text: str = ""
+
+    def _repr_png_(self) -> bytes:
+        """The picture as PNG, at twice the resolution at which it is shown."""
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=2 * DOTS, metadata={"Description": self.alt_text, "Software": None})
+        return file.getvalue()
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        """IPython's hook. JupyterLab takes the HTML, which can carry the alternative text; others take the PNG."""
+        width, height = (round(side * DOTS) for side in self.get_size_inches())
+        image = base64.b64encode(self._repr_png_()).decode()
+        described = html.escape(self.alt_text, quote=True)
+        bundle = {
+            "image/png": image,
+            "text/html": f'<img src="data:image/png;base64,{image}" width="{width}" alt="{described}">',
+            "text/plain": self.alt_text,
+        }
+        return bundle, {"image/png": {"width": width, "height": height}}
+
+
+def number_text(value: float) -> str:
+    """Two digits that count, and no `.0`: 1.2, 4, 35, 120."""
+    return f"{value:.0f}" if abs(value) >= 9.95 else f"{value:.1f}".removesuffix(".0")
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration in words: `1.2 ms`, `35 µs`, `2.5 s`."""
+    if not math.isfinite(seconds):
+        return "no end"
+    scale, unit = time_unit(seconds)
+    return f"{number_text(seconds * scale)} {unit}"
+
+
+def time_unit(span: float) -> tuple[float, str]:
+    """The factor from seconds, and the name, of the unit in which a span reads best."""
+    if span >= 0.9995:
+        return 1.0, "s"
+    return (1e3, "ms") if span >= 0.9995e-3 else (1e6, "µs")
+
+
+def bytes_text(count: float) -> str:
+    """An amount of data in words, in powers of ten: `8 B`, `1.5 KB`, `4 MB`."""
+    units = ("B", "KB", "MB", "GB", "TB")
+    power = 0
+    while count >= 999.5 and power < len(units) - 1:
+        count, power = count / 1000, power + 1
+    return f"{number_text(count)} {units[power]}"
+
+
+def plural(count: int, word: str) -> str:
+    """`1 message`, `3 messages`, `2 switches`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}{'es' if word.endswith(('s', 'ch')) else 's'}"
+
+
+def colours_of(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each name: the fixed one where the name has a meaning, else one that no other name here has."""
+    unknown = [name for name in dict.fromkeys(names) if name not in COLOURS]
+    own = {name: OTHERS[index % len(OTHERS)] for index, name in enumerate(unknown)}
+    return {name: COLOURS.get(name) or own[name] for name in names}
+
+
+@cache
+def text_width(text: str, size: float = SMALL, bold: bool = False) -> float:
+    """Width of a line of text of `size` points, in pixels at `DOTS` to the inch."""
+    font = FontProperties(size=size, weight="bold" if bold else "normal")
+    return _measure().get_text_width_height_descent(text, font, ismath=False)[0]
+
+
+@cache
+def _measure() -> RendererAgg:
+    return RendererAgg(1, 1, DOTS)
+
+
+def wrap(text: str, size: float, bold: bool = False, width: float = (WIDTH - 0.3) * DOTS) -> list[str]:
+    """Break a text into lines that fit on the picture."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and text_width(f"{lines[-1]} {word}", size, bold) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def new_picture(
+    title: str,
+    subtitle: str = "",
+    *,
+    heights: Sequence[float],
+    between: float = 0.75,
+    left: float = 0.8,
+    right: float = 0.2,
+    below: float = 0.5,
+    above: float = 0.0,
+) -> tuple[Picture, list[Axes]]:
+    """An empty picture: a title that states the finding, and axes one under the other.
+
+    Args:
+        heights: height of each axes' area, in inches; `between` is the room from one to the next.
+        left, right, below: margins, in inches; `above` is extra room under the titles, for a legend.
+    """
+    picture = Picture(figsize=(WIDTH, 1.0), dpi=DOTS, facecolor="white")
+    lines = [(line, TITLE, True) for line in wrap(title, TITLE, bold=True)]
+    lines += [(line, TEXT, False) for line in wrap(subtitle, TEXT)]
+    top = 0.12 + sum(size * 1.45 / 72 for _, size, _ in lines) + 0.1 + above
+    height = top + sum(heights) + between * (len(heights) - 1) + below
+    picture.set_size_inches(WIDTH, height)
+    y = height - 0.12
+    for line, size, bold in lines:
+        weight, colour = ("bold", INK) if bold else ("normal", "#555555")
+        at = {"x": 0.15 / WIDTH, "y": y / height, "va": "top", "ha": "left", "parse_math": False}
+        picture.text(s=line, fontsize=size, fontweight=weight, color=colour, **at)
+        y -= size * 1.45 / 72
+    axes, y = [], height - top
+    for each in heights:
+        y -= each
+        axes.append(picture.add_axes((left / WIDTH, y / height, 1 - (left + right) / WIDTH, each / height)))
+        y -= between
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["left", "bottom"]].set_color(FAINT)
+        ax.tick_params(labelsize=TEXT, color=FAINT)
+    return picture, axes
+
+
+def legend_rows(labels: Sequence[str], width: float) -> list[list[str]]:
+    """Break the words of a legend into rows of at most `width` pixels."""
+    rows: list[list[str]] = []
+    used = 0.0
+    for label in labels:
+        need = text_width(label) + 34
+        if not rows or used + need > width:
+            rows.append([])
+            used = 0.0
+        rows[-1].append(label)
+        used += need
+    return rows
+
+
+def legend_height(labels: Sequence[str], left: float = 0.8, right: float = 0.2) -> float:
+    """Inches that the rows of a legend need above axes with these margins."""
+    return 0.2 * len(legend_rows(labels, (WIDTH - left - right) * DOTS)) + 0.1 if labels else 0.0
+
+
+def draw_legend(ax: Axes, handles: dict[str, Patch], offset: float = 0.06) -> None:
+    """Put swatches with words in rows above the axes, from the left, `offset` inches above."""
+    figure = ax.figure
+    box = ax.get_position()
+    width = box.width * WIDTH * DOTS
+    rows = legend_rows(list(handles), width)
+    for index, row in enumerate(rows):
+        up = (len(rows) - 1 - index) * 0.2 + offset
+        legend = ax.legend(
+            [handles[label] for label in row],
+            row,
+            loc="lower left",
+            bbox_to_anchor=(0, 1 + up / (box.height * figure.get_figheight())),
+            ncols=len(row),
+            frameon=False,
+            fontsize=SMALL,
+            borderaxespad=0,
+            borderpad=0,
+            handlelength=1.3,
+            handleheight=0.9,
+            handletextpad=0.5,
+            columnspacing=1.3,
+        )
+        ax.add_artist(legend)
