@@ -1,0 +1,68 @@
+"""The command line of the build: `python -m course_utils.authoring build|check|slides [STEM …]`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from course_utils.authoring.sources import ROOT, AuthoringError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks; returns the exit status: 0 done, 1 something is wrong."""
+    options = read_arguments(arguments)
+    try:
+        return {"build": build, "check": check, "slides": slides}[options.task](options)
+    except AuthoringError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def read_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(prog="python -m course_utils.authoring", description=__doc__)
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository (default: the one this file is in)")
+    tasks = parser.add_subparsers(dest="task", required=True)
+    told = "lessons, as 04_messages or 04; all where none is given"
+    task = tasks.add_parser("build", help="build notebooks, exercises and solutions")
+    task.add_argument("stems", nargs="*", metavar="STEM", help=told)
+    task.add_argument("--run", action="store_true", help="run notebooks with checked outputs even if nothing changed")
+    task = tasks.add_parser("check", help="compare the committed notebooks with what their sources give")
+    task.add_argument("stems", nargs="*", metavar="STEM", help=told)
+    task = tasks.add_parser("slides", help="build the decks, and a PDF of each where Chromium is installed")
+    task.add_argument("stems", nargs="*", metavar="STEM", help=told)
+    task.add_argument("--out", type=Path, default=None, help="where to (default: slides/build)")
+    task.add_argument("--no-pdf", action="store_true", help="leave the PDFs out")
+    return parser.parse_args(arguments)
+
+
+def build(options: argparse.Namespace) -> int:
+    """Build the notebooks, telling of each as it is done."""
+    from course_utils.authoring.notebooks import build_page
+    from course_utils.authoring.sources import pages
+
+    for page in pages(options.root, options.stems):
+        print(f"{page.target}: {build_page(page, options.root, options.run)}", flush=True)
+    return 0
+
+
+def check(options: argparse.Namespace) -> int:
+    """Compare the committed notebooks with their sources."""
+    from course_utils.authoring.notebooks import check as find_wrong
+    from course_utils.authoring.sources import pages
+
+    wrong = find_wrong(options.root, options.stems)
+    print("\n".join(wrong) or f"{len(pages(options.root, options.stems))} notebooks are what their sources give")
+    return 1 if wrong else 0
+
+
+def slides(options: argparse.Namespace) -> int:
+    """Build the decks."""
+    from course_utils.authoring.slides import build_decks
+
+    for line in build_decks(options.root, options.stems, out=options.out, pdf=not options.no_pdf):
+        print(line, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""An exercise is a function of the taught library with its body taken out; the solution is the same text, whole."""
+
+import ast
+import io
+import re
+import tokenize
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from course_utils.authoring.sources import EXERCISE, AuthoringError, tags
+
+NAMED = re.compile(r"#\s*(?P<module>[\w.]+):(?P<function>\w+)(?::\s*(?P<turn>.+))?\s*")
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)(?=[^)\s]+\))")
+
+STUCK = """\
+<details><summary>Stuck?</summary>
+
+`course.hint("{name}")` asks you a question; called again, it nearly gives the answer.
+The whole function stands in [the solution](solutions/{stem}.ipynb).
+</details>"""
+
+
+@dataclass(frozen=True)
+class Hole:
+    """What an exercise cell of a source names.
+
+    Attributes:
+        module: the library's module, `course_utils.messages`.
+        function: the function in it.
+        turn: what the learner is to do, said in the line that stands for the body.
+    """
+
+    module: str
+    function: str
+    turn: str
+
+
+def read_hole(cell: NotebookNode) -> Hole:
+    """What the exercise cell names.
+
+    Raises:
+        AuthoringError: where its one line is not of the form `# module:function: what to do`.
+    """
+    match = NAMED.fullmatch(cell.source.strip())
+    if match is None:
+        raise AuthoringError(
+            f"an exercise cell holds one line `# course_utils.module:function: what to do`, not {cell.source.strip()!r}"
+        )
+    turn = match["turn"] or f"write {match['function']}"
+    return Hole(match["module"], match["function"], turn.strip().rstrip("."))
+
+
+def function_source(root: Path, hole: Hole) -> str:
+    """The function's text as it stands in the library, decorators included.
+
+    The file is read, not imported: the build needs neither torch nor MPI.
+
+    Raises:
+        AuthoringError: where there is no such module or function.
+    """
+    base = root.joinpath(*hole.module.split("."))
+    path = next((p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file()), None)
+    if path is None:
+        raise AuthoringError(f"there is no module {hole.module}")
+    text = path.read_text(encoding="utf-8")
+    node = find_function(ast.parse(text), hole.function)
+    if node is None:
+        raise AuthoringError(f"{path.relative_to(root)} defines no function {hole.function}")
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+
+
+def find_function(tree: ast.Module, name: str) -> ast.FunctionDef | None:
+    """The function of that name at the module's top level."""
+    found = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    return next(found, None)
+
+
+def without_body(source: str, turn: str) -> str:
+    """The function with its decorators, signature and docstring, and in the body's place a line that says what to do.
+
+    Args:
+        source: the text of one function.
+        turn: what the learner is to do.
+    """
+    function = ast.parse(source).body[0]
+    if not isinstance(function, ast.FunctionDef):
+        raise AuthoringError(f"an exercise is a function, not {source.splitlines()[0]!r}")
+    lines = source.splitlines()
+    row, column = end_of_signature(source)
+    kept = [*lines[: row - 1], lines[row - 1][:column]]
+    if ast.get_docstring(function) is not None:
+        docstring = function.body[0]
+        kept += ["    " + lines[docstring.lineno - 1].strip(), *lines[docstring.lineno : docstring.end_lineno]]
+    quoted = turn.replace("\\", "\\\\").replace('"', '\\"')
+    return "\n".join([*kept, f'    raise NotImplementedError("your turn: {quoted}")'])
+
+
+def end_of_signature(source: str) -> tuple[int, int]:
+    """Line (from 1) and column just after the colon that ends the function's signature."""
+    depth, begun = 0, False
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.NAME and token.string == "def" and depth == 0:
+            begun = True
+        elif token.string in "([{" and token.type == tokenize.OP:
+            depth += 1
+        elif token.string in ")]}" and token.type == tokenize.OP:
+            depth -= 1
+        elif begun and depth == 0 and token.type == tokenize.OP and token.string == ":":
+            return token.end
+    raise AuthoringError("the function has no signature")
+
+
+def fill(cells: list[NotebookNode], root: Path, stem: str, solved: bool) -> list[NotebookNode]:
+    """The cells of the learner's notebook, or of the solutions where `solved`.
+
+    Each exercise cell becomes the function (without its body, or whole), its check, and for the learner a folded help.
+
+    Args:
+        cells: as read from the source.
+        root: the repository, which holds the library.
+        stem: the lesson's name, for the link to the solutions.
+        solved: whether bodies stay.
+    """
+    filled: list[NotebookNode] = []
+    for cell in cells:
+        if EXERCISE not in tags(cell):
+            filled.append(one_folder_down(cell) if solved else cell)
+            continue
+        hole = read_hole(cell)
+        whole = function_source(root, hole)
+        filled.append(new_code_cell(whole if solved else without_body(whole, hole.turn), metadata=cell.metadata))
+        filled.append(new_code_cell(f'course.check("{hole.function}", {hole.function})'))
+        if not solved:
+            filled.append(new_markdown_cell(STUCK.format(name=hole.function, stem=stem)))
+    if solved:
+        say_solved(filled, stem)
+    return filled
+
+
+def one_folder_down(cell: NotebookNode) -> NotebookNode:
+    """A Markdown cell whose relative links still lead to the same files from exercises/solutions/."""
+    if cell.cell_type == "markdown":
+        cell.source = LINK.sub("../", cell.source)
+    return cell
+
+
+def say_solved(cells: list[NotebookNode], stem: str) -> None:
+    """Say under the title that these are the solutions, and where the exercises are."""
+    first = cells[0]
+    if first.cell_type == "markdown":
+        title, _, rest = first.source.partition("\n")
+        note = f"*Solutions: each function whole. [Back to the exercises](../{stem}.ipynb)*"
+        first.source = "\n\n".join(part for part in (title, note, rest.strip("\n")) if part)
+
+
+def gives_away(learner: list[NotebookNode], solution: list[NotebookNode]) -> list[str]:
+    """Names of the exercises whose body stands in the learner's notebook after all.
+
+    A learner's function holds its docstring and one `raise`; and no cell may hold the body of a solution.
+    """
+    text = "\n".join(squeezed(cell.source) for cell in learner)
+    given = []
+    for cell in solution:
+        if EXERCISE in tags(cell):
+            function = ast.parse(cell.source).body[0]
+            body = body_text(cell.source)
+            if squeezed(body) in text:
+                given.append(function.name)
+    for cell in learner:
+        if EXERCISE in tags(cell):
+            function = ast.parse(cell.source).body[0]
+            body = [node for node in function.body if not is_docstring(node)]
+            if len(body) != 1 or not isinstance(body[0], ast.Raise):
+                given.append(function.name)
+    return sorted(set(given))
+
+
+def body_text(source: str) -> str:
+    """The text of a function's body without its docstring."""
+    function = ast.parse(source).body[0]
+    body = [node for node in function.body if not is_docstring(node)]
+    return "\n".join(source.splitlines()[body[0].lineno - 1 : body[-1].end_lineno]) if body else ""
+
+
+def is_docstring(node: ast.stmt) -> bool:
+    """Whether the statement is a bare string."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def squeezed(text: str) -> str:
+    """The text with its white space taken out."""
+    return "".join(text.split())

@@ -1,0 +1,186 @@
+"""Build the decks: Markdown to reveal.js slides that present without a network, figures by real runs, and PDFs."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from course_utils.authoring.mathjax import mathjax_script
+from course_utils.authoring.notebooks import kernel_environment
+from course_utils.authoring.sources import ROOT, AuthoringError, choose
+
+FIGURE_SECONDS = 400
+SPHINX_SECONDS = 180
+PDF_SECONDS = 120
+FIGURE = re.compile(r"figures/([\w-]+)\.png")
+UNUSED = ("css", "plugin/markdown", "plugin/math", "plugin/search", "plugin/zoom")  # of reveal.js, in every deck
+
+
+def decks(root: Path = ROOT, wanted: list[str] | None = None) -> list[Path]:
+    """The decks' Markdown files, in the order of lessons."""
+    found = sorted((root / "slides" / "src").glob("*.md"))
+    return choose(found, [path.stem for path in found], wanted)
+
+
+def build_decks(
+    root: Path = ROOT, wanted: list[str] | None = None, out: Path | None = None, pdf: bool = True
+) -> Iterator[str]:
+    """Build decks one after the other, telling of each.
+
+    Args:
+        root: the repository.
+        wanted: stems; none means all.
+        out: the folder for NN_stem/index.html, NN_stem.pdf and figures/; slides/build where not given.
+        pdf: whether to make PDFs, which needs Chromium.
+
+    Yields:
+        A line for each thing built.
+
+    Raises:
+        AuthoringError: where a deck, a figure or a PDF cannot be made.
+    """
+    out = (out or root / "slides" / "build").resolve()
+    script = mathjax_script(root / "slides" / "build" / "cache")
+    for deck in decks(root, wanted):
+        draw_figures(root, deck, out / "figures")
+        page = build_deck(root, deck, out, script)
+        yield f"{page}: {count_slides(page)} slides"
+        if pdf and shutil.which("chromium"):
+            yield str(print_pdf(page, out / f"{deck.stem}.pdf"))
+        elif pdf:
+            yield "no PDF: install chromium (Debian: apt install chromium)"
+
+
+def draw_figures(root: Path, deck: Path, folder: Path) -> None:
+    """Draw the figures that the deck shows, in a process of their own.
+
+    Raises:
+        AuthoringError: where a figure is missing from slides/src/figures_NN.py or fails.
+    """
+    wanted = set(FIGURE.findall(deck.read_text(encoding="utf-8")))
+    source = deck.parent / f"figures_{deck.stem[:2]}.py"
+    if not wanted:
+        return
+    if not source.is_file():
+        raise AuthoringError(f"{deck.name} shows figures, but there is no {source.name} that draws them")
+    for name in wanted:
+        (folder / f"{name}.png").unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="course-figures-", ignore_cleanup_errors=True) as scratch:
+        command = [sys.executable, "-m", "course_utils.authoring.figures", str(source.resolve()), str(folder)]
+        run(command, Path(scratch), FIGURE_SECONDS, f"drawing {source.name}", kernel_environment(Path(scratch), root))
+    missing = sorted(name for name in wanted if not (folder / f"{name}.png").is_file())
+    if missing:
+        raise AuthoringError(f"{deck.name} shows {', '.join(missing)}, which {source.name} does not draw")
+
+
+def build_deck(root: Path, deck: Path, out: Path, mathjax: Path) -> Path:
+    """Build one deck; returns its index.html."""
+    target = out / deck.stem
+    with tempfile.TemporaryDirectory(prefix="course-deck-") as folder:
+        project = Path(folder)
+        static = project / "_static"
+        (static / "mathjax").mkdir(parents=True)
+        shutil.copy(mathjax, static / "mathjax")
+        shutil.copy(root / "slides" / "style" / "course.css", static)
+        shutil.copy(root / "slides" / "conf.py", project)
+        text = next_slides(deck.read_text(encoding="utf-8"))
+        (project / "index.md").write_text(text, encoding="utf-8")
+        if (out / "figures").is_dir():
+            shutil.copytree(out / "figures", project / "figures")
+        built = project / "built"
+        command = [sys.executable, "-m", "sphinx", "-b", "revealjs", "-q", "-W", "--keep-going", ".", str(built)]
+        run(command, project, SPHINX_SECONDS, f"building {deck.name}")
+        tidy(built)
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(built, target)
+    return target / "index.html"
+
+
+def next_slides(text: str) -> str:
+    """The deck with its lines `---` made into what Sphinx knows: a heading begins a slide, and so does `---` alone."""
+    lines, fence = [], None
+    source = text.splitlines()
+    for number, line in enumerate(source):
+        mark = re.match(r"\s*(`{3,}|:{3,}|~{3,})", line)
+        if mark and fence is None:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence or " ") and line.strip() == mark[1]:
+            fence = None
+        if fence is None and line.strip() == "---":
+            following = next((other for other in source[number + 1 :] if other.strip()), "")
+            lines += [] if following.startswith("#") else ["```{revealjs-break}", ":notitle:", "```"]
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def tidy(built: Path) -> None:
+    """Remove from a built deck what it does not use: other themes, some of which want fonts from the network."""
+    shutil.rmtree(built / ".doctrees", ignore_errors=True)
+    reveal = built / "_static" / "revealjs"
+    for name in UNUSED:
+        shutil.rmtree(reveal / name, ignore_errors=True)
+    for theme in (reveal / "dist" / "theme").glob("*.css"):
+        if theme.name != "white.css":
+            theme.unlink()
+    for source_map in reveal.rglob("*.map"):
+        source_map.unlink()
+
+
+def count_slides(page: Path) -> int:
+    """How many slides a built deck has: sections that hold no other section."""
+    parts = re.findall(r"<(/?)section\b", page.read_text(encoding="utf-8"))
+    return sum(1 for tag, following in zip(parts, parts[1:], strict=False) if tag == "" and following == "/")
+
+
+def print_pdf(page: Path, target: Path) -> Path:
+    """Print a built deck to PDF through the system's Chromium, with the network closed."""
+    from playwright.sync_api import Error, sync_playwright
+
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            try:
+                tab = browser.new_context(offline=True).new_page()
+                tab.set_default_timeout(PDF_SECONDS * 1000)
+                tab.goto(f"{page.resolve().as_uri()}?print-pdf", wait_until="load")
+                tab.wait_for_function("Reveal.isReady() && document.querySelector('.pdf-page') !== null")
+                tab.evaluate("window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true")
+                tab.pdf(path=str(target), prefer_css_page_size=True, print_background=True)
+            finally:
+                browser.close()
+    except Error as error:
+        raise AuthoringError(f"Chromium could not print {page}: {str(error).splitlines()[0]}") from error
+    return target
+
+
+def run(
+    command: list[str], folder: Path, seconds: float, doing: str, environment: dict[str, str] | None = None
+) -> None:
+    """Run a command in a session of its own and end all of it when it takes too long.
+
+    Raises:
+        AuthoringError: with the last lines of what it said.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise AuthoringError(f"{doing} took longer than {seconds:.0f} s") from None
+    if process.returncode:
+        raise AuthoringError(f"{doing} failed:\n" + "\n".join(said.strip().splitlines()[-15:]))
