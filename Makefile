@@ -1,5 +1,6 @@
 # `make help` lists the targets. Everything runs in .venv, which `make setup` makes from pyproject.toml and constraints.txt.
-PYTHON := .venv/bin/python
+# `make setup PYTHON=/path/to/python3.12` picks another Python than the first one found.
+python := .venv/bin/python
 PORT ?=
 # The whole of `make test` ends after this many seconds, whatever hangs.
 TEST_SECONDS ?= 3000
@@ -22,27 +23,27 @@ setup: ## a virtual environment with exact versions
 	@tools/set-up
 
 lab: setup ## JupyterLab
-	@$(PYTHON) -m course_utils.lab $(if $(PORT),--port $(PORT))
+	@$(python) -m course_utils.lab $(if $(PORT),--port $(PORT))
 
 test: setup
-	@CI=$(CI) timeout --foreground $(TEST_SECONDS) $(MAKE) --no-print-directory checks-and-tests
+	@timeout --foreground $(TEST_SECONDS) $(MAKE) --no-print-directory checks-and-tests
 
 .PHONY: checks-and-tests
 checks-and-tests: notebooks-check lint
-	$(PYTHON) -m pytest $(PYTEST_OPTIONS)
+	$(python) -m pytest $(PYTEST_OPTIONS)
 
 lint: setup
-	$(PYTHON) -m ruff check .
-	$(PYTHON) -m ruff format --check .
+	$(python) -m ruff check .
+	$(python) -m ruff format --check .
 
 notebooks: setup
-	$(PYTHON) -m course_utils.authoring build
+	$(python) -m course_utils.authoring build
 
 notebooks-check: setup
-	$(PYTHON) -m course_utils.authoring check
+	$(python) -m course_utils.authoring check
 
 slides: setup
-	$(PYTHON) -m course_utils.authoring slides
+	$(python) -m course_utils.authoring slides
 
 clean:
 	rm -rf .venv slides/build .pytest_cache .ruff_cache build *.egg-info tests/screenshots
