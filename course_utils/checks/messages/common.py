@@ -1,0 +1,72 @@
+"""What the checks of lesson 4 share: fresh vectors, and words for what is seen in an outcome."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.compare import difference
+from course_utils.checks.exercise import Case, Outcome
+
+LESSON = "04_messages"
+
+
+def ranks(number: int) -> str:
+    """A number of ranks in words: "1 rank", "3 ranks"."""
+    return "1 rank" if number == 1 else f"{number} ranks"
+
+
+def random_vector(rng: np.random.Generator, length: int, dtype: str = "float64") -> np.ndarray:
+    """A vector of numbers that are exact in every dtype and hardly ever equal to their neighbours."""
+    numbers = rng.integers(-120, 120, length)
+    if np.dtype(dtype).kind == "c":
+        return (numbers + 1j * rng.integers(-120, 120, length)).astype(dtype)
+    return (numbers % 2 == 0) if dtype == "bool" else numbers.astype(dtype)
+
+
+def results_are(outcome: Outcome, wanted: Sequence[Any]) -> bool:
+    """Whether each rank returned what stands in `wanted`; never asks a learner's object whether it is equal."""
+    return all(difference(rank, got, wanted[rank]) is None for rank, got in enumerate(outcome.results))
+
+
+def arguments_are(outcome: Outcome, index: int, wanted: Sequence[Any]) -> bool:
+    """Whether the argument at `index` is what stands in `wanted` after the call, on each rank."""
+    return all(difference(rank, got[index], wanted[rank]) is None for rank, got in enumerate(outcome.arguments))
+
+
+def hangs(case: Case, outcome: Outcome) -> bool:
+    """Whether a rank was interrupted while it waited, and none raised."""
+    return any(reply.kind == "interrupted" for reply in outcome.attempt.replies) and not raised(outcome)
+
+
+def waits_in(outcome: Outcome, call: str) -> bool:
+    """Whether every rank that hangs does so in a call whose name ends like this: "send" for Send, Ssend, send."""
+    waiting = [reply.waiting or "" for reply in outcome.attempt.replies if reply.kind == "interrupted"]
+    return bool(waiting) and all(text.split("(")[0].lower().endswith(call) for text in waiting)
+
+
+def raised(outcome: Outcome, words: str = "") -> bool:
+    """Whether a rank raised an error whose type or text has these words in it."""
+    errors = [reply.error for reply in outcome.attempt.replies if reply.error]
+    return any(words.lower() in f"{error.type} {error.message}".lower() for error in errors)
+
+
+def too_long(outcome: Outcome) -> bool:
+    """Whether a message was longer than the place for it: our own words for Recv, MPI's for the other calls."""
+    return any(raised(outcome, words) for words in ("room for", "truncate", "truncation"))
+
+
+def uses_collectives(case: Case, outcome: Outcome) -> bool:
+    """Whether any rank called a collective operation."""
+    return any(event.kind == "collective" for reply in outcome.attempt.replies for event in reply.events or ())
+
+
+def nothing_returned(case: Case, outcome: Outcome) -> bool:
+    """Whether every rank returned None."""
+    return all(result is None for result in outcome.results)
+
+
+def completed(outcome: Outcome, rank: int, kind: str) -> int:
+    """How many messages `rank` has sent ("send") or received ("recv") for certain."""
+    events = outcome.attempt.replies[rank].events or ()
+    return sum(event.kind == kind and np.isfinite(event.end) for event in events)

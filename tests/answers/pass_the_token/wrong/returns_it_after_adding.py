@@ -1,0 +1,13 @@
+"""Refused with: Did you return the token as it arrived, or after adding your number?"""
+
+
+def pass_the_token(comm, number):
+    if comm.size == 1:
+        return number
+    if comm.rank == 0:
+        comm.send(number, dest=1)
+        return comm.recv(source=comm.size - 1)
+    token = comm.recv(source=comm.rank - 1)
+    token = token + number
+    comm.send(token, dest=(comm.rank + 1) % comm.size)
+    return token
