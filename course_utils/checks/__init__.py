@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from course_utils.checks.overview import Overview, overview
 from course_utils.checks.predictions import measured, predict
 from course_utils.checks.records import SESSION
 from course_utils.checks.registry import find
+from course_utils.checks.table import Overview, overview
 from course_utils.errors import CourseError
 
 __all__ = ["check", "hint", "measured", "predict", "progress"]

@@ -11,8 +11,14 @@ from typing import Any
 
 import numpy as np
 
-_RELATIVE = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-10, "complex64": 1e-5, "complex128": 1e-10}
-_ABSOLUTE = {"float16": 1e-3, "bfloat16": 1e-2, "float32": 1e-6, "float64": 1e-14, "complex64": 1e-6, "complex128": 1e-14}
+_TOLERANCES = {  # per dtype: relative to the largest expected number, and absolute
+    "float16": (1e-2, 1e-3),
+    "bfloat16": (3e-2, 1e-2),
+    "float32": (1e-5, 1e-6),
+    "float64": (1e-10, 1e-14),
+    "complex64": (1e-5, 1e-6),
+    "complex128": (1e-10, 1e-14),
+}
 _NAMES = {"int": "integer", "str": "string", "bool": "truth value"}
 _PLAIN = {"bool": bool, "int": int, "float": float, "complex": complex, "str": str}
 _NUMPY_SCALARS = frozenset(np.sctypeDict.values())
@@ -123,9 +129,11 @@ class _Comparison:
             return self._dicts(got, expected, where)
         if wanted in ("int", "float", "complex"):
             return self._numbers(got, expected, where)
-        if type(got) is not type(expected) and wanted not in ("bool", "str", "bytes"):
+        if wanted in _PLAIN:
+            got, expected = _PLAIN[wanted](got), _PLAIN[wanted](expected)
+        elif type(got) is not type(expected):
             return self._wrong_kind(got, expected, wanted, given, where)
-        return None if type(expected).__eq__(expected, got) in (True, np.True_) else self._says(got, expected, where)
+        return None if type(expected).__eq__(expected, got) is True else self._says(got, expected, where)
 
     @staticmethod
     def _kinds_fit(wanted: str, given: str) -> bool:
@@ -148,11 +156,14 @@ class _Comparison:
         return f"{self.who} {'has' if where else 'returned'} {describe(got)}{where}, expected {describe(expected)}"
 
     def _numbers(self, got: Any, expected: Any, where: str) -> str | None:
-        if type(expected) is int or isinstance(expected, np.integer):
-            same = int(got) == int(expected) if self.tolerance is None else abs(int(got) - int(expected)) <= self.tolerance
+        if kind_of(expected) == "int":
+            same = abs(int(got) - int(expected)) <= (self.tolerance or 0)
         else:
-            name = expected.dtype.name if isinstance(expected, np.generic) else "float64"
-            same = not self._wrong_at(np.array([got]), np.array([expected]), name).any()
+            name = expected.dtype.name if isinstance(expected, np.generic) else f"{np.result_type(expected)}"
+            try:
+                same = not self._wrong_at(np.array([got], dtype=name), np.array([expected]), name).any()
+            except OverflowError:  # an integer too large for a float
+                same = False
         return None if same else self._says(got, expected, where)
 
     def _arrays(self, got: Any, expected: Any, where: str) -> str | None:
@@ -174,12 +185,13 @@ class _Comparison:
 
     def _wrong_at(self, got: np.ndarray, expected: np.ndarray, dtype: str) -> np.ndarray:
         """A mask of the places where the numbers differ by more than is allowed."""
-        if dtype not in _RELATIVE and not self.tolerance:
+        relative, absolute = _TOLERANCES.get(dtype, (0.0, 0.0))
+        if self.tolerance is not None:
+            relative, absolute = self.tolerance, absolute if self.tolerance else 0.0
+        if relative == 0 and expected.dtype.kind not in "fc":
             return np.asarray(got != expected)
-        relative = _RELATIVE.get(dtype, 0.0) if self.tolerance is None else self.tolerance
         finite = np.abs(expected[np.isfinite(expected)])
-        allowed = relative * float(finite.max() if finite.size else 0.0)
-        allowed += 0.0 if self.tolerance == 0 else _ABSOLUTE.get(dtype, 0.0)
+        allowed = absolute + relative * float(finite.max() if finite.size else 0.0)
         with np.errstate(invalid="ignore"):
             close = np.abs(got - expected) <= allowed
         return ~(close | (got == expected) | (np.isnan(got) & np.isnan(expected)))

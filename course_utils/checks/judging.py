@@ -139,10 +139,11 @@ def _wrong_cost(outcome: Outcome) -> str | None:
     cost, run = outcome.case.cost, outcome.run
     if cost is None or run is None:
         return None
-    if cost.rounds is not None and run.rounds > cost.rounds:
-        return f"the result is right, but took {_count(run.rounds, 'round')}; {cost.rounds} {_enough(cost.rounds)}"
-    if cost.messages is not None and run.messages > cost.messages:
-        return f"the result is right, but took {_count(run.messages, 'message')}; {cost.messages} {_enough(cost.messages)}"
+    for what, counted, bound in (("round", run.rounds, cost.rounds), ("message", run.messages, cost.messages)):
+        if bound is not None and counted > bound:
+            return (
+                f"the result is right, but took {_count(counted, what)}; {bound} {'is' if bound == 1 else 'are'} enough"
+            )
     if cost.bytes_per_rank is not None:
         per_rank = _per_rank(run.bytes_per_rank, outcome.world_size)
         busiest = max(range(len(per_rank)), key=per_rank.__getitem__)
@@ -162,10 +163,6 @@ def _per_rank(value: Any, world_size: int) -> list[float]:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _enough(number: int) -> str:
-    return "is enough" if number == 1 else "are enough"
 
 
 def _bytes(number: float) -> str:

@@ -70,7 +70,7 @@ def _remark(guess: Any, value: Any) -> str:
     guess, value = float(guess), float(value)
     if guess == value:
         return "as predicted"
-    if guess == 0 or value / guess <= 0:
+    if guess == 0 or not value / guess > 0:
         return "not as predicted"
     ratio = value / guess
     if 0.9 <= ratio <= 1.1:
@@ -105,4 +105,4 @@ def _as_mapping(choices: Mapping[str, str] | Sequence[str] | None) -> dict[str, 
 
 def _need_name(name: Any, function: str) -> None:
     if not isinstance(name, str):
-        raise CourseError(f'The name of the prediction comes first, in quotes: course.{function}("rounds", answer=...).')
+        raise CourseError(f'The prediction\'s name comes first, in quotes: course.{function}("rounds", answer=...).')

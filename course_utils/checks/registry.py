@@ -28,7 +28,7 @@ def find(name: str) -> Exercise:
         CourseError: there is none; the text suggests the nearest name.
     """
     if not isinstance(name, str):
-        raise CourseError('The name of the exercise comes first, in quotes: course.check("rank_squared", rank_squared).')
+        raise CourseError('The exercise\'s name comes first, in quotes: course.check("rank_squared", rank_squared).')
     names = []
     for stem in LESSON_MODULES:
         for exercise in exercises_of(stem):

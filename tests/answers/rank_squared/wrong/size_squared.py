@@ -1,0 +1,5 @@
+"""Refused with: Is that the rank, or how many ranks there are?"""
+
+
+def rank_squared(comm):
+    return comm.size**2

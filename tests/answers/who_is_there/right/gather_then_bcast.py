@@ -1,0 +1,3 @@
+def who_is_there(comm, name):
+    names = comm.gather(name, root=0)
+    return comm.bcast(names, root=0)

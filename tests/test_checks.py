@@ -1,0 +1,383 @@
+"""What `check` says, on ranks that are threads of this process: the words, the true cause, and every bad input."""
+
+import numpy as np
+import pytest
+from fake_ranks import FakeRanks
+
+import course_utils as course
+from course_utils import checks
+from course_utils.checks import registry
+from course_utils.checks.compare import describe, difference, kind_of, largest_error
+from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise, Mistake
+from course_utils.checks.judging import fresh_seed, judge
+from course_utils.checks.registry import LESSON_MODULES, exercises_of, find
+from course_utils.errors import CourseError
+
+SQUARES = [rank**2 for rank in range(4)]
+
+
+def squares(**changes) -> Exercise:
+    """A small exercise: return rank² on four ranks."""
+    settings = {
+        "name": "squares",
+        "lesson": "00_first_steps",
+        "cases": lambda rng, world_size: [Case("4 ranks", [()] * 4, SQUARES)],
+    }
+    return Exercise(**(settings | changes))
+
+
+def line(function, exercise: Exercise | None = None, ranks: FakeRanks | None = None) -> str:
+    return str(judge(exercise or squares(), function, ranks or FakeRanks(), seed=1, patience=0.5))
+
+
+class Liar:
+    """Claims to be equal to everything, has every attribute's name, and cannot be printed."""
+
+    dtype = np.dtype("float64")
+    shape = (3,)
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 0
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    def __sub__(self, other):
+        return 0.0
+
+    __rsub__ = __sub__
+
+
+class LyingArray(np.ndarray):
+    """An array whose comparisons and differences all say yes."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        return np.ones(self.shape, dtype=bool) if ufunc in (np.equal, np.less_equal) else np.zeros(self.shape)
+
+
+class LyingInt(int):
+    def __eq__(self, other):
+        return True
+
+    __hash__ = int.__hash__
+
+
+class LyingFloat(np.float64):
+    def __sub__(self, other):
+        return 0.0
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = np.float64.__hash__
+
+
+LyingFloat.__module__ = "numpy"
+
+ONES = np.ones(3)
+LIARS = [Liar(), np.zeros(3).view(LyingArray), LyingInt(7), LyingFloat(7), [Liar()] * 3, {"a": Liar()}]
+TRUTHS = [ONES, np.arange(3), 4, 2.5, True, "text", [1.0, 2.0, 3.0], (1, 2, 3), {"a": 1}, None]
+
+
+@pytest.mark.parametrize("truth", TRUTHS, ids=repr)
+@pytest.mark.parametrize("liar", LIARS, ids=lambda liar: type(liar).__name__)
+def test_an_object_that_claims_to_be_equal_fools_nobody(liar, truth):
+    assert difference(0, liar, truth)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "said"),
+    [
+        (np.array([10.0, 1]), np.array([2.5, 1]), "rank 2 holds 10.0 at index 0, expected 2.5"),
+        (np.array([[1, 2], [3, 4]]), np.array([[1, 2], [9, 4]]), "rank 2 holds 3 at index (1, 0), expected 9"),
+        (np.array([1.0, np.nan]), np.array([1.0, 2.0]), "rank 2 holds nan at index 1, expected 2.0"),
+        (np.array(3.0), np.array(4.0), "rank 2 holds 3.0, expected 4.0"),
+        (np.array([1.0 + 1e-6]), np.array([1.0]), "rank 2 holds 1.000001 at index 0, expected 1.0"),
+        (None, np.zeros(3), "rank 2 returned nothing, expected an array of shape (3,)"),
+        (None, 4, "rank 2 returned nothing, expected 4"),
+        (4, None, "rank 2 returned 4, expected nothing"),
+        (np.zeros(2), np.zeros(3), "rank 2 holds shape (2,), expected (3,)"),
+        (np.zeros(2, "f4"), np.zeros(2), "rank 2 holds float32 numbers, expected float64"),
+        ([1.0, 2.0], np.zeros(2), "rank 2 returned a list, expected an array"),
+        (3, 4, "rank 2 returned 3, expected 4"),
+        (4.0, 4, "rank 2 returned the float 4.0, expected the integer 4"),
+        ("4", 4, "rank 2 returned the string '4', expected the integer 4"),
+        (True, 1, "rank 2 returned the truth value True, expected the integer 1"),
+        (2.0, 2.5, "rank 2 returned 2.0, expected 2.5"),
+        (10**400, 2.5, "rank 2 returned"),
+        ("Ada", "Emmy", "rank 2 returned 'Ada', expected 'Emmy'"),
+        (["Ada", "Alan"], ["Ada", "Emmy"], "rank 2 has 'Alan' at index 1, expected 'Emmy'"),
+        (["Ada"], ["Ada", "Emmy"], "rank 2 returned 1 entry, expected 2"),
+        (["Ada", None], ["Ada", "Emmy"], "rank 2 has nothing at index 1, expected 'Emmy'"),
+        ({"a": 1}, {"b": 1}, "rank 2 has no entry 'b'"),
+        ({"a": 1, "b": 2}, {"a": 1}, "rank 2 has an entry 'b' too many"),
+        (NO_RESULT, 4, "rank 2 returned a _NoResult, expected an integer"),
+        (Liar(), 4, "rank 2 returned a Liar, expected an integer"),
+    ],
+)
+def test_a_difference_is_said_plainly(got, expected, said):
+    assert difference(2, got, expected).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        (np.array([1.0 + 1e-12]), np.array([1.0])),
+        (np.array([1 + 1e-6], "f4"), np.array([1], "f4")),
+        (np.array([np.nan, np.inf]), np.array([np.nan, np.inf])),
+        (np.zeros((0, 3)), np.zeros((0, 3))),
+        (np.int64(4), 4),
+        (np.float64(2.5), 2.5),
+        (3, 3.0),
+        (np.array(4), 4),
+        ((1, 2), [1, 2]),
+        (np.str_("a"), "a"),
+        (np.bool_(True), True),
+        (object(), ...),
+        (None, None),
+    ],
+)
+def test_what_is_right_is_left_alone(got, expected):
+    assert difference(0, got, expected) is None
+
+
+def test_integers_are_exact_and_a_tolerance_is_relative_to_the_largest_number():
+    assert difference(0, np.array([10**15 + 1]), np.array([10**15]))
+    assert difference(0, np.array([1000.0, 1.0]), np.array([1000.0, 5.0]), tolerance=0.01) is None
+    assert difference(0, np.array([1000.0, 1.0]), np.array([1000.0, 20.0]), tolerance=0.01)
+    assert difference(0, np.array([1.0 + 1e-15]), np.array([1.0]), tolerance=0)
+    assert difference(0, np.array([True]), np.array([False]))
+
+
+def test_tensors_are_compared_by_shape_dtype_and_number():
+    torch = pytest.importorskip("torch")
+    ones = torch.ones(3)
+    assert difference(0, torch.ones(3, requires_grad=True), ones) is None
+    assert difference(1, ones * 2, ones) == "rank 1 holds 2.0 at index 0, expected 1.0"
+    assert difference(1, ones.double(), ones) == "rank 1 holds float64 numbers, expected float32"
+    assert difference(1, ones.numpy(), ones) == "rank 1 returned an array, expected a tensor"
+    assert difference(1, ones.bfloat16(), ones.bfloat16()) is None
+    assert largest_error([(ones, ones + 0.5)]) == 0.5
+
+
+def test_a_description_never_raises_and_stays_short():
+    assert kind_of(Liar()) == "Liar"
+    assert describe([Liar()]) == "a list"
+    assert len(describe("x" * 1000)) <= 60
+
+
+def test_right_wrong_and_not_begun():
+    assert line(lambda comm: comm.rank**2) == "✓ squares: 4 ranks agree"
+    assert line(lambda comm: comm.rank) == "✗ squares: rank 2 returned 2, expected 4 (4 ranks)."
+
+    def stub(comm):
+        raise NotImplementedError("your turn: square the rank")
+
+    assert line(stub) == "○ squares: not begun. Replace the line `raise NotImplementedError`."
+
+
+def test_a_library_that_has_not_implemented_something_is_no_stub():
+    def unlucky(comm):
+        raise NotImplementedError("this operator has no kernel")
+
+    assert line(unlucky).startswith("✗ squares: rank 0 raised NotImplementedError: this operator has no kernel")
+
+
+def test_the_rank_that_raised_is_the_cause_even_where_others_wait():
+    def one_raises(comm):
+        if comm.rank == 2:
+            raise ValueError("too\nbad")
+        return comm.allgather(comm.rank)
+
+    assert line(one_raises) == "✗ squares: rank 2 raised ValueError: too bad, line 7 of your cell (4 ranks)."
+
+
+def test_a_hang_is_told_in_the_words_of_the_report():
+    said = line(lambda comm: comm.recv(source=3) if comm.rank == 0 else comm.rank**2)
+    assert said == "✗ squares: no progress for 0.5 s. rank 0 waits in recv(source=3). (4 ranks)"
+
+
+def test_the_first_mistake_that_recognises_it_asks_its_question():
+    def broken(case, outcome):
+        raise KeyError("looked too deep")
+
+    mistakes = (
+        Mistake("Never?", lambda case, outcome: False),
+        Mistake("Broken?", broken),
+        Mistake("Was it squared?", lambda case, outcome: outcome.results == [0, 1, 2, 3]),
+        Mistake("Too late?", lambda case, outcome: True),
+    )
+    said = line(lambda comm: comm.rank, squares(mistakes=mistakes))
+    assert said.endswith("rank 2 returned 2, expected 4 (4 ranks). Was it squared?")
+
+
+def test_a_rank_that_did_not_return_is_not_taken_for_one_that_returned_nothing():
+    returned_none = Mistake("Is there a return?", lambda case, outcome: all(r is None for r in outcome.results))
+    assert "Is there a return?" in line(lambda comm: None, squares(mistakes=(returned_none,)))
+    assert "Is there a return?" not in line(lambda comm: comm.recv(source=0), squares(mistakes=(returned_none,)))
+
+
+def test_what_was_changed_in_place_is_looked_at():
+    def cases(rng, world_size):
+        return [Case("2 ranks", [(np.zeros(2),)] * 2, expected_arguments=[{0: np.full(2, 7.0)}] * 2)]
+
+    def fill(comm, vector):
+        vector[:] = 7 if comm.rank == 0 else 8
+
+    assert line(fill, squares(cases=cases)) == "✗ squares: rank 1 holds 8.0 at index 0, expected 7.0 (2 ranks)."
+
+
+@pytest.mark.parametrize(
+    ("cost", "counted", "said"),
+    [
+        (Cost(rounds=2), {"rounds": 3}, "took 3 rounds; 2 are enough"),
+        (Cost(messages=1), {"messages": 2}, "took 2 messages; 1 is enough"),
+        (Cost(bytes_per_rank=1500), {"bytes_per_rank": [0, 4000, 0, 0]}, "rank 1 sent 4.00 KB; 1.50 KB are enough"),
+        (Cost(collectives=2), {"collectives": 1}, "rank 0 made 1 collective call, expected 2"),
+        (Cost(collectives=0), {"collectives": 1}, "rank 0 made 1 collective call, expected 0"),
+        (Cost(rounds=3, messages=3, bytes_per_rank=9, collectives=0), {"rounds": 3, "messages": 3}, "✓"),
+    ],
+)
+def test_a_cost_that_was_promised_is_counted(cost, counted, said):
+    exercise = squares(cases=lambda rng, world_size: [Case("4 ranks", [()] * 4, SQUARES, cost=cost)])
+    assert said in line(lambda comm: comm.rank**2, exercise, FakeRanks(**counted))
+
+
+def test_a_case_may_judge_for_itself_and_may_wrap_the_function():
+    def harness(function, comm, number):
+        return function(comm) + number
+
+    def disagree(outcome):
+        return "the ranks disagree" if len(set(outcome.results)) > 1 else None
+
+    judged = squares(cases=lambda rng, n: [Case("4 ranks", [()] * 4, judge=disagree)])
+    wrapped = Case("2 ranks", [(100,)] * 2, expected=[100, 101], harness=harness)
+    assert line(lambda comm: comm.rank, judged).startswith("✗ squares: the ranks disagree")
+    assert line(lambda comm: comm.rank, squares(cases=lambda rng, n: [wrapped])).startswith("✓")
+
+
+def test_a_function_without_communicator_runs_on_one_rank():
+    exercise = squares(cases=lambda rng, n: [Case("", [(3,)], expected=[9], with_comm=False)])
+    assert line(lambda number: number**2, exercise) == "✓ squares: correct"
+    assert line(lambda number: number, exercise) == "✗ squares: rank 0 returned 3, expected 9."
+
+
+def test_cases_for_more_ranks_than_there_are_are_left_out_and_it_is_said():
+    cases = [Case("1 rank", [()], [0]), Case("4 ranks", [()] * 4, SQUARES)]
+    said = line(lambda comm: comm.rank**2, squares(cases=lambda rng, n: cases), FakeRanks(2))
+    assert said.startswith("✓") and "course.start(4)" in said
+    with pytest.raises(CourseError, match="needs 4 ranks"):
+        line(lambda comm: 0, squares(cases=lambda rng, n: cases[1:]), FakeRanks(2))
+
+
+def test_a_changed_first_line_is_seen_before_anything_runs():
+    ranks = FakeRanks()
+    assert "is called with 1 argument, but takes (comm, vector)" in line(lambda comm, vector: 0, ranks=ranks)
+    assert "is called with 1 argument, but takes (nothing)" in line(lambda: 0, ranks=ranks)
+    assert ranks.attempts == 0
+
+
+def test_each_check_draws_fresh_numbers_and_a_seed_repeats_them(monkeypatch):
+    drawn = []
+
+    def cases(rng, world_size):
+        drawn.append(int(rng.integers(10**9)))
+        return [Case("", [()], [0])]
+
+    for seed in (None, None, 5, 5):
+        judge(squares(cases=cases), lambda comm: comm.rank, FakeRanks(), seed=seed)
+    assert drawn[0] != drawn[1] and drawn[2] == drawn[3]
+    monkeypatch.setenv("COURSE_SEED", "42")
+    assert fresh_seed() == 42
+
+
+def test_what_the_function_printed_is_shown_with_its_rank(capsys):
+    from course_utils.checks.verdict import Verdict, show
+
+    show(Verdict("✗", "squares", "wrong.", output=((1, "one\ntwo\n"), (3, "x\n" * 50))))
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:3] == ["✗ squares: wrong.", "[rank 1] one", "[rank 1] two"]
+    assert printed[-1] == "… and 32 more lines"
+
+
+@pytest.fixture
+def fake_ranks(monkeypatch, tmp_path):
+    """`course.check` on fake ranks, with its own home."""
+    import course_utils.cluster as cluster
+
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
+    monkeypatch.setattr(cluster, "current", FakeRanks, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("rank_squraed", abs), 'There is no exercise "rank_squraed". Did you mean "rank_squared"?'),
+        (("Rank Squared", abs), 'Did you mean "rank_squared"?'),
+        (("zzzzzzzz", abs), "`course.progress()` lists them all"),
+        (("ring_allreduce", abs), "It belongs to lesson 5, which is not written yet."),
+        (("rank_squared", "rank_squared"), 'without quotes: course.check("rank_squared", rank_squared)'),
+        (("rank_squared", 4), "4 is not a function"),
+        (("rank_squared", None), "nothing is not a function"),
+        (("rank_squared",), "Give the check your function as well"),
+        ((abs,), "in quotes"),
+    ],
+)
+def test_bad_input_gets_a_plain_line(fake_ranks, arguments, said):
+    with pytest.raises(CourseError) as caught:
+        course.check(*arguments)
+    assert said in str(caught.value) and len(str(caught.value).splitlines()) <= 2
+
+
+def test_before_start_the_check_says_what_to_run(fake_ranks, monkeypatch):
+    monkeypatch.setattr("course_utils.cluster.current", lambda: None)
+    with pytest.raises(CourseError, match=r"Run `ranks = course.start\(4\)` first"):
+        course.check("rank_squared", lambda comm: 0)
+
+
+def test_check_prints_one_line(fake_ranks, capsys):
+    assert course.check("rank_squared", lambda comm: comm.rank**2) is None
+    assert capsys.readouterr().out == "✓ rank_squared: each rank returned the square of its own number\n"
+
+
+def test_a_hint_is_first_a_question_and_then_nearly_the_answer(fake_ranks, capsys, monkeypatch):
+    monkeypatch.setattr(checks, "_hints_given", {})
+    course.hint("rank_squared")
+    first = capsys.readouterr().out
+    assert "?" in first.splitlines()[0] and 'course.hint("rank_squared")' in first
+    course.hint("rank_squared")
+    second = capsys.readouterr().out
+    assert "comm.rank" in second and second != first
+    course.hint("rank_squared")
+    assert capsys.readouterr().out == second
+    with pytest.raises(CourseError, match="rank_squared"):
+        course.hint("rank_square")
+
+
+def test_every_declared_exercise_is_in_the_syllabus_and_the_other_way_round():
+    from course_utils.syllabus import LESSONS
+
+    for lesson in LESSONS:
+        if lesson.stem in LESSON_MODULES:
+            assert tuple(exercise.name for exercise in exercises_of(lesson.stem)) == tuple(lesson.exercises)
+    assert all(exercise.lesson == stem for stem in LESSON_MODULES for exercise in exercises_of(stem))
+
+
+@pytest.mark.parametrize("stem", LESSON_MODULES)
+def test_every_exercise_can_make_cases_for_every_number_of_ranks(stem):
+    for exercise in exercises_of(stem):
+        first, second = exercise.hints
+        assert first.rstrip().endswith("?") and second, exercise.name
+        assert len(exercise.mistakes) >= 3, exercise.name
+        assert all(mistake.question.endswith("?") for mistake in exercise.mistakes), exercise.name
+        for world_size in (1, 2, 3, 4):
+            for case in exercise.cases(np.random.default_rng(world_size), world_size):
+                assert case.arguments and (case.expected is None or len(case.expected) == len(case.arguments))
+
+
+def test_a_name_is_found_without_loading_later_lessons(monkeypatch):
+    monkeypatch.setitem(registry.LESSON_MODULES, "99_later", "course_utils.checks.no_such_module")
+    assert find("rank_squared").lesson == "00_first_steps"
