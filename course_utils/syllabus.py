@@ -1,0 +1,169 @@
+"""The sixteen lessons: what each asks, how long it takes, how many ranks it needs, and which exercises it has."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One lesson of the course.
+
+    Args:
+        stem: the name its notebook, exercises, slides and tests share, "04_messages".
+        title: the question the lesson answers.
+        minutes: of reading and doing, exercises included.
+        ranks: how many processes it works with.
+        exercises: the functions the learner writes, in the order of the exercise notebook.
+    """
+
+    stem: str
+    title: str
+    minutes: int
+    ranks: int
+    exercises: tuple[str, ...]
+
+    @property
+    def number(self) -> int:
+        """The lesson's place in the course, from 0."""
+        return int(self.stem[:2])
+
+    @property
+    def notebook(self) -> Path:
+        """Where the lesson's notebook stands once it is written."""
+        return ROOT / "notebooks" / f"{self.stem}.ipynb"
+
+    @property
+    def written(self) -> bool:
+        """Whether the lesson can be opened already."""
+        return self.notebook.exists()
+
+
+LESSONS: tuple[Lesson, ...] = (
+    Lesson("00_first_steps", "What do I have here?", 20, 4, ("rank_squared", "who_is_there")),
+    Lesson(
+        "01_sgd",
+        "How does a network learn?",
+        50,
+        1,
+        ("minibatches", "sgd_step", "momentum_step", "largest_stable_lr"),
+    ),
+    Lesson(
+        "02_autodiff_and_optimizers",
+        "Who computes the gradient?",
+        50,
+        1,
+        ("topological_order", "matmul_backward", "softmax_cross_entropy_backward", "adam_step"),
+    ),
+    Lesson(
+        "03_hardware",
+        "What limits one machine?",
+        60,
+        1,
+        ("arithmetic_intensity", "roofline_time", "brent_bounds", "pack_samples", "read_sample"),
+    ),
+    Lesson(
+        "04_messages",
+        "How do processes talk?",
+        50,
+        4,
+        ("pass_the_token", "exchange_without_deadlock", "tree_broadcast", "scatter_blocks", "fit_alpha_beta"),
+    ),
+    Lesson(
+        "05_allreduce",
+        "How do P machines add their vectors?",
+        60,
+        4,
+        (
+            "tree_allreduce",
+            "recursive_doubling_allreduce",
+            "halving_doubling_allreduce",
+            "ring_allreduce",
+            "async_ring_allreduce",
+            "allreduce_time",
+        ),
+    ),
+    Lesson(
+        "06_data_parallel",
+        "Can P workers train as one?",
+        60,
+        4,
+        ("shard_indices", "broadcast_parameters", "average_gradients", "scaled_learning_rate", "sync_batch_norm"),
+    ),
+    Lesson(
+        "07_overlap",
+        "Why is DDP faster than my loop?",
+        60,
+        4,
+        (
+            "make_buckets",
+            "overlapped_allreduce",
+            "accumulate_gradients",
+            "scaling_efficiency",
+            "top_k_with_error_feedback",
+        ),
+    ),
+    Lesson(
+        "08_parameter_server",
+        "What if nobody waits?",
+        60,
+        4,
+        (
+            "parameter_server_step",
+            "measure_staleness",
+            "staleness_scaled_lr",
+            "local_sgd_round",
+            "federated_average",
+        ),
+    ),
+    Lesson(
+        "09_model_parallel",
+        "What if the model does not fit?",
+        60,
+        4,
+        (
+            "split_layers",
+            "column_parallel_linear",
+            "row_parallel_linear",
+            "tensor_parallel_mlp",
+            "training_memory",
+        ),
+    ),
+    Lesson(
+        "10_pipeline",
+        "How are all stages kept busy?",
+        60,
+        4,
+        ("gpipe_schedule", "one_f_one_b_schedule", "bubble_fraction", "run_schedule", "beat_1f1b"),
+    ),
+    Lesson(
+        "11_hybrid_and_sharded",
+        "Which mixture?",
+        60,
+        4,
+        ("mesh_groups", "hybrid_step", "zero1_step", "zero_memory", "fits"),
+    ),
+    Lesson(
+        "12_strategy_search",
+        "Can the machine choose for us?",
+        60,
+        4,
+        ("task_graph", "simulate", "metropolis_accept", "propose", "best_strategy"),
+    ),
+    Lesson(
+        "13_gpu_nodes",
+        "From four processes to forty GPUs?",
+        60,
+        4,
+        ("train_ddp", "slurm_script", "bus_bandwidth", "explain_failure"),
+    ),
+    Lesson(
+        "14_profiling",
+        "Where did the time go?",
+        50,
+        4,
+        ("overlap_share", "idle_share", "speed_up_1", "speed_up_2", "speed_up_3", "speed_up_4", "speed_up_5"),
+    ),
+    Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, ("match_terms", "capstone")),
+)
