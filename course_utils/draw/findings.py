@@ -4,7 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from course_utils.draw.style import bytes_text, number_text, plural, seconds_text
+from course_utils.draw.style import bytes_text, percent, plural, seconds_text
 from course_utils.trace.events import Event, count_rounds, pair_messages, phase_seconds
 
 _TOLD = 8  # messages that the text alternative tells one by one
@@ -57,7 +57,7 @@ def phases_text(events: Sequence[Event]) -> str:
     for (_, name), spent in phase_seconds([event for event in events if math.isfinite(event.end)]).items():
         seconds[name] += spent
     total = sum(seconds.values())
-    return join([f"{name} {number_text(100 * spent / total)} %" for name, spent in seconds.items()]) if total else ""
+    return join([f"{name} {percent(spent / total)}" for name, spent in seconds.items()]) if total else ""
 
 
 def messages_text(events: Sequence[Event]) -> str:
@@ -80,18 +80,21 @@ def finding(events: Sequence[Event]) -> str:
     """The title: `3 messages in 2 rounds, 1.2 ms`."""
     if not events:
         return "Nothing was sent and nothing was recorded"
-    what = [text for text in (messages_text(events), collectives_text(events)) if text] or [phases_text(events)]
     start, end = extent(events)
-    stuck = stuck_text(events)
-    parts = [" and ".join(filter(None, what)), stuck or seconds_text(end - start)]
-    text = ", ".join(filter(None, parts))
+    stuck, phases = stuck_text(events), phases_text(events)
+    what = " and ".join(filter(None, [messages_text(events), collectives_text(events)]))
+    if not stuck and phases:
+        whole = f"{phases} of {seconds_text(end - start)}"
+        return f"{what}: {whole}" if what else whole
+    text = ", ".join(filter(None, [what, stuck or seconds_text(end - start)]))
     return text[:1].upper() + text[1:] if stuck else text
 
 
 def description(events: Sequence[Event], world_size: int) -> str:
     """The text alternative of a timeline: the finding, then the messages and collectives in order of time."""
     if not events:
-        return f"Timeline of {plural(world_size, 'rank')}: {finding(events).lower()}."
+        ranks = f" of {plural(world_size, 'rank')}" if world_size else ""
+        return f"Timeline{ranks}: nothing was sent and nothing was recorded."
     began, ended = extent(events)
     said = [f"Timeline of {plural(world_size, 'rank')} over {seconds_text(ended - began)}: {finding(events)}."]
     pairs = [pair for pair in pair_messages(events) if math.isfinite(pair[1].end)]
@@ -106,8 +109,6 @@ def description(events: Sequence[Event], world_size: int) -> str:
     for group in collective_groups(events)[:_TOLD]:
         last = max(group, key=lambda event: event.start)
         ranks = ", ".join(str(rank) for rank in sorted(event.rank for event in group))
-        said.append(f"{last.name} on ranks {ranks}; rank {last.rank} came last.")
-    phases = phases_text(events)
-    if phases:
-        said.append(f"Phases: {phases}.")
+        came = f"; rank {last.rank} came last" if len(group) > 1 else ""
+        said.append(f"{last.name} on {'ranks' if len(group) > 1 else 'rank'} {ranks}{came}.")
     return " ".join(said)

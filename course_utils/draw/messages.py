@@ -12,6 +12,8 @@ from matplotlib.ticker import MaxNLocator
 from course_utils.draw import rows as parts
 from course_utils.draw import style
 from course_utils.draw.findings import description, extent, finding, join
+from course_utils.draw.labels import write_labels
+from course_utils.draw.layout import Rows, lay_out
 from course_utils.errors import CourseError
 from course_utils.trace.events import Event, count_rounds
 
@@ -32,13 +34,13 @@ def timeline(run_or_events: HasEvents | Sequence[Event], title: str | None = Non
         title: said first; the finding ("3 messages in 2 rounds, 1.2 ms") then stands under it.
     """
     events, world_size = read(run_or_events)
-    layout = lay_out([events], [world_size])
-    heading = (title, finding(events)) if title else (finding(events), "")
-    kinds = parts.kinds_of(layout[0])
-    height = row_height(layout[0]) * max(world_size, 1)
+    (layout,), note = lay_out([events], [world_size])
+    heading = (title, f"{finding(events)}. {note}") if title else (finding(events), note)
+    kinds = parts.kinds_of(layout)
+    height = row_height(layout) * max(world_size, 1)
     above = style.legend_height(list(kinds), _LEFT, _RIGHT)
     picture, (ax,) = style.new_picture(*heading, heights=[height], left=_LEFT, right=_RIGHT, above=above)
-    draw(ax, layout[0], last=True)
+    draw(ax, layout, last=True)
     style.draw_legend(ax, kinds)
     picture.alt_text = description(events, world_size)
     return picture
@@ -58,14 +60,14 @@ def timelines(*runs: HasEvents | Sequence[Event], titles: Sequence[str] | None =
             'Give runs, and as many titles: course.draw.timelines(plain, doubling, titles=["plain", "doubling"]).'
         )
     read_runs = [read(run) for run in runs]
-    layout = lay_out([events for events, _ in read_runs], [size for _, size in read_runs])
+    layout, note = lay_out([events for events, _ in read_runs], [size for _, size in read_runs])
     kinds: dict[str, Patch] = {}
     for each in layout:
         kinds |= parts.kinds_of(each)
     heights = [row_height(each) * max(each.world_size, 1) for each in layout]
     above = style.legend_height(list(kinds), _LEFT, _RIGHT) + 0.24
     look = {"left": _LEFT, "right": _RIGHT, "above": above, "between": 0.66}
-    picture, axes = style.new_picture(comparison(layout), heights=heights, **look)
+    picture, axes = style.new_picture(comparison(layout), note, heights=heights, **look)
     for ax, each, name in zip(axes, layout, names, strict=True):
         draw(ax, each, last=ax is axes[-1])
         x = -(_LEFT - 0.15) / (style.WIDTH - _LEFT - _RIGHT)
@@ -90,26 +92,13 @@ def read(run_or_events: HasEvents | Sequence[Event]) -> tuple[list[Event], int]:
     return events, max(getattr(run_or_events, "world_size", 0) or 0, *[rank + 1 for rank in named], 0, 0)
 
 
-def lay_out(runs: Sequence[list[Event]], world_sizes: Sequence[int]) -> list[parts.Rows]:
-    """Place several runs on one axis: the longest sets its length; a wait without end goes on beyond it."""
-    extents = [extent(events) for events in runs]
-    span = max((end - start for start, end in extents), default=0.0)
-    if any(not math.isfinite(event.end) for events in runs for event in events):
-        span *= 1.35
-    span = span if span > 0 else 1e-3
-    return [
-        parts.Rows(events, size, start, span)
-        for events, size, (start, _) in zip(runs, world_sizes, extents, strict=True)
-    ]
-
-
-def row_height(layout: parts.Rows) -> float:
+def row_height(layout: Rows) -> float:
     """Inches for one rank: less where there are many, more where phases need room for their names."""
-    phases = any(event.kind == "phase" for event in layout.events)
-    return max(0.3, min(0.74 if phases and layout.marks else 0.62, 6.0 / max(layout.world_size, 1)))
+    most = 0.74 if layout.phases and layout.marks else 0.6
+    return max(0.22, min(most, 4.4 / max(layout.world_size, 1)))
 
 
-def comparison(layout: Sequence[parts.Rows]) -> str:
+def comparison(layout: Sequence[Rows]) -> str:
     """The title of several runs: their rounds, then their durations."""
     rounds = [count_rounds(each.events) for each in layout]
     seconds = [style.seconds_text(end - start) for start, end in (extent(each.events) for each in layout)]
@@ -126,7 +115,7 @@ def against(values: Sequence[object]) -> str:
     return " against ".join(words) if len(words) == 2 else join(words)
 
 
-def draw(ax: Axes, layout: parts.Rows, last: bool) -> None:
+def draw(ax: Axes, layout: Rows, last: bool) -> None:
     """Fill one axes with a run. `last`: it carries the name of the axis of time."""
     scale, unit = style.time_unit(layout.span)
     width = layout.span * scale
@@ -137,11 +126,11 @@ def draw(ax: Axes, layout: parts.Rows, last: bool) -> None:
     ax.set_yticks(range(0, layout.world_size, every), [f"rank {r}" for r in range(0, layout.world_size, every)])
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    ax.xaxis.set_major_locator(MaxNLocator(7))
+    ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
     for rank in range(layout.world_size):
         ax.axhline(rank, color="#E4E4E4", linewidth=0.8, zorder=0)
-    if last:
-        ax.set_xlabel(f"{unit} since the first operation", fontsize=style.TEXT, color="#555555")
+    if last and layout.events:
+        ax.set_xlabel(f"time since the first operation, in {unit}", fontsize=style.TEXT, color="#555555")
     if not layout.events:
         ax.set_xticks([])
         middle = (max(layout.world_size, 1) - 1) / 2
@@ -152,4 +141,4 @@ def draw(ax: Axes, layout: parts.Rows, last: bool) -> None:
     parts.draw_collectives(ax, layout, scale)
     parts.draw_operations(ax, layout, scale)
     parts.draw_arrows(ax, layout, scale)
-    parts.write_labels(ax, layout, scale, pixels)
+    write_labels(ax, layout, scale, pixels * scale)

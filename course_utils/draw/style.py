@@ -70,6 +70,11 @@ def number_text(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 9.95 else f"{value:.1f}".removesuffix(".0")
 
 
+def percent(share: float) -> str:
+    """A share in words, with a space that does not break: `25 %`."""
+    return f"{number_text(100 * share)}\N{NO-BREAK SPACE}%"
+
+
 def seconds_text(seconds: float) -> str:
     """A duration in words: `1.2 ms`, `35 µs`, `2.5 s`."""
     if not math.isfinite(seconds):
@@ -119,9 +124,9 @@ def _measure() -> RendererAgg:
 
 
 def wrap(text: str, size: float, bold: bool = False, width: float = (WIDTH - 0.3) * DOTS) -> list[str]:
-    """Break a text into lines that fit on the picture."""
+    """Break a text at its spaces (not at those that must not break) into lines that fit on the picture."""
     lines: list[str] = []
-    for word in text.split():
+    for word in filter(None, text.split(" ")):
         if lines and text_width(f"{lines[-1]} {word}", size, bold) <= width:
             lines[-1] += f" {word}"
         else:

@@ -1,0 +1,213 @@
+"""Curves: the loss over the steps, and the time of a message over its size with the line α + β·n through it."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from course_utils.draw import style
+from course_utils.draw.findings import join
+from course_utils.errors import CourseError
+
+_DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+
+
+def loss_curves(
+    curves: Mapping[str, Sequence[float]], title: str | None = None, *, x: str = "step", y: str = "loss"
+) -> Figure:
+    """Draw one curve for each way of training, named at its right end.
+
+    Curves that lie on each other stay visible: each later one is thinner and dashed otherwise.
+
+    Args:
+        curves: the values after each step, by name.
+        title: said first; the finding (how far the curves are apart, or where they lead) then stands under it.
+        x, y: what the axes show.
+    """
+    data = {name: as_numbers(name, values) for name, values in curves.items()}
+    found = losses_finding(data, x, y)
+    right = 0.3 + max((style.text_width(name, style.TEXT) for name in data), default=0) / style.DOTS
+    heading = (title, found) if title else (found, "")
+    picture, (ax,) = style.new_picture(*heading, heights=[2.7], left=0.75, right=min(right, 2.5))
+    for index, (name, values) in enumerate(data.items()):
+        finite = np.where(np.isfinite(values), values, np.nan)
+        look = {"linewidth": max(1.4, 4.2 - 1.4 * index) if len(data) > 1 else 1.8, "alpha": 0.9, "zorder": 2 + index}
+        look |= {"linestyle": _DASHES[index % len(_DASHES)], "color": style.CURVES[index % len(style.CURVES)]}
+        ax.plot(np.arange(1, len(values) + 1), finite, marker="o" if len(values) == 1 else None, **look)
+    longest = max((len(values) for values in data.values()), default=0)
+    ax.set_xlim(0.5 if longest == 1 else 1, max(longest, 1.5))
+    ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
+    ax.set_xlabel(x, fontsize=style.TEXT)
+    ax.set_ylabel(y, fontsize=style.TEXT)
+    ax.grid(axis="y", color="#E8E8E8", linewidth=0.7)
+    if any(np.isfinite(values).any() for values in data.values()):
+        name_curves(ax, data)
+    else:
+        ax.text(0.5, 0.5, "no values", transform=ax.transAxes, ha="center", va="center", fontsize=style.TITLE)
+    ends = [f"{name} ends at {values[-1]:.4g}" for name, values in data.items() if len(values)]
+    picture.alt_text = f"Curves of {y} over {x}. {found}. {'; '.join(ends)}."
+    return picture
+
+
+def as_numbers(name: str, values: Sequence[float]) -> np.ndarray:
+    """One curve as float64, or a plain line about what is wrong with it."""
+    try:
+        numbers = np.asarray([float(value) for value in values])
+    except (TypeError, ValueError):
+        raise CourseError(f"loss_curves: {name!r} needs a list of numbers, one for each step.") from None
+    return numbers
+
+
+def losses_finding(data: Mapping[str, np.ndarray], x: str, y: str) -> str:
+    """What the curves say: where they left off, how far apart they are, or where each leads."""
+    lost = [
+        f"{name} from {x} {np.argmin(np.isfinite(v)) + 1} on" for name, v in data.items() if not np.isfinite(v).all()
+    ]
+    if lost:
+        return f"No finite {y}: {join(lost)}"
+    full = {name: values for name, values in data.items() if len(values)}
+    lengths = {len(values) for values in full.values()}
+    if not full:
+        return f"No values of {y}"
+    if len(full) > 1 and len(lengths) == 1:
+        first, *others = full.values()
+        apart = max(float(np.abs(values - first).max()) for values in others)
+        steps = style.plural(lengths.pop(), x)
+        if apart == 0:
+            return f"{join(list(full))} are equal in every digit over {steps}"
+        return f"At most {apart:.1e} apart over {steps}"
+    ways = [f"{name} {values[0]:.3g} → {values[-1]:.3g}" for name, values in full.items()]
+    return f"{y}: {join(ways)}"
+
+
+def name_curves(ax: Axes, data: Mapping[str, np.ndarray]) -> None:
+    """Write each curve's name at its right end, moved apart where the ends are close."""
+    ax.figure.canvas.draw()
+    low, high = ax.get_ylim()
+    pixel = (high - low) / (ax.get_position().height * ax.figure.get_figheight() * style.DOTS)
+    line = 1.5 * style.TEXT * style.DOTS / 72 * pixel
+    ends = []
+    for index, (name, values) in enumerate(data.items()):
+        finite = values[np.isfinite(values)]
+        if len(finite):
+            ends.append((float(finite[-1]), -index, name, style.CURVES[index % len(style.CURVES)]))
+    ends.sort()
+    places = spread([end for end, *_ in ends], line, low, high)
+    for place, (_, _, name, colour) in zip(places, ends, strict=True):
+        at = (1.0, place)
+        ax.annotate(
+            name,
+            at,
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(7, 0),
+            textcoords="offset points",
+            **{"va": "center", "fontsize": style.TEXT, "color": colour, "fontweight": "bold", "parse_math": False},
+        )
+
+
+def spread(places: Sequence[float], distance: float, low: float, high: float) -> list[float]:
+    """Move places, which ascend, apart to at least `distance`, each as little as it needs, inside low … high."""
+    moved: list[float] = []
+    for place in places:
+        moved.append(max(place, moved[-1] + distance) if moved else max(place, low))
+    over = moved[-1] - high if moved else 0
+    for index in range(len(moved) - 1, -1, -1):
+        limit = high if index == len(moved) - 1 else moved[index + 1] - distance
+        moved[index] = min(moved[index], limit) if over > 0 else moved[index]
+    return moved
+
+
+def alpha_beta(
+    sizes: Sequence[float], seconds: Sequence[float], alpha: float, beta: float, title: str | None = None
+) -> Figure:
+    """Draw the time of a message over its size on logarithmic axes, with the line seconds = α + β · bytes.
+
+    Args:
+        sizes: bytes in each message measured; a message of 0 bytes stands at the left edge.
+        seconds: the time of each, one way.
+        alpha: seconds that every message costs, however short.
+        beta: seconds that each byte adds.
+    """
+    n, t = np.asarray(sizes, float), np.asarray(seconds, float)
+    if n.shape != t.shape or n.ndim != 1 or not len(n):
+        raise CourseError("alpha_beta: give as many seconds as sizes, at least one of each.")
+    found = alpha_beta_finding(alpha, beta)
+    heading = (title, found) if title else (found, "")
+    picture, (ax,) = style.new_picture(*heading, heights=[2.9], left=0.85, right=0.3, below=0.55)
+    smallest = n[n > 0].min() if (n > 0).any() else 1.0
+    zero = smallest / 8
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    line = np.geomspace(zero if (n == 0).any() else smallest / 1.5, 1.5 * max(n.max(), smallest), 200)
+    fitted = alpha + beta * line
+    ax.plot(line, np.where(fitted > 0, fitted, np.nan), color=style.COLOURS["communication"], linewidth=2.2, zorder=2)
+    shown = t > 0
+    ax.plot(np.where(n > 0, n, zero)[shown], t[shown], "o", color=style.INK, markersize=5, zorder=3)
+    top = max(t[shown].max(initial=1e-9), np.nanmax(fitted))
+    bottom = min(t[shown].min(initial=np.inf), np.nanmin(np.where(fitted > 0, fitted, np.nan)))
+    ax.set_ylim(bottom / 2.2, top * 1.8)
+    ax.set_xlim(line[0] / 1.2, line[-1])
+    label_axes(ax, zero if (n == 0).any() else None)
+    if alpha > 0 and beta > 0:
+        describe_parts(ax, alpha, beta)
+    measured = ", ".join(
+        f"{style.bytes_text(size)} in {style.seconds_text(time)}" for size, time in zip(n, t, strict=True)
+    )
+    picture.alt_text = (
+        f"Time of a message over its size, logarithmic axes: measured points and a line. {found}. {measured}."
+    )
+    return picture
+
+
+def alpha_beta_finding(alpha: float, beta: float) -> str:
+    """α and β in words: what a message costs before its first byte, and what the bytes cost."""
+    start = f"A message costs {style.seconds_text(alpha)} (α)" if alpha > 0 else f"α = {alpha:.2g} s"
+    if beta <= 0:
+        return f"{start}; β = {beta:.2g} s per byte"
+    each = style.seconds_text(beta * 1e6)
+    return f"{start} plus {each} for each MB (β): {style.bytes_text(1 / beta)}/s"
+
+
+def label_axes(ax: Axes, zero: float | None) -> None:
+    """Name both axes, with bytes and seconds in words at the powers of ten."""
+    left, right = ax.get_xlim()
+    powers = [10.0**p for p in range(math.floor(math.log10(left)), math.ceil(math.log10(right)) + 1)]
+    inside = [p for p in powers if left <= p <= right and p >= 1 and (zero is None or p > 2 * zero)]
+    ax.xaxis.set_major_locator(FixedLocator(([zero] if zero else []) + inside))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(
+        FuncFormatter(lambda size, _: "0 B" if zero and math.isclose(size, zero) else style.bytes_text(size))
+    )
+    low, high = ax.get_ylim()
+    steps = (1,) if high / low > 1e3 else (1, 3) if high / low > 20 else (1, 2, 3, 5, 7)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ax.yaxis.set_major_locator(FixedLocator([step * 10.0**p for p in decades for step in steps]))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda time, _: style.seconds_text(time)))
+    ax.set_ylim(low, high)
+    ax.set_xlim(left, right)
+    ax.set_xlabel("size of the message", fontsize=style.TEXT)
+    ax.set_ylabel("time, one way", fontsize=style.TEXT)
+    ax.grid(color="#E8E8E8", linewidth=0.7)
+
+
+def describe_parts(ax: Axes, alpha: float, beta: float) -> None:
+    """Draw α and β · n on their own, thinly, and the size at which both are equal."""
+    sizes = np.array(ax.get_xlim())
+    look = {"color": style.FAINT, "linewidth": 1, "linestyle": (0, (4, 3)), "zorder": 1}
+    ax.plot(sizes, [alpha, alpha], **look)
+    ax.plot(sizes, beta * sizes, **look)
+    words = {"fontsize": style.SMALL, "color": "#555555", "parse_math": False}
+    even = alpha / beta
+    if sizes[0] * 3 < even < sizes[1] / 3:
+        ax.axvline(even, **look)
+        text = f"both parts equal: {style.bytes_text(even)}"
+        late = math.log(even / sizes[0]) > 0.6 * math.log(sizes[1] / sizes[0])
+        where = {"xytext": (-5 if late else 5, -4), "textcoords": "offset points", "ha": "right" if late else "left"}
+        ax.annotate(text, (even, 1), xycoords=ax.get_xaxis_transform(), va="top", **where, **words)
+    if alpha > ax.get_ylim()[0]:
+        place = {"xytext": (-3, -4), "textcoords": "offset points", "ha": "right", "va": "top"}
+        ax.annotate(f"α = {style.seconds_text(alpha)}", (sizes[1], alpha), **place, **words)

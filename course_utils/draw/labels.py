@@ -1,0 +1,98 @@
+"""Words on the marks of a timeline, where there is room for them."""
+
+from collections.abc import Iterator
+
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
+
+from course_utils.draw import style
+from course_utils.draw.findings import call_text, is_message
+from course_utils.draw.layout import HALF, Mark, Rows
+from course_utils.draw.rows import BAR, paler
+
+_GAP = 4  # pixels on either side of a text
+
+
+def wordings(mark: Mark) -> list[str]:
+    """What may stand on an operation, longest first."""
+    event = mark.event
+    if not is_message(event):
+        return [f"{event.name}: never ended", event.name] if mark.stuck else [event.name]
+    arrow = f"{'→' if event.kind == 'send' else '←'} {'any' if event.peer is None else event.peer}"
+    if mark.stuck:
+        return [f"{call_text(event)}: never ended", f"{event.name} {arrow}", arrow]
+    return [f"{event.name} {arrow} · {style.bytes_text(event.bytes)}", f"{event.name} {arrow}", arrow]
+
+
+def rooms(mark: Mark, right_edge: float) -> Iterator[tuple[float, float, object, str]]:
+    """Where a text may stand, best place first: from, to (seconds), the colour behind it, the colour of the text."""
+    start, end = max(mark.start, 0.0), min(mark.end, right_edge)
+    middle = min(max(mark.waits_until, start), end) if mark.waits else start
+    if mark.stuck:
+        yield start, end, "white", style.INK
+    elif mark.in_background:
+        yield start, end, paler(mark.colour), style.INK
+    else:
+        dark = mark.colour in (style.SEND, style.TOGETHER)
+        yield middle, end, mark.colour, "white" if dark else style.INK
+        yield start, middle, "white", style.INK
+
+
+def write_labels(ax: Axes, rows: Rows, scale: float, pixels: float) -> None:
+    """Name operations and phases: on the mark where the words fit, or beside it in an empty stretch of the row.
+
+    Args:
+        scale: from seconds to the unit of the axis.
+        pixels: the width of a second on the picture.
+    """
+    crowded = len(rows.messages) > 12
+    for mark in rows.marks:
+        lane = mark.bottom - mark.top
+        size = style.SMALL if lane > HALF else style.SMALL - 1.5
+        if lane < 0.5 * HALF:
+            continue
+        words = wordings(mark)
+        words = words[-1:] if size < style.SMALL and crowded else words[-2:] if size < style.SMALL else words
+        found = on_the_mark(mark, words, size, rows.span, pixels)
+        if found is None and not rows.phases and size == style.SMALL:
+            found = beside_the_mark(mark, rows, pixels)
+        if found:
+            text, middle, behind, ink = found
+            boxed = mark.stuck or (behind == "white" and mark.waits)
+            write(ax, middle * scale, (mark.top + mark.bottom) / 2, text, size, ink, behind, boxed)
+    for mark in rows.phases:
+        start, end = max(mark.start, 0.0), min(mark.end, rows.span)
+        if style.text_width(mark.event.name) <= (end - start) * pixels - _GAP:
+            y = mark.event.rank + (BAR[0] + 0.12 if rows.marks else sum(BAR) / 2)
+            write(ax, (start + end) / 2 * scale, y, mark.event.name, style.SMALL, style.INK, None, False)
+
+
+def on_the_mark(mark: Mark, words: list[str], size: float, right_edge: float, pixels: float) -> tuple | None:
+    """The longest wording that fits on the operation, its middle in seconds, and the colours behind it and of it."""
+    for text in words:
+        for start, end, behind, ink in rooms(mark, right_edge):
+            if style.text_width(text, size) + 2 * _GAP <= (end - start) * pixels:
+                return text, (start + end) / 2, behind, ink
+    return None
+
+
+def beside_the_mark(mark: Mark, rows: Rows, pixels: float) -> tuple | None:
+    """The shortest wording to the right of the operation, else to its left, if nothing of this rank is there."""
+    text = wordings(mark)[-1]
+    need = (style.text_width(text) + 2 * _GAP) / pixels
+    others = [other for other in rows.marks if other.event.rank == mark.event.rank and other is not mark]
+    for start in (mark.end, mark.start - need):
+        inside = start >= 0 and start + need <= 1.01 * rows.span
+        if inside and all(other.end <= start - need or other.start >= start + need for other in others):
+            return text, start + need / 2, "white", style.INK
+    return None
+
+
+def write(ax: Axes, x: float, y: float, text: str, size: float, ink: str, behind: object | None, boxed: bool) -> None:
+    """Centre a text on a point; `behind` is the colour of its edge, or of a box where the ground is hatched."""
+    look = {"ha": "center", "va": "center", "fontsize": size, "color": ink, "zorder": 6, "parse_math": False}
+    if boxed:
+        look["bbox"] = {"facecolor": behind, "edgecolor": "none", "pad": 1.2}
+    elif behind is not None:
+        look["path_effects"] = [withStroke(linewidth=2.5, foreground=behind)]
+    ax.text(x, y, text, clip_on=True, **look)
