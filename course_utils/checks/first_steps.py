@@ -70,7 +70,7 @@ def _are_lists(outcome: Outcome) -> bool:
 
 def _own_names(case: Case, outcome: Outcome) -> bool:
     names = [name for (name,) in case.arguments]
-    return _all_are(outcome, names) or _all_are(outcome, [[name] for name in names])
+    return len(set(names)) > 1 and (_all_are(outcome, names) or _all_are(outcome, [[name] for name in names]))
 
 
 def _with_numbers(case: Case, outcome: Outcome) -> bool:

@@ -1,0 +1,58 @@
+# %% [markdown]
+# # Exercises: what do I have here?
+#
+# Two short functions, to see how an exercise goes: write the body, run the cell, run the check below it. Nothing can
+# break, and you may check as often as you like.
+#
+# *10 minutes · [lesson 0](../notebooks/00_first_steps.ipynb) · 4 ranks*
+
+# %%
+import course_utils as course
+
+ranks = course.start(4)
+
+# %% [markdown]
+# ## Every rank its square
+#
+# Each rank runs this function and returns one number, the square of its own rank. With 4 ranks the results are 0, 1,
+# 4 and 9; with 3 ranks 0, 1 and 4.
+#
+# difficulty ●○○ · 3 minutes
+
+# %% tags=["exercise"]
+# course_utils.first_steps:rank_squared: return the square of this rank's own number
+
+# %% [markdown]
+# ## Who is there?
+#
+# Each rank is given a name that only it knows. In the end every rank shall return the list of *all* names, in rank
+# order.
+#
+# What another rank should know must be sent. `send` and `recv` would do; but for this there is one call, in which
+# every rank puts one thing in and gets everybody's out: `comm.allgather(thing)`. Try it first, on something of your own:
+
+# %%
+def favourite_numbers(comm):
+    return comm.allgather(comm.rank + 0.5)
+
+
+ranks.run(favourite_numbers).results
+
+# %% [markdown]
+# Four lists, one from each rank. Now the names.
+#
+# difficulty ●○○ · 5 minutes
+
+# %% tags=["exercise"]
+# course_utils.first_steps:who_is_there: put this rank's name in, return everybody's
+
+# %% [markdown]
+# ## Done?
+#
+# `course.progress()` shows it. Then go on to the next lesson.
+
+# %%
+course.progress()
+
+# %%
+ranks.stop()

@@ -1,0 +1,260 @@
+# %% [markdown]
+# # What do I have here?
+#
+# After this lesson you can **start** four Python processes from a notebook, **run** code on all of them, and
+# **get going again** when one of them fails or hangs.
+#
+# *25 minutes · builds on basic Python · 4 ranks*
+
+# %%
+import course_utils as course
+
+ranks = course.start(4)
+
+# %% [markdown]
+# That was the hardest part. The line above says what you got: how many processes, which MPI library carries their
+# messages, how many cores they may use, and whether there is a GPU.
+#
+# Each of these processes is called a **rank**. It is a whole Python of its own, waiting for something to do.
+
+# %%
+ranks.picture()
+
+# %% [markdown]
+# This is your machine, now. A **core** does one thing at a time. With more ranks than cores, ranks take turns:
+# everything in this course still *works*, some of it takes longer. A lesson says so where it matters.
+#
+# No GPU? None is needed.
+
+# %% [markdown]
+# ## One cell, four processes
+#
+# A cell runs here, in the notebook, unless its first line is `%%px`. Then it runs on every rank.
+#
+# **Predict.** The next cell asks each rank for its process number. The notebook is a process too. How many
+# different processes are at work, the notebook included?
+
+# %%
+course.predict("processes", answer=...)  # replace the dots with a number
+
+# %%
+# %%px
+import os
+
+print(f"I am process {os.getpid()}")
+
+# %% [markdown]
+# Four answers, and each is labelled with the rank that gave it. The same cell, four times, at the same time.
+#
+# Let us count, together with the notebook itself. `ranks.run` calls a function once on every rank and brings
+# the results home, in rank order.
+
+# %%
+import os
+
+
+def process_number(comm):
+    return os.getpid()
+
+
+run = ranks.run(process_number)
+course.measured("processes", answer=len({os.getpid(), *run.results}))
+
+# %% [markdown]
+# Five: the notebook and four ranks. The notebook gives orders and shows results. The ranks do the work.
+
+# %% [markdown]
+# ## Who am I?
+#
+# All ranks run the same code. What makes them different is one number, their own **rank**: 0, 1, 2, 3. How many
+# they are is called the **world size**. The object that knows both is the **communicator**, `comm`.
+
+# %% tags=["nbval-check-output"]
+# %%px
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+print(f"I am rank {comm.rank} of {comm.size}")
+
+# %% [markdown]
+# ## Nothing is shared
+#
+# Now the notebook and the ranks all have a variable called `x`.
+
+# %%
+x = "the notebook's own"
+
+# %%
+# %%px
+x = 10 * comm.rank
+
+# %% [markdown]
+# **Predict.** The next cell prints `x` in the notebook. What will it say?
+
+# %%
+course.predict(
+    "whose_x",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "the notebook's own", "b": "30, for rank 3 wrote last", "c": "[0, 10, 20, 30]"},
+)
+
+# %% tags=["nbval-check-output"]
+print(x)
+
+# %%
+course.measured("whose_x", answer="a")
+
+# %% [markdown]
+# Five variables, one name. A rank cannot see another's `x`, nor the notebook's. That is the whole idea of this
+# kind of parallel program: **what another rank should know, you must send.**
+
+# %% [markdown]
+# ## A first message
+#
+# A function for `ranks.run` gets the communicator as its first argument. Here rank 0 sends a text to rank 1, which
+# passes it on to rank 2, and so on to the last one.
+
+# %%
+def whisper(comm):
+    heard = "hello" if comm.rank == 0 else comm.recv(source=comm.rank - 1)
+    if comm.rank + 1 < comm.size:
+        comm.send(heard + "!", dest=comm.rank + 1)
+    return heard
+
+
+# %% [markdown]
+# **Predict.** How many exclamation marks arrive at rank 3?
+
+# %%
+course.predict("exclamation_marks", answer=...)
+
+# %% tags=["nbval-check-output"]
+run = ranks.run(whisper)
+print(run.results)
+
+# %%
+course.measured("exclamation_marks", answer=run.results[3].count("!"))
+
+# %%
+run.timeline()
+
+# %% [markdown]
+# Each row is a rank, time runs to the right, each arrow is a message. Rank 3 could do nothing but wait: its news
+# came through all the others. Such pictures will tell you where time goes in every lesson. Each one is drawn from
+# the run above it, on your machine.
+
+# %% [markdown]
+# ## When a rank fails
+#
+# Sooner or later one rank raises an error. Let us make it happen: who divides by zero here?
+
+# %% tags=["raises-exception"]
+def share(comm):
+    pieces = 12
+    return pieces // comm.rank
+
+
+ranks.run(share)
+
+# %% [markdown]
+# The report names the rank, the error and the line. Nothing else broke: the ranks are still there, and take the next
+# call.
+
+# %% tags=["nbval-check-output"]
+def introduce(comm):
+    return f"rank {comm.rank} of {comm.size}"
+
+
+print(ranks.run(introduce).results)
+
+# %% [markdown]
+# ## When a rank hangs
+#
+# The other accident is quieter. Rank 3 waits for a message from rank 0, and rank 0 has nothing to say.
+#
+# **Predict.** What will you see?
+
+# %%
+course.predict(
+    "hang",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "nothing, for ever", "b": "within seconds, who waits for whom", "c": "rank 3 gets None"},
+)
+
+# %% tags=["raises-exception"]
+def wait_for_nobody(comm):
+    if comm.rank == 3:
+        return comm.recv(source=0)
+
+
+ranks.run(wait_for_nobody)
+
+# %%
+course.measured("hang", answer="b")
+
+# %% [markdown]
+# MPI by itself would have let rank 3 wait for ever, and you with it. Here somebody watches: when no rank has made
+# progress for a few seconds, the report comes by itself, says who waits where, and the waiting ends.
+#
+# To read one, ask: *what is this rank waiting for, and who should have sent it?*
+
+# %%
+ranks.status()
+
+# %% [markdown]
+# All is well again. Should it ever not be, there are two more ways out:
+#
+# | You see | Do |
+# |---|---|
+# | a cell that takes too long | the ■ button above: it stops the cell on the ranks too |
+# | the ranks are gone, or act strangely | `ranks.restart()`: four fresh ones; their variables are lost |
+#
+# You cannot break anything that these two do not mend.
+
+# %% [markdown]
+# ## How you will practise
+#
+# Each lesson has an exercise notebook. There you write the body of a function, and `course.check` runs it on the ranks
+# with numbers that are new every time. A function that is not written yet gets a circle:
+
+# %%
+def rank_squared(comm):
+    raise NotImplementedError("your turn")
+
+
+course.check("rank_squared", rank_squared)
+
+# %% [markdown]
+# One that is not right gets a cross, with the rank, what came, what was expected, and a question that leads on.
+
+# %%
+def rank_squared(comm):
+    return 2 * comm.rank
+
+
+course.check("rank_squared", rank_squared)
+
+# %% [markdown]
+# Stuck? The first hint is a question. Ask again, and it nearly tells.
+
+# %%
+course.hint("rank_squared")
+
+# %% [markdown]
+# And this is the whole course, with what you have solved so far. It remembers across notebooks and days.
+
+# %%
+course.progress()
+
+# %% [markdown]
+# ## What you take with you
+#
+# You can **start** ranks: whole Python processes that share nothing and know their number. You can **run** one
+# function on all of them and get the results in rank order. And when a rank fails or hangs, the report says which
+# and where, and you **get going again**.
+#
+# Now your turn: [the exercises](../exercises/00_first_steps.ipynb). The next lesson that is written:
+# [How do processes talk?](04_messages.ipynb)
+
+# %%
+ranks.stop()
