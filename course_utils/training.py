@@ -1,0 +1,190 @@
+"""The same training run twice: by one process, and by P ranks that act as one.
+
+`train_parallel` differs from `train_serial` in three lines: it broadcasts the first weights, takes its shard of every
+batch, and averages the gradients before the step. Everything else is the same code.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional
+
+from course_utils.data_parallel import SyncBatchNorm, average_gradients, broadcast_parameters, shard_indices
+from course_utils.trace import phase
+
+Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+"""(train_x, train_y, test_x, test_y), as `course_utils.data.digits` gives them."""
+Rate = float | Callable[[int], float]
+"""A learning rate, or a function of the step number (counted from 0)."""
+
+
+@dataclass
+class History:
+    """What one rank remembers of its training."""
+
+    losses: list[float]
+    """The loss on this rank's share of the batch at each step, before the weights change."""
+    test_accuracy: float
+    """The share of test images recognised by this rank's weights at the end."""
+    parameters: torch.Tensor
+    """All weights at the end, in one vector."""
+
+
+def digits_mlp(seed: int, hidden: int = 64, norm: type[nn.Module] | None = None) -> nn.Module:
+    """A network for 64 pixels and ten digits, with two hidden layers; the seed fixes its first weights."""
+    torch.manual_seed(seed)
+    layers: list[nn.Module] = []
+    for inputs in (64, hidden):
+        layers += [nn.Linear(inputs, hidden), norm(hidden) if norm else nn.Identity(), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(hidden, 10))
+
+
+def digits_cnn(seed: int, channels: int = 8) -> nn.Module:
+    """A small convolutional network for the same images, 8 × 8 pixels each."""
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 8, 8)),
+        nn.Conv2d(1, channels, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(channels, 2 * channels, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(32 * channels, 10),
+    )
+
+
+def wide_mlp(seed: int) -> nn.Module:
+    """`digits_mlp` with 512 hidden units: 301,066 parameters, enough for communication to be seen."""
+    return digits_mlp(seed, hidden=512)
+
+
+def local_norm_mlp(seed: int) -> nn.Module:
+    """`digits_mlp` with batch norm; every rank uses the statistics of its own examples."""
+    return digits_mlp(seed, norm=nn.BatchNorm1d)
+
+
+def sync_norm_mlp(seed: int) -> nn.Module:
+    """`digits_mlp` with batch norm over the examples of all ranks."""
+    return digits_mlp(seed, norm=SyncBatchNorm)
+
+
+def batches(indices: torch.Tensor, size: int) -> Iterator[torch.Tensor]:
+    """Cut `indices` into batches of `size`; what is left over at the end is dropped."""
+    for start in range(0, len(indices) - size + 1, size):
+        yield indices[start : start + size]
+
+
+def flat_parameters(model: nn.Module) -> torch.Tensor:
+    """All parameters in one vector, detached."""
+    return nn.utils.parameters_to_vector(model.parameters()).detach()
+
+
+def accuracy(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:
+    """The share of the images `x` whose digit `y` the model finds."""
+    model.eval()
+    with torch.no_grad():
+        return (model(x).argmax(dim=1) == y).double().mean().item()
+
+
+def train_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    synchronise: Callable[[nn.Module], None] | None = None,
+    delay: float = 0.0,
+) -> float:
+    """One step on one batch, its four phases recorded in the trace; returns the loss before the step.
+
+    Args:
+        synchronise: what the ranks do with their gradients, such as `average_gradients`; None: nothing.
+        delay: seconds this rank sleeps in its forward pass, to play a slow machine.
+    """
+    with phase("forward"):
+        time.sleep(delay)
+        loss = functional.cross_entropy(model(x), y)
+    with phase("backward"):
+        optimizer.zero_grad()
+        loss.backward()
+    if synchronise is not None:
+        with phase("communication"):
+            synchronise(model)
+    with phase("step"):
+        optimizer.step()
+    return loss.item()
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: Rate, step: int) -> None:
+    """Put the learning rate of `step` into the optimizer."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate(step) if callable(rate) else rate
+
+
+def train_serial(
+    data: Data,
+    build: Callable[[int], nn.Module] = digits_mlp,
+    *,
+    epochs: int = 1,
+    batch_size: int = 64,
+    rate: Rate = 0.1,
+    seed: int = 0,
+) -> History:
+    """Train `build(seed)` with plain SGD in this process alone. The dtype is that of the data.
+
+    Args:
+        build: makes the model from a seed.
+        batch_size: examples in a batch; a batch that would not be full is dropped.
+    """
+    train_x, train_y, test_x, test_y = data
+    model = build(seed).to(train_x.dtype).train()
+    optimizer = torch.optim.SGD(model.parameters())
+    losses: list[float] = []
+    for epoch in range(epochs):
+        for batch in batches(shard_indices(len(train_x), 0, 1, epoch, seed), batch_size):
+            set_rate(optimizer, rate, step=len(losses))
+            losses.append(train_step(model, optimizer, train_x[batch], train_y[batch]))
+    return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
+
+
+def train_parallel(
+    data: Data,
+    build: Callable[[int], nn.Module] = digits_mlp,
+    synchronise: Callable[[nn.Module], None] = average_gradients,
+    *,
+    epochs: int = 1,
+    batch_size: int = 64,
+    rate: Rate = 0.1,
+    seed: int = 0,
+    broadcast: bool = True,
+    delay: float = 0.0,
+) -> History:
+    """The same training on all ranks of torch.distributed's default group; each rank returns its own history.
+
+    Every rank draws first weights of its own; then rank 0's are broadcast. Per step, every rank sends what `synchronise`
+    sends: with `average_gradients`, one all-reduce of every gradient.
+
+    Args:
+        batch_size: the *global* batch; each rank works on batch_size / world_size examples of it.
+        synchronise: what the ranks do with their gradients between backward and step.
+        broadcast: False leaves every rank with the weights it drew.
+        delay: seconds this rank sleeps in every forward pass.
+    """
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    train_x, train_y, test_x, test_y = data
+    model = build(seed + rank).to(train_x.dtype).train()
+    if broadcast:
+        broadcast_parameters(model)
+    optimizer = torch.optim.SGD(model.parameters())
+    losses: list[float] = []
+    per_epoch = len(train_x) // batch_size  # full global batches, the same number on all ranks
+    for epoch in range(epochs):
+        shard = shard_indices(len(train_x), rank, world_size, epoch, seed)
+        for batch in list(batches(shard, batch_size // world_size))[:per_epoch]:
+            set_rate(optimizer, rate, step=len(losses))
+            losses.append(train_step(model, optimizer, train_x[batch], train_y[batch], synchronise, delay))
+    return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
