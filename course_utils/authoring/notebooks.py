@@ -6,6 +6,7 @@ the notebook once; while no source of a cell up to the last tagged one changes, 
 
 import hashlib
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -37,10 +38,13 @@ def assemble(page: Page, root: Path = ROOT) -> NotebookNode:
             cells = fill(cells, root, page.stem, solved=page.kind == "solution")
     except (AuthoringError, SyntaxError) as error:
         raise AuthoringError(f"{page.source}: {error}") from error
+    count = 0
     for position, cell in enumerate(cells):
         cell.id = cell_id(page.stem, position)
         if cell.cell_type == "code":
-            cell.execution_count, cell.outputs = None, []
+            count += 1
+            cell.execution_count = count if is_checked(cell) else None  # nbval wants one where it compares
+            cell.outputs = []
     cells[0].metadata["built_from"] = page.source.as_posix()
     metadata = {**KERNEL, "course": {"built_from": page.source.as_posix(), "build": "make notebooks"}}
     return new_notebook(cells=cells, metadata=metadata)
@@ -139,12 +143,12 @@ def execute(notebook: NotebookNode, page: Page, root: Path) -> None:
         )
         (root / page.target.parent).mkdir(parents=True, exist_ok=True)
         try:
-            client.execute(env=environment)
+            client.execute(env=environment, stderr=subprocess.DEVNULL)
         except (CellExecutionError, CellTimeoutError) as error:
             raise AuthoringError(f"{page.source}: a cell fails when the notebook is run\n{error}") from error
     for cell, ran in zip(notebook.cells, run.cells, strict=True):
         if is_checked(cell):
-            cell.outputs = [plain_output(output) for output in join_streams(ran.outputs)]
+            cell.outputs = [plain_output(output, cell.execution_count) for output in join_streams(ran.outputs)]
             if not cell.outputs:
                 raise AuthoringError(f"{page.source}: a cell tagged nbval-check-output prints nothing:\n{cell.source}")
 
@@ -172,10 +176,10 @@ def join_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
     return joined
 
 
-def plain_output(output: NotebookNode) -> NotebookNode:
-    """The output without what differs from run to run: execution counts and metadata."""
+def plain_output(output: NotebookNode, count: int) -> NotebookNode:
+    """The output without what differs from run to run: metadata, and a count that is not the cell's."""
     if "execution_count" in output:
-        output.execution_count = None
+        output.execution_count = count
     if "metadata" in output:
         output.metadata = NotebookNode()
     return output
@@ -209,8 +213,8 @@ def check(root: Path = ROOT, wanted: list[str] | None = None) -> list[str]:
 def first_difference(expected: NotebookNode, committed: NotebookNode) -> str | None:
     """Where two notebooks first differ, outputs apart."""
     for number, (new, old) in enumerate(zip(expected.cells, committed.cells, strict=False), start=1):
-        for key in ("cell_type", "source", "id", "metadata"):
-            if new[key] != old.get(key):
+        for key in ("cell_type", "source", "id", "metadata", "execution_count"):
+            if new.get(key) != old.get(key):
                 return f"cell {number}, its {key.replace('_', ' ')}"
     if len(expected.cells) != len(committed.cells):
         return f"{len(committed.cells)} cells instead of {len(expected.cells)}"
@@ -225,7 +229,7 @@ def wrong_outputs(page: Page, committed: NotebookNode) -> list[str]:
             continue
         if is_checked(cell) and not cell.outputs:
             wrong.append(f"{page.target}: cell {number} is checked but has no output: run `make notebooks`")
-        if not is_checked(cell) and (cell.outputs or cell.execution_count is not None):
+        if not is_checked(cell) and cell.outputs:
             wrong.append(f"{page.target}: cell {number} has an output that nothing checks: run `make notebooks`")
     return wrong
 

@@ -17,6 +17,8 @@ EXERCISE = "exercise"
 """The tag of a source cell that names a function whose body the learner writes."""
 
 KEPT_METADATA = ("tags", "slideshow", "jupyter")
+MAGIC = re.compile(r"^(\s*)# ?(%%?[a-zA-Z]|!\w)", re.MULTILINE)
+FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
 FIRST_CELL = re.compile(r"^# %%(?=\s|$)", re.MULTILINE)
 
 
@@ -85,8 +87,10 @@ def read_cells(path: Path) -> list[NotebookNode]:
     first = FIRST_CELL.search(text)
     if first is None:
         raise AuthoringError(f"{path.name} has no cell: a cell begins with a line `# %%`")
-    notebook = jupytext.reads(text[first.start() :], fmt="py:percent")
+    notebook = jupytext.reads(text[first.start() :], fmt=FORMAT)
     for cell in notebook.cells:
+        if cell.cell_type == "code":  # jupytext's own rule also takes the comment `# why?` for a magic
+            cell.source = MAGIC.sub(r"\1\2", cell.source)
         cell.metadata = NotebookNode({k: v for k, v in cell.metadata.items() if k in KEPT_METADATA})
     return notebook.cells
 

@@ -1,0 +1,152 @@
+"""Run one notebook as a learner would, and refuse what nbval lets pass: `python tests/run_notebook.py NOTEBOOK …`.
+
+nbval (`--nbval-lax`) runs every cell and compares the outputs of those tagged `nbval-check-output`. Beside it:
+- a magic that does not exist prints a UsageError and counts as passed: here it fails;
+- in an exercise untouched every check says ○, in a solution every check says ✓;
+- when the notebook has ended, no process that it started is left.
+This file is also the pytest plugin that does the first two.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CELL_SECONDS = 120
+GRACE_SECONDS = 10
+"""How long after the kernel's end its ranks may take to notice."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a notebook's run ended: what is wrong (empty where nothing is), and what pytest said."""
+
+    wrong: str
+    said: str
+
+
+def run_notebook(notebook: Path, seconds: float = 400) -> Ended:
+    """Run a notebook in its folder, with its own folders for progress and ranks, within `seconds`."""
+    with tempfile.TemporaryDirectory(prefix="course-nb-", ignore_cleanup_errors=True) as scratch:
+        environment, runtime = own_environment(Path(scratch))
+        options = ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={CELL_SECONDS}", "-p", "run_notebook"]
+        plain = ["-x", "-q", "--color=no", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={notebook.parent}"]
+        command = [sys.executable, "-m", "pytest", *options, *plain, str(notebook)]
+        process = subprocess.Popen(
+            command,
+            cwd=notebook.parent,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=seconds)
+            wrong = "" if process.returncode == 0 else f"{notebook.name} fails"
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            end(marked(runtime))
+            said, wrong = process.communicate()[0], f"{notebook.name} takes longer than {seconds:.0f} s"
+        left = leftovers(runtime)
+        end(left)
+        if left and not wrong:
+            wrong = f"{notebook.name} leaves {len(left)} processes: {', '.join(sorted(set(left.values())))}"
+    return Ended(wrong, said)
+
+
+def own_environment(scratch: Path) -> tuple[dict[str, str], Path]:
+    """The environment of a run that shares neither progress nor ranks with any other, and its runtime folder."""
+    home, runtime = scratch / "home", scratch / "run"
+    for folder in (home, runtime):
+        folder.mkdir(mode=0o700)
+    path = os.pathsep.join(part for part in (str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")) if part)
+    own = {"COURSE_HOME": str(home), "COURSE_RUNTIME": str(runtime), "PYTHONPATH": path}
+    return {**os.environ, **own}, runtime
+
+
+def marked(runtime: Path) -> dict[int, str]:
+    """The processes whose environment names this runtime folder: process id to command."""
+    mark = f"COURSE_RUNTIME={runtime}\0".encode()
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes() + b"\0":
+                found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ").strip()[:120]
+        except (OSError, ValueError):
+            continue  # gone in the meantime, or another user's
+    return {pid: command for pid, command in found.items() if pid != os.getpid()}
+
+
+def leftovers(runtime: Path, grace: float = GRACE_SECONDS) -> dict[int, str]:
+    """The processes of a runtime folder that are still there after the time of grace."""
+    until = time.monotonic() + grace
+    while marked(runtime) and time.monotonic() < until:
+        time.sleep(0.2)
+    return marked(runtime)
+
+
+def end(processes: dict[int, str]) -> None:
+    """Kill processes that carry our own mark."""
+    for pid in processes:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item):
+    """After nbval has run a cell and found nothing, look at what it printed."""
+    result = yield
+    cell = getattr(item, "cell", None)
+    if cell is not None:
+        wrong = refused(Path(item.fspath), cell.source, printed(item.test_outputs or []))
+        if wrong:
+            raise AssertionError(f"cell {item.cell_num}: {wrong}\n{cell.source}")
+    return result
+
+
+def printed(outputs: list[dict]) -> str:
+    """All text of a cell's outputs."""
+    texts = []
+    for output in outputs:
+        texts += [output.get("text", ""), output.get("evalue", ""), output.get("data", {}).get("text/plain", "")]
+    return "\n".join(texts)
+
+
+def refused(notebook: Path, source: str, text: str) -> str | None:
+    """What is wrong with a cell that ran, or None."""
+    if "UsageError:" in text:
+        return f"a magic that does not exist: {text.strip()}"
+    if "course.check(" not in source:
+        return None
+    if notebook.parent.name == "solutions" and ("✓" not in text or "✗" in text):
+        return f"the solution is refused: {text.strip()}"
+    if notebook.parent.name == "exercises" and ("○" not in text or "✗" in text):
+        return f"an exercise not begun must say ○: {text.strip()}"
+    return None
+
+
+def main(notebooks: list[str]) -> int:
+    """Run notebooks one after the other; the exit status is 1 where one is wrong."""
+    status = 0
+    for name in notebooks:
+        begun = time.monotonic()
+        ended = run_notebook(Path(name).resolve())
+        print(f"{name}: {ended.wrong or 'passed'} ({time.monotonic() - begun:.0f} s)", flush=True)
+        if ended.wrong:
+            print(ended.said)
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

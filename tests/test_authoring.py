@@ -1,0 +1,264 @@
+"""Notebooks are what their sources give; an exercise is the library's function without its body."""
+
+import ast
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from course_utils.authoring.__main__ import main
+from course_utils.authoring.exercises import LINK, Hole, function_source, gives_away, without_body
+from course_utils.authoring.notebooks import assemble, build, check
+from course_utils.authoring.sources import EXERCISE, ROOT, AuthoringError, pages, read_cells, tags
+
+LIBRARY = '''\
+"""A library."""
+
+import functools
+
+
+@functools.cache
+def double(
+    value: int, how=lambda x: x
+) -> dict[str, int]:  # the answer is 2
+    """Twice the value: twice.
+
+    Args:
+        value: any.
+    """
+    # a secret
+    twice = 2 * value
+    return twice
+
+
+def plain(value): return value + 41
+'''
+LESSON = """\
+# A note to authors, on no page.
+
+# %% [markdown]
+# # Why?
+
+# %%
+x = 3
+
+# %% tags=["nbval-check-output"]
+print("x is", x)
+
+# %%
+# %%time
+# what?
+print("not kept")
+"""
+EXERCISES = """\
+# %% [markdown]
+# # Exercises
+#
+# After [the lesson](../notebooks/90_small.ipynb), not [the web](https://www.python.org) or [here](#here).
+
+# %%
+import functools
+
+# %% tags=["exercise"]
+# course_utils.small:double: say "twice" with `*`.
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A small repository, built once."""
+    root = tmp_path_factory.mktemp("small")
+    for name, text in {
+        "course_utils/small.py": LIBRARY,
+        "notebooks/src/90_small.py": LESSON,
+        "exercises/src/90_small.py": EXERCISES,
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    build(root)
+    return root
+
+
+@pytest.fixture
+def small(built, tmp_path) -> Path:
+    """A copy of the small repository, free to be changed."""
+    return Path(shutil.copytree(built, tmp_path / "small"))
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Replace a text in a file; it must be there."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_what_is_committed_is_what_the_sources_give():
+    assert check(ROOT) == []
+
+
+def test_a_page_keeps_titles_magics_and_comments():
+    cells = read_cells_of("# note\n# %% [markdown]\n# # Why?\n\n# %%\n# %%px\n# why?\nx = 1\n# !ls\n")
+    assert [cell.source for cell in cells] == ["# Why?", "%%px\n# why?\nx = 1\n!ls"]
+
+
+def read_cells_of(text: str):
+    """The cells of a source given as text."""
+
+    class Source:
+        name = "text"
+
+        def read_text(self, encoding):
+            return text
+
+    return read_cells(Source())
+
+
+def test_a_built_notebook_says_so_and_holds_checked_outputs_only(built):
+    notebook = nbformat.read(built / "notebooks/90_small.ipynb", as_version=4)
+    assert notebook.metadata.course.built_from == "notebooks/src/90_small.py"
+    assert notebook.cells[0].metadata.built_from == "notebooks/src/90_small.py"
+    assert [len(cell.get("outputs", [])) for cell in notebook.cells] == [0, 0, 1, 0]
+    assert notebook.cells[2].outputs[0].text == "x is 3\n"
+    assert check(built) == []
+
+
+def test_cell_ids_are_stable_and_differ(built):
+    page = pages(built)[0]
+    first, second = ([cell.id for cell in assemble(page, built).cells] for _ in range(2))
+    assert first == second
+    assert len(set(first)) == len(first)
+
+
+def test_building_again_changes_and_runs_nothing(small, monkeypatch):
+    monkeypatch.setattr("course_utils.authoring.notebooks.execute", lambda *_: pytest.fail("a notebook was run"))
+    assert {done for _, done in build(small)} == {"unchanged"}
+
+
+def test_words_may_change_without_a_run_but_code_may_not(small, monkeypatch):
+    ran = []
+    monkeypatch.setattr("course_utils.authoring.notebooks.execute", lambda _, page, __: ran.append(page.stem))
+    edit(small / "notebooks/src/90_small.py", "# # Why?", "# # How?")
+    build(small)
+    assert ran == []
+    edit(small / "notebooks/src/90_small.py", "x = 3", "x = 4")
+    build(small)
+    assert ran == ["90_small"]
+
+
+@pytest.mark.parametrize(
+    "name, old, new, said",
+    [
+        (
+            "notebooks/src/90_small.py",
+            "x = 3",
+            "x = 4",
+            "not what notebooks/src/90_small.py gives (cell 2, its source)",
+        ),
+        ("notebooks/90_small.ipynb", '"# Why?"', '"# Who?"', "not what notebooks/src/90_small.py gives (cell 1"),
+        (
+            "course_utils/small.py",
+            "twice = 2 * value",
+            "twice = value * 2",
+            "exercises/solutions/90_small.ipynb is not",
+        ),
+        ("exercises/src/90_small.py", "import functools", "import functools  # %%\n\n# %%\nx = 1", "cell 2"),
+    ],
+    ids=["source", "notebook", "library", "cells"],
+)
+def test_a_stale_notebook_is_found(small, name, old, new, said):
+    edit(small / name, old, new)
+    wrong = check(small)
+    assert any(said in line for line in wrong), wrong
+    assert main(["--root", str(small), "check"]) == 1
+
+
+def test_outputs_where_none_belong_are_found(small):
+    path = small / "notebooks/90_small.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[2].outputs, notebook.cells[3].outputs = [], notebook.cells[2].outputs
+    nbformat.write(notebook, path)
+    wrong = check(small)
+    assert any("cell 3 is checked but has no output" in line for line in wrong), wrong
+    assert any("cell 4 has an output that nothing checks" in line for line in wrong), wrong
+
+
+def test_missing_and_orphaned_notebooks_are_found(small):
+    (small / "notebooks/90_small.ipynb").rename(small / "notebooks/91_other.ipynb")
+    wrong = "\n".join(check(small))
+    assert "notebooks/90_small.ipynb is missing" in wrong
+    assert "notebooks/91_other.ipynb has no source" in wrong
+
+
+def test_the_learner_gets_signature_and_docstring_and_the_solution_all(built):
+    learner = exercise_cell(built / "exercises/90_small.ipynb")
+    assert "@functools.cache\ndef double(" in learner
+    assert "Args:\n        value: any." in learner
+    assert 'raise NotImplementedError("your turn: say \\"twice\\" with `*`")' in learner
+    assert not any(secret in learner for secret in ("secret", "2 * value", "the answer"))
+    ast.parse(learner)
+    assert exercise_cell(built / "exercises/solutions/90_small.ipynb") in LIBRARY
+
+
+def exercise_cell(path: Path) -> str:
+    """The source of a notebook's first exercise."""
+    return next(cell.source for cell in nbformat.read(path, as_version=4).cells if EXERCISE in tags(cell))
+
+
+def test_a_check_and_help_follow_and_links_lead_from_the_solutions(built):
+    learner = nbformat.read(built / "exercises/90_small.ipynb", as_version=4).cells
+    assert learner[3].source == 'course.check("double", double)'
+    assert "Stuck?" in learner[4].source and 'course.hint("double")' in learner[4].source
+    title = nbformat.read(built / "exercises/solutions/90_small.ipynb", as_version=4).cells[0].source
+    assert "(../90_small.ipynb)" in title and "(../../notebooks/90_small.ipynb)" in title
+    assert "(https://www.python.org)" in title and "(#here)" in title
+
+
+def test_functions_of_one_line_and_without_docstring_lose_their_body_too(built):
+    source = function_source(built, Hole("course_utils.small", "plain", ""))
+    assert without_body(source, "add") == 'def plain(value):\n    raise NotImplementedError("your turn: add")'
+
+
+def test_a_solution_shown_to_the_learner_is_found(small):
+    edit(small / "exercises/src/90_small.py", "import functools", "import functools\n\ntwice = 2 * value\nreturn twice")
+    learner, solution = (assemble(page, small).cells for page in pages(small)[1:])
+    learner[1].source = "x = 1\ntwice = 2 * value\n    return twice"
+    assert gives_away(learner, solution) == ["double"]
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("# course_utils.small:tripple: x", "defines no function tripple"),
+        ("# course_utils.smal:double: x", "there is no module course_utils.smal"),
+        ("double", "an exercise cell holds one line"),
+    ],
+)
+def test_an_exercise_that_names_nothing_is_refused_in_plain_words(small, capsys, line, said):
+    edit(small / "exercises/src/90_small.py", '# course_utils.small:double: say "twice" with `*`.', line)
+    assert main(["--root", str(small), "build"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: exercises/src/90_small.py: ") and said in error
+
+
+def test_a_cell_that_fails_is_named(small):
+    edit(small / "notebooks/src/90_small.py", "x = 3", "x = 1 / 0")
+    with pytest.raises(AuthoringError, match=r"90_small.py: a cell fails[\s\S]*ZeroDivisionError"):
+        build(small, ["90"])
+
+
+def test_an_unknown_stem_is_refused(small):
+    with pytest.raises(AuthoringError, match="no source is called 91; there are: 90_small"):
+        build(small, ["91"])
+
+
+def test_links_of_built_notebooks_lead_to_files():
+    lost = []
+    for page in pages(ROOT):
+        for cell in assemble(page).cells:
+            for found in LINK.finditer(cell.source if cell.cell_type == "markdown" else ""):
+                link = re.match(r"[^)\s#]+", cell.source[found.end() :])[0]
+                if not (ROOT / page.target.parent / link).exists():
+                    lost.append(f"{page.target}: {link}")
+    assert lost == []
