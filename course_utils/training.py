@@ -165,8 +165,8 @@ def train_parallel(
 ) -> History:
     """The same training on all ranks of torch.distributed's default group; each rank returns its own history.
 
-    Every rank draws first weights of its own; then rank 0's are broadcast. Per step, every rank sends what `synchronise`
-    sends: with `average_gradients`, one all-reduce of every gradient.
+    Every rank draws first weights of its own; then rank 0's are broadcast. Per step, every rank sends what
+    `synchronise` sends: with `average_gradients`, one all-reduce of every gradient.
 
     Args:
         batch_size: the *global* batch; each rank works on batch_size / world_size examples of it.
