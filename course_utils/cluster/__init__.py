@@ -1,0 +1,169 @@
+"""Owns every process: starts ranks, takes running ones over, and sees to it that none is left behind."""
+
+import atexit
+import contextlib
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course_utils.cluster.folder import RanksFolder, sweep
+from course_utils.cluster.run import Attempt, Run, per_rank
+from course_utils.errors import CourseError
+
+if TYPE_CHECKING:
+    from course_utils.cluster.connection import Connection
+    from course_utils.cluster.ranks import Ranks
+
+__all__ = ["Attempt", "Ranks", "Run", "current", "per_rank", "start", "sweep"]
+
+START_SECONDS = 60.0
+_current: "Ranks | None" = None
+
+
+def __getattr__(name: str):
+    if name == "Ranks":
+        from course_utils.cluster.ranks import Ranks
+
+        return Ranks
+    raise AttributeError(name)
+
+
+def current() -> "Ranks | None":
+    """The ranks that this notebook started or took over, while they live."""
+    return _current if _current is not None and _current.connection is not None else None
+
+
+def start(ranks: int = 4) -> "Ranks":
+    """Start so many ranks on this machine, or take over those that already run; prints one line that says what there is.
+
+    A second call with the same number gives back the same ranks, in this notebook and in the next. With another number
+    it ends the running ranks and starts new ones.
+
+    Raises:
+        CourseError: no MPI here, or a number that makes no sense.
+    """
+    global _current
+    from course_utils.cluster.cores import allowed_cores
+    from course_utils.cluster.local import check_number
+    from course_utils.cluster.ranks import Ranks
+
+    check_number(ranks, allowed_cores())
+    running = current()
+    if running is not None and running.world_size == ranks and running.healthy:
+        print(running.facts["line"])
+        _use(running)
+        return running
+    if running is not None:
+        if running.world_size != ranks:
+            print(f"{running.world_size} ranks were running; they are ended, and their variables with them.")
+        running.stop()
+    found = _take_over(ranks) or _launch(ranks)
+    _current = Ranks(*found, start_again=lambda: _launch(ranks))
+    print(_current.facts["line"])
+    _use(_current)
+    return _current
+
+
+def _use(ranks: "Ranks") -> None:
+    from course_utils.cluster.px import register
+
+    register(ranks)
+
+
+def _take_over(ranks: int) -> "tuple[Connection, dict] | None":
+    """Connect to ranks of another notebook of this user, if there are as many and they are well."""
+    for folder in RanksFolder.all():
+        facts = folder.facts()
+        if len(facts.get("ranks", ())) != ranks or not folder.living_owners():
+            continue
+        folder.own()
+        with contextlib.suppress(Exception):
+            return _connect(folder, ranks, time.monotonic() + 10.0, lambda: None)
+        folder.disown()
+    return None
+
+
+def _launch(ranks: int) -> "tuple[Connection, dict]":
+    """Start controller and ranks, and wait until every rank has introduced itself."""
+    from course_utils.cluster import local
+    from course_utils.cluster.progress_bar import ProgressBar
+
+    sweep()
+    folder = RanksFolder.new()
+    folder.own()
+    atexit.register(folder.end)
+    try:
+        local.launch(folder, ranks)
+        deadline = time.monotonic() + START_SECONDS
+        with ProgressBar(f"starting {ranks} ranks") as bar:
+            return _connect(folder, ranks, deadline, bar.look)
+    except BaseException:
+        folder.end()
+        raise
+
+
+def _connect(folder: RanksFolder, ranks: int, deadline: float, look) -> "tuple[Connection, dict]":
+    """A client for the ranks of a folder, ordered by rank, and what they said of themselves.
+
+    Raises:
+        CourseError: they did not come up; says what they wrote.
+    """
+    from course_utils.cluster import local
+
+    def wait_until(ready) -> None:
+        while not ready():
+            look()
+            if time.monotonic() > deadline or not folder.processes():
+                raise CourseError(f"The ranks did not start. What they wrote:\n{local.log_of(folder)}")
+            time.sleep(0.02)
+
+    wait_until(lambda: _complete(folder.connection_file))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ipyparallel as ipp
+
+        from course_utils.cluster.connection import Connection
+
+        client = ipp.Client(str(folder.connection_file), timeout=30)
+    wait_until(lambda: len(client.ids) >= ranks)
+    engines = list(client.ids)
+    answers = dict(zip(engines, Connection(folder, client, engines, []).introductions(_paths()), strict=True))
+    by_rank = sorted(answers, key=lambda engine: answers[engine]["rank"])
+    introductions = [answers[engine] for engine in by_rank]
+    connection = Connection(folder, client, by_rank, [one["pid"] for one in introductions])
+    facts = {
+        "ranks": introductions,
+        "line": _line(introductions),
+        "communicators": max(one["communicators"] for one in introductions),
+    }
+    folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))
+    return connection, facts
+
+
+def _complete(file: Path) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return bool(json.loads(file.read_text()))
+    return False
+
+
+def _paths() -> list[str]:
+    """What ranks need on their path to import what this notebook can."""
+    return [path for path in sys.path if path and Path(path).is_dir()]
+
+
+def _line(introductions: list[dict]) -> str:
+    from course_utils.cluster.cores import allowed_cores
+    from course_utils.machine import gpus
+
+    threads, cores, devices = introductions[0]["threads"], allowed_cores(), gpus()
+    return (
+        f"{len(introductions)} ranks on this machine: {introductions[0]['mpi']}, {_count(cores, 'core')}, "
+        f"{_count(threads, 'thread')} each, {_count(len(devices), 'GPU') if devices else 'no GPU'}"
+    )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"

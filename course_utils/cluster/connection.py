@@ -1,0 +1,218 @@
+"""The line from a notebook to its ranks: sends tasks, waits for replies, and notices when nothing moves any more."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ipyparallel as ipp
+
+from course_utils.cluster.folder import RanksFolder, started_at
+from course_utils.cluster.reply import Raised, Reply, from_bytes
+from course_utils.cluster.reports import ranks_in_words
+from course_utils.errors import RanksGone
+from course_utils.trace.activity import IDLE, RUNNING, WAITING, Activity, ActivityFile
+
+PATIENCE = 3.0  # seconds without progress after which ranks that all wait are told to stop
+_AFTER_AN_ERROR = 0.4  # the same, once a rank has raised: the rest waits for it
+_UNDELIVERED = 20.0  # a task that its rank has not begun by then was lost on the way
+_STUBBORN = 5.0  # a rank that ignores interrupts for so long is ended
+_LOOK = 0.01
+
+
+def _on_the_rank(function: str, *arguments: Any) -> Any:
+    """Runs in the rank, where alone the functions of `engine_calls` can be imported: they need MPI."""
+    from course_utils.cluster import engine_calls
+
+    return getattr(engine_calls, function)(*arguments)
+
+
+@dataclass
+class Watched:
+    """What is known of a call while it runs."""
+
+    pending: dict[int, Any]
+    replies: dict[int, Reply] = field(default_factory=dict)
+    waiting: dict[int, str] = field(default_factory=dict)  # what ranks waited in when the call was broken off
+    cause: str = ""
+    lost: list[int] = field(default_factory=list)  # ranks that had died, or would not stop
+
+
+class Connection:
+    """A client of ipyparallel that speaks of ranks, never of engine ids."""
+
+    def __init__(self, folder: RanksFolder, client: ipp.Client, engines: list[int], pids: list[int]) -> None:
+        self.folder, self.client, self.engines, self.pids = folder, client, engines, pids
+        self._started = [started_at(pid) for pid in pids]
+        self._activity = [ActivityFile(folder.activity_file(rank)) for rank in range(len(pids))]
+
+    def close(self) -> None:
+        """Let go of the ranks without ending them."""
+        with contextlib.suppress(Exception):
+            self.client.close()
+
+    def dead(self) -> list[int]:
+        """Ranks whose process has ended."""
+        pairs = enumerate(zip(self.pids, self._started, strict=True))
+        return [rank for rank, (pid, start) in pairs if start is None or started_at(pid) != start]
+
+    def activity(self) -> list[Activity]:
+        """What each rank does right now, without asking it."""
+        return [file.read() for file in self._activity]
+
+    def submit(self, function: str, arguments: Sequence[tuple]) -> dict[int, Any]:
+        """Start a function of `engine_calls` on the first ranks, each with its own arguments.
+
+        Raises:
+            RanksGone: a rank has ended.
+        """
+        if dead := self.dead():
+            raise RanksGone(f"{gone(dead)} `ranks.restart()` brings new ranks; variables of the old ones are gone.")
+        try:
+            return {
+                rank: self.client[self.engines[rank]].apply_async(_on_the_rank, function, *own)
+                for rank, own in enumerate(arguments)
+            }
+        except (IndexError, ipp.error.NoEnginesRegistered) as error:
+            raise RanksGone("The controller has lost a rank. `ranks.restart()` brings new ones.") from error
+
+    def ask(self, function: str, arguments: Sequence[tuple], seconds: float = 30.0) -> list[Any]:
+        """Submit and wait for plain results, for calls that hold no code of a learner's."""
+        results = self.submit(function, arguments)
+        deadline = time.monotonic() + seconds
+        for result in results.values():
+            while not result.ready():
+                if time.monotonic() > deadline or self.dead():
+                    raise RanksGone("The ranks do not answer. `ranks.restart()` brings new ones.")
+                result.wait(0.05)
+        return [result.get() for result in results.values()]
+
+    def introductions(self, path: list[str]) -> list[dict]:
+        """Who stands behind each engine, in the order of `engines`; `path` is put on their import path."""
+        results = [self.client[engine].apply_async(_on_the_rank, "introduce", path) for engine in self.engines]
+        return [result.get(timeout=30) for result in results]
+
+    # --- waiting for learners' code --------------------------------------------------------------------------------------
+
+    def wait_for(
+        self,
+        pending: dict[int, Any],
+        *,
+        patience: float = PATIENCE,
+        limit: float | None = None,
+        look: Callable[[], None] = lambda: None,
+    ) -> Watched:
+        """Wait for every rank's reply, or break the call off when nothing moves, time is up, or the user says stop.
+
+        `look` is called at every look, for a progress bar.
+        """
+        call = Watched(dict(pending))
+        began, stall = time.monotonic(), _Stall()
+        try:
+            while self._collect(call):
+                look()
+                if dead := self.dead():
+                    call.lost = dead
+                    self._give_up(call, gone(dead))
+                    break
+                held = stall.seconds({rank: self._activity[rank].read() for rank in call.pending})
+                raised = any(reply.kind == "raised" for reply in call.replies.values())
+                if held.waiting > (min(_AFTER_AN_ERROR, patience) if raised else patience):
+                    self._break_off(call, f"no progress for {patience:.0f} s.")
+                elif held.undelivered > _UNDELIVERED:
+                    call.lost = list(call.pending)
+                    self._give_up(call, "A task was lost on its way.")
+                elif limit is not None and time.monotonic() - began > limit:
+                    self._break_off(call, f"not finished after {limit:.0f} s.")
+        except KeyboardInterrupt:
+            self._break_off(call, "stopped by you.")
+        return call
+
+    def _collect(self, call: Watched) -> bool:
+        """Take the replies that have come; true while some are missing."""
+        for rank, result in list(call.pending.items()):
+            if result.ready():
+                del call.pending[rank]
+                call.replies[rank] = _reply_of(rank, result)
+        if call.pending:
+            next(iter(call.pending.values())).wait(_LOOK)
+        return bool(call.pending)
+
+    def _break_off(self, call: Watched, cause: str) -> None:
+        """Interrupt every rank that is not done, and wait until each has said so; end those that will not."""
+        call.cause = cause
+        for rank in call.pending:
+            seen = self._activity[rank].read()
+            if seen.state == WAITING:
+                call.waiting[rank] = seen.text
+        deadline, again = time.monotonic() + _STUBBORN, 0.0
+        while call.pending and time.monotonic() < deadline and not self.dead():
+            if time.monotonic() >= again:
+                self._interrupt(list(call.pending))
+                again = time.monotonic() + 0.25
+            with contextlib.suppress(KeyboardInterrupt):
+                self._collect(call)
+        for rank, text in call.waiting.items():
+            if rank in call.replies and call.replies[rank].kind == "interrupted":
+                call.replies[rank].waiting = text
+        if call.pending:
+            call.lost = list(call.pending)
+            self._give_up(call, f"{cause} {ranks_in_words(call.lost)} did not heed the interrupt.")
+
+    def _interrupt(self, ranks: list[int]) -> None:
+        """Ask ranks that wait through their activity file, those that compute with a signal."""
+        for rank in ranks:
+            self._activity[rank].ask_to_stop()
+            if self._activity[rank].read().state == RUNNING:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pids[rank], signal.SIGINT)
+
+    def _give_up(self, call: Watched, cause: str) -> None:
+        call.cause = cause
+        for rank in list(call.pending):
+            del call.pending[rank]
+            call.replies[rank] = Reply(rank, "lost", waiting=call.waiting.get(rank))
+
+
+@dataclass
+class _Held:
+    waiting: float  # seconds since anything moved, while every rank that is not done waits
+    undelivered: float  # seconds since anything moved, while none of them has begun
+
+
+class _Stall:
+    """For how long nothing has moved."""
+
+    def __init__(self) -> None:
+        self._last: Any = None
+        self._since = time.monotonic()
+
+    def seconds(self, activities: dict[int, Activity]) -> _Held:
+        now = time.monotonic()
+        picture = [(rank, activity.progress) for rank, activity in activities.items()]
+        if picture != self._last:
+            self._last, self._since = picture, now
+        held = now - self._since
+        states = {activity.state for activity in activities.values()}
+        return _Held(held if states == {WAITING} else 0.0, held if IDLE in states and RUNNING not in states else 0.0)
+
+
+def gone(dead: list[int]) -> str:
+    """What a learner is told when ranks have died."""
+    words = ranks_in_words(dead)
+    if len(dead) == 1:
+        return f"R{words[1:]} has ended, and MPI ends the others with it."
+    return f"R{words[1:]} have ended."
+
+
+def _reply_of(rank: int, result: Any) -> Reply:
+    """What came back from a rank; an error of the transport is told as if the rank had raised it."""
+    try:
+        return from_bytes(result.get())
+    except ipp.error.EngineError:
+        return Reply(rank, "lost")
+    except Exception as error:
+        return Reply(rank, "raised", error=Raised(type(error).__name__, str(error)))

@@ -1,0 +1,161 @@
+"""The folder of a set of ranks: who owns them, which processes they are, and how all of it ends.
+
+Each set of ranks has a folder of its own, readable by its user alone. Every process of the set carries the folder's path
+in its environment, so none can be missed: not one that lost its parent, nor one whose number nobody wrote down.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "COURSE_RANKS"
+
+
+def runtime_root() -> Path:
+    """Where the folders lie: $COURSE_RUNTIME, the user's runtime directory, or a private folder under /tmp."""
+    if chosen := os.environ.get("COURSE_RUNTIME"):
+        root = Path(chosen)
+    elif (own := os.environ.get("XDG_RUNTIME_DIR")) and os.access(own, os.W_OK):
+        root = Path(own) / "course"
+    else:
+        root = Path(tempfile.gettempdir()) / f"course-{os.getuid()}"
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if root.stat().st_uid != os.getuid():
+        raise PermissionError(f"{root} belongs to somebody else; set COURSE_RUNTIME to a folder of your own")
+    return root
+
+
+def started_at(pid: int) -> int | None:
+    """When a process started, in ticks since boot; None when there is none. With the pid it names one process ever."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+@dataclass(frozen=True)
+class RanksFolder:
+    """One set of ranks on disk."""
+
+    path: Path
+
+    @classmethod
+    def new(cls) -> "RanksFolder":
+        """A fresh folder, mode 0700."""
+        folder = cls(Path(tempfile.mkdtemp(prefix="ranks-", dir=runtime_root())))
+        folder.owners.mkdir(mode=0o700)
+        return folder
+
+    @classmethod
+    def all(cls) -> list["RanksFolder"]:
+        """Every folder there is, the newest first."""
+        return sorted(map(cls, runtime_root().glob("ranks-*")), key=lambda folder: -folder.path.stat().st_mtime)
+
+    @property
+    def owners(self) -> Path:
+        return self.path / "owners"
+
+    @property
+    def connection_file(self) -> Path:
+        return self.path / "security" / "ipcontroller-client.json"
+
+    def activity_file(self, rank: int) -> Path:
+        return self.path / f"activity-{rank}"
+
+    # --- owners: the kernels that use the ranks ------------------------------------------------------------------------
+
+    def own(self, pid: int | None = None) -> None:
+        """Count a process, this one unless told, among those for which the ranks are kept."""
+        pid = pid or os.getpid()
+        (self.owners / f"{pid}-{started_at(pid)}").touch(mode=0o600)
+
+    def disown(self) -> None:
+        """This process needs the ranks no more."""
+        with contextlib.suppress(OSError):
+            (self.owners / f"{os.getpid()}-{started_at(os.getpid())}").unlink()
+
+    def living_owners(self) -> list[int]:
+        """The owners that still run."""
+        if not self.owners.exists():
+            return []
+        entries = [entry.name.split("-") for entry in self.owners.iterdir()]
+        return [int(pid) for pid, start in entries if str(started_at(int(pid))) == start]
+
+    # --- what is known about the set ------------------------------------------------------------------------------------
+
+    def write_facts(self, **facts: object) -> None:
+        """Keep what a kernel that takes over must know."""
+        scratch = self.path / "facts.new"
+        scratch.write_text(json.dumps({**self.facts(), **facts}))
+        scratch.replace(self.path / "facts.json")
+
+    def facts(self) -> dict:
+        """What was kept; empty before there is anything."""
+        try:
+            return json.loads((self.path / "facts.json").read_text())
+        except (OSError, ValueError):
+            return {}
+
+    # --- the end --------------------------------------------------------------------------------------------------------
+
+    def processes(self) -> list[int]:
+        """Every living process that carries this folder's mark, but for the one that asks."""
+        return [pid for pid, mark in _marked() if mark == str(self.path) and pid != os.getpid()]
+
+    def shared_memory(self) -> set[str]:
+        """Files under /dev/shm that processes of this set have mapped and that still have a name."""
+        found = set()
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+                    path = line.partition("/dev/shm/")[2]
+                    if path and not path.endswith("(deleted)"):
+                        found.add(path)
+        return found
+
+    def end(self, grace: float = 0.3) -> None:
+        """End every process of the set, then remove what they left in shared memory, then the folder."""
+        leftovers = self.shared_memory() | set(self.facts().get("shared_memory", []))
+        for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
+            deadline = time.monotonic() + patience
+            for pid in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            while self.processes() and time.monotonic() < deadline:
+                time.sleep(0.02)
+        for name in leftovers:
+            with contextlib.suppress(OSError):
+                (Path("/dev/shm") / name).unlink()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _marked() -> Iterator[tuple[int, str]]:
+    """(pid, folder) of every process of this user that belongs to some set of ranks."""
+    key = f"{MARK}=".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or started_at(int(entry.name)) is None:
+            continue
+        with contextlib.suppress(OSError):
+            for variable in (entry / "environ").read_bytes().split(b"\0"):
+                if variable.startswith(key):
+                    yield int(entry.name), variable[len(key) :].decode()
+
+
+def sweep() -> list[str]:
+    """End every set of ranks that has no owner left; returns a line for each thing that was cleared away."""
+    lines = []
+    for folder in RanksFolder.all():
+        age = time.time() - folder.path.stat().st_mtime
+        if not folder.living_owners() and age > 5:
+            count = len(folder.processes())
+            folder.end()
+            lines.append(f"{folder.path.name}: ended {count} processes that had no notebook any more")
+    return lines

@@ -1,0 +1,40 @@
+"""A bar for what takes longer than two seconds; nothing is shown before."""
+
+import sys
+import time
+from types import TracebackType
+
+from tqdm.auto import tqdm
+
+DELAY = 2.0
+
+
+class ProgressBar:
+    """Seconds that pass while ranks work, from the third on. Call `look` now and then."""
+
+    def __init__(self, text: str, delay: float = DELAY) -> None:
+        self._text, self._delay = text, delay
+        self._bar: tqdm | None = None
+
+    def __enter__(self) -> "ProgressBar":
+        self._began = time.monotonic()
+        return self
+
+    def look(self) -> None:
+        """Show how long it has taken so far."""
+        seconds = time.monotonic() - self._began
+        if seconds < self._delay:
+            return
+        if self._bar is None:
+            form = "{desc}: {elapsed}"
+            self._bar = tqdm(desc=self._text, bar_format=form, leave=False, file=sys.stderr, mininterval=0.5)
+            self._bar.start_t -= seconds
+        if seconds - getattr(self, "_drawn", 0.0) > 0.5:
+            self._drawn = seconds
+            self._bar.refresh()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()

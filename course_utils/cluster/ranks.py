@@ -1,0 +1,262 @@
+"""What a notebook holds of its ranks: run functions on them, look at them, stop them, bring them back."""
+
+import contextlib
+import fcntl
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from course_utils.cluster.connection import PATIENCE, Connection, Watched
+from course_utils.cluster.progress_bar import ProgressBar
+from course_utils.cluster.reply import Reply, Task, to_bytes
+from course_utils.cluster.reports import describe
+from course_utils.cluster.run import Attempt, Run, events_of, spread
+from course_utils.errors import CourseError, RankError, RanksGone
+from course_utils.trace.activity import IDLE, WAITING
+from course_utils.trace.events import Event
+
+
+class Ranks:
+    """Processes that wait for work. Made by `course.start(n)`.
+
+    Attributes:
+        world_size: how many there are.
+    """
+
+    def __init__(self, connection: Connection, facts: dict, start_again: Callable[[], tuple[Connection, dict]]) -> None:
+        self._start_again = start_again
+        self._last_events: list[Event] = []
+        self._take(connection, facts)
+
+    def _take(self, connection: Connection, facts: dict) -> None:
+        self.connection: Connection | None = connection
+        self.facts = facts
+        self.world_size: int = len(connection.pids)
+        self._communicator = facts["communicators"]
+
+    # --- running ----------------------------------------------------------------------------------------------------------
+
+    def run(
+        self, function: Callable, *args: Any, ranks: int | None = None, backend: str | None = None, **kwargs: Any
+    ) -> Run:
+        """Call `function(comm, *args, **kwargs)` once on every rank and give back results and trace.
+
+        Args:
+            function: any function, also one from the cell above. `comm` is a communicator made for this call.
+            args: equal on all ranks, but for what is wrapped in `course.per_rank([…])`.
+            ranks: take only the first so many.
+            backend: "gloo" for torch.distributed: its default group is set up for the call, and there is no `comm`.
+
+        Raises:
+            RankError: a rank raised, or nothing moved for three seconds; the text says which rank, where, and why.
+            RanksGone: the ranks have ended.
+            CourseError: the arguments make no sense.
+        """
+        size = self._size(ranks)
+        _check_function("run", function)
+        if backend not in (None, "gloo"):
+            raise CourseError(f'run(backend={backend!r}): only "gloo" is known here.')
+        tasks = [
+            self._task(function, own, keywords, size, backend=backend) for own, keywords in spread(args, kwargs, size)
+        ]
+        call, replies = self._call("call", [(to_bytes(task),) for task in tasks])
+        self.show_output(replies)
+        self._raise_trouble(call, replies)
+        return Run.of(replies)
+
+    def attempt(
+        self,
+        function: Callable,
+        arguments: list[tuple],
+        *,
+        with_comm: bool = True,
+        backend: str | None = None,
+        patience: float = PATIENCE,
+        limit: float = 30.0,
+    ) -> Attempt:
+        """Call a function that may well be wrong, with one tuple of arguments for each rank; never raises for its errors.
+
+        The replies carry the arguments as they are after the call. Where the ranks had to be ended, new ones are started.
+        """
+        size = self._size(len(arguments))
+        tasks = [self._task(function, own, {}, size, with_comm, backend, keep=True) for own in arguments]
+        call, replies = self._call("call", [(to_bytes(task),) for task in tasks], patience=patience, limit=limit)
+        trouble = describe(replies, call.cause)
+        if call.lost:
+            self._bring_back()
+        return Attempt(replies, trouble)
+
+    def _size(self, ranks: int | None) -> int:
+        size = self.world_size if ranks is None else ranks
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.world_size:
+            raise CourseError(f"{size!r} ranks were asked for; {self.world_size} are running.")
+        return size
+
+    def _task(
+        self,
+        function: Callable,
+        arguments: tuple,
+        keywords: dict,
+        size: int,
+        with_comm: bool = True,
+        backend: str | None = None,
+        keep: bool = False,
+    ) -> Task:
+        meeting = str(self._alive().folder.path / f"meeting-{time.monotonic_ns()}") if backend else ""
+        return Task(function, arguments, keywords, size, self._communicator, with_comm, backend, meeting, keep)
+
+    def _call(
+        self, function: str, arguments: list[tuple], *, patience: float = PATIENCE, limit: float | None = None
+    ) -> tuple[Watched, list[Reply]]:
+        """Run something of a learner's on the ranks, one notebook at a time."""
+        connection = self._alive()
+        with self._turn(connection), ProgressBar(f"{len(arguments)} ranks at work") as bar:
+            call = connection.wait_for(
+                connection.submit(function, arguments), patience=patience, limit=limit, look=bar.look
+            )
+        replies = [call.replies[rank] for rank in sorted(call.replies)]
+        if any(reply.kind != "returned" or not reply.clean for reply in replies) or _unmatched(replies):
+            self._communicator += 1  # what is still on its way must not reach the next run
+        if function == "execute" or not self._last_events or replies:
+            self._last_events = events_of([reply for reply in replies if reply.began])
+        return call, replies
+
+    @contextlib.contextmanager
+    def _turn(self, connection: Connection) -> Iterator[None]:
+        """Hold the ranks for one call; another notebook that uses the same ranks waits for its turn."""
+        with (connection.folder.path / "turn").open("w") as lock:
+            told = False
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if not told:
+                        print("The ranks are busy with another notebook; waiting for them.")
+                        told = True
+                    time.sleep(0.1)
+            yield
+
+    def execute(self, cell: str, ranks: list[int] | None = None) -> list[Reply]:
+        """Run a cell's text on every rank (or on some) as `%%px` does, and give back all replies.
+
+        Raises:
+            RanksGone: the ranks have ended.
+        """
+        if ranks is not None and ranks != list(range(self.world_size)):
+            raise CourseError("%%px runs on all ranks here; ask for `comm.rank` in the cell to do something on one.")
+        call, replies = self._call("execute", [(cell, self._communicator)] * self.world_size)
+        self._last_call = call
+        return replies
+
+    def finish_cell(self, replies: list[Reply]) -> None:
+        """Raise what a cell of `%%px` has to say, after its output was shown."""
+        self._raise_trouble(self._last_call, replies)
+
+    def _raise_trouble(self, call: Watched, replies: list[Reply]) -> None:
+        trouble = describe(replies, call.cause)
+        if trouble is None:
+            return
+        if call.lost:
+            self._bring_back()
+            raise RanksGone(f"{trouble} New ranks have been started; variables of the old ones are gone.")
+        raise RankError(trouble)
+
+    @staticmethod
+    def show_output(replies: list[Reply]) -> None:
+        """Print what ranks printed, in rank order, each line with its rank."""
+        for reply in replies:
+            for line in reply.output.splitlines():
+                print(f"[rank {reply.rank}] {line}")
+
+    # --- looking ----------------------------------------------------------------------------------------------------------
+
+    def timeline(self, title: str | None = None):
+        """A picture of the messages of the last cell or run."""
+        from course_utils import draw
+
+        return draw.timeline(self._last_events, title=title, ranks=self.world_size)
+
+    def picture(self):
+        """A picture of this machine's cores, and which ranks may use them."""
+        from course_utils import draw
+        from course_utils.cluster.cores import allowed_cores
+        from course_utils.machine import gpus, memory_bytes
+
+        return draw.cores(
+            [(fact["rank"], fact["cores"], fact["threads"]) for fact in self.facts["ranks"]],
+            allowed_cores(),
+            memory_bytes(),
+            gpus(),
+        )
+
+    def status(self) -> str:
+        """One line for each rank: its process and what it does at this moment. Also printed."""
+        connection = self._alive()
+        dead = set(connection.dead())
+        lines = []
+        for rank, (pid, seen) in enumerate(zip(connection.pids, connection.activity(), strict=True)):
+            doing = {IDLE: "free", WAITING: f"waits in {seen.text}"}.get(seen.state, "computes")
+            lines.append(f"rank {rank}  process {pid}  {'has ended' if rank in dead else doing}")
+        print("\n".join(lines))
+        return "\n".join(lines)
+
+    @property
+    def healthy(self) -> bool:
+        """Do all ranks live and wait for work?"""
+        return self.connection is not None and not self.connection.dead()
+
+    # --- the end, and the beginning -----------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the ranks. A second call does nothing."""
+        if self.connection is None:
+            return
+        connection, self.connection = self.connection, None
+        connection.close()
+        connection.folder.end()
+
+    def restart(self) -> "Ranks":
+        """End the ranks and start as many new ones. Variables that lived on them are gone."""
+        self._bring_back()
+        print(f"{self.facts['line']} Variables of the old ranks are gone.")
+        return self
+
+    def _bring_back(self) -> None:
+        self.stop()
+        self._take(*self._start_again())
+
+    def load_torch(self) -> None:
+        """Begin to import torch on every rank, and return at once: it takes seconds, and one can read meanwhile."""
+        connection = self._alive()
+        connection.submit("import_in_background", [("torch.distributed",)] * self.world_size)
+
+    def _alive(self) -> Connection:
+        if self.connection is None:
+            raise RanksGone("These ranks were stopped. `ranks = course.start(4)` starts new ones.")
+        return self.connection
+
+    def __repr__(self) -> str:
+        if self.connection is None:
+            return f"<{self.world_size} ranks, stopped>"
+        return f"<{self.facts['line'].rstrip('.')}>"
+
+
+def _check_function(call: str, function: Any) -> None:
+    if not callable(function):
+        raise CourseError(
+            f"{call} needs a function, and got {function!r}. Write its name without quotes and without brackets."
+        )
+
+
+def _unmatched(replies: list[Reply]) -> bool:
+    """Were messages sent that nobody received?"""
+    sent: Counter = Counter()
+    for reply in replies:
+        for event in reply.events:
+            if event.kind == "send":
+                sent[event.rank, event.peer] += 1
+            elif event.kind == "recv":
+                sent[event.peer, event.rank] -= 1
+    return any(sent.values())

@@ -1,0 +1,76 @@
+"""What the notebook sends to a rank and what comes back. Both travel as bytes made by cloudpickle."""
+
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+
+from course_utils.trace.events import Event
+
+
+@dataclass(slots=True)
+class Task:
+    """Call `function(comm, *arguments, **keywords)` on this rank, together with the first `world_size` ranks.
+
+    Attributes:
+        communicator: which of the fresh communicators to use; the same number on every rank.
+        backend: "gloo" to have torch.distributed instead of `comm`; `meeting` is the file where its ranks meet.
+    """
+
+    function: Any
+    arguments: tuple
+    keywords: dict
+    world_size: int
+    communicator: int
+    with_comm: bool = True
+    backend: str | None = None
+    meeting: str = ""
+    keep_arguments: bool = False
+
+
+@dataclass(slots=True)
+class Raised:
+    """An exception on a rank, in words: its class, its text, and where in the learner's code it was raised."""
+
+    type: str
+    message: str
+    line: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.type}: {self.message}" if self.message else self.type
+        return f"{text}, {self.line}" if self.line else text
+
+
+@dataclass(slots=True)
+class Reply:
+    """What one rank did with its task.
+
+    Attributes:
+        kind: "returned", "raised", "interrupted", or "lost" when the rank has ended.
+        arguments: the arguments after the call, where they were asked for.
+        waiting: the operation in which the rank was stuck, with its line.
+        clean: no request of this rank was left open.
+        began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
+    """
+
+    rank: int
+    kind: str
+    value: Any = None
+    arguments: tuple = ()
+    error: Raised | None = None
+    waiting: str | None = None
+    events: list[Event] = field(default_factory=list)
+    output: str = ""
+    clean: bool = True
+    began: float = 0.0
+    ended: float = 0.0
+
+
+def to_bytes(thing: Any) -> bytes:
+    """Pickle by value what the other side cannot import."""
+    return cloudpickle.dumps(thing, protocol=5)
+
+
+def from_bytes(data: bytes) -> Any:
+    return pickle.loads(data)

@@ -1,0 +1,29 @@
+"""The watch: a small process that ends a set of ranks when no notebook that owns them is left.
+
+A kernel can be killed in ways that leave it no time to tidy up. The watch stands outside: it looks at the owners twice
+a second and does the tidying when the last is gone. Started as `python -m course_utils.cluster.watch FOLDER`.
+"""
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+from course_utils.cluster.folder import RanksFolder
+
+SECONDS_BETWEEN_LOOKS = 0.5
+
+
+def watch(folder: RanksFolder) -> None:
+    """Return when the folder is gone; end the set when its owners are."""
+    while folder.path.exists():
+        if not folder.living_owners():
+            folder.end()
+            return
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    watch(RanksFolder(Path(sys.argv[1])))

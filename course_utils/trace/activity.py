@@ -1,0 +1,69 @@
+"""What a rank is doing right now, in a small file that both the rank and the notebook have mapped.
+
+The rank writes, the notebook reads, and neither waits for the other: a rank that hangs can be looked at without asking
+it. In the other direction one byte asks a waiting rank to give up.
+"""
+
+import mmap
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+IDLE, RUNNING, WAITING = range(3)
+
+_HEADER = struct.Struct("<QQddH")  # version, progress, since, seen, length of the text
+_STATE = _HEADER.size
+_STOP = _STATE + 1
+_TEXT = _STOP + 1
+_SIZE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """One look at a rank: its state, the operation it is in, and since when (seconds of `time.perf_counter`)."""
+
+    state: int
+    progress: int
+    since: float
+    text: str
+
+
+class ActivityFile:
+    """The mapped file of one rank. One process writes the state; any may read it or ask for a stop."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_bytes(bytes(_SIZE))
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), _SIZE)
+        self._version, self._progress = _HEADER.unpack_from(self._map)[:2]
+
+    def write(self, state: int, text: str = "") -> None:
+        """Say what the rank does from now on; every call counts as progress."""
+        self._version += 1  # odd: being written
+        self._progress += 1
+        encoded = text.encode()[: _SIZE - _TEXT]
+        struct.pack_into("<Q", self._map, 0, self._version)
+        self._map[_TEXT : _TEXT + len(encoded)] = encoded
+        self._map[_STATE] = state
+        self._version += 1
+        _HEADER.pack_into(self._map, 0, self._version, self._progress, time.perf_counter(), 0.0, len(encoded))
+
+    def read(self) -> Activity:
+        """The latest complete state."""
+        for _ in range(100):
+            version, progress, since, _, length = _HEADER.unpack_from(self._map)
+            state, text = self._map[_STATE], bytes(self._map[_TEXT : _TEXT + length])
+            if version % 2 == 0 and struct.unpack_from("<Q", self._map)[0] == version:
+                break
+        return Activity(state, progress, since, text.decode(errors="replace"))
+
+    def ask_to_stop(self, stop: bool = True) -> None:
+        """Ask the rank to leave what it waits for, or take the request back."""
+        self._map[_STOP] = stop
+
+    @property
+    def asked_to_stop(self) -> bool:
+        return bool(self._map[_STOP])

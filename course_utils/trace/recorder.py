@@ -1,0 +1,132 @@
+"""The recorder of this process: collects events, and makes every wait one that can be seen and left."""
+
+import os
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import FrameType
+
+from course_utils.trace.activity import IDLE, RUNNING, WAITING, ActivityFile
+from course_utils.trace.events import Event
+
+MAX_EVENTS = 100_000  # about 10 MB; a loop that runs on forever does not fill the memory
+_SPIN_SECONDS = 0.002  # poll at full speed for so long, then with growing pauses
+_LONGEST_PAUSE = 0.001
+
+_PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
+_PLUMBING = tuple(_PACKAGE + part for part in ("trace", "cluster", "checks"))
+_LIBRARIES = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+class StopAsked(KeyboardInterrupt):
+    """Raised in a rank that waits when the notebook has asked it to stop waiting."""
+
+
+class Recorder:
+    """Events of this rank since `begin`, and its activity file where it has one."""
+
+    def __init__(self) -> None:
+        self.rank = 0
+        self.began = time.perf_counter()
+        self.events: list[Event] = []
+        self.open_requests = 0
+        self.activity: ActivityFile | None = None
+
+    def begin(self, rank: int) -> None:
+        """Forget the last run and start the clock of a new one."""
+        self.rank, self.began, self.events, self.open_requests = rank, time.perf_counter(), [], 0
+        if self.activity:
+            self.activity.ask_to_stop(False)
+            self.activity.write(RUNNING)
+
+    def end(self) -> None:
+        """The run is over; the rank is free."""
+        if self.activity:
+            self.activity.write(IDLE)
+            self.activity.ask_to_stop(False)
+
+    def add(
+        self,
+        name: str,
+        kind: str,
+        start: float,
+        end: float,
+        *,
+        peer: int | None = None,
+        tag: int | None = None,
+        size: int = 0,
+        line: int | None = None,
+    ) -> None:
+        """Record an event; `start` and `end` are readings of `time.perf_counter`."""
+        if len(self.events) < MAX_EVENTS:
+            self.events.append(Event(self.rank, name, kind, peer, tag, size, start, end, line))
+
+    def wait(self, done: Callable[[], bool], text: str, place: str) -> None:
+        """Return when `done()`; leave with `StopAsked` when the notebook asks to. `text` and `place` say what waits."""
+        if done():
+            if self.activity:
+                self.activity.write(RUNNING)
+            return
+        activity = self.activity
+        if activity:
+            activity.write(WAITING, f"{text}{place}")
+        began, pause = time.perf_counter(), 0.0
+        while not done():
+            if activity and activity.asked_to_stop:
+                raise StopAsked(text)
+            if time.perf_counter() - began > _SPIN_SECONDS:
+                pause = min(_LONGEST_PAUSE, pause + 0.00005)
+            time.sleep(pause)
+        if activity:
+            activity.write(RUNNING)
+
+
+recorder = Recorder()
+
+
+@cache
+def is_learners(filename: str) -> bool:
+    """Is this file the learner's, or the taught library's, rather than plumbing?"""
+    if filename.startswith(_PLUMBING) or filename.startswith("<frozen"):
+        return False
+    return filename.startswith(_PACKAGE) or not filename.startswith(_LIBRARIES)
+
+
+def learners_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the learner's own code, outwards from `frame`."""
+    while frame is not None and not is_learners(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def place_of(filename: str, line: int) -> str:
+    """ "line 7 of your cell", or of the file that it is in."""
+    where = "your cell" if is_cell(filename) else Path(filename).name
+    return f"line {line} of {where}"
+
+
+def is_cell(filename: str) -> bool:
+    """Was this code typed into a notebook's cell?"""
+    return "ipykernel_" in filename or filename.startswith("<")
+
+
+def here() -> tuple[int | None, str]:
+    """The learner's line that is being run, as a number and as words to put behind an operation's name."""
+    frame = learners_frame(sys._getframe(1))
+    if frame is None:
+        return None, ""
+    return frame.f_lineno, f", {place_of(frame.f_code.co_filename, frame.f_lineno)}"
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """Record what happens inside as a phase of this rank's work: "forward", "backward", "communication", "step"."""
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        recorder.add(name, "phase", start, time.perf_counter())

@@ -1,0 +1,140 @@
+"""Records the calls of torch.distributed, and makes their waits polled, as `trace.mpi` does for MPI.
+
+`record_calls` exchanges the functions of the module for traced ones. They start the operation asynchronously and test
+until it is done: a rank whose peers never come can say where it waits, and can be asked to stop.
+"""
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from course_utils.trace.recorder import here, recorder
+
+# The argument whose bytes are this rank's contribution, by position and by name.
+_COLLECTIVES = {
+    "all_reduce": (0, "tensor"),
+    "broadcast": (0, "tensor"),
+    "reduce": (0, "tensor"),
+    "gather": (0, "tensor"),
+    "scatter": (1, "scatter_list"),
+    "all_gather": (1, "tensor"),
+    "all_gather_into_tensor": (1, "input_tensor"),
+    "reduce_scatter": (1, "input_list"),
+    "reduce_scatter_tensor": (1, "input"),
+    "all_to_all": (1, "input_tensor_list"),
+    "all_to_all_single": (1, "input"),
+    "barrier": (0, "nothing"),
+}
+_MESSAGES = {"send": ("isend", "send", "dst"), "recv": ("irecv", "recv", "src")}
+_PLAIN = {name: getattr(distributed_c10d, name) for name in (*_COLLECTIVES, "send", "recv", "isend", "irecv")}
+
+
+def _bytes_of(value: Any) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.numel() * value.element_size()
+    if isinstance(value, (list, tuple)):
+        return sum(map(_bytes_of, value))
+    return 0
+
+
+class TracedWork:
+    """What an asynchronous call returns: `wait` polls, and records the event when the operation is done."""
+
+    def __init__(self, work: Any, text: str, place: str, finished: Callable[[float], None]) -> None:
+        self._work, self._text, self._place, self._finished = work, text, place, finished
+        self._recorded = False
+        recorder.open_requests += 1
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Return when the operation is done; raises what it raised."""
+        _, place = here()
+        try:
+            recorder.wait(self._work.is_completed, self._text, place or self._place)
+        except KeyboardInterrupt:
+            self._finished(float("inf"))
+            raise
+        self._work.wait()
+        self._record()
+        return True
+
+    def is_completed(self) -> bool:
+        """Is the operation done?"""
+        done = self._work.is_completed()
+        if done:
+            self._record()
+        return done
+
+    def _record(self) -> None:
+        if not self._recorded:
+            self._recorded = True
+            recorder.open_requests -= 1
+            self._finished(time.perf_counter())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+
+def _traced_collective(name: str, position: int, keyword: str) -> Callable:
+    plain = _PLAIN[name]
+
+    @functools.wraps(plain)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        asynchronous = kwargs.pop("async_op", False)
+        size = _bytes_of(args[position] if len(args) > position else kwargs.get(keyword))
+        line, place = here()
+        began = time.perf_counter()
+        work = plain(*args, async_op=True, **kwargs)
+        if work is None:  # this rank is not in the group
+            return None
+
+        def finished(end: float) -> None:
+            recorder.add(name, "collective", began, end, size=size, line=line)
+
+        traced_work = TracedWork(work, name, place, finished)
+        if asynchronous:
+            return traced_work
+        traced_work.wait()
+        return None
+
+    return traced
+
+
+def _traced_message(name: str, start: str, kind: str, peer_name: str) -> Callable:
+    plain = _PLAIN[start]
+
+    @functools.wraps(_PLAIN[name])
+    def traced(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        peer = args[0] if args else kwargs.get(peer_name)
+        tag = kwargs.get("tag", args[2] if len(args) > 2 else 0)
+        line, place = here()
+        began = time.perf_counter()
+        work = plain(tensor, *args, **kwargs)
+
+        def finished(end: float) -> None:
+            recorder.add(name, kind, began, end, peer=peer, tag=tag, size=_bytes_of(tensor), line=line)
+
+        traced_work = TracedWork(work, f"{name}({peer_name}={peer})", place, finished)
+        if name.startswith("i"):
+            return traced_work
+        traced_work.wait()
+        return peer
+
+    return traced
+
+
+def record_calls() -> None:
+    """Exchange the functions of torch.distributed for traced ones; a second call changes nothing."""
+    if dist.all_reduce is not _PLAIN["all_reduce"]:
+        return
+    traced = {name: _traced_collective(name, *where) for name, where in _COLLECTIVES.items()}
+    for blocking, (start, kind, peer_name) in _MESSAGES.items():
+        traced[blocking] = _traced_message(blocking, start, kind, peer_name)
+        traced[start] = _traced_message(start, start, kind, peer_name)
+    for name, function in traced.items():
+        setattr(dist, name, function)
+        setattr(distributed_c10d, name, function)

@@ -1,0 +1,46 @@
+"""Fixtures of all tests: a home and a runtime folder of their own, four ranks that heal, and a seed one can repeat."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_OWN = Path(tempfile.mkdtemp(prefix="course-tests-"))
+for _variable, _name in {"COURSE_HOME": "home", "COURSE_RUNTIME": "runtime"}.items():
+    (_OWN / _name).mkdir(mode=0o700)
+    os.environ[_variable] = str(_OWN / _name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_folders() -> Iterator[None]:
+    yield
+    shutil.rmtree(_OWN, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def _shared_ranks() -> Iterator[list]:
+    kept: list = []
+    yield kept
+    for ranks in kept:
+        ranks.stop()
+
+
+@pytest.fixture
+def four_ranks(_shared_ranks):
+    """Four ranks, the same ones for all tests; where an earlier test has ended them, new ones."""
+    import course_utils as course
+    from course_utils.cluster import current
+
+    running = current()
+    if running is None or not running.healthy or running.world_size != 4:
+        _shared_ranks[:] = [course.start(4)]
+    return _shared_ranks[0]
+
+
+@pytest.fixture
+def seed() -> int:
+    """A fresh seed each time, or COURSE_SEED to repeat a run; a failing test shows it among its values."""
+    return int(os.environ.get("COURSE_SEED") or int.from_bytes(os.urandom(4), "big"))
