@@ -17,6 +17,7 @@ from course_utils.authoring.sources import ROOT, AuthoringError, choose
 FIGURE_SECONDS = 400
 SPHINX_SECONDS = 180
 PDF_SECONDS = 120
+CHROMIUM_OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage"]  # as root, and in a container with a small /dev/shm
 FIGURE = re.compile(r"figures/([\w-]+)\.png")
 UNUSED = ("css", "plugin/markdown", "plugin/math", "plugin/search", "plugin/zoom")  # of reveal.js, in every deck
 
@@ -144,7 +145,7 @@ def print_pdf(page: Path, target: Path) -> Path:
 
     try:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_OPTIONS)
             try:
                 tab = browser.new_context(offline=True).new_page()
                 tab.set_default_timeout(PDF_SECONDS * 1000)

@@ -1,0 +1,214 @@
+"""The decks present without a network, with notes, mathematics and a PDF."""
+
+import os
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from course_utils.authoring.slides import CHROMIUM_OPTIONS, build_decks, count_slides, decks, draw_figures, next_slides
+from course_utils.authoring.sources import ROOT, AuthoringError
+
+SMALL = """\
+# A small deck
+
+## A formula
+
+$$ T = \\alpha + \\beta n $$
+
+:::{revealjs-notes}
+Ask the room.
+:::
+
+---
+
+### A picture
+
+```{figure} figures/90_line.png
+:alt: A line that rises.
+```
+
+---
+
+no heading, one more slide
+"""
+FIGURES = """\
+from matplotlib.figure import Figure
+
+
+def line() -> Figure:
+    figure = Figure()
+    figure.subplots().plot([1, 2, 3])
+    return figure
+
+
+FIGURES = {"90_line": line}
+"""
+OUTSIDE = re.compile(r"(?:https?:)?//")
+CHROMIUM = shutil.which("chromium")
+DECKS = [path.stem for path in decks()]
+
+
+class Loaded(HTMLParser):
+    """What a page loads by itself, and what its slides hold."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.addresses: list[str] = []
+        self.without_alt: list[str] = []
+        self.notes = self.pictures = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        if tag in ("script", "img", "iframe", "source", "video", "audio", "embed"):
+            self.addresses.append(attributes.get("src") or "")
+        if tag == "link":
+            self.addresses.append(attributes.get("href") or "")
+        if tag == "img":
+            self.pictures += 1
+            if len(attributes.get("alt") or "") < 10 or (attributes["alt"] or "").endswith(".png"):
+                self.without_alt.append(attributes.get("src") or "")
+        self.notes += tag == "aside" and attributes.get("class") == "notes"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    """The folder with a small deck, built."""
+    root = tmp_path_factory.mktemp("decks")
+    shutil.copytree(ROOT / "slides" / "style", root / "slides" / "style")
+    shutil.copy(ROOT / "slides" / "conf.py", root / "slides")
+    cache = ROOT / "slides" / "build" / "cache"
+    if cache.is_dir():
+        shutil.copytree(cache, root / "slides" / "build" / "cache")
+    (root / "slides" / "src").mkdir()
+    (root / "slides" / "src" / "90_small.md").write_text(SMALL, encoding="utf-8")
+    (root / "slides" / "src" / "figures_90.py").write_text(FIGURES, encoding="utf-8")
+    list(build_decks(root))
+    if not cache.is_dir():
+        shutil.copytree(root / "slides" / "build" / "cache", cache)
+    return root
+
+
+@pytest.fixture(scope="module")
+def real(small, tmp_path_factory) -> Path:
+    """The folder with the course's decks, built with figures from real runs."""
+    out = tmp_path_factory.mktemp("course")
+    list(build_decks(ROOT, out=out))
+    return out
+
+
+def needs_chromium() -> None:
+    """Skip where there is no Chromium; under CI that is a failure."""
+    if not CHROMIUM:
+        assert os.environ.get("CI") != "true", "under CI=true Chromium must be there: apt install chromium"
+        pytest.skip("no Chromium: install it (Debian: apt install chromium)")
+
+
+@pytest.mark.timeout(300)
+def test_headings_and_lines_begin_slides_and_notes_are_kept(small):
+    page = small / "slides/build/90_small/index.html"
+    assert count_slides(page) == 4
+    loaded = Loaded(page.read_text(encoding="utf-8"))
+    assert (loaded.notes, loaded.pictures, loaded.without_alt) == (1, 1, [])
+
+
+def outside_addresses(deck: Path) -> list[str]:
+    """Addresses of scripts, styles, fonts and pictures that a built deck would fetch from elsewhere."""
+    found = [a for page in deck.rglob("*.html") for a in Loaded(page.read_text(encoding="utf-8")).addresses]
+    for style in deck.rglob("*.css"):
+        text = re.sub(r"/\*.*?\*/", "", style.read_text(encoding="utf-8"), flags=re.DOTALL)
+        found += re.findall(r"url\(\s*['\"]?([^'\")]+)", text) + re.findall(r"@import\s+['\"]([^'\"]+)", text)
+    for script in deck.rglob("*.js"):
+        found += re.findall(r"https?://[\w.-]*(?:cdn|unpkg|googleapis)[^\s\"']*", script.read_text(encoding="utf-8"))
+    return [address for address in found if OUTSIDE.match(address)]
+
+
+@pytest.mark.timeout(300)
+def test_a_deck_names_no_script_style_or_font_from_elsewhere(small):
+    deck = small / "slides/build/90_small"
+    assert outside_addresses(deck) == []
+    assert "mathjax/tex-svg.js" in (deck / "index.html").read_text(encoding="utf-8")
+    assert (deck / "_static/mathjax/tex-svg.js").is_file()
+
+
+@pytest.mark.timeout(300)
+def test_an_address_from_elsewhere_would_be_found(small, tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<script src="https://cdn.example.org/x.js"></script><link href="//fonts.example">'
+    )
+    (tmp_path / "a.css").write_text("@import url(https://fonts.example.org/css); /* url(https://in.a.comment) */")
+    (tmp_path / "a.js").write_text('load("https://cdn.example.org/y.js")')
+    assert len(outside_addresses(tmp_path)) == 4
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(300)
+def test_a_deck_presents_offline_and_formulas_are_drawn(small):
+    needs_chromium()
+    requests, drawn = look(small / "slides/build/90_small/index.html")
+    assert drawn == 1
+    assert [address for address in requests if not address.startswith(("file:", "data:"))] == []
+
+
+def look(page: Path) -> tuple[list[str], int]:
+    """Open a deck in Chromium without a network; returns what it asked for and how many formulas it drew."""
+    from playwright.sync_api import sync_playwright
+
+    requests: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+        try:
+            tab = browser.new_context(offline=True).new_page()
+            tab.set_default_timeout(120_000)
+            tab.on("request", lambda request: requests.append(request.url))
+            tab.goto(page.as_uri())
+            tab.wait_for_function("Reveal.isReady() && (!window.MathJax || MathJax.startup.promise)")
+            tab.evaluate("window.MathJax ? MathJax.startup.promise.then(() => true) : true")
+            return requests, tab.locator("mjx-container svg").count()
+        finally:
+            browser.close()
+
+
+def pages_of(pdf: Path) -> int:
+    """How many pages a PDF has."""
+    return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(300)
+def test_the_pdf_has_a_page_for_each_slide(small):
+    needs_chromium()
+    assert pages_of(small / "slides/build/90_small.pdf") == 4
+
+
+def test_a_line_in_a_listing_or_before_a_heading_begins_no_slide():
+    text = "## One\n\n```yaml\n---\n```\n\n---\n\n## Two\n"
+    assert next_slides(text) == text.replace("\n---\n\n## Two", "\n\n## Two")
+    assert next_slides("a\n\n---\n\nb\n").count("{revealjs-break}") == 1
+
+
+def test_a_picture_that_nothing_draws_is_refused(tmp_path):
+    deck = tmp_path / "91_none.md"
+    deck.write_text("![A line](figures/91_line.png)")
+    with pytest.raises(AuthoringError, match="no figures_91.py"):
+        draw_figures(ROOT, deck, tmp_path / "figures")
+    (tmp_path / "figures_91.py").write_text(FIGURES)
+    with pytest.raises(AuthoringError, match="91_line, which figures_91.py does not draw"):
+        draw_figures(ROOT, deck, tmp_path / "figures")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("stem", DECKS)
+def test_a_lesson_has_ten_to_twenty_slides_with_pictures_and_notes(real, stem):
+    page = real / stem / "index.html"
+    slides, loaded = count_slides(page), Loaded(page.read_text(encoding="utf-8"))
+    assert 10 <= slides <= 20
+    assert loaded.without_alt == []
+    assert loaded.pictures >= slides // 3 and loaded.notes >= slides // 2, (slides, loaded.pictures, loaded.notes)
+    assert outside_addresses(real / stem) == []
+    if CHROMIUM:
+        assert pages_of(real / f"{stem}.pdf") == slides
