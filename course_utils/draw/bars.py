@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from course_utils.draw import style
 from course_utils.draw.findings import join
@@ -52,15 +52,14 @@ def stacked_bars(bars: Mapping[str, Mapping[str, float]], title: str | None = No
     ax.set_yticks(range(len(bars)), list(bars), parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]) if any(totals.values()) else NullLocator())
     ax.set_xlabel(f"time, in {unit}", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, {part: Patch(facecolor=colours[part]) for part in parts})
-    told = [
-        f"{name}: {', '.join(f'{part} {style.seconds_text(bars[name][part])}' for part in parts if part in bars[name])}, "
-        f"together {style.seconds_text(total)}"
-        for name, total in totals.items()
-    ]
-    picture.alt_text = f"Stacked bars of time. {found}. {'; '.join(told)}."
+    told = []
+    for name, total in totals.items():
+        lengths = ", ".join(f"{part} {style.seconds_text(length)}" for part, length in bars[name].items())
+        told.append(f"{name}: {lengths}, together {style.seconds_text(total)}.")
+    picture.alt_text = " ".join([f"Stacked bars of time. {found}.", *told])
     return picture
 
 
@@ -91,7 +90,8 @@ def bars_finding(bars: Mapping[str, Mapping[str, float]], totals: Mapping[str, f
         if len(shares) > 4:
             low, high = min(shares.values()), max(shares.values())
             return f"Communication takes {style.percent(low)} to {style.percent(high)} of the time"
-        return f"Communication takes {join([f'{style.percent(share)} ({name})' for name, share in shares.items()])}"
+        said = [f"{style.percent(share)} ({name})" for name, share in shares.items() if share]
+        return f"Communication takes {join(said)}"
     longest = max(filled, key=totals.__getitem__)
     part = max(filled[longest], key=filled[longest].__getitem__)
-    return f"{part} takes {style.percent(filled[longest][part] / totals[longest])} of {longest}"
+    return f"{part[:1].upper()}{part[1:]} takes {style.percent(filled[longest][part] / totals[longest])} of {longest}"

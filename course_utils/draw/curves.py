@@ -32,13 +32,13 @@ def loss_curves(
     right = 0.3 + max((style.text_width(name, style.TEXT) for name in data), default=0) / style.DOTS
     heading = (title, found) if title else (found, "")
     picture, (ax,) = style.new_picture(*heading, heights=[2.7], left=0.75, right=min(right, 2.5))
-    for index, (name, values) in enumerate(data.items()):
+    for index, values in enumerate(data.values()):
         finite = np.where(np.isfinite(values), values, np.nan)
         look = {"linewidth": max(1.4, 4.2 - 1.4 * index) if len(data) > 1 else 1.8, "alpha": 0.9, "zorder": 2 + index}
         look |= {"linestyle": _DASHES[index % len(_DASHES)], "color": style.CURVES[index % len(style.CURVES)]}
         ax.plot(np.arange(1, len(values) + 1), finite, marker="o" if len(values) == 1 else None, **look)
     longest = max((len(values) for values in data.values()), default=0)
-    ax.set_xlim(0.5 if longest == 1 else 1, max(longest, 1.5))
+    ax.set_xlim(*((0, 2) if longest < 2 else (1, longest)))
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
     ax.set_xlabel(x, fontsize=style.TEXT)
     ax.set_ylabel(y, fontsize=style.TEXT)
@@ -46,9 +46,10 @@ def loss_curves(
     if any(np.isfinite(values).any() for values in data.values()):
         name_curves(ax, data)
     else:
+        ax.set_yticks([])
         ax.text(0.5, 0.5, "no values", transform=ax.transAxes, ha="center", va="center", fontsize=style.TITLE)
-    ends = [f"{name} ends at {values[-1]:.4g}" for name, values in data.items() if len(values)]
-    picture.alt_text = f"Curves of {y} over {x}. {found}. {'; '.join(ends)}."
+    ends = "; ".join(f"{name} ends at {values[-1]:.4g}" for name, values in data.items() if len(values))
+    picture.alt_text = " ".join(f"{text}." for text in (f"Curves of {y} over {x}", found, ends) if text)
     return picture
 
 
@@ -73,14 +74,14 @@ def losses_finding(data: Mapping[str, np.ndarray], x: str, y: str) -> str:
     if not full:
         return f"No values of {y}"
     if len(full) > 1 and len(lengths) == 1:
-        first, *others = full.values()
-        apart = max(float(np.abs(values - first).max()) for values in others)
+        every = np.array(list(full.values()))
+        apart = float(np.ptp(every, axis=0).max())
         steps = style.plural(lengths.pop(), x)
         if apart == 0:
             return f"{join(list(full))} are equal in every digit over {steps}"
-        return f"At most {apart:.1e} apart over {steps}"
-    ways = [f"{name} {values[0]:.3g} → {values[-1]:.3g}" for name, values in full.items()]
-    return f"{y}: {join(ways)}"
+        if apart <= 1e-3 * np.ptp(every):
+            return f"The curves lie on each other: at most {apart:.1e} apart over {steps}"
+    return f"The {y} ends at {join([f'{values[-1]:.3g} ({name})' for name, values in full.items()])}"
 
 
 def name_curves(ax: Axes, data: Mapping[str, np.ndarray]) -> None:
@@ -89,23 +90,22 @@ def name_curves(ax: Axes, data: Mapping[str, np.ndarray]) -> None:
     low, high = ax.get_ylim()
     pixel = (high - low) / (ax.get_position().height * ax.figure.get_figheight() * style.DOTS)
     line = 1.5 * style.TEXT * style.DOTS / 72 * pixel
+    longest = max(len(values) for values in data.values())
+    words = {"va": "center", "fontsize": style.TEXT, "fontweight": "bold", "parse_math": False}
     ends = []
     for index, (name, values) in enumerate(data.items()):
-        finite = values[np.isfinite(values)]
-        if len(finite):
-            ends.append((float(finite[-1]), -index, name, style.CURVES[index % len(style.CURVES)]))
+        colour = style.CURVES[index % len(style.CURVES)]
+        there = np.flatnonzero(np.isfinite(values))
+        if len(there) and there[-1] + 1 > 0.95 * longest:
+            ends.append((float(values[there[-1]]), -index, name, colour))
+        elif len(there):
+            at = (there[-1] + 1, values[there[-1]])
+            ax.annotate(name, at, xytext=(7, 7), textcoords="offset points", color=colour, **words)
     ends.sort()
     places = spread([end for end, *_ in ends], line, low, high)
+    beside = {"xycoords": ax.get_yaxis_transform(), "xytext": (7, 0), "textcoords": "offset points"}
     for place, (_, _, name, colour) in zip(places, ends, strict=True):
-        at = (1.0, place)
-        ax.annotate(
-            name,
-            at,
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(7, 0),
-            textcoords="offset points",
-            **{"va": "center", "fontsize": style.TEXT, "color": colour, "fontweight": "bold", "parse_math": False},
-        )
+        ax.annotate(name, (1.0, place), color=colour, **beside, **words)
 
 
 def spread(places: Sequence[float], distance: float, low: float, high: float) -> list[float]:
@@ -164,9 +164,9 @@ def alpha_beta(
 
 def alpha_beta_finding(alpha: float, beta: float) -> str:
     """α and β in words: what a message costs before its first byte, and what the bytes cost."""
-    start = f"A message costs {style.seconds_text(alpha)} (α)" if alpha > 0 else f"α = {alpha:.2g} s"
-    if beta <= 0:
-        return f"{start}; β = {beta:.2g} s per byte"
+    if alpha <= 0 or beta <= 0:
+        return f"The line does not describe messages: α = {alpha:.2g} s, β = {beta:.2g} s per byte"
+    start = f"A message costs {style.seconds_text(alpha)} (α)"
     each = style.seconds_text(beta * 1e6)
     return f"{start} plus {each} for each MB (β): {style.bytes_text(1 / beta)}/s"
 

@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from course_utils.draw import style
 from course_utils.draw.style import plural
 
+_OWN, _SHARED, _EMPTY = "#0072B2", "#7DB9DE", "#EFEFEF"
 _MOST_COLUMNS = 32  # cores drawn one by one; more of them are drawn as one stretch
 
 
@@ -41,8 +42,8 @@ def cores(
     draw_grid(ax, rows, columns, height)
     draw_words(under, [memory_text(memory), *gpu_texts(gpus)])
     told = [f"rank {rank} on {cores_text(own)}, {plural(threads, 'thread')}" for rank, own, threads in rows]
-    rest = "; ".join([memory_text(memory), *gpu_texts(gpus)])
-    picture.alt_text = f"Cores and ranks of this machine: {found}. {'; '.join(told)}. {rest}."
+    told = [f"Cores and ranks of this machine: {found}", *told, memory_text(memory), *gpu_texts(gpus)]
+    picture.alt_text = f"{'; '.join(told)}."
     return picture
 
 
@@ -53,6 +54,8 @@ def cores_finding(rows: Sequence[tuple[int, Collection[int], int]], columns: Seq
     used = [set(own) for _, own, _ in rows]
     apart = sum(len(own) for own in used) == len(set().union(*used))
     on = plural(len(set().union(*used)), "core")
+    if len(rows) == 1:
+        return f"1 rank on {on}"
     if apart and all(len(own) == 1 for own in used):
         return f"{plural(len(rows), 'rank')} on {on}: each has one of its own"
     if apart:
@@ -93,18 +96,22 @@ def draw_grid(
     every = max(1, -(-len(columns) // 16))
     for index, core in enumerate(columns):
         if index % every == 0:
-            name = f"core {core}" if len(columns) <= 8 else str(core) if index else f"core {core}"
+            name = f"core {core}" if len(columns) <= 8 else str(core)
             ax.text(index + 0.5, -0.1 / height, name, ha="center", va="center", fontsize=style.TEXT, color="#555555")
+    if len(columns) > 8:
+        ax.text(-0.012, -0.1 / height, "core", transform=ax.get_yaxis_transform(), ha="right", **_middle("#555555"))
+    shared = {core for core in columns if sum(core in own for _, own, _ in rows) > 1}
     gap = 0.06 if len(columns) <= _MOST_COLUMNS else 0.0
+    if not rows:
+        for index in range(len(columns)):
+            ax.add_patch(Rectangle((index + gap / 2, 0.1), 1 - gap, 0.8, facecolor=_EMPTY, edgecolor="none"))
     for row, (rank, own, threads) in enumerate(rows):
         ax.text(-0.012, row + 0.5, f"rank {rank}", transform=ax.get_yaxis_transform(), ha="right", **_middle())
         words = plural(threads, "thread")
         ax.text(1.015, row + 0.5, words, transform=ax.get_yaxis_transform(), ha="left", **_middle("#555555"))
         for index, core in enumerate(columns):
-            colour = style.COLOURS["forward"] if core in own else "#EFEFEF"
-            place = (index + gap / 2, row + 0.1)
-            rounded = "round,pad=0,rounding_size=0.03" if gap else "square,pad=0"
-            ax.add_patch(FancyBboxPatch(place, 1 - gap, 0.8, boxstyle=rounded, facecolor=colour, edgecolor="none"))
+            colour = _EMPTY if core not in own else _SHARED if core in shared else _OWN
+            ax.add_patch(Rectangle((index + gap / 2, row + 0.1), 1 - gap, 0.8, facecolor=colour, edgecolor="none"))
 
 
 def draw_words(ax: Axes, words: Sequence[str]) -> None:

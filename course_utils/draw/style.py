@@ -79,7 +79,7 @@ def seconds_text(seconds: float) -> str:
     """A duration in words: `1.2 ms`, `35 µs`, `2.5 s`."""
     if not math.isfinite(seconds):
         return "no end"
-    scale, unit = time_unit(seconds)
+    scale, unit = time_unit(abs(seconds))
     return f"{number_text(seconds * scale)} {unit}"
 
 
