@@ -1,0 +1,368 @@
+# The lesson on messages. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # How do processes talk?
+#
+# After this lesson you can **send** an array from one process to another, **recognise** a deadlock before you run
+# into it, and **predict** how long a message takes.
+#
+# *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · 4 ranks*
+
+# %%
+import time
+
+import numpy as np
+
+import course_utils as course
+
+ranks = course.start(4)
+
+# %% [markdown]
+# Four Python processes are now waiting for you. They stand in for four computers.
+#
+# Each knows two things about the world: how many they are, the *world size*, and which of them it is, its *rank*.
+# They talk through MPI, the *Message Passing Interface*, which supercomputers have spoken since 1994. A
+# *communicator*, here `comm`, is the group in which they talk.
+
+# %%
+# %%px
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+print(f"I am rank {comm.rank} of {comm.size}")
+
+# %% [markdown]
+# One program, run four times. Only the rank differs. Whatever the processes are to do differently, you decide by
+# looking at it.
+#
+# They share nothing. What does that mean? Guess what each rank prints, then run the cell.
+
+# %% tags=["nbval-check-output"]
+# %%px
+x = 10
+if comm.rank == 2:
+    x = x + 1
+print(x)
+
+# %% [markdown]
+# Rank 2 changed *its* `x`. The other three have an `x` of their own and never hear of it. If four processes are to
+# train one network, they must tell each other.
+#
+# ## One sends, one receives
+#
+# From here on we write a function, and `ranks.run` calls it once on every rank, with the communicator. `Send` says to
+# whom; `Recv` says from whom, and brings the place where the numbers shall go.
+
+
+# %%
+def first_message(comm):
+    vector = np.full(1000, float(comm.rank))
+    if comm.rank == 0:
+        comm.Send(vector, dest=3)
+    if comm.rank == 3:
+        comm.Recv(vector, source=0)
+    return vector[0]
+
+
+run = ranks.run(first_message)
+print(run.results)
+run.timeline()
+
+# %% [markdown]
+# Rank 3 had threes; now it has rank 0's zeros. Ranks are rows, and the arrow is your message. A `Recv` **waits** until
+# its message has come: it *blocks*.
+#
+# ## Everybody waits
+#
+# Two ranks want to swap vectors. Both run the same lines: send mine, receive yours. **Predict.** First with 10 numbers,
+# then with a million: what will happen?
+
+
+# %%
+def swap(comm, length):
+    mine, yours = np.full(length, float(comm.rank)), np.empty(length)
+    comm.Send(mine, dest=1 - comm.rank)
+    comm.Recv(yours, source=1 - comm.rank)
+    return yours[0]
+
+
+course.predict(
+    "swap",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "both end", "b": "the short one ends, the long one hangs", "c": "both hang: nobody receives"},
+)
+
+# %% tags=["nbval-check-output"]
+print(ranks.run(swap, 10, ranks=2).results)
+
+# %% tags=["raises-exception"]
+ranks.run(swap, 1_000_000, ranks=2)
+
+# %%
+course.measured("swap", answer="b")
+ranks.timeline()
+
+# %% [markdown]
+# That is a *deadlock*: each waits for the other, for ever. Why not with 10 numbers? MPI keeps a short message in a
+# buffer of its own and lets `Send` return. A long one waits for its receiver. How long is long, no standard says: a
+# program that needs short messages is wrong already.
+#
+# Elsewhere a deadlock looks like work. Here the course sees that nobody gets on for 3 seconds, says who waits where,
+# and frees the ranks:
+
+# %%
+# %%px
+print(f"rank {comm.rank} is back")
+
+# %% [markdown]
+# ## Not waiting
+#
+# The cure: *start* a message without waiting for it. `Isend` and `Irecv` (I for immediate) return at once and hand
+# you a *request*. `request.Wait()` is where you wait, later, when there is nothing better to do. Until then the array
+# belongs to MPI: leave it alone.
+#
+# Now all four send to their right-hand neighbour at once, a million numbers each:
+
+
+# %% tags=["nbval-check-output"]
+def shift(comm, length):
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    mine, theirs = np.full(length, float(comm.rank)), np.empty(length)
+    request = comm.Isend(mine, dest=right)
+    comm.Recv(theirs, source=left)
+    request.Wait()
+    return theirs[0]
+
+
+run = ranks.run(shift, 1_000_000)
+print(f"{[float(first) for first in run.results]}: {run.messages} messages in {run.rounds} round")
+
+# %%
+run.timeline()
+
+# %% [markdown]
+# Four messages, one *round*: in a round every rank can send one message and receive one.
+# Ready for two [exercises](../exercises/04_messages.ipynb): `pass_the_token` and `exchange_without_deadlock`.
+#
+# ## From one to all
+#
+# Rank 0 has a vector that everybody needs. The plain way: it sends it to one after the other. But after the first
+# message *two* ranks have it, and rank 1 could pass it on. So the holders can double in every round. **Predict** the
+# rounds with 64 ranks.
+
+
+# %%
+def one_after_the_other(comm, vector):
+    if comm.rank == 0:
+        for other in range(1, comm.size):
+            comm.Send(vector, dest=other)
+    else:
+        comm.Recv(vector, source=0)
+
+
+course.predict("broadcast_rounds", plain=..., doubling=...)  # replace the dots with your two numbers
+
+# %% tags=["nbval-check-output"]
+from course_utils.messages import tree_broadcast  # doubling: you write it yourself in the exercise
+
+vectors = course.per_rank([np.full(250_000, float(rank)) for rank in range(4)])
+plain = ranks.run(one_after_the_other, vectors)
+doubling = ranks.run(tree_broadcast, vectors)
+print(f"4 ranks: {plain.rounds} rounds against {doubling.rounds}, {plain.messages} messages and {doubling.messages}")
+
+# %%
+course.measured("broadcast_rounds", plain=64 - 1, doubling=(64 - 1).bit_length())  # 64 ranks: by the formula
+course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"])
+
+# %% [markdown]
+# With $P$ ranks: $P - 1$ rounds against $\lceil\log_2 P\rceil$. The messages are as many, $P - 1$; what changed is
+# that they travel at the same time.
+#
+# ## Collectives
+#
+# One to all is so common that MPI has it ready: `bcast`. Such an operation is a *collective*: **every** rank calls it,
+# and the library chooses the algorithm, trees like yours among them. `reduce` is the way back, all to one, added up.
+# Lower-case names take any Python object.
+
+
+# %% tags=["nbval-check-output"]
+def bcast_and_reduce(comm):
+    word = comm.bcast("hello" if comm.rank == 0 else None, root=0)
+    total = comm.reduce(comm.rank, root=0)
+    return word, total
+
+
+there_and_back = ranks.run(bcast_and_reduce)
+print(there_and_back.results)
+
+# %% [markdown]
+# The sum $0 + 1 + 2 + 3$ is on the *root* alone.
+#
+# `scatter` deals out: the root has a list, and rank $r$ gets entry $r$. `gather` collects again. That is how a batch
+# of images gets to the workers, and their results back.
+
+
+# %%
+def scatter_and_gather(comm):
+    mine = comm.scatter(["zero", "one", "two", "three"] if comm.rank == 0 else None, root=0)
+    return comm.gather(mine.upper(), root=0)
+
+
+dealt = ranks.run(scatter_and_gather)
+print(dealt.results[0])
+course.draw.timelines(there_and_back, dealt, titles=["bcast, reduce", "scatter, gather"])
+
+# %% [markdown]
+# A collective is a bar on every rank that takes part. What travels inside is the library's affair.
+#
+# Three have no root. After `allgather` everybody has everybody's entry. In `alltoall` each rank has a letter for each
+# of the others, like a table turned on its side. And after `allreduce` everybody has the sum. Take the gradients of
+# four workers for the numbers, and you have distributed training.
+
+
+# %%
+def everybody(comm):
+    entries = comm.allgather(10 * comm.rank)
+    letters = comm.alltoall([f"{comm.rank}→{other}" for other in range(comm.size)])
+    return entries, letters, comm.allreduce(comm.rank)
+
+
+run = ranks.run(everybody)
+print(*run.results, sep="\n")
+assert all(result[2] == 0 + 1 + 2 + 3 for result in run.results)
+run.timeline()
+
+# %% [markdown]
+# ## Who waits?
+#
+# **Predict.** Rank 3 comes a tenth of a second late. Rank 0 is in time. First it broadcasts a number; in a second run
+# it takes part in an `allreduce`. Where does rank 0 have to wait?
+
+
+# %%
+def late(comm, operation):
+    if comm.rank == 3:
+        time.sleep(0.1)
+    comm.bcast(7) if operation == "bcast" else comm.allreduce(7)
+
+
+course.predict(
+    "late",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "in the broadcast", "b": "in the allreduce", "c": "in both"},
+)
+
+# %%
+broadcast, reduction = ranks.run(late, "bcast"), ranks.run(late, "allreduce")
+waits = [max(event.end - event.start for event in run.events if event.rank == 0) for run in (broadcast, reduction)]
+where = {(True, False): "a", (False, True): "b", (True, True): "c"}
+course.measured("late", answer=where.get((waits[0] > 0.05, waits[1] > 0.05), "nowhere"))
+course.draw.timelines(broadcast, reduction, titles=["bcast from rank 0", "allreduce"])
+
+# %% [markdown]
+# A sum needs rank 3's number, so nobody has it before rank 3 has come: in training, the slowest worker sets the pace.
+# A short broadcast needs nothing from rank 3: rank 0 hands it in and goes on.
+#
+# ## Big letters, small letters
+#
+# `Send` moves an array's memory as it is, a *buffer*. `send` *pickles*: it turns any object into bytes, and back.
+# **Predict**: how many times as long takes a million numbers through `send`, as array and as list?
+
+
+# %%
+def best_of_five(comm, thing, pickled):
+    seconds = []
+    for _ in range(5):
+        comm.Barrier()  # a collective that moves nothing: all wait for all
+        start = time.perf_counter()
+        if comm.rank == 0:
+            comm.send(thing, dest=1) if pickled else comm.Send(thing, dest=1)
+        else:
+            comm.recv(source=0) if pickled else comm.Recv(thing, source=0)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+course.predict("pickle", array=..., list=...)  # 1 means: as long as the array through Send
+
+# %%
+array = np.random.default_rng(0).random(1_000_000)
+buffer = max(ranks.run(best_of_five, array, False, ranks=2).results)
+pickle = max(ranks.run(best_of_five, array, True, ranks=2).results)
+python = max(ranks.run(best_of_five, array.tolist(), True, ranks=2).results)
+course.measured("pickle", array=pickle / buffer, list=python / buffer)
+
+# %% [markdown]
+# A pickled array is copied on both sides; a list is taken apart number by number. So: capital letters for arrays,
+# small ones for short messages of any kind. (Two more exercises: `tree_broadcast`, `scatter_blocks`.)
+#
+# ## What does a message cost?
+#
+# Clocks of two computers never agree. So one measures a *ping-pong*: rank 0 sends, rank 1 sends back; half of that is
+# one message. **Predict**: how many times as long as 1 byte take a thousand, and a million?
+
+# %%
+from course_utils.messages import fit_alpha_beta, message_time, ping_pong
+
+course.predict("ping_pong", thousand=..., million=...)
+ranks.run(ping_pong, nbytes=1000, repeats=2, ranks=2).timeline()
+
+
+# %%
+def sweep(comm, sizes):
+    return [ping_pong(comm, nbytes) for nbytes in sizes]
+
+
+sizes = [1, 10, 100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000]
+seconds = ranks.run(sweep, sizes, ranks=2).results[0]
+course.measured("ping_pong", thousand=seconds[3] / seconds[0], million=seconds[8] / seconds[0])
+
+# %% [markdown]
+# A thousand times the bytes, and hardly any longer! A message has a fixed price, the *latency* $\alpha$, whatever is
+# in it; and each byte adds its share $\beta$:
+#
+# $$T(n) = \alpha + \beta\, n$$
+#
+# `message_time(nbytes, alpha, beta)` is this line. Let us find the two numbers for your machine.
+
+# %%
+alpha, beta = fit_alpha_beta(sizes, seconds)
+print(f"alpha = {1e6 * alpha:.1f} µs for a message, beta = {1e9 * beta:.2f} ns for a byte: {1e-9 / beta:.1f} GB/s")
+print(f"Below about {alpha / beta:,.0f} bytes a message costs mostly latency.")
+course.draw.alpha_beta(sizes, seconds, alpha, beta)
+
+# %% [markdown]
+# Not all points lie on the line: MPI changes its method with the size, and caches are faster than memory. A model
+# with two numbers need not be true, only good enough to choose by. ($\alpha$ here contains Python and the course's
+# bookkeeping; MPI alone needs about a microsecond within one machine.)
+#
+# It answers what you cannot try out here. A broadcast of VGG-11's 37 MB to 64 ranks that talk as fast as yours, rounds
+# times time per round:
+
+# %%
+one_message = message_time(37e6, alpha, beta)
+print(f"one after the other: {63 * one_message:.2f} s")
+print(f"doubling:            {6 * one_message:.2f} s")
+
+# %% [markdown]
+# ## What to take with you
+#
+# - You can **send**: `Send` says to whom, `Recv` from whom; capital letters for arrays.
+# - You **recognise** a deadlock: everybody waits for a message that nobody has sent yet. Start the message with
+#   `Isend` or `Irecv`, and wait later.
+# - You **predict** a message's time: $\alpha + \beta\,n$. And you count rounds, not messages.
+#
+# Next: the [exercises](../exercises/04_messages.ipynb), five short functions. Then lesson 5: how do $P$ machines add
+# up their vectors?
+
+# %% [markdown]
+# <details><summary>The words of this lesson</summary>
+#
+# **Rank**: a process's number. **World size**: how many there are. **Communicator**: the group that talks.
+# **Blocking**: returns when it is done. **Request**: what a nonblocking call hands you. **Deadlock**: all wait, nobody
+# sends. **Round**: each rank sends one message and receives one. **Collective**: all ranks call it. **Root**: the one
+# rank that gives or gets. **Buffer**: memory moved as it is. **Latency** α, **time per byte** β.
+# </details>
+
+# %%
+ranks.stop()
