@@ -1,0 +1,312 @@
+"""Pictures: they say what happened, show themselves once, and no words collide or leave the picture."""
+
+import itertools
+import math
+import pickle
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from course_utils import draw
+from course_utils.draw.curves import spread
+from course_utils.draw.findings import finding
+from course_utils.draw.layout import lay_out
+from course_utils.draw.style import bytes_text, seconds_text
+from course_utils.errors import CourseError
+from course_utils.trace.events import Event
+
+NEVER = math.inf
+
+
+def message(sender, receiver, start, end, size=1_000_000, posted=None, names=("Send", "Recv")):
+    """The two events of one message; `posted` is when the receive began."""
+    return [
+        Event(sender, names[0], "send", receiver, 0, size, start, end),
+        Event(receiver, names[1], "recv", sender, 0, size, start if posted is None else posted, end),
+    ]
+
+
+def flat(world_size, each=4e-4):
+    """Rank 0 sends to each of the others in turn."""
+    sent = [message(0, rank, (rank - 1) * each, rank * each - 1e-6, posted=0.0) for rank in range(1, world_size)]
+    return list(itertools.chain(*sent))
+
+
+def ring(world_size, steps, each=1e-3):
+    """Every rank sends to the next and receives from the one before, at the same time."""
+    jitter, events = random.Random(0), []
+    for step, rank in itertools.product(range(steps), range(world_size)):
+        start = step * each + jitter.random() * each / 10
+        names = ("Sendrecv", "Sendrecv")
+        events += message(rank, (rank + 1) % world_size, start, step * each + 0.8 * each, 250_000, step * each, names)
+    return events
+
+
+def together(name, starts, end, kind="collective"):
+    """One collective, which each rank enters at its own time."""
+    return [Event(rank, name, kind, None, None, 8, start, end) for rank, start in enumerate(starts)]
+
+
+def training(world_size, steps, each=0.01):
+    """Steps of forward, backward, communication with one all-reduce inside, and step."""
+    events = []
+    for number, rank in itertools.product(range(steps), range(world_size)):
+        t = number * each
+        borders = [t, t + each * 0.25, t + each * 0.6, t + each * 0.85, t + each * 0.95]
+        for name, (start, end) in zip(
+            ("forward", "backward", "communication", "step"), itertools.pairwise(borders), strict=True
+        ):
+            events.append(Event(rank, name, "phase", None, None, 0, start, end))
+        events.append(Event(rank, "all_reduce", "collective", None, None, 8, t + each * 0.62, t + each * 0.84))
+    return events
+
+
+def deadlock():
+    """Two ranks that each wait for the other's message."""
+    return [
+        Event(0, "recv", "recv", 1, None, 0, 1e-4, NEVER),
+        Event(1, "recv", "recv", 0, None, 0, 2e-4, NEVER),
+    ]
+
+
+RUNS = {
+    "nothing": [],
+    "1 rank": [Event(0, "Allreduce", "collective", None, None, 8, 0.0, 1e-5)],
+    "2 ranks, µs": message(0, 1, 1e-6, 5e-6, 8),
+    "2 ranks, s": message(0, 1, 1.0, 25.0, posted=0.2),
+    "4 ranks": flat(4),
+    "8 ranks": flat(8),
+    "ring of 4": ring(4, 6),
+    "ring of 8, hundreds": ring(8, 30),
+    "collectives": together("Bcast", (0.0, 0.001, 0.003, 0.002), 0.004) + together("Gather", (0.005,) * 4, 0.006),
+    "training": training(4, 1),
+    "training, thousands": training(4, 200),
+    "deadlock": deadlock(),
+    "some never ended": flat(4) + [Event(3, "Allreduce", "collective", None, None, 8, 0.0013, NEVER)],
+    "a wait": flat(2) + [Event(1, "Isend", "wait", None, None, 0, 0.0, NEVER)],
+    "far apart": message(0, 1, 0.0, 1e-4) + message(1, 0, 1.0, 1.0001),
+    "all at once": message(0, 1, 0.5, 0.5),
+    "receive from anybody": [Event(1, "recv", "recv", None, None, 0, 0.0, NEVER), *message(0, 2, 0.0, 1.0)],
+    "nonblocking": [
+        *message(0, 1, 1e-4, 5e-4, posted=0.0, names=("Isend", "Irecv")),
+        *message(1, 0, 2e-4, 6e-4, posted=0.0, names=("Isend", "Irecv")),
+    ],
+    "16 ranks": flat(16),
+}
+
+STEPS = np.exp(-np.arange(100) / 30)
+SIZES = [8 * 4**k for k in range(11)]
+TIMES = [3e-6 + size * 4e-10 for size in SIZES]
+PARTS = {"forward": 0.012, "backward": 0.02, "communication": 0.03, "step": 0.004}
+OTHERS = {
+    "timelines": lambda: draw.timelines(flat(4), ring(4, 2), titles=["one after the other", "all at once"]),
+    "timelines, three": lambda: draw.timelines(flat(2), deadlock(), [], titles=["sent", "stuck", "nothing"]),
+    "titled": lambda: draw.timeline(
+        flat(4), title="From one to all, with a title that is so long that it needs two lines"
+    ),
+    "curves": lambda: draw.loss_curves({"serial": STEPS, "4 ranks": STEPS + 1e-15, "sum": STEPS * 3}),
+    "curve, one value": lambda: draw.loss_curves({"serial": [0.5]}),
+    "no curve": lambda: draw.loss_curves({}),
+    "lost curve": lambda: draw.loss_curves({"good": STEPS, "too fast": [1.0, 9.0, math.inf, math.nan]}),
+    "α–β": lambda: draw.alpha_beta(SIZES, TIMES, 3e-6, 4e-10),
+    "α–β with 0 bytes": lambda: draw.alpha_beta([0, *SIZES], [3e-6, *TIMES], 3e-6, 4e-10, title="Ping-pong"),
+    "α–β, bad fit": lambda: draw.alpha_beta([1000, 2000], [1e-3, 1e-3], -1e-3, 1e-6),
+    "bars": lambda: draw.stacked_bars({"serial": {"forward": 0.021, "backward": 0.04}, "all-reduce": PARTS}),
+    "bars of ranks": lambda: draw.stacked_bars({f"rank {rank}": PARTS | {"wait": rank / 100} for rank in range(8)}),
+    "no bars": lambda: draw.stacked_bars({}),
+    "cores": lambda: draw.cores([(rank, [0, 1], 1) for rank in range(4)], [0, 1], 8.2e9),
+    "cores of a node": lambda: draw.cores(
+        [(rank, range(16 * rank, 16 * rank + 16), 16) for rank in range(8)], range(128), 512e9, ["NVIDIA H100"] * 4
+    ),
+    "no ranks": lambda: draw.cores([], range(2)),
+}
+
+
+def pictures():
+    """Every case, as a function that draws it."""
+    drawn = {name: (lambda events=events: draw.timeline(events)) for name, events in RUNS.items()} | OTHERS
+    return [pytest.param(make, id=name) for name, make in drawn.items()]
+
+
+def words_of(figure):
+    """All texts that show, with their boxes in pixels."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    texts = [text for text in figure.findobj(Text) if text.get_visible()]
+    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        for tick in axis.get_major_ticks():
+            if not low <= tick.get_loc() <= high:  # matplotlib keeps ticks outside the axes and does not draw them
+                texts = [text for text in texts if text not in (tick.label1, tick.label2)]
+    return [(text.get_text(), text.get_window_extent(renderer)) for text in texts if text.get_text().strip()]
+
+
+@pytest.mark.parametrize("make", pictures())
+def test_every_picture_is_described_and_no_words_collide_or_leave_it(make):
+    figure = make()
+    assert isinstance(figure, Figure)
+    assert figure.alt_text.endswith(".") and "nan" not in figure.alt_text.split("ends at")[0]
+    assert figure.get_size_inches()[0] == 7.0
+    words = {(text, tuple(np.round(box.extents))): box for text, box in words_of(figure)}
+    for (text, _), box in words.items():
+        assert box.x0 >= 0 and box.y0 >= 0, f"{text!r} leaves the picture"
+        assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, f"{text!r} leaves the picture"
+    for ((one, _), box), ((other, _), second) in itertools.combinations(words.items(), 2):
+        across = min(box.x1, second.x1) - max(box.x0, second.x0)
+        down = min(box.y1, second.y1) - max(box.y0, second.y0)
+        assert across < 2 or down < 2, f"{one!r} and {other!r} collide"
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("4 ranks", "3 messages in 3 rounds, 1.2 ms"),
+        ("ring of 4", "24 messages in 6 rounds, 5.8 ms"),
+        ("collectives", "Bcast and Gather, 6 ms"),
+        ("deadlock", "No end: rank 0 waits in recv from 1 and rank 1 waits in recv from 0"),
+        ("nothing", "Nothing was sent and nothing was recorded"),
+    ],
+)
+def test_the_title_states_the_finding(run, said):
+    assert finding(RUNS[run]) == said
+    assert any(text == said for text, _ in words_of(draw.timeline(RUNS[run])))
+
+
+def test_a_message_that_nobody_received_is_told():
+    events = message(0, 1, 0.0, 1e-3) + [Event(0, "Send", "send", 2, 0, 8, 1e-3, 2e-3)]
+    assert finding(events) == "2 messages in 1 round (1 never received), 2 ms"
+
+
+def test_phases_are_told_as_shares():
+    assert "communication 26\N{NO-BREAK SPACE}%" in finding(RUNS["training"])
+
+
+def test_the_time_before_the_message_was_sent_is_waiting():
+    (rows,), _ = lay_out([message(0, 1, 0.3, 1.0, posted=0.1)], [2])
+    receive = next(mark for mark in rows.marks if mark.event.kind == "recv")
+    assert receive.waits and receive.start == 0 and receive.waits_until == pytest.approx(0.2)
+
+
+def test_in_a_collective_everybody_waits_for_the_last():
+    (rows,), _ = lay_out([together("Allreduce", (0.0, 0.4, 0.1), 0.5)], [3])
+    assert [mark.waits_until for mark in rows.groups[0]] == [0.4] * 3
+    assert [mark.waits for mark in rows.groups[0]] == [True, False, True] or len(rows.groups[0]) == 3
+
+
+def test_ranks_stand_in_order_with_rank_0_on_top():
+    (ax,) = draw.timeline(flat(4)).axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"rank {rank}" for rank in range(4)]
+    bottom, top = ax.get_ylim()
+    assert bottom > top
+
+
+def test_a_run_says_how_many_ranks_it_had():
+    class Run:
+        events = flat(2)
+        world_size = 4
+
+    assert len(draw.timeline(Run()).axes[0].get_yticks()) == 4
+
+
+@pytest.mark.parametrize(("scale", "unit"), [(1e-3, "µs"), (1.0, "ms"), (1e3, "s")])
+def test_the_axis_has_the_unit_that_fits(scale, unit):
+    figure = draw.timeline(flat(4, each=4e-4 * scale))
+    assert figure.axes[0].get_xlabel() == f"time since the first operation, in {unit}"
+
+
+def test_a_long_run_shows_its_beginning_and_says_so():
+    texts = [text for text, _ in words_of(draw.timeline(RUNS["training, thousands"]))]
+    assert any(text.startswith("Shown: the first 250 ms of") for text in texts)
+
+
+def test_a_long_run_that_hangs_shows_its_end():
+    events = ring(2, 300) + [Event(0, "recv", "recv", 1, None, 0, 0.3, NEVER)]
+    texts = [text for text, _ in words_of(draw.timeline(events))]
+    assert any(text.startswith("Shown: the last") for text in texts)
+    assert "recv ← 1" in texts or "recv from 1: never ended" in texts
+
+
+def test_curves_that_lie_on_each_other_are_said_to():
+    assert "equal in every digit over 100 steps" in draw.loss_curves({"a": STEPS, "b": STEPS.copy()}).alt_text
+    assert "lie on each other: at most" in draw.loss_curves({"a": STEPS, "b": STEPS + 1e-12}).alt_text
+    assert "rate 9 from step 2 on" in draw.loss_curves({"rate 9": [1.0, math.nan]}).alt_text
+
+
+def test_names_at_the_ends_of_curves_are_moved_apart():
+    moved = spread([0.0, 0.01, 0.02, 1.0], 0.1, 0.0, 1.0)
+    assert all(b - a >= 0.1 - 1e-12 for a, b in itertools.pairwise(moved)) and moved[-1] <= 1.0
+
+
+def test_alpha_and_beta_are_put_in_words():
+    text = draw.alpha_beta(SIZES, TIMES, 3e-6, 4e-10).alt_text
+    assert "A message costs 3 µs (α) plus 400 µs for each MB (β): 2.5 GB/s" in text
+
+
+def test_cores_say_whether_they_are_shared():
+    assert "4 ranks share 2 cores" in OTHERS["cores"]().alt_text
+    assert "each has one of its own" in draw.cores([(0, [0], 1), (1, [1], 1)], [0, 1]).alt_text
+    assert "4 × NVIDIA H100" in OTHERS["cores of a node"]().alt_text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0 B"), (8, "8 B"), (1500, "1.5 KB"), (4e6, "4 MB"), (999_600, "1 MB")]
+)
+def test_bytes_in_words(value, text):
+    assert bytes_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0 µs"), (35e-6, "35 µs"), (0.9999e-3, "1 ms"), (0.12, "120 ms"), (2.5, "2.5 s")]
+)
+def test_seconds_in_words(value, text):
+    assert seconds_text(value) == text
+
+
+def test_a_notebook_shows_a_picture_once_and_with_its_description():
+    from IPython.core.interactiveshell import InteractiveShell
+
+    figure = draw.timeline(flat(2), title='"Quoted" & <marked>')
+    data, metadata = InteractiveShell().display_formatter.format(figure)
+    assert set(data) == {"text/plain", "image/png", "text/html"}
+    assert metadata["image/png"]["width"] == 700
+    assert data["text/plain"] == figure.alt_text
+    assert 'alt="Timeline of 2 ranks' in data["text/html"] and data["text/html"].count("<img") == 1
+
+
+def test_pictures_can_be_pickled_and_saved(tmp_path):
+    again = pickle.loads(pickle.dumps(draw.timeline(flat(3))))
+    again.savefig(tmp_path / "picture.png")
+    assert again.alt_text.startswith("Timeline of 3 ranks") and (tmp_path / "picture.png").stat().st_size > 5000
+
+
+def test_matplotlib_is_imported_with_the_first_picture_and_pyplot_never():
+    code = (
+        "import sys, course_utils as course; draw = course.draw; assert 'matplotlib' not in sys.modules;"
+        "draw.timeline([])._repr_png_(); assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: draw.timeline(3),
+        lambda: draw.timeline("events"),
+        lambda: draw.timelines(),
+        lambda: draw.timelines([], [], titles=["one"]),
+        lambda: draw.loss_curves({"a": ["x"]}),
+        lambda: draw.alpha_beta([1, 2], [1e-3], 1e-3, 1e-6),
+        lambda: draw.stacked_bars({"serial": 3.0}),
+        lambda: draw.stacked_bars({"serial": {"forward": -1.0}}),
+    ],
+)
+def test_wrong_input_gets_a_plain_line(wrong):
+    with pytest.raises(CourseError):
+        wrong()
