@@ -36,13 +36,18 @@ def read_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def build(options: argparse.Namespace) -> int:
-    """Build the notebooks, telling of each as it is done."""
+    """Build the notebooks, telling of each as it is done; one that cannot be built does not keep others from it."""
     from course_utils.authoring.notebooks import build_page
     from course_utils.authoring.sources import pages
 
+    status = 0
     for page in pages(options.root, options.stems):
-        print(f"{page.target}: {build_page(page, options.root, options.run)}", flush=True)
-    return 0
+        try:
+            print(f"{page.target}: {build_page(page, options.root, options.run)}", flush=True)
+        except AuthoringError as error:
+            print(f"error: {error}", file=sys.stderr, flush=True)
+            status = 1
+    return status
 
 
 def check(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ the notebook once; while no source of a cell up to the last tagged one changes, 
 
 import hashlib
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -20,6 +21,7 @@ from course_utils.authoring.exercises import fill, gives_away
 from course_utils.authoring.sources import ROOT, AuthoringError, Page, is_checked, pages, read_cells
 
 CELL_TIMEOUT = 120
+ANSI = re.compile(r"\x1b\[[\d;]*m")
 KERNEL = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -145,7 +147,8 @@ def execute(notebook: NotebookNode, page: Page, root: Path) -> None:
         try:
             client.execute(env=environment, stderr=subprocess.DEVNULL)
         except (CellExecutionError, CellTimeoutError) as error:
-            raise AuthoringError(f"{page.source}: a cell fails when the notebook is run\n{error}") from error
+            told = ANSI.sub("", str(error))
+            raise AuthoringError(f"{page.source}: a cell fails when the notebook is run\n{told}") from error
     for cell, ran in zip(notebook.cells, run.cells, strict=True):
         if is_checked(cell):
             cell.outputs = [plain_output(output, cell.execution_count) for output in join_streams(ran.outputs)]
