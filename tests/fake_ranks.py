@@ -8,6 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from course_utils.cluster.reply import Reply
+
 
 class Comm:
     """Rank, size, send, recv and allgather; a wait that lasts longer than `patience` is a hang."""
@@ -52,9 +54,7 @@ class FakeRanks:
 
         def one(rank: int) -> None:
             mine = copy.deepcopy(arguments[rank])
-            reply = types.SimpleNamespace(
-                rank=rank, kind="returned", value=None, arguments=mine, error=None, waiting=None, events=[], output=""
-            )
+            reply = Reply(rank, "returned", arguments=mine)
             try:
                 comm = (Comm(rank, boxes, min(patience, 0.2)),) if with_comm else ()
                 reply.value = function(*comm, *mine)
@@ -62,7 +62,9 @@ class FakeRanks:
                 reply.kind, reply.waiting = "interrupted", str(hang)
             except Exception as error:
                 reply.kind = "raised"
-                reply.error = types.SimpleNamespace(type=type(error).__name__, message=str(error), line=7)
+                reply.error = types.SimpleNamespace(
+                    type=type(error).__name__, message=str(error), line="line 7 of your cell"
+                )
             replies[rank] = reply
 
         threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]

@@ -165,7 +165,7 @@ def test_the_table_says_when_all_is_done():
     from course_utils.syllabus import LESSONS
 
     table = overview(solved(name) for lesson in LESSONS for name in lesson.exercises)
-    assert table.next is None and "all there are" in str(table)
+    assert table.next is None and "That is all of them" in str(table)
 
 
 def test_strange_records_do_not_break_the_table():

@@ -12,6 +12,7 @@ import numpy as np
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.verdict import FAILED, PASSED, Verdict, not_begun
+from course_utils.cluster.run import events_of
 from course_utils.errors import CourseError
 
 PATIENCE, LIMIT = 3.0, 30.0
@@ -89,7 +90,7 @@ def run_case(case: Case, function: Callable, ranks: RanksLike, patience: float =
     replies = attempt.replies
     results = [reply.value if reply.kind == "returned" else NO_RESULT for reply in replies]
     after = [
-        given if reply.arguments is None else tuple(reply.arguments)
+        tuple(reply.arguments) if len(reply.arguments) == len(given) else given
         for reply, given in zip(replies, case.arguments, strict=True)
     ]
     outcome = Outcome(case, attempt, results, after, attempt.run)
@@ -106,9 +107,12 @@ def _trouble(outcome: Outcome) -> str | None:
         if reply.kind == "raised" and reply.error:
             error = reply.error
             message = f": {_one_line(error.message)}" if error.message else ""
-            line = f", line {error.line} of your cell" if error.line else ""
+            line = f", {error.line}" if error.line else ""
             return f"rank {reply.rank} raised {error.type}{message}{line}"
-    return outcome.attempt.trouble
+    trouble = outcome.attempt.trouble
+    if trouble and any(reply.kind == "lost" for reply in outcome.attempt.replies):
+        trouble += " New ranks were started; variables of the old ones are gone."
+    return f"r{trouble[1:]}" if trouble and trouble.startswith("Rank ") else trouble
 
 
 def _is_stub(error: Any) -> bool:
@@ -194,10 +198,10 @@ def _question(exercise: Exercise, outcome: Outcome) -> str:
 
 def _verdict(exercise: Exercise, mark: str, text: str, outcome: Outcome, seed: int) -> Verdict:
     replies = outcome.attempt.replies
-    events = tuple(event for reply in replies for event in reply.events or ())
+    events = tuple(events_of(replies)) if exercise.picture else ()
     output = tuple((reply.rank, reply.output) for reply in replies if reply.output) if mark == FAILED else ()
     details = {"picture_title": None if mark == PASSED else outcome.case.label or None}
-    return Verdict(mark, exercise.name, text, events if exercise.picture else (), output, seed, details)
+    return Verdict(mark, exercise.name, text, events, output, seed, details)
 
 
 def _signature_problem(name: str, function: Callable, case: Case) -> str | None:

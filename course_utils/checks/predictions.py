@@ -30,7 +30,8 @@ def predict(name: str, *, choices: Mapping[str, str] | Sequence[str] | None = No
     open_ones = [key for key, value in answers.items() if value is ...]
     if open_ones:
         what = "a letter" if options else "what you expect"
-        print(f"○ {name}: not answered yet ({', '.join(open_ones)}). Put {what} where the dots are, then run the cell.")
+        which = "" if list(answers) == ["answer"] else f" ({', '.join(open_ones)})"
+        print(f"○ {name}: not answered yet{which}. Put {what} where the dots are, then run the cell.")
         return
     unknown = [value for value in answers.values() if options and value not in options]
     if unknown:
@@ -38,7 +39,8 @@ def predict(name: str, *, choices: Mapping[str, str] | Sequence[str] | None = No
         return
     _predictions[name] = dict(answers)
     SESSION.write(prediction=name, answers={key: _plain(value) for key, value in answers.items()})
-    print(f"Noted. {name}: {', '.join(f'{key} = {_show(value)}' for key, value in answers.items())}")
+    noted = [_show(value) if key == "answer" else f"{key} = {_show(value)}" for key, value in answers.items()]
+    print(f"Noted. {name}: {', '.join(noted)}")
 
 
 def measured(name: str, **values: Any) -> None:

@@ -44,7 +44,7 @@ class Overview:
         written = [row for row in self.rows if row.written]
         done, all_of_them = sum(row.done for row in written), sum(len(row.marks) for row in written)
         if self.next is None:
-            return f"{done} of {all_of_them} exercises solved: all there are."
+            return f"{done} of {all_of_them} exercises solved. That is all of them."
         row, name = self.next
         return f"{done} of {all_of_them} exercises solved. Next: {name}, in exercises/{row.stem}.ipynb"
 

@@ -4,7 +4,7 @@
 # Two short functions, to see how an exercise goes: write the body, run the cell, run the check below it. Nothing can
 # break, and you may check as often as you like.
 #
-# *10 minutes · [lesson 0](../notebooks/00_first_steps.ipynb) · 4 ranks*
+# *8 minutes · [lesson 0](../notebooks/00_first_steps.ipynb) · 4 ranks*
 
 # %%
 import course_utils as course
@@ -28,8 +28,9 @@ ranks = course.start(4)
 # Each rank is given a name that only it knows. In the end every rank shall return the list of *all* names, in rank
 # order.
 #
-# What another rank should know must be sent. `send` and `recv` would do; but for this there is one call, in which
-# every rank puts one thing in and gets everybody's out: `comm.allgather(thing)`. Try it first, on something of your own:
+# What another rank should know must be sent. `send` and `recv` would do. But for this there is one call, in which
+# every rank puts one thing in and gets everybody's out: `comm.allgather(thing)`. Try it on something of your own:
+
 
 # %%
 def favourite_numbers(comm):

@@ -4,7 +4,7 @@
 # After this lesson you can **start** four Python processes from a notebook, **run** code on all of them, and
 # **get going again** when one of them fails or hangs.
 #
-# *25 minutes · builds on basic Python · 4 ranks*
+# *20 minutes with the exercises · builds on basic Python · 4 ranks*
 
 # %%
 import course_utils as course
@@ -114,6 +114,7 @@ course.measured("whose_x", answer="a")
 # A function for `ranks.run` gets the communicator as its first argument. Here rank 0 sends a text to rank 1, which
 # passes it on to rank 2, and so on to the last one.
 
+
 # %%
 def whisper(comm):
     heard = "hello" if comm.rank == 0 else comm.recv(source=comm.rank - 1)
@@ -148,6 +149,7 @@ run.timeline()
 #
 # Sooner or later one rank raises an error. Let us make it happen: who divides by zero here?
 
+
 # %% tags=["raises-exception"]
 def share(comm):
     pieces = 12
@@ -159,6 +161,7 @@ ranks.run(share)
 # %% [markdown]
 # The report names the rank, the error and the line. Nothing else broke: the ranks are still there, and take the next
 # call.
+
 
 # %% tags=["nbval-check-output"]
 def introduce(comm):
@@ -180,6 +183,7 @@ course.predict(
     answer=...,  # "a", "b" or "c"
     choices={"a": "nothing, for ever", "b": "within seconds, who waits for whom", "c": "rank 3 gets None"},
 )
+
 
 # %% tags=["raises-exception"]
 def wait_for_nobody(comm):
@@ -217,6 +221,7 @@ ranks.status()
 # Each lesson has an exercise notebook. There you write the body of a function, and `course.check` runs it on the ranks
 # with numbers that are new every time. A function that is not written yet gets a circle:
 
+
 # %%
 def rank_squared(comm):
     raise NotImplementedError("your turn")
@@ -226,6 +231,7 @@ course.check("rank_squared", rank_squared)
 
 # %% [markdown]
 # One that is not right gets a cross, with the rank, what came, what was expected, and a question that leads on.
+
 
 # %%
 def rank_squared(comm):
