@@ -310,3 +310,8 @@ def test_matplotlib_is_imported_with_the_first_picture_and_pyplot_never():
 def test_wrong_input_gets_a_plain_line(wrong):
     with pytest.raises(CourseError):
         wrong()
+
+
+def test_a_container_may_grant_less_time_than_it_shows_cores():
+    figure = draw.cores([(rank, range(8), 1) for rank in range(4)], 2)
+    assert "4 ranks share 8 cores: enough for one each, with the time of 2" in figure.alt_text

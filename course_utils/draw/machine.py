@@ -15,7 +15,7 @@ _MOST_COLUMNS = 32  # cores drawn one by one; more of them are drawn as one stre
 
 def cores(
     placements: Sequence[tuple[int, Collection[int], int]],
-    allowed: Collection[int],
+    allowed: Collection[int] | int,
     memory: float | None = None,
     gpus: Sequence[str] = (),
     title: str | None = None,
@@ -24,14 +24,16 @@ def cores(
 
     Args:
         placements: (rank, the cores that it may run on, its number of threads).
-        allowed: the cores that the course may use.
+        allowed: the cores that the course may use; or only how many cores' worth of time it gets (a container's share).
         memory: bytes that all ranks share, where known.
         gpus: names of the GPUs.
         title: said first; the finding ("4 ranks share 2 cores") then stands under it.
     """
-    columns = sorted(set(allowed) | {core for _, own, _ in placements for core in own})
+    named = {core for _, own, _ in placements for core in own}
+    count = allowed if isinstance(allowed, int) else len(set(allowed) | named)
+    columns = sorted(named | (set() if isinstance(allowed, int) else set(allowed))) or list(range(count))
     rows = sorted(placements)
-    found = cores_finding(rows, columns)
+    found = cores_finding(rows, columns) + (f", with the time of {count}" if count < len(columns) else "")
     heading = (title, found) if title else (found, "")
     height = max(0.24, min(0.4, 4.0 / max(len(rows), 1)))
     heights = [height * max(len(rows), 1) + 0.32, 0.42]

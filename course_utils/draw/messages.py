@@ -26,14 +26,18 @@ class HasEvents(Protocol):
     events: Sequence[Event]
 
 
-def timeline(run_or_events: HasEvents | Sequence[Event], title: str | None = None) -> Figure:
+def timeline(
+    run_or_events: HasEvents | Sequence[Event], title: str | None = None, *, ranks: int | None = None
+) -> Figure:
     """Draw the messages, collectives and phases of one run.
 
     Args:
         run_or_events: a Run, or its events (seconds, on one clock for all ranks).
         title: said first; the finding ("3 messages in 2 rounds, 1.2 ms") then stands under it.
+        ranks: how many rows to draw; without it, as many as the run has or the events name.
     """
     events, world_size = read(run_or_events)
+    world_size = max(world_size, ranks or 0)
     (layout,), note = lay_out([events], [world_size])
     heading = (title, f"{finding(events)}. {note}") if title else (finding(events), note)
     kinds = parts.kinds_of(layout)
