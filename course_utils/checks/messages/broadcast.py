@@ -108,11 +108,11 @@ TREE_BROADCAST = Exercise(
         Mistake("Was that the last round?", _left_out),
         Mistake("Did the vector arrive in the array that you were given?", _elsewhere),
         Mistake("Did the whole vector travel?", _short_messages),
-        Mistake("Who else holds the vector after the first round?", _too_many_rounds),
         Mistake(
             "Does anybody receive the vector more than once?",
             lambda case, outcome: outcome.run.messages > outcome.world_size - 1,
         ),
+        Mistake("Who else holds the vector after the first round?", _too_many_rounds),
     ),
     praise=_praise,
 )

@@ -27,7 +27,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         return Case(label, arguments, np.array_split(vector, size), cost=cost, judge=_not_to_everybody)
 
     yield case(world_size, 2 * world_size, 0)
-    yield case(world_size, 2 * world_size + 1, 0)
+    yield case(world_size, 2 * world_size + 2, 0)
     yield case(world_size, 5 * world_size - 1, 0, "int32")
     for root in range(1, world_size):
         yield case(world_size, int(rng.integers(50, 500)), root, "float32")
@@ -110,7 +110,7 @@ SCATTER_BLOCKS = Exercise(
     mistakes=(
         Mistake("Does the vector come from `root`?", _rank_0_has_nothing),
         Mistake("Which rank has the vector?", _other_ranks_have_nothing),
-        Mistake("Is the place as long as the block that arrives?", lambda case, outcome: too_long(outcome)),
+        Mistake("Where did the last elements go?", lambda case, outcome: too_long(outcome)),
         Mistake(
             "What happens to a length that does not divide?",
             lambda case, outcome: raised(outcome, "") and len(_vector(case)) % outcome.world_size > 0,

@@ -1,4 +1,4 @@
-"""Refused with: Is the place as long as the block that arrives?"""
+"""Refused with: Where did the last elements go?"""
 
 import numpy as np
 
