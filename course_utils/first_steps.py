@@ -4,10 +4,13 @@ The same function is called once on each rank, and each call is handed `comm`, t
 call are, and the way to talk between them. Ranks share nothing; what one wants to know of another must be sent.
 """
 
-from mpi4py import MPI
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
+    from mpi4py import MPI
 
 
-def rank_squared(comm: MPI.Intracomm) -> int:
+def rank_squared(comm: "MPI.Intracomm") -> int:
     """Return the square of this rank's number: 0 on rank 0, 1 on rank 1, 4 on rank 2, 9 on rank 3.
 
     Nothing moves between the ranks: each knows its own number, `comm.rank`.
@@ -15,7 +18,7 @@ def rank_squared(comm: MPI.Intracomm) -> int:
     return comm.rank**2
 
 
-def who_is_there(comm: MPI.Intracomm, name: str) -> list[str]:
+def who_is_there(comm: "MPI.Intracomm", name: str) -> list[str]:
     """Return, on every rank, the names of all ranks in rank order.
 
     Each rank puts one name in and gets all of them out: P names travel to P ranks.
