@@ -11,6 +11,7 @@ from course_utils.draw.layout import HALF, Mark, Rows
 from course_utils.draw.rows import BAR, paler
 
 _GAP = 4  # pixels on either side of a text
+_ARROWS_AVOIDED = 40  # with more arrows than these, no place is free of them
 
 
 def wordings(mark: Mark) -> list[str]:
@@ -53,7 +54,7 @@ def write_labels(ax: Axes, rows: Rows, scale: float, pixels: float) -> None:
             continue
         words = wordings(mark)
         words = words[-1:] if size < style.SMALL and crowded else words[-2:] if size < style.SMALL else words
-        found = on_the_mark(mark, words, size, rows.span, pixels)
+        found = on_the_mark(mark, words, size, rows, pixels)
         if found is None and not rows.phases and size == style.SMALL:
             found = beside_the_mark(mark, rows, pixels)
         if found:
@@ -67,13 +68,37 @@ def write_labels(ax: Axes, rows: Rows, scale: float, pixels: float) -> None:
             write(ax, (start + end) / 2 * scale, y, mark.event.name, style.SMALL, style.INK, None, False)
 
 
-def on_the_mark(mark: Mark, words: list[str], size: float, right_edge: float, pixels: float) -> tuple | None:
-    """The longest wording that fits on the operation, its middle in seconds, and the colours behind it and of it."""
+def on_the_mark(mark: Mark, words: list[str], size: float, rows: Rows, pixels: float) -> tuple | None:
+    """The longest wording that fits where no arrow runs, its middle in seconds, and the colours behind it and of it.
+
+    Where arrows run everywhere, it is the longest wording that fits at all.
+    """
+    fallback = None
     for text in words:
-        for start, end, behind, ink in rooms(mark, right_edge):
-            if style.text_width(text, size) + 2 * _GAP <= (end - start) * pixels:
-                return text, (start + end) / 2, behind, ink
-    return None
+        half = (style.text_width(text, size) / 2 + _GAP) / pixels
+        for start, end, behind, ink in rooms(mark, rows.span):
+            if 2 * half <= end - start:
+                middles = ((start + end) / 2, start + half, end - half)
+                free = [middle for middle in middles if not crossed(middle - half, middle + half, mark, rows)]
+                if free:
+                    return text, free[0], behind, ink
+                fallback = fallback or (text, middles[0], behind, ink)
+    return fallback
+
+
+def crossed(left: float, right: float, mark: Mark, rows: Rows) -> bool:
+    """Does the arrow of a message run through a text in the middle of this operation's box?"""
+    if len(rows.messages) > _ARROWS_AVOIDED:
+        return False
+    top, bottom = mark.top * 0.75 + mark.bottom * 0.25, mark.top * 0.25 + mark.bottom * 0.75
+    for send, got in rows.messages:
+        down = send.event.rank < got.event.rank
+        y0, y1 = (send.bottom, got.top) if down else (send.top, got.bottom)
+        if min(y0, y1) < bottom and max(y0, y1) > top:
+            times = [send.start + (got.end - send.start) * (y - y0) / (y1 - y0) for y in (top, bottom)]
+            if min(times) < right and max(times) > left:
+                return True
+    return False
 
 
 def beside_the_mark(mark: Mark, rows: Rows, pixels: float) -> tuple | None:

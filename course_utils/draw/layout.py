@@ -78,6 +78,12 @@ class Rows:
             for mark in group:
                 mark.waits_until = last if mark.end >= last else -math.inf
 
+    @property
+    def known(self) -> float:
+        """Up to when times were measured: not beyond the last event that ended; 0 where nothing ended."""
+        ended = [event.end - self.origin for event in self.events if math.isfinite(event.end)]
+        return max(ended, default=0.0) if any(mark.stuck for mark in self.marks) else self.span
+
     def _mark(self, event: Event) -> Mark:
         """The event on the picture's axis; what never ended goes on to the right edge."""
         end = event.end - self.origin if math.isfinite(event.end) else self.span

@@ -108,13 +108,13 @@ def comparison(layout: Sequence[Rows]) -> str:
     seconds = [style.seconds_text(end - start) for start, end in (extent(each.events) for each in layout)]
     if any(not math.isfinite(event.end) for each in layout for event in each.events):
         seconds = []
-    told = [f"{against(rounds)} rounds"] if any(rounds) else []
+    told = [against([style.plural(count, "round") for count in rounds])] if any(rounds) else []
     told += [against(seconds)] if seconds else ["one of them without end"]
     return ", ".join(told)
 
 
 def against(values: Sequence[object]) -> str:
-    """`3 against 2`, or `3, 2 and 4`."""
+    """`3 rounds against 2 rounds`, or `3 rounds, 2 rounds and 4 rounds`."""
     words = [str(value) for value in values]
     return " against ".join(words) if len(words) == 2 else join(words)
 
@@ -130,11 +130,14 @@ def draw(ax: Axes, layout: Rows, last: bool) -> None:
     ax.set_yticks(range(0, layout.world_size, every), [f"rank {r}" for r in range(0, layout.world_size, every)])
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
+    locator = MaxNLocator(7, steps=[1, 2, 5, 10])
+    known = layout.known * scale
+    ax.set_xticks([tick for tick in locator.tick_values(0, width) if 0 <= tick <= min(1.01 * width, known)])
     for rank in range(layout.world_size):
         ax.axhline(rank, color="#E4E4E4", linewidth=0.8, zorder=0)
     if last and layout.events:
-        ax.set_xlabel(f"time since the first operation, in {unit}", fontsize=style.TEXT, color="#555555")
+        words = f"time since the first operation, in {unit}" if known else "time; none of these calls ended"
+        ax.set_xlabel(words, fontsize=style.TEXT, color="#555555")
     if not layout.events:
         ax.set_xticks([])
         middle = (max(layout.world_size, 1) - 1) / 2

@@ -110,7 +110,13 @@ def draw_arrows(ax: Axes, rows: Rows, scale: float) -> None:
     to_x, to_y = head[:, 0] * scale, np.where(down, head[:, 1], head[:, 2])
     crowded = len(rows.messages) > 40
     effects = [] if crowded else [withStroke(linewidth=1.6, foreground="white", alpha=0.75)]
-    size = {"width": 0.9 if crowded else 1.4, "headwidth": 6, "headlength": 7, "headaxislength": 6.3, "minlength": 0}
+    size = {
+        "width": 0.009 if crowded else 0.014,
+        "headwidth": 6,
+        "headlength": 7,
+        "headaxislength": 6.3,
+        "minlength": 0,
+    }
     look = {"color": style.INK, "alpha": 0.5 if crowded else 0.9, "zorder": 5, "path_effects": effects}
-    units = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "dots"}
+    units = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches"}
     ax.quiver(x, y, to_x - x, to_y - y, **units, **size, **look)
