@@ -1,4 +1,6 @@
-"""The pictures of deck 0: two runs on real ranks, this machine, and three sketches of who knows what."""
+"""The pictures of deck 0: runs on real ranks, this machine, and sketches of who knows what."""
+
+import textwrap
 
 from matplotlib.figure import Figure
 
@@ -20,6 +22,21 @@ def wait_for_nobody(comm):
     """Rank 3 waits for what rank 0 never sends."""
     if comm.rank == 3:
         return comm.recv(source=0)
+
+
+def introduce(comm):
+    """Say who this rank is."""
+    return f"I am rank {comm.rank}\nof {comm.size}"
+
+
+def share(comm):
+    """Divide twelve pieces by this rank's number: nobody can, on rank 0."""
+    return 12 // comm.rank
+
+
+def doubled(comm):
+    """A wrong answer to rank_squared."""
+    return 2 * comm.rank
 
 
 def cores() -> Figure:
@@ -67,6 +84,44 @@ def nothing_shared() -> Figure:
     return picture
 
 
+def answers() -> Figure:
+    """What each of four ranks says to the same line."""
+    answers = course.start(4).run(introduce).results
+    picture, ax = _sketch("One cell, four answers", 1.5)
+    for rank, answer in enumerate(answers):
+        _box(ax, 1.25 + 2.5 * rank, 0.75, answer, RANK)
+    picture.alt_text = "Four boxes: I am rank 0 of 4, and so on up to rank 3."
+    return picture
+
+
+def failure() -> Figure:
+    """What came of a division on each of four ranks: three results and one error."""
+    replies = course.start(4).attempt(share, [()] * 4).replies
+    picture, ax = _sketch("Rank 0 failed, the others did not notice", 1.5)
+    for reply in replies:
+        text = f"rank {reply.rank}\n{reply.error.type if reply.error else reply.value}"
+        _box(ax, 1.25 + 2.5 * reply.rank, 0.75, text, style.STUCK if reply.error else RANK)
+    picture.alt_text = "Four boxes: rank 0 has a ZeroDivisionError, ranks 1 to 3 have 12, 6 and 4."
+    return picture
+
+
+def verdicts() -> Figure:
+    """The three verdicts, as a check gave them just now."""
+    from course_utils.checks.judging import judge
+    from course_utils.checks.registry import find
+    from course_utils.checks.verdict import not_begun
+    from course_utils.first_steps import rank_squared
+
+    ranks, exercise = course.start(4), find("rank_squared")
+    lines = (not_begun(exercise.name), judge(exercise, doubled, ranks), judge(exercise, rank_squared, ranks))
+    picture, ax = _sketch("One line says it all", 2.4)
+    for number, verdict in enumerate(lines):
+        words = textwrap.fill(str(verdict), 72, subsequent_indent="    ")
+        ax.text(0.1, 2.1 - 0.85 * number, words, fontsize=style.TITLE, color=style.INK, va="center")
+    picture.alt_text = " ".join(str(verdict) for verdict in lines)
+    return picture
+
+
 def allgather() -> Figure:
     """One name in from each rank, all names out on each."""
     names = ("Ada", "Emmy", "Alan", "Grace")
@@ -103,8 +158,11 @@ def _arrow(ax, start: tuple[float, float], end: tuple[float, float], colour: str
 FIGURES = {
     "00_orders": orders,
     "00_cores": cores,
+    "00_answers": answers,
     "00_nothing_shared": nothing_shared,
     "00_whisper": whisper_timeline,
+    "00_failure": failure,
     "00_hang": hang_timeline,
+    "00_verdicts": verdicts,
     "00_allgather": allgather,
 }
