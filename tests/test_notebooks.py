@@ -116,6 +116,20 @@ def test_one_changed_number_on_a_page_turns_the_lesson_red(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(450)
+@pytest.mark.skipif(not LESSON.is_file(), reason="lesson 4 is not built")
+def test_one_wrong_rank_on_a_page_turns_the_lesson_red(tmp_path: Path):
+    cells = nbformat.read(LESSON, as_version=4).cells
+    position = next(i for i, cell in enumerate(cells) if cell.get("outputs") and "dest=right" in cell.source)
+    notebook, target = beginning(LESSON, position, tmp_path)
+    notebook.cells[position].source = cells[position].source.replace("dest=right", "dest=left")
+    nbformat.write(notebook, target)
+    ended = run_notebook(target)
+    assert ended.wrong == f"{LESSON.name} fails"
+    assert "dest=left" in ended.said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(450)
 @pytest.mark.skipif(not SOLUTIONS.is_file(), reason="lesson 4 is not built")
 def test_one_wrong_rank_in_an_algorithm_turns_the_solutions_red(tmp_path: Path):
     cells = nbformat.read(SOLUTIONS, as_version=4).cells
