@@ -61,7 +61,7 @@ def first_message(comm):
         comm.Send(vector, dest=3)
     if comm.rank == 3:
         comm.Recv(vector, source=0)
-    return vector[0]
+    return int(vector[0])
 
 
 run = ranks.run(first_message)
@@ -83,7 +83,7 @@ def swap(comm, length):
     mine, yours = np.full(length, float(comm.rank)), np.empty(length)
     comm.Send(mine, dest=1 - comm.rank)
     comm.Recv(yours, source=1 - comm.rank)
-    return yours[0]
+    return int(yours[0])
 
 
 course.predict(
@@ -131,11 +131,11 @@ def shift(comm, length):
     request = comm.Isend(mine, dest=right)
     comm.Recv(theirs, source=left)
     request.Wait()
-    return theirs[0]
+    return int(theirs[0])
 
 
 run = ranks.run(shift, 1_000_000)
-print(f"{[float(first) for first in run.results]}: {run.messages} messages in {run.rounds} round")
+print(f"{run.results}: {run.messages} messages in {run.rounds} round")
 
 # %%
 run.timeline()
