@@ -315,3 +315,13 @@ def test_wrong_input_gets_a_plain_line(wrong):
 def test_a_container_may_grant_less_time_than_it_shows_cores():
     figure = draw.cores([(rank, range(8), 1) for rank in range(4)], 2)
     assert "4 ranks share 8 cores: enough for one each, with the time of 2" in figure.alt_text
+
+
+def test_words_beside_short_operations_keep_out_of_each_others_way():
+    for seed in range(12):
+        chance, events = random.Random(seed), []
+        for _ in range(8):
+            sender, receiver = chance.sample(range(4), 2)
+            start = chance.random()
+            events += message(sender, receiver, start, start + 0.02 * chance.random(), 8)
+        test_every_picture_is_described_and_no_words_collide_or_leave_it(lambda events=events: draw.timeline(events))

@@ -1,5 +1,6 @@
 """Words on the marks of a timeline, where there is room for them."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from matplotlib.axes import Axes
@@ -11,6 +12,7 @@ from course_utils.draw.layout import HALF, Mark, Rows
 from course_utils.draw.rows import BAR, paler
 
 _GAP = 4  # pixels on either side of a text
+_FEW = 12  # messages; with more, the words are the shortest
 _ARROWS_AVOIDED = 40  # with more arrows than these, no place is free of them
 
 
@@ -46,7 +48,8 @@ def write_labels(ax: Axes, rows: Rows, scale: float, pixels: float) -> None:
         scale: from seconds to the unit of the axis.
         pixels: the width of a second on the picture.
     """
-    crowded = len(rows.messages) > 12
+    crowded = len(rows.messages) > _FEW
+    written: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for mark in rows.marks:
         lane = mark.bottom - mark.top
         size = style.SMALL if lane > HALF else style.SMALL - 1.5
@@ -56,7 +59,10 @@ def write_labels(ax: Axes, rows: Rows, scale: float, pixels: float) -> None:
         words = words[-1:] if size < style.SMALL and crowded else words[-2:] if size < style.SMALL else words
         found = on_the_mark(mark, words, size, rows, pixels)
         if found is None and not rows.phases and size == style.SMALL:
-            found = beside_the_mark(mark, rows, pixels)
+            found = beside_the_mark(mark, rows, pixels, written[mark.event.rank])
+            if found:
+                half = (style.text_width(found[0]) / 2 + _GAP) / pixels
+                written[mark.event.rank].append((found[1] - half, found[1] + half))
         if found:
             text, middle, behind, ink = found
             boxed = mark.stuck or (behind == "white" and mark.waits)
@@ -68,7 +74,9 @@ def write_labels(ax: Axes, rows: Rows, scale: float, pixels: float) -> None:
             write(ax, (start + end) / 2 * scale, y, mark.event.name, style.SMALL, style.INK, None, False)
 
 
-def on_the_mark(mark: Mark, words: list[str], size: float, rows: Rows, pixels: float) -> tuple | None:
+def on_the_mark(
+    mark: Mark, words: list[str], size: float, rows: Rows, pixels: float
+) -> tuple[str, float, object, str] | None:
     """The longest wording that fits where no arrow runs, its middle in seconds, and the colours behind it and of it.
 
     Where arrows run everywhere, it is the longest wording that fits at all.
@@ -101,15 +109,23 @@ def crossed(left: float, right: float, mark: Mark, rows: Rows) -> bool:
     return False
 
 
-def beside_the_mark(mark: Mark, rows: Rows, pixels: float) -> tuple | None:
-    """The shortest wording to the right of the operation, else to its left, if nothing of this rank is there."""
-    text = wordings(mark)[-1]
-    need = (style.text_width(text) + 2 * _GAP) / pixels
+def beside_the_mark(
+    mark: Mark, rows: Rows, pixels: float, written: list[tuple[float, float]]
+) -> tuple[str, float, object, str] | None:
+    """The longest wording that fits right or left of the operation, where nothing of its rank is and no arrow runs.
+
+    Args:
+        written: from where to where words stand beside other operations of this rank, in seconds.
+    """
     others = [other for other in rows.marks if other.event.rank == mark.event.rank and other is not mark]
-    for start in (mark.end, mark.start - need):
-        inside = start >= 0 and start + need <= 1.01 * rows.span
-        if inside and all(other.end <= start - need or other.start >= start + need for other in others):
-            return text, start + need / 2, "white", style.INK
+    taken = [(other.start, other.end) for other in others] + written
+    for text in wordings(mark)[-1 if len(rows.messages) > _FEW else 0 :]:
+        need = (style.text_width(text) + 2 * _GAP) / pixels
+        for start in (mark.end, mark.start - need):
+            if not 0 <= start <= 1.01 * rows.span - need or crossed(start, start + need, mark, rows):
+                continue
+            if all(right <= start or left >= start + need for left, right in taken):
+                return text, start + need / 2, "white", style.INK
     return None
 
 
