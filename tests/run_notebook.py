@@ -32,8 +32,11 @@ class Ended:
     said: str
 
 
-def run_notebook(notebook: Path, seconds: float = 400) -> Ended:
-    """Run a notebook in its folder, with its own folders for progress and ranks, within `seconds`."""
+def run_notebook(notebook: Path, seconds: float = 400, grace: float = GRACE_SECONDS) -> Ended:
+    """Run a notebook in its folder, with its own folders for progress and ranks, within `seconds`.
+
+    What it started may take `grace` seconds to end after it; then it is left over, and killed.
+    """
     with tempfile.TemporaryDirectory(prefix="course-nb-", ignore_cleanup_errors=True) as scratch:
         environment, runtime = own_environment(Path(scratch))
         options = ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={CELL_SECONDS}", "-p", "run_notebook"]
@@ -55,7 +58,7 @@ def run_notebook(notebook: Path, seconds: float = 400) -> Ended:
             os.killpg(process.pid, signal.SIGKILL)
             end(marked(runtime))
             said, wrong = process.communicate()[0], f"{notebook.name} takes longer than {seconds:.0f} s"
-        left = leftovers(runtime)
+        left = leftovers(runtime, grace)
         end(left)
         if left and not wrong:
             wrong = f"{notebook.name} leaves {len(left)} processes: {', '.join(sorted(set(left.values())))}"
@@ -85,7 +88,7 @@ def marked(runtime: Path) -> dict[int, str]:
     return {pid: command for pid, command in found.items() if pid != os.getpid()}
 
 
-def leftovers(runtime: Path, grace: float = GRACE_SECONDS) -> dict[int, str]:
+def leftovers(runtime: Path, grace: float) -> dict[int, str]:
     """The processes of a runtime folder that are still there after the time of grace."""
     until = time.monotonic() + grace
     while marked(runtime) and time.monotonic() < until:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from run_notebook import ROOT, end, leftovers, marked, own_environment
+from run_notebook import GRACE_SECONDS, ROOT, end, leftovers, marked, own_environment
 
 STEM = "04_messages"
 TOKEN = "a-token-of-the-test"
@@ -59,7 +59,7 @@ def lab(tmp_path_factory) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/lab/tree/{{}}?reset&token={TOKEN}"
         server.send_signal(signal.SIGTERM)
         server.wait(60)
-        assert leftovers(runtime) == {}
+        assert leftovers(runtime, GRACE_SECONDS) == {}
     finally:
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGKILL)

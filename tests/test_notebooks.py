@@ -68,7 +68,7 @@ def test_a_broken_notebook_is_found(tmp_path: Path, cell: nbformat.NotebookNode,
 def test_a_process_left_behind_is_found_and_ended(tmp_path: Path):
     sleep = [sys.executable, "-c", "import time; time.sleep(300)"]
     cell = f"import subprocess\nleft = subprocess.Popen({sleep}, start_new_session=True)"
-    ended = run_notebook(write(tmp_path, new_code_cell(cell)), seconds=120)
+    ended = run_notebook(write(tmp_path, new_code_cell(cell)), seconds=120, grace=1)
     assert "leaves 1 processes" in ended.wrong, ended.said
 
 
