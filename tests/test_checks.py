@@ -1,5 +1,7 @@
 """What `check` says, on ranks that are threads of this process: the words, the true cause, and every bad input."""
 
+import threading
+
 import numpy as np
 import pytest
 from fake_ranks import FakeRanks
@@ -107,7 +109,7 @@ def test_an_object_that_claims_to_be_equal_fools_nobody(liar, truth):
         ("4", 4, "rank 2 returned the string '4', expected the integer 4"),
         (True, 1, "rank 2 returned the truth value True, expected the integer 1"),
         (2.0, 2.5, "rank 2 returned 2.0, expected 2.5"),
-        (10**400, 2.5, "rank 2 returned"),
+        (10**400, 2.5, "rank 2 returned 1000000"),
         ("Ada", "Emmy", "rank 2 returned 'Ada', expected 'Emmy'"),
         (["Ada", "Alan"], ["Ada", "Emmy"], "rank 2 has 'Alan' at index 1, expected 'Emmy'"),
         (["Ada"], ["Ada", "Emmy"], "rank 2 returned 1 entry, expected 2"),
@@ -167,6 +169,7 @@ def test_a_description_never_raises_and_stays_short():
     assert kind_of(Liar()) == "Liar"
     assert describe([Liar()]) == "a list"
     assert len(describe("x" * 1000)) <= 60
+    assert describe(10**5000) == "an integer"
 
 
 def test_right_wrong_and_not_begun():
@@ -278,6 +281,13 @@ def test_a_changed_first_line_is_seen_before_anything_runs():
     assert "is called with 1 argument, but takes (comm, vector)" in line(lambda comm, vector: 0, ranks=ranks)
     assert "is called with 1 argument, but takes (nothing)" in line(lambda: 0, ranks=ranks)
     assert ranks.attempts == 0
+
+
+def test_a_function_that_cannot_travel_is_refused_before_anything_runs():
+    lock, ranks = threading.Lock(), FakeRanks()
+    said = line(lambda comm: lock, ranks=ranks)
+    assert said.startswith("✗ squares: uses something of the notebook that cannot be sent to the ranks: ")
+    assert "lock" in said and ranks.attempts == 0
 
 
 def test_each_check_draws_fresh_numbers_and_a_seed_repeats_them(monkeypatch):

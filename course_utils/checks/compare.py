@@ -76,11 +76,11 @@ def describe(value: Any, limit: int = 60) -> str:
     if kind in ("array", "tensor"):
         return f"{_article(kind)} of shape {_shape(value)}"
     text = _article(kind)
-    if kind in _PLAIN:
-        text = repr(_PLAIN[kind](value))
-    elif kind in ("None", "bytes", "list", "tuple", "dict"):
-        with contextlib.suppress(Exception):  # a list may hold an object whose repr raises
-            text = repr(value) if value is not None else "nothing"
+    with contextlib.suppress(Exception):  # an entry's repr may raise, an integer may be too long to print
+        if kind in _PLAIN:
+            text = repr(_PLAIN[kind](value))
+        elif kind in ("bytes", "list", "tuple", "dict"):
+            text = repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

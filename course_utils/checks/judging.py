@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import cloudpickle
 import numpy as np
 
 from course_utils.checks.compare import difference
@@ -57,7 +58,7 @@ def judge(
         if len(case.arguments) > ranks.world_size:
             left_out = max(left_out, len(case.arguments))
             continue
-        unfit = _signature_problem(exercise.name, function, case)
+        unfit = _signature_problem(function, case) or (None if outcome else _luggage_problem(function))
         if unfit:
             return Verdict(FAILED, exercise.name, unfit, seed=seed)
         if not ready:
@@ -204,7 +205,7 @@ def _verdict(exercise: Exercise, mark: str, text: str, outcome: Outcome, seed: i
     return Verdict(mark, exercise.name, text, events, output, seed, details)
 
 
-def _signature_problem(name: str, function: Callable, case: Case) -> str | None:
+def _signature_problem(function: Callable, case: Case) -> str | None:
     """Say so before anything runs where the function cannot be called with the case's arguments."""
     if case.harness:
         return None
@@ -218,6 +219,15 @@ def _signature_problem(name: str, function: Callable, case: Case) -> str | None:
     except TypeError:
         takes = ", ".join(signature.parameters) or "nothing"
         return f"is called with {_count(given, 'argument')}, but takes ({takes}). Put its first line back as it was."
+    return None
+
+
+def _luggage_problem(function: Callable) -> str | None:
+    """Say so where the function uses something of the notebook that cannot travel to the ranks, as `ranks` itself."""
+    try:
+        cloudpickle.dumps(function)
+    except Exception as error:  # whatever an object's own pickling may raise
+        return f"uses something of the notebook that cannot be sent to the ranks: {_one_line(str(error))}."
     return None
 
 
