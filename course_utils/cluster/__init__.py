@@ -37,7 +37,7 @@ def current() -> "Ranks | None":
 
 
 def start(ranks: int = 4) -> "Ranks":
-    """Start so many ranks on this machine, or take over those that already run; prints one line that says what there is.
+    """Start so many ranks on this machine, or take over running ones; prints one line that says what there is.
 
     A second call with the same number gives back the same ranks, in this notebook and in the next. With another number
     it ends the running ranks and starts new ones.

@@ -95,7 +95,7 @@ class Connection:
         results = [self.client[engine].apply_async(_on_the_rank, "introduce", path) for engine in self.engines]
         return [result.get(timeout=30) for result in results]
 
-    # --- waiting for learners' code --------------------------------------------------------------------------------------
+    # --- waiting for learners' code ---------------------------------------------------------------------------------
 
     def wait_for(
         self,

@@ -121,6 +121,7 @@ def main(path: str) -> None:
             f"--profile-dir={folder.path}",
             f"--IPEngine.id={_WORLD.rank}",
             "--IPEngine.max_heartbeat_misses=0",  # the watch and the notebook see to a lost controller
+            "--IPEngine.enable_nanny=False",
             "--timeout=60",
             "--log-level=ERROR",
         ]

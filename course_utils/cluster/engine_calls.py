@@ -105,13 +105,15 @@ def _guarded(work: Callable[[], object]) -> Reply:
         reply = Reply(rank, "raised", error=raised(error))
     reply.ended = time.perf_counter()
     reply.events = recorder.events
-    reply.clean = recorder.open_requests == 0
+    reply.clean = not recorder.open
     return reply
 
 
 def raised(error: BaseException) -> Raised:
     """An exception in words, with the learner's innermost line."""
     message = str(error)
+    if isinstance(error, SyntaxError) and error.filename:
+        return Raised(type(error).__name__, error.msg, place_of(error.filename, error.lineno or 0))
     if isinstance(error, SystemExit):
         message = "the code asked its process to end; a rank goes on living"
     return Raised(type(error).__name__, message, _line_of(error))
@@ -143,6 +145,9 @@ def _execute(cell: str, communicator: int) -> Reply:
             finally:
                 del shell._showtraceback
         shown.extend({"data": output.data, "metadata": output.metadata} for output in rich.outputs)
+        if result.result is not None:
+            data, metadata = shell.display_formatter.format(result.result)
+            shown.append({"data": data, "metadata": metadata})
         error = result.error_before_exec or result.error_in_exec
         if error is not None:
             raise error
@@ -163,4 +168,3 @@ def _sendable(reply: Reply) -> bytes:
     except Exception as error:
         problem = Raised(type(error).__name__, f"the result cannot be sent to the notebook: {error}")
         return to_bytes(Reply(reply.rank, "raised", error=problem, events=reply.events, output=reply.output))
-

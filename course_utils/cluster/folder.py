@@ -1,7 +1,7 @@
 """The folder of a set of ranks: who owns them, which processes they are, and how all of it ends.
 
-Each set of ranks has a folder of its own, readable by its user alone. Every process of the set carries the folder's path
-in its environment, so none can be missed: not one that lost its parent, nor one whose number nobody wrote down.
+Each set of ranks has a folder of its own, readable by its user alone. Every process of the set carries the folder's
+path in its environment, so none can be missed: not one that lost its parent, nor one whose number nobody wrote down.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ class RanksFolder:
     def activity_file(self, rank: int) -> Path:
         return self.path / f"activity-{rank}"
 
-    # --- owners: the kernels that use the ranks ------------------------------------------------------------------------
+    # --- owners: the kernels that use the ranks ---------------------------------------------------------------------
 
     def own(self, pid: int | None = None) -> None:
         """Count a process, this one unless told, among those for which the ranks are kept."""
@@ -89,7 +89,7 @@ class RanksFolder:
         entries = [entry.name.split("-") for entry in self.owners.iterdir()]
         return [int(pid) for pid, start in entries if str(started_at(int(pid))) == start]
 
-    # --- what is known about the set ------------------------------------------------------------------------------------
+    # --- what is known about the set --------------------------------------------------------------------------------
 
     def write_facts(self, **facts: object) -> None:
         """Keep what a kernel that takes over must know."""
@@ -104,7 +104,7 @@ class RanksFolder:
         except (OSError, ValueError):
             return {}
 
-    # --- the end --------------------------------------------------------------------------------------------------------
+    # --- the end ----------------------------------------------------------------------------------------------------
 
     def processes(self) -> list[int]:
         """Every living process that carries this folder's mark, but for the one that asks."""

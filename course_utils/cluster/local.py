@@ -40,7 +40,9 @@ def find_mpiexec() -> str:
             return str(beside / name)
     if found := shutil.which("mpiexec"):
         return found
-    raise CourseError("There is no mpiexec here. `pip install mpich` brings one; on a cluster, `module load` its MPI first.")
+    raise CourseError(
+        "There is no mpiexec here. `pip install mpich` brings one; on a cluster, `module load` its MPI first."
+    )
 
 
 @functools.cache

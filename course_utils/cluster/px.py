@@ -21,7 +21,9 @@ def register(ranks: "Ranks") -> None:
         """The same options; a plain `%%px` goes through `Ranks.execute`."""
 
         def parallel_execute(self, cell: str, block: bool | None = None, **options: Any) -> Any:
-            everyone = self.view.targets in ("all", None) or list(_listed(self.view.targets)) == ranks.connection.engines
+            everyone = (
+                self.view.targets in ("all", None) or list(_listed(self.view.targets)) == ranks.connection.engines
+            )
             if block is False or not everyone:
                 return super().parallel_execute(cell, block=block, **options)
             replies = ranks.execute(cell)

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,7 +36,7 @@ class Ranks:
         self.world_size: int = len(connection.pids)
         self._communicator = facts["communicators"]
 
-    # --- running ----------------------------------------------------------------------------------------------------------
+    # --- running ----------------------------------------------------------------------------------------------------
 
     def run(
         self, function: Callable, *args: Any, ranks: int | None = None, backend: str | None = None, **kwargs: Any
@@ -57,9 +58,9 @@ class Ranks:
         _check_function("run", function)
         if backend not in (None, "gloo"):
             raise CourseError(f'run(backend={backend!r}): only "gloo" is known here.')
-        tasks = [
-            self._task(function, own, keywords, size, backend=backend) for own, keywords in spread(args, kwargs, size)
-        ]
+        each = spread(args, kwargs, size)
+        meeting = self._meeting(backend)
+        tasks = [self._task(function, own, keywords, size, meeting, backend=backend) for own, keywords in each]
         call, replies = self._call("call", [(to_bytes(task),) for task in tasks])
         self.show_output(replies)
         self._raise_trouble(call, replies)
@@ -75,12 +76,13 @@ class Ranks:
         patience: float = PATIENCE,
         limit: float = 30.0,
     ) -> Attempt:
-        """Call a function that may well be wrong, with one tuple of arguments for each rank; never raises for its errors.
+        """Call a function that may be wrong, with one tuple of arguments for each rank; never raises for its errors.
 
-        The replies carry the arguments as they are after the call. Where the ranks had to be ended, new ones are started.
+        The replies carry the arguments as they are after the call. Where ranks had to be ended, new ones are started.
         """
         size = self._size(len(arguments))
-        tasks = [self._task(function, own, {}, size, with_comm, backend, keep=True) for own in arguments]
+        meeting = self._meeting(backend)
+        tasks = [self._task(function, own, {}, size, meeting, with_comm, backend, keep=True) for own in arguments]
         call, replies = self._call("call", [(to_bytes(task),) for task in tasks], patience=patience, limit=limit)
         trouble = describe(replies, call.cause)
         if call.lost:
@@ -93,17 +95,21 @@ class Ranks:
             raise CourseError(f"{size!r} ranks were asked for; {self.world_size} are running.")
         return size
 
+    def _meeting(self, backend: str | None) -> str:
+        """A file that does not exist yet, at which the ranks of a torch group meet."""
+        return str(self._alive().folder.path / f"meeting-{time.monotonic_ns()}") if backend else ""
+
     def _task(
         self,
         function: Callable,
         arguments: tuple,
         keywords: dict,
         size: int,
+        meeting: str,
         with_comm: bool = True,
         backend: str | None = None,
         keep: bool = False,
     ) -> Task:
-        meeting = str(self._alive().folder.path / f"meeting-{time.monotonic_ns()}") if backend else ""
         return Task(function, arguments, keywords, size, self._communicator, with_comm, backend, meeting, keep)
 
     def _call(
@@ -170,7 +176,7 @@ class Ranks:
             for line in reply.output.splitlines():
                 print(f"[rank {reply.rank}] {line}")
 
-    # --- looking ----------------------------------------------------------------------------------------------------------
+    # --- looking ----------------------------------------------------------------------------------------------------
 
     def timeline(self, title: str | None = None):
         """A picture of the messages of the last cell or run."""
@@ -181,18 +187,17 @@ class Ranks:
     def picture(self):
         """A picture of this machine's cores, and which ranks may use them."""
         from course_utils import draw
-        from course_utils.cluster.cores import allowed_cores
         from course_utils.machine import gpus, memory_bytes
 
         return draw.cores(
             [(fact["rank"], fact["cores"], fact["threads"]) for fact in self.facts["ranks"]],
-            allowed_cores(),
+            sorted(os.sched_getaffinity(0)),
             memory_bytes(),
             gpus(),
         )
 
-    def status(self) -> str:
-        """One line for each rank: its process and what it does at this moment. Also printed."""
+    def status(self) -> None:
+        """Print one line for each rank: its process and what it does at this moment."""
         connection = self._alive()
         dead = set(connection.dead())
         lines = []
@@ -200,14 +205,13 @@ class Ranks:
             doing = {IDLE: "free", WAITING: f"waits in {seen.text}"}.get(seen.state, "computes")
             lines.append(f"rank {rank}  process {pid}  {'has ended' if rank in dead else doing}")
         print("\n".join(lines))
-        return "\n".join(lines)
 
     @property
     def healthy(self) -> bool:
         """Do all ranks live and wait for work?"""
         return self.connection is not None and not self.connection.dead()
 
-    # --- the end, and the beginning -----------------------------------------------------------------------------------------
+    # --- the end, and the beginning ---------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """End the ranks. A second call does nothing."""

@@ -12,14 +12,15 @@ def ranks_in_words(ranks: list[int]) -> str:
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
-def what_each_does(replies: list[Reply]) -> str:
-    """One clause for each thing that ranks do, those that wait first."""
+def what_each_does(replies: list[Reply], world_size: int = 0) -> str:
+    """One clause for each thing that ranks do, those that wait first. All of `world_size` ranks are not numbered."""
     groups: dict[tuple[int, str, str], list[int]] = defaultdict(list)
     for reply in replies:
         groups[_doing(reply)].append(reply.rank)
     clauses = []
     for (_, one, many), ranks in sorted(groups.items(), key=lambda item: (item[0][0], item[1])):
-        clauses.append(f"{ranks_in_words(ranks)} {one if len(ranks) == 1 else many}")
+        who = f"all {world_size} ranks" if len(ranks) == world_size > 1 else ranks_in_words(ranks)
+        clauses.append(f"{who} {one if len(ranks) == 1 else many}")
     return "; ".join(clauses)
 
 
@@ -47,6 +48,6 @@ def describe(replies: list[Reply], cause: str) -> str | None:
     raised = [reply for reply in replies if reply.kind == "raised"]
     others = [reply for reply in replies if reply.kind not in ("raised", "returned")]
     if raised:
-        lines = what_each_does(raised)
+        lines = what_each_does(raised, len(replies))
         return f"{lines}. Meanwhile {what_each_does(others)}." if others else f"{lines}."
-    return f"{cause} {what_each_does(replies)}."
+    return f"{cause} {what_each_does(replies, len(replies))}."

@@ -18,19 +18,26 @@ TIMEOUT = timedelta(seconds=60)
 _abandoned: list = []  # groups with work that never finished: their destructors would wait for it
 
 
+def _leave_the_last_group() -> None:
+    """Destroy the group of the last call, now that all its ranks are done with it.
+
+    A rank that left at once would break the connections of those that still work, and they would report that
+    instead of what went wrong.
+    """
+    if not dist.is_initialized():
+        return
+    if recorder.abandoned_work:
+        _abandoned.append((list(distributed_c10d._world.pg_map), dist.group.WORLD))
+    with contextlib.suppress(Exception):
+        dist.destroy_process_group()
+
+
 @contextlib.contextmanager
 def torch_group(meeting: str, rank: int, world_size: int) -> Iterator[None]:
-    """`torch.distributed` with gloo as its default group inside; after a clean run the group is destroyed."""
+    """`torch.distributed` inside, with gloo as its default group. The group stays until the next call."""
     record_calls()
+    _leave_the_last_group()
     store = dist.FileStore(meeting, world_size)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
     recorder.began = time.perf_counter()
-    clean = False
-    try:
-        yield
-        clean = recorder.open_requests == 0
-    finally:
-        if not clean:
-            _abandoned.append((list(distributed_c10d._world.pg_map), dist.group.WORLD, store))
-        with contextlib.suppress(Exception):
-            dist.destroy_process_group()
+    yield

@@ -68,9 +68,9 @@ class Collectives:
     @staticmethod
     def _given(sendbuf: Any, recvbuf: Any) -> int:
         """The contribution of a rank: what it sends, or with IN_PLACE what already lies in the result."""
-        return size_of(recvbuf) if sendbuf is MPI.IN_PLACE or sendbuf == MPI.IN_PLACE else size_of(sendbuf)
+        return size_of(recvbuf) if isinstance(sendbuf, type(MPI.IN_PLACE)) else size_of(sendbuf)
 
-    # --- buffers -----------------------------------------------------------------------------------------------------
+    # --- buffers ----------------------------------------------------------------------------------------------------
 
     def Barrier(self):
         self._buffers("Barrier", self.inner.Ibarrier, 0)
@@ -145,7 +145,7 @@ class Collectives:
     def _sum_of(self, root: int, sendbuf: Any) -> int:
         return size_of_first(sendbuf) if self.rank == root else 0
 
-    # --- Python objects ----------------------------------------------------------------------------------------------
+    # --- Python objects ---------------------------------------------------------------------------------------------
 
     def barrier(self):
         self._buffers("barrier", self.inner.Ibarrier, 0)
@@ -189,7 +189,12 @@ class Collectives:
         data = pickle.dumps(sendobj, protocol=5)
         return fold(op, self._run("scan", lambda wait: self._allgather(wait, data), len(data))[: self.rank + 1])
 
-    # --- how objects travel: the lengths first, then the bytes ---------------------------------------------------------
+    def exscan(self, sendobj, op=MPI.SUM):
+        data = pickle.dumps(sendobj, protocol=5)
+        earlier = self._run("exscan", lambda wait: self._allgather(wait, data), len(data))[: self.rank]
+        return fold(op, earlier) if earlier else None
+
+    # --- how objects travel: the lengths first, then the bytes ------------------------------------------------------
 
     def _bcast(self, wait: Callable, data: bytes, root: int) -> Any:
         length = np.array([len(data)])

@@ -14,12 +14,38 @@ from mpi4py import MPI
 
 from course_utils.trace.collectives import Collectives, size_of
 from course_utils.trace.recorder import here, recorder
-from course_utils.trace.requests import PickledReceive, TracedRequest
+from course_utils.trace.requests import Finished, PickledReceive, TracedRequest
 
 
 def name_of(rank: int) -> str:
     """A rank as one types it: any source is ANY_SOURCE."""
     return "ANY_SOURCE" if rank == MPI.ANY_SOURCE else str(rank)
+
+
+def _plain(buf: Any) -> bool:
+    """A contiguous array of numbers, whose bytes can be received as they come?"""
+    return isinstance(buf, np.ndarray) and buf.flags.c_contiguous and buf.flags.writeable
+
+
+def as_bytes(buf: Any) -> Any:
+    """The buffer as bytes, where that is possible.
+
+    MPICH ends all ranks when a message does not fill a whole number of the array's elements; bytes always fit.
+    """
+    return [buf.reshape(-1).view(np.uint8), MPI.BYTE] if _plain(buf) else buf
+
+
+def check_whole(call: str, buf: Any, size: int) -> None:
+    """Refuse a message that ends in the middle of a number.
+
+    Raises:
+        ValueError: sender and receiver do not mean the same type.
+    """
+    if _plain(buf) and buf.itemsize and size % buf.itemsize:
+        raise ValueError(
+            f"{call}: the message has {size} bytes, no whole number of {buf.dtype} of {buf.itemsize} bytes. "
+            "Is the dtype the same on both sides?"
+        )
 
 
 class TracedComm(Collectives, MPI.Intracomm):
@@ -45,7 +71,7 @@ class TracedComm(Collectives, MPI.Intracomm):
         self.inner = inner
         self.posted: list[PickledReceive] = []
 
-    # --- sending -----------------------------------------------------------------------------------------------------
+    # --- sending ----------------------------------------------------------------------------------------------------
 
     def _check_peer(self, call: str, rank: int, least: int = 0) -> None:
         """A clear line for a rank that does not exist. PROC_NULL and, for receives, ANY_SOURCE are allowed."""
@@ -61,7 +87,7 @@ class TracedComm(Collectives, MPI.Intracomm):
         began = time.perf_counter()
         peer = self._world(dest)
 
-        def finished(end: float, _: MPI.Status) -> None:
+        def finished(end: float, _: MPI.Status | None) -> None:
             if peer is not None:
                 recorder.add(name, "send", began, end, peer=peer, tag=tag, size=size, line=line)
 
@@ -98,10 +124,12 @@ class TracedComm(Collectives, MPI.Intracomm):
     def issend(self, obj, dest, tag=0):
         return self._send_object("issend", self.inner.Issend, obj, dest, tag)
 
-    # --- receiving ---------------------------------------------------------------------------------------------------
+    # --- receiving --------------------------------------------------------------------------------------------------
 
     def Recv(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
         self._check_peer("Recv", source, MPI.ANY_SOURCE)
+        if source == MPI.PROC_NULL:
+            return
         message, found, note = self._match("Recv", source, tag)
         room, size = size_of(buf), found.Get_count(MPI.BYTE)
         if size > room:
@@ -111,8 +139,9 @@ class TracedComm(Collectives, MPI.Intracomm):
                 f"Recv: the message from rank {found.source} has {size} bytes, the array for it has room for {room}. "
                 "Are shape and dtype the same on both sides?"
             )
-        message.Recv(buf, status)
+        message.Recv(as_bytes(buf), status)
         note()
+        check_whole("Recv", buf, size)
 
     def recv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
         self._check_peer("recv", source, MPI.ANY_SOURCE)
@@ -126,14 +155,15 @@ class TracedComm(Collectives, MPI.Intracomm):
         self._check_peer("irecv", source, MPI.ANY_SOURCE)
         return self._irecv("irecv", source, tag)
 
-    def _received(self, name: str, began: float, line: int | None) -> Callable[[float, MPI.Status], None]:
-        """What to record when a receive has completed."""
+    def _received(self, name: str, source: int, tag: int, began: float, line: int | None) -> Finished:
+        """What to record when a receive has completed, or was broken off."""
 
-        def finished(end: float, status: MPI.Status) -> None:
-            peer = self._world(status.source)
-            if peer is not None:
-                size = status.Get_count(MPI.BYTE)
-                recorder.add(name, "recv", began, end, peer=peer, tag=status.tag, size=size, line=line)
+        def finished(end: float, status: MPI.Status | None) -> None:
+            sender, its_tag = (source, tag) if status is None else (status.source, status.tag)
+            size = 0 if status is None else status.Get_count(MPI.BYTE)
+            if sender != MPI.PROC_NULL:
+                shown = None if its_tag == MPI.ANY_TAG else its_tag
+                recorder.add(name, "recv", began, end, peer=self._world(sender), tag=shown, size=size, line=line)
 
         return finished
 
@@ -150,32 +180,31 @@ class TracedComm(Collectives, MPI.Intracomm):
                 found.append(message)
             return message is not None
 
-        text = f"{name}(source={name_of(source)})"
+        record = self._received(name, source, tag, began, line)
         try:
-            recorder.wait(arrived, text, place)
+            recorder.wait(arrived, f"{name}(source={name_of(source)})", place)
         except KeyboardInterrupt:
-            self._never_ended(name, source, tag, began, line)
+            record(float("inf"), None)
             raise
-        record = self._received(name, began, line)
         return found[0], status, lambda: record(time.perf_counter(), status)
-
-    def _never_ended(self, name: str, source: int, tag: int, began: float, line: int | None) -> None:
-        shown = None if tag == MPI.ANY_TAG else tag
-        recorder.add(name, "recv", began, float("inf"), peer=self._world(source), tag=shown, line=line)
 
     def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> TracedRequest:
         line, place = here()
-        began = time.perf_counter()
-        request = self.inner.Irecv(buf, source, tag)
-        text = f"{name}(source={name_of(source)})"
-        return TracedRequest.traced(request, text, place, self._received(name, began, line))
+        request = self.inner.Irecv(as_bytes(buf), source, tag)
+        record = self._received(name, source, tag, time.perf_counter(), line)
+
+        def finished(end: float, status: MPI.Status | None) -> None:
+            record(end, status)
+            if status is not None:
+                check_whole(name, buf, status.Get_count(MPI.BYTE))
+
+        return TracedRequest.traced(request, f"{name}(source={name_of(source)})", place, finished)
 
     def _irecv(self, name: str, source: int, tag: int) -> PickledReceive:
         line, place = here()
         began = time.perf_counter()
         text = f"{name}(source={name_of(source)})"
-        receive = PickledReceive(self, source, tag, text, place, self._received(name, began, line))
-        receive.interrupted = lambda: self._never_ended(name, source, tag, began, line)
+        receive = PickledReceive(self, source, tag, text, place, self._received(name, source, tag, began, line))
         self.posted.append(receive)
         return receive
 
@@ -187,7 +216,7 @@ class TracedComm(Collectives, MPI.Intracomm):
             if key not in blocked and not receive.try_to_match():
                 blocked.add(key)
 
-    # --- both, and looking ahead -------------------------------------------------------------------------------------
+    # --- both, and looking ahead ------------------------------------------------------------------------------------
 
     def Sendrecv(
         self,
@@ -204,6 +233,9 @@ class TracedComm(Collectives, MPI.Intracomm):
         send = self._send_buffer("Sendrecv", self.inner.Isend, sendbuf, dest, sendtag)
         receive.wait_with(status)
         send.wait()
+
+    def Sendrecv_replace(self, buf, dest, sendtag=0, source=MPI.ANY_SOURCE, recvtag=MPI.ANY_TAG, status=None):
+        self.Sendrecv(np.array(buf), dest, sendtag, buf, source, recvtag, status)
 
     def sendrecv(
         self,
@@ -234,7 +266,7 @@ class TracedComm(Collectives, MPI.Intracomm):
 
     iprobe = Iprobe
 
-    # --- new communicators -------------------------------------------------------------------------------------------
+    # --- new communicators ------------------------------------------------------------------------------------------
 
     def _derived(self, comm: MPI.Intracomm) -> "TracedComm":
         if comm == MPI.COMM_NULL:

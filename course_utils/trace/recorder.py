@@ -33,12 +33,17 @@ class Recorder:
         self.rank = 0
         self.began = time.perf_counter()
         self.events: list[Event] = []
-        self.open_requests = 0
+        self.open: dict[int, object] = {}
+        self._abandoned: list[object] = []
+        self.abandoned_work = False  # did the run before this one leave operations behind?
         self.activity: ActivityFile | None = None
 
     def begin(self, rank: int) -> None:
         """Forget the last run and start the clock of a new one."""
-        self.rank, self.began, self.events, self.open_requests = rank, time.perf_counter(), [], 0
+        self.rank, self.began, self.events = rank, time.perf_counter(), []
+        self._abandoned += self.open.values()  # MPI may still write into their buffers: they must not be freed
+        self.abandoned_work = bool(self.open)
+        self.open = {}
         if self.activity:
             self.activity.ask_to_stop(False)
             self.activity.write(RUNNING)
@@ -48,6 +53,14 @@ class Recorder:
         if self.activity:
             self.activity.write(IDLE)
             self.activity.ask_to_stop(False)
+
+    def opened(self, request: object) -> None:
+        """A nonblocking operation has begun."""
+        self.open[id(request)] = request
+
+    def closed(self, request: object) -> None:
+        """It has completed, and its completion was seen."""
+        self.open.pop(id(request), None)
 
     def add(
         self,

@@ -13,7 +13,8 @@ from course_utils.trace.recorder import here, recorder
 if TYPE_CHECKING:
     from course_utils.trace.mpi import TracedComm
 
-Finished = Callable[[float, MPI.Status], None]
+# Called once, with the time of completion and the status; with inf and None for what was broken off.
+Finished = Callable[[float, MPI.Status | None], None]
 
 
 class TracedRequest(MPI.Request):
@@ -32,7 +33,8 @@ class TracedRequest(MPI.Request):
         """Wrap a request that has been started; `finished` records the event, `result` gives what `wait` returns."""
         traced = cls(request)
         traced.text, traced.place, traced.finished, traced.result = text, place, finished, result
-        recorder.open_requests += 1
+        traced.started = request  # holds the buffer, into which MPI may write until the request is done
+        recorder.opened(traced)
         return traced
 
     def complete(self, status: MPI.Status | None = None) -> bool:
@@ -43,7 +45,7 @@ class TracedRequest(MPI.Request):
         if not super().Test(status):
             return False
         self.done = True
-        recorder.open_requests -= 1
+        recorder.closed(self)
         if self.finished:
             self.finished(time.perf_counter(), status)
         return True
@@ -56,7 +58,7 @@ class TracedRequest(MPI.Request):
             recorder.wait(lambda: self.complete(status), text, place)
         except KeyboardInterrupt:
             if self.finished:
-                recorder.add(self.text.split("(")[0], "wait", recorder.began, float("inf"))
+                self.finished(float("inf"), None)
             raise
 
     def Wait(self, status=None):
@@ -115,15 +117,13 @@ class PickledReceive:
     mpi4py's own `irecv` needs to know how large the message may be; this one asks first.
     """
 
-    def __init__(
-        self, comm: "TracedComm", source: int, tag: int, text: str, place: str, finished: Finished
-    ) -> None:
+    def __init__(self, comm: "TracedComm", source: int, tag: int, text: str, place: str, finished: Finished) -> None:
         self.comm, self.source, self.tag = comm, source, tag
         self.text, self.place, self.finished = text, place, finished
-        self.interrupted: Callable[[], None] = lambda: None
         self.matched = source == MPI.PROC_NULL
         self.value: Any = None
         self.status = MPI.Status()
+        recorder.opened(self)
 
     def try_to_match(self) -> bool:
         """Take a message that fits, if one has come."""
@@ -135,6 +135,7 @@ class PickledReceive:
         data = np.empty(self.status.Get_count(MPI.BYTE), np.uint8)
         message.Recv([data, MPI.BYTE])
         self.matched = True
+        recorder.closed(self)
         self.comm.posted.remove(self)
         self.finished(time.perf_counter(), self.status)
         try:
@@ -158,7 +159,7 @@ class PickledReceive:
         try:
             recorder.wait(self.complete, text, place)
         except KeyboardInterrupt:
-            self.interrupted()
+            self.finished(float("inf"), None)
             raise
         if status is not None:
             status.source, status.tag = self.status.source, self.status.tag

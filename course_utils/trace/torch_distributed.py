@@ -5,6 +5,7 @@ until it is done: a rank whose peers never come can say where it waits, and can 
 """
 
 import functools
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -42,13 +43,35 @@ def _bytes_of(value: Any) -> int:
     return 0
 
 
+class _InThread:
+    """A message of gloo counts as complete only once somebody has waited for it: a thread does, and can be asked."""
+
+    def __init__(self, work: Any) -> None:
+        self._work, self._error = work, None
+        self._thread = threading.Thread(target=self._wait, daemon=True)
+        self._thread.start()
+
+    def _wait(self) -> None:
+        try:
+            self._work.wait()
+        except Exception as error:
+            self._error = error
+
+    def is_completed(self) -> bool:
+        return not self._thread.is_alive()
+
+    def wait(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
 class TracedWork:
     """What an asynchronous call returns: `wait` polls, and records the event when the operation is done."""
 
     def __init__(self, work: Any, text: str, place: str, finished: Callable[[float], None]) -> None:
         self._work, self._text, self._place, self._finished = work, text, place, finished
         self._recorded = False
-        recorder.open_requests += 1
+        recorder.opened(self)
 
     def wait(self, timeout: Any = None) -> bool:
         """Return when the operation is done; raises what it raised."""
@@ -72,7 +95,7 @@ class TracedWork:
     def _record(self) -> None:
         if not self._recorded:
             self._recorded = True
-            recorder.open_requests -= 1
+            recorder.closed(self)
             self._finished(time.perf_counter())
 
     def __getattr__(self, name: str) -> Any:
@@ -113,7 +136,7 @@ def _traced_message(name: str, start: str, kind: str, peer_name: str) -> Callabl
         tag = kwargs.get("tag", args[2] if len(args) > 2 else 0)
         line, place = here()
         began = time.perf_counter()
-        work = plain(tensor, *args, **kwargs)
+        work = _InThread(plain(tensor, *args, **kwargs))
 
         def finished(end: float) -> None:
             recorder.add(name, kind, began, end, peer=peer, tag=tag, size=_bytes_of(tensor), line=line)

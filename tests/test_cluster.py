@@ -1,0 +1,282 @@
+"""Ranks: what a learner gets when all is well, and what they get when something is not. On four real ranks."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import course_utils as course
+from course_utils.cluster import cores, folder, local
+from course_utils.errors import CourseError, RankError, RanksGone
+
+
+def who(comm, number=0):
+    return comm.rank, comm.size, number
+
+
+def add_ranks(comm):
+    return comm.allreduce(comm.rank)
+
+
+def test_results_come_in_rank_order_with_each_ranks_own_argument(four_ranks) -> None:
+    run = four_ranks.run(who, course.per_rank([10, 11, 12, 13]))
+    assert run.results == [(rank, 4, 10 + rank) for rank in range(4)]
+    assert run.seconds > 0
+
+
+def test_a_run_may_take_fewer_ranks(four_ranks) -> None:
+    assert four_ranks.run(who, ranks=3).results == [(rank, 3, 0) for rank in range(3)]
+    assert four_ranks.run(add_ranks, ranks=1).results == [0]
+
+
+def test_what_ranks_print_comes_in_rank_order(four_ranks, capsys) -> None:
+    four_ranks.run(lambda comm: print(f"here is {comm.rank}"))
+    assert capsys.readouterr().out.splitlines() == [f"[rank {r}] here is {r}" for r in range(4)]
+
+
+def test_output_is_cut_and_the_rest_is_in_a_file(four_ranks, capsys) -> None:
+    def talk(comm):
+        if comm.rank == 1:
+            print("\n".join(f"line {number}" for number in range(3000)))
+
+    four_ranks.run(talk)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1001 and lines[999] == "[rank 1] line 999"
+    rest = Path(lines[1000].rpartition(" ")[2]).read_text().splitlines()
+    assert rest[0] == "line 1000" and rest[-1] == "line 2999"
+
+
+def never_comes(comm):
+    if comm.rank == 0:
+        comm.recv(source=3)
+
+
+def each_waits_for_the_other(comm):
+    import numpy as np
+
+    if comm.rank < 2:
+        comm.Recv(np.empty(3), source=1 - comm.rank)
+
+
+def one_skips(comm):
+    if comm.rank != 2:
+        comm.Barrier()
+
+
+def other_tags(comm):
+    if comm.rank == 0:
+        comm.send("hello", dest=1, tag=1)
+    if comm.rank == 1:
+        comm.recv(source=0, tag=2)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (never_comes, ("rank 0 waits in recv(source=3), line ", "ranks 1, 2 and 3 have returned")),
+        (each_waits_for_the_other, ("rank 0 waits in Recv(source=1)", "rank 1 waits in Recv(source=0)")),
+        (one_skips, ("ranks 0, 1 and 3 wait in Barrier", "rank 2 has returned")),
+        (other_tags, ("rank 1 waits in recv(source=0)",)),
+    ],
+)
+def test_ranks_that_wait_for_ever_are_named_and_work_again(four_ranks, function, words) -> None:
+    pids = four_ranks.connection.pids
+    with pytest.raises(RankError) as error:
+        four_ranks.run(function)
+    for piece in ("no progress for 3 s", *words):
+        assert piece in str(error.value)
+    assert four_ranks.run(add_ranks).results == [6] * 4
+    assert four_ranks.connection.pids == pids
+
+
+def test_the_error_of_the_rank_that_raised_comes_first(four_ranks) -> None:
+    def one_raises(comm):
+        if comm.rank == 2:
+            raise ValueError("not like this")
+        comm.Barrier()
+
+    with pytest.raises(RankError) as error:
+        four_ranks.run(one_raises)
+    assert str(error.value).startswith("rank 2 raised ValueError: not like this, line ")
+    assert "ranks 0, 1 and 3 wait in Barrier" in str(error.value)
+    assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def test_a_message_left_over_never_reaches_the_next_run(four_ranks) -> None:
+    def leaves_one_behind(comm):
+        if comm.rank == 0:
+            comm.send("old", dest=1)
+
+    def receives(comm):
+        if comm.rank == 0:
+            comm.send("new", dest=1)
+        return comm.recv(source=0) if comm.rank == 1 else None
+
+    four_ranks.run(leaves_one_behind)
+    assert four_ranks.run(receives).results[1] == "new"
+
+
+@pytest.mark.parametrize("name", ["exit", "recursion", "result"])
+def test_odd_ends_cost_nothing(four_ranks, name) -> None:
+    def exits(comm):
+        if comm.rank == 1:
+            sys.exit()
+
+    def without_end(comm):
+        return without_end(comm)
+
+    def unpicklable(comm):
+        return threading.Lock()
+
+    function, words = {
+        "exit": (exits, "rank 1 raised SystemExit"),
+        "recursion": (without_end, "RecursionError"),
+        "result": (unpicklable, "cannot be sent"),
+    }[name]
+    with pytest.raises(RankError, match=words):
+        four_ranks.run(function)
+    assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def test_an_endless_loop_is_stopped_and_its_line_named(four_ranks) -> None:
+    def loop(comm):
+        while True:
+            pass
+
+    attempt = four_ranks.attempt(loop, [()] * 4, limit=1.0)
+    assert attempt.trouble.startswith("not finished after 1 s. all 4 ranks were computing at line ")
+    assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def test_a_loop_that_swallows_interrupts_costs_the_ranks_and_no_more(four_ranks) -> None:
+    def stubborn(comm):
+        while comm.rank == 0:
+            try:
+                time.sleep(0.1)
+            except BaseException:  # noqa: S110
+                pass
+
+    attempt = four_ranks.attempt(stubborn, [()] * 4, limit=1.0)
+    assert "did not heed the interrupt" in attempt.trouble
+    assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def test_a_rank_that_dies_is_named_and_new_ones_come(four_ranks) -> None:
+    def die(comm):
+        if comm.rank == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        comm.Barrier()
+
+    with pytest.raises(RanksGone, match="New ranks have been started; variables of the old ones are gone"):
+        four_ranks.run(die)
+    assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def test_restart_brings_new_ranks(four_ranks, capsys) -> None:
+    before = four_ranks.connection.pids
+    four_ranks.restart()
+    assert set(before).isdisjoint(four_ranks.connection.pids)
+    assert "Variables of the old ranks are gone." in capsys.readouterr().out
+    assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def test_status_says_what_each_rank_does(four_ranks, capsys) -> None:
+    four_ranks.run(add_ranks)
+    four_ranks.status()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == [f"rank {rank}" for rank in range(4)]
+    assert all(line.endswith("free") for line in lines)
+
+
+def test_ranks_times_threads_fit_the_cores(four_ranks) -> None:
+    threads = four_ranks.run(lambda comm: int(os.environ["OMP_NUM_THREADS"])).results
+    assert threads == [cores.threads_per_rank(4)] * 4
+    assert cores.threads_per_rank(1) <= cores.allowed_cores()
+
+
+def test_a_quota_counts_as_cores(tmp_path: Path) -> None:
+    group = tmp_path / "cgroup"
+    group.write_text("0::/user/me\n")
+    (tmp_path / "fs/user/me").mkdir(parents=True)
+    (tmp_path / "fs/user/cpu.max").write_text("150000 100000\n")
+    (tmp_path / "fs/user/me/cpu.max").write_text("max 100000\n")
+    assert cores._quota(group, tmp_path / "fs") == 1.5
+
+
+@pytest.mark.parametrize("number", [0, -1, 64, "4", 2.0, True])
+def test_a_number_that_makes_no_sense_is_refused_in_a_line(number) -> None:
+    with pytest.raises(CourseError, match="start\\("):
+        local.check_number(number, cores=2)
+
+
+def test_the_launcher_beside_python_goes_before_a_foreign_one(tmp_path: Path, monkeypatch) -> None:
+    foreign = tmp_path / "mpiexec"
+    foreign.write_text("#!/bin/sh\nexit 1\n")
+    foreign.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert Path(local.find_mpiexec()).parent == Path(sys.executable).parent
+
+
+def test_without_a_launcher_there_is_a_line_that_says_what_to_do(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CourseError, match="pip install mpich"):
+        local.find_mpiexec()
+
+
+@pytest.mark.parametrize("wrong", ["who", None, 3])
+def test_run_needs_a_function(four_ranks, wrong) -> None:
+    with pytest.raises(CourseError, match="run needs a function"):
+        four_ranks.run(wrong)
+
+
+def test_arguments_that_do_not_fit_are_refused_before_anything_runs(four_ranks) -> None:
+    with pytest.raises(CourseError, match="2 values for 4 ranks"):
+        four_ranks.run(who, course.per_rank([1, 2]))
+    with pytest.raises(CourseError, match="9 ranks were asked for; 4 are running"):
+        four_ranks.run(who, ranks=9)
+    with pytest.raises(CourseError, match='only "gloo"'):
+        four_ranks.run(who, backend="nccl")
+
+
+def test_the_same_number_gives_the_same_ranks_another_number_new_ones(four_ranks, capsys) -> None:
+    assert course.start(4) is four_ranks
+    two = course.start(2)
+    assert "4 ranks were running; they are ended" in capsys.readouterr().out
+    assert two.run(add_ranks).results == [1, 1]
+    with pytest.raises(RanksGone, match="were stopped"):
+        four_ranks.run(add_ranks)
+
+
+TAKES_OVER = """
+import course_utils as course
+ranks = course.start(4)
+print("processes", *ranks.connection.pids)
+print(ranks.run(lambda comm: comm.allreduce(1)).results)
+"""
+
+
+def test_another_process_takes_running_ranks_over(four_ranks) -> None:
+    answer = subprocess.run([sys.executable, "-c", TAKES_OVER], capture_output=True, text=True, timeout=120, check=True)
+    assert f"processes {' '.join(map(str, four_ranks.connection.pids))}" in answer.stdout
+    assert "[4, 4, 4, 4]" in answer.stdout
+    assert four_ranks.run(add_ranks).results == [6] * 4, "the ranks outlive the one that had only borrowed them"
+
+
+def test_a_folder_is_private_and_its_files_too(four_ranks) -> None:
+    here = four_ranks.connection.folder.path
+    assert here.stat().st_mode & 0o077 == 0
+    for name in ("controller.log", "ranks.log", "activity-0"):
+        assert (here / name).stat().st_mode & 0o077 == 0
+
+
+def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
+    monkeypatch.setattr(folder.os, "getuid", lambda: os.geteuid() + 1)
+    with pytest.raises(PermissionError, match="COURSE_RUNTIME"):
+        folder.runtime_root()
