@@ -1,0 +1,143 @@
+"""`make lab`: JupyterLab on the course, for this machine's user alone.
+
+It listens on the loopback address only, lands on the first lesson, asks nothing, and prints its address.
+"""
+
+import argparse
+import errno
+import os
+import socket
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from course_utils.errors import CourseError
+from course_utils.syllabus import LESSONS, ROOT
+
+if TYPE_CHECKING:
+    from jupyter_server.serverapp import ServerApp
+
+ADDRESS = "127.0.0.1"
+FIRST_PORT = 8888
+PORTS_TO_TRY = 100
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run JupyterLab until it is stopped; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m course_utils.lab", description=__doc__)
+    parser.add_argument("--port", default=str(FIRST_PORT), help=f"the port to listen on (default: {FIRST_PORT})")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    options = parser.parse_args(arguments)
+    try:
+        wanted = read_port(options.port)
+        port = free_port(wanted)
+    except CourseError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if port != wanted:
+        print(f"Port {wanted} is in use; taking {port}.", flush=True)
+    serve(port, browser=not options.no_browser and has_browser())
+    return 0
+
+
+def read_port(text: str) -> int:
+    """The port that a text names.
+
+    Raises:
+        CourseError: it names none.
+    """
+    if text.isascii() and text.isdecimal() and 0 < int(text) < 65536:
+        return int(text)
+    raise CourseError(f"{text!r} is no port: choose a number from 1024 to 65535, as in `make lab PORT=8899`.")
+
+
+def free_port(first: int) -> int:
+    """The first port from `first` on that nobody listens on.
+
+    Raises:
+        CourseError: there is none, or this user may not use it.
+    """
+    for port in range(first, min(first + PORTS_TO_TRY, 65536)):
+        with socket.socket() as probe:
+            # A port on which the last server's connections are still fading out is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((ADDRESS, port))
+                return port
+            except OSError as error:
+                if error.errno == errno.EACCES:
+                    raise CourseError(
+                        f"Port {port} needs root: choose one from 1024 on, as in `make lab PORT=8899`."
+                    ) from None
+    raise CourseError(f"No free port from {first} on: choose another, as in `make lab PORT=9900`.")
+
+
+def has_browser() -> bool:
+    """Whether a window can be opened here. A browser in the terminal would only get in the way."""
+    if os.environ.get("BROWSER"):
+        return True
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True
+
+
+def landing() -> str:
+    """The path of the page to open first: the first lesson."""
+    first = LESSONS[0].notebook
+    return f"/lab/tree/{quote(str(first.relative_to(ROOT)))}" if first.exists() else "/lab"
+
+
+def serve(port: int, browser: bool) -> None:
+    """Start JupyterLab on a port, say where it is, and serve until stopped."""
+    settings = [str(ROOT / ".jupyter"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
+    from jupyterlab.labapp import LabApp
+
+    server = LabApp.initialize_server(server_options(port))
+    server.identity_provider.token_generated = False  # or Jupyter says in six lines what `announce` says in two
+    server.io_loop.add_callback(announce, server, browser)  # comes after the server's own callback, which listens
+    server.start()
+
+
+def announce(server: "ServerApp", browser: bool) -> None:
+    """Say where the server is that now listens, and open it."""
+    token = server.identity_provider.token
+    address = f"http://{ADDRESS}:{server.port}{landing()}{f'?token={token}' if token else ''}"
+    print(f"JupyterLab is at\n    {address}\nCtrl+C stops it.", flush=True)
+    if "SSH_CONNECTION" in os.environ:
+        forward = f"ssh -L {server.port}:{ADDRESS}:{server.port}"
+        print(f"From your own computer: {forward} {socket.gethostname()}, then open that address.", flush=True)
+    if browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+
+def server_options(port: int) -> list[str]:
+    """What JupyterLab is told on its command line."""
+    options = [
+        f"--ServerApp.ip={ADDRESS}",
+        f"--ServerApp.port={port}",
+        f"--ServerApp.root_dir={ROOT}",
+        "--ServerApp.open_browser=False",
+        "--ServerApp.answer_yes=True",
+        "--ServerApp.log_level=ERROR",
+        "--LabApp.log_level=ERROR",
+        f"--LabApp.default_url={landing()}",
+        f"--LabApp.workspaces_dir={workspaces()}",
+    ]
+    return [*options, "--allow-root"] if os.geteuid() == 0 else options
+
+
+def workspaces() -> Path:
+    """Where JupyterLab remembers which tabs were open: with the course, not with the user's other work."""
+    return ROOT / ".jupyter" / "workspaces"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""`make lab`: JupyterLab on the loopback address, landing on the first lesson, without questions."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from course_utils import lab
+from course_utils.errors import CourseError
+from course_utils.syllabus import ROOT
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    """A port on which somebody listens."""
+    with socket.socket() as listener:
+        listener.bind((lab.ADDRESS, 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def served(taken_port: int, tmp_path) -> Iterator[tuple[subprocess.Popen, list[str], int]]:
+    """JupyterLab asked for a port that is taken; with the lines it printed until it said how to stop it."""
+    environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path)}
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "SSH_CONNECTION"):
+        environment.pop(name, None)
+    command = [sys.executable, "-m", "course_utils.lab", "--port", str(taken_port)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    lines = []
+    for line in server.stdout:
+        lines.append(line.rstrip())
+        if "Ctrl+C" in line:
+            break
+    yield server, lines, taken_port
+    if server.poll() is None:
+        server.kill()
+    server.wait()
+    server.stdout.close()
+
+
+def test_lab_serves_the_first_lesson_on_the_loopback_address(served) -> None:
+    server, lines, taken = served
+    address = next(line.strip() for line in lines if "http://" in line)
+    port = int(re.search(r":(\d+)/", address)[1])
+    assert lines[0] == f"Port {taken} is in use; taking {port}."
+    assert len(lines) == 4, lines
+    assert "/lab/tree/notebooks/00_first_steps.ipynb?token=" in address
+    assert urllib.request.urlopen(address, timeout=60).status == 200
+    listening = {one.laddr.ip for one in psutil.Process(server.pid).net_connections("tcp") if one.status == "LISTEN"}
+    assert listening == {"127.0.0.1"}
+
+    path, token = "lab/api/settings/@jupyterlab/apputils-extension:notification", address.partition("token=")[2]
+    news = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}?token={token}", timeout=60))
+    defaults = {name: value["default"] for name, value in news["schema"]["properties"].items()}
+    assert defaults["fetchNews"] == "false"
+    assert defaults["checkForUpdates"] is False
+
+    server.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + 60
+    while server.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert server.poll() is not None, "one Ctrl+C ends it, without a question"
+
+
+def test_a_port_whose_connections_fade_out_is_free(taken_port: int) -> None:
+    assert lab.free_port(taken_port) > taken_port
+
+
+@pytest.mark.parametrize("text", ["abc", "", "-1", "0", "70000", "88.5", "٣"])
+def test_what_is_no_port_is_refused_in_one_line(text: str, capsys) -> None:
+    assert lab.main([f"--port={text}"]) == 2
+    assert "choose a number" in capsys.readouterr().err
+
+
+def test_no_port_left_is_said_plainly(monkeypatch, taken_port: int) -> None:
+    monkeypatch.setattr(lab, "PORTS_TO_TRY", 1)
+    with pytest.raises(CourseError, match="No free port"):
+        lab.free_port(taken_port)
+
+
+def test_a_terminal_has_no_browser(monkeypatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert not lab.has_browser()
+
+
+def test_the_landing_page_is_there() -> None:
+    assert lab.landing() == "/lab/tree/notebooks/00_first_steps.ipynb"
+    assert (ROOT / lab.landing().removeprefix("/lab/tree/")).exists()
