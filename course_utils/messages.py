@@ -6,7 +6,6 @@ ones (`send`, `recv`, …) pickle any Python object first. `P` in the text is th
 
 import statistics
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -139,7 +138,7 @@ def ping_pong(comm: "MPI.Intracomm", nbytes: int, repeats: int = 50) -> float | 
     return statistics.median(round_trips[1:]) / 2 if comm.rank == 0 else None
 
 
-def fit_alpha_beta(nbytes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:
+def fit_alpha_beta(nbytes: list[float] | np.ndarray, seconds: list[float] | np.ndarray) -> tuple[float, float]:
     """Fit seconds ≈ alpha + beta · nbytes and return (alpha, beta): seconds per message, seconds per byte.
 
     The line makes the sum of the squared *relative* errors, ((alpha + beta · n) / t − 1)², as small as possible.

@@ -12,7 +12,7 @@ import course_utils as course
 from course_utils import messages
 from course_utils.draw import style
 
-OWNERS = (style.COLOURS["forward"], style.COLOURS["backward"], style.COLOURS["step"], style.COLOURS["communication"])
+OWNERS = style.OTHERS[:4]  # whose block it is
 SUM = style.INK
 LENGTH = 1_000_000
 
@@ -164,7 +164,7 @@ def with_root() -> Figure:
         "gather": (full, column),
         "reduce": (full, [["Σ", None, None, None], *[[None] * 4] * 3]),
     }
-    picture = _before_and_after("With a root: one gives, or one gets", pairs)
+    picture = _before_and_after("With a root: one gives, or one gets (rows are ranks)", pairs)
     picture.alt_text = (
         "Before and after on four ranks. bcast: rank 0's block is on all. scatter: rank 0's four blocks, one on each. "
         "gather: the reverse. reduce: the sum of four blocks on rank 0."
@@ -180,7 +180,7 @@ def without_root() -> Figure:
         "alltoall": ([[rank] * 4 for rank in range(4)], [[0, 1, 2, 3]] * 4),
         "allreduce": (full, [["Σ", None, None, None]] * 4),
     }
-    picture = _before_and_after("Without a root: everybody gives, everybody gets", pairs)
+    picture = _before_and_after("Without a root: everybody gives, everybody gets (rows are ranks)", pairs)
     picture.alt_text = (
         "Before and after on four ranks. allgather: each has everybody's block. alltoall: each has one from each, "
         "like a table turned on its side. allreduce: each has the sum."
@@ -210,7 +210,8 @@ def _table(ax: Axes, left: float, top: float, table: list) -> None:
             x, y = left + 0.25 * column, top - 0.27 * row
             _cell(ax, x, y, colour, 0.22)
             if entry is not None:
-                ax.text(x + 0.11, y + 0.11, entry, ha="center", va="center", fontsize=style.SMALL, color="white")
+                ink = "white" if entry == "Σ" else style.INK
+                ax.text(x + 0.11, y + 0.11, entry, ha="center", va="center", fontsize=style.SMALL, color=ink)
 
 
 def _cell(ax: Axes, x: float, y: float, colour: str, size: float) -> None:
