@@ -6,6 +6,7 @@ import importlib
 
 from course_utils.checks.exercise import Exercise
 from course_utils.errors import CourseError
+from course_utils.syllabus import LESSONS
 
 LESSON_MODULES = {
     "00_first_steps": "course_utils.checks.first_steps",
@@ -29,20 +30,13 @@ def find(name: str) -> Exercise:
     """
     if not isinstance(name, str):
         raise CourseError('The exercise\'s name comes first, in quotes: course.check("rank_squared", rank_squared).')
-    names = []
-    for stem in LESSON_MODULES:
-        for exercise in exercises_of(stem):
-            if exercise.name == name:
-                return exercise
-            names.append(exercise.name)
-    raise CourseError(f'There is no exercise "{name}". {_suggestion(name, names)}')
-
-
-def _suggestion(name: str, names: list[str]) -> str:
-    from course_utils.syllabus import LESSONS
-
     for lesson in LESSONS:
         if name in lesson.exercises:
-            return f"It belongs to lesson {lesson.number}, which is not written yet."
+            for exercise in exercises_of(lesson.stem):
+                if exercise.name == name:
+                    return exercise
+            raise CourseError(f'"{name}" belongs to lesson {lesson.number}, which is not written yet.')
+    names = [name for lesson in LESSONS if lesson.stem in LESSON_MODULES for name in lesson.exercises]
     near = difflib.get_close_matches(name.lower().replace(" ", "_"), names, n=1, cutoff=0.5)
-    return f'Did you mean "{near[0]}"?' if near else "`course.progress()` lists them all."
+    suggestion = f'Did you mean "{near[0]}"?' if near else "`course.progress()` lists them all."
+    raise CourseError(f'There is no exercise "{name}". {suggestion}')
