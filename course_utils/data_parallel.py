@@ -30,8 +30,8 @@ def shard_indices(n: int, rank: int, world_size: int, epoch: int = 0, seed: int 
     generator = torch.Generator().manual_seed(seed + epoch)
     order = torch.randperm(n, generator=generator)
     per_rank = math.ceil(n / world_size)
-    positions = torch.arange(rank, per_rank * world_size, world_size)
-    return order[positions % max(n, 1)]  # beyond the end: from the beginning again
+    filled_up = order.repeat(world_size)[: per_rank * world_size]
+    return filled_up[rank::world_size]
 
 
 def broadcast_parameters(model: nn.Module) -> None:
