@@ -5,6 +5,7 @@ one's docstring begins with `Refused with: <a piece of the verdict's line>`.
 """
 
 import ast
+import importlib
 import sys
 import types
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from course_utils.checks.judging import judge
 from course_utils.checks.registry import LESSON_MODULES, exercises_of, find
+from course_utils.syllabus import LESSONS
 
 FOLDER = Path(__file__).parent / "answers"
 RIGHT = sorted(FOLDER.glob("*/right/*.py"))
@@ -73,11 +75,12 @@ def test_every_question_is_asked_by_some_wrong_answer(stem):
             assert mistake.question in asked, f"{exercise.name}: no wrong answer is refused with {mistake.question!r}"
 
 
-def test_the_library_itself_is_a_right_answer(four_ranks):
-    import importlib
-
-    for stem in LESSON_MODULES:
-        module = importlib.import_module(f"course_utils.{stem[3:]}")
-        for exercise in exercises_of(stem):
-            verdict = judge(exercise, getattr(module, exercise.name), four_ranks)
-            assert verdict.passed, f"{verdict}  [COURSE_SEED={verdict.seed}]"
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [(lesson.stem, name) for lesson in LESSONS if lesson.stem in LESSON_MODULES for name in lesson.exercises],
+)
+def test_the_library_itself_is_a_right_answer(stem, name, four_ranks):
+    module = importlib.import_module(f"course_utils.{stem[3:]}")
+    verdict = judge(find(name), getattr(module, name), four_ranks)
+    assert verdict.passed, f"{verdict}  [COURSE_SEED={verdict.seed}]"
