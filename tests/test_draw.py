@@ -107,6 +107,10 @@ PARTS = {"forward": 0.012, "backward": 0.02, "communication": 0.03, "step": 0.00
 OTHERS = {
     "timelines": lambda: draw.timelines(flat(4), ring(4, 2), titles=["one after the other", "all at once"]),
     "timelines, three": lambda: draw.timelines(flat(2), deadlock(), [], titles=["sent", "stuck", "nothing"]),
+    "timelines, side by side": lambda: draw.timelines(flat(4), ring(4, 1), titles=["flat", "ring"], side_by_side=True),
+    "timelines, much to say": lambda: draw.timelines(
+        flat(2), [Event(rank, "recv", "recv", (rank + 1) % 8, None, 0, 0.0, NEVER) for rank in range(8)]
+    ),
     "titled": lambda: draw.timeline(
         flat(4), title="From one to all, with a title that is so long that it needs two lines"
     ),
@@ -153,7 +157,7 @@ def test_every_picture_is_described_and_no_words_collide_or_leave_it(make):
     figure = make()
     assert isinstance(figure, Figure)
     assert figure.alt_text.endswith(".") and "nan" not in figure.alt_text.split("ends at")[0]
-    assert figure.get_size_inches()[0] == 7.0
+    assert figure.get_size_inches()[0] in (7.0, 10.5)
     words = {(text, tuple(np.round(box.extents))): box for text, box in words_of(figure)}
     for (text, _), box in words.items():
         assert box.x0 >= 0 and box.y0 >= 0, f"{text!r} leaves the picture"

@@ -18,6 +18,7 @@ from course_utils.errors import CourseError
 from course_utils.trace.events import Event, count_rounds
 
 _LEFT, _RIGHT = 0.7, 0.25  # inches beside the axes
+_SLIDE_WIDTH = 10.5  # inches for two runs side by side
 
 
 class HasEvents(Protocol):
@@ -50,12 +51,15 @@ def timeline(
     return picture
 
 
-def timelines(*runs: HasEvents | Sequence[Event], titles: Sequence[str] | None = None) -> Figure:
+def timelines(
+    *runs: HasEvents | Sequence[Event], titles: Sequence[str] | None = None, side_by_side: bool = False
+) -> Figure:
     """Draw several runs, one under the other, on one axis of time; each begins with its own first event.
 
     Args:
         runs: Runs or lists of events.
         titles: a name for each run.
+        side_by_side: put them beside each other in a wide picture, for a slide; the axis is the same in all.
     """
     names = list(titles or [chr(ord("A") + index) for index in range(len(runs))])
     if not runs or len(names) != len(runs):
@@ -70,20 +74,33 @@ def timelines(*runs: HasEvents | Sequence[Event], titles: Sequence[str] | None =
         kinds |= parts.kinds_of(each)
     heights = [row_height(each) * max(each.world_size, 1) for each in layout]
     above = style.legend_height(list(kinds), _LEFT, _RIGHT) + 0.24
-    look = {"left": _LEFT, "right": _RIGHT, "above": above, "between": 0.66}
-    picture, axes = style.new_picture(comparison(layout), note, heights=heights, **look)
+    look = {"left": _LEFT, "right": _RIGHT, "above": above, "between": 0.66, "side_by_side": side_by_side}
+    width = _SLIDE_WIDTH if side_by_side else style.WIDTH
+    picture, axes = style.new_picture(comparison(layout), note, heights=heights, width=width, **look)
     for ax, each, name in zip(axes, layout, names, strict=True):
-        draw(ax, each, last=ax is axes[-1])
-        x = -(_LEFT - 0.15) / (style.WIDTH - _LEFT - _RIGHT)
-        y = 1 + 0.06 / heights[axes.index(ax)]
-        ax.text(x, y, name, transform=ax.transAxes, fontsize=style.TEXT, fontweight="bold", parse_math=False)
-        ahead = style.text_width(name, style.TEXT, bold=True) / style.DOTS + 0.12
-        x += ahead / (style.WIDTH - _LEFT - _RIGHT)
-        ax.text(x, y, finding(each.events), transform=ax.transAxes, fontsize=style.TEXT, parse_math=False)
+        draw(ax, each, last=side_by_side or ax is axes[-1])
+        head(ax, name, finding(each.events))
     style.draw_legend(axes[0], kinds, offset=0.3)
     told = [f"{name}: {description(each.events, each.world_size)}" for name, each in zip(names, layout, strict=True)]
     picture.alt_text = " ".join(told)
     return picture
+
+
+def head(ax: Axes, name: str, found: str) -> None:
+    """Write a run's name and finding above its axes."""
+    wide, high = (side * style.DOTS for side in inches(ax))
+    start = 15 - _LEFT * style.DOTS
+    named = style.text_width(name, style.TEXT, bold=True) + 12
+    look = {"transform": ax.transAxes, "fontsize": style.TEXT, "parse_math": False}
+    ax.text(start / wide, 1 + 6 / high, name, fontweight="bold", **look)
+    rest = style.shorten(found, wide - start - named, style.TEXT)
+    ax.text((start + named) / wide, 1 + 6 / high, rest, **look)
+
+
+def inches(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes' area."""
+    wide, high = ax.figure.get_size_inches()
+    return ax.get_position().width * wide, ax.get_position().height * high
 
 
 def read(run_or_events: HasEvents | Sequence[Event]) -> tuple[list[Event], int]:
@@ -123,7 +140,7 @@ def draw(ax: Axes, layout: Rows, last: bool) -> None:
     """Fill one axes with a run. `last`: it carries the name of the axis of time."""
     scale, unit = style.time_unit(layout.span)
     width = layout.span * scale
-    pixels = (style.WIDTH - _LEFT - _RIGHT) * style.DOTS / (1.02 * width)
+    pixels = inches(ax)[0] * style.DOTS / (1.02 * width)
     ax.set_xlim(-0.01 * width, 1.01 * width)
     ax.set_ylim(max(layout.world_size, 1) - 0.5, -0.5)
     every = max(1, math.ceil(layout.world_size / 24))

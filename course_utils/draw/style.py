@@ -123,6 +123,13 @@ def _measure() -> RendererAgg:
     return RendererAgg(1, 1, DOTS)
 
 
+def shorten(text: str, width: float, size: float = SMALL) -> str:
+    """The text, cut with an ellipsis where it is wider than `width` pixels."""
+    while text and text_width(text, size) > width:
+        text = text[: -2 if text.endswith("…") else -1].rstrip() + "…" if len(text) > 2 else ""
+    return text
+
+
 def wrap(text: str, size: float, bold: bool = False, width: float = (WIDTH - 0.3) * DOTS) -> list[str]:
     """Break a text at its spaces (not at those that must not break) into lines that fit on the picture."""
     lines: list[str] = []
@@ -144,30 +151,35 @@ def new_picture(
     right: float = 0.2,
     below: float = 0.5,
     above: float = 0.0,
+    width: float = WIDTH,
+    side_by_side: bool = False,
 ) -> tuple[Picture, list[Axes]]:
-    """An empty picture: a title that states the finding, and axes one under the other.
+    """An empty picture: a title that states the finding, and axes one under the other, or side by side.
 
     Args:
-        heights: height of each axes' area, in inches; `between` is the room from one to the next.
+        heights: height of each axes' area, in inches; `between` is the room from one to the next below it.
         left, right, below: margins, in inches; `above` is extra room under the titles, for a legend.
+        side_by_side: divide the `width` among the axes; each has these margins.
     """
-    picture = Picture(figsize=(WIDTH, 1.0), dpi=DOTS, facecolor="white")
-    lines = [(line, TITLE, True) for line in wrap(title, TITLE, bold=True)]
-    lines += [(line, TEXT, False) for line in wrap(subtitle, TEXT)]
+    picture = Picture(figsize=(width, 1.0), dpi=DOTS, facecolor="white")
+    lines = [(line, TITLE, True) for line in wrap(title, TITLE, True, (width - 0.3) * DOTS)]
+    lines += [(line, TEXT, False) for line in wrap(subtitle, TEXT, False, (width - 0.3) * DOTS)]
     top = 0.12 + sum(size * 1.45 / 72 for _, size, _ in lines) + 0.1 + above
-    height = top + sum(heights) + between * (len(heights) - 1) + below
-    picture.set_size_inches(WIDTH, height)
+    high = max(heights) if side_by_side else sum(heights) + between * (len(heights) - 1)
+    height = top + high + below
+    picture.set_size_inches(width, height)
     y = height - 0.12
     for line, size, bold in lines:
         weight, colour = ("bold", INK) if bold else ("normal", "#555555")
-        at = {"x": 0.15 / WIDTH, "y": y / height, "va": "top", "ha": "left", "parse_math": False}
+        at = {"x": 0.15 / width, "y": y / height, "va": "top", "ha": "left", "parse_math": False}
         picture.text(s=line, fontsize=size, fontweight=weight, color=colour, **at)
         y -= size * 1.45 / 72
     axes, y = [], height - top
-    for each in heights:
-        y -= each
-        axes.append(picture.add_axes((left / WIDTH, y / height, 1 - (left + right) / WIDTH, each / height)))
-        y -= between
+    share = width / len(heights) if side_by_side else width
+    for index, each in enumerate(heights):
+        x = left + (index * share if side_by_side else 0)
+        axes.append(picture.add_axes((x / width, (y - each) / height, (share - left - right) / width, each / height)))
+        y -= 0 if side_by_side else each + between
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set_color(FAINT)
@@ -198,7 +210,7 @@ def draw_legend(ax: Axes, handles: dict[str, Patch], offset: float = 0.06) -> No
     """Put swatches with words in rows above the axes, from the left, `offset` inches above."""
     figure = ax.figure
     box = ax.get_position()
-    width = box.width * WIDTH * DOTS
+    width = (1 - box.x0) * figure.get_figwidth() * DOTS
     rows = legend_rows(list(handles), width)
     for index, row in enumerate(rows):
         up = (len(rows) - 1 - index) * 0.2 + offset
