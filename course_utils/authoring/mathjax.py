@@ -1,6 +1,7 @@
 """MathJax for the decks: one script from its npm package, fetched once and kept beside the built slides."""
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from course_utils.authoring.sources import AuthoringError
 VERSION = "3.2.2"
 SCRIPT = "package/es5/tex-svg.js"  # draws formulas as SVG: no font files beside it
 SHA256 = "d4295dc33744836935c1399feece5159577b34c5c8ffb9f1c6324cd82e03a882"
-NETWORK = "https://cdn.jsdelivr.net/npm/"  # where its speech add-ons, which the decks do not use, would come from
+NETWORK = re.compile(r"https://cdn\.[\w.]+/npm/")  # where its speech add-ons, unused here, would come from
 FETCH_SECONDS = 300
 
 
@@ -25,7 +26,7 @@ def mathjax_script(cache: Path) -> Path:
     """
     script = cache / f"mathjax-{VERSION}" / "tex-svg.js"
     if not script.is_file():
-        text = fetch().decode("utf-8").replace(NETWORK, "")
+        text = NETWORK.sub("", fetch().decode("utf-8"))
         script.parent.mkdir(parents=True, exist_ok=True)
         beside = script.with_suffix(".new")
         beside.write_text(text, encoding="utf-8")
