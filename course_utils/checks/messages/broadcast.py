@@ -6,10 +6,14 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.messages.common import (
+    LEAST,
     LESSON,
     arguments_are,
     completed,
+    count,
+    fewer,
     hangs,
+    other_roots,
     random_vector,
     ranks,
     uses_collectives,
@@ -17,19 +21,21 @@ from course_utils.checks.messages.common import (
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    world_size = max(world_size, LEAST)
+
     def case(size: int, length: int, root: int, dtype: str = "float64") -> Case:
         vectors = [random_vector(rng, length, dtype) for _ in range(size)]
         for rank, vector in enumerate(vectors):
             vector[:1] = rank  # no two alike
-        label = f"{ranks(size)}, root {root}, {length} {dtype} number{'' if length == 1 else 's'}"
+        label = f"{ranks(size)}, root {root}, {count(length, f'{dtype} number')}"
         cost = Cost(rounds=(size - 1).bit_length(), messages=size - 1, collectives=0)
         arguments = [(vector.copy(), root) for vector in vectors]
         return Case(label, arguments, expected_arguments=[{0: vectors[root]}] * size, cost=cost)
 
     yield case(world_size, 8, 0)
-    for root in range(1, world_size):
+    for root in other_roots(rng, world_size):
         yield case(world_size, int(rng.integers(2, 1000)), root, "float32")
-    for size in range(world_size - 1, 0, -1):
+    for size in fewer(world_size):
         yield case(size, int(rng.integers(2, 1000)), 0, str(rng.choice(["int64", "int16", "complex128"])))
         yield case(size, int(rng.integers(2, 1000)), size - 1, str(rng.choice(["float32", "int32"])))
     yield case(world_size, 1, world_size - 1)
@@ -83,8 +89,8 @@ def _too_many_rounds(case: Case, outcome: Outcome) -> bool:
 def _praise(outcome: Outcome) -> str:
     size = outcome.world_size
     return (
-        f"{ranks(size)} hold the root's vector after {outcome.run.rounds} rounds and {outcome.run.messages} messages; "
-        f"one after the other takes {size - 1} rounds"
+        f"the root's vector reached {ranks(size)} in {count(outcome.run.rounds, 'round')} and "
+        f"{count(outcome.run.messages, 'message')}; one after the other takes {count(size - 1, 'round')}"
     )
 
 

@@ -9,11 +9,28 @@ from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Outcome
 
 LESSON = "04_messages"
+LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
 
 
 def ranks(number: int) -> str:
     """A number of ranks in words: "1 rank", "3 ranks"."""
-    return "1 rank" if number == 1 else f"{number} ranks"
+    return count(number, "rank")
+
+
+def count(number: int, what: str) -> str:
+    """A number of things in words: "1 round", "3 rounds"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def fewer(world_size: int) -> list[int]:
+    """Numbers of ranks below the largest, not all of them where there are many."""
+    return list(range(min(world_size - 1, 7), 0, -1))
+
+
+def other_roots(rng: np.random.Generator, world_size: int) -> list[int]:
+    """Roots other than rank 0: all of them, or some where there are many."""
+    roots = rng.permutation(np.arange(1, world_size))
+    return sorted(int(root) for root in roots[:5])
 
 
 def random_vector(rng: np.random.Generator, length: int, dtype: str = "float64") -> np.ndarray:

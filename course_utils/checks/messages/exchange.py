@@ -6,9 +6,12 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.messages.common import (
+    LEAST,
     LESSON,
     arguments_are,
     completed,
+    count,
+    fewer,
     hangs,
     nothing_returned,
     random_vector,
@@ -24,10 +27,12 @@ NEVER_COMPLETED = "the result came, but a message of rank {rank} was never compl
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    world_size = max(world_size, LEAST)
+
     def case(size: int, length: int, dtype: str = "float64", partner: Callable[[int, int], int] = _mirrored) -> Case:
         vectors = [random_vector(rng, length, dtype) for _ in range(size)]
         partners = [partner(rank, size) for rank in range(size)]
-        label = f"{ranks(size)}, {length} {dtype} number{'' if length == 1 else 's'}"
+        label = f"{ranks(size)}, {count(length, f'{dtype} number')}"
         return Case(
             label,
             list(zip(vectors, partners)),
@@ -42,7 +47,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 1000, "float32")
     if world_size % 2 == 0:
         yield case(world_size, int(rng.integers(2, 100)), "int16", lambda rank, size: rank ^ 1)
-    for size in range(world_size - 1, 0, -1):
+    for size in fewer(world_size):
         yield case(size, int(rng.integers(2, 1000)), str(rng.choice(["int64", "uint8", "complex128"])))
     yield case(world_size, 1, "float32")
     yield case(world_size, 0)

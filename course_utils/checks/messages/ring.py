@@ -6,7 +6,10 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.messages.common import (
+    LEAST,
     LESSON,
+    count,
+    fewer,
     hangs,
     nothing_returned,
     raised,
@@ -18,7 +21,8 @@ from course_utils.checks.messages.common import (
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
-    for size in [*range(world_size, 0, -1), world_size]:
+    world_size = max(world_size, LEAST)
+    for size in [world_size, *fewer(world_size), world_size]:
         numbers = [int(number) for number in rng.choice(np.arange(1, 1000), size, replace=False)]
         yield _case(ranks(size), numbers)
     halves = [float(number) / 2 for number in rng.choice(np.arange(-999, 999, 2), world_size, replace=False)]
@@ -94,5 +98,7 @@ PASS_THE_TOKEN = Exercise(
         ),
         Mistake("Did the token come back to rank 0?", _not_home),
     ),
-    praise=lambda outcome: f"the token came home after {outcome.run.messages} messages, and every rank saw its sum",
+    praise=lambda outcome: (
+        f"the token came home after {count(outcome.run.messages, 'message')}, and every rank saw its sum"
+    ),
 )

@@ -6,9 +6,13 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.messages.common import (
+    LEAST,
     LESSON,
+    count,
+    fewer,
     hangs,
     nothing_returned,
+    other_roots,
     raised,
     random_vector,
     ranks,
@@ -19,9 +23,11 @@ HEADERS = 4096  # bytes that lengths, dtypes and pickles may add
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    world_size = max(world_size, LEAST)
+
     def case(size: int, length: int, root: int, dtype: str = "float64") -> Case:
         vector = random_vector(rng, length, dtype)
-        label = f"{length} {dtype} number{'' if length == 1 else 's'} over {ranks(size)}, root {root}"
+        label = f"{count(length, f'{dtype} number')} over {ranks(size)}, root {root}"
         arguments = [(vector.copy() if rank == root else None, root) for rank in range(size)]
         cost = Cost(bytes_per_rank=vector.nbytes + HEADERS)
         return Case(label, arguments, np.array_split(vector, size), cost=cost, judge=_not_to_everybody)
@@ -29,9 +35,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 2 * world_size, 0)
     yield case(world_size, 2 * world_size + 2, 0)
     yield case(world_size, 5 * world_size - 1, 0, "int32")
-    for root in range(1, world_size):
+    for root in other_roots(rng, world_size):
         yield case(world_size, int(rng.integers(50, 500)), root, "float32")
-    for size in range(world_size - 1, 0, -1):
+    for size in fewer(world_size):
         dtype = str(rng.choice(["complex128", "int8", "bool"]))
         yield case(size, int(rng.integers(20, 500)), int(rng.integers(size)), dtype)
     yield case(world_size, 1, 0)
