@@ -1,5 +1,6 @@
 """Ranks: what a learner gets when all is well, and what they get when something is not. On four real ranks."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -156,10 +157,8 @@ def test_an_endless_loop_is_stopped_and_its_line_named(four_ranks) -> None:
 def test_a_loop_that_swallows_interrupts_costs_the_ranks_and_no_more(four_ranks) -> None:
     def stubborn(comm):
         while comm.rank == 0:
-            try:
+            with contextlib.suppress(BaseException):
                 time.sleep(0.1)
-            except BaseException:  # noqa: S110
-                pass
 
     attempt = four_ranks.attempt(stubborn, [()] * 4, limit=1.0)
     assert "did not heed the interrupt" in attempt.trouble

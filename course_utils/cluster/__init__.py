@@ -80,6 +80,7 @@ def _take_over(ranks: int) -> "tuple[Connection, dict] | None":
         if len(facts.get("ranks", ())) != ranks or not folder.living_owners():
             continue
         folder.own()
+        atexit.register(folder.leave)
         with contextlib.suppress(Exception):
             return _connect(folder, ranks, time.monotonic() + 10.0, lambda: None)
         folder.disown()
@@ -94,7 +95,7 @@ def _launch(ranks: int) -> "tuple[Connection, dict]":
     sweep()
     folder = RanksFolder.new()
     folder.own()
-    atexit.register(folder.end)
+    atexit.register(folder.leave)
     try:
         local.launch(folder, ranks)
         deadline = time.monotonic() + START_SECONDS

@@ -82,6 +82,12 @@ class RanksFolder:
         with contextlib.suppress(OSError):
             (self.owners / f"{os.getpid()}-{started_at(os.getpid())}").unlink()
 
+    def leave(self) -> None:
+        """Disown, and end the set when nobody else owns it."""
+        self.disown()
+        if self.path.exists() and not self.living_owners():
+            self.end()
+
     def living_owners(self) -> list[int]:
         """The owners that still run."""
         if not self.owners.exists():

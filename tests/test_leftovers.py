@@ -1,0 +1,130 @@
+"""However a notebook ends, nothing of ours goes on: no process, no shared memory, no folder."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jupyter_client import BlockingKernelClient, KernelManager
+
+from course_utils.cluster.folder import RanksFolder, _marked, sweep
+
+START = "import course_utils as course\nranks = course.start(4)"
+DEADLOCK = "def wait(comm):\n    comm.recv(source=(comm.rank + 1) % comm.size)\nranks.run(wait)"
+SECONDS = 10.0
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def kernel(runtime: Path) -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel()
+    client = manager.blocking_client()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+    for folder in RanksFolder.all():
+        folder.end()
+
+
+def run(client: BlockingKernelClient, code: str) -> dict:
+    answer = client.execute_interactive(code, timeout=120, output_hook=lambda message: None, allow_stdin=False)
+    return answer["content"]
+
+
+def ours(runtime: Path) -> list[int]:
+    return [pid for pid, mark in _marked() if mark.startswith(str(runtime))]
+
+
+def shared_memory() -> set[str]:
+    """Names under /dev/shm that our ranks have mapped; other people's come and go meanwhile."""
+    return set().union(*(folder.shared_memory() for folder in RanksFolder.all()))
+
+
+def assert_gone(runtime: Path, memory: set[str]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline and (ours(runtime) or any(runtime.iterdir())):
+        time.sleep(0.1)
+    assert ours(runtime) == []
+    assert list(runtime.iterdir()) == []
+    assert not memory & set(os.listdir("/dev/shm"))
+
+
+def begin_deadlock(client: BlockingKernelClient) -> None:
+    client.execute(DEADLOCK)
+    time.sleep(1.0)
+
+
+@pytest.mark.parametrize(
+    "way", ["shutdown", "kill", "terminate", "restart", "kill in a deadlock", "restart in a deadlock"]
+)
+def test_nothing_is_left_of_a_kernel_that_ends(kernel, runtime: Path, way: str) -> None:
+    manager, client = kernel
+    assert run(client, START)["status"] == "ok"
+    assert len(ours(runtime)) >= 5
+    memory = shared_memory()
+    if "deadlock" in way:
+        begin_deadlock(client)
+    if way.startswith("kill"):
+        os.kill(manager.provisioner.pid, signal.SIGKILL)
+    elif way == "terminate":
+        os.kill(manager.provisioner.pid, signal.SIGTERM)
+        time.sleep(1.0)
+        manager.shutdown_kernel(now=True)
+    elif way.startswith("restart"):
+        manager.restart_kernel(now="deadlock" in way)
+    else:
+        manager.shutdown_kernel()
+    assert_gone(runtime, memory)
+
+
+def test_the_stop_button_in_a_deadlock_gives_the_report_and_the_ranks_back(kernel) -> None:
+    manager, client = kernel
+    assert run(client, START)["status"] == "ok"
+    begin_deadlock(client)
+    manager.interrupt_kernel()
+    answer = run(client, "x = 1")
+    if answer["status"] == "aborted":
+        time.sleep(0.5)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        answer = run(client, "assert ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4")
+        if answer["status"] == "ok":
+            break
+    assert answer["status"] == "ok"
+
+
+def test_px_after_a_deadlock_works(kernel) -> None:
+    _, client = kernel
+    assert run(client, START)["status"] == "ok"
+    answer = run(
+        client, "%%px\nfrom mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1:\n    MPI.COMM_WORLD.recv(source=0)"
+    )
+    assert answer["ename"] == "RankError"
+    assert "rank 1 waits in recv(source=0), line 3 of your cell" in answer["evalue"]
+    assert run(client, "%%px\nassert MPI.COMM_WORLD.allreduce(1) == 4")["status"] == "ok"
+
+
+def test_a_sweep_ends_what_has_no_owner(runtime: Path) -> None:
+    import subprocess
+    import sys
+
+    folder = RanksFolder.new()
+    orphan = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(600)"],
+        env={**os.environ, "COURSE_RANKS": str(folder.path)},
+        start_new_session=True,
+    )
+    os.utime(folder.path, (time.time() - 60, time.time() - 60))
+    assert sweep() == [f"{folder.path.name}: ended 1 processes that had no notebook any more"]
+    assert orphan.wait(timeout=10) != 0
+    assert not folder.path.exists()

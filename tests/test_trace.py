@@ -1,0 +1,269 @@
+"""The trace: what is recorded, that recording changes no result, and what is counted in it."""
+
+import math
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from course_utils.errors import RankError
+from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
+
+
+def send(rank, peer, start, end, size=8, tag=0):
+    return Event(rank, "Send", "send", peer, tag, size, start, end)
+
+
+def recv(rank, peer, start, end, size=8, tag=0):
+    return Event(rank, "Recv", "recv", peer, tag, size, start, end)
+
+
+def test_messages_are_paired_in_order_and_lost_ones_left_out() -> None:
+    events = [send(0, 1, 0, 1, 10), send(0, 1, 2, 3, 20), send(0, 2, 4, 5), recv(1, 0, 0, 1.5), recv(1, 0, 2, 3.5)]
+    assert [(sent.bytes, got.end) for sent, got in pair_messages(events)] == [(10, 1.5), (20, 3.5)]
+
+
+def test_a_receive_that_never_ended_has_no_pair() -> None:
+    assert pair_messages([send(0, 1, 0, 1), recv(1, 0, 0, math.inf)]) == []
+
+
+def test_three_messages_of_one_sender_take_three_rounds() -> None:
+    events = [e for k in range(3) for e in (send(0, k + 1, k, k + 0.1), recv(k + 1, 0, 0, k + 0.2))]
+    assert count_rounds(events) == 3
+
+
+def test_messages_that_cross_take_one_round() -> None:
+    assert count_rounds([send(0, 1, 0, 1), recv(0, 1, 0, 1), send(1, 0, 0, 1), recv(1, 0, 0, 1)]) == 1
+
+
+def test_a_fast_neighbour_does_not_make_a_round_more() -> None:
+    """Everybody swaps with rank XOR 1, then with rank XOR 2; ranks 2 and 3 are far ahead in time."""
+    events = []
+    for rank in range(4):
+        lag = 0 if rank >= 2 else 10
+        for step, partner in enumerate((rank ^ 1, rank ^ 2)):
+            events += [send(rank, partner, lag + 2 * step, 20 + step), recv(rank, partner, lag + 2 * step, 20 + step)]
+    assert count_rounds(events) == 2
+
+
+def test_what_overtakes_does_not_loop() -> None:
+    events = [send(0, 1, 0, 1, tag=1), send(0, 1, 1, 2, tag=2), recv(1, 0, 0, 3, tag=2), recv(1, 0, 3, 4, tag=1)]
+    assert count_rounds(events) >= 2
+
+
+def test_bytes_and_phases_are_summed_per_rank() -> None:
+    events = [send(0, 1, 0, 1, 10), Event(0, "Bcast", "collective", None, None, 5, 0, 1), recv(0, 1, 0, 1, 99)]
+    assert bytes_sent(events, 0) == 15
+    phases = [Event(1, "forward", "phase", None, None, 0, start, start + 2) for start in (0, 5)]
+    assert phase_seconds(phases) == {(1, "forward"): 4}
+
+
+# --- on four ranks ----------------------------------------------------------------------------------------------------
+
+
+def every_operation(comm):
+    """Each operation on a traced communicator, beside the plain MPI communicator under it."""
+    rank, size, plain = comm.rank, comm.size, comm.inner
+    right, left = (rank + 1) % size, (rank - 1) % size
+    mine = np.arange(3.0) + rank
+    checks = {}
+
+    request = comm.Isend(mine, right)
+    got = np.empty(3)
+    comm.Recv(got, source=left)
+    request.Wait()
+    checks["Isend/Recv"] = np.array_equal(got, np.arange(3.0) + left)
+
+    receive = comm.irecv(source=left, tag=4)
+    comm.send({"from": rank}, right, tag=4)
+    checks["irecv"] = receive.wait() == {"from": left}
+    checks["sendrecv"] = comm.sendrecv(rank, right, 5, source=left, recvtag=5) == left
+    comm.Sendrecv(mine, right, 6, got, left, 6)
+    checks["Sendrecv"] = np.array_equal(got, np.arange(3.0) + left)
+
+    requests = [comm.Irecv(got, left, 7), comm.Isend(mine, right, 7)]
+    MPI.Request.Waitall(requests)
+    checks["Waitall"] = np.array_equal(got, np.arange(3.0) + left)
+
+    for name in ("Allreduce", "Scan"):
+        traced, wanted = np.empty(3), np.empty(3)
+        getattr(comm, name)(mine, traced)
+        getattr(plain, name)(mine, wanted)
+        checks[name] = np.array_equal(traced, wanted)
+    in_place = mine.copy()
+    comm.Allreduce(MPI.IN_PLACE, in_place, MPI.MAX)
+    checks["IN_PLACE"] = np.array_equal(in_place, np.arange(3.0) + size - 1)
+
+    vector = np.arange(3.0) if rank == 1 else np.empty(3)
+    comm.Bcast(vector, root=1)
+    checks["Bcast"] = np.array_equal(vector, np.arange(3.0))
+    parts = np.empty((size, 3))
+    comm.Allgather(mine, parts)
+    checks["Allgather"] = np.array_equal(parts, [np.arange(3.0) + r for r in range(size)])
+    comm.Alltoall(np.full(size, float(rank)), column := np.empty(size))
+    checks["Alltoall"] = np.array_equal(column, np.arange(size))
+    comm.Gather(mine, parts if rank == 0 else None, root=0)
+    comm.Scatter(parts if rank == 0 else None, got, root=0)
+    checks["Gather/Scatter"] = np.array_equal(got, mine)
+
+    for name in ("bcast", "allgather", "allreduce", "scan", "gather", "reduce"):
+        thing = [rank, "x"] if name in ("bcast", "allgather", "gather") else rank
+        checks[name] = getattr(comm, name)(thing) == getattr(plain, name)(thing)
+    checks["exscan"] = comm.exscan(rank) == plain.exscan(rank)
+    checks["alltoall"] = comm.alltoall([rank] * size) == plain.alltoall([rank] * size)
+    checks["scatter"] = comm.scatter(list("abcd"[:size]) if rank == 0 else None) == "abcd"[rank]
+    comm.Barrier()
+    comm.barrier()
+    half = comm.Split(rank % 2)
+    checks["Split"] = half.allgather(rank) == list(range(rank % 2, size, 2))
+    return [name for name, right in checks.items() if not right]
+
+
+def test_every_operation_gives_what_mpi_gives_and_is_recorded(four_ranks) -> None:
+    run = four_ranks.run(every_operation)
+    assert run.results == [[]] * 4
+    names = {event.name for event in run.events}
+    assert names >= {
+        "Isend",
+        "Recv",
+        "send",
+        "irecv",
+        "sendrecv",
+        "Sendrecv",
+        "Allreduce",
+        "Bcast",
+        "scatter",
+        "barrier",
+    }
+    assert all(0 <= event.start <= event.end < math.inf for event in run.events)
+
+
+def test_bytes_of_buffers_are_exact_and_pickles_cost_more(four_ranks) -> None:
+    def one_message(comm, lower):
+        vector = np.zeros(100)
+        if comm.rank == 0:
+            comm.send(vector, 1) if lower else comm.Send(vector, 1)
+        elif comm.rank == 1:
+            comm.recv(source=0) if lower else comm.Recv(vector, source=0)
+
+    assert four_ranks.run(one_message, False).bytes_per_rank == [800, 0, 0, 0]
+    assert four_ranks.run(one_message, True).bytes > 800
+
+
+def test_a_message_of_a_part_of_the_ranks_names_ranks_of_the_run(four_ranks) -> None:
+    def odd_ones_talk(comm):
+        part = comm.Split(comm.rank % 2)
+        if comm.rank % 2:
+            part.sendrecv("hello", 1 - part.rank, source=1 - part.rank)
+
+    events = four_ranks.run(odd_ones_talk).events
+    assert {(e.rank, e.peer) for e in events if e.kind == "send"} == {(1, 3), (3, 1)}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "length", "words"),
+    [("float64", 5, "has room for 24"), ("float32", 5, "no whole number of float64")],
+)
+@pytest.mark.parametrize("call", ["Recv", "Irecv"])
+def test_a_message_that_does_not_fit_is_an_error_and_not_the_end(four_ranks, dtype, length, words, call) -> None:
+    def too_much(comm):
+        if comm.rank == 0:
+            comm.Send(np.zeros(length, dtype), 1)
+        elif comm.rank == 1:
+            into = np.zeros(3)
+            comm.Recv(into, source=0) if call == "Recv" else comm.Irecv(into, source=0).Wait()
+
+    pids = four_ranks.connection.pids
+    with pytest.raises(RankError, match=words if call == "Recv" or dtype == "float32" else "rank 1 raised"):
+        four_ranks.run(too_much)
+    assert four_ranks.connection.pids == pids, "no rank has died of it"
+
+
+def test_a_rank_that_does_not_exist_is_named(four_ranks) -> None:
+    with pytest.raises(RankError, match=r"there is no rank 4; the ranks are 0 to 3"):
+        four_ranks.run(lambda comm: comm.send(1, dest=comm.rank + 1) if comm.rank == 3 else None)
+
+
+def test_send_with_capital_and_recv_without_says_so(four_ranks) -> None:
+    def mixed(comm):
+        if comm.rank == 0:
+            comm.Send(np.zeros(3), 1)
+        elif comm.rank == 1:
+            comm.recv(source=0)
+
+    with pytest.raises(RankError, match="Send goes with Recv"):
+        four_ranks.run(mixed)
+
+
+def test_a_request_never_waited_for_is_no_danger(four_ranks) -> None:
+    def forgets(comm):
+        comm.Irecv(np.empty(1000), source=(comm.rank + 1) % comm.size)
+        comm.Isend(np.zeros(1000), dest=(comm.rank - 1) % comm.size)
+
+    for _ in range(3):
+        assert four_ranks.run(forgets).messages == 0
+    assert four_ranks.run(every_operation).results == [[]] * 4
+
+
+def test_phases_are_recorded(four_ranks) -> None:
+    def work(comm):
+        from course_utils.trace import phase
+
+        for _ in range(3):
+            with phase("forward"):
+                comm.Barrier()
+
+    events = four_ranks.run(work).events
+    assert sum(e.kind == "phase" and e.name == "forward" and e.rank == 2 for e in events) == 3
+
+
+def torch_collective(name):
+    import torch
+    import torch.distributed as dist
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    x = torch.full((5,), float(rank))
+    if name == "all_reduce":
+        dist.all_reduce(x)
+    elif name == "broadcast":
+        dist.broadcast(x, src=2)
+    elif name == "send":
+        if rank == 0:
+            dist.send(x + 9, dst=3)
+        elif rank == 3:
+            dist.recv(x, src=0)
+    elif name == "gather":
+        parts = [torch.empty(5) for _ in range(size)] if rank == 0 else None
+        dist.gather(x, parts, dst=0)
+        x = sum(parts) if rank == 0 else x
+    return x.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "number", "size", "result"),
+    [
+        ("all_reduce", "collective", 4, 20, [6.0] * 5),
+        ("broadcast", "collective", 4, 20, [2.0] * 5),
+        ("gather", "collective", 4, 20, [6.0] * 5),
+        ("send", "send", 1, 20, [9.0] * 5),
+    ],
+)
+def test_torch_distributed_is_recorded(four_ranks, name, kind, number, size, result) -> None:
+    run = four_ranks.run(torch_collective, name, backend="gloo")
+    found = [event for event in run.events if event.name == name]
+    assert [(event.kind, event.bytes) for event in found] == [(kind, size)] * number
+    assert run.results[{"gather": 0, "send": 3}.get(name, 1)] == result
+
+
+def test_a_rank_missing_from_a_torch_collective_is_named_and_the_next_works(four_ranks) -> None:
+    def one_skips():
+        import torch
+        import torch.distributed as dist
+
+        if dist.get_rank() != 2:
+            dist.all_reduce(torch.ones(3))
+
+    with pytest.raises(RankError) as error:
+        four_ranks.run(one_skips, backend="gloo")
+    assert "ranks 0, 1 and 3 wait in all_reduce" in str(error.value) and "rank 2 has returned" in str(error.value)
+    assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
