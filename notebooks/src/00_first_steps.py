@@ -62,8 +62,7 @@ course.measured("processes", answer=len({os.getpid(), *run.results}))
 
 # %% [markdown]
 # Five: the notebook and four ranks. The notebook gives orders and shows results. The ranks do the work.
-
-# %% [markdown]
+#
 # ## Who am I?
 #
 # All ranks run the same code. What makes them different is one number, their own **rank**: 0, 1, 2, 3. How many
@@ -98,17 +97,14 @@ course.predict(
     choices={"a": "the notebook's own", "b": "30, for rank 3 wrote last", "c": "[0, 10, 20, 30]"},
 )
 
-# %% tags=["nbval-check-output"]
-print(x)
-
 # %%
+print(x)
 course.measured("whose_x", answer="a")
 
 # %% [markdown]
 # Five variables, one name. A rank cannot see another's `x`, nor the notebook's. That is the whole idea of this
 # kind of parallel program: **what another rank should know, you must send.**
-
-# %% [markdown]
+#
 # ## A first message
 #
 # A function for `ranks.run` gets the communicator as its first argument. Here rank 0 sends a text to rank 1, which
@@ -129,11 +125,9 @@ def whisper(comm):
 # %%
 course.predict("exclamation_marks", answer=...)
 
-# %% tags=["nbval-check-output"]
+# %%
 run = ranks.run(whisper)
 print(run.results)
-
-# %%
 course.measured("exclamation_marks", answer=run.results[3].count("!"))
 
 # %%
@@ -241,15 +235,11 @@ def rank_squared(comm):
 course.check("rank_squared", rank_squared)
 
 # %% [markdown]
-# Stuck? The first hint is a question. Ask again, and it nearly tells.
+# Stuck? The first hint is a question. Ask again, and it nearly tells. Below it stands the whole course, with what you
+# have solved so far. It remembers across notebooks and days.
 
 # %%
 course.hint("rank_squared")
-
-# %% [markdown]
-# And this is the whole course, with what you have solved so far. It remembers across notebooks and days.
-
-# %%
 course.progress()
 
 # %% [markdown]
