@@ -1,0 +1,14 @@
+"""Measurements that can be repeated anywhere: `course bench` lists them, `course bench NAME` runs one.
+
+A bench is a module here with a function `run(runs) -> list[Row]`. What is compared is measured by turns in one run,
+A B A B …, and given as the median of the ratios, so that a machine that slows down half-way slows both.
+"""
+
+from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row
+
+__all__ = ["BENCHES", "Row", "interleaved", "ratio_row", "seconds_row"]
+
+BENCHES: dict[str, str] = {
+    "cluster": "starting ranks, taking them over and stopping them, against raw mpiexec",
+}
+"""Name and subject of every bench; the module has the same name."""

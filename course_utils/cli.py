@@ -1,0 +1,86 @@
+"""The command `course`: look at the machine, measure it, check a notebook's exercises, clear away what was left."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from course_utils.errors import CourseError
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
+)
+
+
+def main() -> None:
+    """Run the command line; what the course has to say about a mistake is one line, not a traceback."""
+    try:
+        app()
+    except CourseError as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine can run and what is missing. Exit status 0 when the course can run."""
+    from course_utils.machine import examine, ready, tell
+
+    findings = examine()
+    tell(findings)
+    raise typer.Exit(0 if ready(findings) else 1)
+
+
+@app.command()
+def bench(
+    name: Annotated[str | None, typer.Argument(help="which one; without it, they are listed")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="how many rounds")] = 5,
+    json: Annotated[bool, typer.Option("--json", help="one JSON object per line")] = False,
+) -> None:
+    """Measure something and print a row for each quantity. A missed target does not change the exit status."""
+    from course_utils.bench import BENCHES
+    from course_utils.bench.rows import table
+
+    if name is None:
+        print("\n".join(f"{one:<12} {subject}" for one, subject in BENCHES.items()))
+        return
+    if name not in BENCHES:
+        raise CourseError(f"There is no bench {name!r}.{nearest(name, list(BENCHES))} `course bench` lists them.")
+    rows = importlib.import_module(f"course_utils.bench.{name}").run(runs)
+    print("\n".join(row.as_json() for row in rows) if json else table(rows))
+
+
+@app.command()
+def check(
+    notebook: Annotated[Path, typer.Argument(help="an exercise notebook")],
+    ranks: Annotated[int, typer.Option(min=1, help="how many ranks to check with")] = 4,
+) -> None:
+    """Check every exercise of a notebook, a line each. Exit status 1 when one of them is wrong (✗)."""
+    from course_utils.checks.notebook import check_notebook
+
+    marks = [verdict.mark for verdict in check_notebook(notebook, ranks, tell=lambda line: print(line, flush=True))]
+    raise typer.Exit(1 if "✗" in marks else 0)
+
+
+@app.command()
+def sweep() -> None:
+    """End ranks that no notebook owns any more, and remove what they left."""
+    from course_utils.cluster import sweep as end_what_is_left
+
+    print("\n".join(end_what_is_left()) or "Nothing was left behind.")
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """ " Did you mean …?" for the name that is nearest, or nothing where none is near."""
+    import difflib
+
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+if __name__ == "__main__":
+    main()

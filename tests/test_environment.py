@@ -1,0 +1,112 @@
+"""pyproject.toml, constraints.txt and environment.yml declare the same set; tools/set-up makes it once."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from course_utils.syllabus import ROOT
+
+CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base", "playwright": "playwright-python"}
+"""Packages that conda-forge calls something else."""
+OWN = "course-utils"
+
+
+def declared() -> dict[str, Requirement]:
+    """What pyproject.toml asks for, with all extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    requirements = [Requirement(line) for line in lines]
+    assert len({one.name for one in requirements}) == len(requirements), "a package is declared twice"
+    return {canonicalize_name(one.name): one for one in requirements}
+
+
+def pinned() -> dict[str, str]:
+    """Name and version of every line of constraints.txt."""
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
+    pairs = [line.split("==") for line in lines]
+    return {canonicalize_name(name): version for name, version in pairs}
+
+
+def conda() -> dict[str, str]:
+    """Name and condition of every package of environment.yml, those of its pip section too."""
+    found = {}
+    for entry in yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]:
+        for line in entry["pip"] if isinstance(entry, dict) else [entry]:
+            name, condition = re.fullmatch(r"(-e \.|[-\w.]+)\s*(.*)", line).groups()
+            found[name] = condition
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(declared()))
+def test_conda_declares_the_same(name: str) -> None:
+    assert conda().get(CONDA_NAMES.get(name, name)) == str(declared()[name].specifier)
+
+
+def test_conda_declares_nothing_else() -> None:
+    expected = {CONDA_NAMES.get(name, name) for name in declared()} | {"python", "pip", "-e ."}
+    assert set(conda()) == expected
+
+
+def test_conda_asks_for_the_same_python() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert conda()["python"] == project["requires-python"]
+
+
+@pytest.mark.parametrize("name", sorted(declared()))
+def test_the_pinned_version_is_an_allowed_one(name: str) -> None:
+    assert declared()[name].specifier.contains(pinned()[name])
+
+
+def test_everything_in_the_environment_is_pinned_as_it_is() -> None:
+    if not (ROOT / ".venv" / "made-for").exists() or sys.prefix != str(ROOT / ".venv"):
+        pytest.skip("this Python is not the .venv that `make setup` made")
+    installed = {
+        canonicalize_name(one.metadata["Name"]): one.version.partition("+")[0]
+        for one in importlib.metadata.distributions()
+    }
+    pins, left_out = pinned(), {OWN, "pip"}
+    assert {name: version for name, version in installed.items() if name not in left_out} == {
+        name: version for name, version in pins.items() if name in installed
+    }
+
+
+def test_what_the_package_imports_is_declared() -> None:
+    names = {"sklearn": "scikit-learn", "IPython": "ipykernel", "jupyter_server": "jupyterlab", "yaml": "pyyaml"}
+    names |= {"PIL": "pillow", "packaging": "pytest", "IPython.display": "ipykernel", "traitlets": "ipykernel"}
+    imported = set()
+    for file in (ROOT / "course_utils").rglob("*.py"):
+        imported |= set(re.findall(r"^\s*(?:from|import) (\w+)", file.read_text(), flags=re.MULTILINE))
+    foreign = {name for name in imported if name not in sys.stdlib_module_names and name != "course_utils"}
+    missing = {name for name in foreign if canonicalize_name(names.get(name, name)) not in declared()}
+    assert not missing
+
+
+def test_a_second_set_up_does_nothing(tmp_path) -> None:
+    if not (ROOT / ".venv" / "made-for").exists():
+        pytest.skip("this environment was not made by `make setup`")
+    before = (ROOT / ".venv" / "made-for").stat().st_mtime_ns
+    done = subprocess.run([ROOT / "tools" / "set-up"], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (ROOT / ".venv" / "made-for").stat().st_mtime_ns == before
+
+
+def test_set_up_says_what_is_missing(tmp_path) -> None:
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "tools").mkdir()
+    script = tmp_path / "tools" / "set-up"
+    script.write_bytes((ROOT / "tools" / "set-up").read_bytes())
+    script.chmod(0o755)
+    environment = {**os.environ, "PYTHON": "/nowhere/python3"}
+    done = subprocess.run([script], capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 1
+    assert done.stderr.startswith("No Python 3.11 or newer found at /nowhere/python3.")
+    assert not (tmp_path / ".venv").exists()
