@@ -72,7 +72,8 @@ def number_text(value: float) -> str:
 
 def percent(share: float) -> str:
     """A share in words, with a space that does not break: `25 %`."""
-    return f"{number_text(100 * share)}\N{NO-BREAK SPACE}%"
+    digits = 1 if 0 < share < 0.0095 else 0
+    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def seconds_text(seconds: float) -> str:
