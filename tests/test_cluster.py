@@ -279,3 +279,10 @@ def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatc
     monkeypatch.setattr(folder.os, "getuid", lambda: os.geteuid() + 1)
     with pytest.raises(PermissionError, match="COURSE_RUNTIME"):
         folder.runtime_root()
+
+
+def test_what_cannot_be_sent_is_said_so(four_ranks) -> None:
+    lock = threading.Lock()
+    with pytest.raises(CourseError, match="cannot be sent to the ranks"):
+        four_ranks.run(lambda comm: lock)
+    assert four_ranks.run(add_ranks).results == [6] * 4

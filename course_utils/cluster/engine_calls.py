@@ -83,12 +83,20 @@ def _with_group(task: Task) -> object:
         from course_utils.cluster.torch_group import torch_group
 
         with torch_group(task.meeting, engine.world.rank, task.world_size):
+            _begin_together(task)
             return engine.run_learners(task.function, *task.arguments, **task.keywords)
     if not task.with_comm:
         return engine.run_learners(task.function, *task.arguments, **task.keywords)
-    comm = engine.TracedComm(engine.communicators.get(task.world_size, task.communicator))
-    recorder.began = time.perf_counter()
+    comm = engine.TracedComm(_begin_together(task))
     return engine.run_learners(task.function, comm, *task.arguments, **task.keywords)
+
+
+def _begin_together(task: Task) -> MPI.Intracomm:
+    """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
+    inner = engine.communicators.get(task.world_size, task.communicator)
+    recorder.wait(inner.Ibarrier().Test, "the beginning of the run", "")
+    recorder.began = time.perf_counter()
+    return inner
 
 
 def _guarded(work: Callable[[], object]) -> Reply:
@@ -111,7 +119,10 @@ def _guarded(work: Callable[[], object]) -> Reply:
 
 def raised(error: BaseException) -> Raised:
     """An exception in words, with the learner's innermost line."""
-    message = str(error)
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its text cannot be read)"
     if isinstance(error, SyntaxError) and error.filename:
         return Raised(type(error).__name__, error.msg, place_of(error.filename, error.lineno or 0))
     if isinstance(error, SystemExit):

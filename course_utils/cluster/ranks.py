@@ -61,7 +61,7 @@ class Ranks:
         each = spread(args, kwargs, size)
         meeting = self._meeting(backend)
         tasks = [self._task(function, own, keywords, size, meeting, backend=backend) for own, keywords in each]
-        call, replies = self._call("call", [(to_bytes(task),) for task in tasks])
+        call, replies = self._call("call", _packed(tasks))
         self.show_output(replies)
         self._raise_trouble(call, replies)
         return Run.of(replies)
@@ -83,7 +83,7 @@ class Ranks:
         size = self._size(len(arguments))
         meeting = self._meeting(backend)
         tasks = [self._task(function, own, {}, size, meeting, with_comm, backend, keep=True) for own in arguments]
-        call, replies = self._call("call", [(to_bytes(task),) for task in tasks], patience=patience, limit=limit)
+        call, replies = self._call("call", _packed(tasks), patience=patience, limit=limit)
         trouble = describe(replies, call.cause)
         if call.lost:
             self._bring_back()
@@ -252,6 +252,22 @@ def _check_function(call: str, function: Any) -> None:
         raise CourseError(
             f"{call} needs a function, and got {function!r}. Write its name without quotes and without brackets."
         )
+
+
+def _packed(tasks: list[Task]) -> list[tuple[bytes]]:
+    """The tasks as bytes.
+
+    Raises:
+        CourseError: the function, or an argument, holds something that cannot leave this process.
+    """
+    try:
+        return [(to_bytes(task),) for task in tasks]
+    except Exception as error:
+        name = getattr(tasks[0].function, "__name__", "the function")
+        raise CourseError(
+            f"{name} uses something of the notebook that cannot be sent to the ranks ({error}). "
+            "Make it inside the function, or pass it as an argument."
+        ) from None
 
 
 def _unmatched(replies: list[Reply]) -> bool:

@@ -4,7 +4,6 @@ torch's TCPStore listens on every interface without a password; a file in a fold
 """
 
 import contextlib
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -39,5 +38,4 @@ def torch_group(meeting: str, rank: int, world_size: int) -> Iterator[None]:
     _leave_the_last_group()
     store = dist.FileStore(meeting, world_size)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
-    recorder.began = time.perf_counter()
     yield

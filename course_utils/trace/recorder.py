@@ -87,13 +87,15 @@ class Recorder:
         activity = self.activity
         if activity:
             activity.write(WAITING, f"{text}{place}")
-        began, pause = time.perf_counter(), 0.0
+        began, pause = time.perf_counter(), 0.00005
         while not done():
             if activity and activity.asked_to_stop:
                 raise StopAsked(text)
-            if time.perf_counter() - began > _SPIN_SECONDS:
-                pause = min(_LONGEST_PAUSE, pause + 0.00005)
-            time.sleep(pause)
+            if time.perf_counter() - began < _SPIN_SECONDS:
+                os.sched_yield()
+            else:
+                time.sleep(pause)
+                pause = min(_LONGEST_PAUSE, 1.2 * pause)
         if activity:
             activity.write(RUNNING)
 
