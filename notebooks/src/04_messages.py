@@ -210,7 +210,7 @@ def scatter_and_gather(comm):
 
 dealt = ranks.run(scatter_and_gather)
 print(dealt.results[0])
-course.draw.timelines(there_and_back, dealt, titles=["bcast, reduce", "scatter, gather"])
+course.draw.timelines(there_and_back, dealt, titles=["one to all, and back", "dealt out, and collected"])
 
 # %% [markdown]
 # A collective is a bar on every rank that takes part. What travels inside is the library's affair.
@@ -257,7 +257,7 @@ broadcast, reduction = ranks.run(late, "bcast"), ranks.run(late, "allreduce")
 waits = [max(event.end - event.start for event in run.events if event.rank == 0) for run in (broadcast, reduction)]
 where = {(True, False): "a", (False, True): "b", (True, True): "c"}
 course.measured("late", answer=where.get((waits[0] > 0.05, waits[1] > 0.05), "nowhere"))
-course.draw.timelines(broadcast, reduction, titles=["bcast from rank 0", "allreduce"])
+course.draw.timelines(broadcast, reduction, titles=["a broadcast from rank 0", "a sum for all"])
 
 # %% [markdown]
 # A sum needs rank 3's number, so nobody has it before rank 3 has come: in training, the slowest worker sets the pace.

@@ -99,13 +99,13 @@ def broadcast_timelines() -> Figure:
     vector = np.zeros(LENGTH // 2)
     plain = four_ranks().run(messages.flat_broadcast, vector)
     doubling = four_ranks().run(messages.tree_broadcast, vector)
-    return course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"])
+    return course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"], side_by_side=True)
 
 
 def who_waits() -> Figure:
     """Rank 3 is late for a broadcast, and for an allreduce."""
     runs = [four_ranks().run(late, operation) for operation in ("bcast", "allreduce")]
-    return course.draw.timelines(*runs, titles=["bcast from rank 0", "allreduce"])
+    return course.draw.timelines(*runs, titles=["a broadcast from rank 0", "a sum for all"], side_by_side=True)
 
 
 def ping_pong_timeline() -> Figure:
@@ -180,7 +180,7 @@ def without_root() -> Figure:
         "alltoall": ([[rank] * 4 for rank in range(4)], [[0, 1, 2, 3]] * 4),
         "allreduce": (full, [["Σ", None, None, None]] * 4),
     }
-    picture = _before_and_after("Without a root: everybody gives, everybody gets (rows are ranks)", pairs)
+    picture = _before_and_after("Without a root: each rank ends with something of everybody (rows are ranks)", pairs)
     picture.alt_text = (
         "Before and after on four ranks. allgather: each has everybody's block. alltoall: each has one from each, "
         "like a table turned on its side. allreduce: each has the sum."
