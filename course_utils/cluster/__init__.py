@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import importlib
 import json
 import sys
 import time
@@ -98,6 +99,7 @@ def _launch(ranks: int) -> "tuple[Connection, dict]":
     atexit.register(folder.leave)
     try:
         local.launch(folder, ranks)
+        importlib.import_module("course_utils.cluster.connection")  # slow, and the ranks are busy coming up
         deadline = time.monotonic() + START_SECONDS
         with ProgressBar(f"starting {ranks} ranks") as bar:
             return _connect(folder, ranks, deadline, bar.look)

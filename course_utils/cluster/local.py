@@ -17,7 +17,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 _CONTROLLER = (
     "--ip=127.0.0.1",
     "--nodb",  # nothing asks for the results of old tasks, and keeping them slows the controller down
-    "--HeartMonitor.period=200",  # an engine is registered after two beats …
+    "--HeartMonitor.period=100",  # an engine is registered after two beats …
     "--HeartMonitor.max_heartmonitor_misses=30000",  # … and never given up: who has died is seen by its process
     "--log-level=ERROR",
     "--log-to-file=False",
