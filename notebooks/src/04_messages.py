@@ -175,14 +175,13 @@ course.measured("broadcast_rounds", plain=64 - 1, doubling=(64 - 1).bit_length()
 course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"])
 
 # %% [markdown]
-# With $P$ ranks: $P - 1$ rounds against $\lceil\log_2 P\rceil$. The messages are as many, $P - 1$; what changed is
-# that they travel at the same time.
+# With $P$ ranks: $P - 1$ rounds against $\lceil\log_2 P\rceil$. As many messages, some of them at the same time. (How
+# much time that saves depends: here all ranks share one memory, in lesson 5 each has a link of its own.)
 #
 # ## Collectives
 #
-# One to all is so common that MPI has it ready: `bcast`. Such an operation is a *collective*: **every** rank calls it,
-# and the library chooses the algorithm, trees like yours among them. `reduce` is the way back, all to one, added up.
-# Lower-case names take any Python object.
+# One to all is so common that MPI has it ready: `bcast`, a *collective*: **every** rank calls it, and the library
+# chooses the algorithm. `reduce` is the way back, all to one, added up. Lower-case names take any Python object.
 
 
 # %% tags=["nbval-check-output"]
@@ -333,14 +332,14 @@ course.draw.alpha_beta(sizes, seconds, alpha, beta)
 
 # %% [markdown]
 # Not all points lie on the line: MPI changes its method with the size, and caches are faster than memory. A model
-# with two numbers need not be true, only good enough to choose by. ($\alpha$ here contains Python and the course's
-# bookkeeping; MPI alone needs about a microsecond within one machine.)
+# with two numbers need not be true, only good enough to choose by. ($\alpha$ here contains Python and the course's own
+# bookkeeping; MPI by itself needs less.)
 #
-# It answers what you cannot try out here. A broadcast of VGG-11's 37 MB to 64 ranks that talk as fast as yours, rounds
-# times time per round:
+# It answers what you cannot try out here: a broadcast of 9.2 million weights of 4 bytes, a VGG-11 for small images, to
+# 64 ranks that talk as fast as yours. Rounds times time per round:
 
 # %%
-one_message = message_time(37e6, alpha, beta)
+one_message = message_time(4 * 9.2e6, alpha, beta)
 print(f"one after the other: {63 * one_message:.2f} s")
 print(f"doubling:            {6 * one_message:.2f} s")
 
