@@ -68,7 +68,7 @@ def check(
 
 @app.command()
 def sweep() -> None:
-    """End ranks that no notebook owns any more, and remove what they left."""
+    """End ranks that no notebook owns any more."""
     from course_utils.cluster import sweep as end_what_is_left
 
     print("\n".join(end_what_is_left()) or "Nothing was left behind.")

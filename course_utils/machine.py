@@ -56,11 +56,15 @@ def gpus(proc: Path = Path("/proc/driver/nvidia/gpus"), dev: Path = Path("/dev")
         model, minor = re.search(r"Model:\s*(.+)", text), re.search(r"Device Minor:\s*(\d+)", text)
         if model and minor:
             names[int(minor[1])] = model[1].strip()
-    found = [names.get(minor, "NVIDIA GPU") for minor in minors]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return (
-        found if visible is None else found[: len([one for one in visible.split(",") if one.strip() not in ("", "-1")])]
-    )
+    if visible is None:
+        return [names.get(minor, "NVIDIA GPU") for minor in minors]
+    chosen = []
+    for one in visible.split(","):
+        if not one.strip() or one.strip() == "-1":  # CUDA too reads only as far as the first that is none
+            break
+        chosen.append(names.get(int(one), "NVIDIA GPU") if one.strip().isdecimal() else "NVIDIA GPU")
+    return chosen[: len(minors)]
 
 
 def chromium() -> str | None:

@@ -115,7 +115,9 @@ def _own_ranks(number: int) -> "Iterator[Ranks]":
         os.environ["COURSE_RUNTIME"] = folder
         try:
             ranks = start(number)
-            yield ranks
-            ranks.stop()
+            try:
+                yield ranks
+            finally:
+                ranks.stop()
         finally:
             os.environ.pop("COURSE_RUNTIME") if before is None else os.environ.update(COURSE_RUNTIME=before)

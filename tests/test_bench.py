@@ -1,0 +1,64 @@
+"""The form of all benches: rows, comparisons by turns, a table and JSON."""
+
+import importlib
+import json
+
+import pytest
+
+from course_utils.bench import BENCHES, cluster
+from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row, spread, table
+
+KEYS = ["bench", "metric", "value", "unit", "better", "target", "spread", "runs", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("better", "target", "ok"),
+    [("lower", 1.0, False), ("lower", 2.0, True), ("higher", 2.0, True), ("higher", 3.0, False), ("lower", None, True)],
+)
+def test_a_row_knows_whether_its_target_is_reached(better, target, ok) -> None:
+    assert Row("b", "m", 2.0, "s", better, target, 0.1, 5).ok is ok
+
+
+def test_a_row_as_json_has_the_agreed_keys() -> None:
+    row = json.loads(seconds_row("cluster", "stop", [3.0, 1.0, 2.0]).as_json())
+    assert sorted(row) == sorted(KEYS)
+    assert (row["value"], row["unit"], row["better"], row["target"], row["runs"]) == (2.0, "s", "lower", None, 3)
+
+
+def test_measures_take_turns() -> None:
+    order = []
+    taken = interleaved({name: lambda name=name: order.append(name) or float(len(order)) for name in "AB"}, 3)
+    assert order == list("ABABAB")
+    assert taken == {"A": [1.0, 3.0, 5.0], "B": [2.0, 4.0, 6.0]}
+
+
+def test_a_ratio_is_the_median_of_the_ratios_and_not_of_the_times() -> None:
+    row = ratio_row("b", "m", [2.0, 30.0, 4.0], [1.0, 10.0, 1.0], target=3.0)
+    assert row.value == 3.0 and row.ok
+    assert ratio_row("b", "m", [2.0, 2.0, 10.0], [1.0, 2.0, 5.0]).value == 2.0
+
+
+def test_the_spread_is_half_the_distance_between_the_quartiles() -> None:
+    assert spread([1.0]) == 0.0
+    assert spread([1.0, 2.0, 3.0, 4.0, 5.0]) == 1.0
+
+
+def test_the_table_says_which_target_is_missed() -> None:
+    lines = table([Row("b", "speed", 2.5, "×", "higher", 3.0, 0.1, 5), Row("b", "time", 1, "s", "lower", None, 0, 5)])
+    head, speed, time = lines.splitlines()
+    assert head.split() == ["metric", "value", "spread", "target", "runs", "verdict"]
+    assert speed.endswith("≥ 3     5  ✗ missed") and time.endswith("–")
+
+
+def test_every_bench_can_be_run() -> None:
+    for name in BENCHES:
+        assert callable(importlib.import_module(f"course_utils.bench.{name}").run)
+
+
+@pytest.mark.slow
+def test_the_cluster_is_measured_against_raw_mpiexec() -> None:
+    rows = {row.metric: row for row in cluster.run(1)}
+    for name, target in cluster.TARGETS.items():
+        ratio = rows[f"{name} / raw mpiexec"]
+        assert ratio.target == target and ratio.better == "lower"
+        assert ratio.value == pytest.approx(rows[name].value / rows["raw mpiexec"].value)

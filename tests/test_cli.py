@@ -1,0 +1,128 @@
+"""The command `course`, as a shell runs it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from course_utils.bench import cluster
+from course_utils.bench.rows import Row
+from course_utils.checks.notebook import answers_in
+from course_utils.syllabus import ROOT
+
+COURSE = str(Path(sys.executable).with_name("course"))
+
+
+def course(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [COURSE, *arguments], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
+
+
+def in_process(capsys, *arguments: str) -> tuple[int, str]:
+    """Exit status and output of the command in this process."""
+    from course_utils.cli import app
+
+    with pytest.raises(SystemExit) as end:
+        app(list(arguments))
+    return end.value.code or 0, capsys.readouterr().out
+
+
+def notebook_of(folder: Path, *cells: str) -> Path:
+    """A notebook with these code cells."""
+    file = folder / "answers.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), file)
+    return file
+
+
+def test_doctor_ends_with_status_0_where_the_course_can_run() -> None:
+    done = course("doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("The course can run here.\n")
+
+
+def test_doctor_ends_with_status_1_where_it_cannot(monkeypatch, capsys) -> None:
+    from course_utils import machine
+
+    monkeypatch.setattr(machine, "examine", lambda: [machine.Finding("MPI", "missing", False, remedy="`make setup`")])
+    status, output = in_process(capsys, "doctor")
+    assert status == 1 and output.startswith("✗ MPI         missing. `make setup`")
+
+
+def test_bench_alone_lists_them(capsys) -> None:
+    status, output = in_process(capsys, "bench")
+    assert status == 0 and output.startswith("cluster      starting ranks")
+
+
+def test_a_bench_prints_a_table_or_json_and_a_missed_target_is_no_failure(monkeypatch, capsys) -> None:
+    rows = [Row("cluster", "stop", 9.0, "s", "lower", 1.0, 0.5, 2)]
+    monkeypatch.setattr(cluster, "run", lambda runs: rows if runs == 2 else pytest.fail("--runs is not passed on"))
+    status, output = in_process(capsys, "bench", "cluster", "--runs=2")
+    assert status == 0 and "✗ missed" in output
+    status, output = in_process(capsys, "bench", "cluster", "--runs=2", "--json")
+    assert status == 0 and json.loads(output)["ok"] is False and output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("bench", "clutser"), "Did you mean 'cluster'?"),
+        (("bench", "zzz"), "`course bench` lists them."),
+        (("check", "nowhere.ipynb"), "nowhere.ipynb cannot be read: No such file"),
+        (("check", "pyproject.toml"), "pyproject.toml is not a notebook."),
+        (("check", "notebooks"), "cannot be read: Is a directory"),
+        (("bench", "cluster", "--runs=0"), "greater than or equal to 1"),
+    ],
+)
+def test_a_mistake_gets_a_plain_line(arguments, says) -> None:
+    done = subprocess.run([COURSE, *arguments], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert done.returncode == 2
+    assert says in done.stderr and "Traceback" not in done.stderr
+
+
+def test_sweep_says_what_it_did(tmp_path) -> None:
+    done = course("sweep", COURSE_RUNTIME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "Nothing was left behind.\n")
+
+
+def test_only_definitions_of_a_notebook_are_run(tmp_path) -> None:
+    notebook = notebook_of(
+        tmp_path,
+        "import course_utils as course\nranks = course.start(4)",
+        "%%px\nprint(1)",
+        "from mpi4py import MPI\nOFFSET = 2\nopen('/nowhere')",
+        "def rank_squared(comm: MPI.Intracomm):\n    return comm.rank * comm.rank + OFFSET",
+        "course.check('rank_squared', rank_squared)",
+        "def rank_squared(comm):\n    return 7",
+        "course.check('rank_squared', rank_squared)\ncourse.check('who_is_there', who_is_there)",
+    )
+    (first, squared), (_, seven), (name, missing) = answers_in(notebook)
+    assert (first, name) == ("rank_squared", "who_is_there")
+    comm = type("Comm", (), {"rank": 3})
+    assert (squared(comm), seven(comm)) == (11, 7)
+    with pytest.raises(NameError, match="'who_is_there' is not defined"):
+        missing(comm)
+
+
+@pytest.mark.slow
+def test_check_judges_every_exercise_of_a_notebook(tmp_path) -> None:
+    notebook = notebook_of(
+        tmp_path,
+        "def rank_squared(comm):\n    return comm.rank ** 2",
+        "import course_utils as course\ncourse.check('rank_squared', rank_squared)",
+        "def who_is_there(comm, name):\n    return [name]\n\ncourse.check('who_is_there', who_is_there)",
+    )
+    done = course("check", str(notebook), "--ranks=2")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1, done.stderr
+    assert lines[0].startswith("2 ranks on this machine")
+    assert lines[1].startswith("✓ rank_squared: ") and lines[2].startswith("✗ who_is_there: ")
+
+
+def test_a_notebook_without_a_check_is_refused(tmp_path) -> None:
+    done = course("check", str(notebook_of(tmp_path, "1 + 1")))
+    assert done.returncode == 2 and "holds no course.check(…)" in done.stderr
