@@ -70,7 +70,9 @@ def judge(
         if outcome.wrong:
             return _verdict(exercise, FAILED, f"{outcome.wrong}{_question(exercise, outcome)}", outcome, seed)
     if outcome is None:
-        raise CourseError(f"{exercise.name} needs {_count(left_out or 1, 'rank')}. Run `ranks = course.start({left_out or 4})`.")
+        raise CourseError(
+            f"{exercise.name} needs {_count(left_out or 1, 'rank')}. Run `ranks = course.start({left_out or 4})`."
+        )
     text = exercise.praise(outcome)
     if left_out:
         text += f" (as far as {_count(ranks.world_size, 'rank')} can show; `course.start({left_out})` brings the rest)"
