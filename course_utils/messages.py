@@ -4,7 +4,6 @@ Upper-case methods of a communicator (`Send`, `Recv`, …) move the memory of a 
 ones (`send`, `recv`, …) pickle any Python object first. `P` in the text is the number of ranks, `world_size`.
 """
 
-import statistics
 import time
 from typing import TYPE_CHECKING
 
@@ -117,10 +116,10 @@ def scatter_blocks(comm: "MPI.Intracomm", vector: np.ndarray | None, root: int =
 
 
 def ping_pong(comm: "MPI.Intracomm", nbytes: int, repeats: int = 50) -> float | None:
-    """Send `nbytes` from rank 0 to rank 1 and back, `repeats` times; return half of the median round trip in seconds.
+    """Send `nbytes` from rank 0 to rank 1 and back, `repeats` times; return half of the shortest round trip in seconds.
 
-    One round trip more goes first and is not counted: it finds the buffers cold. The median ignores the few trips
-    during which the operating system gave the core to somebody else. The result is on rank 0, elsewhere None.
+    One round trip more goes first and is not counted: it finds the buffers cold. The shortest is the one that nobody
+    disturbed: the operating system gives the core to others now and then. The result is on rank 0, elsewhere None.
 
     Source: Hockney 1994, "The communication challenge for MPP: Intel Paragon and Meiko CS-2".
     """
@@ -135,7 +134,7 @@ def ping_pong(comm: "MPI.Intracomm", nbytes: int, repeats: int = 50) -> float | 
             comm.Recv(buffer, source=0)
             comm.Send(buffer, dest=0)
         round_trips.append(time.perf_counter() - start)
-    return statistics.median(round_trips[1:]) / 2 if comm.rank == 0 else None
+    return min(round_trips[1:]) / 2 if comm.rank == 0 else None
 
 
 def fit_alpha_beta(nbytes: list[float] | np.ndarray, seconds: list[float] | np.ndarray) -> tuple[float, float]:

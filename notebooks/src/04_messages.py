@@ -175,8 +175,8 @@ course.measured("broadcast_rounds", plain=64 - 1, doubling=(64 - 1).bit_length()
 course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"])
 
 # %% [markdown]
-# With $P$ ranks: $P - 1$ rounds against $\lceil\log_2 P\rceil$. As many messages, some of them at the same time. (How
-# much time that saves depends: here all ranks share one memory, in lesson 5 each has a link of its own.)
+# With $P$ ranks: $P - 1$ rounds against $\lceil\log_2 P\rceil$. As many messages, some at the same time. (What that
+# saves: little where all ranks share one memory; in lesson 5 each has its own link.)
 #
 # ## Collectives
 #
@@ -260,7 +260,7 @@ course.draw.timelines(broadcast, reduction, titles=["a broadcast from rank 0", "
 
 # %% [markdown]
 # A sum needs rank 3's number, so nobody has it before rank 3 has come: in training, the slowest worker sets the pace.
-# A short broadcast needs nothing from rank 3: rank 0 hands it in and goes on.
+# A short broadcast needs nothing from rank 3: rank 0 goes on.
 #
 # ## Big letters, small letters
 #
@@ -297,8 +297,8 @@ course.measured("pickle", array=pickle / buffer, list=python / buffer)
 #
 # ## What does a message cost?
 #
-# Clocks of two computers never agree. So one measures a *ping-pong*: rank 0 sends, rank 1 sends back; half of that is
-# one message. **Predict**: how many times as long as 1 byte take a thousand, and a million?
+# Clocks of two computers never agree. So one measures a *ping-pong*: rank 0 sends, rank 1 sends back; half of the
+# shortest is one message. **Predict**: how many times as long as 1 byte take a thousand, and a million?
 
 # %%
 from course_utils.messages import fit_alpha_beta, message_time, ping_pong
@@ -335,8 +335,8 @@ course.draw.alpha_beta(sizes, seconds, alpha, beta)
 # with two numbers need not be true, only good enough to choose by. ($\alpha$ here contains Python and the course's own
 # bookkeeping; MPI by itself needs less.)
 #
-# It answers what you cannot try out here: a broadcast of 9.2 million weights of 4 bytes, a VGG-11 for small images, to
-# 64 ranks that talk as fast as yours. Rounds times time per round:
+# It answers what you cannot try out here: a broadcast of 9.2 million weights of 4 bytes (a VGG-11 for small images)
+# to 64 ranks. Rounds times time per round:
 
 # %%
 one_message = message_time(4 * 9.2e6, alpha, beta)
