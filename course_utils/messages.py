@@ -115,7 +115,7 @@ def scatter_blocks(comm: "MPI.Intracomm", vector: np.ndarray | None, root: int =
     return block
 
 
-def ping_pong(comm: "MPI.Intracomm", nbytes: int, repeats: int = 50) -> float | None:
+def ping_pong(comm: "MPI.Intracomm", nbytes: int, repeats: int = 100) -> float | None:
     """Send `nbytes` from rank 0 to rank 1 and back, `repeats` times; return half of the shortest round trip in seconds.
 
     One round trip more goes first and is not counted: it finds the buffers cold. The shortest is the one that nobody
