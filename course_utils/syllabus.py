@@ -1,4 +1,7 @@
-"""The sixteen lessons: what each asks, how long it takes, how many ranks it needs, and which exercises it has."""
+"""The sixteen lessons: what each asks, how long it takes, how many ranks it needs, and which exercises it has.
+
+`python -m course_utils.syllabus` writes the table of lessons into the README.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,3 +170,29 @@ LESSONS: tuple[Lesson, ...] = (
     ),
     Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, ("match_terms", "capstone")),
 )
+
+TABLE_BEGINS, TABLE_ENDS = "<!-- lessons: written by python -m course_utils.syllabus -->", "<!-- end of lessons -->"
+
+
+def table() -> str:
+    """The table of lessons in Markdown: number, question, minutes, ranks, exercises."""
+    lines = ["| | The question | Minutes | Ranks | Exercises |", "|---|---|---|---|---|"]
+    for lesson in LESSONS:
+        if lesson.written:
+            question = f"[{lesson.title}](notebooks/{lesson.stem}.ipynb)"
+            exercises = f"[{len(lesson.exercises)}](exercises/{lesson.stem}.ipynb)"
+        else:
+            question, exercises = f"{lesson.title} *(not written yet)*", str(len(lesson.exercises))
+        lines.append(f"| {lesson.number} | {question} | {lesson.minutes} | {lesson.ranks} | {exercises} |")
+    return "\n".join(lines)
+
+
+def with_table(text: str) -> str:
+    """The text with the present table between its two markers."""
+    before, _, rest = text.partition(TABLE_BEGINS)
+    return f"{before}{TABLE_BEGINS}\n{table()}\n{TABLE_ENDS}{rest.partition(TABLE_ENDS)[2]}"
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    readme.write_text(with_table(readme.read_text(encoding="utf-8")), encoding="utf-8")

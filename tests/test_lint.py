@@ -1,0 +1,71 @@
+"""House rules that ruff does not know, and that ruff's own are in force where they should be."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from course_utils.syllabus import ROOT
+
+MOST_LINES = 300  # "about 250"
+MODULES = sorted((ROOT / "course_utils").rglob("*.py"))
+TEXTS = {".py", ".md", ".toml", ".yml", ".txt", ".json", ".ipynb", ".css", ""}
+
+
+def tracked() -> list[Path]:
+    """Every text file that git knows, or would take."""
+    command = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("this is no git checkout")
+    files = [ROOT / name for name in done.stdout.split("\0") if name]
+    return [file for file in files if file.suffix in TEXTS and file.is_file()]
+
+
+def ruff(code: str, file: str) -> str:
+    """What ruff says of this code, were it this file."""
+    command = [sys.executable, "-m", "ruff", "check", "--output-format=concise", f"--stdin-filename={ROOT / file}", "-"]
+    return subprocess.run(command, input=code, capture_output=True, text=True, cwd=ROOT, check=False).stdout
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_a_module_is_one_subject(module) -> None:
+    assert len(module.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+def test_no_file_knows_the_machine_it_was_written_on() -> None:
+    for place in (ROOT, Path.home()):
+        if len(place.parts) < 3:  # as short a name may stand in any text
+            continue
+        named = re.compile(rf"(?<![\w.}}]){re.escape(str(place))}/")
+        assert not [file for file in tracked() if named.search(file.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize(
+    ("code", "file", "rule"),
+    [
+        ('"""A module."""\n\nimport os\n', "course_utils/x.py", "F401"),
+        ('"""A module."""\n\n# x = 1\n', "course_utils/x.py", "ERA001"),
+        ('"""A module."""\n\n\ndef shown() -> int:\n    return 1\n', "course_utils/x.py", "D103"),
+        ("x = 1  # " + "long " * 30 + "\n", "notebooks/src/x.py", "E501"),
+        ("import os\n", "tests/test_x.py", "F401"),
+    ],
+)
+def test_ruff_refuses(code, file, rule) -> None:
+    assert rule in ruff(code, file)
+
+
+@pytest.mark.parametrize(
+    ("code", "file"),
+    [
+        ("# %%\n# %%px\ncomm = MPI.COMM_WORLD\n\n# %%\ncomm.rank\n", "notebooks/src/x.py"),
+        (
+            '"""Refused with: x."""\n\n\ndef f(comm):\n    l = [1]\n    return comm.Get_ranks()\n',
+            "tests/answers/f/wrong/x.py",
+        ),
+    ],
+)
+def test_ruff_lets_pages_and_wrong_answers_be(code, file) -> None:
+    assert "All checks passed!" in ruff(code, file)

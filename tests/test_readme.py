@@ -1,0 +1,105 @@
+"""What the README says is so: the table, the links, the commands."""
+
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from course_utils import syllabus
+from course_utils.syllabus import LESSONS, ROOT
+
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "ondemand/README.md", "tests/README.md"]
+WRITTEN = [lesson for lesson in LESSONS if lesson.written]
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def targets() -> set[str]:
+    """The names that make knows."""
+    return set(re.findall(r"^([a-z][a-z-]*):", text_of("Makefile"), flags=re.MULTILINE))
+
+
+def test_the_table_of_lessons_is_that_of_the_syllabus() -> None:
+    readme = text_of("README.md")
+    assert syllabus.with_table(readme) == readme, "run: python -m course_utils.syllabus"
+
+
+def test_the_table_replaces_what_stood_there() -> None:
+    old = f"before\n{syllabus.TABLE_BEGINS}\nold\n{syllabus.TABLE_ENDS}\nafter\n"
+    new = syllabus.with_table(old)
+    assert new == syllabus.with_table(new)
+    assert new.startswith("before\n") and new.endswith("\nafter\n") and "old" not in new
+
+
+def test_there_are_sixteen_lessons_in_order() -> None:
+    assert [lesson.number for lesson in LESSONS] == list(range(16))
+    names = [name for lesson in LESSONS for name in lesson.exercises]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("lesson", WRITTEN, ids=lambda lesson: lesson.stem)
+def test_a_page_begins_with_what_the_table_says(lesson) -> None:
+    page = (ROOT / "notebooks" / "src" / f"{lesson.stem}.py").read_text(encoding="utf-8")
+    assert f"# # {lesson.title}\n" in page
+    line = next(line for line in page.splitlines() if re.match(r"# \*\d", line))
+    assert re.match(rf"# \*{lesson.minutes} minutes\b", line) and line.endswith(f"· {lesson.ranks} ranks*")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_and_files_named_exist(document) -> None:
+    folder = (ROOT / document).parent
+    for link in re.findall(r"\]\(([^)#]+)\)", text_of(document)):
+        assert link.startswith("https://") or (folder / link).exists(), link
+
+
+def test_the_picture_has_a_text_alternative() -> None:
+    [(words, picture)] = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", text_of("README.md"))
+    assert len(words) > 60 and (ROOT / picture).stat().st_size > 10_000
+
+
+def test_the_first_screen_says_what_one_will_be_able_to_do_and_how() -> None:
+    first = text_of("README.md").partition(syllabus.TABLE_BEGINS)[0]
+    assert re.findall(r"^    make (\w+)", first, flags=re.MULTILINE) == ["lab", "test"]
+    assert "you can" in first and len(first.splitlines()) < 25
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_make_knows_every_target_that_is_named(document) -> None:
+    named = set(re.findall(r"(?:`|^    )(?:\w+=\S+ )?make ([a-z-]+)", text_of(document), flags=re.MULTILINE))
+    assert named <= targets()
+
+
+def test_make_help_lists_every_target_on_one_screen() -> None:
+    done = subprocess.run(
+        ["make", "-C", ROOT, "--no-print-directory", "help"], capture_output=True, text=True, check=True
+    )
+    listed = set(re.findall(r"^make ([a-z-]+)", done.stdout, flags=re.MULTILINE))
+    assert listed == targets() - {"help", "checks-and-tests"}
+    assert len(done.stdout.splitlines()) <= 24
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_command_course_knows_what_is_named(document) -> None:
+    from course_utils.cli import app
+
+    known = {command.callback.__name__ for command in app.registered_commands}
+    assert set(re.findall(r"`(?:\.venv/bin/)?course ([a-z]+)", text_of(document))) <= known
+
+
+def test_the_plain_commands_name_modules_and_extras_that_exist() -> None:
+    lines = re.findall(r"^ {6}(\S+ -m .*)$", text_of("README.md"), flags=re.MULTILINE)
+    commands = [shlex.split(line) for line in lines]
+    modules = [command[command.index("-m") + 1] for command in commands]
+    assert modules == ["venv", "pip", "course_utils.lab"]
+    assert commands[1][-4:] == ["-c", "constraints.txt", "-e", ".[mpi,dev]"]
+
+
+def test_the_build_service_runs_what_the_readme_names() -> None:
+    commands = [line.strip() for line in text_of(".ci/run").splitlines() if line.strip() and not line.startswith("#")]
+    assert commands[-1] == "make test"
+    assert [line for line in commands if "make" in line] == ["make test"]
+    assert subprocess.run(["bash", "-n", ROOT / ".ci" / "run"], check=False).returncode == 0
