@@ -4,12 +4,13 @@ python := .venv/bin/python
 PORT ?=
 # The whole of `make test` ends after this many seconds, whatever hangs.
 TEST_SECONDS ?= 3000
+limit = $(if $(shell command -v timeout),timeout --kill-after=30 $(TEST_SECONDS))
 PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lab test lint notebooks notebooks-check slides clean
 
-help: ## this list
+help:
 	@echo "make lab          set up and open JupyterLab on the first lesson (make lab PORT=8899 picks the port)"
 	@echo "make test         set up and run every test (CI=true: a missing browser is a failure)"
 	@echo "make setup        set up alone: .venv with the exact versions of constraints.txt"
@@ -19,14 +20,14 @@ help: ## this list
 	@echo "make slides       build the decks, and a PDF of each where Chromium is installed"
 	@echo "make clean        remove what was built here, .venv too; notebooks stay"
 
-setup: ## a virtual environment with exact versions
+setup:
 	@tools/set-up
 
-lab: setup ## JupyterLab
+lab: setup
 	@$(python) -m course_utils.lab $(if $(PORT),--port $(PORT))
 
 test: setup
-	@timeout --foreground $(TEST_SECONDS) $(MAKE) --no-print-directory checks-and-tests
+	@$(limit) $(MAKE) --no-print-directory checks-and-tests
 
 .PHONY: checks-and-tests
 checks-and-tests: notebooks-check lint
