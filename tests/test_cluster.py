@@ -165,15 +165,32 @@ def test_a_loop_that_swallows_interrupts_costs_the_ranks_and_no_more(four_ranks)
     assert four_ranks.run(add_ranks).results == [6] * 4
 
 
-def test_a_rank_that_dies_is_named_and_new_ones_come(four_ranks) -> None:
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "rank 2 was ended by signal 9, SIGKILL."),
+        (lambda: os._exit(7), "rank 2 ended itself, with exit code 7."),
+    ],
+    ids=["kill -9", "os._exit"],
+)
+def test_a_rank_that_dies_is_named_with_the_cause_and_new_ones_come(four_ranks, end, words) -> None:
     def die(comm):
         if comm.rank == 2:
-            os.kill(os.getpid(), signal.SIGKILL)
+            end()
         comm.Barrier()
 
-    with pytest.raises(RanksGone, match="New ranks have been started; variables of the old ones are gone"):
+    with pytest.raises(RanksGone) as error:
         four_ranks.run(die)
+    assert str(error.value) == f"{words} New ranks have been started; variables of the old ones are gone."
     assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def test_a_rank_that_dies_between_two_runs_is_named_too(four_ranks) -> None:
+    os.kill(four_ranks.connection.pids[1], signal.SIGKILL)
+    time.sleep(0.5)
+    with pytest.raises(RanksGone, match=r"rank 1 was ended by signal 9, SIGKILL. `ranks.restart\(\)` brings new ranks"):
+        four_ranks.run(add_ranks)
+    assert four_ranks.restart().run(add_ranks).results == [6] * 4
 
 
 def test_restart_brings_new_ranks(four_ranks, capsys) -> None:

@@ -128,19 +128,17 @@ def _connect(folder: RanksFolder, ranks: int, deadline: float, look) -> "tuple[C
         warnings.simplefilter("ignore")
         import ipyparallel as ipp
 
-        from course_utils.cluster.connection import Connection
+        from course_utils.cluster.connection import Connection, introductions
 
         client = ipp.Client(str(folder.connection_file), timeout=30)
     wait_until(lambda: len(client.ids) >= ranks)
-    engines = list(client.ids)
-    answers = dict(zip(engines, Connection(folder, client, engines, []).introductions(_paths()), strict=True))
-    by_rank = sorted(answers, key=lambda engine: answers[engine]["rank"])
-    introductions = [answers[engine] for engine in by_rank]
-    connection = Connection(folder, client, by_rank, [one["pid"] for one in introductions])
+    answers = sorted(introductions(client, _paths()).items(), key=lambda answer: answer[1]["rank"])
+    introduced = [answer for _, answer in answers]
+    connection = Connection(folder, client, [(engine, one["pid"], one["shell"]) for engine, one in answers])
     facts = {
-        "ranks": introductions,
-        "line": _line(introductions),
-        "communicators": max(one["communicators"] for one in introductions),
+        "ranks": introduced,
+        "line": _line(introduced),
+        "communicators": max(one["communicators"] for one in introduced),
     }
     folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))
     return connection, facts
@@ -157,13 +155,13 @@ def _paths() -> list[str]:
     return [path for path in sys.path if path and Path(path).is_dir()]
 
 
-def _line(introductions: list[dict]) -> str:
+def _line(introduced: list[dict]) -> str:
     from course_utils.cluster.cores import allowed_cores
     from course_utils.machine import gpus
 
-    threads, cores, devices = introductions[0]["threads"], allowed_cores(), gpus()
+    threads, cores, devices = introduced[0]["threads"], allowed_cores(), gpus()
     return (
-        f"{len(introductions)} ranks on this machine: {introductions[0]['mpi']}, {_count(cores, 'core')}, "
+        f"{len(introduced)} ranks on this machine: {introduced[0]['mpi']}, {_count(cores, 'core')}, "
         f"{_count(threads, 'thread')} each, {_count(len(devices), 'GPU') if devices else 'no GPU'}"
     )
 

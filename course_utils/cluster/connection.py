@@ -10,6 +10,7 @@ from typing import Any
 
 import ipyparallel as ipp
 
+from course_utils.cluster.endings import describe_end
 from course_utils.cluster.folder import RanksFolder, started_at
 from course_utils.cluster.reply import Raised, Reply, from_bytes
 from course_utils.cluster.reports import ranks_in_words
@@ -30,6 +31,12 @@ def _on_the_rank(function: str, *arguments: Any) -> Any:
     return getattr(engine_calls, function)(*arguments)
 
 
+def introductions(client: ipp.Client, path: list[str]) -> dict[int, dict]:
+    """Who stands behind each engine id; `path` is put on the ranks' import path."""
+    results = {engine: client[engine].apply_async(_on_the_rank, "introduce", path) for engine in client.ids}
+    return {engine: result.get(timeout=30) for engine, result in results.items()}
+
+
 @dataclass
 class Watched:
     """What is known of a call while it runs."""
@@ -44,10 +51,14 @@ class Watched:
 class Connection:
     """A client of ipyparallel that speaks of ranks, never of engine ids."""
 
-    def __init__(self, folder: RanksFolder, client: ipp.Client, engines: list[int], pids: list[int]) -> None:
-        self.folder, self.client, self.engines, self.pids = folder, client, engines, pids
-        self._started = [started_at(pid) for pid in pids]
-        self._activity = [ActivityFile(folder.activity_file(rank)) for rank in range(len(pids))]
+    def __init__(self, folder: RanksFolder, client: ipp.Client, ranks: list[tuple[int, int, int]]) -> None:
+        """`ranks` holds for each rank its engine's id, its process, and the process of the shell that minds it."""
+        self.folder, self.client = folder, client
+        self.engines = [engine for engine, _, _ in ranks]
+        self.pids = [pid for _, pid, _ in ranks]
+        self._shells = [shell for _, _, shell in ranks]
+        self._started = [started_at(pid) for pid in self.pids]
+        self._activity = [ActivityFile(folder.activity_file(rank)) for rank in range(len(ranks))]
 
     def close(self) -> None:
         """Let go of the ranks without ending them."""
@@ -69,8 +80,10 @@ class Connection:
         Raises:
             RanksGone: a rank has ended.
         """
-        if dead := self.dead():
-            raise RanksGone(f"{gone(dead)} `ranks.restart()` brings new ranks; variables of the old ones are gone.")
+        if self.dead():
+            raise RanksGone(
+                f"{self.how_it_ended()} `ranks.restart()` brings new ranks; variables of the old ones are gone."
+            )
         try:
             return {
                 rank: self.client[self.engines[rank]].apply_async(_on_the_rank, function, *own)
@@ -79,21 +92,9 @@ class Connection:
         except (IndexError, ipp.error.NoEnginesRegistered) as error:
             raise RanksGone("The controller has lost a rank. `ranks.restart()` brings new ones.") from error
 
-    def ask(self, function: str, arguments: Sequence[tuple], seconds: float = 30.0) -> list[Any]:
-        """Submit and wait for plain results, for calls that hold no code of a learner's."""
-        results = self.submit(function, arguments)
-        deadline = time.monotonic() + seconds
-        for result in results.values():
-            while not result.ready():
-                if time.monotonic() > deadline or self.dead():
-                    raise RanksGone("The ranks do not answer. `ranks.restart()` brings new ones.")
-                result.wait(0.05)
-        return [result.get() for result in results.values()]
-
-    def introductions(self, path: list[str]) -> list[dict]:
-        """Who stands behind each engine, in the order of `engines`; `path` is put on their import path."""
-        results = [self.client[engine].apply_async(_on_the_rank, "introduce", path) for engine in self.engines]
-        return [result.get(timeout=30) for result in results]
+    def how_it_ended(self) -> str:
+        """A sentence on the rank that died first."""
+        return describe_end(self.folder, {rank: self._shells[rank] for rank in self.dead()})
 
     # --- waiting for learners' code ---------------------------------------------------------------------------------
 
@@ -116,7 +117,7 @@ class Connection:
                 look()
                 if dead := self.dead():
                     call.lost = dead
-                    self._give_up(call, gone(dead))
+                    self._give_up(call, self.how_it_ended())
                     break
                 held = stall.seconds({rank: self._activity[rank].read() for rank in call.pending})
                 raised = any(reply.kind == "raised" for reply in call.replies.values())
@@ -198,14 +199,6 @@ class _Stall:
         held = now - self._since
         states = {activity.state for activity in activities.values()}
         return _Held(held if states == {WAITING} else 0.0, held if IDLE in states and RUNNING not in states else 0.0)
-
-
-def gone(dead: list[int]) -> str:
-    """What a learner is told when ranks have died."""
-    words = ranks_in_words(dead)
-    if len(dead) == 1:
-        return f"R{words[1:]} has ended, and MPI ends the others with it."
-    return f"R{words[1:]} have ended."
 
 
 def _reply_of(rank: int, result: Any) -> Reply:

@@ -24,6 +24,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
     return {
         "rank": world.rank,
         "pid": os.getpid(),
+        "shell": os.getppid(),
         "host": socket.gethostname(),
         "cores": sorted(os.sched_getaffinity(0)),
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from course_utils.cluster.cores import threads_per_rank
+from course_utils.cluster.endings import SHELL, memory_kills
 from course_utils.cluster.folder import MARK, RanksFolder
 from course_utils.errors import CourseError
 
@@ -100,9 +101,10 @@ def launch(folder: RanksFolder, ranks: int) -> None:
     engine = [sys.executable, "-m", "course_utils.cluster.engine", str(folder.path)]
     controller = [sys.executable, "-m", "ipyparallel.controller", f"--profile-dir={folder.path}", *_CONTROLLER]
     (folder.path / "security").mkdir(mode=0o700)
+    folder.write_facts(memory_kills=memory_kills())
     for name, command in {
         "controller": controller,
-        "ranks": [mpiexec, "-n", str(ranks), *engine],
+        "ranks": [mpiexec, "-n", str(ranks), "/bin/sh", "-c", SHELL, "rank", str(folder.path), *engine],
         "watch": [sys.executable, "-m", "course_utils.cluster.watch", str(folder.path)],
     }.items():
         own = {key: value for key, value in environment.items() if key != MARK} if name == "watch" else environment

@@ -73,4 +73,5 @@ def to_bytes(thing: Any) -> bytes:
 
 
 def from_bytes(data: bytes) -> Any:
+    """What `to_bytes` packed."""
     return pickle.loads(data)
