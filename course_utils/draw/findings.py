@@ -96,7 +96,8 @@ def description(events: Sequence[Event], world_size: int) -> str:
         ranks = f" of {plural(world_size, 'rank')}" if world_size else ""
         return f"Timeline{ranks}: nothing was sent and nothing was recorded."
     began, ended = extent(events)
-    said = [f"Timeline of {plural(world_size, 'rank')} over {seconds_text(ended - began)}: {finding(events)}."]
+    over = "" if stuck_text(events) else f" over {seconds_text(ended - began)}"
+    said = [f"Timeline of {plural(world_size, 'rank')}{over}: {finding(events)}."]
     pairs = [pair for pair in pair_messages(events) if math.isfinite(pair[1].end)]
     told = [
         f"rank {send.rank} to rank {send.peer}, {bytes_text(send.bytes)}, "
