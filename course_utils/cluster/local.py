@@ -126,6 +126,7 @@ def _detached(command: list[str], environment: dict[str, str], log: Path) -> Non
             stdout=descriptor,
             stderr=descriptor,
             start_new_session=True,
+            umask=0o077,
             cwd=Path.cwd(),
         )
     finally:

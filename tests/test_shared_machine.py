@@ -1,0 +1,87 @@
+"""On a machine that others use too: no file of ours can be read, no port of ours reached, and no set is left behind."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import course_utils as course
+from course_utils.cluster.folder import _marked
+
+
+def listeners_of(pids: list[int]) -> set[str]:
+    """Addresses on which these processes listen, TCP over IPv4 and IPv6, read from the kernel's own tables."""
+    inodes = set()
+    for pid in pids:
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                target = os.readlink(entry)
+            except OSError:
+                continue
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+    found = set()
+    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            listening = fields[3] == "0A"
+            if listening and fields[9] in inodes:
+                words = bytes.fromhex(fields[1].partition(":")[0])
+                turned = b"".join(words[i : i + 4][::-1] for i in range(0, len(words), 4))
+                found.add(socket.inet_ntop(family, turned))
+    return found
+
+
+def torch_group_is_up():
+    import torch
+    import torch.distributed as dist
+
+    dist.all_reduce(torch.ones(1))
+    return listeners_of([os.getpid()])
+
+
+def test_every_listener_is_on_loopback(four_ranks) -> None:
+    in_torch = four_ranks.run(torch_group_is_up, backend="gloo").results
+    ours = [pid for pid, mark in _marked() if mark == str(four_ranks.connection.folder.path)]
+    assert len(ours) >= 5
+    found = listeners_of(ours)
+    assert found, "the controller listens somewhere, or this test reads nothing"
+    assert found | set().union(*in_torch) <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+
+
+def test_no_file_can_be_read_by_others(four_ranks) -> None:
+    four_ranks.run(torch_group_is_up, backend="gloo")
+    top = four_ranks.connection.folder.path
+    for path in [top, *top.rglob("*")]:
+        assert path.lstat().st_mode & 0o077 == 0 or path.is_socket(), path
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a second user here")
+def test_a_second_user_sees_nothing(four_ranks) -> None:
+    top = four_ranks.connection.folder.path
+    look = f"import os; os.setuid(65534); print(os.listdir({str(top)!r}))"
+    answer = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode != 0 and "PermissionError" in answer.stderr
+
+
+def test_keys_are_never_on_a_command_line(four_ranks) -> None:
+    import json
+
+    security = four_ranks.connection.folder.path / "security"
+    key = json.loads((security / "ipcontroller-client.json").read_text())["key"]
+    for pid, mark in _marked():
+        if mark == str(four_ranks.connection.folder.path):
+            assert key not in Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def test_ten_starts_and_stops_leave_nothing(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
+    for _ in range(10):
+        ranks = course.start(2)
+        assert ranks.run(lambda comm: comm.allreduce(1)).results == [2, 2]
+        ranks.stop()
+    assert list(tmp_path.iterdir()) == []
+    assert [pid for pid, mark in _marked() if mark.startswith(str(tmp_path))] == []
