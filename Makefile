@@ -11,14 +11,14 @@ PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=2
 .PHONY: help setup lab test lint notebooks notebooks-check slides clean
 
 help:
-	@echo "make lab          set up and open JupyterLab on the first lesson (make lab PORT=8899 picks the port)"
-	@echo "make test         set up and run every test (CI=true: a missing browser is a failure)"
-	@echo "make setup        set up alone: .venv with the exact versions of constraints.txt"
-	@echo "make lint         ruff: lint and format"
-	@echo "make notebooks    build notebooks, exercises and solutions from their src folders"
+	@echo "make lab              set up and open JupyterLab on the first lesson (make lab PORT=8899 picks the port)"
+	@echo "make test             set up and run every test (CI=true: a missing browser is a failure)"
+	@echo "make setup            set up alone: .venv with the exact versions of constraints.txt"
+	@echo "make lint             ruff: lint and format"
+	@echo "make notebooks        build notebooks, exercises and solutions from their src folders"
 	@echo "make notebooks-check  fail where a committed notebook differs from what its source gives"
-	@echo "make slides       build the decks, and a PDF of each where Chromium is installed"
-	@echo "make clean        remove what was built here, .venv too; notebooks stay"
+	@echo "make slides           build the decks, and a PDF of each where Chromium is installed"
+	@echo "make clean            remove what was built here, .venv too; notebooks stay"
 
 setup:
 	@tools/set-up
