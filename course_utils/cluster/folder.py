@@ -100,6 +100,7 @@ class RanksFolder:
     def write_facts(self, **facts: object) -> None:
         """Keep what a kernel that takes over must know."""
         scratch = self.path / "facts.new"
+        scratch.touch(mode=0o600)
         scratch.write_text(json.dumps({**self.facts(), **facts}))
         scratch.replace(self.path / "facts.json")
 

@@ -131,7 +131,9 @@ class Ranks:
     @contextlib.contextmanager
     def _turn(self, connection: Connection) -> Iterator[None]:
         """Hold the ranks for one call; another notebook that uses the same ranks waits for its turn."""
-        with (connection.folder.path / "turn").open("w") as lock:
+        turn = connection.folder.path / "turn"
+        turn.touch(mode=0o600)
+        with turn.open("w") as lock:
             told = False
             while True:
                 try:
