@@ -200,6 +200,8 @@ SYNC_BATCH_NORM = Exercise(
     mistakes=(
         Mistake("Do you return three things: y, mean and variance?", _not_three),
         Mistake("Does a rank without examples take part?", hangs),
+        Mistake("Must the examples themselves travel?", _heavy),
+        Mistake("Could all the sums travel together?", _more_than_one),
         Mistake("What is the mean of no examples?", _no_examples),
         Mistake("Can the gradient find its way back through the sums of all ranks?", _gradient_blocked),
         Mistake("How many digits are left when two large and nearly equal numbers are subtracted?", _digits_lost),
@@ -207,8 +209,6 @@ SYNC_BATCH_NORM = Exercise(
         Mistake("Does a rank with more examples count for more?", _statistics_are(_mean_of_means, "the mean")),
         Mistake("Do the ranks' means differ from each other?", _statistics_are(_mean_of_variances)),
         Mistake("Is it divided by N, or by N − 1?", _statistics_are(_unbiased)),
-        Mistake("Must the examples themselves travel?", _heavy),
-        Mistake("Could all the sums travel together?", _more_than_one),
         Mistake("Where do eps, weight and bias stand in the formula of y?", _y_wrong),
     ),
     praise=lambda outcome: (

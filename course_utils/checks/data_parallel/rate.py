@@ -82,10 +82,11 @@ def _formula(formula: Callable[[float, float, int, int], float]) -> Callable[[Ca
     return recognises
 
 
-def _other_factor(factor: Callable[[int, str], float]) -> Callable[[Case, Outcome], bool]:
+def _other_factor(factor: Callable[[int], float]) -> Callable[[Case, Outcome], bool]:
     def recognises(case: Case, outcome: Outcome) -> bool:
         base, _, world_size, rule, _ = case.arguments[0]
-        return same(_numbers(outcome)[-1], base * factor(world_size, rule), 1e-9)
+        last, right = _numbers(outcome)[-1], case.expected[0][-1]
+        return not same(last, right, 1e-9) and same(last, base * factor(world_size), 1e-9)
 
     return recognises
 
@@ -119,9 +120,9 @@ SCALED_LEARNING_RATE = Exercise(
     mistakes=(
         Mistake("What does the docstring promise for a rule that does not exist?", _unknown_rule),
         Mistake("What is the length of a warm-up that there is not?", _divides_by_zero),
-        Mistake("Does the rule ask for P here, or for its square root?", _other_factor(lambda p, rule: p)),
-        Mistake("Does the rule ask for P here, or for its square root?", _other_factor(lambda p, rule: math.sqrt(p))),
-        Mistake("Is the rate to grow with the number of ranks, or to shrink?", _other_factor(lambda p, rule: 1 / p)),
+        Mistake("Does the rule ask for P here, or for its square root?", _other_factor(lambda p: p)),
+        Mistake("Does the rule ask for P here, or for its square root?", _other_factor(math.sqrt)),
+        Mistake("Is the rate to grow with the number of ranks, or to shrink?", _other_factor(lambda p: 1 / p)),
         Mistake("Does the line go on after the last step of the warm-up?", _never_arrives),
         Mistake("Does the climb begin at 0, or at `base`?", _formula(lambda b, f, step, w: b * f * step / w)),
         Mistake("Does the climb begin at 0, or at `base`?", _formula(lambda b, f, step, w: b * f * (step + 1) / w)),
