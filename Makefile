@@ -11,7 +11,7 @@ PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=2
 .PHONY: help setup lab test lint notebooks notebooks-check slides clean
 
 help:
-	@echo "make lab              set up and open JupyterLab on the first lesson (make lab PORT=8899 picks the port)"
+	@echo "make lab              set up and open JupyterLab on the first lesson (PORT=8899 picks the port)"
 	@echo "make test             set up and run every test (CI=true: a missing browser is a failure)"
 	@echo "make setup            set up alone: .venv with the exact versions of constraints.txt"
 	@echo "make lint             ruff: lint and format"
