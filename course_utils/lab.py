@@ -98,6 +98,7 @@ def serve(port: int, browser: bool) -> None:
     """Start JupyterLab on a port, say where it is, and serve until stopped."""
     settings = [str(ROOT / ".jupyter"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
+    os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this Python's kernel, before another of the same name
     from jupyterlab.labapp import LabApp
 
     server = LabApp.initialize_server(server_options(port))

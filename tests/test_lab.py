@@ -31,7 +31,11 @@ def taken_port() -> Iterator[int]:
 @pytest.fixture
 def served(taken_port: int, tmp_path) -> Iterator[tuple[subprocess.Popen, list[str], int]]:
     """JupyterLab asked for a port that is taken; with the lines it printed until it said how to stop it."""
-    environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path)}
+    own = {name: str(tmp_path / name) for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")}
+    other = tmp_path / "JUPYTER_DATA_DIR" / "kernels" / "python3" / "kernel.json"
+    other.parent.mkdir(parents=True)
+    other.write_text(json.dumps({"argv": ["another-python"], "display_name": "Another Python", "language": "python"}))
+    environment = {**os.environ, **own}
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "SSH_CONNECTION"):
         environment.pop(name, None)
     command = [sys.executable, "-m", "course_utils.lab", "--port", str(taken_port)]
@@ -59,8 +63,12 @@ def test_lab_serves_the_first_lesson_on_the_loopback_address(served) -> None:
     listening = {one.laddr.ip for one in psutil.Process(server.pid).net_connections("tcp") if one.status == "LISTEN"}
     assert listening == {"127.0.0.1"}
 
-    path, token = "lab/api/settings/@jupyterlab/apputils-extension:notification", address.partition("token=")[2]
-    news = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}?token={token}", timeout=60))
+    def answer(path: str) -> dict:
+        token = address.partition("token=")[2]
+        return json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}?token={token}", timeout=60))
+
+    assert answer("api/kernelspecs")["kernelspecs"]["python3"]["spec"]["argv"][0] != "another-python"
+    news = answer("lab/api/settings/@jupyterlab/apputils-extension:notification")
     defaults = {name: value["default"] for name, value in news["schema"]["properties"].items()}
     assert defaults["fetchNews"] == "false"
     assert defaults["checkForUpdates"] is False
