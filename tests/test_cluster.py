@@ -181,8 +181,8 @@ def test_a_rank_that_dies_is_named_with_the_cause_and_new_ones_come(four_ranks, 
 
     with pytest.raises(RanksGone) as error:
         four_ranks.run(die)
-    assert str(error.value) == f"{words} New ranks have been started; variables of the old ones are gone."
-    assert four_ranks.run(add_ranks).results == [6] * 4
+    assert str(error.value) == f"{words} `ranks.restart()` brings new ranks; variables of the old ones are gone."
+    assert four_ranks.restart().run(add_ranks).results == [6] * 4
 
 
 def test_a_rank_that_dies_between_two_runs_is_named_too(four_ranks) -> None:

@@ -10,5 +10,6 @@ __all__ = ["BENCHES", "Row", "interleaved", "ratio_row", "seconds_row"]
 
 BENCHES: dict[str, str] = {
     "cluster": "starting ranks, taking them over and stopping them, against raw mpiexec",
+    "faults": "what a mistake on the ranks costs: seconds to the report, and until they work again",
 }
 """Name and subject of every bench; the module has the same name."""

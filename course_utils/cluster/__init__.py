@@ -7,6 +7,7 @@ import json
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from course_utils.errors import CourseError
 
 if TYPE_CHECKING:
     from course_utils.cluster.connection import Connection
+    from course_utils.cluster.network import Network
     from course_utils.cluster.ranks import Ranks
 
 __all__ = ["Attempt", "Ranks", "Run", "current", "per_rank", "start", "sweep"]
@@ -37,11 +39,19 @@ def current() -> "Ranks | None":
     return _current if _current is not None and _current.connection is not None else None
 
 
-def start(ranks: int = 4) -> "Ranks":
+def start(
+    ranks: int = 4, link: str | None = None, latency: str | None = None, slow: Mapping[int, str] | None = None
+) -> "Ranks":
     """Start so many ranks on this machine, or take over running ones; prints one line that says what there is.
 
-    A second call with the same number gives back the same ranks, in this notebook and in the next. With another number
-    it ends the running ranks and starts new ones.
+    A second call with the same arguments gives back the same ranks, in this notebook and in the next. With others it
+    ends the running ranks and starts new ones.
+
+    Args:
+        link: such as "200 Mbit/s". Each rank becomes a node of its own, behind a link of this rate in each direction;
+            MPI and torch's gloo send over the links and nothing else. Where the system forbids it, a line says why.
+        latency: such as "1 ms": how long a message takes from one node to another, beside what the rate costs.
+        slow: nodes with a link of their own rate, such as {2: "20 Mbit/s"}.
 
     Raises:
         CourseError: no MPI here, or a number that makes no sense.
@@ -49,23 +59,31 @@ def start(ranks: int = 4) -> "Ranks":
     global _current
     from course_utils.cluster.cores import allowed_cores
     from course_utils.cluster.local import check_number
+    from course_utils.cluster.network import Network, possible
     from course_utils.cluster.ranks import Ranks
 
     check_number(ranks, allowed_cores())
+    network = possible(Network.asked(ranks, link, latency, slow))
     running = current()
-    if running is not None and running.world_size == ranks and running.healthy:
+    same = running is not None and _are(running.facts, ranks, network)
+    if running is not None and same and running.healthy:
         print(running.facts["line"])
         _use(running)
         return running
     if running is not None:
-        if running.world_size != ranks:
+        if not same:
             print(f"{running.world_size} ranks were running; they are ended, and their variables with them.")
         running.stop()
-    found = _take_over(ranks) or _launch(ranks)
-    _current = Ranks(*found, start_again=lambda: _launch(ranks))
+    found = _take_over(ranks, network) or _launch(ranks, network)
+    _current = Ranks(*found, start_again=lambda: _launch(ranks, network))
     print(_current.facts["line"])
     _use(_current)
     return _current
+
+
+def _are(facts: dict, ranks: int, network: "Network | None") -> bool:
+    """Do the facts speak of so many ranks, behind such links?"""
+    return len(facts.get("ranks", ())) == ranks and facts.get("network") == (network.facts if network else None)
 
 
 def _use(ranks: "Ranks") -> None:
@@ -74,21 +92,20 @@ def _use(ranks: "Ranks") -> None:
     register(ranks)
 
 
-def _take_over(ranks: int) -> "tuple[Connection, dict] | None":
+def _take_over(ranks: int, network: "Network | None") -> "tuple[Connection, dict] | None":
     """Connect to ranks of another notebook of this user, if there are as many and they are well."""
     for folder in RanksFolder.all():
-        facts = folder.facts()
-        if len(facts.get("ranks", ())) != ranks or not folder.living_owners():
+        if not _are(folder.facts(), ranks, network) or not folder.living_owners():
             continue
         folder.own()
         atexit.register(folder.leave)
         with contextlib.suppress(Exception):
-            return _connect(folder, ranks, time.monotonic() + 10.0, lambda: None)
+            return _connect(folder, ranks, network, time.monotonic() + 10.0, lambda: None)
         folder.disown()
     return None
 
 
-def _launch(ranks: int) -> "tuple[Connection, dict]":
+def _launch(ranks: int, network: "Network | None") -> "tuple[Connection, dict]":
     """Start controller and ranks, and wait until every rank has introduced itself."""
     from course_utils.cluster import local
     from course_utils.cluster.progress_bar import ProgressBar
@@ -98,17 +115,19 @@ def _launch(ranks: int) -> "tuple[Connection, dict]":
     folder.own()
     atexit.register(folder.leave)
     try:
-        local.launch(folder, ranks)
+        local.launch(folder, ranks, network)
         importlib.import_module("course_utils.cluster.connection")  # slow, and the ranks are busy coming up
         deadline = time.monotonic() + START_SECONDS
         with ProgressBar(f"starting {ranks} ranks") as bar:
-            return _connect(folder, ranks, deadline, bar.look)
+            return _connect(folder, ranks, network, deadline, bar.look)
     except BaseException:
         folder.end()
         raise
 
 
-def _connect(folder: RanksFolder, ranks: int, deadline: float, look) -> "tuple[Connection, dict]":
+def _connect(
+    folder: RanksFolder, ranks: int, network: "Network | None", deadline: float, look
+) -> "tuple[Connection, dict]":
     """A client for the ranks of a folder, ordered by rank, and what they said of themselves.
 
     Raises:
@@ -137,7 +156,8 @@ def _connect(folder: RanksFolder, ranks: int, deadline: float, look) -> "tuple[C
     connection = Connection(folder, client, [(engine, one["pid"], one["shell"]) for engine, one in answers])
     facts = {
         "ranks": introduced,
-        "line": _line(introduced),
+        "line": _line(introduced, network),
+        "network": network.facts if network else None,
         "communicators": max(one["communicators"] for one in introduced),
     }
     folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))
@@ -155,13 +175,14 @@ def _paths() -> list[str]:
     return [path for path in sys.path if path and Path(path).is_dir()]
 
 
-def _line(introduced: list[dict]) -> str:
+def _line(introduced: list[dict], network: "Network | None") -> str:
     from course_utils.cluster.cores import allowed_cores
     from course_utils.machine import gpus
 
     threads, cores, devices = introduced[0]["threads"], allowed_cores(), gpus()
+    links = f", a node each, {network}" if network else ""
     return (
-        f"{len(introduced)} ranks on this machine: {introduced[0]['mpi']}, {_count(cores, 'core')}, "
+        f"{len(introduced)} ranks on this machine{links}: {introduced[0]['mpi']}, {_count(cores, 'core')}, "
         f"{_count(threads, 'thread')} each, {_count(len(devices), 'GPU') if devices else 'no GPU'}"
     )
 

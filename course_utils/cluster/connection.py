@@ -161,7 +161,10 @@ class Connection:
                 call.replies[rank].waiting = text
         if call.pending:
             call.lost = list(call.pending)
-            self._give_up(call, f"{cause} {ranks_in_words(call.lost)} did not heed the interrupt.")
+            for rank in call.lost:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pids[rank], signal.SIGKILL)
+            self._give_up(call, f"{cause} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended.")
 
     def _interrupt(self, ranks: list[int]) -> None:
         """Ask ranks that wait through their activity file, those that compute with a signal."""

@@ -11,6 +11,8 @@ from pathlib import Path
 from course_utils.cluster.cores import threads_per_rank
 from course_utils.cluster.endings import SHELL, memory_kills
 from course_utils.cluster.folder import MARK, RanksFolder
+from course_utils.cluster.network import Network, behind_links
+from course_utils.cluster.network import environment as network_environment
 from course_utils.errors import CourseError
 
 MAX_RANKS_PER_CORE = 8
@@ -78,8 +80,10 @@ def check_number(ranks: object, cores: int) -> None:
         )
 
 
-def launch(folder: RanksFolder, ranks: int) -> None:
+def launch(folder: RanksFolder, ranks: int, network: Network | None = None) -> None:
     """Start controller, ranks and watch, and return at once. Every process carries the folder's mark.
+
+    With a network, each rank goes into a node of its own before it joins MPI; the rest stays where the notebook is.
 
     Raises:
         CourseError: no mpiexec.
@@ -98,13 +102,18 @@ def launch(folder: RanksFolder, ranks: int) -> None:
         "MPLBACKEND": "agg",
     }
     environment.pop("MPI_LOCALNRANKS", None)
-    engine = [sys.executable, "-m", "course_utils.cluster.engine", str(folder.path)]
+    if network:
+        environment |= network_environment()
+    module = "course_utils.cluster.node" if network else "course_utils.cluster.engine"
+    rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), sys.executable, "-m", module, str(folder.path)]
     controller = [sys.executable, "-m", "ipyparallel.controller", f"--profile-dir={folder.path}", *_CONTROLLER]
-    (folder.path / "security").mkdir(mode=0o700)
+    nodes = folder.path / "nodes"
+    for private in (folder.path / "security", nodes):
+        private.mkdir(mode=0o700)
     folder.write_facts(memory_kills=memory_kills())
     for name, command in {
         "controller": controller,
-        "ranks": [mpiexec, "-n", str(ranks), "/bin/sh", "-c", SHELL, "rank", str(folder.path), *engine],
+        "ranks": behind_links(network, nodes, mpiexec, rank) if network else [mpiexec, "-n", str(ranks), *rank],
         "watch": [sys.executable, "-m", "course_utils.cluster.watch", str(folder.path)],
     }.items():
         own = {key: value for key, value in environment.items() if key != MARK} if name == "watch" else environment

@@ -167,8 +167,7 @@ class Ranks:
         if trouble is None:
             return
         if call.lost:
-            self._bring_back()
-            raise RanksGone(f"{trouble} New ranks have been started; variables of the old ones are gone.")
+            raise RanksGone(f"{trouble} `ranks.restart()` brings new ranks; variables of the old ones are gone.")
         raise RankError(trouble)
 
     @staticmethod

@@ -15,6 +15,7 @@ from course_utils.trace.torch_distributed import record_calls
 
 TIMEOUT = timedelta(seconds=60)
 _abandoned: list = []  # groups with work that never finished: their destructors would wait for it
+_left_clean = True  # had the last call's operations all finished?
 
 
 def _leave_the_last_group() -> None:
@@ -25,7 +26,7 @@ def _leave_the_last_group() -> None:
     """
     if not dist.is_initialized():
         return
-    if recorder.abandoned_work:
+    if not _left_clean:
         _abandoned.append((list(distributed_c10d._world.pg_map), dist.group.WORLD))
     with contextlib.suppress(Exception):
         dist.destroy_process_group()
@@ -34,8 +35,12 @@ def _leave_the_last_group() -> None:
 @contextlib.contextmanager
 def torch_group(meeting: str, rank: int, world_size: int) -> Iterator[None]:
     """`torch.distributed` inside, with gloo as its default group. The group stays until the next call."""
+    global _left_clean
     record_calls()
     _leave_the_last_group()
     store = dist.FileStore(meeting, world_size)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
-    yield
+    try:
+        yield
+    finally:
+        _left_clean = not recorder.open

@@ -35,14 +35,12 @@ class Recorder:
         self.events: list[Event] = []
         self.open: dict[int, object] = {}
         self._abandoned: list[object] = []
-        self.abandoned_work = False  # did the run before this one leave operations behind?
         self.activity: ActivityFile | None = None
 
     def begin(self, rank: int) -> None:
         """Forget the last run and start the clock of a new one."""
         self.rank, self.began, self.events = rank, time.perf_counter(), []
         self._abandoned += self.open.values()  # MPI may still write into their buffers: they must not be freed
-        self.abandoned_work = bool(self.open)
         self.open = {}
         if self.activity:
             self.activity.ask_to_stop(False)
