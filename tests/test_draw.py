@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from course_utils import draw
-from course_utils.draw.curves import spread
+from course_utils.draw.curves import spread, stacking
 from course_utils.draw.findings import finding
 from course_utils.draw.layout import lay_out
 from course_utils.draw.style import bytes_text, seconds_text
@@ -241,6 +241,11 @@ def test_curves_that_lie_on_each_other_are_said_to():
     assert "equal in every digit over 100 steps" in draw.loss_curves({"a": STEPS, "b": STEPS.copy()}).alt_text
     assert "lie on each other: at most" in draw.loss_curves({"a": STEPS, "b": STEPS + 1e-12}).alt_text
     assert "rate 9 from step 2 on" in draw.loss_curves({"rate 9": [1.0, math.nan]}).alt_text
+
+
+def test_only_curves_that_lie_on_others_are_dashed():
+    assert stacking([STEPS, STEPS * 2, STEPS + 1e-9]) == ([0, 0, 1], [1, 0, 0])
+    assert stacking([]) == ([], [])
 
 
 def test_names_at_the_ends_of_curves_are_moved_apart():

@@ -42,7 +42,7 @@ def stacked_bars(bars: Mapping[str, Mapping[str, float]], title: str | None = No
             length = seconds.get(part, 0.0) * scale
             look = {"color": colours[part], "edgecolor": "white", "linewidth": 0.6}
             ax.barh(row, length, left=start, height=0.68, **look)
-            words = style.number_text(length)
+            words = style.seconds_text(length / scale)
             if length > 0 and style.text_width(words) + 8 <= length * pixels:
                 ink = "white" if colours[part] in (style.COLOURS["forward"], style.COLOURS["step"]) else style.INK
                 ax.text(start + length / 2, row, words, ha="center", va="center", fontsize=style.SMALL, color=ink)

@@ -20,7 +20,7 @@ def loss_curves(
 ) -> Figure:
     """Draw one curve for each way of training, named at its right end.
 
-    Curves that lie on each other stay visible: each later one is thinner and dashed otherwise.
+    Curves that lie on each other stay visible: the lower one is thicker, the upper one dashed.
 
     Args:
         curves: the values after each step, by name.
@@ -29,13 +29,14 @@ def loss_curves(
     """
     data = {name: as_numbers(name, values) for name, values in curves.items()}
     found = losses_finding(data, x, y)
-    right = 0.3 + max((style.text_width(name, style.TEXT) for name in data), default=0) / style.DOTS
+    right = 0.25 + max((style.text_width(name, style.TEXT, True) for name in data), default=0) / style.DOTS
     heading = (title, found) if title else (found, "")
     picture, (ax,) = style.new_picture(*heading, heights=[2.7], left=0.75, right=min(right, 2.5))
+    under, over = stacking(list(data.values()))
     for index, values in enumerate(data.values()):
         finite = np.where(np.isfinite(values), values, np.nan)
-        look = {"linewidth": max(1.4, 4.2 - 1.4 * index) if len(data) > 1 else 1.8, "alpha": 0.9, "zorder": 2 + index}
-        look |= {"linestyle": _DASHES[index % len(_DASHES)], "color": style.CURVES[index % len(style.CURVES)]}
+        look = {"linewidth": min(1.8 + 1.6 * over[index], 5.0), "linestyle": _DASHES[under[index] % len(_DASHES)]}
+        look |= {"color": style.CURVES[index % len(style.CURVES)], "alpha": 0.9, "zorder": 2 + index}
         ax.plot(np.arange(1, len(values) + 1), finite, marker="o" if len(values) == 1 else None, **look)
     longest = max((len(values) for values in data.values()), default=0)
     ax.set_xlim(*((0, 2) if longest < 2 else (1, longest)))
@@ -62,6 +63,20 @@ def as_numbers(name: str, values: Sequence[float]) -> np.ndarray:
     return numbers
 
 
+def stacking(curves: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
+    """For each curve, how many earlier ones lie under it, and how many later ones lie on it, as far as one can see."""
+    finite = np.concatenate([values[np.isfinite(values)] for values in curves] or [np.zeros(0)])
+    visible = 0.005 * np.ptp(finite) if len(finite) else 0.0
+    under, over = [0] * len(curves), [0] * len(curves)
+    for second, first in ((j, i) for j in range(len(curves)) for i in range(j)):
+        shared = min(len(curves[first]), len(curves[second]))
+        apart = np.abs(curves[second][:shared] - curves[first][:shared])
+        if shared and (apart[np.isfinite(apart)] <= visible).all():
+            under[second] += 1
+            over[first] += 1
+    return under, over
+
+
 def losses_finding(data: Mapping[str, np.ndarray], x: str, y: str) -> str:
     """What the curves say: where they left off, how far apart they are, or where each leads."""
     lost = [
@@ -81,7 +96,12 @@ def losses_finding(data: Mapping[str, np.ndarray], x: str, y: str) -> str:
             return f"{join(list(full))} are equal in every digit over {steps}"
         if apart <= 1e-3 * np.ptp(every):
             return f"The curves lie on each other: at most {apart:.1e} apart over {steps}"
-    return f"The {y} ends at {join([f'{values[-1]:.3g} ({name})' for name, values in full.items()])}"
+    return f"The {y} ends at {join([f'{values[-1]:.3g} ({unbroken(name)})' for name, values in full.items()])}"
+
+
+def unbroken(name: str) -> str:
+    """The name with spaces at which no line breaks."""
+    return name.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def name_curves(ax: Axes, data: Mapping[str, np.ndarray]) -> None:

@@ -40,7 +40,7 @@ def timeline(
     events, world_size = read(run_or_events)
     world_size = max(world_size, ranks or 0)
     (layout,), note = lay_out([events], [world_size])
-    heading = (title, f"{finding(events)}. {note}") if title else (finding(events), note)
+    heading = (title, ". ".join(filter(None, [finding(events), note]))) if title else (finding(events), note)
     kinds = parts.kinds_of(layout)
     height = row_height(layout) * max(world_size, 1)
     above = style.legend_height(list(kinds), _LEFT, _RIGHT)
