@@ -96,7 +96,7 @@ def test_everything_the_course_needs_is_pinned_as_it_is_installed() -> None:
 
 def test_what_the_package_imports_is_declared() -> None:
     names = {"sklearn": "scikit-learn", "IPython": "ipykernel", "jupyter_server": "jupyterlab", "yaml": "pyyaml"}
-    names |= {"PIL": "pillow", "packaging": "pytest", "IPython.display": "ipykernel", "traitlets": "ipykernel"}
+    names |= {"PIL": "pillow", "packaging": "pytest", "traitlets": "ipykernel", "zmq": "ipyparallel"}
     imported = set()
     for file in (ROOT / "course_utils").rglob("*.py"):
         imported |= set(re.findall(r"^\s*(?:from|import) (\w+)", file.read_text(), flags=re.MULTILINE))
