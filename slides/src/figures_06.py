@@ -123,8 +123,8 @@ def opinions() -> Figure:
     run = partial(four_ranks().run, gradient_of_a_shard, digits(), backend="gloo")
     alone, own, mean = run(False, ranks=1).results[0], run(False).results, run(True).results[0]
     apart = np.abs(np.subtract(alone, mean)).max()
-    found = f"up to {apart:.0e}" if apart else "in every digit"
-    title = f"The mean of four gradients is that of the whole batch, {found}"
+    found = f"{apart:.0e} apart" if apart else "equal in every digit"
+    title = f"The mean of four gradients is that of the whole batch ({found})"
     return dots(own, alone, title, "entry of the gradient (last layer's bias)", "one process, 64 images")
 
 
@@ -198,7 +198,7 @@ def sum_or_mean() -> Figure:
         for name, way in ways.items()
         for factor in (1, 4)
     }
-    return course.draw.loss_curves(curves, "Both rules at once: steps 16 times as long")
+    return course.draw.loss_curves(curves, "Mean or sum, rate times 1 or times 4")
 
 
 def rates() -> Figure:
@@ -208,7 +208,7 @@ def rates() -> Figure:
         name: [data_parallel.scaled_learning_rate(0.1, step, 4, **options) for step in range(40)]
         for name, options in rules.items()
     }
-    return course.draw.loss_curves({"one rank": [0.1] * 40, **curves}, "Four times the batch", y="learning rate")
+    return course.draw.loss_curves({"one rank": [0.1] * 40, **curves}, "Three rules for four ranks", y="learning rate")
 
 
 def scaling() -> Figure:
