@@ -1,0 +1,147 @@
+"""Lesson 6's library: P ranks train as one process would, whatever P is, and what spoils it spoils it."""
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+import course_utils as course
+from course_utils import data_parallel, training
+from course_utils.differentiable import all_reduce_sum
+from course_utils.trace import phase_seconds
+
+BATCH = 48  # divides by 1, 2, 3 and 4
+
+
+@pytest.fixture(scope="module")
+def data():
+    """A third of the digits, in float64: 9 batches of 48."""
+    train_x, train_y, test_x, test_y = course.data.digits("float64")
+    return train_x[:450], train_y[:450], test_x, test_y
+
+
+def mean_losses(run) -> np.ndarray:
+    return np.mean([history.losses for history in run.results], axis=0)
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+@pytest.mark.parametrize("build", [training.digits_mlp, training.digits_cnn])
+def test_any_number_of_ranks_trains_as_one_process(four_ranks, data, world_size, build):
+    options = {"epochs": 2, "batch_size": BATCH, "rate": 0.2}
+    serial = training.train_serial(data, build, **options)
+    run = four_ranks.run(training.train_parallel, data, build, ranks=world_size, backend="gloo", **options)
+    assert len(serial.losses) == 18
+    assert np.abs(mean_losses(run) - serial.losses).max() <= 1e-6
+    for history in run.results:
+        assert torch.allclose(history.parameters, serial.parameters, rtol=0, atol=1e-9)
+        assert history.test_accuracy == serial.test_accuracy
+
+
+def test_both_ways_reach_95_percent_step_for_step(four_ranks):
+    digits = course.data.digits("float64")
+    options = {"epochs": 6, "batch_size": 64, "rate": 0.4}
+    serial = training.train_serial(digits, **options)
+    for way in (data_parallel.average_gradients, data_parallel.gather_scatter_gradients):
+        run = four_ranks.run(training.train_parallel, digits, synchronise=way, backend="gloo", **options)
+        assert np.abs(mean_losses(run) - serial.losses).max() <= 1e-6
+        assert min(history.test_accuracy for history in run.results) >= 0.95
+
+
+def test_a_step_leaves_its_phases_and_one_all_reduce_for_each_parameter(four_ranks, data):
+    run = four_ranks.run(training.train_parallel, data, batch_size=400, backend="gloo")
+    assert set(phase_seconds(run.events)) == {
+        (rank, name) for rank in range(4) for name in ("forward", "backward", "communication", "step")
+    }
+    names = [event.name for event in run.events if event.rank == 0 and event.kind == "collective"]
+    assert names == ["broadcast"] * 6 + ["all_reduce"] * 6
+    parameters = sum(weights.numel() for weights in training.digits_mlp(0).parameters())
+    assert run.bytes_per_rank == [2 * 8 * parameters] * 4
+
+
+def test_without_broadcast_the_replicas_keep_their_distance(four_ranks, data):
+    run = four_ranks.run(training.train_parallel, data, batch_size=BATCH, broadcast=False, backend="gloo")
+    starts = [training.flat_parameters(training.digits_mlp(rank).double()) for rank in range(4)]
+    for start, history in zip(starts, run.results, strict=True):
+        before = start - starts[0]
+        after = history.parameters - run.results[0].parameters
+        assert torch.allclose(before, after, rtol=0, atol=1e-9)
+
+
+def sum_gradients(model):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+
+
+def test_a_sum_is_a_mean_with_a_larger_rate(four_ranks, data):
+    summed = four_ranks.run(
+        training.train_parallel, data, synchronise=sum_gradients, batch_size=BATCH, rate=0.05, backend="gloo"
+    )
+    mean = four_ranks.run(training.train_parallel, data, batch_size=BATCH, rate=0.2, backend="gloo")
+    assert np.allclose(mean_losses(summed), mean_losses(mean), rtol=0, atol=1e-9)
+
+
+def test_only_synchronised_batch_norm_is_that_of_one_process(four_ranks, data):
+    serial = training.train_serial(data, training.local_norm_mlp, batch_size=BATCH)
+    own = four_ranks.run(training.train_parallel, data, training.local_norm_mlp, batch_size=BATCH, backend="gloo")
+    all_ = four_ranks.run(training.train_parallel, data, training.sync_norm_mlp, batch_size=BATCH, backend="gloo")
+    assert np.abs(mean_losses(all_) - serial.losses).max() <= 1e-6
+    assert np.abs(mean_losses(own) - serial.losses).max() > 1e-3
+    steps, layers, tensors = 9, 2, 10
+    assert all_.collectives - own.collectives == steps * 2 * layers
+    assert own.collectives == steps * tensors + tensors + 3 * layers  # and the broadcast, with three buffers a layer
+
+
+def evaluate(x):
+    norm = data_parallel.SyncBatchNorm(3).double().eval()
+    plain = torch.nn.BatchNorm1d(3).double().eval()
+    return torch.equal(norm(x), plain(x))
+
+
+def test_batch_norm_needs_nobody_in_evaluation(four_ranks):
+    run = four_ranks.run(evaluate, torch.randn(5, 3, dtype=torch.float64), backend="gloo")
+    assert run.results == [True] * 4 and run.collectives == 0
+
+
+def squares_of_the_total(x):
+    x = x.clone().requires_grad_()
+    total = all_reduce_sum(x)
+    (total.square() * (dist.get_rank() + 1)).sum().backward()
+    return total.detach(), x.grad
+
+
+def test_the_sum_over_ranks_has_the_gradient_of_all_losses(four_ranks):
+    shares = [torch.randn(4, dtype=torch.float64) for _ in range(4)]
+    run = four_ranks.run(squares_of_the_total, course.per_rank(shares), backend="gloo")
+    total = torch.stack(shares).sum(dim=0)
+    for got, gradient in run.results:
+        assert torch.allclose(got, total)
+        assert torch.allclose(gradient, 2 * total * (1 + 2 + 3 + 4))
+    assert run.collectives == 2
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 10, 57])
+@pytest.mark.parametrize("world_size", [1, 2, 4, 7])
+def test_shards_have_one_length_and_leave_nobody_out(n, world_size):
+    shards = [data_parallel.shard_indices(n, rank, world_size, epoch=3, seed=5) for rank in range(world_size)]
+    assert {len(shard) for shard in shards} == {-(-n // world_size)}
+    together = torch.stack(shards, dim=1).flatten()
+    assert torch.equal(together[:n], data_parallel.shard_indices(n, 0, 1, epoch=3, seed=5))
+    assert set(together.tolist()) == set(range(n))
+
+
+def test_batches_are_full():
+    assert [batch.tolist() for batch in training.batches(torch.arange(7), 3)] == [[0, 1, 2], [3, 4, 5]]
+    assert list(training.batches(torch.arange(2), 3)) == []
+
+
+def test_the_rate_may_be_a_function_of_the_step(data):
+    constant = training.train_serial(data, batch_size=BATCH, rate=0.2)
+    same = training.train_serial(data, batch_size=BATCH, rate=lambda step: 0.2)
+    none = training.train_serial(data, batch_size=BATCH, rate=lambda step: 0.0)
+    assert constant.losses == same.losses
+    assert torch.equal(none.parameters, training.flat_parameters(training.digits_mlp(0).double()))
+
+
+def test_an_unknown_rule_is_refused():
+    with pytest.raises(ValueError, match="linear"):
+        data_parallel.scaled_learning_rate(0.1, 0, 4, rule="cubic")
