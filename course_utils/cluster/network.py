@@ -30,8 +30,14 @@ QUEUE_SECONDS = 0.05  # what a link may have waiting before it drops packets
 
 _RATES = {"kbit/s": 1e3, "mbit/s": 1e6, "gbit/s": 1e9}
 _TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
-_PATH = "PATH=$PATH:/usr/sbin:/sbin; "  # where Debian keeps ip and tc, out of an ordinary user's reach
-_SYSCTLS = ("tcp_slow_start_after_idle=0", "tcp_no_metrics_save=1")  # a link's past must not slow the next run down
+_SBIN = ("/usr/sbin", "/sbin")  # where Debian keeps ip and tc, out of an ordinary user's reach
+_PATH = f"PATH=$PATH:{':'.join(_SBIN)}; "
+_SYSCTLS = (
+    "tcp_slow_start_after_idle=0",  # a link's past must not slow the next run down
+    "tcp_no_metrics_save=1",
+    "tcp_wmem=4096 1000000 8000000",  # the kernel goes on sending while many ranks take turns on few cores
+    "tcp_rmem=4096 2000000 8000000",
+)
 _ENTER = 'mount -t tmpfs -o mode=700 nodes "$1"; unshare --net sh -e -c "$2"; shift 2; exec "$@"'
 _PROBE = (
     "mount -t tmpfs none /tmp; ip link add course0 type bridge; ip link add course1 type veth peer name course2; "
@@ -125,7 +131,7 @@ def _quantity(name: str, text: object, units: dict[str, float], example: str) ->
 def obstacle() -> str | None:
     """Why there can be no nodes here, and what to do about it, in one line; None where there can."""
     for tool, package in {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}.items():
-        if not shutil.which(tool) and not any(Path(folder, tool).exists() for folder in ("/usr/sbin", "/sbin")):
+        if not shutil.which(tool) and not any(Path(folder, tool).exists() for folder in _SBIN):
             return f"`{tool}` is missing: `apt install {package}` brings it."
     probe = ["unshare", "--user", "--map-root-user", "--mount", "--net", "sh", "-e", "-c", _PATH + _PROBE]
     done = subprocess.run(probe, capture_output=True, text=True, timeout=20, check=False)
@@ -178,6 +184,9 @@ def environment() -> dict[str, str]:
         "MPIR_CVAR_NOLOCAL": "1",
         "UCX_TLS": "tcp,self",
         "UCX_NET_DEVICES": "eth0",
+        "UCX_RNDV_THRESH": "inf",  # no asking before a large message: a rank without a core answers late
+        "UCX_TCP_TX_SEG_SIZE": "64k",
+        "UCX_TCP_RX_SEG_SIZE": "128k",
         "FI_PROVIDER": "tcp",
         "FI_TCP_IFACE": "eth0",
         "OMPI_MCA_btl": "tcp,self",

@@ -13,6 +13,7 @@ from course_utils.cluster.progress_bar import ProgressBar
 from course_utils.cluster.reply import Reply, Task, to_bytes
 from course_utils.cluster.reports import describe
 from course_utils.cluster.run import Attempt, Run, events_of, spread
+from course_utils.cluster.traffic import Meter, Traffic
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.trace.activity import IDLE, WAITING
 from course_utils.trace.events import Event
@@ -28,6 +29,7 @@ class Ranks:
     def __init__(self, connection: Connection, facts: dict, start_again: Callable[[], tuple[Connection, dict]]) -> None:
         self._start_again = start_again
         self._last_events: list[Event] = []
+        self._meter = Meter([], None)
         self._take(connection, facts)
 
     def _take(self, connection: Connection, facts: dict) -> None:
@@ -118,9 +120,10 @@ class Ranks:
         """Run something of a learner's on the ranks, one notebook at a time."""
         connection = self._alive()
         with self._turn(connection), ProgressBar(f"{len(arguments)} ranks at work") as bar:
-            call = connection.wait_for(
-                connection.submit(function, arguments), patience=patience, limit=limit, look=bar.look
-            )
+            self._meter = meter = Meter(connection.pids, self.facts.get("network"))
+            pending = connection.submit(function, arguments)
+            call = connection.wait_for(pending, patience=patience, limit=limit, look=lambda: (bar.look(), meter.look()))
+            meter.look(at_once=True)
         replies = [call.replies[rank] for rank in sorted(call.replies)]
         if any(reply.kind != "returned" or not reply.clean for reply in replies) or _unmatched(replies):
             self._communicator += 1  # what is still on its way must not reach the next run
@@ -184,6 +187,14 @@ class Ranks:
         from course_utils import draw
 
         return draw.timeline(self._last_events, title=title, ranks=self.world_size)
+
+    def traffic(self) -> Traffic:
+        """Bytes out of and into each node during the last cell or run, counted by the kernel; shows as a picture.
+
+        Raises:
+            CourseError: the ranks are not nodes, or nothing has run yet.
+        """
+        return self._meter.traffic(self.facts.get("network"))
 
     def picture(self):
         """A picture of this machine's cores, and which ranks may use them."""

@@ -12,6 +12,7 @@ _HOME = {
     "alpha_beta": "curves",
     "stacked_bars": "bars",
     "cores": "machine",
+    "traffic": "links",
     "Picture": "style",
 }
 

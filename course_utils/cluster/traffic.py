@@ -1,0 +1,126 @@
+"""Traffic of the nodes while a cell runs, as the kernel counts it on each node's interface; and each rank's CPU time.
+
+A node's counters are those of its rank's process: /proc/PID/net/dev shows the network in which the process is. They
+count what passed the link, with all headers, whoever sent it: MPI, gloo, or a learner's own socket.
+"""
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_utils.errors import CourseError
+
+_INTERVAL = 0.01  # seconds between samples, to begin with
+_MOST_SAMPLES = 2000  # then every second one is dropped, and the interval doubled
+_TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look at all nodes: the time, and for each the bytes out and in and the CPU seconds of its rank so far."""
+
+    time: float
+    sent: tuple[int, ...]
+    received: tuple[int, ...]
+    cpu: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What passed the links while the last cell ran. A notebook shows it as a picture.
+
+    Attributes:
+        samples: from before the cell to after it.
+        rates: bits per second of each node's link.
+    """
+
+    samples: list[Sample]
+    rates: list[int]
+
+    @property
+    def seconds(self) -> float:
+        """From the first sample to the last."""
+        return self.samples[-1].time - self.samples[0].time
+
+    @property
+    def sent(self) -> list[int]:
+        """Bytes that left each node, headers included."""
+        return [after - before for before, after in zip(self.samples[0].sent, self.samples[-1].sent, strict=True)]
+
+    @property
+    def received(self) -> list[int]:
+        """Bytes that came to each node, headers included."""
+        pairs = zip(self.samples[0].received, self.samples[-1].received, strict=True)
+        return [after - before for before, after in pairs]
+
+    def picture(self, title: str | None = None):
+        """Each node's traffic over time, out and in, with the CPU use of its rank beside it."""
+        from course_utils import draw
+
+        begin = self.samples[0].time
+        return draw.traffic(
+            [sample.time - begin for sample in self.samples],
+            [[sample.sent[node] for sample in self.samples] for node in range(len(self.rates))],
+            [[sample.received[node] for sample in self.samples] for node in range(len(self.rates))],
+            [[sample.cpu[node] for sample in self.samples] for node in range(len(self.rates))],
+            self.rates,
+            title=title,
+        )
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return self.picture()._repr_mimebundle_(include, exclude)
+
+    def __repr__(self) -> str:
+        nodes = enumerate(zip(self.sent, self.received, strict=True))
+        told = "; ".join(f"node {node}: {out:,} bytes out, {into:,} in" for node, (out, into) in nodes)
+        return f"<traffic of {self.seconds:.2f} s. {told}>"
+
+
+class Meter:
+    """Takes samples of the nodes while somebody calls `look`. Where there are no nodes it does nothing."""
+
+    def __init__(self, pids: list[int], network: dict | None) -> None:
+        self._pids = pids if network else []
+        self._rates = network["rates"] if network else []
+        self._interval = _INTERVAL
+        self._samples: list[Sample] = []
+        self.look()
+
+    def look(self, at_once: bool = False) -> None:
+        """Take a sample, if it is time for one."""
+        now = time.perf_counter()
+        if not self._pids or (self._samples and not at_once and now - self._samples[-1].time < self._interval):
+            return
+        with contextlib.suppress(OSError, StopIteration):  # a rank has ended
+            sent, received = zip(*map(interface_bytes, self._pids), strict=True)
+            self._samples.append(Sample(now, sent, received, tuple(map(cpu_seconds, self._pids))))
+        if len(self._samples) > _MOST_SAMPLES:
+            del self._samples[1::2]
+            self._interval *= 2
+
+    def traffic(self, network: dict | None) -> Traffic:
+        """What was seen.
+
+        Raises:
+            CourseError: there are no nodes, or nothing has run on them.
+        """
+        if not network:
+            raise CourseError('The ranks share memory and have no links: `course.start(4, link="200 Mbit/s")` first.')
+        if not self._samples:
+            raise CourseError("Nothing has run on these nodes yet, so there is no traffic to show.")
+        return Traffic(list(self._samples), self._rates)
+
+
+def interface_bytes(pid: int) -> tuple[int, int]:
+    """Bytes sent and received so far by the interface of the node in which a process is."""
+    lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
+    fields = next(line for line in lines if line.lstrip().startswith("eth0:")).partition(":")[2].split()
+    return int(fields[8]), int(fields[0])
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far, its threads and the kernel's work for it included; counted in ticks of 10 ms."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * _TICK

@@ -1,0 +1,223 @@
+"""A network on one machine: nodes behind links as fast as was asked, of which nothing is left afterwards."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import course_utils as course
+from course_utils import cluster
+from course_utils.cluster import network
+from course_utils.cluster.folder import RanksFolder
+from course_utils.cluster.network import Network
+from course_utils.cluster.traffic import Meter
+from course_utils.errors import CourseError, RankError
+
+MEBIBYTE = 1 << 20
+
+
+def interfaces() -> list[str]:
+    return sorted(line.split(":")[0].strip() for line in Path("/proc/net/dev").read_text().splitlines()[2:])
+
+
+@pytest.fixture(scope="module")
+def allowed() -> None:
+    if reason := network.obstacle():
+        pytest.skip(f"no nodes here: {reason}")
+
+
+@pytest.fixture(scope="module")
+def nodes(allowed):
+    ranks = course.start(4, link="50 Mbit/s", slow={2: "20 Mbit/s"})
+    yield ranks
+    ranks.stop()
+
+
+# --- what is asked --------------------------------------------------------------------------------------------------
+
+
+def test_rates_and_times_are_read_as_people_write_them() -> None:
+    assert Network.asked(4, "200 Mbit/s") == Network((200_000_000,) * 4)
+    rates = (1_500_000_000, 20_000_000, 1_500_000_000)
+    assert Network.asked(3, "1.5Gbit/s", "500 us", {1: "20 mbit/s"}) == Network(rates, 0.0005)
+    assert Network.asked(4, None) is None
+    assert (
+        str(Network.asked(3, "1 Gbit/s", "1 ms", {2: "20 Mbit/s"}))
+        == "1 Gbit/s each way, latency 1 ms (node 2: 20 Mbit/s)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options", "words"),
+    [
+        (4, {"link": "fast"}, 'such as link="200 Mbit/s"'),
+        (4, {"link": 200}, 'such as link="200 Mbit/s"'),
+        (4, {"link": "200 ms"}, 'such as link="200 Mbit/s"'),
+        (4, {"link": "1 Mbit/s"}, "10 Mbit/s to 2 Gbit/s"),
+        (4, {"link": "3 Gbit/s"}, "10 Mbit/s to 2 Gbit/s"),
+        (1, {"link": "1 Gbit/s"}, "2 to 8 nodes"),
+        (9, {"link": "1 Gbit/s"}, "2 to 8 nodes"),
+        (4, {"link": "1 Gbit/s", "latency": "1"}, 'such as latency="1 ms"'),
+        (4, {"link": "1 Gbit/s", "latency": "1 s"}, "0.5 to 100 ms"),
+        (4, {"link": "1 Gbit/s", "slow": {4: "20 Mbit/s"}}, "the nodes are 0 to 3"),
+        (4, {"link": None, "latency": "1 ms"}, "need a link"),
+    ],
+)
+def test_what_cannot_be_is_said(ranks, options, words) -> None:
+    with pytest.raises(CourseError) as error:
+        Network.asked(ranks, **options)
+    assert words in str(error.value)
+
+
+# --- where it is not possible ---------------------------------------------------------------------------------------
+
+
+def test_a_missing_tool_is_named_with_its_package(monkeypatch) -> None:
+    monkeypatch.setattr(network.shutil, "which", lambda tool: None if tool == "tc" else f"/bin/{tool}")
+    monkeypatch.setattr(network, "_SBIN", ())
+    assert network.obstacle() == "`tc` is missing: `apt install iproute2` brings it."
+
+
+def test_a_system_that_forbids_it_says_what_its_administrator_would_allow(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(network.shutil, "which", lambda tool: f"/bin/{tool}")
+    monkeypatch.setattr(network, "_PROBE", "echo unshare: not permitted >&2; exit 1")
+    monkeypatch.setattr(network, "_KNOBS", ())
+    assert network.possible(Network((10**8,) * 4)) is None
+    line = capsys.readouterr().out
+    assert line.count("\n") == 1 and "its administrator would allow" in line and "inside this machine" in line
+
+
+def test_without_latencys_device_the_links_keep_their_rates(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(network, "obstacle", lambda: None)
+    monkeypatch.setattr(network, "delay_obstacle", lambda: "no device")
+    assert network.possible(Network((10**8,) * 4, 0.001)) == Network((10**8,) * 4)
+    assert capsys.readouterr().out.startswith("No latency here: no device")
+
+
+def test_ranks_without_links_have_no_traffic() -> None:
+    with pytest.raises(CourseError, match="have no links"):
+        Meter([], None).traffic(None)
+
+
+# --- four nodes -----------------------------------------------------------------------------------------------------
+
+
+def send_to(comm, receiver, size):
+    data = np.zeros(size, np.uint8)
+    comm.Barrier()
+    begin = time.perf_counter()
+    if comm.rank == 0:
+        comm.Send(data, dest=receiver)
+    if comm.rank == receiver:
+        comm.Recv(data, source=0)
+    return time.perf_counter() - begin
+
+
+@pytest.mark.parametrize(("receiver", "rate"), [(1, 50e6), (2, 20e6)])
+def test_a_message_takes_its_time_and_the_kernel_counts_it(nodes, receiver, rate) -> None:
+    run = nodes.run(send_to, receiver, MEBIBYTE)
+    assert run.results[receiver] > 0.5 * MEBIBYTE * 8 / rate
+    traffic = nodes.traffic()
+    assert traffic.sent[0] > MEBIBYTE and traffic.received[receiver] > MEBIBYTE
+    assert traffic.sent[3] < MEBIBYTE / 4 and traffic.received[3] < MEBIBYTE / 4
+    assert "The others wait for node" in traffic.picture().alt_text
+    assert f"node {receiver} sent" in traffic.picture().alt_text
+
+
+def add_up(size):
+    import torch
+    import torch.distributed as dist
+
+    vector = torch.ones(size // 4)
+    dist.all_reduce(vector)
+    return vector[0].item()
+
+
+def test_gloo_takes_the_links_too(nodes) -> None:
+    assert nodes.run(add_up, MEBIBYTE, backend="gloo").results == [4.0] * 4
+    assert all(bytes_out > MEBIBYTE for bytes_out in nodes.traffic().sent)
+
+
+def test_a_cell_runs_on_nodes_as_on_ranks(nodes) -> None:
+    cell = "from mpi4py import MPI\nMPI.COMM_WORLD.allgather(MPI.COMM_WORLD.rank)"
+    replies = nodes.execute(cell)
+    assert [reply.value[0]["data"]["text/plain"] for reply in replies] == ["[0, 1, 2, 3]"] * 4
+
+
+def waits_for_nobody(comm):
+    if comm.rank == 1:
+        comm.recv(source=3)
+
+
+def test_nodes_that_wait_for_ever_are_named(nodes) -> None:
+    with pytest.raises(RankError, match=r"rank 1 waits in recv\(source=3\)"):
+        nodes.run(waits_for_nobody)
+    assert nodes.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
+
+
+def test_only_ranks_with_the_same_links_are_taken(nodes) -> None:
+    same = Network.asked(4, "50 Mbit/s", slow={2: "20 Mbit/s"})
+    assert cluster._are(nodes.facts, 4, same)
+    assert not cluster._are(nodes.facts, 4, Network.asked(4, "50 Mbit/s"))
+    assert not cluster._are(nodes.facts, 4, None)
+    assert course.start(4, link="50 Mbit/s", slow={2: "20 Mbit/s"}) is nodes
+
+
+def test_nothing_is_left_after_a_stop(nodes) -> None:
+    before, folder = interfaces(), nodes.connection.folder
+    assert folder.processes()
+    nodes.stop()
+    assert not folder.processes() and not folder.path.exists()
+    assert interfaces() == before
+
+
+# --- latency, and an owner that is killed ---------------------------------------------------------------------------
+
+OWNER = """
+import time
+import numpy as np
+import course_utils as course
+
+def trip(comm):
+    byte, times = np.zeros(1, np.uint8), []
+    for _ in range(20):
+        comm.Barrier()
+        begin = time.perf_counter()
+        if comm.rank == 0:
+            comm.Send(byte, dest=1)
+            comm.Recv(byte, source=1)
+        else:
+            comm.Recv(byte, source=0)
+            comm.Send(byte, dest=0)
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+ranks = course.start(2, link="100 Mbit/s", latency="5 ms")
+print("here", ranks.run(trip).results[0], ranks.connection.folder.path, flush=True)
+time.sleep(600)
+"""
+
+
+def test_latency_is_kept_and_nothing_is_left_of_nodes_whose_owner_is_killed(allowed) -> None:
+    if reason := network.delay_obstacle():
+        pytest.skip(f"no latency here: {reason}")
+    before = interfaces()
+    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
+    try:
+        _, seconds, path = next(line for line in owner.stdout if line.startswith("here")).split()
+        assert 2 * 0.005 <= float(seconds) < 10 * 0.005
+        folder = RanksFolder(Path(path))
+        assert any("delay.py" in Path(f"/proc/{pid}/cmdline").read_text() for pid in folder.processes())
+    finally:
+        os.kill(owner.pid, signal.SIGKILL)
+        owner.communicate()
+    deadline = time.monotonic() + 20
+    while (folder.processes() or folder.path.exists()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not folder.processes() and not folder.path.exists()
+    assert interfaces() == before
