@@ -9,6 +9,7 @@ from course_utils.checks.data_parallel.common import (
     LESSON,
     all_same,
     collectives,
+    entries,
     hangs,
     model_of,
     raised,
@@ -26,17 +27,27 @@ Gradients = Sequence["Tensor | None"]
 
 def gradients_after(
     function: Callable, parameters: Sequence["Tensor"], gradients: Gradients, frozen: Sequence[int]
-) -> tuple[list, list]:
+) -> dict[str, "Tensor | None"]:
     """Call the learner's function on a model with these gradients; return its gradients and its parameters."""
     model = model_of(parameters)
     for index, (parameter, gradient) in enumerate(zip(model.parameters(), gradients, strict=True)):
         parameter.grad = None if gradient is None else gradient.clone()
         parameter.requires_grad_(index not in frozen)
     function(model)
-    after = [parameter.grad for parameter in model.parameters()]
-    return [gradient if gradient is None else gradient.detach() for gradient in after], [
-        parameter.detach() for parameter in model.parameters()
-    ]
+    gradients = [None if parameter.grad is None else parameter.grad.detach() for parameter in model.parameters()]
+    return named(gradients, [parameter.detach() for parameter in model.parameters()])
+
+
+def named(gradients: Gradients, parameters: Sequence["Tensor"]) -> dict[str, "Tensor | None"]:
+    """Gradients, then parameters, by names that a learner understands."""
+    found = {f"the gradient of parameter {k}": gradient for k, gradient in enumerate(gradients)}
+    return found | {f"parameter {k}": parameter for k, parameter in enumerate(parameters)}
+
+
+def _halves(result: dict) -> tuple[list, list]:
+    """(gradients, parameters) of a result."""
+    values = entries(result)
+    return values[: len(values) // 2], values[len(values) // 2 :]
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -60,7 +71,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         special = (", one frozen" if frozen else "") + (f", none for the last on rank {missing[0]}" if missing else "")
         label = f"{ranks(size)}, gradients of {len(shapes)} parameters{special}, {dtype}"
         arguments = [(weights, gradients, frozen) for gradients in given]
-        expected = [(wanted, weights)] * size
+        expected = [named(wanted, weights)] * size
         judge = _sent_once
         return Case(label, arguments, expected, backend="gloo", harness=gradients_after, judge=judge)
 
@@ -75,7 +86,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 def _bytes_of(case: Case) -> int:
     """The bytes of all gradients that are trained."""
-    gradients, _ = case.expected[0]
+    gradients, _ = _halves(case.expected[0])
     return sum(gradient.numel() * gradient.element_size() for gradient in gradients if gradient is not None)
 
 
@@ -97,32 +108,35 @@ def _scaled(factor: Callable[[int], float]) -> Callable[[Case, Outcome], bool]:
 
     def recognises(case: Case, outcome: Outcome) -> bool:
         size = outcome.world_size
-        gradients, weights = case.expected[0]
+        gradients, weights = _halves(case.expected[0])
         wrong = [None if gradient is None else gradient * factor(size) for gradient in gradients]
-        return size > 1 and all_same(outcome, [(wrong, weights)] * size)
+        return size > 1 and all_same(outcome, [named(wrong, weights)] * size)
 
     return recognises
 
 
 def _own(case: Case, outcome: Outcome) -> bool:
-    given = [(list(gradients), list(weights)) for weights, gradients, _ in case.arguments]
+    given = [named(gradients, weights) for weights, gradients, _ in case.arguments]
     return outcome.world_size > 1 and all_same(outcome, given)
 
 
 def _first_only(case: Case, outcome: Outcome) -> bool:
-    wanted = case.expected[0][0]
-    return all(same(gradients[0], wanted[0]) for gradients, _ in outcome.results)
+    wanted = entries(case.expected[0])[0]
+    return all(same(entries(result)[0], wanted) for result in outcome.results)
 
 
 def _weights_changed(case: Case, outcome: Outcome) -> bool:
-    return any(result is not NO_RESULT and not same(result[1], case.expected[0][1], 0) for result in outcome.results)
+    return any(
+        result is not NO_RESULT and not same(_halves(result)[1], _halves(case.expected[0])[1], 0)
+        for result in outcome.results
+    )
 
 
 def _frozen(case: Case, outcome: Outcome) -> bool:
     stuck = raised(outcome) or any(
         gradient is not None and index in case.arguments[0][2]
         for result in outcome.results
-        for index, gradient in enumerate(result[0])
+        for index, gradient in enumerate(_halves(result)[0])
     )
     return bool(case.arguments[0][2]) and stuck
 
@@ -136,7 +150,9 @@ def _left_out(case: Case, outcome: Outcome) -> bool:
 
 
 def _without_the_missing(case: Case, outcome: Outcome) -> bool:
-    return bool(_missing(case)) and any(same(result[0][:-1], case.expected[0][0][:-1]) for result in outcome.results)
+    return bool(_missing(case)) and any(
+        same(_halves(result)[0][:-1], _halves(case.expected[0])[0][:-1]) for result in outcome.results
+    )
 
 
 def _rank_0_alone(case: Case, outcome: Outcome) -> bool:

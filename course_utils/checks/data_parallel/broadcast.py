@@ -9,6 +9,7 @@ from course_utils.checks.data_parallel.common import (
     LESSON,
     all_same,
     collectives,
+    entries,
     hangs,
     model_of,
     raised,
@@ -24,14 +25,20 @@ if TYPE_CHECKING:
 
 def state_after(
     function: Callable, parameters: Sequence["Tensor"], buffers: Sequence["Tensor"], frozen: int | None
-) -> list["Tensor"]:
+) -> dict[str, "Tensor"]:
     """Call the learner's function on a model and return what its tensors, those the optimizer knows, hold then."""
     model = model_of(parameters, buffers)
     if frozen is not None:
         model.weights[frozen].requires_grad_(False)
     state = [*model.parameters(), *model.buffers()]
     function(model)
-    return [values.detach().clone() for values in state]
+    return named([values.detach().clone() for values in state], len(parameters))
+
+
+def named(tensors: Sequence["Tensor"], parameters: int) -> dict[str, "Tensor"]:
+    """The tensors of a model by names that a learner understands; the first so many are parameters."""
+    names = [f"parameter {k}" if k < parameters else f"buffer {k - parameters}" for k in range(len(tensors))]
+    return dict(zip(names, tensors, strict=True))
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -45,7 +52,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             models.append((weights, statistics))
         holds = f"{len(shapes)} parameters{', one of them frozen' if frozen is not None else ''}"
         label = f"{ranks(size)}, {holds}{' and 2 buffers' if buffers else ''}, {dtype}"
-        wanted = [*models[0][0], *models[0][1]]
+        wanted = named([*models[0][0], *models[0][1]], len(shapes))
         arguments = [(weights, statistics, frozen) for weights, statistics in models]
         return Case(label, arguments, [wanted] * size, backend="gloo", tolerance=0, harness=state_after)
 
@@ -65,7 +72,7 @@ def _tensors(case: Case, rank: int) -> list:
 def _held(case: Case, outcome: Outcome, which: Callable[[list], list], of_rank: int) -> bool:
     """Whether a selection of tensors is that of `of_rank` on every rank but rank 0."""
     wanted = which(_tensors(case, of_rank))
-    return all(same(which(result), wanted) for result in outcome.results[1:])
+    return all(same(which(entries(result)), wanted) for result in outcome.results[1:])
 
 
 def _unchanged(case: Case, outcome: Outcome) -> bool:
@@ -82,14 +89,14 @@ def _other_root(case: Case, outcome: Outcome) -> bool:
 
 def _own_buffers(case: Case, outcome: Outcome) -> bool:
     return bool(case.arguments[0][1]) and all(
-        same(result[-2:], list(case.arguments[rank][1])) for rank, result in enumerate(outcome.results)
+        same(entries(result)[-2:], list(case.arguments[rank][1])) for rank, result in enumerate(outcome.results)
     )
 
 
 def _own_frozen(case: Case, outcome: Outcome) -> bool:
     frozen = case.arguments[0][2]
     return frozen is not None and all(
-        same(result[frozen], _tensors(case, rank)[frozen]) for rank, result in enumerate(outcome.results)
+        same(entries(result)[frozen], _tensors(case, rank)[frozen]) for rank, result in enumerate(outcome.results)
     )
 
 
