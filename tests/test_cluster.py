@@ -280,6 +280,7 @@ print(ranks.run(lambda comm: comm.allreduce(1)).results)
 def test_another_process_takes_running_ranks_over(four_ranks) -> None:
     answer = subprocess.run([sys.executable, "-c", TAKES_OVER], capture_output=True, text=True, timeout=120, check=True)
     assert f"processes {' '.join(map(str, four_ranks.connection.pids))}" in answer.stdout
+    assert "They are shared with another notebook" in answer.stdout
     assert "[4, 4, 4, 4]" in answer.stdout
     assert four_ranks.run(add_ranks).results == [6] * 4, "the ranks outlive the one that had only borrowed them"
 

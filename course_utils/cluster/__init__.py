@@ -74,9 +74,12 @@ def start(
         if not same:
             print(f"{running.world_size} ranks were running; they are ended, and their variables with them.")
         running.stop()
-    found = _take_over(ranks, network) or _launch(ranks, network)
+    taken_over = _take_over(ranks, network)
+    found = taken_over or _launch(ranks, network)
     _current = Ranks(*found, start_again=lambda: _launch(ranks, network))
     print(_current.facts["line"])
+    if taken_over:
+        print("They are shared with another notebook that is open: what one of them defines, the other sees.")
     _use(_current)
     return _current
 
