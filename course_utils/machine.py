@@ -6,11 +6,11 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_utils.cluster import network
 from course_utils.errors import CourseError
 
 GIB = 1 << 30
@@ -70,14 +70,6 @@ def gpus(proc: Path = Path("/proc/driver/nvidia/gpus"), dev: Path = Path("/dev")
 def chromium() -> str | None:
     """The path of a Chromium or Chrome, or None."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
-def namespaces() -> bool:
-    """Whether an ordinary user may make user and network namespaces here: what nodes behind links of their own need."""
-    if not (unshare := shutil.which("unshare")):
-        return False
-    done = subprocess.run([unshare, "--user", "--net", "--map-root-user", "true"], capture_output=True, check=False)
-    return done.returncode == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +163,10 @@ def _slurm() -> Finding:
 
 
 def _namespaces() -> Finding:
-    remedy = "Links cannot be slowed down here: the lessons that would do it use loopback and say so"
-    allowed = namespaces()
-    return Finding("namespaces", "allowed" if allowed else "not allowed", allowed, needed=False, remedy=remedy)
+    """Whether ranks can be nodes behind links of their own."""
+    reason = network.obstacle()
+    remedy = "The lessons that slow links down use loopback here and say so"
+    return Finding("namespaces", f"no: {reason.rstrip('.')}" if reason else "allowed", not reason, False, remedy)
 
 
 def _browser() -> Finding:

@@ -126,11 +126,12 @@ def test_no_mpiexec_is_a_line_and_no_error(monkeypatch) -> None:
 
 def test_what_is_only_useful_does_not_stop_the_course(monkeypatch, capsys) -> None:
     monkeypatch.setattr(machine, "chromium", lambda: None)
-    monkeypatch.setattr(machine, "namespaces", lambda: False)
+    monkeypatch.setattr(machine.network, "obstacle", lambda: "`tc` is missing: `apt install iproute2` brings it.")
     monkeypatch.setattr(machine, "memory_bytes", lambda: GIB)
     findings = machine.examine()
     machine.tell(findings)
     output = capsys.readouterr().out
     assert machine.ready(findings) and "The course can run here." in output
     assert "○ browser     no Chromium. `make lab` prints" in output
+    assert "○ namespaces  no: `tc` is missing: `apt install iproute2` brings it. The lessons" in output
     assert "○ memory      1.0 GiB allowed. Four ranks" in output

@@ -181,7 +181,8 @@ class _Comparison:
         place = ", ".join(str(int(i)) for i in index)
         at = f" at index {place if len(index) == 1 else f'({place})'}" if index else ""
         left_text, right_text = _two_numbers(left[index], right[index])
-        return f"{self.who} holds {left_text}{at}{' of what it has' + where if where else ''}, expected {right_text}"
+        of_what = f"{'' if where.startswith(' in ') else ' of what it has'}{where}" if where else ""
+        return f"{self.who} holds {left_text}{at}{of_what}, expected {right_text}"
 
     def _wrong_at(self, got: np.ndarray, expected: np.ndarray, dtype: str) -> np.ndarray:
         """A mask of the places where the numbers differ by more than is allowed."""
@@ -211,7 +212,8 @@ class _Comparison:
         for key, other in expected.items():
             if key not in got:
                 return f"{self.who} has no entry {describe(key)}{where}"
-            wrong = self.run(got[key], other, f"{where} at key {describe(key)}")
+            inside = f" in {key}" if isinstance(key, str) else f" at key {describe(key)}"
+            wrong = self.run(got[key], other, f"{where}{inside}")
             if wrong:
                 return wrong
         extra = [key for key in got if key not in expected]

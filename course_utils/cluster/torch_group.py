@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import torch.distributed as dist
+import torch.distributed.nn.functional  # noqa: F401 - first imported inside a group, it can hang the next one
 from torch.distributed import distributed_c10d
 
 from course_utils.trace.recorder import recorder
