@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import course_utils as course
-from course_utils.cluster import cores, folder, local
+from course_utils.cluster import cores, endings, folder, local
 from course_utils.errors import CourseError, RankError, RanksGone
 
 
@@ -183,6 +183,25 @@ def test_a_rank_that_dies_is_named_with_the_cause_and_new_ones_come(four_ranks, 
         four_ranks.run(die)
     assert str(error.value) == f"{words} `ranks.restart()` brings new ranks; variables of the old ones are gone."
     assert four_ranks.restart().run(add_ranks).results == [6] * 4
+
+
+def test_want_of_memory_is_told_from_a_kill(tmp_path: Path, monkeypatch) -> None:
+    set_of_ranks = folder.RanksFolder(tmp_path)
+    set_of_ranks.write_facts(memory_kills=3)
+    (tmp_path / "ended-77").write_text("137\n")
+    for kills, words in ((3, "was ended by signal 9, SIGKILL"), (4, "there was no memory left")):
+        monkeypatch.setattr(endings, "memory_kills", lambda kills=kills: kills)
+        assert words in endings.describe_end(set_of_ranks, {2: 77})
+
+
+def test_where_a_rank_is_can_be_asked_from_outside(four_ranks) -> None:
+    faults = four_ranks.connection.folder.path / "fault-1"
+    os.kill(four_ranks.connection.pids[1], signal.SIGUSR1)
+    deadline = time.monotonic() + 10
+    while "most recent call first" not in faults.read_text() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert "most recent call first" in faults.read_text()
+    assert four_ranks.run(add_ranks).results == [6] * 4
 
 
 def test_a_rank_that_dies_between_two_runs_is_named_too(four_ranks) -> None:

@@ -87,20 +87,26 @@ def test_nothing_is_left_of_a_kernel_that_ends(kernel, runtime: Path, way: str) 
     assert_gone(runtime, memory)
 
 
-def test_the_stop_button_in_a_deadlock_gives_the_report_and_the_ranks_back(kernel) -> None:
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (DEADLOCK, "wait in recv(source="),
+        ("%%px\nwhile True:\n    pass", "all 4 ranks were computing at line "),
+    ],
+    ids=["deadlock", "endless loop in %%px"],
+)
+def test_the_stop_button_gives_a_report_and_the_ranks_back(kernel, code: str, words: str) -> None:
     manager, client = kernel
     assert run(client, START)["status"] == "ok"
-    begin_deadlock(client)
+    asked = client.execute(code)
+    time.sleep(1.0)
     manager.interrupt_kernel()
-    answer = run(client, "x = 1")
-    if answer["status"] == "aborted":
-        time.sleep(0.5)
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        answer = run(client, "assert ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4")
-        if answer["status"] == "ok":
-            break
-    assert answer["status"] == "ok"
+    deadline = time.monotonic() + 60
+    while (reply := client.get_shell_msg(timeout=60))["parent_header"].get("msg_id") != asked:
+        assert time.monotonic() < deadline
+    said = reply["content"]["evalue"]
+    assert said.startswith(("stopped by you.", "no progress for 3 s.")) and (words in said or "waits in recv" in said)
+    assert run(client, "%%px\nfrom mpi4py import MPI\nassert MPI.COMM_WORLD.allreduce(1) == 4")["status"] == "ok"
 
 
 def test_px_after_a_deadlock_works(kernel) -> None:

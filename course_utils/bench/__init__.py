@@ -10,6 +10,7 @@ __all__ = ["BENCHES", "Row", "interleaved", "ratio_row", "seconds_row"]
 
 BENCHES: dict[str, str] = {
     "cluster": "starting ranks, taking them over and stopping them, against raw mpiexec",
+    "starts": "starting and stopping ranks again and again: failures, and what is left",
     "faults": "what a mistake on the ranks costs: seconds to the report, and until they work again",
     "network": "nodes behind links: gloo and a ring against the line rate, gather-scatter, round trips",
 }

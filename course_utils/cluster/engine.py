@@ -105,7 +105,9 @@ def main(path: str) -> None:
     global communicators, folder, world
     folder = RanksFolder(Path(path))
     os.umask(0o077)
-    faulthandler.enable(open(folder.path / f"fault-{_WORLD.rank}", "w"))  # noqa: SIM115 - stays open for good
+    faults = open(folder.path / f"fault-{_WORLD.rank}", "w")  # noqa: SIM115 - stays open for good
+    faulthandler.enable(faults)
+    faulthandler.register(signal.SIGUSR1, faults)  # `kill -USR1` writes down where a rank is, whatever it is in
     recorder.rank = _WORLD.rank
     recorder.activity = ActivityFile(folder.activity_file(_WORLD.rank))
     os.environ["COURSE_RANK"] = str(_WORLD.rank)

@@ -98,6 +98,7 @@ def launch(folder: RanksFolder, ranks: int, network: Network | None = None) -> N
         "JUPYTER_PLATFORM_DIRS": "1",
         "UCX_TLS": os.environ.get("UCX_TLS", "posix,self"),  # one machine: no sockets, so nobody can listen in
         "UCX_LOG_LEVEL": "fatal",
+        "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0",
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *_existing_path()]),
         "MPLBACKEND": "agg",
     }
