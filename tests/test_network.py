@@ -210,7 +210,7 @@ def test_latency_is_kept_and_nothing_is_left_of_nodes_whose_owner_is_killed(allo
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
     try:
         _, seconds, path = next(line for line in owner.stdout if line.startswith("here")).split()
-        assert 2 * 0.005 <= float(seconds) < 10 * 0.005
+        assert 0.9 * 2 * 0.005 < float(seconds) < 10 * 0.005
         folder = RanksFolder(Path(path))
         assert any("delay.py" in Path(f"/proc/{pid}/cmdline").read_text() for pid in folder.processes())
     finally:

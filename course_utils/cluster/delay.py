@@ -24,8 +24,11 @@ _CHECKSUMS_LATER, _SEGMENTS_LATER = 0x01, 0x02 | 0x04  # packets of up to 64 KB,
 _HEADER = 10  # bytes of struct virtio_net_hdr before each packet
 _TO, _FROM = slice(_HEADER, _HEADER + 6), slice(_HEADER + 6, _HEADER + 12)  # Ethernet addresses
 _LARGEST = _HEADER + 14 + (1 << 16)
+_OWN = 0.0001  # seconds that a packet's way takes by itself, through this process and two cables
 _AT_ONCE = 16  # packets read from one device before the next one's turn
 _PR_SET_TIMERSLACK = 29
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
+_SLICE = 100_000  # nanoseconds, the shortest that Linux takes
 
 
 def attach(name: str) -> int:
@@ -57,6 +60,14 @@ def carry(ports: list[int], seconds: float) -> None:
                     os.write(port, packet)
 
 
+def wake_up_in_time() -> None:
+    """Ask to be woken to the microsecond, and before those that compute for long (Linux 6.12 and newer)."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
+    if number := _SCHED_SETATTR.get(os.uname().machine):
+        libc.syscall(number, 0, struct.pack("IIQiIQQQ", 48, 0, 0, os.nice(0), 0, _SLICE, 0, 0), 0)
+
+
 if __name__ == "__main__":
-    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # wake up when asked, not 50 µs later
-    carry([attach(f"t{node}") for node in range(int(sys.argv[2]))], float(sys.argv[1]))
+    wake_up_in_time()
+    carry([attach(f"t{node}") for node in range(int(sys.argv[2]))], float(sys.argv[1]) - _OWN)

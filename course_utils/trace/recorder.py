@@ -85,15 +85,15 @@ class Recorder:
         activity = self.activity
         if activity:
             activity.write(WAITING, f"{text}{place}")
-        began, pause = time.perf_counter(), 0.00005
+        began = time.perf_counter()
         while not done():
             if activity and activity.asked_to_stop:
                 raise StopAsked(text)
-            if time.perf_counter() - began < _SPIN_SECONDS:
+            waited = time.perf_counter() - began
+            if waited < _SPIN_SECONDS:
                 os.sched_yield()
             else:
-                time.sleep(pause)
-                pause = min(_LONGEST_PAUSE, 1.2 * pause)
+                time.sleep(min(_LONGEST_PAUSE, 0.03 * waited))  # so that no wait gets much longer by it
         if activity:
             activity.write(RUNNING)
 
