@@ -21,6 +21,7 @@ from run_notebook import GRACE_SECONDS, ROOT, end, leftovers, marked, own_enviro
 STEM = "04_messages"
 TOKEN = "a-token-of-the-test"
 WAIT = 120_000  # ms: two busy cores
+TRIES = 4
 FIRST_CELLS = 6  # code cells of the lesson that are run
 CHROMIUM = shutil.which("chromium")
 
@@ -131,10 +132,23 @@ class Notebook:
     def __init__(self, tab, address: str, path: str):
         self.tab = tab
         self.sources = [cell.source for cell in nbformat.read(ROOT / path, as_version=4).cells]
-        tab.goto(address.format(path), wait_until="domcontentloaded")
         self.cells = tab.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell")
-        self.cells.nth(len(self.sources) - 1).wait_for(state="attached")
-        tab.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').first.wait_for(state="attached")
+        self.open(address.format(path))
+
+    def open(self, address: str) -> None:
+        """Open the page and wait for its kernel; on a crowded machine now and then neither comes, so ask again."""
+        from playwright.sync_api import TimeoutError as TooLong
+
+        idle = self.tab.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').first
+        for attempt in range(TRIES):
+            try:
+                self.tab.goto(address, wait_until="domcontentloaded")
+                self.cells.nth(len(self.sources) - 1).wait_for(state="attached", timeout=WAIT / TRIES)
+                idle.wait_for(state="attached", timeout=WAIT / TRIES)
+                return
+            except TooLong:
+                if attempt == TRIES - 1:
+                    raise
 
     def run(self, position: int, text: str | None = None) -> str:
         """Run the code cell at a position, with other text in it if given; returns its output's text."""
@@ -148,9 +162,15 @@ class Notebook:
             cell.locator(".cm-content").first.click()
             self.tab.keyboard.press("Control+a")
             self.tab.keyboard.insert_text(text)
-        prompt.click()
-        self.tab.keyboard.press("Control+Enter")
-        expect(prompt).not_to_have_text(before, timeout=WAIT)
+        for attempt in range(TRIES):  # a key that came too early for JupyterLab is lost
+            prompt.click()
+            self.tab.keyboard.press("Control+Enter")
+            try:
+                expect(prompt).not_to_have_text(before, timeout=WAIT / TRIES)
+                break
+            except AssertionError:
+                if attempt == TRIES - 1:
+                    raise
         expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=WAIT)
         return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
 
