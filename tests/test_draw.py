@@ -104,6 +104,18 @@ STEPS = np.exp(-np.arange(100) / 30)
 SIZES = [8 * 4**k for k in range(11)]
 TIMES = [3e-6 + size * 4e-10 for size in SIZES]
 PARTS = {"forward": 0.012, "backward": 0.02, "communication": 0.03, "step": 0.004}
+
+
+def draw_traffic(rates):
+    """Everybody sends to node 0 for a second, at the rate of its link, and is sent back as much."""
+    clock, others = np.arange(0, 2.01, 0.01), len(rates) - 1
+    half = np.minimum(clock, 1) * rates[0] / 8
+    rest = np.maximum(clock - 1, 0) * rates[0] / 8
+    sent = [rest] + [half / others] * others
+    received = [half] + [rest / others] * others
+    return draw.traffic(clock, sent, received, [clock * 0.5] * len(rates), rates)
+
+
 OTHERS = {
     "timelines": lambda: draw.timelines(flat(4), ring(4, 2), titles=["one after the other", "all at once"]),
     "timelines, three": lambda: draw.timelines(flat(2), deadlock(), [], titles=["sent", "stuck", "nothing"]),
@@ -129,6 +141,11 @@ OTHERS = {
         [(rank, range(16 * rank, 16 * rank + 16), 16) for rank in range(8)], range(128), 512e9, ["NVIDIA H100"] * 4
     ),
     "no ranks": lambda: draw.cores([], range(2)),
+    "traffic": lambda: draw_traffic([200e6] * 4),
+    "traffic, 8 nodes, one slow": lambda: draw_traffic([2e9] * 7 + [20e6]),
+    "times by size": lambda: draw.times_by_size(
+        SIZES, {"tree": TIMES, "ring": TIMES, "gather-scatter": [4 * time for time in TIMES]}, "4 nodes", TIMES
+    ),
 }
 
 

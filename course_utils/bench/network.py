@@ -25,7 +25,7 @@ RATES = (100, 200, 500)  # Mbit/s
 NODES = (4, 8)
 LATENCIES = (1, 5, 20)  # ms
 _RATE_OF_RATIO, _RATE_OF_LATENCY = 200, 1000  # Mbit/s, for gather-scatter ÷ ring, and for round trips
-_SECONDS = 0.5  # what one all-reduce by the ring shall take
+_SECONDS = 1.0  # what one all-reduce by the ring shall take
 _TRIPS = 50
 
 

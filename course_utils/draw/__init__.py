@@ -13,6 +13,7 @@ _HOME = {
     "stacked_bars": "bars",
     "cores": "machine",
     "traffic": "links",
+    "times_by_size": "sizes",
     "Picture": "style",
 }
 

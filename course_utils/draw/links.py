@@ -47,8 +47,8 @@ def traffic(
     picture, rows = style.new_picture(*heading, heights=[height] * len(rates), **look)
     style.draw_legend(rows[0], words, _LEGEND)
     edges = np.linspace(begin, end, min(_BINS, max(2, int((end - begin) / 0.012))) + 1)
-    top = 1.15 * max(rates) / 1e6
     for node, ax in enumerate(rows):
+        top = 1.15 * rates[node] / 1e6  # a slow link that is full looks as full as a fast one
         last = node == len(rates) - 1
         for counts, sign, colour in ((sent[node], 1, _OUT), (received[node], -1, _IN)):
             speed = sign * per_second(clock, counts, edges) * 8 / 1e6
