@@ -314,8 +314,24 @@ def test_a_folder_is_private_and_its_files_too(four_ranks) -> None:
 def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
     monkeypatch.setattr(folder.os, "getuid", lambda: os.geteuid() + 1)
-    with pytest.raises(PermissionError, match="COURSE_RUNTIME"):
+    with pytest.raises(CourseError, match="belongs to somebody else. Set COURSE_RUNTIME"):
         folder.runtime_root()
+
+
+def test_a_runtime_folder_that_cannot_be_is_said_in_a_line(monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_RUNTIME", "/dev/null/ranks")
+    with pytest.raises(CourseError, match="Not a directory.*Set COURSE_RUNTIME"):
+        folder.RanksFolder.new()
+
+
+def test_a_full_disk_is_said_in_a_line(tmp_path: Path, monkeypatch) -> None:
+    def full(*args: object, **kwargs: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
+    monkeypatch.setattr(folder.tempfile, "mkdtemp", full)
+    with pytest.raises(CourseError, match="No space left on device.*Make room"):
+        folder.RanksFolder.new()
 
 
 def test_what_cannot_be_sent_is_said_so(four_ranks) -> None:

@@ -269,3 +269,28 @@ def test_a_rank_missing_from_a_torch_collective_is_named_and_the_next_works(four
         assert four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
     assert "ranks 0, 1 and 3 wait in all_reduce" in str(error.value) and "rank 2 has returned" in str(error.value)
     assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
+
+
+def test_a_second_group_inside_a_run_is_refused_and_the_next_run_is_fresh(four_ranks) -> None:
+    def again():
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo", init_method="tcp://127.0.0.1:1", rank=0, world_size=1)
+
+    with pytest.raises(RankError, match="twice"):
+        four_ranks.run(again, backend="gloo")
+    assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
+
+
+def test_a_rank_that_leaves_a_torch_group_is_named(four_ranks) -> None:
+    def one_leaves():
+        import torch
+        import torch.distributed as dist
+
+        if dist.get_rank() == 3:
+            raise RuntimeError("I am off")
+        dist.all_reduce(torch.ones(3))
+
+    with pytest.raises(RankError, match="rank 3 raised RuntimeError: I am off.*ranks 0, 1 and 2 wait in all_reduce"):
+        four_ranks.run(one_leaves, backend="gloo")
+    assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5

@@ -15,20 +15,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_utils.errors import CourseError
+
 MARK = "COURSE_RANKS"
 
 
 def runtime_root() -> Path:
-    """Where the folders lie: $COURSE_RUNTIME, the user's runtime directory, or a private folder under /tmp."""
+    """Where the folders lie: $COURSE_RUNTIME, the user's runtime directory, or a private folder under /tmp.
+
+    Raises:
+        CourseError: it cannot be made, cannot be written to, or belongs to somebody else.
+    """
     if chosen := os.environ.get("COURSE_RUNTIME"):
         root = Path(chosen)
     elif (own := os.environ.get("XDG_RUNTIME_DIR")) and os.access(own, os.W_OK):
         root = Path(own) / "course"
     else:
         root = Path(tempfile.gettempdir()) / f"course-{os.getuid()}"
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if root.stat().st_uid != os.getuid():
-        raise PermissionError(f"{root} belongs to somebody else; set COURSE_RUNTIME to a folder of your own")
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if root.stat().st_uid != os.getuid():
+            raise CourseError(f"{root} belongs to somebody else. Set COURSE_RUNTIME to a folder of your own.")
+    except OSError as error:
+        raise CourseError(
+            f"Ranks need a folder for their files, and {root} cannot be used ({error.strerror}). "
+            "Set COURSE_RUNTIME to a folder that can be written to."
+        ) from None
     return root
 
 
@@ -50,8 +62,14 @@ class RanksFolder:
     @classmethod
     def new(cls) -> "RanksFolder":
         """A fresh folder, mode 0700."""
-        folder = cls(Path(tempfile.mkdtemp(prefix="ranks-", dir=runtime_root())))
-        folder.owners.mkdir(mode=0o700)
+        root = runtime_root()
+        try:
+            folder = cls(Path(tempfile.mkdtemp(prefix="ranks-", dir=root)))
+            folder.owners.mkdir(mode=0o700)
+        except OSError as error:
+            raise CourseError(
+                f"Nothing can be written to {root} ({error.strerror}). Make room, or set COURSE_RUNTIME elsewhere."
+            ) from None
         return folder
 
     @classmethod
