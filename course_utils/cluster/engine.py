@@ -116,8 +116,9 @@ def main(path: str) -> None:
     MPI.COMM_WORLD = world
     MPI.Request = TracedRequest
     connection = folder.path / "security" / "ipcontroller-engine.json"
+    rank_engine = _engine_class()  # slow to import: done while the controller comes up
     _wait_for(connection)
-    _engine_class().launch_instance(
+    rank_engine.launch_instance(
         argv=[
             f"--file={connection}",
             f"--profile-dir={folder.path}",
