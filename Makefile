@@ -8,13 +8,14 @@ limit = $(if $(shell command -v timeout),timeout --kill-after=30 $(TEST_SECONDS)
 PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test lint notebooks notebooks-check slides clean
+.PHONY: help setup lab test lint mutants notebooks notebooks-check slides clean
 
 help:
 	@echo "make lab              set up and open JupyterLab on the first lesson (PORT=8899 picks the port)"
 	@echo "make test             set up and run every test (CI=true: a missing browser is a failure)"
 	@echo "make setup            set up alone: .venv with the exact versions of constraints.txt"
 	@echo "make lint             ruff: lint and format"
+	@echo "make mutants          which mistakes do the checks overlook? Takes minutes (MUTANTS=exercise)"
 	@echo "make notebooks        build notebooks, exercises and solutions from their src folders"
 	@echo "make notebooks-check  fail where a committed notebook differs from what its source gives"
 	@echo "make slides           build the decks, and a PDF of each where Chromium is installed"
@@ -36,6 +37,9 @@ checks-and-tests: notebooks-check lint
 lint: setup
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
+
+mutants: setup
+	$(python) -m course_utils.checks.mutants $(MUTANTS)
 
 notebooks: setup
 	$(python) -m course_utils.authoring build

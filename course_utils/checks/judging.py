@@ -37,7 +37,13 @@ def fresh_seed() -> int:
 
 
 def judge(
-    exercise: Exercise, function: Callable, ranks: RanksLike, *, seed: int | None = None, patience: float = PATIENCE
+    exercise: Exercise,
+    function: Callable,
+    ranks: RanksLike,
+    *,
+    seed: int | None = None,
+    patience: float = PATIENCE,
+    limit: float = LIMIT,
 ) -> Verdict:
     """The verdict on `function`: every case that fits on the ranks, until the first that fails.
 
@@ -47,6 +53,7 @@ def judge(
         ranks: the running ranks.
         seed: of the cases' numbers; None draws a new one.
         patience: seconds without progress after which the ranks are taken to hang.
+        limit: seconds after which a case is ended in any event.
 
     Raises:
         CourseError: not one case fits on so few ranks.
@@ -64,7 +71,7 @@ def judge(
         if not ready:
             _import_torch(ranks)
             ready = True
-        outcome = run_case(case, function, ranks, patience)
+        outcome = run_case(case, function, ranks, patience, limit)
         if any(_is_stub(reply.error) for reply in outcome.attempt.replies):
             return not_begun(exercise.name)
         if outcome.wrong:
@@ -79,7 +86,9 @@ def judge(
     return _verdict(exercise, PASSED, text, outcome, seed)
 
 
-def run_case(case: Case, function: Callable, ranks: RanksLike, patience: float = PATIENCE) -> Outcome:
+def run_case(
+    case: Case, function: Callable, ranks: RanksLike, patience: float = PATIENCE, limit: float = LIMIT
+) -> Outcome:
     """Run one case on the ranks; `Outcome.wrong` says what is wrong with what came back."""
     called = functools.partial(case.harness, function) if case.harness else function
     attempt = ranks.attempt(
@@ -88,7 +97,7 @@ def run_case(case: Case, function: Callable, ranks: RanksLike, patience: float =
         with_comm=case.with_comm and case.backend is None,
         backend=case.backend,
         patience=patience,
-        limit=LIMIT,
+        limit=limit,
     )
     replies = attempt.replies
     results = [reply.value if reply.kind == "returned" else NO_RESULT for reply in replies]

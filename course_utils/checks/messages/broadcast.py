@@ -1,5 +1,6 @@
 """The check of `tree_broadcast`: the root's vector in everybody's array, in ⌈log₂ P⌉ rounds and P − 1 messages."""
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -8,6 +9,7 @@ from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.messages.common import (
     LEAST,
     LESSON,
+    WAITING,
     arguments_are,
     completed,
     count,
@@ -16,7 +18,9 @@ from course_utils.checks.messages.common import (
     other_roots,
     random_vector,
     ranks,
+    takes_the_early_message,
     uses_collectives,
+    with_an_early_message,
 )
 
 
@@ -40,6 +44,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case(size, int(rng.integers(2, 1000)), size - 1, str(rng.choice(["float32", "int32"])))
     yield case(world_size, 1, world_size - 1)
     yield case(world_size, 0, 0)
+    early = case(world_size, 12, 0)
+    yield dataclasses.replace(early, label=early.label + WAITING, cost=None, harness=with_an_early_message)
     yield case(world_size, 100_003, int(rng.integers(world_size)))
 
 
@@ -106,6 +112,7 @@ TREE_BROADCAST = Exercise(
         "`step` further on, if there is one (distance + step < P). Who has step ≤ distance < 2 · step receives.",
     ),
     mistakes=(
+        Mistake("Whose message does your receive take?", takes_the_early_message),
         Mistake("Can you do it with Send and Recv alone?", uses_collectives),
         Mistake("Is there a rank at that distance when P is not a power of two?", _not_a_power),
         Mistake("Do sender and receiver count from the same rank?", _hangs_off_root_0),

@@ -1,14 +1,18 @@
 """What the checks of lesson 4 share: fresh vectors, and words for what is seen in an outcome."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Outcome
 
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
 LESSON = "04_messages"
+WAITING = ", while a message of another sender is waiting"
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
 
 
@@ -87,3 +91,21 @@ def completed(outcome: Outcome, rank: int, kind: str) -> int:
     """How many messages `rank` has sent ("send") or received ("recv") for certain."""
     events = outcome.attempt.replies[rank].events or ()
     return sum(event.kind == kind and np.isfinite(event.end) for event in events)
+
+
+def with_an_early_message(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray, *arguments: Any) -> Any:
+    """Call the learner's function while every rank has a message from somebody else, itself, waiting for it.
+
+    So it is in a program that goes on to its next exchange: a receive from anybody takes what is not meant for it.
+    """
+    early = np.full_like(vector, 777)  # a number that no random vector has
+    comm.Isend(early, dest=comm.rank)
+    result = function(comm, vector, *arguments)
+    if comm.Iprobe(source=comm.rank):
+        comm.Recv(early, source=comm.rank)
+    return result
+
+
+def takes_the_early_message(case: Case, outcome: Outcome) -> bool:
+    """Whether it went wrong where a message from somebody else was waiting, and only there."""
+    return case.harness is with_an_early_message

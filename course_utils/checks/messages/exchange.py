@@ -1,5 +1,6 @@
 """The check of `exchange_without_deadlock`: the partner's vector, in one round, whatever the size."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -8,6 +9,7 @@ from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.messages.common import (
     LEAST,
     LESSON,
+    WAITING,
     arguments_are,
     completed,
     count,
@@ -17,9 +19,11 @@ from course_utils.checks.messages.common import (
     random_vector,
     ranks,
     results_are,
+    takes_the_early_message,
     too_long,
     uses_collectives,
     waits_in,
+    with_an_early_message,
 )
 
 LONG = 100_003  # 800 KB of float64: far more than MPI keeps for a receiver that is not there yet
@@ -51,6 +55,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case(size, int(rng.integers(2, 1000)), str(rng.choice(["int64", "uint8", "complex128"])))
     yield case(world_size, 1, "float32")
     yield case(world_size, 0)
+    early = case(world_size, 12)
+    yield dataclasses.replace(early, label=early.label + WAITING, cost=None, judge=None, harness=with_an_early_message)
     yield case(world_size, LONG)
 
 
@@ -110,6 +116,7 @@ EXCHANGE = Exercise(
         "then `request.Wait()`.",
     ),
     mistakes=(
+        Mistake("Whose message does your receive take?", takes_the_early_message),
         Mistake("Who needs this vector besides your partner?", uses_collectives),
         Mistake("Is the place as long as the vector that arrives?", lambda case, outcome: too_long(outcome)),
         Mistake(

@@ -12,8 +12,8 @@ TOLERANCE = 1e-6
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
-    def case(label: str, sizes: np.ndarray, noise: float = 0.0, as_list: bool = False) -> Case:
-        alpha, beta = float(rng.uniform(2e-6, 8e-5)), float(rng.uniform(2e-10, 8e-9))
+    def case(label: str, sizes: np.ndarray, noise: float = 0.0, as_list: bool = False, slower: float = 1.0) -> Case:
+        alpha, beta = slower * float(rng.uniform(2e-6, 8e-5)), slower * float(rng.uniform(2e-10, 8e-9))
         seconds = (alpha + beta * sizes) * np.exp(noise * rng.standard_normal(len(sizes)))
         expected = _weighted(sizes, seconds, 1 / seconds) if noise else (alpha, beta)
         given = (sizes.tolist(), seconds.tolist()) if as_list else (sizes, seconds)
@@ -25,6 +25,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case("points in any order, as lists", rng.permutation(powers), noise=0.1, as_list=True)
     yield case("two points", np.array([0, 1000 * int(rng.integers(1, 1000))]), as_list=True)
     yield case("a message of no bytes among them", np.append(rng.integers(1, 1_000_000, 20), 0), noise=0.2)
+    yield case("seconds to hours for a message", powers, noise=0.1, slower=1e6)
 
 
 def _weighted(sizes: np.ndarray, seconds: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:

@@ -1,0 +1,121 @@
+"""Mutants: what is changed, that each is a function of its own, that the checks of small exercises refuse theirs."""
+
+import subprocess
+import sys
+
+import cloudpickle
+import pytest
+
+from course_utils.checks.mutants import Tally, equivalent, exercise_names, judged, main, reference, report
+from course_utils.checks.mutation import mutants, mutants_of
+from course_utils.errors import CourseError
+
+KINDS = [
+    ("return a + b", "+ became - in a + b", "return a - b"),
+    ("return a < b", "< became <= in a < b", "return a <= b"),
+    ("return a < b", "< became > in a < b", "return a > b"),
+    ("return a == b", "== became != in a == b", "return a != b"),
+    ("return a is None", "is became is not in a is None", "return a is not None"),
+    ("return a and b", "and became or in a and b", "return a or b"),
+    ("return not a", "not a became a", "return a"),
+    ("return a[0]", "0 became 1", "return a[1]"),
+    ("return a[0]", "0 became -1", "return a[-1]"),
+    ("return True", "True became False", "return False"),
+    ("return a[1:b]", "upper b was dropped from the slice 1:b", "return a[1:]"),
+    ("return divmod(a, b)", "a and b were swapped", "return divmod(b, a)"),
+    ("return a, b", "a and b were swapped in (a, b)", "return (b, a)"),
+    ("return sorted(a, key=b)", "key=b was dropped from sorted", "return sorted(a)"),
+    ("return a.reduce(b, op=MPI.SUM)", "SUM became MAX in MPI.SUM", "return a.reduce(b, op=MPI.MAX)"),
+    ("a *= b", "*= became /= in a *= b", "a /= b"),
+    ("a.sort()", "dropped: a.sort()", "pass"),
+    ("if a:\n        b()\n    else:\n        a()", "dropped: the else of if a", "if a:\n        b()"),
+    ("with a:\n        b()", "no longer inside: with a", "if True:\n        b()"),
+]
+
+
+@pytest.mark.parametrize(("body", "change", "mutated"), KINDS, ids=[change for _, change, _ in KINDS])
+def test_a_change_is_made_and_named(body, change, mutated) -> None:
+    found = {mutant.change: mutant.source for mutant in mutants_of(f"def f(a, b):\n    {body}\n")}
+    assert found[f"line 2: {change}"] == f"def f(a, b):\n    {mutated}"
+
+
+def test_signature_docstring_annotations_and_texts_of_errors_stay() -> None:
+    source = '''
+def f(a: int = 0) -> "x + y":
+    """One + two."""
+    b: list[1] = a
+    raise ValueError(f"{a + 1} is too large")
+'''
+    assert [one.change for one in mutants_of(source.strip())] == [
+        "line 3: dropped: b: list[1] = a",
+        "line 4: dropped: raise ValueError(f'{a + 1} is too large')",
+    ]
+
+
+def test_mutants_that_look_alike_are_counted() -> None:
+    changes = [mutant.change for mutant in mutants_of("def f(a):\n    return (a + 1) * (a + 1)\n")]
+    assert "line 2: + became - in a + 1" in changes and "line 2: + became - in a + 1 (2)" in changes
+    assert len(set(changes)) == len(changes)
+
+
+def test_a_mutant_differs_in_one_place_and_leaves_the_others_alone() -> None:
+    source = "def f(a):\n    return a * 2 + 3\n"
+    found = mutants_of(source)
+    assert len({mutant.source for mutant in found} | {source.strip()}) == len(found) + 1
+    values = {mutant.change: mutant.function()(5) for mutant in found}
+    assert values["line 2: + became - in a * 2 + 3"] == 7
+    assert values["line 2: 3 became 4"] == 14
+
+
+def test_a_mutant_sees_the_names_of_its_module_and_travels_by_value() -> None:
+    found = mutants(reference("fit_alpha_beta"))
+    swapped = next(mutant for mutant in found if "float(alpha) and float(beta) were swapped" in mutant.change)
+    code = "import cloudpickle, sys; print(cloudpickle.load(sys.stdin.buffer)([0, 1], [1.0, 3.0]))"
+    sent = cloudpickle.dumps(swapped.function())
+    done = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
+    beta, alpha = eval(done.stdout)
+    assert (alpha, beta) == pytest.approx((1.0, 2.0))
+
+
+def test_every_mutant_of_the_library_can_be_built_and_has_a_name_of_its_own() -> None:
+    for name in exercise_names():
+        found = mutants(reference(name))
+        assert found and len({str(mutant) for mutant in found}) == len(found)
+        assert all(callable(mutant.function()) for mutant in found)
+
+
+def test_the_list_of_equivalents_names_mutants_that_exist_with_a_reason_each() -> None:
+    known = {str(mutant) for name in exercise_names() for mutant in mutants(reference(name))}
+    for listed, reason in equivalent().items():
+        assert listed in known, f"no longer a mutant: {listed}"
+        assert reason, f"why is it equivalent? {listed}"
+
+
+def test_a_list_of_another_form_is_refused(tmp_path) -> None:
+    (tmp_path / "list.txt").write_text("# a comment\n\nf | line 2: + became -\n    one\n    reason\n")
+    assert equivalent(tmp_path / "list.txt") == {"f | line 2: + became -": "one reason"}
+    (tmp_path / "list.txt").write_text("f: line 2\n")
+    with pytest.raises(CourseError, match="line 1"):
+        equivalent(tmp_path / "list.txt")
+
+
+def test_the_report_names_every_survivor() -> None:
+    one, other, third = mutants_of("def f(a):\n    return a + 1\n")[:3]
+    tally = Tally("f", killed=[one], survived=[other], not_equivalent=[third])
+    text = report([tally])
+    assert text.splitlines()[1].split() == ["f", "3", "2", "0", "1"]
+    assert f"survived: {other}" in text and f"listed as equivalent, but refused: {third}" in text
+    assert not tally.explained and tally.share_killed == pytest.approx(200 / 3)
+
+
+def test_an_exercise_that_does_not_exist_is_said_so() -> None:
+    with pytest.raises(CourseError, match="Did you mean"):
+        main(["rank_squard"])
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", ["rank_squared", "who_is_there", "fit_alpha_beta"])
+def test_all_mutants_of_a_small_exercise_are_refused_or_explained(name, four_ranks) -> None:
+    tally = judged(name, four_ranks)
+    assert tally.explained, report([tally])
+    assert tally.killed
