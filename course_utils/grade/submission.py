@@ -1,0 +1,195 @@
+"""What a submitted notebook holds: read as text and as a syntax tree, never run in this process."""
+
+import ast
+import inspect
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from course_utils.errors import CourseError
+from course_utils.syllabus import LESSONS
+
+_DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+_MACHINERY = ("course_utils.checks", "course_utils.cluster", "course_utils.grade", "course_utils.trace")
+_FOR_LEARNERS = {("course_utils.trace", "phase")}
+_LESSON_OF = {name: lesson for lesson in LESSONS for name in lesson.exercises}
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A notebook's answers, as text.
+
+    Attributes:
+        name: of the file.
+        cells: (the cell's name in messages, source) of every cell that defines something, up to the last answer. Only
+            their imports, definitions and assignments without a call are kept: nothing else of a notebook is run.
+        answers: exercise → the name that the notebook gives to its function.
+        signatures: of functions whose parameters can be read.
+        refusals: why the notebook as a whole scores zero; empty for an honest one.
+    """
+
+    name: str
+    cells: tuple[tuple[str, str], ...]
+    answers: dict[str, str]
+    signatures: dict[str, inspect.Signature] = field(default_factory=dict)
+    refusals: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> list[str]:
+        """Every exercise of the lessons that the notebook answers something of."""
+        lessons = {_LESSON_OF[name].stem for name in self.answers}
+        return [name for lesson in LESSONS if lesson.stem in lessons for name in lesson.exercises]
+
+
+def read(notebook: Path) -> Submission:
+    """Read a submission.
+
+    Raises:
+        CourseError: the file is no notebook, or answers no exercise.
+    """
+    cells: list[tuple[str, str]] = []
+    checked: dict[str, str] = {}
+    defined: dict[str, int] = {}
+    signatures: dict[str, inspect.Signature] = {}
+    refusals: list[str] = []
+    for number, source in enumerate(_code_cells(notebook), start=1):
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError):  # a magic, or a mistake: what it defines is then missing
+            continue
+        refusals += [f"cell {number} {why}" for why in _refusals(tree)]
+        checked.update(filter(None, map(_checked, tree.body)))
+        kept = [node for node in tree.body if _defines(node)]
+        if not kept:
+            continue
+        for node in kept:
+            for name in _bound(node):
+                defined[name] = len(cells)
+                signatures.pop(name, None)
+                if isinstance(node, ast.FunctionDef) and not node.decorator_list:
+                    signatures[name] = _signature(node.args)
+        cells.append((f"cell {number} of {notebook.name}", _only(kept, source)))
+    answers = {name: name for name in defined if name in _LESSON_OF} | {
+        name: function for name, function in checked.items() if name in _LESSON_OF
+    }
+    if not answers:
+        raise CourseError(f"{notebook} answers no exercise of the course.")
+    last = max((defined[function] for function in answers.values() if function in defined), default=-1)
+    answers = {name: function for name, function in answers.items() if function in defined} or dict.fromkeys(
+        answers, ""
+    )
+    return Submission(notebook.name, tuple(cells[: last + 1]), answers, signatures, tuple(dict.fromkeys(refusals)))
+
+
+def _code_cells(notebook: Path) -> list[str]:
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    except OSError as error:
+        raise CourseError(f"{notebook} cannot be read: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise CourseError(f"{notebook} is not a notebook.") from None
+
+
+def _checked(node: ast.stmt) -> tuple[str, str] | None:
+    match node:
+        case ast.Expr(ast.Call(ast.Attribute(attr="check"), [ast.Constant(str(name)), ast.Name(function)])):
+            return name, function
+    return None
+
+
+def _defines(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        return not any(isinstance(part, ast.Call) for part in ast.walk(node))
+    return isinstance(node, _DEFINITIONS)
+
+
+def _only(nodes: list[ast.stmt], source: str) -> str:
+    """The source with every other line emptied, so that the lines keep their numbers."""
+    lines = source.splitlines()
+    kept: set[int] = set()
+    for node in nodes:
+        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+        kept.update(range(first, (node.end_lineno or node.lineno) + 1))
+    return "\n".join(line if number in kept else "" for number, line in enumerate(lines, start=1))
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+
+
+def _signature(arguments: ast.arguments) -> inspect.Signature:
+    """The parameters' names and kinds; every default is None, for it would have to be run to be known."""
+    kinds = inspect.Parameter
+    plain = [(one, kinds.POSITIONAL_ONLY) for one in arguments.posonlyargs]
+    plain += [(one, kinds.POSITIONAL_OR_KEYWORD) for one in arguments.args]
+    required = len(plain) - len(arguments.defaults)
+    found = [
+        kinds(one.arg, kind, default=kinds.empty if place < required else None)
+        for place, (one, kind) in enumerate(plain)
+    ]
+    if arguments.vararg:
+        found.append(kinds(arguments.vararg.arg, kinds.VAR_POSITIONAL))
+    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        found.append(kinds(one.arg, kinds.KEYWORD_ONLY, default=None if default else kinds.empty))
+    if arguments.kwarg:
+        found.append(kinds(arguments.kwarg.arg, kinds.VAR_KEYWORD))
+    return inspect.Signature(found)
+
+
+def _refusals(tree: ast.Module) -> list[str]:
+    """What no answer needs and no grader can let pass, wherever in the notebook it stands."""
+    course = _names_of_the_course(tree)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr.startswith(("input_transformer", "ast_transformer")):
+            found.append("changes what IPython makes of a cell (an input transformer)")
+        elif isinstance(node, ast.Import):
+            found += [_reaches(alias.name) for alias in node.names if alias.name.startswith(_MACHINERY)]
+        elif isinstance(node, ast.ImportFrom):
+            found += [_reaches(name) for name in _machinery(node)]
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Attribute) and _root(target) in course for target in targets):
+                found.append("patches course_utils")
+        elif isinstance(node, ast.Call) and _is_setattr(node.func):
+            found += ["patches course_utils"] * bool(node.args and _root(node.args[0]) in course)
+    return found
+
+
+def _is_setattr(function: ast.expr) -> bool:
+    return isinstance(function, ast.Name) and function.id == "setattr"
+
+
+def _machinery(node: ast.ImportFrom) -> list[str]:
+    names = [(node.module or "", alias.name) for alias in node.names]
+    return [
+        f"{module}.{name}"
+        for module, name in names
+        if f"{module}.{name}".startswith(_MACHINERY) and (module, name) not in _FOR_LEARNERS
+    ]
+
+
+def _reaches(name: str) -> str:
+    return f"imports {name}, which is the grader's"
+
+
+def _names_of_the_course(tree: ast.Module) -> set[str]:
+    names = {"course", "course_utils"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.asname or "course_utils" for alias in node.names if alias.name.startswith("course_utils")}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("course_utils"):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
+
+
+def _root(node: ast.AST) -> str | None:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None

@@ -1,0 +1,265 @@
+"""Marks for submissions: a right answer keeps its mark, a wrong one and every abuse score zero and are told why."""
+
+import csv
+import sys
+import textwrap
+from pathlib import Path
+
+import cloudpickle
+import nbformat
+import pytest
+
+from course_utils.grade import contained
+from course_utils.grade.hiding import without_answers
+from course_utils.grade.marks import Mark, grade, write_marks
+from course_utils.grade.submission import read
+from course_utils.grade.wire import pack, unpack_reply
+from course_utils.syllabus import ROOT
+
+RIGHT = "def rank_squared(comm):\n    return comm.rank**2\n"
+TREE = """
+def tree_broadcast(comm, vector, root=0):
+    distance, holders = (comm.rank - root) % comm.size, 1
+    while holders < comm.size:
+        if distance < holders and distance + holders < comm.size:
+            comm.Send(vector, dest=(comm.rank + holders) % comm.size)
+        elif holders <= distance < 2 * holders:
+            comm.Recv(vector, source=(comm.rank - holders) % comm.size)
+        holders *= 2
+"""
+
+
+def notebook(folder: Path, *cells: str, name: str = "ada.ipynb") -> Path:
+    file = folder / name
+    written = [nbformat.v4.new_code_cell(textwrap.dedent(cell)) for cell in cells]
+    nbformat.write(nbformat.v4.new_notebook(cells=written), file)
+    return file
+
+
+def mark_of(folder: Path, *cells: str, exercise: str = "rank_squared", ranks: int = 2, **options) -> Mark:
+    marks = grade([notebook(folder, *cells)], ranks, **options)
+    return next(mark for mark in marks if mark.exercise == exercise)
+
+
+@pytest.mark.timeout(120)
+def test_right_answers_keep_their_marks_however_noisy(tmp_path) -> None:
+    noisy = """
+    import warnings
+
+    def rank_squared(comm):
+        print("hello " * 100)
+        warnings.warn("careful")
+        return comm.rank**2
+    """
+    wrong = "def who_is_there(comm, name):\n    return [name]\n"
+    marks = grade([notebook(tmp_path, "ranks = course.start(4)", noisy, wrong, TREE, "1 / 0")], ranks=3)
+    found = {mark.exercise: (mark.mark, mark.verdict) for mark in marks}
+    assert found["rank_squared"] == (1, "✓ rank_squared: each rank returned the square of its own number")
+    assert found["tree_broadcast"][0] == 1, found["tree_broadcast"]
+    assert found["who_is_there"][0] == 0 and "expected" in found["who_is_there"][1]
+    assert found["scatter_blocks"][0] == 0 and "not in this notebook" in found["scatter_blocks"][1]
+
+
+LIAR = """
+class Liar:
+    def __eq__(self, other):
+        return True
+
+    def __reduce__(self):
+        return print, ("the grader ran this",)
+
+def rank_squared(comm):
+    return Liar()
+"""
+EXIT = "import sys\ndef rank_squared(comm):\n    sys.exit(0)\n"
+HARD_EXIT = "import os\ndef rank_squared(comm):\n    os._exit(0)\n"
+SAYS_SO = "def rank_squared(comm):\n    print('✓ rank_squared: each rank returned the square of its own number')\n"
+MEMORY = "def rank_squared(comm):\n    return len(bytearray(10 * 10**9)) * 0 + comm.rank**2\n"
+FORKS = "import os\ndef rank_squared(comm):\n    while True:\n        os.fork()\n"
+SHELLS = "import subprocess\ndef rank_squared(comm):\n    subprocess.run(['true'])\n    return comm.rank**2\n"
+NETWORK = """
+import socket
+def rank_squared(comm):
+    socket.create_connection(("127.0.0.1", 9), timeout=1)
+"""
+FROM_DISK = """
+import importlib.util
+def rank_squared(comm):
+    try:
+        text = open(importlib.util.find_spec("course_utils").submodule_search_locations[0] + "/first_steps.py").read()
+    except OSError:
+        return comm.rank**2
+"""
+FROM_CHECKS = """
+import importlib
+def rank_squared(comm):
+    importlib.import_module("course_utils.checks.first_steps")
+    return comm.rank**2
+"""
+PATCHES_LATER = """
+import sys
+def rank_squared(comm):
+    sys.modules["course_utils.cluster.run"].count_rounds = lambda events: 0
+    sys.modules["course_utils.trace.recorder"].Recorder.add = lambda *_, **__: None
+    return comm.rank**2
+"""
+REFERENCE = "from course_utils.first_steps import rank_squared\n"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        pytest.param(LIAR, "returned a Liar, expected an integer", id="lying-eq"),
+        pytest.param(EXIT, "asked its process to end", id="sys-exit"),
+        pytest.param(HARD_EXIT, "ended", id="os-exit"),
+        pytest.param(SAYS_SO, "returned nothing", id="prints-a-tick"),
+        pytest.param(MEMORY, "MemoryError", id="ten-gigabytes"),
+        pytest.param(FORKS, "starts other processes", id="fork-bomb"),
+        pytest.param(SHELLS, "starts other processes", id="subprocess"),
+        pytest.param(NETWORK, "reaches for the network", id="network"),
+        pytest.param(FROM_DISK, "reads course_utils/first_steps.py", id="answers-on-disk"),
+        pytest.param(FROM_CHECKS, "reads course_utils/checks", id="oracles"),
+        pytest.param(PATCHES_LATER, "patched course_utils", id="patches-while-running"),
+        pytest.param(REFERENCE, "own rank_squared is hidden", id="imports-the-reference"),
+    ],
+)
+def test_abuse_scores_zero_and_is_told_why(cell, says, tmp_path, capfd) -> None:
+    mark = mark_of(tmp_path, cell)
+    assert mark.mark == 0 and says in mark.verdict, mark.verdict
+    assert "the grader ran this" not in capfd.readouterr().out
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("folder", "marks"), [("exercises", {0}), ("exercises/solutions", {1})])
+def test_the_built_notebooks_get_the_marks_that_they_deserve(folder, marks) -> None:
+    found = grade([ROOT / folder / "00_first_steps.ipynb"], ranks=2)
+    assert {mark.mark for mark in found} == marks and len(found) == 2, found
+
+
+@pytest.mark.timeout(120)
+def test_solutions_and_other_submissions_cannot_be_read(tmp_path) -> None:
+    notebook(tmp_path, RIGHT, name="grace.ipynb")
+    cell = f"def rank_squared(comm):\n    open({str(tmp_path / 'grace.ipynb')!r}).read()\n    return comm.rank**2\n"
+    files = [notebook(tmp_path, cell), tmp_path / "grace.ipynb"]
+    ada, grace = (mark for mark in grade(files, ranks=2) if mark.exercise == "rank_squared")
+    assert (ada.mark, grace.mark) == (0, 1)
+    assert "grace.ipynb" in ada.verdict
+
+
+@pytest.mark.timeout(120)
+def test_the_marks_file_cannot_be_written(tmp_path) -> None:
+    out = tmp_path / "marks.csv"
+    cell = f"def rank_squared(comm):\n    open({str(out)!r}, 'w').write('ada,1')\n    return comm.rank**2\n"
+    mark = mark_of(tmp_path, cell, hide=[out])
+    assert mark.mark == 0 and "marks.csv" in mark.verdict, mark.verdict
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ("get_ipython().input_transformers_post.append(len)", "changes what IPython makes of a cell"),
+        ("import course_utils.checks as c\nc.judging.judge = len", "which is the grader's"),
+        ("import course_utils as course\ncourse.check = print", "patches course_utils"),
+        ("from course_utils.trace.recorder import recorder", "which is the grader's"),
+    ],
+)
+def test_what_no_answer_needs_is_refused_before_anything_runs(cell, says, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(contained, "contained_ranks", lambda *_: pytest.fail("it was run"))
+    mark = mark_of(tmp_path, cell, RIGHT)
+    assert mark.mark == 0 and says in mark.verdict, mark.verdict
+
+
+@pytest.mark.timeout(120)
+def test_limits_and_guard_hold_where_there_are_no_namespaces(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(contained, "obstacle", lambda: "forbidden")
+    marks = grade(
+        [notebook(tmp_path, FROM_DISK, "def who_is_there(comm, name):\n    return comm.allgather(name)\n")], 2
+    )
+    assert [mark.mark for mark in marks if mark.exercise == "rank_squared"] == [0]
+    assert "reads course_utils/first_steps.py" in marks[0].verdict
+
+
+@pytest.mark.timeout(120)
+def test_namespaces_hold_what_the_guard_does_not_see() -> None:
+    if reason := contained.obstacle():
+        pytest.skip(f"no namespaces here: {reason}")
+    with contained.contained_ranks(1) as ranks:
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        reply = ranks.attempt(_escapes, [()], with_comm=False).replies[0]
+    assert reply.value == [], reply
+
+
+def _escapes() -> list[str]:
+    """Runs on a contained rank, unguarded: what it managed to do."""
+    import os
+    import pathlib
+    import socket
+
+    import course_utils
+
+    def attempts():
+        package = pathlib.Path(course_utils.__file__).parent
+        yield "read the answers", lambda: (package / "messages.py").read_bytes()[0]
+        yield "saw the checks", lambda: list((package / "checks").iterdir())[0]
+        yield "wrote beside the package", lambda: (package / "new.py").touch()
+        yield "wrote to /etc", lambda: pathlib.Path("/etc/course-test").touch()
+        yield "went outside", lambda: socket.create_connection(("192.0.2.1", 80), timeout=5)
+        yield "saw other processes", lambda: [pid for pid in os.listdir("/proc") if pid.isdigit()][40]
+
+    done = []
+    for name, attempt in attempts():
+        try:
+            attempt()
+            done.append(name)
+        except (OSError, IndexError):
+            pass
+    return done
+
+
+def test_replies_are_data() -> None:
+    import pickle
+
+    class Hostile:
+        def __reduce__(self):
+            return exec, ("raise SystemExit('the grader ran this')",)
+
+    reply, offences = unpack_reply(0, pickle.dumps((Hostile(), [])))
+    assert (reply.kind, reply.error.message, offences) == ("raised", "its reply cannot be read", [])
+    assert unpack_reply(0, b"nonsense")[0].kind == "raised"
+    assert unpack_reply(0, pack(("a", ["b"])))[0].kind == "raised"
+
+
+def test_a_module_without_its_answers_keeps_the_rest() -> None:
+    source = "X = 1\n\ndef a(n):\n    return n\n\ndef b(n):\n    return a(n)\n"
+    hidden: dict = {}
+    exec(without_answers(source, ("a",)), hidden)
+    assert hidden["X"] == 1
+    with pytest.raises(NotImplementedError, match="own a is hidden"):
+        hidden["b"](1)
+
+
+def test_only_definitions_are_kept_with_their_lines(tmp_path) -> None:
+    submission = read(notebook(tmp_path, "import os\nos.remove('x')\n\n" + RIGHT, "%%px\nx", "later = 1"))
+    [(name, source)] = submission.cells
+    assert name == "cell 1 of ada.ipynb"
+    assert source.splitlines() == ["import os", "", "", *RIGHT.splitlines()]
+    assert submission.expected == ["rank_squared", "who_is_there"]
+
+
+def test_the_table_of_marks(tmp_path) -> None:
+    file = tmp_path / "marks.csv"
+    file.write_text("forged")
+    write_marks([Mark("ada.ipynb", "rank_squared", 1, "✓ fine,\nwith a comma")], file)
+    with file.open(newline="", encoding="utf-8") as table:
+        assert list(csv.reader(table)) == [
+            ["submission", "exercise", "mark", "verdict"],
+            ["ada.ipynb", "rank_squared", "1", "✓ fine, with a comma"],
+        ]
+
+
+def test_what_is_no_submission_gets_a_line_too(tmp_path) -> None:
+    (tmp_path / "text.ipynb").write_text("hello")
+    [mark] = grade([tmp_path / "text.ipynb"])
+    assert (mark.mark, mark.exercise) == (0, "") and "is not a notebook" in mark.verdict
