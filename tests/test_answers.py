@@ -1,61 +1,36 @@
 """Every right answer passes; every wrong one is refused, with the words that its file says.
 
-An answer is a file under `answers/<exercise>/right` or `/wrong` that defines the function, imports and all. A wrong
-one's docstring begins with `Refused with: <a piece of the verdict's line>`.
+The answers are the files under `answers/<exercise>/right` and `/wrong`; `course_utils.checks.answers` says their form.
 """
 
-import ast
 import importlib
-import sys
-import types
 from pathlib import Path
 
-import cloudpickle
 import pytest
 
+from course_utils.checks.answers import answers, exercise_of, load, refused_with
 from course_utils.checks.judging import judge
 from course_utils.checks.registry import LESSON_MODULES, exercises_of, find
 from course_utils.syllabus import LESSONS
 
-FOLDER = Path(__file__).parent / "answers"
-RIGHT = sorted(FOLDER.glob("*/right/*.py"))
-WRONG = sorted(FOLDER.glob("*/wrong/*.py"))
-REFUSED = "Refused with: "
+RIGHT, WRONG = answers("right"), answers("wrong")
 
 
 def name_of(path: Path) -> str:
-    return f"{path.parent.parent.name}-{path.stem}"
-
-
-def load(path: Path):
-    """The function that the file defines, in a module of its own that travels to the ranks by value."""
-    exercise = path.parent.parent.name
-    module = types.ModuleType(f"answer_{exercise}_{path.parent.name}_{path.stem}")
-    module.__file__ = str(path)
-    sys.modules[module.__name__] = module
-    cloudpickle.register_pickle_by_value(module)
-    exec(compile(path.read_text(), str(path), "exec"), vars(module))
-    return getattr(module, exercise)
-
-
-def refused_with(path: Path) -> str:
-    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
-    first = docstring.splitlines()[0] if docstring else ""
-    assert first.startswith(REFUSED), f"{path}: the docstring must begin with {REFUSED!r}"
-    return first.removeprefix(REFUSED).strip()
+    return f"{exercise_of(path)}-{path.stem}"
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("path", RIGHT, ids=name_of)
 def test_a_right_answer_passes(path, four_ranks):
-    verdict = judge(find(path.parent.parent.name), load(path), four_ranks)
+    verdict = judge(find(exercise_of(path)), load(path), four_ranks)
     assert verdict.passed, f"{verdict}  [COURSE_SEED={verdict.seed}]"
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("path", WRONG, ids=name_of)
 def test_a_wrong_answer_is_refused_with_the_hint_that_fits(path, four_ranks):
-    verdict = judge(find(path.parent.parent.name), load(path), four_ranks, patience=1.5)
+    verdict = judge(find(exercise_of(path)), load(path), four_ranks, patience=1.5)
     assert verdict.mark == "✗", f"{verdict}  [COURSE_SEED={verdict.seed}]"
     assert refused_with(path) in str(verdict), f"{verdict}  [COURSE_SEED={verdict.seed}]"
 
@@ -63,14 +38,14 @@ def test_a_wrong_answer_is_refused_with_the_hint_that_fits(path, four_ranks):
 @pytest.mark.parametrize("stem", LESSON_MODULES)
 def test_every_exercise_has_three_right_answers_and_eight_wrong_ones(stem):
     for exercise in exercises_of(stem):
-        counts = [len(list((FOLDER / exercise.name / kind).glob("*.py"))) for kind in ("right", "wrong")]
+        counts = [len(answers(kind, exercise.name)) for kind in ("right", "wrong")]
         assert counts[0] >= 3 and counts[1] >= 8, f"{exercise.name}: {counts[0]} right, {counts[1]} wrong"
 
 
 @pytest.mark.parametrize("stem", LESSON_MODULES)
 def test_every_question_is_asked_by_some_wrong_answer(stem):
     for exercise in exercises_of(stem):
-        asked = " ".join(refused_with(path) for path in (FOLDER / exercise.name / "wrong").glob("*.py"))
+        asked = " ".join(refused_with(path) for path in answers("wrong", exercise.name))
         for mistake in exercise.mistakes:
             assert mistake.question in asked, f"{exercise.name}: no wrong answer is refused with {mistake.question!r}"
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from course_utils.bench import BENCHES, cluster
+from course_utils.bench import BENCHES, cluster, grader
 from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row, spread, table
 
 KEYS = ["bench", "metric", "value", "unit", "better", "target", "spread", "runs", "ok"]
@@ -62,3 +62,10 @@ def test_the_cluster_is_measured_against_raw_mpiexec() -> None:
         ratio = rows[f"{name} / raw mpiexec"]
         assert ratio.target == target and ratio.better == "lower"
         assert ratio.value == pytest.approx(rows[name].value / rows["raw mpiexec"].value)
+
+
+@pytest.mark.timeout(120)
+def test_the_grader_is_graded_by_answers_and_mutants(four_ranks) -> None:
+    rows = grader.grade("rank_squared", four_ranks, runs=1)
+    assert [row.metric for row in rows] == [f"rank_squared: {what}" for what in grader.TARGETS]
+    assert all(row.ok and row.unit == "%" and row.runs >= 3 for row in rows), table(rows)
