@@ -94,7 +94,11 @@ x = 10 * comm.rank
 course.predict(
     "whose_x",
     answer=...,  # "a", "b" or "c"
-    choices={"a": "the notebook's own", "b": "30, for rank 3 wrote last", "c": "[0, 10, 20, 30]"},
+    choices={
+        "a": "the notebook's own",
+        "b": "30, for rank 3 wrote last",
+        "c": "[0, 10, 20, 30]",
+    },
 )
 
 # %%
@@ -175,7 +179,11 @@ print(ranks.run(introduce).results)
 course.predict(
     "hang",
     answer=...,  # "a", "b" or "c"
-    choices={"a": "nothing, for ever", "b": "within seconds, who waits for whom", "c": "rank 3 gets None"},
+    choices={
+        "a": "nothing, for ever",
+        "b": "within seconds, who waits for whom",
+        "c": "rank 3 gets None",
+    },
 )
 
 

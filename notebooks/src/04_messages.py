@@ -86,10 +86,15 @@ def swap(comm, length):
     return int(yours[0])
 
 
+# %%
 course.predict(
     "swap",
     answer=...,  # "a", "b" or "c"
-    choices={"a": "both end", "b": "the short one ends, the long one hangs", "c": "both hang: nobody receives"},
+    choices={
+        "a": "both end",
+        "b": "the short one ends, the long one hangs",
+        "c": "both hang: nobody receives",
+    },
 )
 
 # %% tags=["nbval-check-output"]
@@ -160,18 +165,21 @@ def one_after_the_other(comm, vector):
         comm.Recv(vector, source=0)
 
 
-course.predict("broadcast_rounds", plain=..., doubling=...)  # replace the dots with your two numbers
+course.predict("broadcast_rounds", plain=..., doubling=...)  # two numbers
 
 # %% tags=["nbval-check-output"]
-from course_utils.messages import tree_broadcast  # doubling: you write it yourself in the exercise
+from course_utils.messages import tree_broadcast  # doubling: your exercise
 
 vectors = course.per_rank([np.full(250_000, float(rank)) for rank in range(4)])
 plain = ranks.run(one_after_the_other, vectors)
 doubling = ranks.run(tree_broadcast, vectors)
-print(f"4 ranks: {plain.rounds} rounds against {doubling.rounds}, {plain.messages} messages and {doubling.messages}")
+rounds = f"{plain.rounds} rounds against {doubling.rounds}"
+messages = f"{plain.messages} messages and {doubling.messages}"
+print(f"4 ranks: {rounds}, {messages}")
 
 # %%
-course.measured("broadcast_rounds", plain=64 - 1, doubling=(64 - 1).bit_length())  # 64 ranks: by the formula
+# 64 ranks: by the formula
+course.measured("broadcast_rounds", plain=64 - 1, doubling=(64 - 1).bit_length())
 course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"])
 
 # %% [markdown]
@@ -203,13 +211,15 @@ print(there_and_back.results)
 
 # %%
 def scatter_and_gather(comm):
-    mine = comm.scatter(["zero", "one", "two", "three"] if comm.rank == 0 else None, root=0)
+    words = ["zero", "one", "two", "three"] if comm.rank == 0 else None
+    mine = comm.scatter(words, root=0)
     return comm.gather(mine.upper(), root=0)
 
 
 dealt = ranks.run(scatter_and_gather)
 print(dealt.results[0])
-course.draw.timelines(there_and_back, dealt, titles=["one to all, and back", "dealt out, and collected"])
+titles = ["one to all, and back", "dealt out, and collected"]
+course.draw.timelines(there_and_back, dealt, titles=titles)
 
 # %% [markdown]
 # A collective is a bar on every rank that takes part. What travels inside is the library's affair.
@@ -251,12 +261,19 @@ course.predict(
     choices={"a": "in the broadcast", "b": "in the allreduce", "c": "in both"},
 )
 
+
 # %%
+def rank_0_waits(run):
+    calls = [event for event in run.events if event.rank == 0]
+    return max(call.end - call.start for call in calls) > 0.05
+
+
 broadcast, reduction = ranks.run(late, "bcast"), ranks.run(late, "allreduce")
-waits = [max(event.end - event.start for event in run.events if event.rank == 0) for run in (broadcast, reduction)]
 where = {(True, False): "a", (False, True): "b", (True, True): "c"}
-course.measured("late", answer=where.get((waits[0] > 0.05, waits[1] > 0.05), "nowhere"))
-course.draw.timelines(broadcast, reduction, titles=["a broadcast from rank 0", "a sum for all"])
+waits = (rank_0_waits(broadcast), rank_0_waits(reduction))
+course.measured("late", answer=where.get(waits, "nowhere"))
+titles = ["a broadcast from rank 0", "a sum for all"]
+course.draw.timelines(broadcast, reduction, titles=titles)
 
 # %% [markdown]
 # A sum needs rank 3's number, so nobody has it before rank 3 has come: in training, the slowest worker sets the pace.
@@ -282,7 +299,7 @@ def best_of_five(comm, thing, pickled):
     return min(seconds)
 
 
-course.predict("pickle", array=..., list=...)  # 1 means: as long as the array through Send
+course.predict("pickle", array=..., list=...)  # 1: as long as the array through Send
 
 # %%
 array = np.random.default_rng(0).random(1_000_000)
@@ -314,7 +331,8 @@ def sweep(comm, sizes):
 
 sizes = [1, 10, 100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000]
 seconds = ranks.run(sweep, sizes, ranks=2).results[0]
-course.measured("ping_pong", thousand=seconds[3] / seconds[0], million=seconds[8] / seconds[0])
+thousand, million = seconds[3] / seconds[0], seconds[8] / seconds[0]
+course.measured("ping_pong", thousand=thousand, million=million)
 
 # %% [markdown]
 # A thousand times the bytes, and hardly any longer! A message has a fixed price, the *latency* $\alpha$, whatever is
@@ -326,7 +344,8 @@ course.measured("ping_pong", thousand=seconds[3] / seconds[0], million=seconds[8
 
 # %%
 alpha, beta = fit_alpha_beta(sizes, seconds)
-print(f"alpha = {1e6 * alpha:.1f} µs for a message, beta = {1e9 * beta:.2f} ns for a byte: {1e-9 / beta:.1f} GB/s")
+print(f"alpha = {1e6 * alpha:.1f} µs for a message")
+print(f"beta = {1e9 * beta:.2f} ns for a byte: {1e-9 / beta:.1f} GB/s")
 print(f"Below about {alpha / beta:,.0f} bytes a message costs mostly latency.")
 course.draw.alpha_beta(sizes, seconds, alpha, beta)
 

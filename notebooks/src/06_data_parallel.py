@@ -27,7 +27,8 @@ ranks.load_torch()
 
 # %% tags=["nbval-check-output"]
 data = course.data.digits("float64")
-print("to train on:", tuple(data.train_x.shape), " to test with:", tuple(data.test_x.shape))
+train, test = tuple(data.train_x.shape), tuple(data.test_x.shape)
+print("to train on:", train, " to test with:", test)
 
 # %% [markdown]
 # One process first. A **step** takes a batch of 64 images, goes *forward* to the loss, *backward* to the gradient, and
@@ -54,11 +55,11 @@ for rank in range(4):
     print(f"rank {rank} of 4:", shard_indices(12, rank, world_size=4).tolist())
 
 # %% [markdown]
-# Read the columns: the first one holds 8, 0, 5, 9, as the first line does. The first images of all ranks together
-# are the first *batch* of the single process.
+# Read the columns: the first holds 8, 0, 5, 9, as the first line does. All ranks' first images are the first
+# *batch* of the single process.
 #
-# Now each rank finds a gradient $g_r$ from 16 images instead of 64. The loss is a *mean* over images, and the mean
-# of 64 is the mean of four means of 16. So the whole batch has the gradient
+# Now each rank finds a gradient $g_r$ from 16 images, not 64. The loss is a *mean*; that of 64 images
+# is the mean of four means of 16. So the batch has the gradient
 #
 # $$g = \tfrac{1}{P}\sum_{r=0}^{P-1} g_r .$$
 #
@@ -68,12 +69,13 @@ for rank in range(4):
 # %%
 def gradient_of_a_shard(data, average):
     model = digits_mlp(seed=0).double()
-    mine = shard_indices(len(data.train_x), dist.get_rank(), dist.get_world_size())[: 64 // dist.get_world_size()]
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    mine = shard_indices(len(data.train_x), rank, world_size)[: 64 // world_size]
     cross_entropy(model(data.train_x[mine]), data.train_y[mine]).backward()
     gradient = model[0].weight.grad
     if average:
         dist.all_reduce(gradient)
-        gradient /= dist.get_world_size()
+        gradient /= world_size
     return gradient[5, 20].item()
 
 
@@ -105,19 +107,28 @@ print("after the all-reduce:  ", "  ".join(f"{value:.6f}" for value in mean))
 course.predict(
     "apart",
     answer=...,  # "a", "b" or "c"
-    choices={"a": "0, in every digit", "b": "about 1e-15, the last digit", "c": "about 1e-3, batches differ"},
+    choices={
+        "a": "0, in every digit",
+        "b": "about 1e-15, the last digit",
+        "c": "about 1e-3, batches differ",
+    },
 )
 
 # %%
 from course_utils.training import train_parallel
 
-run = ranks.run(train_parallel, data, epochs=1, batch_size=64, rate=0.2, backend="gloo")
-losses = np.mean([history.losses for history in run.results], axis=0)  # of the whole batch, at each step
 
+def mean_loss(run):  # of the whole batch, at each step
+    return np.mean([history.losses for history in run.results], axis=0)
+
+
+run = ranks.run(train_parallel, data, epochs=1, batch_size=64, rate=0.2, backend="gloo")
+losses = mean_loss(run)
 apart = np.abs(losses - serial.losses).max()
 assert apart <= 1e-6, apart
 course.measured("apart", answer="a" if apart == 0 else "b" if apart < 1e-12 else "c")
-course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses}, "One process and four")
+curves = {"serial": serial.losses, "4 ranks": losses}
+course.draw.loss_curves(curves, "One process and four")
 
 # %% [markdown]
 # Step for step the same, up to the last digit: sums in another order round differently. Four workers *are* one.
@@ -136,10 +147,13 @@ course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses}, "One proce
 def through_rank_0(model):
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for parameter in model.parameters():
-        gathered = [torch.empty_like(parameter.grad) for _ in range(world_size)] if rank == 0 else None
-        dist.gather(parameter.grad, gathered, dst=0)
-        means = [torch.stack(gathered).mean(dim=0)] * world_size if rank == 0 else None
-        dist.scatter(parameter.grad, means, src=0)
+        gradient, gathered, means = parameter.grad, None, None
+        if rank == 0:
+            gathered = [torch.empty_like(gradient) for _ in range(world_size)]
+        dist.gather(gradient, gathered, dst=0)
+        if rank == 0:
+            means = [torch.stack(gathered).mean(dim=0)] * world_size
+        dist.scatter(gradient, means, src=0)
 
 
 # %% [markdown]
@@ -159,36 +173,38 @@ task_2b = ranks.run(train_parallel, small, wide_mlp, average_gradients, **option
 
 # %%
 def phases(run, rank=0):
-    return {name: seconds for (r, name), seconds in phase_seconds(run.events).items() if r == rank}
+    seconds = phase_seconds(run.events)
+    return {name: seconds[r, name] for r, name in seconds if r == rank}
 
 
-bars = {"serial": phases(alone), "2a: through rank 0": phases(task_2a), "2b: all-reduce": phases(task_2b)}
+bars = {"serial": phases(alone)}
+bars |= {"2a: through rank 0": phases(task_2a), "2b: all-reduce": phases(task_2b)}
 for name, run in {"2a": task_2a, "2b": task_2b}.items():
-    print(
-        f"{name}: rank 0 hands over {run.bytes_per_rank[0] / 1e6:.0f} MB, rank 3 {run.bytes_per_rank[3] / 1e6:.0f} MB"
-    )
+    sent = [nbytes / 1e6 for nbytes in run.bytes_per_rank]
+    print(f"{name}: rank 0 hands over {sent[0]:.0f} MB, rank 3 {sent[3]:.0f} MB")
 course.draw.stacked_bars(bars, "15 steps of 256 images, on rank 0")
 
 # %% [markdown]
 # Blue and yellow are work: a quarter of it for each rank, a quarter of the *time* only if each has a core of its own.
-# Pink is the price. Not faster than serial? Then four ranks share too few cores, or there is too little to compute.
+# Pink is the price. No faster than serial? Too few cores, or too little work.
 #
-# On one machine a byte costs next to nothing; on a network it does not. Rank 0 of 2a carries $P$ times as much as
-# everybody else. On the students' four nodes 2b sent less than 60 % of what 2a sent.
+# On one machine a byte costs next to nothing; on a network it costs. Rank 0 of 2a carries $P$ times as much as
+# the others. On the students' four nodes 2b sent under 60 % of 2a's bytes.
 
 # %%
 few = [part[:256] for part in small]
-ranks.run(train_parallel, few, wide_mlp, batch_size=128, backend="gloo").timeline("The first broadcast, then two steps")
+run = ranks.run(train_parallel, few, wide_mlp, batch_size=128, backend="gloo")
+run.timeline("The first broadcast, then two steps")
 
 # %% [markdown]
-# Six all-reduces a step, one for each parameter, and all of them *after* the backward pass. Lesson 7 changes that.
+# Six all-reduces a step, one for each parameter, all *after* the backward pass. Lesson 7 changes that.
 #
 # ## Sum or mean?
 #
 # Well-known slides (SURF's) say: add up the gradients, $\nabla Q = \sum_j \nabla Q_j$. Two slides on: multiply the
 # learning rate by $N$, the number of workers. But our ranks each take the *mean* over their images.
 #
-# **Predict.** If you follow both, how many times as long is a step as that of one process with the same global batch?
+# **Predict.** If you follow both, how many times as long is a step as one process's with the same global batch?
 
 # %%
 course.predict("step_factor", answer=...)  # a number
@@ -200,34 +216,35 @@ def sum_gradients(model):
         dist.all_reduce(parameter.grad)
 
 
-def losses_of(synchronise, rate, **options):
-    run = ranks.run(train_parallel, data, synchronise=synchronise, rate=rate, backend="gloo", **options)
-    return np.mean([history.losses for history in run.results], axis=0)
+def losses_of(**options):
+    return mean_loss(ranks.run(train_parallel, data, backend="gloo", **options))
 
 
 curves = {
-    "mean, 0.1": losses_of(average_gradients, 0.1, epochs=2),
-    "mean, 4 · 0.1": losses_of(average_gradients, 0.4, epochs=2),
-    "sum, 0.1": losses_of(sum_gradients, 0.1, epochs=2),
-    "sum, 4 · 0.1": losses_of(sum_gradients, 0.4, epochs=2),
+    "mean, 0.1": losses_of(synchronise=average_gradients, rate=0.1, epochs=2),
+    "mean, 4 · 0.1": losses_of(synchronise=average_gradients, rate=0.4, epochs=2),
+    "sum, 0.1": losses_of(synchronise=sum_gradients, rate=0.1, epochs=2),
+    "sum, 4 · 0.1": losses_of(synchronise=sum_gradients, rate=0.4, epochs=2),
 }
 
 
 # %%
-def length_of_a_step(synchronise, rate):
+def length_of_a_step(**options):
     batch = [part[:64] for part in data]
-    after = ranks.run(train_parallel, batch, synchronise=synchronise, rate=rate, backend="gloo").results[0].parameters
-    return (after - flat_parameters(digits_mlp(seed=0).double())).norm()
+    run = ranks.run(train_parallel, batch, backend="gloo", **options)
+    before = flat_parameters(digits_mlp(seed=0).double())
+    return (run.results[0].parameters - before).norm().item()
 
 
-factor = length_of_a_step(sum_gradients, 0.4) / length_of_a_step(average_gradients, 0.1)
-course.measured("step_factor", answer=round(factor.item(), 6))
+both = length_of_a_step(synchronise=sum_gradients, rate=0.4)
+neither = length_of_a_step(synchronise=average_gradients, rate=0.1)
+course.measured("step_factor", answer=round(both / neither, 6))
 assert np.abs(curves["sum, 0.1"] - curves["mean, 4 · 0.1"]).max() <= 1e-6
 course.draw.loss_curves(curves, "Both at once: 16 times the step")
 
 # %% [markdown]
-# A sum over four ranks *is* the mean with four times the rate: two curves are one. Both rules together make 16. Ask
-# every library: sum, or mean? (PyTorch's DDP: mean.)
+# A sum over four ranks *is* the mean with four times the rate: two curves are one. Both rules make 16. Ask every
+# library: sum, or mean? (PyTorch's DDP: mean.)
 #
 # ## A larger batch
 #
@@ -236,29 +253,33 @@ course.draw.loss_curves(curves, "Both at once: 16 times the step")
 # recognises most test images after four epochs?
 
 # %%
-course.predict("rule", choices={"a": "the rate of one rank", "b": "times √4", "c": "times 4"}, answer=...)
+course.predict(
+    "rule",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "the rate of one rank", "b": "times √4", "c": "times 4"},
+)
 
 # %%
-from functools import partial
-
 from course_utils.data_parallel import scaled_learning_rate
 
 rank_alone = train_serial(data, epochs=4, batch_size=32, rate=0.1)
 rates = {"one rank's rate": 0.1, "times √4": 0.2, "times 4": 0.4}
-runs = {
-    name: ranks.run(train_parallel, data, epochs=4, batch_size=128, rate=rate, backend="gloo").results
-    for name, rate in rates.items()
-}
-accuracy = {name: histories[0].test_accuracy for name, histories in runs.items()}
+options = {"epochs": 4, "batch_size": 128, "backend": "gloo"}
+runs = {}
+for name, rate in rates.items():
+    runs[name] = ranks.run(train_parallel, data, rate=rate, **options)
+accuracy = {name: run.results[0].test_accuracy for name, run in runs.items()}
 course.measured("rule", answer="abc"[np.argmax(list(accuracy.values()))])
 
 # %%
 print(f"one rank, batch 32: {rank_alone.test_accuracy:.1%} of the test images")
 for name, share in accuracy.items():
     print(f"4 ranks, batch 128, {name}: {share:.1%}")
-by_128_images = {"one rank, batch 32": np.reshape(rank_alone.losses, (-1, 4)).mean(axis=1)}
-by_128_images |= {name: np.mean([h.losses for h in runs[name]], axis=0) for name in runs}
-course.draw.loss_curves(by_128_images, "The same images, seen by 1 rank and by 4", x="step of 128 images")
+four_steps = np.reshape(rank_alone.losses, (-1, 4))  # 4 · 32 images a row
+by_128_images = {"one rank, batch 32": four_steps.mean(axis=1)}
+by_128_images |= {name: mean_loss(run) for name, run in runs.items()}
+title = "The same images, seen by 1 rank and by 4"
+course.draw.loss_curves(by_128_images, title, x="step of 128 images")
 
 # %% [markdown]
 # With the old rate, a quarter of the steps is a fraction of the way. Linear makes up for it: one long step stands
@@ -268,8 +289,10 @@ course.draw.loss_curves(by_128_images, "The same images, seen by 1 rank and by 4
 
 # %%
 def first_steps(warm_up_steps):
-    rate = partial(scaled_learning_rate, 0.2, world_size=4, rule="linear", warm_up_steps=warm_up_steps)
-    return losses_of(average_gradients, lambda step: rate(step=step), epochs=4, batch_size=128)
+    def rate(step):
+        return scaled_learning_rate(0.2, step, 4, "linear", warm_up_steps)
+
+    return losses_of(rate=rate, epochs=4, batch_size=128)
 
 
 warmed = {"at once": first_steps(0), "warm-up of 20 steps": first_steps(20)}
@@ -288,13 +311,13 @@ course.draw.loss_curves(warmed, "0.2 · 4 from the first step, and climbing to i
 # %%
 from course_utils.training import local_norm_mlp, sync_norm_mlp
 
-whole = train_serial(data, local_norm_mlp)
-distance = {}
-for name, build in {"own statistics": local_norm_mlp, "everybody's statistics": sync_norm_mlp}.items():
-    run = ranks.run(train_parallel, data, build, backend="gloo")
-    distance[name] = np.abs(np.mean([h.losses for h in run.results], axis=0) - whole.losses)
-assert distance["everybody's statistics"].max() <= 1e-6 < 1e-3 < distance["own statistics"].max()
-course.draw.loss_curves(distance, "How far from one process with batch norm", y="difference of the loss")
+whole = train_serial(data, local_norm_mlp).losses
+local = np.abs(losses_of(build=local_norm_mlp) - whole)
+synced = np.abs(losses_of(build=sync_norm_mlp) - whole)
+assert synced.max() <= 1e-6 < 1e-3 < local.max()
+distance = {"own statistics": local, "everybody's statistics": synced}
+title = "How far from one process with batch norm"
+course.draw.loss_curves(distance, title, y="difference of the loss")
 
 # %% [markdown]
 # Own statistics are off from the first step on, and they are the default, in PyTorch too. Why share sums and not
@@ -308,13 +331,18 @@ course.draw.loss_curves(distance, "How far from one process with batch norm", y=
 # %%
 course.predict(
     "replicas",
-    answer=...,
-    choices={"a": "yes, they get the same gradients", "b": "they drift apart", "c": "the distance stays as it is"},
+    answer=...,  # "a", "b" or "c"
+    choices={
+        "a": "yes, they get the same gradients",
+        "b": "they drift apart",
+        "c": "the distance stays as it is",
+    },
 )
 
 # %%
 start = [flat_parameters(digits_mlp(seed=rank).double()) for rank in range(4)]
-end = [h.parameters for h in ranks.run(train_parallel, data, broadcast=False, rate=0.2, backend="gloo").results]
+run = ranks.run(train_parallel, data, broadcast=False, rate=0.2, backend="gloo")
+end = [history.parameters for history in run.results]
 before = [(weights - start[0]).norm().item() for weights in start]
 after = [(weights - end[0]).norm().item() for weights in end]
 print("from rank 0, before:", np.round(before, 6), " after 22 steps:", np.round(after, 6))
@@ -336,7 +364,8 @@ def different_batches(tell):
     for epoch in range(5):
         if tell:
             sampler.set_epoch(epoch)
-        seen |= {frozenset(batch.tolist()) for batch in torch.tensor(list(sampler)).split(16)}
+        order = torch.tensor(list(sampler))
+        seen |= {frozenset(batch.tolist()) for batch in order.split(16)}
     return len(seen)
 
 
@@ -348,10 +377,15 @@ print(f"forgotten: {different_batches(tell=False)}, told: {different_batches(tel
 # **A straggler.** Let rank 3 be slower by 20 ms a step. **Predict.** Whose *communication* grows?
 
 # %%
-course.predict("straggler", choices={"a": "rank 3's", "b": "everybody's but rank 3's", "c": "all four"}, answer=...)
+course.predict(
+    "straggler",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "rank 3's", "b": "everybody's but rank 3's", "c": "all four"},
+)
 
 # %%
-late = ranks.run(train_parallel, data, delay=course.per_rank([0, 0, 0, 0.02]), backend="gloo")
+delay = course.per_rank([0, 0, 0, 0.02])
+late = ranks.run(train_parallel, data, delay=delay, backend="gloo")
 bars = {f"rank {rank}": phases(late, rank) for rank in range(4)}
 waiting = [bars[f"rank {rank}"]["communication"] for rank in range(4)]
 course.measured("straggler", answer="b" if min(waiting[:3]) > waiting[3] else "c")
@@ -370,11 +404,13 @@ course.draw.stacked_bars(bars, "Rank 3 sleeps 20 ms in each forward pass")
 to_the_end = {"epochs": 6, "batch_size": 64, "rate": 0.4}
 curves = {"serial": train_serial(data, **to_the_end).losses}
 for way in (average_gradients, through_rank_0):
-    histories = ranks.run(train_parallel, data, synchronise=way, backend="gloo", **to_the_end).results
-    curves[way.__name__] = np.mean([history.losses for history in histories], axis=0)
-    apart = np.abs(curves[way.__name__] - curves["serial"]).max()
-    assert apart <= 1e-6 and min(history.test_accuracy for history in histories) >= 0.95
-    print(f"{way.__name__}: {histories[0].test_accuracy:.1%} of the test images, at most {apart:.0e} from serial")
+    name = way.__name__
+    run = ranks.run(train_parallel, data, synchronise=way, backend="gloo", **to_the_end)
+    curves[name] = mean_loss(run)
+    apart = np.abs(curves[name] - curves["serial"]).max()
+    shares = [history.test_accuracy for history in run.results]
+    assert apart <= 1e-6 and min(shares) >= 0.95
+    print(f"{name}: {shares[0]:.1%} of the test images, at most {apart:.0e} from serial")
 course.draw.loss_curves(curves, "132 steps, three ways")
 
 # %% [markdown]
