@@ -148,6 +148,28 @@ def test_solutions_and_other_submissions_cannot_be_read(tmp_path) -> None:
 
 
 @pytest.mark.timeout(120)
+def test_an_offence_costs_its_own_exercise_and_no_other(tmp_path) -> None:
+    names = "def who_is_there(comm, name):\n    return comm.allgather(name)\n"
+    marks = grade([notebook(tmp_path, SHELLS, names)], ranks=2)
+    assert [(mark.exercise, mark.mark) for mark in marks] == [("rank_squared", 0), ("who_is_there", 1)], marks
+
+
+@pytest.mark.timeout(120)
+def test_processes_that_the_guard_does_not_see_are_counted(tmp_path) -> None:
+    cell = """
+    import ctypes, time
+    def rank_squared(comm):
+        for _ in range(40):
+            if ctypes.CDLL(None).fork() == 0:
+                time.sleep(60)
+        time.sleep(20)
+        return comm.rank**2
+    """
+    mark = mark_of(tmp_path, cell)
+    assert mark.mark == 0 and "started" in mark.verdict and "processes" in mark.verdict, mark.verdict
+
+
+@pytest.mark.timeout(120)
 def test_the_marks_file_cannot_be_written(tmp_path) -> None:
     out = tmp_path / "marks.csv"
     cell = f"def rank_squared(comm):\n    open({str(out)!r}, 'w').write('ada,1')\n    return comm.rank**2\n"

@@ -168,18 +168,17 @@ class ContainedConnection(Connection):
 
 
 @contextmanager
-def contained_ranks(number: int, hidden: Sequence[Path] = (), seconds: float = SECONDS) -> Iterator[Ranks]:
+def contained_ranks(number: int, hidden: Sequence[Path] = (), deadline: float = float("inf")) -> Iterator[Ranks]:
     """Ranks that serve one submission; whatever they have started ends with them.
 
     Args:
         number: how many.
         hidden: files and folders that they must not read, beside the course's own answers.
-        seconds: for everything; later tasks are refused.
+        deadline: on the clock of `time.monotonic`; later tasks are refused.
 
     Raises:
         CourseError: they do not start.
     """
-    deadline = time.monotonic() + seconds
     offences: list[str] = []
 
     def launch() -> tuple[ContainedConnection, dict]:

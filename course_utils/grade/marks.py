@@ -2,14 +2,19 @@
 
 import csv
 import os
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from course_utils.checks.registry import find
 from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
 from course_utils.errors import CourseError
 from course_utils.grade.submission import Submission, read
+
+if TYPE_CHECKING:
+    from course_utils.cluster import Ranks
 
 
 @dataclass(frozen=True)
@@ -35,15 +40,20 @@ def grade(
         ranks: how many each is run on.
         tell: called with a line for each mark as soon as there is one.
         hide: further files that submissions must not read, beside each other.
+
+    Raises:
+        CourseError: contained ranks do not start on this machine; that is no submission's fault.
     """
     notebooks = [notebook.resolve() for notebook in notebooks]
     hidden = [path.resolve() for path in (*notebooks, *hide) if path.exists()]
     marks = []
     for notebook in notebooks:
         try:
-            found = _marks_of(read(notebook), ranks, hidden)
+            submission = read(notebook)
         except CourseError as error:
             found = [Mark(notebook.name, "", 0, f"{FAILED} {error}")]
+        else:
+            found = _marks_of(submission, ranks, hidden)
         for mark in found:
             tell(f"{mark.mark}  {mark.submission}  {mark.verdict}")
         marks += found
@@ -66,28 +76,35 @@ def _harmless(text: str) -> str:
 
 
 def _marks_of(submission: Submission, ranks: int, hidden: list[Path]) -> list[Mark]:
-    from course_utils.grade.contained import contained_ranks
+    from course_utils.grade.contained import SECONDS, contained_ranks
 
-    def mark(exercise: str, number: int, verdict: str) -> Mark:
-        return Mark(submission.name, exercise, number, _harmless(verdict))
-
-    expected = submission.expected
+    marks: list[Mark] = []
+    expected, deadline = submission.expected, time.monotonic() + SECONDS
     if submission.refusals:
-        why = f"{FAILED} refused: {submission.refusals[0]}"
-        return [mark(exercise, 0, why) for exercise in expected]
-    marks = []
-    with contained_ranks(ranks, hidden) as running:
-        for exercise in expected:
-            if not submission.answers.get(exercise):
-                marks.append(
-                    mark(exercise, 0, f"{NOT_BEGUN} {exercise}: not in this notebook, or its cell cannot be read")
-                )
-                continue
-            marks.append(mark(exercise, *_judge(exercise, submission, running)))
+        return [_mark(submission, exercise, 0, f"{FAILED} refused: {submission.refusals[0]}") for exercise in expected]
+    while len(marks) < len(expected):  # an offence costs its exercise the mark; the next ones get untouched ranks
+        with contained_ranks(ranks, hidden, deadline) as running:
+            marks += _until_an_offence(submission, expected[len(marks) :], running)
     return marks
 
 
-def _judge(name: str, submission: Submission, running) -> tuple[int, str]:
+def _mark(submission: Submission, exercise: str, number: int, verdict: str) -> Mark:
+    return Mark(submission.name, exercise, number, _harmless(verdict))
+
+
+def _until_an_offence(submission: Submission, exercises: list[str], running: "Ranks") -> list[Mark]:
+    marks = []
+    for exercise in exercises:
+        number, verdict = 0, f"{NOT_BEGUN} {exercise}: not in this notebook, or its cell cannot be read"
+        if submission.answers.get(exercise):
+            number, verdict = _judge(exercise, submission, running)
+        marks.append(_mark(submission, exercise, number, verdict))
+        if running.connection.offences:
+            break
+    return marks
+
+
+def _judge(name: str, submission: Submission, running: "Ranks") -> tuple[int, str]:
     import cloudpickle
 
     from course_utils import checks
