@@ -285,3 +285,12 @@ def test_what_is_no_submission_gets_a_line_too(tmp_path) -> None:
     (tmp_path / "text.ipynb").write_text("hello")
     [mark] = grade([tmp_path / "text.ipynb"])
     assert (mark.mark, mark.exercise) == (0, "") and "is not a notebook" in mark.verdict
+
+
+def test_the_command_writes_the_table(tmp_path, capsys) -> None:
+    from course_utils.cli import app
+
+    (tmp_path / "text.ipynb").write_text("hello")
+    app(["grade", str(tmp_path / "text.ipynb"), "--out", str(tmp_path / "marks.csv")], standalone_mode=False)
+    assert "is not a notebook" in capsys.readouterr().out
+    assert (tmp_path / "marks.csv").read_text(encoding="utf-8").startswith("submission,exercise,mark,verdict")
