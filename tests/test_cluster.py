@@ -304,6 +304,20 @@ def test_another_process_takes_running_ranks_over(four_ranks) -> None:
     assert four_ranks.run(add_ranks).results == [6] * 4, "the ranks outlive the one that had only borrowed them"
 
 
+OWN_SET = """
+import course_utils as course
+ranks = course.start(2)
+print(ranks.run(lambda comm: comm.allreduce(1)).results)
+ranks.stop()
+"""
+
+
+def test_two_sets_at_once_keep_out_of_each_others_way(four_ranks) -> None:
+    answer = subprocess.run([sys.executable, "-c", OWN_SET], capture_output=True, text=True, timeout=120, check=True)
+    assert "[2, 2]" in answer.stdout and "shared" not in answer.stdout
+    assert four_ranks.run(add_ranks).results == [6] * 4
+
+
 def test_a_folder_is_private_and_its_files_too(four_ranks) -> None:
     here = four_ranks.connection.folder.path
     assert here.stat().st_mode & 0o077 == 0
