@@ -52,30 +52,35 @@ def answers_in(notebook: Path) -> Iterator[tuple[str, Any]]:
 
     mpi4py.rc.initialize = False  # this process is no rank: a cell may import MPI, but must not start it
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for number, source in enumerate(_code_cells(notebook), start=1):
+    for number, source in enumerate(code_cells(notebook), start=1):
         try:
             nodes = ast.parse(source).body
         except SyntaxError:  # a cell with a magic, or with a mistake that its check will show
             continue
         for node in nodes:
-            if checked := _checked(node):
+            if checked := checked_function(node):
                 name, function = checked
                 yield name, namespace.get(function, _undefined(function))
-            elif _defines(node):
+            elif defines(node):
                 _run(node, f"cell {number} of {notebook.name}", source, namespace)
 
 
-def _code_cells(notebook: Path) -> list[str]:
+def code_cells(notebook: Path) -> list[str]:
+    """The sources of a notebook's code cells, in order.
+
+    Raises:
+        CourseError: there is no such file, or it is no notebook.
+    """
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except OSError as error:
         raise CourseError(f"{notebook} cannot be read: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise CourseError(f"{notebook} is not a notebook.") from None
 
 
-def _checked(node: ast.stmt) -> tuple[str, str] | None:
+def checked_function(node: ast.stmt) -> tuple[str, str] | None:
     """The two arguments of `course.check("name", function)`."""
     match node:
         case ast.Expr(ast.Call(ast.Attribute(attr="check"), [ast.Constant(str(name)), ast.Name(function)])):
@@ -83,7 +88,8 @@ def _checked(node: ast.stmt) -> tuple[str, str] | None:
     return None
 
 
-def _defines(node: ast.stmt) -> bool:
+def defines(node: ast.stmt) -> bool:
+    """Does a statement only name something: an import, a definition, or an assignment without a call?"""
     if isinstance(node, ast.Assign | ast.AnnAssign):
         return not any(isinstance(part, ast.Call) for part in ast.walk(node))
     return isinstance(node, _DEFINITIONS)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from course_utils.cluster.reply import Reply
+from course_utils.cluster.reports import print_from
 
 if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
@@ -46,13 +47,11 @@ def show(replies: list[Reply]) -> None:
     from IPython.display import display
 
     for reply in replies:
-        for line in reply.output.splitlines():
-            print(f"[rank {reply.rank}] {line}")
+        print_from(reply.rank, reply.output)
         for shown in reply.value or []:
             data = dict(shown["data"])
             if set(data) == {"text/plain"}:
-                for line in data["text/plain"].splitlines():
-                    print(f"[rank {reply.rank}] {line}")
+                print_from(reply.rank, data["text/plain"])
             else:
                 print(f"[rank {reply.rank}]")
                 display(data, metadata=shown.get("metadata") or {}, raw=True)

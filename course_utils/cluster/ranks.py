@@ -11,7 +11,7 @@ from typing import Any
 from course_utils.cluster.connection import PATIENCE, Connection, Watched
 from course_utils.cluster.progress_bar import ProgressBar
 from course_utils.cluster.reply import Reply, Task, to_bytes
-from course_utils.cluster.reports import describe
+from course_utils.cluster.reports import describe, print_from
 from course_utils.cluster.run import Attempt, Run, events_of, spread
 from course_utils.cluster.traffic import Meter, Traffic
 from course_utils.errors import CourseError, RankError, RanksGone
@@ -64,7 +64,8 @@ class Ranks:
         meeting = self._meeting(backend)
         tasks = [self._task(function, own, keywords, size, meeting, backend=backend) for own, keywords in each]
         call, replies = self._call("call", _packed(tasks))
-        self.show_output(replies)
+        for reply in replies:
+            print_from(reply.rank, reply.output)
         self._raise_trouble(call, replies)
         return Run.of(replies)
 
@@ -127,8 +128,7 @@ class Ranks:
         replies = [call.replies[rank] for rank in sorted(call.replies)]
         if any(reply.kind != "returned" or not reply.clean for reply in replies) or _unmatched(replies):
             self._communicator += 1  # what is still on its way must not reach the next run
-        if function == "execute" or not self._last_events or replies:
-            self._last_events = events_of([reply for reply in replies if reply.began])
+        self._last_events = events_of([reply for reply in replies if reply.began])
         return call, replies
 
     @contextlib.contextmanager
@@ -149,14 +149,12 @@ class Ranks:
                     time.sleep(0.1)
             yield
 
-    def execute(self, cell: str, ranks: list[int] | None = None) -> list[Reply]:
-        """Run a cell's text on every rank (or on some) as `%%px` does, and give back all replies.
+    def execute(self, cell: str) -> list[Reply]:
+        """Run a cell's text on every rank as `%%px` does, and give back all replies.
 
         Raises:
             RanksGone: the ranks have ended.
         """
-        if ranks is not None and ranks != list(range(self.world_size)):
-            raise CourseError("%%px runs on all ranks here; ask for `comm.rank` in the cell to do something on one.")
         call, replies = self._call("execute", [(cell, self._communicator)] * self.world_size)
         self._last_call = call
         return replies
@@ -172,13 +170,6 @@ class Ranks:
         if call.lost:
             raise RanksGone(f"{trouble} `ranks.restart()` brings new ranks; variables of the old ones are gone.")
         raise RankError(trouble)
-
-    @staticmethod
-    def show_output(replies: list[Reply]) -> None:
-        """Print what ranks printed, in rank order, each line with its rank."""
-        for reply in replies:
-            for line in reply.output.splitlines():
-                print(f"[rank {reply.rank}] {line}")
 
     # --- looking ----------------------------------------------------------------------------------------------------
 

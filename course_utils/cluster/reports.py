@@ -1,4 +1,4 @@
-"""What is said of ranks in trouble: who raised, who waits where, who has returned."""
+"""What is said of ranks, and by them: who raised, who waits where, who has returned; and what they print."""
 
 from collections import defaultdict
 
@@ -51,3 +51,9 @@ def describe(replies: list[Reply], cause: str) -> str | None:
         lines = what_each_does(raised, len(replies))
         return f"{lines}. Meanwhile {what_each_does(others)}." if others else f"{lines}."
     return f"{cause} {what_each_does(replies, len(replies))}."
+
+
+def print_from(rank: int, text: str) -> None:
+    """Print what a rank has printed, each line with its rank."""
+    for line in text.splitlines():
+        print(f"[rank {rank}] {line}")

@@ -2,14 +2,13 @@
 
 import ast
 import inspect
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from course_utils.checks.notebook import checked_function, code_cells, defines
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS
 
-_DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 _MACHINERY = ("course_utils.checks", "course_utils.cluster", "course_utils.grade", "course_utils.trace")
 _FOR_LEARNERS = {("course_utils.trace", "phase")}
 _LESSON_OF = {name: lesson for lesson in LESSONS for name in lesson.exercises}
@@ -52,14 +51,14 @@ def read(notebook: Path) -> Submission:
     defined: dict[str, int] = {}
     signatures: dict[str, inspect.Signature] = {}
     refusals: list[str] = []
-    for number, source in enumerate(_code_cells(notebook), start=1):
+    for number, source in enumerate(code_cells(notebook), start=1):
         try:
             tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError):  # a magic, or a mistake: what it defines is then missing
             continue
         refusals += [f"cell {number} {why}" for why in _refusals(tree)]
-        checked.update(filter(None, map(_checked, tree.body)))
-        kept = [node for node in tree.body if _defines(node)]
+        checked.update(filter(None, map(checked_function, tree.body)))
+        kept = [node for node in tree.body if defines(node)]
         if not kept:
             continue
         for node in kept:
@@ -79,29 +78,6 @@ def read(notebook: Path) -> Submission:
         answers, ""
     )
     return Submission(notebook.name, tuple(cells[: last + 1]), answers, signatures, tuple(dict.fromkeys(refusals)))
-
-
-def _code_cells(notebook: Path) -> list[str]:
-    try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    except OSError as error:
-        raise CourseError(f"{notebook} cannot be read: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise CourseError(f"{notebook} is not a notebook.") from None
-
-
-def _checked(node: ast.stmt) -> tuple[str, str] | None:
-    match node:
-        case ast.Expr(ast.Call(ast.Attribute(attr="check"), [ast.Constant(str(name)), ast.Name(function)])):
-            return name, function
-    return None
-
-
-def _defines(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Assign | ast.AnnAssign):
-        return not any(isinstance(part, ast.Call) for part in ast.walk(node))
-    return isinstance(node, _DEFINITIONS)
 
 
 def _only(nodes: list[ast.stmt], source: str) -> str:

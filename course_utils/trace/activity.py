@@ -12,7 +12,7 @@ from pathlib import Path
 
 IDLE, RUNNING, WAITING = range(3)
 
-_HEADER = struct.Struct("<QQddH")  # version, progress, since, seen, length of the text
+_HEADER = struct.Struct("<QQdH")  # version, progress, since, length of the text
 _STATE = _HEADER.size
 _STOP = _STATE + 1
 _TEXT = _STOP + 1
@@ -49,12 +49,12 @@ class ActivityFile:
         self._map[_TEXT : _TEXT + len(encoded)] = encoded
         self._map[_STATE] = state
         self._version += 1
-        _HEADER.pack_into(self._map, 0, self._version, self._progress, time.perf_counter(), 0.0, len(encoded))
+        _HEADER.pack_into(self._map, 0, self._version, self._progress, time.perf_counter(), len(encoded))
 
     def read(self) -> Activity:
         """The latest complete state."""
         for _ in range(100):
-            version, progress, since, _, length = _HEADER.unpack_from(self._map)
+            version, progress, since, length = _HEADER.unpack_from(self._map)
             state, text = self._map[_STATE], bytes(self._map[_TEXT : _TEXT + length])
             if version % 2 == 0 and struct.unpack_from("<Q", self._map)[0] == version:
                 break
