@@ -48,8 +48,9 @@ def test_rates_and_times_are_read_as_people_write_them() -> None:
     assert Network.asked(4, None) is None
     assert (
         str(Network.asked(3, "1 Gbit/s", "1 ms", {2: "20 Mbit/s"}))
-        == "1 Gbit/s each way, latency 1 ms (node 2: 20 Mbit/s)"
+        == "a node each, 1 Gbit/s each way, latency 1 ms (node 2: 20 Mbit/s)"
     )
+    assert str(Network.asked(4, "20 Mbit/s", ranks_per_node=2)) == "2 on each node, 20 Mbit/s each way"
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,11 @@ def test_rates_and_times_are_read_as_people_write_them() -> None:
         (4, {"link": "1 Gbit/s", "latency": "1 s"}, "0.5 to 100 ms"),
         (4, {"link": "1 Gbit/s", "slow": {4: "20 Mbit/s"}}, "the nodes are 0 to 3"),
         (4, {"link": None, "latency": "1 ms"}, "need a link"),
+        (4, {"link": None, "ranks_per_node": 2}, "need a link"),
+        (4, {"link": "1 Gbit/s", "ranks_per_node": 3}, "4 ranks do not fill nodes of 3"),
+        (4, {"link": "1 Gbit/s", "ranks_per_node": 4}, "2 to 8 nodes"),
+        (4, {"link": "1 Gbit/s", "ranks_per_node": 0}, "how many ranks share a node"),
+        (4, {"link": "1 Gbit/s", "ranks_per_node": 2, "slow": {2: "20 Mbit/s"}}, "the nodes are 0 to 1"),
     ],
 )
 def test_what_cannot_be_is_said(ranks, options, words) -> None:
@@ -95,7 +101,7 @@ def test_a_system_that_forbids_it_says_what_its_administrator_would_allow(monkey
 def test_without_latencys_device_the_links_keep_their_rates(monkeypatch, capsys) -> None:
     monkeypatch.setattr(network, "obstacle", lambda: None)
     monkeypatch.setattr(network, "delay_obstacle", lambda: "no device")
-    assert network.possible(Network((10**8,) * 4, 0.001)) == Network((10**8,) * 4)
+    assert network.possible(Network((10**8,) * 2, 0.001, 2)) == Network((10**8,) * 2, 0.0, 2)
     assert capsys.readouterr().out.startswith("No latency here: no device")
 
 
@@ -174,6 +180,21 @@ def test_nothing_is_left_after_a_stop(nodes) -> None:
     nodes.stop()
     assert not folder.processes() and not folder.path.exists()
     assert interfaces() == before
+
+
+def test_ranks_on_one_node_need_no_link(allowed) -> None:
+    ranks = course.start(4, link="20 Mbit/s", ranks_per_node=2)
+    try:
+        inside = ranks.run(send_to, 1, MEBIBYTE).results[1]
+        quiet = ranks.traffic()
+        between = ranks.run(send_to, 2, MEBIBYTE).results[2]
+        busy = ranks.traffic()
+        assert inside < between / 2 and between > 0.5 * MEBIBYTE * 8 / 20e6
+        assert quiet.sent[0] < MEBIBYTE / 4 and busy.sent[0] > MEBIBYTE and busy.received[1] > MEBIBYTE
+        assert len(busy.sent) == 2
+        assert ranks.run(add_up, MEBIBYTE, backend="gloo").results == [4.0] * 4
+    finally:
+        ranks.stop()
 
 
 # --- latency, and an owner that is killed ---------------------------------------------------------------------------

@@ -40,7 +40,11 @@ def current() -> "Ranks | None":
 
 
 def start(
-    ranks: int = 4, link: str | None = None, latency: str | None = None, slow: Mapping[int, str] | None = None
+    ranks: int = 4,
+    link: str | None = None,
+    latency: str | None = None,
+    slow: Mapping[int, str] | None = None,
+    ranks_per_node: int = 1,
 ) -> "Ranks":
     """Start so many ranks on this machine, or take over running ones; prints one line that says what there is.
 
@@ -52,6 +56,7 @@ def start(
             MPI and torch's gloo send over the links and nothing else. Where the system forbids it, a line says why.
         latency: such as "1 ms": how long a message takes from one node to another, beside what the rate costs.
         slow: nodes with a link of their own rate, such as {2: "20 Mbit/s"}.
+        ranks_per_node: how many neighbouring ranks share a node, and its link. Among themselves they need no link.
 
     Raises:
         CourseError: no MPI here, or a number that makes no sense.
@@ -63,7 +68,7 @@ def start(
     from course_utils.cluster.ranks import Ranks
 
     check_number(ranks, allowed_cores())
-    network = possible(Network.asked(ranks, link, latency, slow))
+    network = possible(Network.asked(ranks, link, latency, slow, ranks_per_node))
     running = current()
     same = running is not None and _are(running.facts, ranks, network)
     if running is not None and same and running.healthy:
@@ -183,7 +188,7 @@ def _line(introduced: list[dict], network: "Network | None") -> str:
     from course_utils.machine import gpus
 
     threads, cores, devices = introduced[0]["threads"], allowed_cores(), gpus()
-    links = f", a node each, {network}" if network else ""
+    links = f", {network}" if network else ""
     return (
         f"{len(introduced)} ranks on this machine{links}: {introduced[0]['mpi']}, {_count(cores, 'core')}, "
         f"{_count(threads, 'thread')} each, {_count(len(devices), 'GPU') if devices else 'no GPU'}"

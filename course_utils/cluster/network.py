@@ -3,7 +3,7 @@
 `start(4, link="200 Mbit/s")` needs no root. `unshare` makes a user and a mount namespace, private to the ranks, and in
 it a network namespace for each node and one for the switch between them. A cable (veth) leads from every node to the
 switch; at both of its ends a token bucket (tbf) lets no more than the link's rate through. The ranks enter their nodes
-in `node.py`; what adds latency is `delay.py`.
+in `node.py`; what adds latency is `delay.py`. Ranks on the same node send to its own address, which never leaves it.
 
 Nothing outlives the ranks: the names of the namespaces are files on a tmpfs that only the private mount namespace
 sees, so the last process takes everything with it, however it ends.
@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_utils.errors import CourseError
@@ -58,50 +58,69 @@ class Network:
     Attributes:
         rates: bits per second of each node's link, the same in both directions.
         latency: seconds from one node to another, beside what the rate costs; 0 for none.
+        ranks_per_node: how many ranks share a node and its link; rank r is on node r // ranks_per_node.
     """
 
     rates: tuple[int, ...]
     latency: float = 0.0
+    ranks_per_node: int = 1
 
     @classmethod
     def asked(
-        cls, ranks: int, link: str | None, latency: str | None = None, slow: Mapping[int, str] | None = None
+        cls,
+        ranks: int,
+        link: str | None,
+        latency: str | None = None,
+        slow: Mapping[int, str] | None = None,
+        ranks_per_node: int = 1,
     ) -> "Network | None":
-        """What `start(ranks, link=…, latency=…, slow=…)` means; None where it asks for no network.
+        """What `start(ranks, link=…, latency=…, slow=…, ranks_per_node=…)` means; None where it asks for no network.
 
         Raises:
             CourseError: something that cannot be read, or that this network cannot be.
         """
         if link is None:
-            if latency is not None or slow:
-                raise CourseError('latency= and slow= need a link: start(4, link="200 Mbit/s", latency="1 ms").')
+            if latency is not None or slow or ranks_per_node != 1:
+                raise CourseError(
+                    'latency=, slow= and ranks_per_node= need a link: start(4, link="200 Mbit/s", latency="1 ms").'
+                )
             return None
-        if not FEWEST_NODES <= ranks <= MOST_NODES:
+        nodes = _nodes(ranks, ranks_per_node)
+        if not FEWEST_NODES <= nodes <= MOST_NODES:
             raise CourseError(
                 f"start({ranks}, link={link!r}): a network here has {FEWEST_NODES} to {MOST_NODES} nodes."
             )
-        rates = [_rate("link", link)] * ranks
+        rates = [_rate("link", link)] * nodes
         for node, rate in (slow or {}).items():
-            if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < ranks:
-                raise CourseError(f"slow={{{node!r}: …}}: the nodes are 0 to {ranks - 1}.")
+            if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < nodes:
+                raise CourseError(f"slow={{{node!r}: …}}: the nodes are 0 to {nodes - 1}.")
             rates[node] = _rate("slow", rate)
-        return cls(tuple(rates), 0.0 if latency is None else _seconds(latency))
+        return cls(tuple(rates), 0.0 if latency is None else _seconds(latency), ranks_per_node)
 
     @property
     def facts(self) -> dict:
         """The same as JSON keeps it."""
-        return {"rates": list(self.rates), "latency": self.latency}
+        return {"rates": list(self.rates), "latency": self.latency, "ranks_per_node": self.ranks_per_node}
 
     def __str__(self) -> str:
         usual = max(self.rates, key=self.rates.count)
         slow = [f"node {node}: {rate_text(rate)}" for node, rate in enumerate(self.rates) if rate != usual]
         latency = f", latency {self.latency * 1e3:g} ms" if self.latency else ""
-        return f"{rate_text(usual)} each way{latency}" + (f" ({', '.join(slow)})" if slow else "")
+        shared = "a node each" if self.ranks_per_node == 1 else f"{self.ranks_per_node} on each node"
+        return f"{shared}, {rate_text(usual)} each way{latency}" + (f" ({', '.join(slow)})" if slow else "")
 
 
 def rate_text(rate: float) -> str:
     """Bits per second in words: `200 Mbit/s`, `1.5 Gbit/s`."""
     return f"{rate / 1e9:g} Gbit/s" if rate >= 1e9 else f"{rate / 1e6:g} Mbit/s"
+
+
+def _nodes(ranks: int, ranks_per_node: object) -> int:
+    if isinstance(ranks_per_node, bool) or not isinstance(ranks_per_node, int) or ranks_per_node < 1:
+        raise CourseError(f"ranks_per_node={ranks_per_node!r}: say how many ranks share a node, such as 2.")
+    if ranks % ranks_per_node:
+        raise CourseError(f"ranks_per_node={ranks_per_node}: {ranks} ranks do not fill nodes of {ranks_per_node}.")
+    return ranks // ranks_per_node
 
 
 def _rate(name: str, text: str) -> int:
@@ -171,7 +190,7 @@ def possible(network: Network | None) -> Network | None:
         return None
     if network.latency and (reason := delay_obstacle()):
         print(f"No latency here: {reason} The links have their rates and nothing more.")
-        return Network(network.rates)
+        return replace(network, latency=0.0)
     return network
 
 
@@ -207,7 +226,7 @@ def behind_links(network: Network, nodes: Path, mpiexec: str, rank: list[str]) -
     """
     command = [mpiexec]
     for node in range(len(network.rates)):
-        command += [*([":"] if node else []), "-n", "1", *rank, str(nodes / str(node))]
+        command += [*([":"] if node else []), "-n", str(network.ranks_per_node), *rank, str(nodes / str(node))]
     enter = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-e", "-c", _PATH + _ENTER]
     return [*enter, "nodes", str(nodes), "\n".join(setup(network, nodes)), *command]
 

@@ -1,7 +1,8 @@
 """Traffic of the nodes while a cell runs, as the kernel counts it on each node's interface; and each rank's CPU time.
 
 A node's counters are those of its rank's process: /proc/PID/net/dev shows the network in which the process is. They
-count what passed the link, with all headers, whoever sent it: MPI, gloo, or a learner's own socket.
+count what passed the link, with all headers, whoever sent it: MPI, gloo, or a learner's own socket. Where ranks share a
+node, its first rank stands for all.
 """
 
 import contextlib
@@ -82,7 +83,7 @@ class Meter:
     """Takes samples of the nodes while somebody calls `look`. Where there are no nodes it does nothing."""
 
     def __init__(self, pids: list[int], network: dict | None) -> None:
-        self._pids = pids if network else []
+        self._pids = pids[:: network.get("ranks_per_node", 1)] if network else []
         self._rates = network["rates"] if network else []
         self._interval = _INTERVAL
         self._samples: list[Sample] = []
