@@ -1,0 +1,149 @@
+"""The taught library of lesson 5: every algorithm on real ranks against MPI's own all-reduce, and what it refuses."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import course_utils as course
+from course_utils.allreduce import ALGORITHMS, ring_all_gather, ring_reduce_scatter
+from course_utils.allreduce.blocks import block_bounds, blocks_of, combine
+
+WORLD_SIZES = (1, 2, 3, 4)
+LENGTHS = (0, 1, 2, 3, 5, 8, 1000, 70_001)
+
+
+def compare(comm, function, cases, seed):
+    """For each case (length, dtype, name of the operation): what differs from MPI's own, in words."""
+    import numpy as np
+    from mpi4py import MPI
+
+    wrong = []
+    for number, (length, dtype, name) in enumerate(cases):
+        random = np.random.default_rng([seed, number, comm.rank])
+        ours = random.integers(0, 2 if name in ("LAND", "BXOR") else 5, length).astype(dtype)
+        theirs = ours.copy()
+        function(comm, ours, name and getattr(MPI, name))
+        comm.Allreduce(MPI.IN_PLACE, theirs, getattr(MPI, name or "SUM"))
+        if ours.dtype != theirs.dtype or not np.array_equal(ours, theirs):
+            wrong.append(f"{length} {dtype} {name}: {ours[:5]}, not {theirs[:5]}")
+    return wrong
+
+
+def on_own_dtype(comm, function, dtype, length):
+    """The sum of `rank + 1` over the ranks, in a dtype that MPI may not know."""
+    import numpy as np
+
+    vector = np.full(length, comm.rank + 1).astype(dtype)
+    function(comm, vector)
+    return vector
+
+
+def in_place(comm, function, vector):
+    """What the function makes of the vector."""
+    function(comm, vector)
+    return vector
+
+
+def ring_of_tensors(length):
+    """The sum over the ranks of `index + rank`, by the ring of tensors; in two dimensions where that is possible."""
+    import torch
+    import torch.distributed as dist
+
+    from course_utils.allreduce.over_torch import torch_ring_allreduce
+
+    tensor = torch.arange(float(length)) + dist.get_rank()
+    if length % 2 == 0:
+        tensor = tensor.view(2, -1)
+    torch_ring_allreduce(tensor)
+    return tensor.flatten().tolist()
+
+
+def refusals(comm, function):
+    """The word that tells why, for four calls that cannot work."""
+    import numpy as np
+    from mpi4py import MPI
+
+    fixed = np.zeros(8)
+    fixed.flags.writeable = False
+    subtract = MPI.Op.Create(lambda incoming, into, _: None, commute=False)
+    said = []
+    for vector, op in [(np.zeros((4, 2)), None), (np.zeros(8)[::2], None), (fixed, None), (np.zeros(8), subtract)]:
+        try:
+            function(comm, vector, op)
+        except ValueError as error:
+            said.append(next(word for word in ("contiguous", "read-only", "commutative") if word in str(error)))
+    return said
+
+
+@pytest.mark.parametrize("size", WORLD_SIZES)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_is_an_allreduce(four_ranks, name, size, seed):
+    dtypes = ("float64", "float32", "int8", "uint16", "int64", "complex128")
+    cases = [(length, dtypes[number % len(dtypes)], None) for number, length in enumerate(LENGTHS)]
+    cases += [(7, "int32", "SUM"), (7, "float32", "MAX"), (1001, "float64", "MIN"), (5, "int64", "PROD")]
+    cases += [(9, "bool", "LAND"), (9, "uint8", "BXOR"), (0, "float64", "MAX")]
+    run = four_ranks.run(compare, ALGORITHMS[name], cases, seed, ranks=size)
+    assert run.results == [[]] * size
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(("dtype", "total"), [("float16", 6), ("bool", 1), ("longdouble", 6), ("complex64", 6)])
+def test_sums_of_any_dtype_that_numpy_adds(four_ranks, name, dtype, total):
+    run = four_ranks.run(on_own_dtype, ALGORITHMS[name], dtype, 11, ranks=3)
+    assert all(vector.dtype == dtype and (vector == total).all() for vector in run.results)
+
+
+@pytest.mark.parametrize("size", WORLD_SIZES)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_the_two_halves_of_the_ring(four_ranks, size, length):
+    """Rank r ends the reduce-scatter with block r of the sum, and begins the all-gather with it."""
+    vectors = [np.arange(length) + 10 * rank for rank in range(size)]
+    whole = sum(vectors)
+    run = four_ranks.run(in_place, ring_reduce_scatter, course.per_rank(vectors), ranks=size)
+    for rank, result in enumerate(run.results):
+        assert np.array_equal(blocks_of(result, size)[rank], blocks_of(whole, size)[rank])
+    run = four_ranks.run(in_place, ring_all_gather, course.per_rank(run.results), ranks=size)
+    assert all(np.array_equal(result, whole) for result in run.results)
+
+
+@pytest.mark.parametrize("size", WORLD_SIZES)
+@pytest.mark.parametrize("length", [0, 1, 3, 10, 10_001])
+def test_the_ring_of_tensors(four_ranks, size, length):
+    run = four_ranks.run(ring_of_tensors, length, ranks=size, backend="gloo")
+    whole = [sum(index + rank for rank in range(size)) for index in range(length)]
+    assert all(result == whole for result in run.results)
+    assert run.bytes == 2 * (size - 1) * 4 * length
+    assert run.messages == 2 * (size - 1) * size
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_cannot_be_done_is_refused_before_anything_is_sent(four_ranks, name):
+    refused = four_ranks.run(refusals, ALGORITHMS[name])
+    assert refused.results == [["contiguous", "contiguous", "read-only", "commutative"]] * 4
+    assert refused.messages == 0
+
+
+@pytest.mark.parametrize(("length", "world_size"), [(0, 3), (1, 1), (2, 4), (10, 4), (12, 4), (103, 8)])
+def test_blocks_are_those_of_numpy(length, world_size):
+    vector = np.arange(length)
+    bounds = block_bounds(length, world_size)
+    assert (bounds[0], bounds[-1], len(bounds)) == (0, length, world_size + 1)
+    wanted = np.array_split(vector, world_size)
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(blocks_of(vector, world_size), wanted, strict=True))
+    assert all(np.shares_memory(block, vector) for block in blocks_of(vector, world_size) if len(block))
+
+
+def test_combining_leaves_what_came_as_it_is():
+    incoming, into = np.array([1.0, 2.0]), np.array([10.0, 20.0])
+    combine(incoming, into, None)
+    assert (list(incoming), list(into)) == ([1.0, 2.0], [11.0, 22.0])
+
+
+def test_the_library_does_not_load_mpi():
+    lines = (
+        "import sys, course_utils.allreduce; print([m for m in sys.modules if m.startswith('mpi4py') or m == 'torch'])"
+    )
+    done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
