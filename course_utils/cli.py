@@ -67,6 +67,21 @@ def check(
 
 
 @app.command()
+def exercises(
+    lesson: Annotated[int | None, typer.Argument(help="a lesson's number; without it, all")] = None,
+) -> None:
+    """List the exercises: lesson, name, how hard, how long, and what each is about."""
+    from course_utils.checks.registry import declared
+
+    chosen = [exercise for exercise in declared() if lesson in (None, int(exercise.lesson[:2]))]
+    if not chosen:
+        raise CourseError(f"Lesson {lesson} has no exercises yet. `course exercises` lists them all.")
+    width = max(len(exercise.name) for exercise in chosen)
+    for exercise in chosen:
+        print(f"{exercise.lesson[:2]}  {exercise.name:<{width}}  {exercise.effort:<34}  {exercise.title}")
+
+
+@app.command()
 def grade(
     submissions: Annotated[list[Path], typer.Argument(help="exercise notebooks, as they were handed in")],
     out: Annotated[Path, typer.Option(help="the table of marks to write")] = Path("marks.csv"),

@@ -1,7 +1,4 @@
-"""The sixteen lessons: what each asks, how long it takes, how many ranks it needs, and which exercises it has.
-
-`python -m course_utils.syllabus` writes the table of lessons into the README.
-"""
+"""The sixteen lessons: what each asks, how long it takes, how many ranks it needs, and what is planned for it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,19 +15,24 @@ class Lesson:
         title: the question the lesson answers.
         minutes: of reading and doing, exercises included.
         ranks: how many processes it works with.
-        exercises: the functions the learner writes, in the order of the exercise notebook.
+        planned: the exercises it shall have; empty once they are declared, in `checks/lessons/`.
     """
 
     stem: str
     title: str
     minutes: int
     ranks: int
-    exercises: tuple[str, ...]
+    planned: tuple[str, ...] = ()
 
     @property
     def number(self) -> int:
         """The lesson's place in the course, from 0."""
         return int(self.stem[:2])
+
+    @property
+    def subject(self) -> str:
+        """What its modules are named after: the stem without its number, "messages"."""
+        return self.stem.partition("_")[2]
 
     @property
     def notebook(self) -> Path:
@@ -44,7 +46,7 @@ class Lesson:
 
 
 LESSONS: tuple[Lesson, ...] = (
-    Lesson("00_first_steps", "What do I have here?", 20, 4, ("rank_squared", "who_is_there")),
+    Lesson("00_first_steps", "What do I have here?", 20, 4),
     Lesson(
         "01_sgd",
         "How does a network learn?",
@@ -71,7 +73,6 @@ LESSONS: tuple[Lesson, ...] = (
         "How do processes talk?",
         50,
         4,
-        ("pass_the_token", "exchange_without_deadlock", "tree_broadcast", "scatter_blocks", "fit_alpha_beta"),
     ),
     Lesson(
         "05_allreduce",
@@ -92,7 +93,6 @@ LESSONS: tuple[Lesson, ...] = (
         "Can P workers train as one?",
         60,
         4,
-        ("shard_indices", "broadcast_parameters", "average_gradients", "scaled_learning_rate", "sync_batch_norm"),
     ),
     Lesson(
         "07_overlap",
@@ -170,29 +170,3 @@ LESSONS: tuple[Lesson, ...] = (
     ),
     Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, ("match_terms", "capstone")),
 )
-
-TABLE_BEGINS, TABLE_ENDS = "<!-- lessons: written by python -m course_utils.syllabus -->", "<!-- end of lessons -->"
-
-
-def table() -> str:
-    """The table of lessons in Markdown: number, question, minutes, ranks, exercises."""
-    lines = ["| | The question | Minutes | Ranks | Exercises |", "|---|---|---|---|---|"]
-    for lesson in LESSONS:
-        if lesson.written:
-            question = f"[{lesson.title}](notebooks/{lesson.stem}.ipynb)"
-            exercises = f"[{len(lesson.exercises)}](exercises/{lesson.stem}.ipynb)"
-        else:
-            question, exercises = f"{lesson.title} *(not written yet)*", str(len(lesson.exercises))
-        lines.append(f"| {lesson.number} | {question} | {lesson.minutes} | {lesson.ranks} | {exercises} |")
-    return "\n".join(lines)
-
-
-def with_table(text: str) -> str:
-    """The text with the present table between its two markers."""
-    before, _, rest = text.partition(TABLE_BEGINS)
-    return f"{before}{TABLE_BEGINS}\n{table()}\n{TABLE_ENDS}{rest.partition(TABLE_ENDS)[2]}"
-
-
-if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    readme.write_text(with_table(readme.read_text(encoding="utf-8")), encoding="utf-8")

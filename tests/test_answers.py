@@ -3,15 +3,13 @@
 The answers are the files under `answers/<exercise>/right` and `/wrong`; `course_utils.checks.answers` says their form.
 """
 
-import importlib
 from pathlib import Path
 
 import pytest
 
 from course_utils.checks.answers import answers, exercise_of, load, refused_with
 from course_utils.checks.judging import judge
-from course_utils.checks.registry import LESSON_MODULES, exercises_of, find
-from course_utils.syllabus import LESSONS
+from course_utils.checks.registry import declared, find, reference
 
 RIGHT, WRONG = answers("right"), answers("wrong")
 
@@ -35,27 +33,21 @@ def test_a_wrong_answer_is_refused_with_the_hint_that_fits(path, four_ranks):
     assert refused_with(path) in str(verdict), f"{verdict}  [COURSE_SEED={verdict.seed}]"
 
 
-@pytest.mark.parametrize("stem", LESSON_MODULES)
-def test_every_exercise_has_three_right_answers_and_eight_wrong_ones(stem):
-    for exercise in exercises_of(stem):
-        counts = [len(answers(kind, exercise.name)) for kind in ("right", "wrong")]
-        assert counts[0] >= 3 and counts[1] >= 8, f"{exercise.name}: {counts[0]} right, {counts[1]} wrong"
+@pytest.mark.parametrize("exercise", declared(), ids=lambda exercise: exercise.name)
+def test_every_exercise_has_three_right_answers_and_eight_wrong_ones(exercise):
+    counts = [len(answers(kind, exercise.name)) for kind in ("right", "wrong")]
+    assert counts[0] >= 3 and counts[1] >= 8, f"{exercise.name}: {counts[0]} right, {counts[1]} wrong"
 
 
-@pytest.mark.parametrize("stem", LESSON_MODULES)
-def test_every_question_is_asked_by_some_wrong_answer(stem):
-    for exercise in exercises_of(stem):
-        asked = " ".join(refused_with(path) for path in answers("wrong", exercise.name))
-        for mistake in exercise.mistakes:
-            assert mistake.question in asked, f"{exercise.name}: no wrong answer is refused with {mistake.question!r}"
+@pytest.mark.parametrize("exercise", declared(), ids=lambda exercise: exercise.name)
+def test_every_question_is_asked_by_some_wrong_answer(exercise):
+    asked = " ".join(refused_with(path) for path in answers("wrong", exercise.name))
+    for mistake in exercise.mistakes:
+        assert mistake.question in asked, f"{exercise.name}: no wrong answer is refused with {mistake.question!r}"
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(
-    ("stem", "name"),
-    [(lesson.stem, name) for lesson in LESSONS if lesson.stem in LESSON_MODULES for name in lesson.exercises],
-)
-def test_the_library_itself_is_a_right_answer(stem, name, four_ranks):
-    module = importlib.import_module(f"course_utils.{stem[3:]}")
-    verdict = judge(find(name), getattr(module, name), four_ranks)
+@pytest.mark.parametrize("exercise", declared(), ids=lambda exercise: exercise.name)
+def test_the_library_itself_is_a_right_answer(exercise, four_ranks):
+    verdict = judge(exercise, reference(exercise), four_ranks)
     assert verdict.passed, f"{verdict}  [COURSE_SEED={verdict.seed}]"

@@ -3,15 +3,18 @@
 import ast
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from course_utils.authoring.__main__ import main
-from course_utils.authoring.exercises import LINK, Hole, function_source, gives_away, without_body
+from course_utils.authoring.exercises import LINK, function_source, gives_away, without_body
 from course_utils.authoring.notebooks import assemble, build, check
 from course_utils.authoring.sources import EXERCISE, ROOT, AuthoringError, pages, read_cells, tags
+from course_utils.checks import registry
+from course_utils.checks.exercise import Exercise
 
 LIBRARY = '''\
 """A library."""
@@ -61,9 +64,35 @@ EXERCISES = """\
 # %%
 import functools
 
+# %% [markdown]
+# Make two of one.
+
 # %% tags=["exercise"]
-# course_utils.small:double: say "twice" with `*`.
+# double
 """
+
+
+def declare(name: str, library: str, **settings) -> Exercise:
+    """An exercise of the small repository's one lesson."""
+    common = {"lesson": "90_small", "minutes": 5, "difficulty": 2, "cases": lambda rng, world_size: []}
+    return Exercise(name=name, library=library, **(common | settings))
+
+
+DECLARED = {
+    "double": declare("double", "course_utils.small:double", place=1, turn='say "twice" with `*`'),
+    "lost": declare("lost", "course_utils.small:tripple", place=2, turn="x"),
+    "astray": declare("astray", "course_utils.smal:double", place=3, turn="x"),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _declared() -> Iterator[None]:
+    """The build knows the exercises above beside those of the course."""
+    find, declared = registry.find, registry.declared
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "find", lambda name: DECLARED.get(name) or find(name))
+        patch.setattr(registry, "declared", lambda: (*declared(), DECLARED["double"]))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -206,17 +235,32 @@ def exercise_cell(path: Path) -> str:
     return next(cell.source for cell in nbformat.read(path, as_version=4).cells if EXERCISE in tags(cell))
 
 
+def test_the_text_above_ends_with_how_hard_it_is(built, small, capsys):
+    cells = nbformat.read(built / "exercises/90_small.ipynb", as_version=4).cells
+    assert cells[2].source == "Make two of one.\n\n*difficulty ●●○ · 5 minutes*"
+    edit(small / "exercises/src/90_small.py", "# %% [markdown]\n# Make two of one.\n\n", "")
+    assert main(["--root", str(small), "build"]) == 1
+    assert "the cell above the exercise double must be text" in capsys.readouterr().err
+
+
+def test_an_exercise_that_its_page_forgets_stands_behind_the_others(small):
+    source = small / "exercises/src/90_small.py"
+    source.write_text(source.read_text().partition("# %% [markdown]\n# Make two")[0])
+    cells = assemble(pages(small)[1], small).cells
+    assert cells[2].source.startswith("## 1 · double") and cells[4].source == 'course.check("double", double)'
+
+
 def test_a_check_and_help_follow_and_links_lead_from_the_solutions(built):
     learner = nbformat.read(built / "exercises/90_small.ipynb", as_version=4).cells
-    assert learner[3].source == 'course.check("double", double)'
-    assert "Stuck?" in learner[4].source and 'course.hint("double")' in learner[4].source
+    assert learner[4].source == 'course.check("double", double)'
+    assert "Stuck?" in learner[5].source and 'course.hint("double")' in learner[5].source
     title = nbformat.read(built / "exercises/solutions/90_small.ipynb", as_version=4).cells[0].source
     assert "(../90_small.ipynb)" in title and "(../../notebooks/90_small.ipynb)" in title
     assert "(https://www.python.org)" in title and "(#here)" in title
 
 
 def test_functions_of_one_line_and_without_docstring_lose_their_body_too(built):
-    source = function_source(built, Hole("course_utils.small", "plain", ""))
+    source = function_source(built, declare("plain", "course_utils.small:plain", place=1, turn="add"))
     assert without_body(source, "add") == 'def plain(value):\n    raise NotImplementedError("your turn: add")'
 
 
@@ -230,13 +274,14 @@ def test_a_solution_shown_to_the_learner_is_found(small):
 @pytest.mark.parametrize(
     "line, said",
     [
-        ("# course_utils.small:tripple: x", "defines no function tripple"),
-        ("# course_utils.smal:double: x", "there is no module course_utils.smal"),
+        ("# lost", "defines no function tripple"),
+        ("# astray", "there is no module course_utils.smal"),
+        ("# dubble", 'There is no exercise "dubble"'),
         ("double", "an exercise cell holds one line"),
     ],
 )
 def test_an_exercise_that_names_nothing_is_refused_in_plain_words(small, capsys, line, said):
-    edit(small / "exercises/src/90_small.py", '# course_utils.small:double: say "twice" with `*`.', line)
+    edit(small / "exercises/src/90_small.py", "# double", line)
     assert main(["--root", str(small), "build"]) == 1
     error = capsys.readouterr().err
     assert error.startswith("error: exercises/src/90_small.py: ") and said in error

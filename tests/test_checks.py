@@ -12,8 +12,9 @@ from course_utils.checks import registry
 from course_utils.checks.compare import describe, difference, kind_of, largest_error
 from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise, Mistake
 from course_utils.checks.judging import fresh_seed, judge
-from course_utils.checks.registry import LESSON_MODULES, exercises_of, find
+from course_utils.checks.registry import declared, exercises_of, find
 from course_utils.errors import CourseError
+from course_utils.syllabus import LESSONS
 
 SQUARES = [rank**2 for rank in range(4)]
 
@@ -22,7 +23,12 @@ def squares(**changes) -> Exercise:
     """A small exercise: return rank² on four ranks."""
     settings = {
         "name": "squares",
+        "library": "course_utils.first_steps:squares",
         "lesson": "00_first_steps",
+        "place": 1,
+        "minutes": 3,
+        "difficulty": 1,
+        "turn": "square it",
         "cases": lambda rng, world_size: [Case("4 ranks", [()] * 4, SQUARES)],
     }
     return Exercise(**(settings | changes))
@@ -367,27 +373,32 @@ def test_a_hint_is_first_a_question_and_then_nearly_the_answer(fake_ranks, capsy
         course.hint("rank_square")
 
 
-def test_every_declared_exercise_is_in_the_syllabus_and_the_other_way_round():
-    from course_utils.syllabus import LESSONS
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.stem)
+def test_an_exercise_is_declared_once_and_whole(lesson):
+    exercises = exercises_of(lesson)
+    assert not (lesson.written and lesson.planned), "what is declared is no longer planned: take the names out"
+    assert [exercise.place for exercise in exercises] == list(range(1, len(exercises) + 1))
+    for exercise in exercises:
+        assert exercise.lesson == lesson.stem and exercise.title and exercise.turn and exercise.minutes > 0
+        assert 1 <= exercise.difficulty <= 3
+        assert find(exercise.name) is exercise, "its module bears its name"
+        assert exercise.library.endswith(f":{exercise.name}")
 
-    for lesson in LESSONS:
-        if lesson.stem in LESSON_MODULES:
-            assert tuple(exercise.name for exercise in exercises_of(lesson.stem)) == tuple(lesson.exercises)
-    assert all(exercise.lesson == stem for stem in LESSON_MODULES for exercise in exercises_of(stem))
 
-
-@pytest.mark.parametrize("stem", LESSON_MODULES)
-def test_every_exercise_can_make_cases_for_every_number_of_ranks(stem):
-    for exercise in exercises_of(stem):
-        first, second = exercise.hints
-        assert first.rstrip().endswith("?") and second, exercise.name
-        assert len(exercise.mistakes) >= 3, exercise.name
-        assert all(mistake.question.endswith("?") for mistake in exercise.mistakes), exercise.name
-        for world_size in (1, 2, 3, 4):
-            for case in exercise.cases(np.random.default_rng(world_size), world_size):
-                assert case.arguments and (case.expected is None or len(case.expected) == len(case.arguments))
+@pytest.mark.parametrize("exercise", declared(), ids=lambda exercise: exercise.name)
+def test_every_exercise_can_make_cases_for_every_number_of_ranks(exercise):
+    first, second = exercise.hints
+    assert first.rstrip().endswith("?") and second, exercise.name
+    assert len(exercise.mistakes) >= 3, exercise.name
+    assert all(mistake.question.endswith("?") for mistake in exercise.mistakes), exercise.name
+    for world_size in (1, 2, 3, 4):
+        for case in exercise.cases(np.random.default_rng(world_size), world_size):
+            assert case.arguments and (case.expected is None or len(case.expected) == len(case.arguments))
 
 
 def test_a_name_is_found_without_loading_later_lessons(monkeypatch):
-    monkeypatch.setitem(registry.LESSON_MODULES, "99_later", "course_utils.checks.no_such_module")
+    loaded = []
+    whole = registry.exercises_of
+    monkeypatch.setattr(registry, "exercises_of", lambda lesson: loaded.append(lesson.number) or whole(lesson))
     assert find("rank_squared").lesson == "00_first_steps"
+    assert loaded == [0]

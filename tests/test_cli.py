@@ -126,3 +126,11 @@ def test_check_judges_every_exercise_of_a_notebook(tmp_path) -> None:
 def test_a_notebook_without_a_check_is_refused(tmp_path) -> None:
     done = course("check", str(notebook_of(tmp_path, "1 + 1")))
     assert done.returncode == 2 and "holds no course.check(…)" in done.stderr
+
+
+def test_exercises_lists_what_is_declared(capsys) -> None:
+    status, output = in_process(capsys, "exercises", "4")
+    lines = output.splitlines()
+    assert status == 0 and lines[2].split()[:3] == ["04", "tree_broadcast", "difficulty"] and "20 minutes" in lines[2]
+    assert len(in_process(capsys, "exercises")[1].splitlines()) > len(lines)
+    assert "Lesson 77 has no exercises yet." in course("exercises", "77").stderr

@@ -93,7 +93,7 @@ def rank_squared(comm):
 FROM_CHECKS = """
 import importlib
 def rank_squared(comm):
-    importlib.import_module("course_utils.checks.first_steps")
+    importlib.import_module("course_utils.checks.lessons.first_steps")
     return comm.rank**2
 """
 PATCHES_LATER = """

@@ -6,8 +6,9 @@ import sys
 import cloudpickle
 import pytest
 
-from course_utils.checks.mutants import Tally, equivalent, exercise_names, judged, main, reference, report
+from course_utils.checks.mutants import Tally, equivalent, judged, main, report
 from course_utils.checks.mutation import mutants, mutants_of
+from course_utils.checks.registry import declared, find, reference
 from course_utils.errors import CourseError
 
 KINDS = [
@@ -68,7 +69,7 @@ def test_a_mutant_differs_in_one_place_and_leaves_the_others_alone() -> None:
 
 
 def test_a_mutant_sees_the_names_of_its_module_and_travels_by_value() -> None:
-    found = mutants(reference("fit_alpha_beta"))
+    found = mutants(reference(find("fit_alpha_beta")))
     swapped = next(mutant for mutant in found if "float(alpha) and float(beta) were swapped" in mutant.change)
     code = "import cloudpickle, sys; print(cloudpickle.load(sys.stdin.buffer)([0, 1], [1.0, 3.0]))"
     sent = cloudpickle.dumps(swapped.function())
@@ -78,14 +79,14 @@ def test_a_mutant_sees_the_names_of_its_module_and_travels_by_value() -> None:
 
 
 def test_every_mutant_of_the_library_can_be_built_and_has_a_name_of_its_own() -> None:
-    for name in exercise_names():
-        found = mutants(reference(name))
+    for exercise in declared():
+        found = mutants(reference(exercise))
         assert found and len({str(mutant) for mutant in found}) == len(found)
         assert all(callable(mutant.function()) for mutant in found)
 
 
 def test_the_list_of_equivalents_names_mutants_that_exist_with_a_reason_each() -> None:
-    known = {str(mutant) for name in exercise_names() for mutant in mutants(reference(name))}
+    known = {str(mutant) for exercise in declared() for mutant in mutants(reference(exercise))}
     for listed, reason in equivalent().items():
         assert listed in known, f"no longer a mutant: {listed}"
         assert reason, f"why is it equivalent? {listed}"

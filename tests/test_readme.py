@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from course_utils import syllabus
+from course_utils.authoring import readme as table_of_lessons
+from course_utils.checks.registry import names_of
 from course_utils.syllabus import LESSONS, ROOT
 
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "ondemand/README.md", "tests/README.md"]
@@ -24,19 +25,19 @@ def targets() -> set[str]:
 
 def test_the_table_of_lessons_is_that_of_the_syllabus() -> None:
     readme = text_of("README.md")
-    assert syllabus.with_table(readme) == readme, "run: python -m course_utils.syllabus"
+    assert table_of_lessons.with_table(readme) == readme, "run: make notebooks"
 
 
 def test_the_table_replaces_what_stood_there() -> None:
-    old = f"before\n{syllabus.TABLE_BEGINS}\nold\n{syllabus.TABLE_ENDS}\nafter\n"
-    new = syllabus.with_table(old)
-    assert new == syllabus.with_table(new)
+    old = f"before\n{table_of_lessons.BEGINS}\nold\n{table_of_lessons.ENDS}\nafter\n"
+    new = table_of_lessons.with_table(old)
+    assert new == table_of_lessons.with_table(new)
     assert new.startswith("before\n") and new.endswith("\nafter\n") and "old" not in new
 
 
 def test_there_are_sixteen_lessons_in_order() -> None:
     assert [lesson.number for lesson in LESSONS] == list(range(16))
-    names = [name for lesson in LESSONS for name in lesson.exercises]
+    names = [name for lesson in LESSONS for name in names_of(lesson)]
     assert len(set(names)) == len(names)
 
 
@@ -61,7 +62,7 @@ def test_the_picture_has_a_text_alternative() -> None:
 
 
 def test_the_first_screen_says_what_one_will_be_able_to_do_and_how() -> None:
-    first = text_of("README.md").partition(syllabus.TABLE_BEGINS)[0]
+    first = text_of("README.md").partition(table_of_lessons.BEGINS)[0]
     assert re.findall(r"^    make (\w+)", first, flags=re.MULTILINE) == ["lab", "test"]
     assert "you can" in first and len(first.splitlines()) < 25
 

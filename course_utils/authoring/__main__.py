@@ -38,6 +38,7 @@ def read_arguments(arguments: list[str] | None) -> argparse.Namespace:
 def build(options: argparse.Namespace) -> int:
     """Build the notebooks, telling of each as it is done; one that cannot be built does not keep others from it."""
     from course_utils.authoring.notebooks import build_page
+    from course_utils.authoring.readme import write as write_table
     from course_utils.authoring.sources import pages
 
     status = 0
@@ -47,6 +48,7 @@ def build(options: argparse.Namespace) -> int:
         except AuthoringError as error:
             print(f"error: {error}", file=sys.stderr, flush=True)
             status = 1
+    write_table(options.root)
     return status
 
 

@@ -4,15 +4,17 @@ import ast
 import io
 import re
 import tokenize
-from dataclasses import dataclass
 from pathlib import Path
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from course_utils.authoring.sources import EXERCISE, AuthoringError, tags
+from course_utils.checks import registry
+from course_utils.checks.exercise import Exercise
+from course_utils.errors import CourseError
 
-NAMED = re.compile(r"#\s*(?P<module>[\w.]+):(?P<function>\w+)(?::\s*(?P<turn>.+))?\s*")
+NAMED = re.compile(r"#\s*(?P<name>\w+)")
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)(?=[^)\s]+\))")
 
 STUCK = """\
@@ -23,52 +25,38 @@ The whole function stands in [the solution](solutions/{stem}.ipynb).
 </details>"""
 
 
-@dataclass(frozen=True)
-class Hole:
-    """What an exercise cell of a source names.
-
-    Attributes:
-        module: the library's module, `course_utils.messages`.
-        function: the function in it.
-        turn: what the learner is to do, said in the line that stands for the body.
-    """
-
-    module: str
-    function: str
-    turn: str
-
-
-def read_hole(cell: NotebookNode) -> Hole:
-    """What the exercise cell names.
+def named(cell: NotebookNode) -> Exercise:
+    """The exercise that an exercise cell names.
 
     Raises:
-        AuthoringError: where its one line is not of the form `# module:function: what to do`.
+        AuthoringError: where its one line is not of the form `# name`, or no exercise is declared under it.
     """
     match = NAMED.fullmatch(cell.source.strip())
     if match is None:
-        raise AuthoringError(
-            f"an exercise cell holds one line `# course_utils.module:function: what to do`, not {cell.source.strip()!r}"
-        )
-    turn = match["turn"] or f"write {match['function']}"
-    return Hole(match["module"], match["function"], turn.strip().rstrip("."))
+        raise AuthoringError(f"an exercise cell holds one line `# name of the exercise`, not {cell.source.strip()!r}")
+    try:
+        return registry.find(match["name"])
+    except CourseError as error:
+        raise AuthoringError(str(error)) from error
 
 
-def function_source(root: Path, hole: Hole) -> str:
-    """The function's text as it stands in the library, decorators included.
+def function_source(root: Path, exercise: Exercise) -> str:
+    """The text of the library's answer as it stands there, decorators included.
 
     The file is read, not imported: the build needs neither torch nor MPI.
 
     Raises:
         AuthoringError: where there is no such module or function.
     """
-    base = root.joinpath(*hole.module.split("."))
+    module, _, function = exercise.library.partition(":")
+    base = root.joinpath(*module.split("."))
     path = next((p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file()), None)
     if path is None:
-        raise AuthoringError(f"there is no module {hole.module}")
+        raise AuthoringError(f"there is no module {module}")
     text = path.read_text(encoding="utf-8")
-    node = find_function(ast.parse(text), hole.function)
+    node = find_function(ast.parse(text), function)
     if node is None:
-        raise AuthoringError(f"{path.relative_to(root)} defines no function {hole.function}")
+        raise AuthoringError(f"{path.relative_to(root)} defines no function {function}")
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
@@ -126,19 +114,40 @@ def fill(cells: list[NotebookNode], root: Path, stem: str, solved: bool) -> list
         solved: whether bodies stay.
     """
     filled: list[NotebookNode] = []
-    for cell in cells:
+    for cell in with_all(cells, stem):
         if EXERCISE not in tags(cell):
             filled.append(one_folder_down(cell) if solved else cell)
             continue
-        hole = read_hole(cell)
-        whole = function_source(root, hole)
-        filled.append(new_code_cell(whole if solved else without_body(whole, hole.turn), metadata=cell.metadata))
-        filled.append(new_code_cell(f'course.check("{hole.function}", {hole.function})'))
+        exercise = named(cell)
+        say_effort(filled, exercise)
+        whole = function_source(root, exercise)
+        filled.append(new_code_cell(whole if solved else without_body(whole, exercise.turn), metadata=cell.metadata))
+        filled.append(new_code_cell(f'course.check("{exercise.name}", {exercise.name})'))
         if not solved:
-            filled.append(new_markdown_cell(STUCK.format(name=hole.function, stem=stem)))
+            filled.append(new_markdown_cell(STUCK.format(name=exercise.name, stem=stem)))
     if solved:
         say_solved(filled, stem)
     return filled
+
+
+def with_all(cells: list[NotebookNode], stem: str) -> list[NotebookNode]:
+    """The page's cells, and behind its last exercise those that are declared for the lesson but not on the page."""
+    places = [place for place, cell in enumerate(cells) if EXERCISE in tags(cell)]
+    on_the_page = {named(cells[place]).name for place in places}
+    added = []
+    for exercise in registry.declared():
+        if exercise.lesson == stem and exercise.name not in on_the_page:
+            added.append(new_markdown_cell(f"## {exercise.place} · {exercise.title or exercise.name}"))
+            added.append(new_code_cell(f"# {exercise.name}", metadata={"tags": [EXERCISE]}))
+    behind = places[-1] + 1 if places else len(cells)
+    return [*cells[:behind], *added, *cells[behind:]]
+
+
+def say_effort(filled: list[NotebookNode], exercise: Exercise) -> None:
+    """End the text above an exercise with how hard it is and how long it takes."""
+    if not filled or filled[-1].cell_type != "markdown":
+        raise AuthoringError(f"the cell above the exercise {exercise.name} must be text that says what to do")
+    filled[-1].source += f"\n\n*{exercise.effort}*"
 
 
 def one_folder_down(cell: NotebookNode) -> NotebookNode:

@@ -15,9 +15,9 @@ import course_utils as course
 from course_utils.bench.rows import Row
 from course_utils.checks.answers import answers, load, refused_with
 from course_utils.checks.judging import RanksLike, fresh_seed, judge
-from course_utils.checks.mutants import PATIENCE, exercise_names, judged, reference
+from course_utils.checks.mutants import PATIENCE, judged
 from course_utils.checks.mutation import mutants
-from course_utils.checks.registry import find
+from course_utils.checks.registry import declared, find, reference
 
 TARGETS = {
     "wrong answers refused": 100.0,
@@ -30,7 +30,7 @@ TARGETS = {
 
 def run(runs: int) -> list[Row]:
     """Grade the checks of all exercises: four rows each. Right answers are judged `runs` times, with fresh numbers."""
-    names = exercise_names()
+    names = [exercise.name for exercise in declared()]
     total = sum(_verdicts(name, runs) for name in names)
     with contextlib.redirect_stdout(io.StringIO()):
         ranks = course.start(4)
@@ -89,7 +89,7 @@ def _tell(well: bool, text: str, seed: int | None, bar: tqdm | None) -> None:
 
 
 def _verdicts(name: str, runs: int) -> int:
-    return len(answers("wrong", name)) + runs * len(answers("right", name)) + len(mutants(reference(name)))
+    return len(answers("wrong", name)) + runs * len(answers("right", name)) + len(mutants(reference(find(name))))
 
 
 def _percent(marks: Sequence[bool]) -> float:

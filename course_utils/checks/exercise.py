@@ -105,13 +105,18 @@ def _all_agree(outcome: Outcome) -> str:
     return f"{outcome.world_size} ranks agree" if outcome.world_size > 1 else "correct"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """One function that the learner writes.
+    """One function that the learner writes. To add one, nothing else has to be touched; its page may say more about it.
 
     Attributes:
-        name: the function's name.
+        name: the function's name, and that of the module which declares it.
+        library: the course's own answer, "course_utils.messages:tree_broadcast": a module and a function in it.
         lesson: the lesson's stem, "04_messages".
+        place: on the lesson's page, from 1.
+        minutes: that it takes.
+        difficulty: 1, 2 or 3.
+        turn: what the learner is to do, in the line that stands in the body's place.
         cases: (random generator, largest world size) → the cases, plain ones first. Fresh numbers on every check.
         hints: first a question, then nearly the answer.
         mistakes: asked in this order after a failure; the first that recognises it gives its question.
@@ -122,7 +127,12 @@ class Exercise:
     """
 
     name: str
+    library: str
     lesson: str
+    place: int
+    minutes: int
+    difficulty: int
+    turn: str
     cases: Callable[[np.random.Generator, int], Iterable[Case]]
     hints: tuple[str, str] = ("", "")
     mistakes: tuple[Mistake, ...] = field(default=())
@@ -130,3 +140,8 @@ class Exercise:
     title: str = ""
     praise: Callable[[Outcome], str] = _all_agree
     picture: bool = True
+
+    @property
+    def effort(self) -> str:
+        """How hard and how long: "difficulty ●●○ · 10 minutes"."""
+        return f"difficulty {'●' * self.difficulty}{'○' * (3 - self.difficulty)} · {self.minutes} minutes"

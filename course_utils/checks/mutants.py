@@ -6,10 +6,9 @@ either killed by a better check, or it does what the original does; then `tests/
 
 import argparse
 import contextlib
-import importlib
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,9 +17,9 @@ from tqdm.auto import tqdm
 import course_utils as course
 from course_utils.checks.judging import RanksLike, fresh_seed, judge
 from course_utils.checks.mutation import Mutant, mutants
-from course_utils.checks.registry import LESSON_MODULES, find
+from course_utils.checks.registry import declared, find, reference
 from course_utils.errors import CourseError
-from course_utils.syllabus import LESSONS, ROOT
+from course_utils.syllabus import ROOT
 
 PATIENCE, LIMIT = 1.0, 10.0
 EQUIVALENT = ROOT / "tests" / "mutants" / "equivalent.txt"
@@ -55,17 +54,6 @@ class Tally:
         return 100.0 * (wrong - len(self.survived)) / wrong if wrong else 100.0
 
 
-def exercise_names() -> list[str]:
-    """All exercises that are written, in the order of the lessons."""
-    return [name for lesson in LESSONS if lesson.stem in LESSON_MODULES for name in lesson.exercises]
-
-
-def reference(name: str) -> Callable:
-    """The library's own answer to an exercise."""
-    stem = find(name).lesson
-    return getattr(importlib.import_module(f"course_utils.{stem[3:]}"), name)
-
-
 def equivalent(path: Path = EQUIVALENT) -> dict[str, str]:
     """Mutant → reason, from the list: `exercise | change` on one line, the reason on the next, indented.
 
@@ -96,7 +84,7 @@ def judged(name: str, ranks: RanksLike, seed: int | None = None, bar: tqdm | Non
         bar: is moved on by one for each mutant.
     """
     exercise, reasons, tally = find(name), equivalent(), Tally(name)
-    for mutant in mutants(reference(name)):
+    for mutant in mutants(reference(find(name))):
         verdict = judge(exercise, mutant.function(), ranks, seed=seed, patience=PATIENCE, limit=LIMIT)
         if str(mutant) in reasons:
             (tally.equivalent if verdict.passed else tally.not_equivalent).append(mutant)
@@ -109,7 +97,7 @@ def judged(name: str, ranks: RanksLike, seed: int | None = None, bar: tqdm | Non
 
 def campaign(names: Sequence[str], seed: int | None = None) -> Iterator[Tally]:
     """Judge all mutants of these exercises on four ranks of their own, with a bar on stderr."""
-    total = sum(len(mutants(reference(name))) for name in names)
+    total = sum(len(mutants(reference(find(name)))) for name in names)
     with contextlib.redirect_stdout(io.StringIO()):
         ranks = course.start(4)
     try:
@@ -140,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("exercises", nargs="*", help="names of exercises; without any, all of them")
     parser.add_argument("--seed", type=int, default=None, help="of the cases' numbers (or COURSE_SEED)")
     options = parser.parse_args(arguments)
-    names = [find(name).name for name in options.exercises] or exercise_names()
+    names = [find(name).name for name in options.exercises] or [exercise.name for exercise in declared()]
     seed = fresh_seed() if options.seed is None else options.seed
     tallies = list(campaign(names, seed))
     print(report(tallies))

@@ -1,29 +1,44 @@
-"""Which exercises there are, and in which module each is declared."""
+"""Which exercises there are: found among the modules of `checks/lessons/`, where each is declared, and nowhere else."""
 
 import difflib
 import functools
 import importlib
+from collections.abc import Callable
+from pathlib import Path
 
 from course_utils.checks.exercise import Exercise
 from course_utils.errors import CourseError
-from course_utils.syllabus import LESSONS
+from course_utils.syllabus import LESSONS, Lesson
 
-LESSON_MODULES = {
-    "00_first_steps": "course_utils.checks.first_steps",
-    "04_messages": "course_utils.checks.messages",
-    "06_data_parallel": "course_utils.checks.data_parallel",
-}
+FOLDER = Path(__file__).parent / "lessons"
+
+
+def folder_of(lesson: Lesson) -> Path:
+    """Where the lesson's exercises are declared, a module each; there is none while they are only planned."""
+    return FOLDER / lesson.subject
 
 
 @functools.cache
-def exercises_of(stem: str) -> tuple[Exercise, ...]:
-    """The exercises of a lesson, in the order in which they come; none where the lesson is not written."""
-    module = LESSON_MODULES.get(stem)
-    return tuple(importlib.import_module(module).EXERCISES) if module else ()
+def exercises_of(lesson: Lesson) -> tuple[Exercise, ...]:
+    """The exercises of a lesson, in the order of its page; none where they are only planned."""
+    modules = [f"course_utils.checks.lessons.{lesson.subject}.{path.stem}" for path in folder_of(lesson).glob("*.py")]
+    values = [value for module in modules for value in vars(importlib.import_module(module)).values()]
+    found = {value.name: value for value in values if isinstance(value, Exercise)}
+    return tuple(sorted(found.values(), key=lambda exercise: exercise.place))
+
+
+def declared() -> tuple[Exercise, ...]:
+    """All exercises of all lessons, in order."""
+    return tuple(exercise for lesson in LESSONS for exercise in exercises_of(lesson))
+
+
+def names_of(lesson: Lesson) -> tuple[str, ...]:
+    """The names of a lesson's exercises: those declared, or those planned where none is."""
+    return tuple(exercise.name for exercise in exercises_of(lesson)) or lesson.planned
 
 
 def find(name: str) -> Exercise:
-    """The exercise of this name.
+    """The exercise of this name. Only its own lesson's declarations are loaded.
 
     Raises:
         CourseError: there is none; the text suggests the nearest name.
@@ -31,12 +46,19 @@ def find(name: str) -> Exercise:
     if not isinstance(name, str):
         raise CourseError('The exercise\'s name comes first, in quotes: course.check("rank_squared", rank_squared).')
     for lesson in LESSONS:
-        if name in lesson.exercises:
-            for exercise in exercises_of(lesson.stem):
-                if exercise.name == name:
-                    return exercise
+        if (folder_of(lesson) / f"{name}.py").exists():
+            found = [exercise for exercise in exercises_of(lesson) if exercise.name == name]
+            if found:
+                return found[0]
+        if name in lesson.planned:
             raise CourseError(f'"{name}" belongs to lesson {lesson.number}, which is not written yet.')
-    names = [name for lesson in LESSONS if lesson.stem in LESSON_MODULES for name in lesson.exercises]
+    names = [exercise.name for exercise in declared()]
     near = difflib.get_close_matches(name.lower().replace(" ", "_"), names, n=1, cutoff=0.5)
     suggestion = f'Did you mean "{near[0]}"?' if near else "`course.progress()` lists them all."
     raise CourseError(f'There is no exercise "{name}". {suggestion}')
+
+
+def reference(exercise: Exercise) -> Callable:
+    """The library's own answer."""
+    module, _, function = exercise.library.partition(":")
+    return getattr(importlib.import_module(module), function)

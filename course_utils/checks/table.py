@@ -77,6 +77,7 @@ class Overview:
 
 def overview(records: Iterable[dict[str, Any]] | None = None) -> Overview:
     """The state of all exercises; one that was once right stays solved."""
+    from course_utils.checks.registry import names_of
     from course_utils.syllabus import LESSONS
 
     marks: dict[str, str] = {}
@@ -91,7 +92,7 @@ def overview(records: Iterable[dict[str, Any]] | None = None) -> Overview:
                 lesson.stem,
                 lesson.title,
                 lesson.written,
-                tuple((name, marks.get(name, NOT_BEGUN)) for name in lesson.exercises),
+                tuple((name, marks.get(name, NOT_BEGUN)) for name in names_of(lesson)),
             )
             for lesson in LESSONS
         )

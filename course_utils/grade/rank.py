@@ -18,8 +18,8 @@ from course_utils.cluster import engine, engine_calls
 from course_utils.cluster.folder import RanksFolder
 from course_utils.cluster.reply import Raised, Reply
 from course_utils.grade import answer, wire
+from course_utils.grade.copies import hide_in_this_process
 from course_utils.grade.guard import Guard
-from course_utils.grade.hiding import hide_in_this_process
 from course_utils.trace.activity import ActivityFile
 from course_utils.trace.recorder import recorder
 from course_utils.trace.requests import TracedRequest

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_utils.checks.notebook import checked_function, code_cells, defines
+from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
-from course_utils.syllabus import LESSONS
 
 _MACHINERY = ("course_utils.checks", "course_utils.cluster", "course_utils.grade", "course_utils.trace")
 _FOR_LEARNERS = {("course_utils.trace", "phase")}
-_LESSON_OF = {name: lesson for lesson in LESSONS for name in lesson.exercises}
+_LESSON_OF = {exercise.name: exercise.lesson for exercise in declared()}
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Submission:
     @property
     def expected(self) -> list[str]:
         """Every exercise of the lessons that the notebook answers something of."""
-        lessons = {_LESSON_OF[name].stem for name in self.answers}
-        return [name for lesson in LESSONS if lesson.stem in lessons for name in lesson.exercises]
+        lessons = {_LESSON_OF[name] for name in self.answers}
+        return [name for name, lesson in _LESSON_OF.items() if lesson in lessons]
 
 
 def read(notebook: Path) -> Submission:

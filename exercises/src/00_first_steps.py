@@ -16,11 +16,9 @@ ranks = course.start(4)
 #
 # Each rank runs this function and returns one number, the square of its own rank. With 4 ranks the results are 0, 1,
 # 4 and 9; with 3 ranks 0, 1 and 4.
-#
-# difficulty ●○○ · 3 minutes
 
 # %% tags=["exercise"]
-# course_utils.first_steps:rank_squared: return the square of this rank's own number
+# rank_squared
 
 # %% [markdown]
 # ## Who is there?
@@ -41,11 +39,9 @@ ranks.run(favourite_numbers).results
 
 # %% [markdown]
 # Four lists, one from each rank. Now the names.
-#
-# difficulty ●○○ · 5 minutes
 
 # %% tags=["exercise"]
-# course_utils.first_steps:who_is_there: put this rank's name in, return everybody's
+# who_is_there
 
 # %% [markdown]
 # ## Done?

@@ -34,22 +34,18 @@ ranks = course.start(4)
 #
 # Numbers 10, 20, 30, 40 give 100 on rank 0, then 10, 30 and 60. Use `comm.send(thing, dest=…)` and
 # `comm.recv(source=…)`.
-#
-# *difficulty ●○○ · 10 minutes*
 
 # %% tags=["exercise"]
-# course_utils.messages:pass_the_token: rank 0 sends first, the others wait for the token
+# pass_the_token
 
 # %% [markdown]
 # ## 2 · Exchange without deadlock
 #
 # Two partners swap vectors. Whatever the length, nobody may hang; and both vectors must travel at the same time, in
 # one round.
-#
-# *difficulty ●●○ · 10 minutes*
 
 # %% tags=["exercise"]
-# course_utils.messages:exchange_without_deadlock: let both vectors travel at the same time
+# exchange_without_deadlock
 
 # %% [markdown]
 # ## 3 · Tree broadcast
@@ -58,11 +54,9 @@ ranks = course.start(4)
 # any $P$. Draw it on paper for 4 ranks and root 0, then for 3 ranks, then for root 2.
 #
 # Nothing is returned: `comm.Recv(vector, …)` writes into the array that you were given.
-#
-# *difficulty ●●● · 20 minutes*
 
 # %% tags=["exercise"]
-# course_utils.messages:tree_broadcast: let every rank that has the vector pass it on
+# tree_broadcast
 
 # %% [markdown]
 # ## 4 · Scatter blocks
@@ -72,11 +66,9 @@ ranks = course.start(4)
 #
 # `comm.Scatterv([vector, counts], block, root=root)` sends `counts[r]` elements to rank r. Off the root its first
 # argument is `None`.
-#
-# *difficulty ●●○ · 15 minutes*
 
 # %% tags=["exercise"]
-# course_utils.messages:scatter_blocks: tell everybody the length, then hand out the blocks
+# scatter_blocks
 
 # %% [markdown]
 # ## 5 · Fit alpha and beta
@@ -85,11 +77,9 @@ ranks = course.start(4)
 # milliseconds, so minimise the *relative* errors: 1 % of a short message counts as much as 1 % of a long one.
 #
 # No messages in this one, only arithmetic: it has no `comm`.
-#
-# *difficulty ●●○ · 15 minutes*
 
 # %% tags=["exercise"]
-# course_utils.messages:fit_alpha_beta: minimise the relative errors
+# fit_alpha_beta
 
 # %% [markdown]
 # ## How far are you?

@@ -42,43 +42,35 @@ ranks.run(sum_of_ranks, backend="gloo").results
 #
 # Every rank calls this by itself and must get a shard that fits those of the others. Seed and epoch are all they have
 # in common. On paper first: 10 examples, 4 ranks. How long is each shard? Which examples occur twice?
-#
-# *difficulty ●●○ · 10 minutes*
 
 # %% tags=["exercise"]
-# course_utils.data_parallel:shard_indices: draw the order, fill it up, take every world_size-th
+# shard_indices
 
 # %% [markdown]
 # ## 2 · One model for all
 #
 # Make every replica equal to rank 0's. The optimizer already holds the model's tensors: do not replace them, fill
 # them.
-#
-# *difficulty ●○○ · 5 minutes*
 
 # %% tags=["exercise"]
-# course_utils.data_parallel:broadcast_parameters: send each of rank 0's tensors to all
+# broadcast_parameters
 
 # %% [markdown]
 # ## 3 · The mean of all gradients
 #
 # The heart of it. Two traps are in the docstring: one parameter is frozen, and one rank has nothing to contribute.
 # What happens to the others if it stays away?
-#
-# *difficulty ●●○ · 10 minutes*
 
 # %% tags=["exercise"]
-# course_utils.data_parallel:average_gradients: sum over the ranks, then divide
+# average_gradients
 
 # %% [markdown]
 # ## 4 · The rate for a larger batch
 #
 # No ranks needed here, only a straight line. At which step is it at `base`, and at which has it arrived?
-#
-# *difficulty ●○○ · 5 minutes*
 
 # %% tags=["exercise"]
-# course_utils.data_parallel:scaled_learning_rate: one of two rules, and a straight line that leads to it
+# scaled_learning_rate
 
 # %% [markdown]
 # ## 5 · Batch norm over all ranks
@@ -89,11 +81,9 @@ ranks.run(sum_of_ranks, backend="gloo").results
 #
 # Ranks have unlike numbers of examples, and one may have none. Compute in float64: the check tries numbers around 3000
 # whose variance is 1.
-#
-# *difficulty ●●● · 20 minutes*
 
 # %% tags=["exercise"]
-# course_utils.data_parallel:sync_batch_norm: gather all sums in one tensor, and share them once
+# sync_batch_norm
 
 # %% [markdown]
 # ## Done?

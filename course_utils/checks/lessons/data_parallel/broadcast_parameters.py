@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.data_parallel.common import (
+from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
+from course_utils.checks.lessons.data_parallel.common import (
     LESSON,
     all_same,
     collectives,
@@ -17,7 +18,6 @@ from course_utils.checks.data_parallel.common import (
     same,
     tensor,
 )
-from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -114,7 +114,12 @@ def _nothing_sent(case: Case, outcome: Outcome) -> bool:
 
 BROADCAST_PARAMETERS = Exercise(
     name="broadcast_parameters",
+    library="course_utils.data_parallel:broadcast_parameters",
     lesson=LESSON,
+    place=2,
+    minutes=5,
+    difficulty=1,
+    turn="send each of rank 0's tensors to all",
     title="one model for all",
     cases=_cases,
     needs_torch=True,

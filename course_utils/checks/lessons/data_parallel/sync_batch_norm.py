@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.data_parallel.common import LESSON, hangs, raised, ranks, same, tensor
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.lessons.data_parallel.common import LESSON, hangs, raised, ranks, same, tensor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -186,7 +186,12 @@ def _heavy(case: Case, outcome: Outcome) -> bool:
 
 SYNC_BATCH_NORM = Exercise(
     name="sync_batch_norm",
+    library="course_utils.data_parallel:sync_batch_norm",
     lesson=LESSON,
+    place=5,
+    minutes=20,
+    difficulty=3,
+    turn="gather all sums in one tensor, and share them once",
     title="the statistics of everybody's examples",
     cases=_cases,
     needs_torch=True,

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from course_utils.checks.data_parallel.common import LESSON, ranks, same
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
+from course_utils.checks.lessons.data_parallel.common import LESSON, ranks, same
 
 FACTORS = {"linear": lambda size: size, "sqrt": math.sqrt}
 NO_RULE = "cubic"
@@ -107,7 +107,12 @@ def _divides_by_zero(case: Case, outcome: Outcome) -> bool:
 
 SCALED_LEARNING_RATE = Exercise(
     name="scaled_learning_rate",
+    library="course_utils.data_parallel:scaled_learning_rate",
     lesson=LESSON,
+    place=4,
+    minutes=5,
+    difficulty=1,
+    turn="one of two rules, and a straight line that leads to it",
     title="the rate for a batch P times as large",
     cases=_cases,
     needs_torch=False,

@@ -6,7 +6,7 @@ import numpy as np
 
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.messages.common import LESSON
+from course_utils.checks.lessons.messages.common import LESSON
 
 TOLERANCE = 1e-6
 
@@ -67,7 +67,12 @@ SQUARE = "Is it the error that you divide by the time, or its square?"
 
 FIT_ALPHA_BETA = Exercise(
     name="fit_alpha_beta",
+    library="course_utils.messages:fit_alpha_beta",
     lesson=LESSON,
+    place=5,
+    minutes=15,
+    difficulty=2,
+    turn="minimise the relative errors",
     title="latency and time per byte from a ping-pong",
     cases=_cases,
     hints=(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.messages.common import (
+from course_utils.checks.lessons.messages.common import (
     LEAST,
     LESSON,
     count,
@@ -104,7 +104,12 @@ def _other_order(case: Case, outcome: Outcome) -> bool:
 
 SCATTER_BLOCKS = Exercise(
     name="scatter_blocks",
+    library="course_utils.messages:scatter_blocks",
     lesson=LESSON,
+    place=4,
+    minutes=15,
+    difficulty=2,
+    turn="tell everybody the length, then hand out the blocks",
     title="a block for every rank, also where P does not divide",
     cases=_cases,
     hints=(

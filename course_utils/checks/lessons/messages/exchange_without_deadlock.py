@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.messages.common import (
+from course_utils.checks.lessons.messages.common import (
     LEAST,
     LESSON,
     WAITING,
@@ -106,7 +106,12 @@ def _strangers(case: Case, outcome: Outcome) -> bool:
 
 EXCHANGE = Exercise(
     name="exchange_without_deadlock",
+    library="course_utils.messages:exchange_without_deadlock",
     lesson=LESSON,
+    place=2,
+    minutes=10,
+    difficulty=2,
+    turn="let both vectors travel at the same time",
     title="two ranks swap vectors at once",
     cases=_cases,
     hints=(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.messages.common import (
+from course_utils.checks.lessons.messages.common import (
     LEAST,
     LESSON,
     WAITING,
@@ -102,7 +102,12 @@ def _praise(outcome: Outcome) -> str:
 
 TREE_BROADCAST = Exercise(
     name="tree_broadcast",
+    library="course_utils.messages:tree_broadcast",
     lesson=LESSON,
+    place=3,
+    minutes=20,
+    difficulty=3,
+    turn="let every rank that has the vector pass it on",
     title="one vector to all in ⌈log₂ P⌉ rounds",
     cases=_cases,
     hints=(

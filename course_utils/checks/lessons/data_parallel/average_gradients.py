@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.data_parallel.common import (
+from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
+from course_utils.checks.lessons.data_parallel.common import (
     LESSON,
     all_same,
     collectives,
@@ -17,7 +18,6 @@ from course_utils.checks.data_parallel.common import (
     same,
     tensor,
 )
-from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -166,7 +166,12 @@ def _no_calls(case: Case, outcome: Outcome) -> bool:
 
 AVERAGE_GRADIENTS = Exercise(
     name="average_gradients",
+    library="course_utils.data_parallel:average_gradients",
     lesson=LESSON,
+    place=3,
+    minutes=10,
+    difficulty=2,
+    turn="sum over the ranks, then divide",
     title="the mean of all gradients",
     cases=_cases,
     needs_torch=True,

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.data_parallel.common import LESSON, ranks, same
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
+from course_utils.checks.lessons.data_parallel.common import LESSON, ranks, same
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -127,7 +127,12 @@ def _drawn_otherwise(case: Case, outcome: Outcome) -> bool:
 
 SHARD_INDICES = Exercise(
     name="shard_indices",
+    library="course_utils.data_parallel:shard_indices",
     lesson=LESSON,
+    place=1,
+    minutes=10,
+    difficulty=2,
+    turn="draw the order, fill it up, take every world_size-th",
     title="which examples are mine?",
     cases=_cases,
     needs_torch=True,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.messages.common import (
+from course_utils.checks.lessons.messages.common import (
     LEAST,
     LESSON,
     count,
@@ -66,7 +66,12 @@ def _all_receive(case: Case, outcome: Outcome) -> bool:
 
 PASS_THE_TOKEN = Exercise(
     name="pass_the_token",
+    library="course_utils.messages:pass_the_token",
     lesson=LESSON,
+    place=1,
+    minutes=10,
+    difficulty=1,
+    turn="rank 0 sends first, the others wait for the token",
     title="a running sum, once round the ring",
     cases=_cases,
     hints=(

@@ -1,0 +1,36 @@
+"""What the checks of lesson 0 share."""
+
+from course_utils.checks.exercise import NO_RESULT, Case, Outcome
+
+LESSON = "00_first_steps"
+
+
+def world_sizes(world_size: int) -> list[int]:
+    """All of them first, because that is what the learner has just seen; then fewer."""
+    return list(range(world_size, 0, -1))
+
+
+def ranks(number: int) -> str:
+    """A number of ranks in words: "1 rank", "3 ranks"."""
+    return "1 rank" if number == 1 else f"{number} ranks"
+
+
+def all_are(outcome: Outcome, wanted: list) -> bool:
+    """Whether the results are `wanted`, type by type; never asks a learner's object whether it is equal."""
+    return all(type(got) is type(want) and got == want for got, want in zip(outcome.results, wanted, strict=True))
+
+
+def nothing_returned(case: Case, outcome: Outcome) -> bool:
+    """No rank returned anything."""
+    return all(result is None for result in outcome.results)
+
+
+def only_some_returned(case: Case, outcome: Outcome) -> bool:
+    """Some ranks returned something, and others nothing."""
+    returned = [result is not None for result in outcome.results]
+    return any(returned) and not all(returned) and not any(result is NO_RESULT for result in outcome.results)
+
+
+def are_lists(outcome: Outcome) -> bool:
+    """Every rank returned a list or a tuple."""
+    return all(type(result) in (list, tuple) for result in outcome.results)

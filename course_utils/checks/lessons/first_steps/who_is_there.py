@@ -1,0 +1,81 @@
+"""The check of `who_is_there`: everybody's name on every rank, in rank order."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.lessons.first_steps.common import (
+    LESSON,
+    all_are,
+    are_lists,
+    nothing_returned,
+    only_some_returned,
+    ranks,
+    world_sizes,
+)
+
+NAMES = ("Ada", "Grace", "Emmy", "Alan", "Edsger", "Barbara", "Katherine", "Niklaus", "Radia", "Tony", "Ða Nang", "李")
+
+
+def _names(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    for size in world_sizes(world_size):
+        names = [str(name) for name in rng.choice(NAMES, size, replace=False)]
+        if names == sorted(names):  # so that the order of the ranks never is the order of the alphabet
+            names.reverse()
+        yield Case(ranks(size), [(name,) for name in names], [names] * size)
+    twins = [str(rng.choice(NAMES))] * world_size
+    yield Case(f"{ranks(world_size)} of one name", [(name,) for name in twins], [twins] * world_size)
+    nameless = [""] + [str(name) for name in rng.choice(NAMES, world_size - 1, replace=False)]
+    yield Case("rank 0 has the empty name", [(name,) for name in nameless], [nameless] * world_size)
+
+
+def _own_names(case: Case, outcome: Outcome) -> bool:
+    names = [name for (name,) in case.arguments]
+    return len(set(names)) > 1 and (all_are(outcome, names) or all_are(outcome, [[name] for name in names]))
+
+
+def _with_numbers(case: Case, outcome: Outcome) -> bool:
+    return are_lists(outcome) and any(type(entry) in (tuple, list, int) for got in outcome.results for entry in got)
+
+
+def _other_order(case: Case, outcome: Outcome) -> bool:
+    names = sorted(name for (name,) in case.arguments)
+    return are_lists(outcome) and all(sorted(got) == names for got in outcome.results)
+
+
+def _too_few(case: Case, outcome: Outcome) -> bool:
+    return are_lists(outcome) and any(len(got) < outcome.world_size for got in outcome.results)
+
+
+def _waits(case: Case, outcome: Outcome) -> bool:
+    return any(reply.kind == "interrupted" for reply in outcome.attempt.replies)
+
+
+WHO_IS_THERE = Exercise(
+    name="who_is_there",
+    library="course_utils.first_steps:who_is_there",
+    lesson=LESSON,
+    place=2,
+    minutes=5,
+    difficulty=1,
+    turn="put this rank's name in, return everybody's",
+    title="every rank knows all names",
+    cases=_names,
+    hints=(
+        "A rank knows only its own name. Which call lets each rank put one thing in and get everybody's out?",
+        "`comm.allgather(thing)` returns the list of all ranks' things, in rank order, on every rank. "
+        "Every rank must call it.",
+    ),
+    mistakes=(
+        Mistake("Do all ranks make the same call?", _waits),
+        Mistake("Is there a `return`?", nothing_returned),
+        Mistake("Who hears the names: one rank, or all of them?", only_some_returned),
+        Mistake("Are the names asked for, or the ranks' numbers as well?", _with_numbers),
+        Mistake("Did the ranks tell each other their names?", _own_names),
+        Mistake("May two ranks bear one name, or none at all?", _too_few),
+        Mistake("In which order do the names stand, and in which should they?", _other_order),
+    ),
+    praise=lambda outcome: "every rank knows all the names, in rank order",
+    picture=False,
+)
