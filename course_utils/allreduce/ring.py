@@ -76,5 +76,15 @@ def ring_allreduce(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op | None
 
     Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations".
     """
-    ring_reduce_scatter(comm, vector, op)
-    ring_all_gather(comm, vector)
+    check_operands(vector, op)
+    rank, world_size = comm.rank, comm.size
+    left, right = (rank - 1) % world_size, (rank + 1) % world_size
+    blocks = blocks_of(vector, world_size)
+    incoming = np.empty_like(blocks[0])
+    for step in range(2 * (world_size - 1)):
+        outgoing, arriving = blocks[(rank - step - 1) % world_size], blocks[(rank - step - 2) % world_size]
+        adding = step < world_size - 1  # afterwards finished blocks go round, and take the place of partial ones
+        place = incoming[: len(arriving)] if adding else arriving
+        comm.Sendrecv(outgoing, dest=right, recvbuf=place, source=left)
+        if adding:
+            combine(place, arriving, op)

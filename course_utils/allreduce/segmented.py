@@ -11,16 +11,19 @@ if TYPE_CHECKING:
 
 
 SEGMENT_BYTES = 1 << 18
-"""At most so many bytes travel in one message of `async_ring_allreduce`."""
+"""At most so many bytes travel in one message."""
 _POSTED = 4  # receives that wait for their messages at any time
 
 
-def segments_per_block(nbytes: int, world_size: int) -> int:
-    """How many segments each block of a vector of `nbytes` is cut into; at least one."""
-    return max(1, -(-nbytes // (world_size * SEGMENT_BYTES)))
+def segments_per_block(length: int, itemsize: int, world_size: int, segment_bytes: int = SEGMENT_BYTES) -> int:
+    """How many segments each block of the vector is cut into: as few as fit, at least one."""
+    longest, room = -(-length // world_size), max(1, segment_bytes // itemsize)
+    return max(1, -(-longest // room))
 
 
-def async_ring_allreduce(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op | None" = None) -> None:
+def async_ring_allreduce(
+    comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op | None" = None, segment_bytes: int = SEGMENT_BYTES
+) -> None:
     """Combine the vectors of all ranks, in place: the ring, with each block cut into segments that follow each other.
 
     A rank passes a segment on as soon as it has come and been combined, while the next is on its way: links and
@@ -30,6 +33,7 @@ def async_ring_allreduce(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op 
     Args:
         vector: one-dimensional and contiguous, length and dtype equal on all ranks; overwritten with the result.
         op: a commutative operation of MPI; None for the sum.
+        segment_bytes: at most so many travel in one message, but always a whole element.
 
     Raises:
         ValueError: vector or operation do not fit.
@@ -42,7 +46,7 @@ def async_ring_allreduce(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op 
     if world_size == 1:
         return
     left, right = (rank - 1) % world_size, (rank + 1) % world_size
-    number = segments_per_block(vector.nbytes, world_size)
+    number = segments_per_block(len(vector), vector.itemsize, world_size, segment_bytes)
     segments = [blocks_of(block, number) for block in blocks_of(vector, world_size)]
     arriving = [part for step in range(2 * world_size - 2) for part in segments[(rank - step - 2) % world_size]]
     adding = (world_size - 1) * number  # so many arrivals are combined; those after them are finished sums
