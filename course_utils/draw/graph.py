@@ -1,0 +1,175 @@
+"""The graph of a computation: a box for each array, an arrow from each to what was computed from it."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
+
+from course_utils.draw import style
+
+KINDS = {"input": "#D9D9D9", "parameter": style.COLOURS["weight gradient"], "operation": "#9CC9E8"}
+"""The colour of what is given, of what is learned, and of what is computed (a paler `forward`)."""
+WORDS = {"input": "given", "parameter": "learned", "operation": "computed"}
+COLUMN, ROW = 1.02, 0.92  # inches from one box to the next; a picture with many columns grows wider
+BOX = (0.8, 0.56)
+
+
+@dataclass(frozen=True)
+class Box:
+    """One node of the graph as it is drawn.
+
+    Attributes:
+        label: what it is, "W1" or "@".
+        note: smaller, below the label: a shape, a value.
+        kind: one of `KINDS`.
+    """
+
+    label: str
+    note: str = ""
+    kind: str = "operation"
+
+
+def computation_graph(
+    boxes: Sequence[Box],
+    edges: Sequence[tuple[int, int]],
+    title: str,
+    *,
+    order: Sequence[int] = (),
+    backward: bool = False,
+) -> Figure:
+    """Draw a graph without cycles from left to right, inputs before what is computed from them.
+
+    Args:
+        boxes: the nodes.
+        edges: (from, to), as indices into `boxes`; twice where a node is used twice.
+        order: some or all indices in the order in which they are visited, shown as numbers on the boxes.
+        backward: draw the arrows the other way, in the colour of the backward pass.
+    """
+    places = lay_out(boxes, edges)
+    columns = 1 + max(x for x, _ in places)
+    top, bottom = min(y for _, y in places), max(y for _, y in places)
+    rows = bottom - top + 1
+    jump = 0.4 if any(places[b][0] - places[a][0] > 1 for a, b in edges) else 0.0  # room for arrows above
+    wide = max(style.WIDTH, COLUMN * columns + 0.3)
+    used = [kind for kind in KINDS if any(box.kind == kind for box in boxes)]
+    look = {"left": 0.1, "right": 0.1, "below": 0.1, "above": 0.3, "width": wide}
+    picture, (ax,) = style.new_picture(title, heights=[ROW * rows + jump], **look)
+    ax.axis("off")
+    spare = (wide - 0.2) / COLUMN - columns
+    ax.set_xlim(-0.5 - spare / 2, columns - 0.5 + spare / 2)
+    ax.set_ylim(bottom + 0.5, top - 0.5 - jump / ROW)
+    handles = {WORDS[kind]: Patch(facecolor=KINDS[kind], edgecolor=style.INK, linewidth=0.6) for kind in used}
+    style.draw_legend(ax, handles)
+    draw_arrows(ax, places, edges, backward)
+    for index, box in enumerate(boxes):
+        draw_box(ax, box, places[index], list(order).index(index) + 1 if index in order else None)
+    picture.alt_text = told(boxes, edges, title, order)
+    return picture
+
+
+def boxes_of(
+    nodes: Sequence[Any], given: Collection[str] = (), gradients: bool = False
+) -> tuple[list[Box], list[tuple[int, int]]]:
+    """Boxes and edges of nodes that know their `parents`, `name` and `value` (and `gradient`), all in `nodes`.
+
+    Args:
+        given: names of inputs that are data; all others are learned. Plain numbers are given as well.
+        gradients: show each node's gradient (or its shape) under its value.
+    """
+    place = {id(node): index for index, node in enumerate(nodes)}
+    boxes = []
+    for node in nodes:
+        kind = "operation" if node.parents else "input" if node.name in (*given, "number") else "parameter"
+        notes = [value_text(node.value)]
+        if gradients and node.gradient is not None:
+            notes.append(f"gradient {value_text(node.gradient)}")
+        boxes.append(Box(node.name.replace(" ", "\n"), "\n".join(notes), kind))
+    edges = [(place[id(parent)], index) for index, node in enumerate(nodes) for parent in node.parents]
+    return boxes, edges
+
+
+def value_text(value: Any) -> str:
+    """A single number with few digits, or an array's shape: "(64, 10)"."""
+    if value.size == 1:
+        return f"{value.item():.4g}"
+    return " × ".join(str(side) for side in value.shape)
+
+
+def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tuple[int, float]]:
+    """(column, row) of each box: an operation right of all it needs, an input just left of its first use."""
+    parents = {i: [a for a, b in edges if b == i] for i in range(len(boxes))}
+    children = {i: [b for a, b in edges if a == i] for i in range(len(boxes))}
+    column = [0] * len(boxes)
+    for _ in boxes:  # the longest way from an input, found in at most as many sweeps as there are boxes
+        column = [1 + max((column[p] for p in parents[i]), default=-1) for i in range(len(boxes))]
+    for i in range(len(boxes)):
+        if not parents[i] and children[i]:
+            column[i] = min(column[child] for child in children[i]) - 1
+    row = [0.0] * len(boxes)
+    for x in range(max(column), -1, -1):
+        here = [i for i in range(len(boxes)) if column[i] == x]
+        wish = {i: sum(row[c] for c in children[i]) / len(children[i]) if children[i] else 0.0 for i in here}
+        here.sort(key=lambda i: (not parents[i], wish[i], i))
+        computed = sum(bool(parents[i]) for i in here)
+        used_by = {child for i in here for child in children[i]}
+        straight = computed == 1 or (computed == 0 and len(used_by) == 1)  # then the first goes on in its line
+        start = wish[here[0]] if straight else sum(wish.values()) / len(here) - (len(here) - 1) / 2
+        for place, i in enumerate(here):
+            row[i] = start + place
+    return list(zip(column, row, strict=True))
+
+
+def draw_arrows(
+    ax: Axes, places: Sequence[tuple[int, float]], edges: Sequence[tuple[int, int]], backward: bool
+) -> None:
+    """An arrow for each edge; a second one between the same boxes, or one over a box, is bent."""
+    colour = style.COLOURS["backward"] if backward else style.COLOURS["forward"]
+    drawn: Counter = Counter()
+    for a, b in edges:
+        (x0, y0), (x1, y1) = places[a], places[b]
+        drawn[a, b] += 1
+        twice = list(edges).count((a, b)) > 1
+        bend = (0.28 if drawn[a, b] % 2 else -0.28) if twice else 0.0
+        half = BOX[0] / COLUMN / 2
+        start, end = (x0 + half, y0), (x1 - half, y1)
+        if x1 - x0 > 1:
+            rise = BOX[1] / ROW / 2
+            start, end, bend = (x0 + 0.1, y0 - rise), (x1 - 0.1, y1 - rise), -0.3
+        if backward:
+            start, end, bend = end, start, -bend
+        look = {"arrowstyle": "-|>", "mutation_scale": 11, "color": colour, "linewidth": 1.6, "zorder": 1}
+        ax.add_patch(FancyArrowPatch(start, end, connectionstyle=f"arc3,rad={bend}", shrinkA=0, shrinkB=0, **look))
+
+
+def draw_box(ax: Axes, box: Box, place: tuple[int, float], number: int | None) -> None:
+    """One box with its label and note, and its number in the order of visits at its corner."""
+    x, y = place
+    wide, high = BOX[0] / COLUMN, BOX[1] / ROW
+    look = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": KINDS[box.kind], "edgecolor": style.INK}
+    ax.add_patch(FancyBboxPatch((x - wide / 2, y - high / 2), wide, high, linewidth=0.8, zorder=2, **look))
+    text = {"ha": "center", "va": "center", "color": style.INK, "zorder": 3, "parse_math": False}
+    labels, notes = box.label.split("\n"), box.note.split("\n") if box.note else []
+    step = 0.155 / ROW
+    first = y - step * (len(labels) + len(notes) - 1) / 2
+    for index, line in enumerate([*labels, *notes]):
+        size, weight = (style.TEXT, "bold") if index < len(labels) else (style.SMALL - 0.5, "normal")
+        ax.text(x, first + step * index, line, fontsize=size, fontweight=weight, **text)
+    if number is not None:
+        badge = {"boxstyle": "circle,pad=0.18", "facecolor": "white", "edgecolor": style.COLOURS["backward"]}
+        at = (x + wide / 2, y - high / 2)
+        ax.text(*at, str(number), fontsize=style.SMALL - 0.5, fontweight="bold", bbox=badge, **(text | {"zorder": 4}))
+
+
+def told(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], title: str, order: Sequence[int]) -> str:
+    """The graph in words: each computed box, and what it comes from."""
+    parts = []
+    for index, box in enumerate(boxes):
+        sources = [boxes[a].label for a, b in edges if b == index]
+        note = f" ({box.note})".replace("\n", ", ") if box.note else ""
+        parts.append(f"{box.label}{note} from {' and '.join(sources)}" if sources else f"{box.label}{note}")
+    visited = f" Visited in this order: {', '.join(boxes[i].label for i in order)}." if order else ""
+    return f"{title}. A graph: {'; '.join(parts)}.{visited}"

@@ -1,0 +1,75 @@
+"""Adam by hand, and what optimizers remember: their state, in bytes per parameter.
+
+An optimizer that looks back keeps arrays as large as the model. `state_bytes` measures them in any optimizer of torch.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+
+
+def adam_step(
+    weights: np.ndarray,
+    gradient: np.ndarray,
+    mean: np.ndarray,
+    square: np.ndarray,
+    step: int,
+    rate: float = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+) -> None:
+    """One step of Adam, in place: `weights`, `mean` and `square` change, `gradient` does not.
+
+    `mean` and `square` are running averages of the gradient and of its square: of the old value the share beta stays,
+    the rest is new. Both begin at 0 and are therefore too small at first; divided by 1 − beta^step they are not.
+    The weights move by rate · (corrected mean) / (√(corrected square) + eps), against the gradient.
+
+    Args:
+        weights, gradient, mean, square: arrays of one shape and one float dtype.
+        step: which step this is, counted from 1.
+
+    Source: Kingma & Ba 2015, "Adam", algorithm 1; `torch.optim.Adam`.
+    """
+    mean *= beta1
+    mean += (1 - beta1) * gradient
+    square *= beta2
+    square += (1 - beta2) * gradient**2
+    corrected_mean = mean / (1 - beta1**step)
+    corrected_square = square / (1 - beta2**step)
+    weights -= rate * corrected_mean / (np.sqrt(corrected_square) + eps)
+
+
+def state_bytes(optimizer: "Optimizer") -> int:
+    """Bytes of all tensors that the optimizer of torch keeps from one step to the next; 0 before its first step."""
+    kept = (entry for state in optimizer.state.values() for entry in state.values())
+    return sum(getattr(entry, "nbytes", 0) for entry in kept)
+
+
+def state_bytes_per_parameter(model: "nn.Module", makers: Mapping[str, "Callable[..., Optimizer]"]) -> dict[str, float]:
+    """What each optimizer keeps for one parameter of `model`, measured after one step with gradients of zero.
+
+    The model's weights may change (Adam with weight decay moves them); its gradients are gone afterwards.
+
+    Args:
+        makers: by name, what makes an optimizer of the model's parameters: `torch.optim.Adam`, or a function.
+    """
+    import torch
+
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    count = sum(parameter.numel() for parameter in parameters)
+    measured = {}
+    for name, make in makers.items():
+        for parameter in parameters:
+            parameter.grad = torch.zeros_like(parameter)
+        optimizer = make(parameters)
+        optimizer.step()
+        measured[name] = state_bytes(optimizer) / count
+    for parameter in parameters:
+        parameter.grad = None
+    return measured

@@ -1,0 +1,130 @@
+"""When each gradient of a model becomes ready during the backward pass, recorded by torch's own hooks.
+
+The backward pass walks the graph from the loss to the first layer, so gradients become ready one after the other. What
+is ready can be sent while the rest is still computed: `DistributedDataParallel` listens to the same hooks.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Ready:
+    """One gradient that became ready.
+
+    Attributes:
+        name: of the parameter, as `model.named_parameters()` says it: "conv1.weight".
+        bytes: of the gradient.
+        seconds: since the backward pass began.
+    """
+
+    name: str
+    bytes: int
+    seconds: float
+
+
+@contextmanager
+def watch_gradients(model: nn.Module) -> Iterator[list[Ready]]:
+    """Within the block, note every gradient of `model` the moment it is complete; the list grows as they come.
+
+    A parameter that is used twice is noted once for each backward pass, after its last part has been added. Seconds
+    count from the beginning of the block. The hooks are taken off at its end.
+
+    Source: `torch.Tensor.register_post_accumulate_grad_hook`; Li et al. 2020, "PyTorch Distributed", §3.2.3.
+    """
+    ready: list[Ready] = []
+    begin = time.perf_counter()
+
+    def listen(name: str) -> Callable[[torch.Tensor], None]:
+        def hook(parameter: torch.Tensor) -> None:
+            ready.append(Ready(name, parameter.grad.nbytes, time.perf_counter() - begin))
+
+        return hook
+
+    trained = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    handles = [parameter.register_post_accumulate_grad_hook(listen(name)) for name, parameter in trained]
+    begin = time.perf_counter()
+    try:
+        yield ready
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@dataclass(frozen=True)
+class BackwardTimes:
+    """Several backward passes through one model: which gradient was ready when.
+
+    Attributes:
+        names: of the parameters, in the order in which their gradients became ready (the last layer's first).
+        bytes: of each gradient, in that order.
+        seconds: (passes, parameters), since the pass began.
+        ends: (passes,), how long each whole pass took.
+    """
+
+    names: tuple[str, ...]
+    bytes: tuple[int, ...]
+    seconds: np.ndarray
+    ends: np.ndarray
+
+    @property
+    def median(self) -> np.ndarray:
+        """For each gradient the median of its seconds, never before that of an earlier one."""
+        return np.maximum.accumulate(np.median(self.seconds, axis=0))
+
+    @property
+    def end(self) -> float:
+        """The median length of a backward pass, in seconds."""
+        return float(np.median(self.ends))
+
+    def share_ready(self, part: float) -> float:
+        """The share of all gradient bytes that is ready when `part` of the backward pass is over, both from 0 to 1."""
+        sizes = np.array(self.bytes)
+        return float(sizes[self.median <= part * self.end].sum() / sizes.sum())
+
+
+def measure_ready_order(
+    model: nn.Module, loss: Callable[[], torch.Tensor], repeats: int = 7, warm_up: int = 2
+) -> BackwardTimes:
+    """Run forward and backward several times, and note when each gradient was ready.
+
+    Args:
+        model: in training mode; its old gradients are thrown away.
+        loss: runs the model forward and returns its loss.
+        repeats: passes that count; `warm_up` passes go before them.
+    """
+    passes: list[list[Ready]] = []
+    ends: list[float] = []
+    for _ in range(warm_up + repeats):
+        model.zero_grad(set_to_none=True)
+        value = loss()
+        with watch_gradients(model) as ready:
+            begin = time.perf_counter()
+            value.backward()
+            ends.append(time.perf_counter() - begin)
+        passes.append(ready)
+    names = tuple(one.name for one in passes[-1])
+    sizes = tuple(one.bytes for one in passes[-1])
+    by_name = [{one.name: one.seconds for one in ready} for ready in passes[warm_up:]]
+    seconds = np.array([[times[name] for name in names] for times in by_name])
+    return BackwardTimes(names, sizes, seconds, np.array(ends[warm_up:]))
+
+
+def layers(times: BackwardTimes, together: Callable[[str], str] = str) -> list[tuple[str, int, float]]:
+    """(layer, bytes, median seconds) in order of readiness: a layer is ready when the last of its gradients is.
+
+    Args:
+        together: gives layers that are to count as one the same name.
+    """
+    found: dict[str, tuple[int, float]] = {}
+    for name, size, seconds in zip(times.names, times.bytes, times.median, strict=True):
+        layer = together(name.rpartition(".")[0])
+        before = found.pop(layer, (0, 0.0))
+        found[layer] = (before[0] + size, float(seconds))
+    return [(layer, size, seconds) for layer, (size, seconds) in found.items()]
