@@ -1,0 +1,236 @@
+"""Pictures of learning: paths on the map of a loss, the noise of a gradient, distances that shrink or grow."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from course_utils.draw import style
+from course_utils.draw.curves import as_numbers, spread
+from course_utils.draw.findings import join
+from course_utils.errors import CourseError
+
+GRID = 90  # points of the map on each side
+LEVELS = 14
+MAP = "#9DB4C0"
+GRADIENTS = "#E8E8E8"
+MARKERS = "osD^v*"
+
+
+def trajectories(
+    loss: Callable[[np.ndarray], float],
+    paths: Mapping[str, np.ndarray],
+    best: np.ndarray | None = None,
+    title: str | None = None,
+    *,
+    together: bool = False,
+) -> Figure:
+    """Draw paths of two weights on the map of the loss: one panel for each path, or all on one map.
+
+    Lines of the map join points of equal loss, as a hiker's map joins points of equal height.
+
+    Args:
+        loss: of a point, shape (2,).
+        paths: by name, the points one after the other, shape (steps + 1, 2).
+        best: the point of the smallest loss, marked with a star.
+        title: said first; the finding (how far above the smallest loss each path ends) then stands under it.
+        together: all paths on one map.
+    """
+    data = {name: _points(name, path) for name, path in paths.items()}
+    if not data:
+        raise CourseError('trajectories: give at least one path, {"batch of 8": path}.')
+    found = paths_finding(loss, data, best)
+    columns = 1 if together or len(data) == 1 else 2
+    groups = [data] if together else [{name: path} for name, path in data.items()]
+    rows = -(-len(groups) // columns)
+    heading = (title, found) if title else (found, "")
+    high = 3.3 if columns == 1 else 2.5
+    room = {"heights": [high] * rows, "between": 0.55, "left": 0.6, "above": 0.0 if columns == 1 else 0.2}
+    picture, areas = style.new_picture(*heading, **room)
+    axes = [part for area in areas for part in _parts(area, columns)]
+    box = axes[0].get_position()
+    window = _window([*data.values()], best, box.width * style.WIDTH / high)
+    heights = _map(loss, *window)
+    colours = dict(zip(data, style.CURVES * len(data), strict=False))
+    for index, (ax, group) in enumerate(zip(axes, groups, strict=False)):
+        _draw_map(ax, window, heights)
+        for name, path in group.items():
+            _draw_path(ax, path, colours[name], name if together else None)
+        if best is not None:
+            ax.plot(*best, marker="*", markersize=13, color=style.INK, markeredgecolor="white", zorder=6)
+        if together and len(data) > 1:
+            ax.legend(loc="upper right", fontsize=style.TEXT, framealpha=0.9, edgecolor="none")
+        elif len(data) > 1:
+            ax.set_title(*group, fontsize=style.TEXT, fontweight="bold", loc="left", color=colours[next(iter(group))])
+        if index // columns == rows - 1:
+            ax.set_xlabel("weight 0", fontsize=style.TEXT)
+        if index % columns == 0:
+            ax.set_ylabel("weight 1", fontsize=style.TEXT)
+    for ax in axes[len(groups) :]:
+        ax.remove()
+    ends = "; ".join(f"{name} goes from {_place(path[0])} to {_place(path[-1])}" for name, path in data.items())
+    picture.alt_text = f"Paths of two weights on a map of the loss. {found}. {ends}."
+    return picture
+
+
+def paths_finding(loss: Callable, data: Mapping[str, np.ndarray], best: np.ndarray | None) -> str:
+    """Where the paths end: their loss above the smallest, and which ends lowest."""
+    least = 0.0 if best is None else float(loss(best))
+    ends = {name: float(loss(path[-1])) - least for name, path in data.items()}
+    what = "loss" if best is None else "loss above the smallest"
+    said = join([f"{end:.2g} ({name.replace(' ', chr(0xA0))})" for name, end in ends.items()])
+    return f"The end's {what}: {said}"
+
+
+def _points(name: str, path: np.ndarray) -> np.ndarray:
+    points = np.asarray(path, dtype=float)
+    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
+        raise CourseError(f"trajectories: {name!r} needs points of two weights, shape (steps, 2), not {points.shape}.")
+    return points[np.isfinite(points).all(axis=1)]
+
+
+def _parts(area: Axes, columns: int) -> list[Axes]:
+    """The columns that an axes' area is divided into; the first is the area itself, made narrower."""
+    box, gap = area.get_position(), 0.07 if columns > 1 else 0.0
+    width = (box.width - gap * (columns - 1)) / columns
+    parts = [area, *(area.figure.add_axes((0, 0, 1, 1)) for _ in range(columns - 1))]
+    for column, part in enumerate(parts):
+        part.set_position((box.x0 + column * (width + gap), box.y0, width, box.height))
+        part.spines[["top", "right"]].set_visible(False)
+        part.spines[["left", "bottom"]].set_color(style.FAINT)
+        part.tick_params(labelsize=style.SMALL, color=style.FAINT)
+    return parts
+
+
+def _window(paths: Sequence[np.ndarray], best: np.ndarray | None, shape: float) -> tuple[np.ndarray, np.ndarray]:
+    """The corners of the map: all paths and a margin, as wide as `shape` times its height, so that angles are true."""
+    points = np.concatenate([*paths, *([] if best is None else [np.reshape(best, (1, 2))])])
+    low, high = points.min(axis=0), points.max(axis=0)
+    middle, sides = (low + high) / 2, 1.24 * (high - low)
+    height = max(sides[1], sides[0] / shape, 1e-9)
+    half = np.array([height * shape, height]) / 2
+    return middle - half, middle + half
+
+
+def _map(loss: Callable, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    across, up = (np.linspace(a, b, GRID) for a, b in zip(low, high, strict=True))
+    return across, up, np.array([[float(loss(np.array([x, y]))) for x in across] for y in up])
+
+
+def _draw_map(ax: Axes, window: tuple[np.ndarray, np.ndarray], heights: tuple) -> None:
+    across, up, values = heights
+    least, most = values.min(), values.max()
+    shares = np.linspace(0, 1, LEVELS + 1)[1:-1] ** 2.5  # closer together near the bottom, where all paths lead
+    ax.contourf(across, up, values, levels=40, cmap="Blues", alpha=0.35)
+    ax.contour(across, up, values, levels=least + shares * (most - least), colors=MAP, linewidths=0.7)
+    ax.set(xlim=(window[0][0], window[1][0]), ylim=(window[0][1], window[1][1]))
+
+
+def _draw_path(ax: Axes, path: np.ndarray, colour: str, name: str | None) -> None:
+    many = len(path) > 150
+    look = {"linewidth": 0.7 if many else 1.4, "markersize": 1.2 if many else 3.0, "alpha": 0.85}
+    ax.plot(*path.T, marker="o", color=colour, label=name, zorder=3, **look)
+    ax.plot(*path[0], marker="o", markersize=7, color="white", markeredgecolor=colour, zorder=4)
+    ax.plot(*path[-1], marker="o", markersize=7, color=colour, markeredgecolor="white", zorder=5)
+
+
+def _place(point: np.ndarray) -> str:
+    return f"({point[0]:.2g}, {point[1]:.2g})"
+
+
+def noise_line(
+    batch_sizes: Sequence[int],
+    measured: Mapping[str, Sequence[float]],
+    predicted: Mapping[str, Sequence[float]],
+    title: str | None = None,
+) -> Figure:
+    """Draw the noise of a batch's gradient over the batch size, both logarithmic, with a line for each prediction.
+
+    Args:
+        measured: by name, the noise at each batch size: dots.
+        predicted: by the same names, what theory says: lines.
+        title: said first; the finding (how far dots are from their lines) then stands under it.
+    """
+    sizes = np.asarray(batch_sizes, dtype=float)
+    dots = {name: as_numbers(name, values) for name, values in measured.items()}
+    lines = {name: as_numbers(name, values) for name, values in predicted.items()}
+    found = noise_finding(dots, lines)
+    heading = (title, found) if title else (found, "")
+    picture, (ax,) = style.new_picture(*heading, heights=[3.0], left=0.75, right=0.3)
+    for index, (name, values) in enumerate(dots.items()):
+        colour, line = style.CURVES[index], lines[name]
+        shown = line > 0
+        ax.plot(sizes[shown], line[shown], color=colour, linewidth=1.4, zorder=2)
+        seen = values > 1e-9 * values.max()
+        ax.plot(sizes[seen], values[seen], MARKERS[index], color=colour, markersize=6, label=name, zorder=3)
+    ax.set(xscale="log", yscale="log")
+    ax.xaxis.set_major_locator(FixedLocator(sizes))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:.0f}"))
+    ax.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set_xlabel("examples in a batch", fontsize=style.TEXT)
+    ax.set_ylabel("distance from the whole gradient", fontsize=style.TEXT)
+    ax.grid(color=GRADIENTS, linewidth=0.7)
+    ax.legend(loc="lower left", fontsize=style.TEXT, frameon=False)
+    told = "; ".join(f"{name}: {', '.join(f'{v:.3g}' for v in values)}" for name, values in dots.items())
+    picture.alt_text = f"Noise of the gradient over the batch size {[int(size) for size in sizes]}. {found}. {told}."
+    return picture
+
+
+def noise_finding(dots: Mapping[str, np.ndarray], lines: Mapping[str, np.ndarray]) -> str:
+    """How far the measured noise is from what was predicted, at most."""
+    far = []
+    for name, values in dots.items():
+        known = lines[name] > 1e-9 * lines[name].max()
+        far.append(float(np.abs(values[known] / lines[name][known] - 1).max()))
+    return f"Every dot is within {style.percent(max(far))} of its line"
+
+
+def distances(
+    curves: Mapping[str, Sequence[float]], title: str | None = None, *, y: str = "distance", x: str = "step"
+) -> Figure:
+    """Draw distances over the steps on a logarithmic axis: what shrinks falls, what grows rises.
+
+    Args:
+        curves: by name, the distance at each step, the start first.
+        title: said first; the finding (which shrink, which grow) then stands under it.
+    """
+    data = {name: as_numbers(name, values) for name, values in curves.items()}
+    found = distances_finding(data)
+    heading = (title, found) if title else (found, "")
+    right = 0.3 + max((style.text_width(name, style.TEXT, True) for name in data), default=0) / style.DOTS
+    picture, (ax,) = style.new_picture(*heading, heights=[2.9], left=0.75, right=right)
+    ax.set_yscale("log")
+    ends = []
+    for index, (name, values) in enumerate(data.items()):
+        shown = np.where(np.isfinite(values) & (values > 0), values, np.nan)
+        colour = style.CURVES[index % len(style.CURVES)]
+        ax.plot(np.arange(len(values)), shown, color=colour, linewidth=1.6)
+        there = np.flatnonzero(np.isfinite(shown))
+        if len(there):
+            ends.append((float(np.log10(shown[there[-1]])), name, colour))
+    ax.set_xlim(0, max(len(values) for values in data.values()) - 1)
+    ax.set_xlabel(x, fontsize=style.TEXT)
+    ax.set_ylabel(y, fontsize=style.TEXT)
+    ax.grid(axis="y", color=GRADIENTS, linewidth=0.7)
+    low, high = np.log10(ax.get_ylim())
+    ends.sort()
+    line = 1.5 * style.TEXT / 72 / 2.9 * (high - low)
+    for place, (_, name, colour) in zip(spread([end for end, *_ in ends], line, low, high), ends, strict=True):
+        at = (1.0, (place - low) / (high - low))
+        words = {"va": "center", "fontsize": style.TEXT, "fontweight": "bold", "parse_math": False, "color": colour}
+        ax.annotate(name, at, xycoords="axes fraction", xytext=(7, 0), textcoords="offset points", **words)
+    told = "; ".join(f"{name}: {values[0]:.2g} to {values[-1]:.2g}" for name, values in data.items())
+    picture.alt_text = f"Curves of {y} over {x}. {found}. {told}."
+    return picture
+
+
+def distances_finding(data: Mapping[str, np.ndarray]) -> str:
+    """Which of the distances end shorter than they began, and which longer."""
+    shrink = [name for name, values in data.items() if values[-1] < values[0]]
+    grow = [name for name in data if name not in shrink]
+    parts = [f"{join(names)} {verb}" for names, verb in ((shrink, "came nearer"), (grow, "went away")) if names]
+    return "; ".join(parts)

@@ -1,0 +1,149 @@
+"""Gradient descent, batch by batch: one step against the gradient, with momentum, and how long a step may be.
+
+Everything is NumPy in one process. A model is its list of parameters, arrays of any shape; a gradient is a list of
+arrays of the same shapes.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+
+def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The batches of one epoch: the numbers 0 … n − 1 in a new random order, cut into pieces of `batch_size`.
+
+    Every example is in exactly one batch. The last batch is shorter where `batch_size` does not divide n.
+    All randomness comes from `rng`, so a generator of the same seed gives the same batches.
+
+    Yields:
+        Indices of the examples of one batch, int64, shape (batch_size,) or shorter.
+
+    Source: Bottou, Curtis & Nocedal 2018, "Optimization Methods for Large-Scale Machine Learning", §3 and §4.2.
+    """
+    order = rng.permutation(n)
+    for start in range(0, n, batch_size):
+        yield order[start : start + batch_size]
+
+
+def sgd_step(parameters: Sequence[np.ndarray], gradients: Sequence[np.ndarray], rate: float) -> None:
+    """Move every parameter against its gradient, in place: w ← w − rate · g.
+
+    Whoever else holds one of these arrays sees its new numbers. The gradients stay as they are.
+
+    Args:
+        parameters: arrays of any shapes and float dtypes; changed.
+        gradients: one for each parameter, of the same shape; read.
+        rate: the learning rate η.
+
+    Source: Robbins & Monro 1951, "A Stochastic Approximation Method".
+    """
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter -= rate * gradient
+
+
+def momentum_step(
+    parameters: Sequence[np.ndarray],
+    gradients: Sequence[np.ndarray],
+    velocities: Sequence[np.ndarray],
+    rate: float,
+    momentum: float = 0.9,
+) -> None:
+    """One step with momentum, in place: first v ← momentum · v + g, then w ← w − rate · v, with the new v.
+
+    Args:
+        parameters: arrays of any shapes and float dtypes; changed.
+        gradients: one for each parameter, of the same shape; read.
+        velocities: one for each parameter, of the same shape, zeros before the first step; changed, for the next call.
+        rate: the learning rate η.
+        momentum: the share β of the old velocity that is kept, 0 ≤ β < 1.
+
+    Source: Polyak 1964, "Some methods of speeding up the convergence of iteration methods"; `torch.optim.SGD`.
+    """
+    for parameter, gradient, velocity in zip(parameters, gradients, velocities, strict=True):
+        velocity *= momentum
+        velocity += gradient
+        parameter -= rate * velocity
+
+
+def largest_stable_lr(hessian: np.ndarray, momentum: float = 0.0) -> float:
+    """The learning rate above which descent leaves a minimum: 2 (1 + momentum) / λmax.
+
+    λmax is the largest eigenvalue of the Hessian at that minimum. Along its direction a step multiplies the
+    distance by 1 − η λmax (without momentum), and |1 − η λmax| < 1 means η < 2 / λmax.
+
+    Args:
+        hessian: (n, n), symmetric; the second derivatives of the loss at a minimum, so no eigenvalue is below 0.
+        momentum: the β of `momentum_step`.
+
+    Returns:
+        The bound, a float; `math.inf` where the loss is flat (every eigenvalue is 0).
+
+    Source: LeCun, Bottou, Orr & Müller 1998, "Efficient BackProp", §5; Polyak 1964 with momentum.
+    """
+    steepest = np.linalg.eigvalsh(hessian)[-1]
+    return 2 * (1 + momentum) / float(steepest) if steepest > 0 else math.inf
+
+
+def descend(
+    gradient: Callable[[np.ndarray], np.ndarray],
+    start: np.ndarray,
+    rate: float,
+    steps: int,
+    momentum: float = 0.0,
+) -> np.ndarray:
+    """The path of gradient descent from `start`: shape (steps + 1, *start.shape), the start first.
+
+    Args:
+        gradient: of the loss, at a point.
+        start: read, not changed.
+    """
+    w, velocity = np.array(start, dtype=float), np.zeros(np.shape(start))
+    path = [w.copy()]
+    for _ in range(steps):
+        momentum_step([w], [gradient(w)], [velocity], rate, momentum)
+        path.append(w.copy())
+    return np.array(path)
+
+
+def bisect(holds: Callable[[float], bool], low: float, high: float, tries: int = 20) -> float:
+    """The largest number for which `holds` is true, to (high − low) / 2^tries: halve, and keep the half with the edge.
+
+    Args:
+        holds: true up to some number between low and high, false from there on.
+    """
+    for _ in range(tries):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def gradient_noise(
+    gradients: np.ndarray, batch_size: int, rng: np.random.Generator, draws: int = 2000, replace: bool = False
+) -> float:
+    """How far the gradient of a random batch is from that of all examples: the root of the mean squared distance.
+
+    Args:
+        gradients: (n, parameters), the gradient of each example by itself.
+        draws: the number of batches that are drawn.
+        replace: whether one example may be drawn twice into a batch. Without, a batch is as in `minibatches`.
+    """
+    everything = gradients.mean(axis=0)
+    squares = 0.0
+    for _ in range(draws):
+        batch = rng.choice(len(gradients), batch_size, replace=replace)
+        squares += float(np.sum((gradients[batch].mean(axis=0) - everything) ** 2))
+    return math.sqrt(squares / draws)
+
+
+def predicted_noise(gradients: np.ndarray, batch_size: int, replace: bool = False) -> float:
+    """What `gradient_noise` comes to with very many draws: σ / √B, times √((n − B) / (n − 1)) without replacement.
+
+    σ² is the mean squared distance of one example's gradient from the mean of all n.
+
+    Source: Cochran 1977, "Sampling Techniques", theorem 2.2 (the finite population correction).
+    """
+    n = len(gradients)
+    sigma = math.sqrt(np.mean(np.sum((gradients - gradients.mean(axis=0)) ** 2, axis=1)))
+    rest = 1.0 if replace else math.sqrt((n - batch_size) / (n - 1))
+    return sigma / math.sqrt(batch_size) * rest
