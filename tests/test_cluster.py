@@ -353,3 +353,38 @@ def test_what_cannot_be_sent_is_said_so(four_ranks) -> None:
     with pytest.raises(CourseError, match="cannot be sent to the ranks"):
         four_ranks.run(lambda comm: lock)
     assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def leaves_a_message_behind(comm):
+    if comm.rank == 0:
+        comm.send("old", dest=1)
+
+
+def takes_a_message(comm):
+    if comm.rank == 0:
+        comm.send("new", dest=1)
+    return comm.recv(source=0) if comm.rank == 1 else None
+
+
+def test_a_message_that_nobody_received_does_not_reach_another_notebook(four_ranks) -> None:
+    from course_utils.cluster.turn import turn
+
+    with turn(four_ranks.connection.folder) as mine:
+        mine.clean()
+    four_ranks.run(leaves_a_message_behind)
+    with turn(four_ranks.connection.folder) as other:  # as a second notebook would see it
+        assert other.communicator > mine.communicator
+    assert four_ranks.run(takes_a_message).results[1] == "new"
+
+
+def test_a_communicator_is_given_up_unless_its_call_ended_well(four_ranks) -> None:
+    from course_utils.cluster.turn import turn
+
+    numbers = []
+    for clean in (True, True, False, True):
+        with turn(four_ranks.connection.folder) as mine:
+            numbers.append(mine.communicator)
+            if clean:
+                mine.clean()
+    first = numbers[0]
+    assert numbers == [first, first, first, first + 1]

@@ -166,7 +166,6 @@ def _connect(
         "ranks": introduced,
         "line": _line(introduced, network),
         "network": network.facts if network else None,
-        "communicators": max(one["communicators"] for one in introduced),
     }
     folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))
     return connection, facts

@@ -38,10 +38,6 @@ class Communicators:
             made.append(fresh)
         return made[number]
 
-    def count(self) -> int:
-        """How many of the size of which there are most."""
-        return max(map(len, self._of_size.values()))
-
 
 communicators: Communicators
 folder: RanksFolder

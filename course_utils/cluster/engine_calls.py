@@ -29,7 +29,6 @@ def introduce(path_of_notebook: list[str]) -> dict:
         "cores": sorted(os.sched_getaffinity(0)),
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),
         "mpi": short_name(MPI.Get_library_version()),
-        "communicators": engine.communicators.count(),
     }
 
 

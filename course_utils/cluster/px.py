@@ -27,9 +27,7 @@ def register(ranks: "Ranks") -> None:
             )
             if block is False or not everyone:
                 return super().parallel_execute(cell, block=block, **options)
-            replies = ranks.execute(cell)
-            show(replies)
-            ranks.finish_cell(replies)
+            ranks.execute(cell, show)
             return None
 
     ranks.connection.client[ranks.connection.engines].activate()

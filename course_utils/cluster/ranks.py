@@ -1,11 +1,9 @@
 """What a notebook holds of its ranks: run functions on them, look at them, stop them, bring them back."""
 
-import contextlib
-import fcntl
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from course_utils.cluster.connection import PATIENCE, Connection, Watched
@@ -14,6 +12,7 @@ from course_utils.cluster.reply import Reply, Task, to_bytes
 from course_utils.cluster.reports import describe, print_from
 from course_utils.cluster.run import Attempt, Run, events_of, spread
 from course_utils.cluster.traffic import Meter, Traffic
+from course_utils.cluster.turn import turn
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.trace.activity import IDLE, WAITING
 from course_utils.trace.events import Event
@@ -36,7 +35,6 @@ class Ranks:
         self.connection: Connection | None = connection
         self.facts = facts
         self.world_size: int = len(connection.pids)
-        self._communicator = facts["communicators"]
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -62,8 +60,11 @@ class Ranks:
             raise CourseError(f'run(backend={backend!r}): only "gloo" is known here.')
         each = spread(args, kwargs, size)
         meeting = self._meeting(backend)
-        tasks = [self._task(function, own, keywords, size, meeting, backend=backend) for own, keywords in each]
-        call, replies = self._call("call", _packed(tasks))
+
+        def tasks(communicator: int) -> list[tuple[bytes]]:
+            return _packed([Task(function, *own, size, communicator, True, backend, meeting) for own in each])
+
+        call, replies = self._call("call", tasks)
         for reply in replies:
             print_from(reply.rank, reply.output)
         self._raise_trouble(call, replies)
@@ -85,8 +86,12 @@ class Ranks:
         """
         size = self._size(len(arguments))
         meeting = self._meeting(backend)
-        tasks = [self._task(function, own, {}, size, meeting, with_comm, backend, keep=True) for own in arguments]
-        call, replies = self._call("call", _packed(tasks), patience=patience, limit=limit)
+
+        def tasks(communicator: int) -> list[tuple[bytes]]:
+            rest = ({}, size, communicator, with_comm, backend, meeting, True)
+            return _packed([Task(function, own, *rest) for own in arguments])
+
+        call, replies = self._call("call", tasks, patience=patience, limit=limit)
         trouble = describe(replies, call.cause)
         if call.lost:
             self._bring_back()
@@ -102,66 +107,50 @@ class Ranks:
         """A file that does not exist yet, at which the ranks of a torch group meet."""
         return str(self._alive().folder.path / f"meeting-{time.monotonic_ns()}") if backend else ""
 
-    def _task(
-        self,
-        function: Callable,
-        arguments: tuple,
-        keywords: dict,
-        size: int,
-        meeting: str,
-        with_comm: bool = True,
-        backend: str | None = None,
-        keep: bool = False,
-    ) -> Task:
-        return Task(function, arguments, keywords, size, self._communicator, with_comm, backend, meeting, keep)
-
     def _call(
-        self, function: str, arguments: list[tuple], *, patience: float = PATIENCE, limit: float | None = None
+        self,
+        function: str,
+        arguments_with: Callable[[int], list[tuple]],
+        *,
+        patience: float = PATIENCE,
+        limit: float | None = None,
     ) -> tuple[Watched, list[Reply]]:
-        """Run something of a learner's on the ranks, one notebook at a time."""
+        """Run something of a learner's on the ranks, one notebook at a time.
+
+        `arguments_with` gives each rank's arguments, from the number of the communicator that the call may use.
+        """
         connection = self._alive()
-        with self._turn(connection), ProgressBar(f"{len(arguments)} ranks at work") as bar:
+        with turn(connection.folder) as mine:
+            arguments = arguments_with(mine.communicator)
+            call = self._watched(connection, function, arguments, patience, limit)
+            replies = [call.replies[rank] for rank in sorted(call.replies)]
+            if all(reply.kind == "returned" and reply.clean for reply in replies) and not _unmatched(replies):
+                mine.clean()
+        self._last_events = events_of([reply for reply in replies if reply.began])
+        return call, replies
+
+    def _watched(
+        self, connection: Connection, function: str, arguments: list[tuple], patience: float, limit: float | None
+    ) -> Watched:
+        """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""
+        with ProgressBar(f"{len(arguments)} ranks at work") as bar:
             self._meter = meter = Meter(connection.pids, self.facts.get("network"))
             pending = connection.submit(function, arguments)
             call = connection.wait_for(pending, patience=patience, limit=limit, look=lambda: (bar.look(), meter.look()))
             meter.look(at_once=True)
-        replies = [call.replies[rank] for rank in sorted(call.replies)]
-        if any(reply.kind != "returned" or not reply.clean for reply in replies) or _unmatched(replies):
-            self._communicator += 1  # what is still on its way must not reach the next run
-        self._last_events = events_of([reply for reply in replies if reply.began])
-        return call, replies
+        return call
 
-    @contextlib.contextmanager
-    def _turn(self, connection: Connection) -> Iterator[None]:
-        """Hold the ranks for one call; another notebook that uses the same ranks waits for its turn."""
-        turn = connection.folder.path / "turn"
-        turn.touch(mode=0o600)
-        with turn.open("w") as lock:
-            told = False
-            while True:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if not told:
-                        print("The ranks are busy with another notebook; waiting for them.")
-                        told = True
-                    time.sleep(0.1)
-            yield
-
-    def execute(self, cell: str) -> list[Reply]:
-        """Run a cell's text on every rank as `%%px` does, and give back all replies.
+    def execute(self, cell: str, show: Callable[[list[Reply]], None] = lambda replies: None) -> list[Reply]:
+        """Run a cell's text on every rank as `%%px` does; show what came back, then raise where something went wrong.
 
         Raises:
+            RankError: a rank raised, or nothing moved for three seconds.
             RanksGone: the ranks have ended.
         """
-        call, replies = self._call("execute", [(cell, self._communicator)] * self.world_size)
-        self._last_call = call
+        call, replies = self._call("execute", lambda communicator: [(cell, communicator)] * self.world_size)
+        show(replies)
+        self._raise_trouble(call, replies)
         return replies
-
-    def finish_cell(self, replies: list[Reply]) -> None:
-        """Raise what a cell of `%%px` has to say, after its output was shown."""
-        self._raise_trouble(self._last_call, replies)
 
     def _raise_trouble(self, call: Watched, replies: list[Reply]) -> None:
         trouble = describe(replies, call.cause)

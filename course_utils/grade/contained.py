@@ -185,7 +185,7 @@ def contained_ranks(number: int, hidden: Sequence[Path] = (), deadline: float = 
         connection = _launch(number, [*hiding.hidden_folders(), *hiding.hidden_files(), *hidden])
         connection.deadline, connection.offences = deadline, offences
         ranks = [{"rank": rank} for rank in range(number)]
-        return connection, {"ranks": ranks, "line": f"{number} contained ranks", "network": None, "communicators": 1}
+        return connection, {"ranks": ranks, "line": f"{number} contained ranks", "network": None}
 
     ranks = Ranks(*launch(), start_again=launch)
     try:
