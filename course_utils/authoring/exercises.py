@@ -121,13 +121,26 @@ def fill(cells: list[NotebookNode], root: Path, stem: str, solved: bool) -> list
         exercise = named(cell)
         say_effort(filled, exercise)
         whole = function_source(root, exercise)
-        filled.append(new_code_cell(whole if solved else without_body(whole, exercise.turn), metadata=cell.metadata))
-        filled.append(new_code_cell(f'course.check("{exercise.name}", {exercise.name})'))
+        answer = {**cell.metadata, **for_nbgrader(exercise.name, solution=True, locked=False)}
+        marked = for_nbgrader(f"check_{exercise.name}", grade=True, points=1)
+        filled.append(new_code_cell(whole if solved else without_body(whole, exercise.turn), metadata=answer))
+        filled.append(new_code_cell(f'course.check("{exercise.name}", {exercise.name})', metadata=marked))
         if not solved:
             filled.append(new_markdown_cell(STUCK.format(name=exercise.name, stem=stem)))
     if solved:
         say_solved(filled, stem)
     return filled
+
+
+def for_nbgrader(name: str, **says: bool | int) -> dict[str, dict]:
+    """A cell's metadata by which nbgrader knows it again, under an id that never changes; nobody else looks at it.
+
+    Args:
+        name: the id, unlike those of the notebook's other cells.
+        says: "solution": learners write here; "grade", with "points": its outcome is the mark; "locked": for both not.
+    """
+    plain = {"schema_version": 3, "grade_id": name, "grade": False, "solution": False, "task": False, "locked": True}
+    return {"nbgrader": plain | says}
 
 
 def with_all(cells: list[NotebookNode], stem: str) -> list[NotebookNode]:
