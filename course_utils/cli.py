@@ -1,6 +1,7 @@
 """The command `course`: look at the machine, measure it, check a notebook's exercises, clear away what was left."""
 
 import importlib
+import inspect
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +39,10 @@ def doctor() -> None:
 @app.command()
 def bench(
     name: Annotated[str | None, typer.Argument(help="which one; without it, they are listed")] = None,
+    only: Annotated[
+        list[str] | None, typer.Argument(help="checks, grader: these exercises or lessons, such as tree_broadcast 06")
+    ] = None,
+    *,
     runs: Annotated[int, typer.Option(min=1, help="how many rounds")] = 5,
     json: Annotated[bool, typer.Option("--json", help="one JSON object per line")] = False,
 ) -> None:
@@ -50,7 +55,10 @@ def bench(
         return
     if name not in BENCHES:
         raise CourseError(f"There is no bench {name!r}.{nearest(name, list(BENCHES))} `course bench` lists them.")
-    rows = importlib.import_module(f"course_utils.bench.{name}").run(runs)
+    measure = importlib.import_module(f"course_utils.bench.{name}").run
+    if only and "only" not in inspect.signature(measure).parameters:
+        raise CourseError(f"The bench {name} has no parts to choose from: `course bench {name}`.")
+    rows = measure(runs, only) if only else measure(runs)
     print("\n".join(row.as_json() for row in rows) if json else table(rows))
 
 
@@ -96,6 +104,19 @@ def grade(
         print(f"No namespaces here ({reason}): limits and the guard alone hold what is run.", file=sys.stderr)
     marks = marks_of(submissions, ranks, tell=lambda line: print(line, flush=True), hide=[out])
     write_marks(marks, out)
+
+
+@app.command()
+def nbgrader(
+    folder: Annotated[Path, typer.Argument(help="of nbgrader's course; made where there is none")],
+    lessons: Annotated[list[str] | None, typer.Argument(help="such as 00 04; without any, all")] = None,
+) -> None:
+    """Write assignments for nbgrader: each lesson's exercises with their solutions marked, and nbgrader's settings."""
+    from course_utils.grade.nbgrader_course import write_course
+
+    for file in write_course(folder, lessons or ()):
+        print(file)
+    print(f"Next, in {folder}: nbgrader generate_assignment NAME_OF_A_LESSON")
 
 
 @app.command()

@@ -17,7 +17,7 @@ from course_utils.checks.answers import answers, load, refused_with
 from course_utils.checks.judging import RanksLike, fresh_seed, judge
 from course_utils.checks.mutants import PATIENCE, judged
 from course_utils.checks.mutation import mutants
-from course_utils.checks.registry import declared, find, reference
+from course_utils.checks.registry import chosen, find, reference
 
 TARGETS = {
     "wrong answers refused": 100.0,
@@ -28,9 +28,13 @@ TARGETS = {
 """Percent that each must reach; mutants that are listed as equivalent do not count."""
 
 
-def run(runs: int) -> list[Row]:
-    """Grade the checks of all exercises: four rows each. Right answers are judged `runs` times, with fresh numbers."""
-    names = [exercise.name for exercise in declared()]
+def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
+    """Grade the checks: four rows for each exercise. Right answers are judged `runs` times, with fresh numbers.
+
+    Args:
+        only: names of exercises, or numbers of lessons; none means all.
+    """
+    names = [exercise.name for exercise in chosen(only)]
     total = sum(_verdicts(name, runs) for name in names)
     with contextlib.redirect_stdout(io.StringIO()):
         ranks = course.start(4)

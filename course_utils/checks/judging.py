@@ -69,13 +69,14 @@ def judge(
         if unfit:
             return Verdict(FAILED, exercise.name, unfit, seed=seed)
         if not ready:
-            _import_torch(ranks)
+            import_torch(ranks)
             ready = True
         outcome = run_case(case, function, ranks, patience, limit)
         if any(_is_stub(reply.error) for reply in outcome.attempt.replies):
             return not_begun(exercise.name)
         if outcome.wrong:
-            return _verdict(exercise, FAILED, f"{outcome.wrong}{_question(exercise, outcome)}", outcome, seed)
+            question = _question(exercise, outcome)
+            return _verdict(exercise, FAILED, f"{outcome.wrong} {question}".rstrip(), outcome, seed, question)
     if outcome is None:
         raise CourseError(
             f"{exercise.name} needs {_count(left_out or 1, 'rank')}. Run `ranks = course.start({left_out or 4})`."
@@ -197,22 +198,27 @@ def _with_label(wrong: str, label: str) -> str:
 
 
 def _question(exercise: Exercise, outcome: Outcome) -> str:
-    """The question of the first mistake that recognises the outcome, behind a space; "" without one."""
+    """The question of the first mistake that recognises the outcome; "" without one."""
     for mistake in exercise.mistakes:
         try:
             recognised = bool(mistake.recognises(outcome.case, outcome))
         except Exception:  # it looked into something of an unexpected form: then it is not this mistake
             recognised = False
         if recognised:
-            return f" {mistake.question}"
+            return mistake.question
     return ""
 
 
-def _verdict(exercise: Exercise, mark: str, text: str, outcome: Outcome, seed: int) -> Verdict:
+def _verdict(exercise: Exercise, mark: str, text: str, outcome: Outcome, seed: int, question: str = "") -> Verdict:
     replies = outcome.attempt.replies
     events = tuple(events_of(replies)) if exercise.picture else ()
     output = tuple((reply.rank, reply.output) for reply in replies if reply.output) if mark == FAILED else ()
-    details = {"picture_title": None if mark == PASSED else outcome.case.label or None}
+    cost = outcome.case.cost
+    details = {
+        "picture_title": None if mark == PASSED else outcome.case.label or None,
+        "expected_rounds": cost.rounds if cost else None,
+        "question": question,
+    }
     return Verdict(mark, exercise.name, text, events, output, seed, details)
 
 
@@ -242,7 +248,7 @@ def _luggage_problem(function: Callable) -> str | None:
     return None
 
 
-def _import_torch(ranks: RanksLike) -> None:
+def import_torch(ranks: RanksLike) -> None:
     """Let every rank import torch before the clock of the first case runs: it takes seconds."""
     ranks.attempt(_torch_version, [()] * ranks.world_size, with_comm=False, patience=120.0, limit=120.0)
 

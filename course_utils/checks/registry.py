@@ -3,7 +3,7 @@
 import difflib
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from course_utils.checks.exercise import Exercise
@@ -56,6 +56,20 @@ def find(name: str) -> Exercise:
     near = difflib.get_close_matches(name.lower().replace(" ", "_"), names, n=1, cutoff=0.5)
     suggestion = f'Did you mean "{near[0]}"?' if near else "`course.progress()` lists them all."
     raise CourseError(f'There is no exercise "{name}". {suggestion}')
+
+
+def chosen(names: Iterable[str] = ()) -> tuple[Exercise, ...]:
+    """Exercises by their own names or by beginnings of their lessons' stems, "06", in order; without any name, all.
+
+    Raises:
+        CourseError: a name is neither.
+    """
+    stems = {lesson.stem: exercises_of(lesson) for lesson in LESSONS}
+    wanted = []
+    for name in names:
+        of_lessons = [one for stem, of_it in stems.items() if name and stem.startswith(name) for one in of_it]
+        wanted += of_lessons or [find(name)]
+    return tuple(exercise for exercise in declared() if not names or exercise in wanted)
 
 
 def reference(exercise: Exercise) -> Callable:
