@@ -76,12 +76,16 @@ def gather_scatter_gradients(model: nn.Module) -> None:
     Rank 0 receives P − 1 gradients and sends P − 1 means; the other ranks send one and receive one.
 
     Args:
-        model: same architecture on all ranks, after `backward()`; no frozen parameters.
+        model: same architecture on all ranks, after `backward()`.
 
     Source: task 2a of the CS744 report.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     for parameter in model.parameters():
+        if not parameter.requires_grad:
+            continue
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
         gradient = parameter.grad
         gathered = [torch.empty_like(gradient) for _ in range(world_size)] if rank == 0 else None
         dist.gather(gradient, gathered, dst=0)

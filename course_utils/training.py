@@ -7,6 +7,7 @@ batch, and averages the gradients before the step. Everything else is the same c
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
@@ -15,6 +16,9 @@ from torch.nn import functional
 
 from course_utils.data_parallel import SyncBatchNorm, average_gradients, broadcast_parameters, shard_indices
 from course_utils.trace import phase
+
+if TYPE_CHECKING:
+    from course_utils.replicas import Replica
 
 Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 """(train_x, train_y, test_x, test_y), as `course_utils.data.digits` gives them."""
@@ -96,13 +100,13 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     x: torch.Tensor,
     y: torch.Tensor,
-    synchronise: Callable[[nn.Module], None] | None = None,
+    finish: Callable[[], None] | None = None,
     delay: float = 0.0,
 ) -> float:
     """One step on one batch, its four phases recorded in the trace; returns the loss before the step.
 
     Args:
-        synchronise: what the ranks do with their gradients, such as `average_gradients`; None: nothing.
+        finish: what the ranks do with their gradients after the backward pass; None: nothing.
         delay: seconds this rank sleeps in its forward pass, to play a slow machine.
     """
     with phase("forward"):
@@ -111,9 +115,9 @@ def train_step(
     with phase("backward"):
         optimizer.zero_grad()
         loss.backward()
-    if synchronise is not None:
+    if finish is not None:
         with phase("communication"):
-            synchronise(model)
+            finish()
     with phase("step"):
         optimizer.step()
     return loss.item()
@@ -156,6 +160,7 @@ def train_parallel(
     build: Callable[[int], nn.Module] = digits_mlp,
     synchronise: Callable[[nn.Module], None] = average_gradients,
     *,
+    replicate: "Callable[[nn.Module], Replica] | None" = None,
     epochs: int = 1,
     batch_size: int = 64,
     rate: Rate = 0.1,
@@ -171,14 +176,24 @@ def train_parallel(
     Args:
         batch_size: the *global* batch; each rank works on batch_size / world_size examples of it.
         synchronise: what the ranks do with their gradients between backward and step.
+        replicate: one of `course_utils.replicas`, in the place of `synchronise`.
         broadcast: False leaves every rank with the weights it drew.
         delay: seconds this rank sleeps in every forward pass.
+
+    Raises:
+        ValueError: the global batch does not divide among the ranks; the mean of their means would not be its mean.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
+    if batch_size % world_size:
+        raise ValueError(f"a global batch of {batch_size} does not divide among {world_size} ranks")
     train_x, train_y, test_x, test_y = data
     model = build(seed + rank).to(train_x.dtype).train()
     if broadcast:
         broadcast_parameters(model)
+    module, finish = model, lambda: synchronise(model)
+    if replicate is not None:
+        replica = replicate(model)
+        module, finish = replica.module, replica.finish
     optimizer = torch.optim.SGD(model.parameters())
     losses: list[float] = []
     per_epoch = len(train_x) // batch_size  # full global batches, the same number on all ranks
@@ -186,5 +201,5 @@ def train_parallel(
         shard = shard_indices(len(train_x), rank, world_size, epoch, seed)
         for batch in list(batches(shard, batch_size // world_size))[:per_epoch]:
             set_rate(optimizer, rate, step=len(losses))
-            losses.append(train_step(model, optimizer, train_x[batch], train_y[batch], synchronise, delay))
+            losses.append(train_step(module, optimizer, train_x[batch], train_y[batch], finish, delay))
     return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))

@@ -1,5 +1,6 @@
 """Buckets, and gradients that are averaged while the backward pass is at work."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -8,7 +9,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+import course_utils as course
+from course_utils import training
 from course_utils.overlap import make_buckets, overlapped_allreduce
+from course_utils.replicas import WAYS, torch_ddp
 
 
 def test_buckets_hold_every_gradient_once_the_last_first(seed) -> None:
@@ -65,3 +69,42 @@ def differences(bucket_bytes: int, steps: int) -> float:
 def test_overlapped_gradients_are_the_means_whatever_the_buckets(four_ranks, bucket_bytes) -> None:
     run = four_ranks.run(differences, bucket_bytes, 4, backend="gloo")
     assert max(run.results) < 1e-12
+
+
+def histories(way: str, data, steps_of: int):
+    return training.train_parallel(data, replicate=WAYS[way], epochs=1, batch_size=steps_of, rate=0.2)
+
+
+def test_all_ways_train_alike_step_for_step_as_one_process_does(four_ranks) -> None:
+    data = course.data.digits("float64")
+    serial = training.train_serial(data, epochs=1, batch_size=128, rate=0.2)
+    for way in WAYS:
+        for history in four_ranks.run(histories, way, data, 128, backend="gloo").results:
+            assert torch.allclose(history.parameters, serial.parameters, rtol=0, atol=1e-12), way
+            assert history.test_accuracy == serial.test_accuracy, way
+
+
+def strange_gradients(way: str, step: int) -> list[torch.Tensor | None]:
+    torch.manual_seed(0)
+    model = Strange().double()
+    make = functools.partial(torch_ddp, unused=True) if way == "DDP" else WAYS[way]
+    replica = make(model)
+    replica.module(torch.randn(4, 5, 6, dtype=torch.float64)[dist.get_rank()], step).square().sum().backward()
+    replica.finish()
+    return [parameter.grad for parameter in model.parameters()]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_tied_frozen_and_unused_weights(four_ranks, way) -> None:
+    wanted = four_ranks.run(strange_gradients, "all-reduce, each", 0, backend="gloo").results[0]
+    for gradients in four_ranks.run(strange_gradients, way, 0, backend="gloo").results:
+        for ours, theirs in zip(gradients, wanted, strict=True):
+            assert (ours is None) == (theirs is None) or way == "DDP"  # DDP leaves what nobody used without a gradient
+            if ours is not None:
+                assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+def test_a_batch_that_does_not_divide_is_refused(four_ranks) -> None:
+    data = course.data.digits("float64")
+    with pytest.raises(course.RankError, match="a global batch of 65 does not divide among 4 ranks"):
+        four_ranks.run(histories, "DDP", data, 65, backend="gloo")

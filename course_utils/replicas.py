@@ -1,0 +1,81 @@
+"""Five ways to keep replicas of a model equal, each behind the same two things: what is called, how a pass ends.
+
+From task 2a to task 3 of the CS744 report, and what lies between: through rank 0; an all-reduce for each gradient;
+one for all of them; in buckets behind the backward pass; torch's own `DistributedDataParallel`. All give the same
+weights, step for step.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from course_utils.data_parallel import average_gradients, gather_scatter_gradients
+from course_utils.overlap import BUCKET_BYTES, overlapped_allreduce
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One rank's copy of the model.
+
+    Attributes:
+        module: what the forward pass calls.
+        finish: called after `backward()`; when it returns, every `parameter.grad` is the mean over all ranks.
+    """
+
+    module: nn.Module
+    finish: Callable[[], None]
+
+
+def through_rank_0(model: nn.Module) -> Replica:
+    """Task 2a: rank 0 gathers every gradient, and scatters the mean."""
+    return Replica(model, lambda: gather_scatter_gradients(model))
+
+
+def all_reduce_each(model: nn.Module) -> Replica:
+    """Task 2b: after the backward pass one all-reduce for each gradient, one after the other."""
+    return Replica(model, lambda: average_gradients(model))
+
+
+def all_reduce_flat(model: nn.Module) -> Replica:
+    """After the backward pass one all-reduce for all gradients, as one vector: the latency is paid once."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    def finish() -> None:
+        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in trained]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(flat)
+        flat /= dist.get_world_size()
+        for parameter, piece in zip(trained, flat.split([one.numel() for one in trained]), strict=True):
+            parameter.grad = piece.view_as(parameter)
+
+    return Replica(model, finish)
+
+
+def overlapped(model: nn.Module, bucket_bytes: int = BUCKET_BYTES) -> Replica:
+    """Buckets of gradients travel while the backward pass is still at work: task 3, written by hand."""
+    return Replica(model, overlapped_allreduce(list(model.parameters()), bucket_bytes))
+
+
+def torch_ddp(model: nn.Module, bucket_bytes: int = BUCKET_BYTES, unused: bool = False) -> Replica:
+    """Task 3: `DistributedDataParallel`, which needs no end: its backward pass returns with the means.
+
+    Args:
+        unused: whether some batches use only part of the parameters; torch then searches the graph in each pass.
+    """
+    size = bucket_bytes / 2**20
+    module = DistributedDataParallel(model, bucket_cap_mb=size, find_unused_parameters=unused)
+    return Replica(module, lambda: None)
+
+
+WAYS: dict[str, Callable[[nn.Module], Replica]] = {
+    "gather-scatter": through_rank_0,
+    "all-reduce, each": all_reduce_each,
+    "all-reduce, flat": all_reduce_flat,
+    "overlapped": overlapped,
+    "DDP": torch_ddp,
+}
+"""Every way by the name that pages and pictures use, from the slowest idea to the fastest."""
