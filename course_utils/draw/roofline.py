@@ -1,0 +1,126 @@
+"""The roofline of a machine with a network's layers under it, and each layer's time as predicted and as measured."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from course_utils.draw import style
+
+KINDS = {"conv": "#0072B2", "norm": "#E69F00", "relu": "#009E73", "pool": "#D55E00", "linear": "#CC79A7"}
+_PREDICTED = "#D5D5D5"
+
+
+class Values(Protocol):
+    """Several measurements of one quantity."""
+
+    low: float
+    median: float
+    high: float
+
+
+class LayerLike(Protocol):
+    """What the picture needs of a layer: FLOPs, bytes, predicted seconds, and measured ones."""
+
+    name: str
+    kind: str
+    flops: float
+    nbytes: float
+    predicted: float
+    measured: Values
+
+
+def layer_roofline(
+    layers: Sequence[LayerLike], peak: float, bandwidth: float, title: str, subtitle: str = ""
+) -> Figure:
+    """Draw FLOP/s over FLOP per byte under the roof min(peak, bandwidth · intensity), and below it each layer's time.
+
+    Args:
+        layers: in the order in which they run.
+        peak, bandwidth: FLOP and bytes per second.
+    """
+    kinds = [kind for kind in KINDS if any(layer.kind == kind for layer in layers)]
+    above = style.legend_height(kinds)
+    heights = [2.9, 1.7]
+    picture, (roof, bars) = style.new_picture(
+        title, subtitle, heights=heights, above=above, between=0.85, below=0.75, left=0.95
+    )
+    draw_roof(roof, layers, peak, bandwidth)
+    draw_times(bars, layers)
+    handles = {kind: Line2D([], [], marker="o", linestyle="none", color=KINDS[kind]) for kind in kinds}
+    style.draw_legend(roof, handles)
+    lines = [
+        f"{layer.name}: {layer.flops / layer.nbytes:.3g} FLOP per byte, predicted "
+        f"{style.seconds_text(layer.predicted)}, measured {style.seconds_text(layer.measured.median)}."
+        for layer in layers
+    ]
+    picture.alt_text = " ".join([f"Roofline. {title}. {subtitle}", *lines])
+    return picture
+
+
+def draw_roof(ax: Axes, layers: Sequence[LayerLike], peak: float, bandwidth: float) -> None:
+    """The roof, each layer's measured rate, and a line from it to what the roof allows."""
+    x = np.array([layer.flops / layer.nbytes for layer in layers])
+    y = np.array([layer.flops / layer.measured.median for layer in layers])
+    allowed = np.minimum(peak, bandwidth * x)
+    ridge = peak / bandwidth
+    left, right = min(x.min(), ridge) / 2, max(x.max(), ridge) * 2.5
+    edge = np.array([left, ridge, right])
+    ax.set(xscale="log", yscale="log", xlim=(left, right))
+    ax.plot(edge, np.minimum(peak, bandwidth * edge), color=style.INK, linewidth=2, zorder=3)
+    ax.axvline(ridge, color=style.FAINT, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+    ax.vlines(x, y, allowed, color="#B8B8B8", linewidth=1, zorder=2)
+    colours = [KINDS.get(layer.kind, style.INK) for layer in layers]
+    ax.scatter(x, y, s=26, c=colours, zorder=4, edgecolors="white", linewidths=0.5)
+    ax.set_ylim(min(y.min(), allowed.min()) / 2, max(peak, y.max()) * 3)
+    words = {"fontsize": style.SMALL, "color": style.INK, "parse_math": False}
+    place = {"textcoords": "offset points", "ha": "left"}
+    speed = f"{style.number_text(peak / 1e9)} GFLOP/s"
+    ax.annotate(speed, (ridge, peak), xytext=(6, 5), va="bottom", **place, **words)
+    flow = f"{style.bytes_text(bandwidth)}/s"
+    ax.annotate(flow, (left, bandwidth * left), xytext=(8, -3), va="top", **place, **words)
+    beside = {"xycoords": ax.get_xaxis_transform(), "xytext": (4, 3), "textcoords": "offset points", "va": "bottom"}
+    ax.annotate(f"ridge: {style.number_text(ridge)} FLOP per byte", (ridge, 0), **beside, **words)
+    longest = {layer.kind: index for index, layer in sorted(enumerate(layers), key=lambda one: one[1].measured.median)}
+    for index in longest.values():
+        high = y[index] >= 0.5 * allowed[index]
+        at = {"xytext": (0, 5 if high else -5), "ha": "center", "va": "bottom" if high else "top"}
+        ax.annotate(layers[index].name, (x[index], y[index]), textcoords="offset points", **at, **words)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e9:g}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.set_xlabel("arithmetic intensity, in FLOP per byte", fontsize=style.TEXT)
+    ax.set_ylabel("GFLOP per second", fontsize=style.TEXT)
+    ax.grid(color="#EEEEEE", linewidth=0.7)
+
+
+def draw_times(ax: Axes, layers: Sequence[LayerLike]) -> None:
+    """For each layer a wide grey bar, the roofline's prediction, and a narrow one in it, the measurement."""
+    place = np.arange(len(layers))
+    measured = np.array([layer.measured.median for layer in layers])
+    predicted = np.array([layer.predicted for layer in layers])
+    scale, unit = style.time_unit(max(measured.max(), predicted.max()))
+    around = [[layer.measured.median - layer.measured.low for layer in layers]]
+    around.append([layer.measured.high - layer.measured.median for layer in layers])
+    colours = [KINDS.get(layer.kind, style.INK) for layer in layers]
+    ax.bar(place, scale * predicted, width=0.86, color=_PREDICTED, zorder=2)
+    whiskers = {"elinewidth": 0.8, "ecolor": style.INK, "capsize": 1.2}
+    ax.bar(
+        place, scale * measured, width=0.44, color=colours, zorder=3, yerr=scale * np.array(around), error_kw=whiskers
+    )
+    ax.set_xticks(place, [layer.name for layer in layers], rotation=90, fontsize=style.SMALL - 0.5)
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlim(-0.7, len(layers) - 0.3)
+    ax.set_ylim(0, 1.1 * scale * max(measured.max(), predicted.max()))
+    ax.set_ylabel(f"time, in {unit}", fontsize=style.TEXT)
+    ax.grid(axis="y", color="#EEEEEE", linewidth=0.7)
+    handles = [Patch(facecolor=_PREDICTED), Patch(facecolor=KINDS["conv"])]
+    words = ["predicted by the roof", "measured (narrow; whisker: all runs)"]
+    where = {"loc": "lower right", "bbox_to_anchor": (1, 1.0), "ncols": 2, "frameon": False, "borderaxespad": 0}
+    ax.legend(handles, words, fontsize=style.SMALL, handlelength=1.2, columnspacing=1.2, **where)

@@ -1,0 +1,39 @@
+"""The roofline: a layer takes as long as its arithmetic or its memory traffic, whichever is longer.
+
+Source: Williams, Waterman & Patterson 2009, "Roofline: an insightful visual performance model".
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+
+
+def arithmetic_intensity(
+    x_shape: Sequence[int], weight_shape: Sequence[int], itemsize: int = 4
+) -> tuple[int, int, float]:
+    """FLOPs of a layer's forward pass, the bytes it must move at least, and FLOPs per byte.
+
+    A multiplication and an addition are two FLOPs. The input and the weights are read once, the output is written once.
+    The convolution has stride 1 and is padded, so its output has the height and width of its input. No bias.
+
+    Args:
+        x_shape: of the input, (N, C_in, H, W); of a fully connected layer (N, C_in).
+        weight_shape: (C_out, C_in, K_y, K_x); of a fully connected layer (C_out, C_in).
+        itemsize: bytes of one number, the same everywhere.
+    """
+    n, c_in, *image = x_shape
+    c_out, _, *kernel = weight_shape
+    pixels, taps = math.prod(image), math.prod(kernel)
+    flops = 2 * n * c_out * pixels * c_in * taps
+    numbers = n * c_in * pixels + c_out * c_in * taps + n * c_out * pixels
+    return flops, itemsize * numbers, flops / (itemsize * numbers)
+
+
+def roofline_time(layers: Iterable[tuple[float, float]], peak: float, bandwidth: float) -> float:
+    """The least seconds that layers take, one after the other, on a machine that can compute while it moves bytes.
+
+    Args:
+        layers: (FLOPs, bytes) of each.
+        peak: the most FLOP per second.
+        bandwidth: the most bytes per second.
+    """
+    return sum(max(flops / peak, nbytes / bandwidth) for flops, nbytes in layers)

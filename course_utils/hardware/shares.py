@@ -1,0 +1,159 @@
+"""Where a training step's time goes: forward, backward, step; and how long an epoch would take (figures 1 and 3).
+
+The report for CS744 (Wisconsin, 2020, group 11) measured this for VGG-11 on CIFAR-10. It calls 20 passes over 256
+images an iteration; the pictures here take fewer and smaller passes, and scale up to an epoch where they say so.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from course_utils.hardware.rates import Measured, using_threads
+from course_utils.hardware.words import plural
+
+EPOCH_IMAGES = 50_000
+REPORT = "CS744 report, 2020"
+PARTS = ("forward", "backward", "step")
+PUBLISHED = {"GPU": 15.0, "5 or 8 threads": 20 * 15.0, "1 node (table 1)": 437.0}
+"""Seconds of an epoch in the report. Its text gives figure 3's: "The GPU finishes 20 times faster than the CPU training
+runs with a run time of 15 seconds": a GTX 1650 Super against a server with 5 threads and a PC with 8. By its table 1,
+one worker of task 3 took 437 seconds."""
+
+
+@dataclass
+class Iteration:
+    """Seconds of each part, added up over the passes of an iteration."""
+
+    forward: float = 0.0
+    backward: float = 0.0
+    step: float = 0.0
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Part → seconds."""
+        return {part: getattr(self, part) for part in PARTS}
+
+
+@dataclass
+class Timed:
+    """A training run cut into iterations.
+
+    Attributes:
+        iterations: one after the other.
+        images: in each of them.
+    """
+
+    iterations: list[Iteration] = field(default_factory=list)
+    images: int = 0
+
+    @property
+    def bars(self) -> dict[str, dict[str, float]]:
+        """The parts of each iteration, by "iteration 1" and so on."""
+        return {f"iteration {number}": one.parts for number, one in enumerate(self.iterations, start=1)}
+
+    def ratio(self) -> Measured:
+        """The backward pass's time over the forward pass's, in each iteration."""
+        return Measured(tuple(one.backward / one.forward for one in self.iterations))
+
+    def epoch(self) -> Measured:
+        """The seconds that 50,000 images would take at the pace of each iteration."""
+        factor = EPOCH_IMAGES / self.images
+        return Measured(tuple(factor * sum(one.parts.values()) for one in self.iterations))
+
+
+def time_training(
+    model: nn.Module,
+    iterations: int = 10,
+    passes: int = 2,
+    batch: int = 32,
+    threads: int | None = None,
+    device: str = "cpu",
+) -> Timed:
+    """Train on made-up images of (3, 32, 32), and take the time of forward, backward and step of plain SGD.
+
+    The images are random: how long a step takes does not depend on what they show. A first pass does not count.
+
+    Args:
+        passes: in an iteration.
+        batch: images in a pass.
+        threads: None: one for each core.
+        device: "cpu" or "cuda".
+    """
+    x, y = torch.randn(batch, 3, 32, 32, device=device), torch.arange(batch, device=device) % 10
+    model = model.to(device).train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    timed = Timed(images=passes * batch)
+    with using_threads(threads):
+        one_pass(model, optimizer, x, y, Iteration())
+        for _ in range(iterations):
+            timed.iterations.append(Iteration())
+            for _ in range(passes):
+                one_pass(model, optimizer, x, y, timed.iterations[-1])
+    return timed
+
+
+def one_pass(
+    model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor, into: Iteration
+) -> None:
+    """One training step; its seconds are added to `into`."""
+    optimizer.zero_grad()
+    began = now(x)
+    loss = cross_entropy(model(x), y)
+    forward = now(x)
+    loss.backward()
+    backward = now(x)
+    optimizer.step()
+    into.forward += forward - began
+    into.backward += backward - forward
+    into.step += now(x) - backward
+
+
+def now(x: torch.Tensor) -> float:
+    """The time, after all that was asked of x's device is done: a GPU computes while Python goes on."""
+    if x.is_cuda:
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def shares_sentence(timed: Timed) -> str:
+    """Which part takes most, whether the report's finding holds here, and how even the iterations are."""
+    totals = {part: sum(one.parts[part] for one in timed.iterations) for part in PARTS}
+    whole = sum(totals.values())
+    first = max(totals, key=totals.__getitem__)
+    ratio = timed.ratio()
+    text = (
+        f"The {first} pass takes {totals[first] / whole:.0%} of the time; backward takes {ratio.median:.1f} times as "
+        f"long as forward ({ratio.low:.1f} to {ratio.high:.1f} in {len(timed.iterations)} iterations)."
+    )
+    text += " The report found the same." if first == "backward" else " The report found backward."
+    if not timed.epoch().calm:
+        text += " The iterations differ: something else uses this machine."
+    return text
+
+
+def epoch_bars(here: Mapping[str, Measured]) -> dict[str, dict[str, Measured]]:
+    """This machine's epochs by "CPU" and "GPU" and, as a group of their own, the published ones."""
+    published = {name: Measured((seconds,)) for name, seconds in PUBLISHED.items()}
+    return {"this machine": dict(here), REPORT: published}
+
+
+def epoch_sentence(measured: Mapping[str, Measured], cores: int) -> str:
+    """This machine's epoch beside the report's, in words."""
+    cpu = measured["CPU"].median
+    ratio = PUBLISHED["5 or 8 threads"] / cpu
+    text = (
+        f"At this pace an epoch takes {cpu:.0f} s on {plural(cores, 'core')}; the report's processors took about 300 s"
+    )
+    text += (
+        f", {ratio:.1f} times as long." if ratio > 1.05 else "." if ratio > 0.95 else f", {1 / ratio:.1f} times less."
+    )
+    if "GPU" in measured:
+        gpu = measured["GPU"].median
+        text += f" The GPU here is {cpu / gpu:.0f} times as fast as that; theirs was 20 times."
+    else:
+        text += " torch finds no GPU here; theirs was 20 times as fast as their processors."
+    return text

@@ -1,0 +1,72 @@
+"""Time against threads: it falls until each core has one, and then no further (figure 2 of the CS744 report)."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from course_utils.cluster.cores import allowed_cores
+from course_utils.hardware.rates import Measured, repeat, using_threads
+from course_utils.hardware.words import plural
+
+NEAR = 0.10
+"""Times that lie closer together than this share count as equal."""
+
+
+def thread_counts(cores: int | None = None) -> list[int]:
+    """Numbers of threads worth trying: all up to twice the cores where they are few, else doubling, and the cores."""
+    cores = cores or allowed_cores()
+    if cores <= 4:
+        return list(range(1, 2 * cores + 1))
+    doubling = [2**power for power in range((2 * cores).bit_length()) if 2**power < 2 * cores]
+    return sorted({*doubling, cores, cores + 1, 2 * cores})
+
+
+def time_threads(work: Callable[[], object], counts: Sequence[int] | None = None, rounds: int = 5) -> dict:
+    """The seconds of `work` with each number of threads, in rounds: what disturbs the machine disturbs all alike.
+
+    Returns:
+        number of threads → `Measured`, of `rounds` values.
+    """
+    counts = list(counts or thread_counts())
+    seconds: dict[int, list[float]] = {count: [] for count in counts}
+    for _ in range(rounds):
+        for count in counts:
+            with using_threads(count):
+                seconds[count] += repeat(work, repeats=1, warm_ups=1).values
+    return {count: Measured(tuple(values)) for count, values in seconds.items()}
+
+
+def plateau(times: Mapping[int, Measured]) -> int:
+    """The fewest threads whose median time is within 10 % of the shortest."""
+    best = min(measured.median for measured in times.values())
+    return min(threads for threads, measured in times.items() if measured.median <= (1 + NEAR) * best)
+
+
+def threads_sentence(times: Mapping[int, Measured], cores: int) -> str:
+    """Where the plateau begins, whether at the number of cores, and what more threads do."""
+    found = plateau(times)
+    gain = times[min(times)].median / times[found].median
+    if found == cores == 1:
+        text = "One core: more threads than one gain nothing."
+    elif found == cores:
+        text = f"{gain:.1f} times as fast with {found} threads, one for each core; no more after that."
+    elif found < cores:
+        text = (
+            f"{gain:.1f} times as fast with {plural(found, 'thread')}, and no more after that, although there are "
+            f"{cores} cores: the work is too small for more, memory is the limit, or others use the cores."
+        )
+    else:
+        text = (
+            f"The shortest time was with {found} threads, on {plural(cores, 'core')}: others use this machine, so that "
+            "more threads get more of it, or the differences are noise."
+        )
+    beyond = [times[count].median / times[found].median for count in times if count > max(cores, found)]
+    if beyond and max(beyond) > 1 + 2 * NEAR:
+        text += (
+            f" With too many it gets slower, up to {max(beyond):.1f} times: they take turns and wait for each other."
+        )
+    return text
+
+
+def threads_answer(times: Mapping[int, Measured], cores: int) -> str:
+    """With twice as many threads as cores: "a" faster than with one a core, "b" as fast, "c" slower."""
+    ratio = times[2 * cores].median / times[cores].median
+    return "a" if ratio < 1 - NEAR else "b" if ratio <= 1 + NEAR else "c"
