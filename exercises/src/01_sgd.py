@@ -1,0 +1,70 @@
+# The exercises of lesson 1. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # Exercises: how does a network learn?
+#
+# Four functions, and with them you have written an optimizer. They belong to [lesson 1](../notebooks/01_sgd.ipynb).
+#
+# Replace the line `raise NotImplementedError`, run the cell, and the next one checks it, with new numbers each time.
+# One process is enough.
+
+# %%
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+import course_utils as course
+
+ranks = course.start(1)
+
+# %% [markdown]
+# ## 1 · Batches
+#
+# `yield` hands out one batch and goes on when the next is asked for; a list of all batches is fine as well. On paper
+# first: 10 examples, batches of 4. How many batches, and how long is each?
+
+# %% tags=["exercise"]
+# minibatches
+
+# %% [markdown]
+# ## 2 · One step
+#
+# A network's weights are several arrays, so you get a list of them, and a list of gradients. Change the arrays
+# themselves: the network holds the same ones. If you are right, the check lets your step train a network.
+
+# %% tags=["exercise"]
+# sgd_step
+
+# %% [markdown]
+# ## 3 · A step that remembers
+#
+# Now each array has a velocity too. It must be there again at the next call. On paper first: $\beta = 0.5$, the
+# velocity starts at 0, and the gradient is 1 in every step. What is the velocity after one, two, three steps?
+
+# %% tags=["exercise"]
+# momentum_step
+
+# %% [markdown]
+# ## 4 · How long may a step be?
+#
+# From the Hessian at a minimum to the largest rate that stays there. NumPy finds eigenvalues:
+# `np.linalg.eigvalsh(matrix)` for symmetric matrices. In which order does it hand them out? And what if the loss is
+# flat, and every rate is small enough?
+
+# %% tags=["exercise"]
+# largest_stable_lr
+
+# %% [markdown]
+# ## Done?
+#
+# Let your own functions train the network of the lesson:
+# `from course_utils.digits_network import train_digits`, then
+# `train_digits(course.data.digits_arrays(), sgd_step, minibatches).test_accuracy`. Which rate and which batch size
+# read most digits in five epochs? (`rate=…`, `batch_size=…`, `epochs=5`.)
+
+# %%
+course.progress()
+
+# %%
+ranks.stop()
