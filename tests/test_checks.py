@@ -7,8 +7,7 @@ import pytest
 from fake_ranks import FakeRanks
 
 import course_utils as course
-from course_utils import checks
-from course_utils.checks import registry
+from course_utils.checks import hints, registry
 from course_utils.checks.compare import describe, difference, kind_of, largest_error
 from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise, Mistake
 from course_utils.checks.judging import fresh_seed, judge
@@ -360,7 +359,7 @@ def test_check_prints_one_line(fake_ranks, capsys):
 
 
 def test_a_hint_is_first_a_question_and_then_nearly_the_answer(fake_ranks, capsys, monkeypatch):
-    monkeypatch.setattr(checks, "_hints_given", {})
+    monkeypatch.setattr(hints, "_given", {})
     course.hint("rank_squared")
     first = capsys.readouterr().out
     assert "?" in first.splitlines()[0] and 'course.hint("rank_squared")' in first

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from course_utils.checks.hints import hint
 from course_utils.checks.predictions import measured, predict
 from course_utils.checks.records import SESSION
 from course_utils.checks.registry import find
@@ -11,12 +12,11 @@ from course_utils.errors import CourseError
 
 __all__ = ["check", "hint", "measured", "predict", "progress"]
 
-_hints_given: dict[str, int] = {}
 _MISSING: Any = object()
 
 
 def check(name: str, function: Callable = _MISSING) -> None:
-    """Run your function on the running ranks and say in one line whether it is right.
+    """Run your function on the running ranks and say in one line whether it is right; a notebook shows it as a panel.
 
     Sizes, dtypes and numbers are fresh on every call. ✓ right; ✗ what is wrong, and a question; ○ not begun.
 
@@ -25,32 +25,24 @@ def check(name: str, function: Callable = _MISSING) -> None:
         function: yours, without quotes and without parentheses.
 
     Raises:
-        CourseError: there is no such exercise, `function` is none, or no ranks are running.
+        CourseError: there is no such exercise, `function` is none, or no ranks are running; under nbgrader, which
+            reads marks out of errors, also where the verdict is not ✓.
     """
     from course_utils.checks.judging import judge
     from course_utils.checks.verdict import show
     from course_utils.cluster import current
+    from course_utils.grade import nbgrader
 
     exercise = find(name)
     _need_function(exercise.name, function)
     ranks = current()
     if ranks is None:
         raise CourseError("No ranks are running yet. Run `ranks = course.start(4)` first, then this cell again.")
-    verdict = judge(exercise, function, ranks)
-    SESSION.write(exercise=name, lesson=exercise.lesson, mark=verdict.mark, text=verdict.text)
-    show(verdict, picture=exercise.picture)
-
-
-def hint(name: str) -> None:
-    """Print a hint: first a question, the second time nearly the answer."""
-    exercise = find(name)
-    given = _hints_given.get(name, 0)
-    _hints_given[name] = given + 1
-    step = min(given, len(exercise.hints) - 1)
-    SESSION.write(hint=name, step=step + 1)
-    print(exercise.hints[step])
-    if step + 1 < len(exercise.hints):
-        print(f'(There is one more: run course.hint("{name}") again.)')
+    with nbgrader.stderr_to_stdout():
+        verdict = judge(exercise, function, ranks)
+        SESSION.write(exercise=name, lesson=exercise.lesson, mark=verdict.mark, text=verdict.text)
+        show(verdict, picture=exercise.picture)
+    nbgrader.insist(verdict)
 
 
 def progress() -> Overview:

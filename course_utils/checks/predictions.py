@@ -1,22 +1,50 @@
 """Predict before you run: what the learner expects is asked first, and stands beside the measurement after."""
 
-import numbers
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from course_utils.checks.records import SESSION
+from course_utils.checks import grid
+from course_utils.checks import panel as parts
+from course_utils.checks.comparing import is_hit, is_number, plain, remark, shown
+from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
+from course_utils.checks.records import SESSION, page_of_kernel, read_all
 from course_utils.errors import CourseError
 
-_predictions: dict[str, dict[str, Any]] = {}
+
+@dataclass(frozen=True)
+class Noted:
+    """A prediction.
+
+    Attributes:
+        answers: what was expected, per question; empty where it was taken back.
+        within: a number is hit when it is off by this factor at most; None: by a tenth.
+        choices: the answers there were to choose from, by letter.
+    """
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    within: float | None = None
+    choices: dict[str, str] = field(default_factory=dict)
 
 
-def predict(name: str, *, choices: Mapping[str, str] | Sequence[str] | None = None, **answers: Any) -> None:
-    """Note what you expect, before anything runs.
+_predictions: dict[str, Noted] = {}
+
+
+def predict(
+    name: str, *, choices: Mapping[str, str] | Sequence[str] | None = None, within: float | None = None, **answers: Any
+) -> None:
+    """Note what you expect, before anything runs. It is kept when the kernel restarts.
 
     Args:
         name: of the prediction; `measured` uses the same.
         choices: the answers to choose from, {"a": "…", "b": "…"} or a list; then give `answer="a"`.
+        within: a number is a hit when it is off by this factor at most: 2 for half to twice as much.
+            Without it, a tenth is allowed.
         answers: one number or word per question. `...` is a question that is not answered yet.
+
+    Raises:
+        CourseError: nothing to note, no name, or a factor below 1.
     """
     _need_name(name, "predict")
     options = _as_mapping(choices)
@@ -24,79 +52,135 @@ def predict(name: str, *, choices: Mapping[str, str] | Sequence[str] | None = No
         answers = {"answer": ...}
     if not answers:
         raise CourseError(f'Give predict a value to note: course.predict("{name}", answer=...).')
-    for letter, text in options.items():
-        print(f"  {letter}) {text}")
-    _predictions.pop(name, None)
+    if within is not None and not (is_number(within) and 1 <= within < math.inf):
+        raise CourseError(f"within={within!r} is no factor: 2 means from half as much to twice as much.")
     open_ones = [key for key, value in answers.items() if value is ...]
+    unknown = [value for value in answers.values() if options and value is not ... and value not in options]
     if open_ones:
         what = "a letter" if options else "what you expect"
         which = "" if list(answers) == ["answer"] else f" ({', '.join(open_ones)})"
-        print(f"○ {name}: not answered yet{which}. Put {what} where the dots are, then run the cell.")
+        said = f"not answered yet{which}. Put {what} where the dots are, then run the cell."
+    elif unknown:
+        said = f"{unknown[0]!r} is not one of {', '.join(options)}."
+    else:
+        _note(name, Noted(dict(answers), None if within is None else float(within), options))
+        words = [shown(value) if key == "answer" else f"{key} = {shown(value)}" for key, value in answers.items()]
+        parts.show(_asked(name, options, answers, ", ".join(words), noted=True))
         return
-    unknown = [value for value in answers.values() if options and value not in options]
-    if unknown:
-        print(f"○ {name}: {unknown[0]!r} is not one of {', '.join(options)}.")
-        return
-    _predictions[name] = dict(answers)
-    SESSION.write(prediction=name, answers={key: _plain(value) for key, value in answers.items()})
-    noted = [_show(value) if key == "answer" else f"{key} = {_show(value)}" for key, value in answers.items()]
-    print(f"Noted. {name}: {', '.join(noted)}")
+    if known(name).answers:
+        _note(name, Noted())  # dots take an earlier prediction back
+    parts.show(_asked(name, options, answers, said, noted=False))
 
 
 def measured(name: str, **values: Any) -> None:
-    """Print the prediction of this name beside what was measured.
+    """Show the prediction of this name beside what was measured, and whether it was hit.
 
     Args:
-        name: the one given to `predict`.
+        name: the one given to `predict`, in this session or an earlier one.
         values: one per question, named as they were in `predict`.
+
+    Raises:
+        CourseError: no value, or no name.
     """
     _need_name(name, "measured")
     if not values:
         raise CourseError(f'Give measured the value: course.measured("{name}", answer=…).')
-    predicted = _predictions.get(name, {})
-    SESSION.write(measured=name, values={key: _plain(value) for key, value in values.items()})
+    noted = known(name)
+    hits = {
+        key: is_hit(noted.answers[key], value, noted.within) for key, value in values.items() if key in noted.answers
+    }
+    SESSION.write(measured=name, values={key: plain(value) for key, value in values.items()}, hits=hits)
+    parts.show(Panel(_table(noted, values), _compared(name, noted, values, hits)))
+
+
+def known(name: str) -> Noted:
+    """The prediction of this name: of this session, or the latest one that was kept; an empty one without any."""
+    if name in _predictions:
+        return _predictions[name]
+    here, found = page_of_kernel(), Noted()
+    for record in read_all():
+        elsewhere = here and record.get("page") not in (here, None)
+        answers, within = record.get("answers"), record.get("within")
+        if record.get("prediction") == name and isinstance(answers, dict) and not elsewhere:
+            found = Noted(answers, float(within) if is_number(within) else None)
+    return found
+
+
+def _note(name: str, noted: Noted) -> None:
+    _predictions[name] = noted
+    allowed = {} if noted.within is None else {"within": noted.within}
+    SESSION.write(prediction=name, answers={key: plain(value) for key, value in noted.answers.items()}, **allowed)
+
+
+def _asked(name: str, options: dict[str, str], answers: dict[str, Any], said: str, noted: bool) -> Panel:
+    """The panel of `predict`: the choices, and what was noted or is still missing."""
+    lines = [f"  {letter}) {text}" for letter, text in options.items()]
+    lines.append(f"Noted. {name}: {said}" if noted else f"○ {name}: {said}")
+    chosen = [letter for letter in options if noted and letter in answers.values()]
+    items = [
+        f"<li>{parts.escape(letter)}) {parts.prose(text)}{' <strong>← yours</strong>' if letter in chosen else ''}</li>"
+        for letter, text in options.items()
+    ]
+    list_of_choices = (
+        f'<ul style="list-style: none; margin: 6px 0 0; padding: 0">{"".join(items)}</ul>' if items else ""
+    )
+    mark, words, kind = ("", "noted", RIGHT) if noted else ("○", "your prediction", NEUTRAL)
+    html = parts.box(
+        f"Prediction {name}: {'noted' if noted else 'not answered yet'}",
+        kind,
+        parts.head(mark, words, kind, name, said),
+        list_of_choices,
+    )
+    return Panel("\n".join(lines), html)
+
+
+def _table(noted: Noted, values: dict[str, Any]) -> str:
+    """Prediction and measurement as text, a line each."""
     rows = [("", "predicted", "measured", "")]
     for key, value in values.items():
-        guess = predicted.get(key, "–")
-        rows.append((key, _show(guess), _show(value), _remark(guess, value) if key in predicted else ""))
+        guess = noted.answers.get(key, "–")
+        said = remark(guess, value, noted.within) if key in noted.answers else ""
+        rows.append((key, shown(guess), shown(value), said))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2]), row[3]]
-        print("  ".join(cells).rstrip())
+    lines = [[row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2]), row[3]] for row in rows]
+    return "\n".join("  ".join(cells).rstrip() for cells in lines)
 
 
-def _remark(guess: Any, value: Any) -> str:
-    """How far the guess was off, in words."""
-    if not _is_number(guess) or not _is_number(value):
-        return "as predicted" if _plain(guess) == _plain(value) else "not as predicted"
-    guess, value = float(guess), float(value)
-    if guess == value:
-        return "as predicted"
-    if guess == 0 or not value / guess > 0:
-        return "not as predicted"
-    ratio = value / guess
-    if 0.9 <= ratio <= 1.1:
-        return "close"
-    return f"{ratio:.2g} times the prediction"
+def _compared(name: str, noted: Noted, values: dict[str, Any], hits: dict[str, bool]) -> str:
+    """The panel of `measured`: a row for each question, with hit or missed in words."""
+    named = list(values) != ["answer"]
+    texts = "1 1 130px" if noted.choices else "1 1 70px"
+    rows = [
+        ([parts.escape(key)] if named else [])
+        + [
+            _with_choice(noted, noted.answers[key]) if key in noted.answers else "–",
+            _with_choice(noted, value),
+            _judged(noted, key, value, hits),
+        ]
+        for key, value in values.items()
+    ]
+    words = [*(["question"] if named else []), "predicted", "measured", "how near"]
+    widths = [*(["1 1 80px"] if named else []), texts, texts, "2 1 220px"]
+    table = grid.table(f"Prediction {name}", words, rows, widths)
+    count = f"{sum(hits.values())} of {len(hits)} hit" if hits else "nothing was predicted"
+    kind = NEUTRAL if not hits else RIGHT if all(hits.values()) else NOT_YET
+    title = f"<div><strong>{parts.escape(name)}</strong>: {count}</div>"
+    return parts.box(f"Prediction {name}: {count}", kind, title, table)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+def _judged(noted: Noted, key: str, value: Any, hits: dict[str, bool]) -> str:
+    """Hit or missed, and how far off, as HTML."""
+    if key not in hits:
+        return parts.badge("–", "no prediction", NEUTRAL)
+    said = remark(noted.answers[key], value, noted.within)
+    mark = parts.badge("✓", "hit", RIGHT) if hits[key] else parts.badge("✗", "missed", NOT_YET)
+    return f"{mark}{'' if said in ('as predicted', 'not as predicted') else parts.escape(said)}"
 
 
-def _show(value: Any) -> str:
-    if _is_number(value) and not isinstance(value, numbers.Integral):
-        return f"{float(value):.3g}"
-    return str(value)
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON can hold it."""
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return int(value)
-    if _is_number(value):
-        return float(value)
-    return value if isinstance(value, (str, bool)) or value is None else str(value)
+def _with_choice(noted: Noted, value: Any) -> str:
+    """A value as HTML; a letter with what it stands for."""
+    text = noted.choices.get(value) if isinstance(value, str) else None
+    return f"{parts.escape(value)}) {parts.prose(text)}" if text else parts.escape(shown(value))
 
 
 def _as_mapping(choices: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:

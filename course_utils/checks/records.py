@@ -1,7 +1,12 @@
 """What a learner has done, kept across notebooks and kernels: lines of JSON, only ever appended.
 
 Each session (kernel) writes its own file under $COURSE_HOME, or ~/.local/share/course, so that two notebooks open at
-once never write into one file. A full disk or a home that cannot be written costs one warning, never the exercise.
+once never write into one file. A full disk or a home that cannot be written costs one warning, never the exercise;
+what could not be written is kept in memory and written as soon as it can be.
+
+Every record holds `schema`, the version of this form; `order`, a number that grows from record to record, which tells
+earlier from later where a clock has jumped; and `time`. A reader takes from a record what it knows and leaves the rest,
+so that older and newer versions of the course can share a folder. Schema 1 had neither `schema` nor `order`.
 """
 
 import datetime
@@ -9,15 +14,37 @@ import json
 import os
 import secrets
 import stat
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+SCHEMA = 2
+_HIGHEST_ORDER = 10**12  # what is above it was not counted by us
 
 
 def course_home() -> Path:
     """The folder that the course keeps its notes in."""
     chosen = os.environ.get("COURSE_HOME")
     return Path(chosen).expanduser() if chosen else Path.home() / ".local" / "share" / "course"
+
+
+class _AnotherUsersError(OSError):
+    """The file belongs to somebody else."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """All that could be read.
+
+    Attributes:
+        records: the earlier ones first.
+        notes: what could not be read and why, a plain line each.
+    """
+
+    records: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
 
 
 class Session:
@@ -27,19 +54,41 @@ class Session:
         self._path: Path | None = None
         self._owner = (0, "")
         self._warned = False
+        self._order = 0
+        self._waiting: deque[dict[str, Any]] = deque()  # not on the disk yet
 
     def write(self, **record: Any) -> None:
-        """Append one record and see it to the disk; warn once where that is not possible."""
+        """Append one record and see it to the disk; warn once where that is not possible.
+
+        Under nbgrader nothing is written: it runs learners' notebooks in their teacher's account.
+        """
+        if os.environ.get("NBGRADER_EXECUTION"):
+            return
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        page = {"page": here} if (here := page_of_kernel()) else {}
+        self._order = max(self._order, highest_order() if self._path is None else 0) + 1
+        self._waiting.append({"schema": SCHEMA, "order": self._order, "time": now, **page, **record})
         try:
-            self._append({"time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **record})
+            while self._waiting:
+                next_one = self._waiting.popleft()
+                try:
+                    self._append(next_one)
+                except (OSError, RuntimeError):
+                    self._waiting.appendleft(next_one)
+                    raise
         except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
             if not self._warned:
                 self._warned = True
                 reason = getattr(error, "strerror", None) or str(error)
                 print(f"Your progress cannot be kept here ({reason}). Everything else works as usual.")
 
+    def waiting(self) -> list[dict[str, Any]]:
+        """The records that are not on the disk yet."""
+        return list(self._waiting)
+
     def _append(self, record: dict[str, Any]) -> None:
-        line = json.dumps(record, ensure_ascii=False, default=str).encode() + b"\n"
+        text = json.dumps(record, ensure_ascii=False, default=str)
+        line = text.encode(errors="backslashreplace") + b"\n"  # half a character, which some strings hold
         handle = os.open(self._file(), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             size = os.fstat(handle).st_size
@@ -62,26 +111,107 @@ class Session:
         return self._path
 
 
+def page_of_kernel() -> str | None:
+    """The stem of the notebook that this kernel was started for, where the server says so."""
+    return Path(os.environ.get("JPY_SESSION_NAME", "")).stem or None
+
+
 def read_all() -> Iterator[dict[str, Any]]:
-    """Every record of every session, oldest session first; lines that cannot be read are passed over."""
+    """Every record of every session, the earlier ones first; lines that cannot be read are passed over."""
+    yield from read().records
+
+
+def read() -> Kept:
+    """Every record of every session, and what could not be read.
+
+    Files of other users are not believed: whoever can write into the folder could claim what they like. (For root,
+    as in a container, all files are root's own.)
+    """
+    records: list[dict[str, Any]] = []
+    notes: list[str] = []
     try:
-        paths = sorted((course_home() / "progress").glob("*.jsonl"))
-    except (OSError, RuntimeError):
-        return
+        paths = _files()
+    except (OSError, RuntimeError) as error:
+        paths = []
+        notes.append(f"Your progress cannot be read here ({getattr(error, 'strerror', None) or error}).")
+    unreadable = foreign = 0
     for path in paths:
         try:
-            if not stat.S_ISREG(path.stat().st_mode):
-                continue
-            lines = path.read_bytes().splitlines()
+            lines = _lines(path)
+        except _AnotherUsersError:
+            foreign += 1
         except OSError:
-            continue
-        for line in lines:
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict):
-                yield record
+            unreadable += 1
+        else:
+            records += filter(None, map(_record, lines))
+    if unreadable:
+        notes.append(f"{_files_of_progress(unreadable)} cannot be read and {_is(unreadable)} not in this table.")
+    if foreign:
+        notes.append(f"{_files_of_progress(foreign)} {_is(foreign)} another user's and not in this table.")
+    records += SESSION.waiting()
+    return Kept(sorted(records, key=lambda record: (order_of(record), _time_of(record))), notes)
+
+
+def highest_order() -> int:
+    """The order of the latest record there is; 0 without one."""
+    return max(map(order_of, read_all()), default=0)
+
+
+def order_of(record: dict[str, Any]) -> int:
+    """The record's number in the order of records; 0 for those of schema 1 and for what is no such number."""
+    order = record.get("order")
+    return order if type(order) is int and 0 < order <= _HIGHEST_ORDER else 0
+
+
+def _time_of(record: dict[str, Any]) -> str:
+    """The time as it was written, for records of the same order; those of schema 1 stay as they stand."""
+    return str(record.get("time", "")) if order_of(record) else ""
+
+
+def _files() -> list[Path]:
+    """The sessions' files, in the order of their names."""
+    try:
+        with os.scandir(course_home() / "progress") as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.name.endswith(".jsonl"))
+    except FileNotFoundError:
+        return []
+
+
+def _lines(path: Path) -> list[bytes]:
+    """The lines of a file; none where it is a folder or a pipe.
+
+    Raises:
+        OSError: it cannot be read; `_AnotherUsersError` where it is another user's.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe must not wait for a writer
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            return []
+        if os.geteuid() not in (0, found.st_uid):
+            raise _AnotherUsersError
+        with open(handle, "rb", closefd=False) as file:
+            return file.read().splitlines()
+    finally:
+        os.close(handle)
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """The record that a line holds, or None: a torn one, or rubbish."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _files_of_progress(number: int) -> str:
+    return "A file of your progress" if number == 1 else f"{number} files of your progress"
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 SESSION = Session()
+"""The session of this process."""

@@ -1,28 +1,23 @@
-"""The table of all lessons and exercises: what is done, what is next."""
+"""The table of all lessons and exercises, as text and for a notebook: what is done, what is next."""
 
-import html
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from course_utils.checks.records import read_all
+from course_utils.checks import grid
+from course_utils.checks import panel as parts
+from course_utils.checks.minutes import LONGEST_PAUSE
+from course_utils.checks.records import Kept, read
+from course_utils.checks.standing import Row, standing
 from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
 
-
-@dataclass(frozen=True)
-class Row:
-    """One lesson: its exercises with the mark of each."""
-
-    number: int
-    stem: str
-    title: str
-    written: bool
-    marks: tuple[tuple[str, str], ...]
-
-    @property
-    def done(self) -> int:
-        """How many of the exercises are solved."""
-        return sum(mark == PASSED for _, mark in self.marks)
+DOTS = {PASSED: "●", FAILED: "◐", NOT_BEGUN: "○"}
+WORDS = {PASSED: "solved", FAILED: "tried", NOT_BEGUN: "not begun"}
+_WIDTHS = ("1 1 260px", "0 0 124px", "0 0 92px", "0 0 64px")
+_GREEN = "color: color-mix(in srgb, currentColor 45%, #009E73)"  # darker on white, lighter on black
 
 
 @dataclass(frozen=True)
@@ -30,6 +25,7 @@ class Overview:
     """All lessons in order. Prints as text; a notebook shows it as a table."""
 
     rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def next(self) -> tuple[Row, str] | None:
@@ -40,60 +36,128 @@ class Overview:
                     return row, name
         return None
 
-    def _summary(self) -> str:
-        written = [row for row in self.rows if row.written]
-        done, all_of_them = sum(row.done for row in written), sum(len(row.marks) for row in written)
+    def what_is_next(self) -> tuple[str, str]:
+        """What to do next, and the file it is in: a lesson's page where it is not begun, else an exercise."""
         if self.next is None:
-            return f"{done} of {all_of_them} exercises solved. That is all of them."
+            return "", ""
         row, name = self.next
-        return f"{done} of {all_of_them} exercises solved. Next: {name}, in exercises/{row.stem}.ipynb"
+        if row.begun or row.done:
+            return name, f"exercises/{row.stem}.ipynb"
+        return f"lesson {row.number}, {row.title}", f"notebooks/{row.stem}.ipynb"
+
+    def summary(self) -> str:
+        """Exercises, predictions and minutes of all lessons together."""
+        written = [row for row in self.rows if row.written]
+        done, exercises = sum(row.done for row in written), sum(len(row.marks) for row in written)
+        hit, compared = sum(row.hit for row in written), sum(row.compared for row in written)
+        spent = sum(row.spent for row in written)
+        parts_of_it = [f"{done} of {exercises} exercises solved"]
+        parts_of_it += [f"{hit} of {compared} predictions hit"] if compared else []
+        parts_of_it += [f"about {spent:.0f} minutes of work"] if spent >= 1 else []
+        return ", ".join(parts_of_it) + "."
 
     def __str__(self) -> str:
         lines = []
         for row in self.rows:
-            lines.append(f"{row.number:>2}  {row.title}{'' if row.written else '  (not written yet)'}")
-            if row.written:
-                lines += [f"      {mark} {name}" for name, mark in row.marks]
-        return "\n".join([*lines, "", self._summary()])
+            if not row.written:
+                lines.append(f"{row.number:>2}  {row.title}  (not written yet)")
+                continue
+            lines.append(f"{row.number:>2}  {row.title}  {predictions(row)}, {minutes(row)}")
+            lines += [f"      {DOTS[mark]} {name}" for name, mark in row.marks]
+        key = "  ".join(f"{DOTS[mark]} {WORDS[mark]}" for mark in DOTS)
+        what, where = self.what_is_next()
+        then = f"Next: {what}, in {where}" if what else "That is all of them."
+        return "\n".join([*lines, "", key, f"{self.summary()} {then}", *self.notes])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """The table for a notebook; text stays readable in a light and in a dark theme."""
-        body = []
-        for row in self.rows:
-            marks = " &nbsp; ".join(
-                f'<span style="white-space: nowrap">{mark} <code>{html.escape(name)}</code></span>'
-                for name, mark in row.marks
-            )
-            cells = (str(row.number), html.escape(row.title), marks if row.written else "<i>not written yet</i>")
-            body.append("<tr>" + "".join(f'<td style="text-align: left">{cell}</td>' for cell in cells) + "</tr>")
-        head = "".join(f'<th style="text-align: left">{word}</th>' for word in ("", "Lesson", "Exercises"))
+        """The table for a notebook; it reads in a light and in a dark theme, and in a narrow window."""
+        names = ("Lesson", "Exercises", "Predictions", "Minutes")
+        table = grid.table("Your progress, lesson by lesson", names, map(_cells, self.rows), _WIDTHS)
+        key = " &nbsp; ".join(f'<span style="white-space: nowrap">{_dot(mark)} {WORDS[mark]}</span>' for mark in DOTS)
+        pause = f"Minutes: spent, of those planned. Pauses of more than {LONGEST_PAUSE // 60} minutes are not counted."
+        notes = "".join(parts.paragraph(note) for note in self.notes)
         return (
-            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-            f"<p>{html.escape(self._summary())}</p>"
+            '<div class="course-progress" style="max-width: 720px; padding-left: 4px; line-height: 1.5; '
+            f'word-break: normal; white-space: normal">{self._html_next()}{table}'
+            f'<div style="margin-top: 8px">{key}</div>{parts.paragraph(pause)}{notes}{_by_name(self.rows)}</div>'
         )
+
+    def _html_next(self) -> str:
+        what, where = self.what_is_next()
+        if not what:
+            return f"<div>{parts.escape(self.summary())} <strong>That is all of them.</strong></div>"
+        minutes_of_it = f" ({parts.escape(where)})"
+        linked = link(where, f"<strong>{parts.escape(what)}</strong>")
+        return f"<div>{parts.escape(self.summary())}</div><div>Next: {linked}{minutes_of_it}</div>"
+
+
+def predictions(row: Row) -> str:
+    """`2 of 3 predictions hit`, or how many there are."""
+    if row.compared:
+        return f"{row.hit} of {row.compared} predictions hit"
+    return f"{row.asked} predictions" if row.asked != 1 else "1 prediction"
+
+
+def minutes(row: Row) -> str:
+    """`35 of 50 minutes`: spent, and planned."""
+    return f"{row.spent:.0f} of {row.planned} minutes"
+
+
+def _cells(row: Row) -> list[str]:
+    """The cells of a lesson's row."""
+    number = f'<span style="display: inline-block; min-width: 1.7em">{row.number}</span>'
+    if not row.written:
+        return [f'{number}{parts.escape(row.title)} <i style="white-space: nowrap">(not written yet)</i>']
+    told = f"{row.hit} hit of {row.compared} compared; the lesson asks {row.asked}"
+    hits = f"{row.hit} of {row.compared}" if row.compared else "–"
+    return [
+        number + link(f"notebooks/{row.stem}.ipynb", parts.escape(row.title)),
+        "\N{THIN SPACE}".join(_dot(mark, name) for mark, name in _named(row)),
+        f'<span title="{parts.attribute(told)}">{hits}</span>',
+        f"{row.spent:.0f} of {row.planned}",
+    ]
+
+
+def _by_name(rows: Iterable[Row]) -> str:
+    """All exercises of written lessons by name, folded."""
+    lines = []
+    for row in rows:
+        if row.written:
+            names = "<br>".join(f"{_dot(mark)} {parts.escape(name)}" for mark, name in _named(row))
+            lines.append(f'<div style="margin: 6px 0 0 4px">{row.number}. {parts.escape(row.title)}<br>{names}</div>')
+    return f'<details style="margin: 8px 0 0"><summary>The exercises by name</summary>{"".join(lines)}</details>'
+
+
+def _named(row: Row) -> list[tuple[str, str]]:
+    """(mark, name, what it is about and how it stands) for each exercise."""
+    titles = dict(zip((name for name, _ in row.marks), row.titles, strict=False))
+    return [(mark, f"{name}{_about(titles.get(name))}: {WORDS[mark]}") for name, mark in row.marks]
+
+
+def _about(title: str | None) -> str:
+    return f" ({title})" if title else ""
+
+
+def _dot(mark: str, name: str = "") -> str:
+    """A dot; with a name it is an image that screen readers name, else it stands beside its word."""
+    named = f'role="img" title="{parts.attribute(name)}" aria-label="{parts.attribute(name)}"'
+    look = f"font-size: 1.25em; line-height: 1{'; ' + _GREEN if mark == PASSED else ''}"
+    attributes = named if name else 'aria-hidden="true"'
+    return f'<span {attributes} style="{look}">{DOTS[mark]}</span>'
+
+
+def link(target: str, words: str) -> str:
+    """A link to a file of the course, as seen from the notebook; the words alone where the file is not beside it."""
+    folder = Path.cwd()
+    root = next((up for up in (folder, *folder.parents) if (up / target).is_file()), None)
+    if root is None:
+        return words
+    return f'<a href="{quote(os.path.relpath(root / target, folder))}" style="text-decoration: underline">{words}</a>'
 
 
 def overview(records: Iterable[dict[str, Any]] | None = None) -> Overview:
     """The state of all exercises; one that was once right stays solved."""
-    from course_utils.checks.registry import names_of
-    from course_utils.syllabus import LESSONS
-
-    marks: dict[str, str] = {}
-    for record in read_all() if records is None else records:
-        name, mark = record.get("exercise"), record.get("mark")
-        if isinstance(name, str) and mark in (PASSED, FAILED, NOT_BEGUN) and marks.get(name) != PASSED:
-            marks[name] = mark
-    return Overview(
-        tuple(
-            Row(
-                lesson.number,
-                lesson.stem,
-                lesson.title,
-                lesson.written,
-                tuple((name, marks.get(name, NOT_BEGUN)) for name in names_of(lesson)),
-            )
-            for lesson in LESSONS
-        )
-    )
+    kept = read() if records is None else Kept(list(records))
+    return Overview(standing(kept.records), tuple(kept.notes))

@@ -1,11 +1,16 @@
-"""The one line that a check ends with, and what may stand below it."""
+"""The one line that a check ends with, and what a notebook shows around it."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_utils.checks import panel as parts
+from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
+
 PASSED, FAILED, NOT_BEGUN = "✓", "✗", "○"
+WORDS = {PASSED: "right", FAILED: "not yet", NOT_BEGUN: "not begun"}
 MOST_LINES = 20
 MOST_MESSAGES = 60
+_KINDS = {PASSED: RIGHT, FAILED: NOT_YET, NOT_BEGUN: NEUTRAL}
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,7 @@ class Verdict:
         events: what happened on the ranks in the failing (or last) case, for the picture.
         output: what the learner's function printed in the failing case: (rank, text).
         seed: the seed of the numbers that were used; the same seed gives the same numbers.
+        details: for the panel: "question", with which `text` ends; "expected_rounds" and "picture_title" of the case.
     """
 
     mark: str
@@ -44,29 +50,59 @@ def not_begun(name: str) -> Verdict:
 
 
 def show(verdict: Verdict, picture: bool = True) -> None:
-    """Print the line, then what the learner's own function printed, then in a notebook at most one picture."""
-    print(verdict)
-    lines = [f"[rank {rank}] {line}" for rank, text in verdict.output for line in text.splitlines()]
-    for line in lines[:MOST_LINES]:
-        print(line)
-    if len(lines) > MOST_LINES:
-        print(f"… and {len(lines) - MOST_LINES} more lines")
+    """Show the verdict's panel in a notebook; elsewhere print its line, then what the learner's function printed."""
+    if parts.in_notebook():
+        parts.show(panel(verdict, picture))
+    else:
+        print("\n".join([str(verdict), *printed_lines(verdict)]))
+
+
+def panel(verdict: Verdict, picture: bool = True) -> Panel:
+    """The verdict as one output. Its text is the line; its HTML adds what was printed and at most one picture."""
+    kind, words = _KINDS[verdict.mark], WORDS[verdict.mark]
+    finding, question = split_question(verdict)
     messages = sum(event.kind == "send" for event in verdict.events)
-    if picture and 0 < messages <= MOST_MESSAGES and _in_notebook():
-        _draw(verdict)
+    html = parts.box(
+        f"{verdict.name}: {words}",
+        kind,
+        parts.head(verdict.mark, words, kind, verdict.name, finding),
+        parts.set_off(question, kind, "Ask yourself:"),
+        parts.printed("Your function printed:", printed_lines(verdict)),
+        _picture(verdict) if picture and 0 < messages <= MOST_MESSAGES else "",
+    )
+    return Panel(str(verdict), html)
 
 
-def _in_notebook() -> bool:
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return False
-    return hasattr(get_ipython(), "kernel")
+def split_question(verdict: Verdict) -> tuple[str, str]:
+    """What was found, and the question behind it ("" where there is none)."""
+    question = verdict.details.get("question") or ""
+    finding = verdict.text.removesuffix(question).rstrip()
+    if verdict.mark == NOT_BEGUN:
+        finding = finding.removeprefix("not begun. ")  # the badge says so already
+    return finding, question
 
 
-def _draw(verdict: Verdict) -> None:
-    from IPython.display import display
+def printed_lines(verdict: Verdict) -> list[str]:
+    """What the learner's function printed, each line with its rank, and how many lines more there were."""
+    lines = [f"[rank {rank}] {line}" for rank, text in verdict.output for line in text.splitlines()]
+    rest = len(lines) - MOST_LINES
+    return [*lines[:MOST_LINES], f"… and {rest} more lines"] if rest > 0 else lines
 
+
+def picture_title(verdict: Verdict) -> str | None:
+    """Counted against expected rounds, and the case: `4 rounds counted, 2 expected (4 ranks)`; None: the finding."""
+    from course_utils.draw.style import plural
+    from course_utils.trace.events import count_rounds
+
+    case, expected = verdict.details.get("picture_title"), verdict.details.get("expected_rounds")
+    if expected is None:
+        return case
+    counted = count_rounds(verdict.events)
+    title = f"{plural(counted, 'round')} counted, {'at most ' if counted < expected else ''}{expected} expected"
+    return f"{title} ({case})" if case else title
+
+
+def _picture(verdict: Verdict) -> str:
     from course_utils.draw import timeline
 
-    display(timeline(list(verdict.events), title=verdict.details.get("picture_title")))
+    return parts.image(timeline(list(verdict.events), title=picture_title(verdict)))
