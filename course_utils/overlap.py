@@ -6,6 +6,7 @@ the *exposed* communication. `DistributedDataParallel` does the same in C++.
 Everything here talks through torch.distributed's default group.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
 
 BUCKET_BYTES = 25 * 1024 * 1024
 """The size of a bucket in `DistributedDataParallel`, unless told otherwise."""
@@ -114,3 +117,31 @@ def overlapped_allreduce(parameters: Sequence[nn.Parameter], bucket_bytes: int =
         parameter.register_post_accumulate_grad_hook(ready)
     begin()
     return finish
+
+
+def accumulate_gradients(
+    module: DistributedDataParallel, micro_batches: Sequence[tuple[torch.Tensor, torch.Tensor]]
+) -> float:
+    """The gradient of one large batch, made of small ones that fit: only the last backward pass talks to the others.
+
+    Every micro-batch adds its gradients to `parameter.grad`, weighted by its share of the examples. Until the last one
+    `module.no_sync()` keeps the hooks quiet; then each bucket is averaged over the ranks once.
+
+    Args:
+        module: its old gradients are gone; the loss is the mean cross-entropy.
+        micro_batches: (x, y) pairs, at least one; they may have unlike numbers of examples.
+
+    Returns:
+        The loss of this rank's whole batch.
+
+    Source: Li et al. 2020, "PyTorch Distributed", §3.2.4 (gradient accumulation).
+    """
+    examples = sum(len(x) for x, _ in micro_batches)
+    total = 0.0
+    for number, (x, y) in enumerate(micro_batches, start=1):
+        quiet = module.no_sync() if number < len(micro_batches) else contextlib.nullcontext()
+        with quiet:
+            loss = cross_entropy(module(x), y) * (len(x) / examples)
+            loss.backward()
+        total += loss.item()
+    return total
