@@ -3,7 +3,7 @@
 An optimizer that looks back keeps arrays as large as the model. `state_bytes` measures them in any optimizer of torch.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,35 +14,36 @@ if TYPE_CHECKING:
 
 
 def adam_step(
-    weights: np.ndarray,
-    gradient: np.ndarray,
-    mean: np.ndarray,
-    square: np.ndarray,
+    parameters: Sequence[np.ndarray],
+    gradients: Sequence[np.ndarray],
+    means: Sequence[np.ndarray],
+    squares: Sequence[np.ndarray],
     step: int,
     rate: float = 0.001,
     beta1: float = 0.9,
     beta2: float = 0.999,
     eps: float = 1e-8,
 ) -> None:
-    """One step of Adam, in place: `weights`, `mean` and `square` change, `gradient` does not.
+    """One step of Adam, in place: parameters, means and squares change, gradients do not.
 
-    `mean` and `square` are running averages of the gradient and of its square: of the old value the share beta stays,
-    the rest is new. Both begin at 0 and are therefore too small at first; divided by 1 − beta^step they are not.
-    The weights move by rate · (corrected mean) / (√(corrected square) + eps), against the gradient.
+    A mean and a square are running averages of the gradient and of its square: of the old value the share beta1 (of
+    the square: beta2) stays, the rest is new. Both begin at 0 and are too small at first; divided by 1 − beta^step
+    they are not. The parameter then moves against the mean, by rate · mean / (√square + eps), both so corrected.
 
     Args:
-        weights, gradient, mean, square: arrays of one shape and one float dtype.
+        parameters, gradients, means, squares: one array each per parameter, of its shape and float dtype.
         step: which step this is, counted from 1.
 
-    Source: Kingma & Ba 2015, "Adam", algorithm 1; `torch.optim.Adam`.
+    Source: Kingma & Ba 2015, "Adam: a method for stochastic optimization", algorithm 1; `torch.optim.Adam`.
     """
-    mean *= beta1
-    mean += (1 - beta1) * gradient
-    square *= beta2
-    square += (1 - beta2) * gradient**2
-    corrected_mean = mean / (1 - beta1**step)
-    corrected_square = square / (1 - beta2**step)
-    weights -= rate * corrected_mean / (np.sqrt(corrected_square) + eps)
+    for parameter, gradient, mean, square in zip(parameters, gradients, means, squares, strict=True):
+        mean *= beta1
+        mean += (1 - beta1) * gradient
+        square *= beta2
+        square += (1 - beta2) * gradient**2
+        corrected_mean = mean / (1 - beta1**step)
+        corrected_square = square / (1 - beta2**step)
+        parameter -= rate * corrected_mean / (np.sqrt(corrected_square) + eps)
 
 
 def state_bytes(optimizer: "Optimizer") -> int:

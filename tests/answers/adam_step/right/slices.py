@@ -1,0 +1,11 @@
+"""Filled through [...], corrections as numbers."""
+
+import numpy as np
+
+
+def adam_step(parameters, gradients, means, squares, step, rate=0.001, beta1=0.9, beta2=0.999, eps=1e-8):
+    for w, g, m, s in zip(parameters, gradients, means, squares):
+        m[...] = beta1 * m + (1 - beta1) * g
+        s[...] = beta2 * s + (1 - beta2) * g * g
+        first, second = 1 - beta1**step, 1 - beta2**step
+        w[...] = w - rate * (m / first) / (np.sqrt(s / second) + eps)

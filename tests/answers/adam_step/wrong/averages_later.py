@@ -1,0 +1,12 @@
+"""Refused with: Which averages move the parameter: those before this gradient, or after?"""
+
+import numpy as np
+
+
+def adam_step(parameters, gradients, means, squares, step, rate=0.001, beta1=0.9, beta2=0.999, eps=1e-8):
+    for w, g, m, s in zip(parameters, gradients, means, squares):
+        mh = m / (1 - beta1**step)
+        sh = s / (1 - beta2**step)
+        w -= rate * mh / (np.sqrt(sh) + eps)
+        m[...] = beta1 * m + (1 - beta1) * g
+        s[...] = beta2 * s + (1 - beta2) * g * g

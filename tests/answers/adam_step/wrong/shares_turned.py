@@ -1,0 +1,12 @@
+"""Refused with: How much of an average is old, how much new?"""
+
+import numpy as np
+
+
+def adam_step(parameters, gradients, means, squares, step, rate=0.001, beta1=0.9, beta2=0.999, eps=1e-8):
+    for w, g, m, s in zip(parameters, gradients, means, squares):
+        m[...] = (1 - beta1) * m + beta1 * g
+        s[...] = (1 - beta2) * s + beta2 * g * g
+        mh = m / (1 - beta1**step)
+        sh = s / (1 - beta2**step)
+        w -= rate * mh / (np.sqrt(sh) + eps)

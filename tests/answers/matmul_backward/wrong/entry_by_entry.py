@@ -1,0 +1,9 @@
+"""Refused with: which of the two factors must be turned so that they fit?"""
+
+import numpy as np
+
+from course_utils.autodiff import unbroadcast
+
+
+def matmul_backward(gradient, a, b):
+    return gradient * b, gradient * a

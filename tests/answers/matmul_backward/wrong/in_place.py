@@ -1,0 +1,11 @@
+"""Refused with: Whose numbers did you change on the way?"""
+
+import numpy as np
+
+from course_utils.autodiff import unbroadcast
+
+
+def matmul_backward(gradient, a, b):
+    to_a = unbroadcast(gradient @ b.swapaxes(-1, -2), a.shape)
+    b[...] = unbroadcast(a.swapaxes(-1, -2) @ gradient, b.shape)
+    return to_a, b

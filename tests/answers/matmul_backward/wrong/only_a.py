@@ -1,0 +1,9 @@
+"""Refused with: How many gradients are asked for?"""
+
+import numpy as np
+
+from course_utils.autodiff import unbroadcast
+
+
+def matmul_backward(gradient, a, b):
+    return unbroadcast(gradient @ b.swapaxes(-1, -2), a.shape)
