@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 SEGMENT_BYTES = 1 << 18
 """At most so many bytes travel in one message."""
-_POSTED = 4  # receives that wait for their messages at any time
+POSTED = 4
+"""So many receives wait for their messages at any time."""
 
 
 def segments_per_block(length: int, itemsize: int, world_size: int, segment_bytes: int = SEGMENT_BYTES) -> int:
@@ -50,7 +51,7 @@ def async_ring_allreduce(
     segments = [blocks_of(block, number) for block in blocks_of(vector, world_size)]
     arriving = [part for step in range(2 * world_size - 2) for part in segments[(rank - step - 2) % world_size]]
     adding = (world_size - 1) * number  # so many arrivals are combined; those after them are finished sums
-    incoming = np.empty((_POSTED, len(segments[0][0])), vector.dtype)
+    incoming = np.empty((POSTED, len(segments[0][0])), vector.dtype)
     sends = [comm.Isend(part, dest=right) for part in segments[left]]
     receives = []
 
@@ -59,10 +60,10 @@ def async_ring_allreduce(
         if index < len(arriving):
             if index >= adding:
                 sends[index - adding].Wait()
-            place = arriving[index] if index >= adding else incoming[index % _POSTED, : len(arriving[index])]
+            place = arriving[index] if index >= adding else incoming[index % POSTED, : len(arriving[index])]
             receives.append((comm.Irecv(place, source=left), place))
 
-    for index in range(min(_POSTED, adding)):
+    for index in range(min(POSTED, adding)):
         post(index)
     for index, part in enumerate(arriving):
         request, place = receives[index]
