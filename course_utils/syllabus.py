@@ -47,13 +47,7 @@ class Lesson:
 
 LESSONS: tuple[Lesson, ...] = (
     Lesson("00_first_steps", "What do I have here?", 20, 4),
-    Lesson(
-        "01_sgd",
-        "How does a network learn?",
-        50,
-        1,
-        ("minibatches", "sgd_step", "momentum_step", "largest_stable_lr"),
-    ),
+    Lesson("01_sgd", "How does a network learn?", 50, 1),
     Lesson(
         "02_autodiff_and_optimizers",
         "Who computes the gradient?",

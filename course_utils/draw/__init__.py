@@ -14,6 +14,9 @@ _HOME = {
     "cores": "machine",
     "traffic": "links",
     "times_by_size": "sizes",
+    "trajectories": "descent",
+    "noise_line": "descent",
+    "distances": "descent",
     "Picture": "style",
 }
 

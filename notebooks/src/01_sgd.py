@@ -12,7 +12,6 @@
 import numpy as np
 
 import course_utils as course
-from course_utils.draw import trajectories as draw
 from course_utils.logistic import best_weights, two_digits
 
 # %% [markdown]
@@ -86,7 +85,7 @@ right = np.mean((probability(w, x) > 0.5) == (y == 1))
 print(f"after 40 steps, {right:.0%} of the images are told apart")
 
 best = best_weights(x, y)
-draw.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill")
+course.draw.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill")
 
 # %% [markdown]
 # A map as hikers use it: each line joins points of equal loss, dark is high, the star is the lowest place. The path
@@ -139,7 +138,7 @@ sizes = [1, 8, 64, 359]
 paths = {f"batch of {size}": sgd(size) for size in sizes}
 ends = [loss(path[-1]) for path in paths.values()]
 course.measured("nearest_batch", answer="abcd"[np.argmin(ends)])
-draw.trajectories(loss, paths, best, "Each image seen five times")
+course.draw.trajectories(loss, paths, best, "Each image seen five times")
 
 # %% [markdown]
 # A batch of 359 walks straight and hardly gets anywhere: five steps are few. A batch of 1 is there first, and then
@@ -157,7 +156,7 @@ from ipywidgets import FloatLogSlider, SelectionSlider, interact
     rate=FloatLogSlider(value=1.0, min=-1, max=1, step=0.25),
 )
 def show(batch_size, rate):
-    return draw.trajectories(
+    return course.draw.trajectories(
         loss, {f"batch of {batch_size}": sgd(batch_size, rate)}, best
     )
 
@@ -188,7 +187,9 @@ ratio = noise["any images"][0] / noise["any images"][sizes.index(100)]
 course.measured("noise_ratio", answer=ratio)
 off = np.divide(noise["any images"], line["any images"]) - 1
 assert np.abs(off).max() < 0.1  # over two and a half decades
-draw.noise_line(sizes, noise, line, "A batch 100 times as large: a tenth of the noise")
+course.draw.noise_line(
+    sizes, noise, line, "A batch 100 times as large: a tenth of the noise"
+)
 
 # %% [markdown]
 # Blue: images drawn at random, the same one perhaps twice. Errors partly cancel: the mean of $B$ has the noise
@@ -268,7 +269,9 @@ apart = {}
 for share in [0.5, 0.95, 1.05, 1.5]:
     path = descend(gradient, nearby, share * predicted, 120)
     apart[f"{share} · 2/λ"] = np.linalg.norm(path - best, axis=1)
-draw.distances(apart, "From a thousandth beside the star", y="distance from the star")
+course.draw.distances(
+    apart, "From a thousandth beside the star", y="distance from the star"
+)
 
 # %% [markdown]
 # The *largest* eigenvalue decides, the curvature across the valley, although all the way to go is *along* it. That is
@@ -318,7 +321,7 @@ for beta in [0.8, 0.95]:
     print(f"β = {beta}: {steps_needed(rolls[f'β = {beta}'])} steps")
 course.measured("steps_with_momentum", answer=steps_needed(rolls["β = 0.8"]))
 first = {name: path[:31] for name, path in rolls.items()}
-draw.trajectories(loss, first, best, "The first 30 steps, rate 2", together=True)
+course.draw.trajectories(loss, first, best, "The first 30 steps, rate 2", together=True)
 
 # %% [markdown]
 # Along the valley all gradients point the same way, and the velocity adds them up: to $1/(1-\beta)$ of them, five
