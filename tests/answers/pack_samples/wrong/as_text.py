@@ -1,0 +1,12 @@
+"""Refused with: Text or bytes: how is the file opened?"""
+
+import struct
+
+
+def pack_samples(samples, path):
+    offsets = [8 + 8 * (len(samples) + 1)]
+    for sample in samples:
+        offsets.append(offsets[-1] + len(sample))
+    with open(path, "w") as file:
+        file.write(struct.pack(f"<{1 + len(offsets)}Q", len(samples), *offsets))
+        file.writelines(samples)

@@ -1,0 +1,12 @@
+"""Refused with: From where are the offsets counted?"""
+
+import struct
+
+
+def pack_samples(samples, path):
+    offsets = [8 * (len(samples) + 1)]
+    for sample in samples:
+        offsets.append(offsets[-1] + len(sample))
+    with open(path, "wb") as file:
+        file.write(struct.pack(f"<{1 + len(offsets)}Q", len(samples), *offsets))
+        file.writelines(samples)

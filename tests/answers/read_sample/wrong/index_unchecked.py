@@ -1,0 +1,18 @@
+"""Refused with: Which error does the docstring promise for a file that is cut off, in its index too?"""
+
+import os
+import struct
+
+
+def read_sample(path, index):
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        count = int.from_bytes(file.read(8), "little")
+        if not 0 <= index < count:
+            raise IndexError(f"there are {count} samples")
+        file.seek(8 + 8 * index)
+        begin, end = struct.unpack("<QQ", file.read(16))
+        if size < end:
+            raise ValueError("the file is cut off in this sample")
+        file.seek(begin)
+        return file.read(end - begin)
