@@ -17,6 +17,10 @@ _HOME = {
     "trajectories": "descent",
     "noise_line": "descent",
     "distances": "descent",
+    "layer_roofline": "roofs",
+    "time_by_threads": "threads",
+    "between_bounds": "threads",
+    "measured_bars": "measured",
     "Picture": "style",
 }
 

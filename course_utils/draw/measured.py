@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from course_utils.draw import style
-from course_utils.draw.roofline import Values
+from course_utils.draw.roofs import Values
 
 PUBLISHED = "published, not measured here"
 _GREY = "#9A9A9A"

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from course_utils.draw import style
-from course_utils.draw.roofline import Values
+from course_utils.draw.roofs import Values
 
 _OTHER = "#D55E00"
 
