@@ -59,7 +59,7 @@ LESSONS: tuple[Lesson, ...] = (
         "03_hardware",
         "What limits one machine?",
         60,
-        1,
+        2,
         ("arithmetic_intensity", "roofline_time", "brent_bounds", "pack_samples", "read_sample"),
     ),
     Lesson(
