@@ -22,7 +22,7 @@ class NotRight(CourseError):
     """Under nbgrader: the check has not accepted the answer, so the cell is worth no points."""
 
 
-def under_nbgrader() -> bool:
+def at_work() -> bool:
     """Whether nbgrader runs this notebook, to mark it or to validate it."""
     return bool(os.environ.get("NBGRADER_EXECUTION"))
 
@@ -30,7 +30,7 @@ def under_nbgrader() -> bool:
 @contextlib.contextmanager
 def stderr_to_stdout() -> Iterator[None]:
     """Under nbgrader: a warning inside is text like any other, no reason for zero points."""
-    if not under_nbgrader():
+    if not at_work():
         yield
         return
     with contextlib.redirect_stderr(sys.stdout):
@@ -43,5 +43,5 @@ def insist(verdict: "Verdict") -> None:
     Raises:
         NotRight: nbgrader is at work, and the verdict is ✗ or ○.
     """
-    if under_nbgrader() and not verdict.passed:
+    if at_work() and not verdict.passed:
         raise NotRight(str(verdict))
