@@ -1,0 +1,180 @@
+"""One rank holds the weights, the others bring gradients: in step with each other, or each at its own pace.
+
+Rank 0 is the server, all others are workers. Parameters and gradients are one flat NumPy vector each.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
+    from mpi4py import MPI
+
+SERVER = 0
+GRADIENT, WEIGHTS, STOP = 1, 2, 3
+"""Tags of the messages: a worker's gradient, the server's answer, and its answer when enough updates were made."""
+
+
+def parameter_server_step(comm: "MPI.Intracomm", parameters: np.ndarray, gradient: np.ndarray, rate: float) -> None:
+    """One synchronous step: every worker sends its gradient, the server moves the weights and sends them to all.
+
+    The server waits for all P − 1 gradients, takes one step against their mean, w ← w − rate · mean, and answers each
+    worker with the new weights. 2 (P − 1) messages, of which every single one passes the server's link. A server
+    without workers leaves the weights as they are.
+
+    Args:
+        parameters: (n,), equal on all ranks; on return the new weights, on all ranks.
+        gradient: (n,), of the same dtype; read on workers. The server has no data, and its own is not looked at.
+        rate: the learning rate.
+
+    Source: Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server", §3; Dean et al. 2012.
+    """
+    workers = [rank for rank in range(comm.size) if rank != SERVER]
+    if comm.rank != SERVER:
+        comm.Send(gradient, dest=SERVER, tag=GRADIENT)
+        comm.Recv(parameters, source=SERVER, tag=WEIGHTS)
+        return
+    incoming = np.empty_like(parameters)
+    total = np.zeros_like(parameters)
+    for worker in workers:
+        comm.Recv(incoming, source=worker, tag=GRADIENT)
+        total += incoming
+    if workers:
+        parameters -= rate * total / len(workers)
+    for worker in workers:
+        comm.Send(parameters, dest=worker, tag=WEIGHTS)
+
+
+def measure_staleness(log: Sequence[tuple[str, int]]) -> list[int]:
+    """The staleness of every update: how many others the server made since this worker had fetched its weights.
+
+    Args:
+        log: what the server did, in order: ("fetch", worker) when it gave a worker the present weights, and
+            ("push", worker) when it updated the weights with that worker's gradient. A worker fetches before it pushes,
+            and may push several times for one fetch.
+
+    Returns:
+        One number for each push, in order; 0 where nobody else's update came between.
+
+    Source: Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", §2.
+    """
+    version = 0
+    fetched: dict[int, int] = {}
+    staleness = []
+    for what, worker in log:
+        if what == "fetch":
+            fetched[worker] = version
+        else:
+            staleness.append(version - fetched[worker])
+            version += 1
+    return staleness
+
+
+def staleness_scaled_lr(rate: float, staleness: int) -> float:
+    """The rate for a gradient that is `staleness` updates old: rate / staleness, and `rate` itself for one up to 1 old.
+
+    Raises:
+        ValueError: staleness is below 0.
+
+    Source: Zhang et al. 2016, "Staleness-Aware Async-SGD for Distributed Deep Learning", equation 3.
+    """
+    if staleness < 0:
+        raise ValueError(f"a gradient cannot come from the future: staleness {staleness}")
+    return rate / max(1, staleness)
+
+
+@dataclass
+class ServerHistory:
+    """What the server remembers of a training.
+
+    Attributes:
+        log: ("fetch" | "push", worker) in order, as `measure_staleness` reads it.
+        seconds: since the beginning, at each snapshot.
+        updates: made before each snapshot.
+        snapshots: the weights at these moments.
+    """
+
+    log: list[tuple[str, int]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    updates: list[int] = field(default_factory=list)
+    snapshots: list[np.ndarray] = field(default_factory=list)
+    _began: float = field(default_factory=time.perf_counter)
+
+    def snapshot(self, updates: int, parameters: np.ndarray) -> None:
+        """Keep a copy of the weights."""
+        self.seconds.append(time.perf_counter() - self._began)
+        self.updates.append(updates)
+        self.snapshots.append(parameters.copy())
+
+
+def serve(
+    comm: "MPI.Intracomm",
+    parameters: np.ndarray,
+    rate: Callable[[int], float],
+    updates: int,
+    every: int = 10,
+) -> ServerHistory:
+    """The asynchronous server: update with each gradient as it comes, and answer its worker at once.
+
+    Args:
+        parameters: (n,), changed in place.
+        rate: staleness → the learning rate of the update.
+        updates: how many to make; then every worker is told to stop.
+        every: so many updates lie between two snapshots.
+    """
+    from mpi4py import MPI
+
+    history, status = ServerHistory(), MPI.Status()
+    gradient = np.empty_like(parameters)
+    given = dict.fromkeys(range(1, comm.size), 0)  # worker → the update after which it fetched
+    for worker in given:
+        comm.Send(parameters, dest=worker, tag=WEIGHTS)
+        history.log.append(("fetch", worker))
+    history.snapshot(0, parameters)
+    working, version = set(given), 0
+    while working:
+        comm.Recv(gradient, source=MPI.ANY_SOURCE, tag=GRADIENT, status=status)
+        worker = status.Get_source()
+        if version >= updates:
+            working.discard(worker)
+            comm.Send(parameters, dest=worker, tag=STOP)
+            continue
+        parameters -= rate(version - given[worker]) * gradient
+        version += 1
+        history.log.append(("push", worker))
+        if version % every == 0:
+            history.snapshot(version, parameters)
+        comm.Send(parameters, dest=worker, tag=WEIGHTS)
+        given[worker] = version
+        history.log.append(("fetch", worker))
+    return history
+
+
+def work(comm: "MPI.Intracomm", parameters: np.ndarray, next_gradient: Callable[[np.ndarray], np.ndarray]) -> int:
+    """An asynchronous worker: fetch, compute, push, until the server says stop; returns how many gradients it pushed.
+
+    Args:
+        parameters: (n,), overwritten with what the server sends.
+        next_gradient: weights → the gradient of this worker's next batch.
+    """
+    from mpi4py import MPI
+
+    status = MPI.Status()
+    pushed = 0
+    while True:
+        comm.Recv(parameters, source=SERVER, tag=MPI.ANY_TAG, status=status)
+        if status.Get_tag() == STOP:
+            return pushed - 1  # the last one came too late to be used
+        comm.Send(next_gradient(parameters), dest=SERVER, tag=GRADIENT)
+        pushed += 1
+
+
+def step_seconds(workers: int, vector_bytes: float, bytes_per_second: float, latency: float = 0.0) -> float:
+    """Predict a synchronous step's messages: all pass the server's link, in one direction and then in the other.
+
+    Source: the busiest port of the one-port model, Chan et al. 2007, §2: P − 1 vectors in, then P − 1 out.
+    """
+    return 2 * (latency + workers * vector_bytes / bytes_per_second)
