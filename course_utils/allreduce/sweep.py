@@ -1,0 +1,104 @@
+"""Measuring all-reduces on ranks of one machine: over algorithms, sizes and numbers of ranks, each several times."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from course_utils.cluster.ranks import Ranks
+
+Seconds = dict[str, list[list[float]]]
+"""For each algorithm, at each size, the seconds of all runs."""
+
+
+def measure(
+    ranks: "Ranks",
+    algorithms: Mapping[str, Callable],
+    sizes: Sequence[int],
+    runs: int = 3,
+    world_size: int | None = None,
+) -> Seconds:
+    """Time each of the algorithms on vectors of so many bytes, on the first `world_size` ranks.
+
+    The first run of each is not counted: TCP feels its way to the link's rate, and memory is touched for the first time.
+    """
+    return ranks.run(allreduce_seconds, dict(algorithms), list(sizes), runs, ranks=world_size).results[0]
+
+
+def medians(seconds: Seconds) -> dict[str, list[float]]:
+    """The median time of each algorithm at each size."""
+    return {name: [statistics.median(times) for times in by_size] for name, by_size in seconds.items()}
+
+
+def allreduce_seconds(
+    comm: "MPI.Intracomm", algorithms: Mapping[str, Callable], sizes: Sequence[int], runs: int
+) -> Seconds:
+    """On every rank: the seconds from the common start until the last rank had the sum.
+
+    Raises:
+        ValueError: an algorithm does not give the sum.
+    """
+    margin = start_margin(comm)
+    taken: Seconds = {name: [] for name in algorithms}
+    for name, allreduce in algorithms.items():
+        for size in reversed(sizes):  # the longest first: TCP has found the link's rate when the short ones come
+            vector = np.zeros(size // 4, np.float32)
+            taken[name].insert(0, [one_run(comm, name, allreduce, vector, margin) for _ in range(runs + 1)][1:])
+    return taken
+
+
+def one_run(comm: "MPI.Intracomm", name: str, allreduce: Callable, vector: np.ndarray, margin: float) -> float:
+    """Seconds from the common start of one all-reduce to its last rank's end, checked."""
+    from mpi4py import MPI
+
+    vector[:] = comm.rank
+    start = start_together(comm, margin)
+    allreduce(comm, vector)
+    seconds = comm.allreduce(time.perf_counter() - start, op=MPI.MAX)
+    if not (vector == comm.size * (comm.size - 1) / 2).all():
+        raise ValueError(f"{name} does not give the sum")
+    return seconds
+
+
+def start_margin(comm: "MPI.Intracomm") -> float:
+    """Seconds within which the word of a common start reaches all ranks."""
+    from mpi4py import MPI
+
+    comm.Barrier()
+    began = time.perf_counter()
+    comm.Barrier()
+    return 0.002 + 2 * comm.allreduce(time.perf_counter() - began, op=MPI.MAX)
+
+
+def start_together(comm: "MPI.Intracomm", margin: float) -> float:
+    """Wait until a moment that rank 0 names, and return it.
+
+    All ranks of one machine read the same clock. A barrier would let them go one message's time apart.
+    """
+    start = comm.bcast(time.perf_counter() + margin, root=0)
+    while (left := start - time.perf_counter()) > 0:
+        time.sleep(max(0.0, left - 0.0005))
+    return start
+
+
+def message_seconds(comm: "MPI.Intracomm", sizes: Sequence[int], other: int = 1, runs: int = 5) -> list[float]:
+    """Half of the median round trip between rank 0 and rank `other`, for messages of so many bytes."""
+    taken: list[float] = []
+    for size in reversed(sizes):
+        buffer, round_trips = np.zeros(size, np.uint8), []
+        for _ in range(runs + 2):
+            start = time.perf_counter()
+            if comm.rank == 0:
+                comm.Send(buffer, dest=other)
+                comm.Recv(buffer, source=other)
+            elif comm.rank == other:
+                comm.Recv(buffer, source=0)
+                comm.Send(buffer, dest=0)
+            round_trips.append(time.perf_counter() - start)
+        taken.insert(0, statistics.median(round_trips[2:]) / 2)
+    return taken

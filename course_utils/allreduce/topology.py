@@ -1,0 +1,178 @@
+"""Networks for the simulator: links with a rate each, and the way that a message takes over them.
+
+A link carries one direction. Messages that want the same link at the same time queue for it: that is contention, and
+it is what makes one topology suit an algorithm better than another.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from course_utils.errors import CourseError
+
+Alpha = float | Callable[[np.ndarray], np.ndarray]
+"""Seconds that a message costs beside its bytes: one number, or a function of the message's size."""
+Route = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From the arrays of senders and receivers to an array (hops, messages) of link numbers; -1 where there is no hop."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A network that exists only in numbers. Times in seconds, sizes in bytes.
+
+    Attributes:
+        name: how results speak of it.
+        world_size: how many ranks it links.
+        beta: for each link, seconds per byte.
+        route: which links a message takes.
+        latency: seconds that a message is on its way beside what its bytes cost, for arrays of senders, receivers, bytes.
+        overhead: seconds of work that every message costs its sender, and again its receiver.
+        gamma: seconds per byte to add two vectors up.
+        burst: bytes that a link which has rested lets through at once; what a token bucket does, and no cable.
+    """
+
+    name: str
+    world_size: int
+    beta: np.ndarray
+    route: Route = field(repr=False)
+    latency: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] = field(repr=False)
+    overhead: float = 0.0
+    gamma: float = 0.0
+    burst: float = 0.0
+
+
+def switch(
+    world_size: int, alpha: Alpha, beta: float, *, overhead: float = 0.0, gamma: float = 0.0, burst: float = 0.0
+) -> Topology:
+    """Every rank behind a link of its own, all links at one switch: what `start(link=…)` makes on one machine.
+
+    Args:
+        alpha: seconds for an empty message; `overhead` is a part of it, twice.
+        beta: seconds per byte of each link, the same in both directions.
+    """
+    return two_level(world_size, 1, (alpha, beta), (alpha, beta), overhead=overhead, gamma=gamma, burst=burst)
+
+
+def two_level(
+    world_size: int,
+    node_size: int,
+    between: tuple[Alpha, float],
+    inside: tuple[Alpha, float],
+    *,
+    overhead: float = 0.0,
+    gamma: float = 0.0,
+    burst: float = 0.0,
+) -> Topology:
+    """Nodes of `node_size` ranks: inside, every rank has a fast link of its own; the node has one slow link to outside.
+
+    Rank r is on node r // node_size.
+
+    Args:
+        between, inside: (alpha, beta): seconds for an empty message, and seconds per byte of a link.
+
+    Raises:
+        CourseError: the ranks do not fill the nodes.
+    """
+    if node_size < 1 or world_size % node_size:
+        raise CourseError(f"{world_size} ranks do not fill nodes of {node_size}.")
+    nodes = world_size // node_size
+    in_first, out_first = 2 * nodes, 2 * nodes + world_size  # 0 … nodes − 1 lead out of a node, the next nodes in
+
+    def route(source: np.ndarray, dest: np.ndarray) -> np.ndarray:
+        here, there = source // node_size, dest // node_size
+        far = here != there
+        up = np.where(far, here, out_first + source)
+        down = np.where(far, nodes + there, in_first + dest)
+        return np.stack([up, down])
+
+    def latency(source: np.ndarray, dest: np.ndarray, nbytes: np.ndarray) -> np.ndarray:
+        far = source // node_size != dest // node_size
+        return np.where(far, _rest(between[0], nbytes, overhead), _rest(inside[0], nbytes, overhead))
+
+    beta = np.concatenate([np.full(2 * nodes, between[1]), np.full(2 * world_size, inside[1])])
+    name = f"{world_size:,} ranks at one switch" if node_size == 1 else f"{nodes:,} nodes of {node_size} ranks"
+    return Topology(name, world_size, beta, route, latency, overhead, gamma, burst)
+
+
+def ring(world_size: int, alpha: Alpha, beta: float, *, overhead: float = 0.0, gamma: float = 0.0) -> Topology:
+    """Cables between neighbours only, one in each direction. A message to a far rank passes all ranks in between.
+
+    It takes the shorter way, and needs `alpha` once: the ranks in between pass it on as it comes.
+    """
+
+    def route(source: np.ndarray, dest: np.ndarray) -> np.ndarray:
+        forward = (dest - source) % world_size
+        clockwise = forward <= world_size // 2
+        hops = np.where(clockwise, forward, world_size - forward)
+        hop = np.arange(int(hops.max(initial=1)))[:, None]
+        link = np.where(clockwise, (source + hop) % world_size, world_size + (source - hop) % world_size)
+        return np.where(hop < hops, link, -1)
+
+    def latency(source: np.ndarray, dest: np.ndarray, nbytes: np.ndarray) -> np.ndarray:
+        return _rest(alpha, nbytes, overhead)
+
+    name = f"{world_size:,} ranks in a ring of cables"
+    return Topology(name, world_size, np.full(2 * world_size, beta), route, latency, overhead, gamma)
+
+
+def fat_tree(
+    world_size: int,
+    leaf_size: int,
+    alpha: Alpha,
+    beta: float,
+    *,
+    oversubscription: float = 1.0,
+    overhead: float = 0.0,
+    gamma: float = 0.0,
+) -> Topology:
+    """Leaf switches with `leaf_size` ranks each, and above them spine switches to which every leaf has a cable.
+
+    A message inside a leaf takes two links; one to another leaf takes four, over the spine that its receiver's number
+    chooses, as static routing does. All links have the same rate.
+
+    Args:
+        oversubscription: 1 for as many cables up from a leaf as ranks below it; 4 for a quarter of them.
+
+    Source: Leiserson 1985, "Fat-trees"; routing by destination as in Zahavi 2012, "Fat-tree routing and node ordering".
+
+    Raises:
+        CourseError: the ranks do not fill the leaves.
+    """
+    if leaf_size < 1 or world_size % leaf_size:
+        raise CourseError(f"{world_size} ranks do not fill leaves of {leaf_size}.")
+    leaves, spines = world_size // leaf_size, max(1, round(leaf_size / oversubscription))
+    up_first, down_first = 2 * world_size, 2 * world_size + leaves * spines
+
+    def route(source: np.ndarray, dest: np.ndarray) -> np.ndarray:
+        here, there, spine = source // leaf_size, dest // leaf_size, dest % spines
+        far = here != there
+        up = np.where(far, up_first + here * spines + spine, -1)
+        down = np.where(far, down_first + there * spines + spine, -1)
+        return np.stack([source, up, down, world_size + dest])
+
+    def latency(source: np.ndarray, dest: np.ndarray, nbytes: np.ndarray) -> np.ndarray:
+        return _rest(alpha, nbytes, overhead)
+
+    name = f"{world_size:,} ranks in a fat tree" + (f", {oversubscription:g} : 1" if oversubscription != 1 else "")
+    return Topology(
+        name, world_size, np.full(2 * world_size + 2 * leaves * spines, beta), route, latency, overhead, gamma
+    )
+
+
+def alpha_of(sizes: Sequence[float], seconds: Sequence[float], beta: float) -> Callable[[np.ndarray], np.ndarray]:
+    """What measured messages cost beside their bytes, as a function of the size: seconds − β · size, interpolated.
+
+    A real library treats short messages in another way than long ones, so that α is no single number.
+
+    Args:
+        sizes, seconds: of a ping-pong, sizes rising.
+    """
+    rest = np.asarray(seconds, float) - beta * np.asarray(sizes, float)
+    return lambda nbytes: np.interp(nbytes, sizes, rest)
+
+
+def _rest(alpha: Alpha, nbytes: np.ndarray, overhead: float) -> np.ndarray:
+    """The part of alpha that a message is under way: without the work at both ends."""
+    cost = alpha(nbytes) if callable(alpha) else np.full(len(nbytes), alpha)
+    return np.maximum(0.0, cost - 2 * overhead)
