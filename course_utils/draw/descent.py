@@ -1,5 +1,6 @@
 """Pictures of learning: paths on the map of a loss, the noise of a gradient, distances that shrink or grow."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -169,7 +170,11 @@ def noise_line(
     ax.xaxis.set_major_locator(FixedLocator(sizes))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:.0f}"))
-    ax.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+    low, high = ax.get_ylim()
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ax.yaxis.set_major_locator(FixedLocator([digit * 10.0**power for power in powers for digit in (1, 2, 5)]))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.set_ylim(low, high)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.set_xlabel("examples in a batch", fontsize=style.TEXT)
     ax.set_ylabel("distance from the whole gradient", fontsize=style.TEXT)
