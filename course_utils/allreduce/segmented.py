@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-SEGMENT_BYTES = 1 << 18
+SEGMENT_BYTES = 1 << 20
 """At most so many bytes travel in one message."""
-POSTED = 4
+POSTED = 2
 """So many receives wait for their messages at any time."""
 
 

@@ -1,0 +1,92 @@
+"""How long an all-reduce takes where links are shared: nodes behind links, with sockets that send in the background.
+
+Three things differ from one message at a time. What a rank sends at the same time shares its link, and so does what it
+receives: a root that has sent three vectors off delivers all three late. Their latencies overlap. And a link that has
+rested lets some bytes through at once, which a link that is busy does not: it pays back.
+"""
+
+from course_utils.allreduce.cost import NAMES, Network, combined_bytes
+from course_utils.allreduce.segmented import segments_per_block
+from course_utils.errors import CourseError
+
+Chain = list[tuple[float, float]]
+"""What follows each other on a link: (messages at the same time, bytes of each)."""
+
+
+def allreduce_time(algorithm: str, world_size: int, nbytes: float, network: Network) -> float:
+    """Seconds of an all-reduce: see `cost.allreduce_time`, which calls this where `network.shared`.
+
+    Each chain lists what one rank's link carries along the longest path: pairs (messages at the same time, bytes of
+    each), one after the other. Fast ranks run ahead: where a rank is folded in, its partner's first message comes at
+    the same time, and the result goes out together with the last one.
+
+    Raises:
+        CourseError: there is no such algorithm.
+    """
+    if algorithm not in NAMES:
+        raise CourseError(f"There is no algorithm {algorithm!r}. Take one of {', '.join(NAMES)}.")
+    if world_size == 1:
+        return 0.0
+    doublings = world_size.bit_length() - 1
+    surplus = world_size - (1 << doublings)
+    around, block = 2 * (world_size - 1), nbytes / world_size
+    halves = [(1, nbytes / 2**k) for k in range(1, doublings + 1)]
+    seconds = network.combine_seconds(combined_bytes(algorithm, world_size, nbytes))
+    chains: list[Chain]
+    if algorithm == "gather-broadcast":  # rank 0's link into it, then the one out of it
+        chains = [[(world_size - 1, nbytes)]] * 2
+    elif algorithm == "tree":
+        chains = [[(count, nbytes) for count in counts(world_size)] for counts in (gathering, handing_out)]
+    elif algorithm == "recursive doubling" and surplus:
+        chains = [[(2, nbytes), *[(1, nbytes)] * (doublings - 1), (2, nbytes)]]
+    elif algorithm == "recursive doubling":
+        chains = [[(1, nbytes)] * doublings]
+    elif algorithm == "halving-doubling":
+        whole = [*halves, *reversed(halves)]
+        chains = [[(2, 0.75 * nbytes), *whole, (1, nbytes)] if surplus else whole]
+    elif algorithm == "ring":
+        chains = [[(1, block)] * around]
+    else:
+        return seconds + _pipelined(around, block, segments_per_block(int(nbytes), 1, world_size), network)
+    return seconds + sum(chain_seconds(chain, network) for chain in chains)
+
+
+def chain_seconds(chain: Chain, network: Network) -> float:
+    """Seconds of messages over one link, each sent when those before have come.
+
+    `owed` is what the link has let through beyond its rate: it delays the next message, and is paid back meanwhile.
+    """
+    seconds = owed = 0.0
+    for messages, size in chain:
+        taken = network.message_seconds(owed + messages * size) + (messages - 1) * network.overhead
+        seconds += taken
+        owed = max(0.0, owed + messages * size - taken / network.beta)
+    return seconds
+
+
+def _pipelined(around: int, block: float, segments: int, network: Network) -> float:
+    """The ring in segments: a step takes as long as its bytes, or as a segment on its way where that is longer."""
+    if segments == 1:
+        return chain_seconds([(1, block)] * around, network)
+    first = network.message_seconds(block)
+    step = max(block * network.beta, network.message_seconds(block / segments))
+    return first + (around - 1) * step
+
+
+def gathering(world_size: int) -> list[int]:
+    """How many vectors come over rank 0's link at a time in a binomial reduce, along the longest path.
+
+    As many in all as rank 0 has children; one after the other only as far as the tree is deep.
+    """
+    depth = max(rank.bit_count() for rank in range(world_size))
+    return [(world_size - 1).bit_length() - depth + 1, *[1] * (depth - 1)]
+
+
+def handing_out(world_size: int, rank: int = 0) -> list[int]:
+    """How many vectors each link along the longest path of a tree broadcast carries: a rank sends to all at once."""
+    children = [
+        rank + (1 << k) for k in range(world_size.bit_length()) if rank < 1 << k and rank + (1 << k) < world_size
+    ]
+    if not children:
+        return []
+    return [len(children), *max((handing_out(world_size, child) for child in children), key=sum)]

@@ -1,0 +1,219 @@
+"""What all-reduces cost: the formulas against what the trace counts, predicted times by hand, and the fit."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import course_utils as course
+from course_utils.allreduce import ALGORITHMS, cost, shared_links
+from course_utils.allreduce.cost import Network, allreduce_time, bus_bandwidth, bytes_per_rank, fastest
+from course_utils.allreduce.fit import fit_network, measure_gamma, median_error
+from course_utils.allreduce.segmented import segments_per_block
+from course_utils.errors import CourseError
+
+SMALL_SEGMENTS = 1000  # bytes
+LINE = Network(alpha=1e-3, beta=1e-8, gamma=1e-9)
+
+
+@pytest.fixture(scope="module")
+def eight_ranks():
+    ranks = course.start(8)
+    yield ranks
+    ranks.stop()
+
+
+def in_small_segments(comm, vector):
+    """The asynchronous ring, with segments that short vectors have several of."""
+    from course_utils.allreduce import async_ring_allreduce
+
+    async_ring_allreduce(comm, vector, None, 1000)
+
+
+@pytest.mark.parametrize("world_size", range(1, 9))
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_trace_counts_what_the_formulas_say(eight_ranks, algorithm, world_size):
+    for length in (0, 1, 5, world_size, 103, 2001):
+        run = eight_ranks.run(ALGORITHMS[algorithm], np.zeros(length, np.float32), ranks=world_size)
+        counted = (run.rounds, run.messages, run.bytes, run.bytes_per_rank)
+        assert counted == (
+            cost.rounds(algorithm, world_size),
+            cost.messages(algorithm, world_size),
+            cost.total_bytes(algorithm, world_size, length),
+            bytes_per_rank(algorithm, world_size, length),
+        ), f"length {length}"
+
+
+@pytest.mark.parametrize("world_size", range(1, 9))
+@pytest.mark.parametrize("dtype", ["float64", "int16"])
+def test_the_trace_counts_segments_too(eight_ranks, world_size, dtype):
+    for length in (0, 1, 250, 1001, 3001):
+        vector = np.zeros(length, dtype)
+        run = eight_ranks.run(in_small_segments, vector, ranks=world_size)
+        segments = segments_per_block(length, vector.itemsize, world_size, SMALL_SEGMENTS)
+        name = "asynchronous ring"
+        assert run.rounds == cost.rounds(name, world_size, segments)
+        assert run.messages == cost.messages(name, world_size, segments)
+        assert run.bytes_per_rank == bytes_per_rank(name, world_size, length, vector.itemsize)
+        assert max((event.bytes for event in run.events), default=0) <= SMALL_SEGMENTS
+
+
+def test_total_and_ranks_agree_far_beyond_what_can_be_run():
+    lengths, sizes = (0, 1, 7, 64, 1000, 12_345), (*range(1, 40), 64, 100, 128, 1000)
+    for algorithm, world_size, length in itertools.product(ALGORITHMS, sizes, lengths):
+        each = bytes_per_rank(algorithm, world_size, length, 8)
+        assert sum(each) == cost.total_bytes(algorithm, world_size, length, 8)
+        if "ring" in algorithm:
+            assert max(each) <= 2 * (world_size - 1) * -(-length // world_size) * 8
+
+
+def test_names_are_those_of_the_algorithms():
+    assert tuple(ALGORITHMS) == cost.NAMES
+    for function in (cost.rounds, cost.messages, cost.combined_bytes):
+        with pytest.raises(CourseError, match="There is no algorithm 'butterfly'. Take one of gather-broadcast, tree"):
+            function("butterfly", 4, *[1] * (function is cost.combined_bytes))
+    for network in (LINE, Network(1e-3, 1e-8, shared=True)):
+        with pytest.raises(CourseError, match="There is no algorithm"):
+            allreduce_time("butterfly", 4, 100, network)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "world_size", "latencies", "vectors", "combined"),
+    [
+        ("gather-broadcast", 4, 6, 6, 3),
+        ("tree", 4, 4, 4, 2),
+        ("tree", 5, 6, 6, 3),
+        ("recursive doubling", 8, 3, 3, 3),
+        ("recursive doubling", 6, 4, 4, 3),
+        ("halving-doubling", 8, 6, 2 * 7 / 8, 7 / 8),
+        ("halving-doubling", 5, 6, 2 + 2 * 3 / 4, 1 + 3 / 4),
+        ("ring", 8, 14, 2 * 7 / 8, 7 / 8),
+        ("ring", 3, 4, 2 * 2 / 3, 2 / 3),
+        ("asynchronous ring", 4, 6, 2 * 3 / 4, 3 / 4),
+    ],
+)
+def test_times_on_a_line_are_the_textbook_formulas(algorithm, world_size, latencies, vectors, combined):
+    nbytes = 1e6
+    wanted = latencies * LINE.alpha + vectors * nbytes * LINE.beta + combined * nbytes * LINE.gamma
+    assert allreduce_time(algorithm, world_size, nbytes, LINE) == pytest.approx(wanted)
+
+
+def test_one_rank_alone_needs_no_time():
+    for algorithm, shared in itertools.product(ALGORITHMS, (False, True)):
+        assert allreduce_time(algorithm, 1, 1e6, Network(1e-3, 1e-8, 1e-9, shared=shared)) == 0
+
+
+def test_short_vectors_want_few_rounds_and_long_ones_few_bytes():
+    for world_size in (4, 8, 64):
+        assert fastest(world_size, 4, LINE) == "recursive doubling"
+        assert fastest(world_size, 1e8, LINE) in ("ring", "halving-doubling", "asynchronous ring")
+
+
+def test_segments_are_taken_by_size():
+    network = Network(1.0, 0.1, segments=((0, 1.0, 0.5), (100, 20.0, 0.1)))
+    assert [network.message_seconds(size) for size in (0, 99.9, 100, 200)] == pytest.approx([1.0, 50.95, 30.0, 40.0])
+
+
+# --- links that are shared ------------------------------------------------------------------------------------------
+
+
+def test_a_root_that_sends_three_vectors_at_once_waits_for_their_latency_once():
+    network = Network(1e-3, 1e-8, shared=True, overhead=1e-4)
+    wanted = 2 * (1e-3 + 2 * 1e-4 + 3 * 1e6 * 1e-8)
+    assert allreduce_time("gather-broadcast", 4, 1e6, network) == pytest.approx(wanted)
+
+
+def test_symmetric_algorithms_take_the_same_time_where_links_are_shared():
+    shared = Network(1e-3, 1e-8, 1e-9, shared=True)
+    for algorithm in ("recursive doubling", "halving-doubling", "ring", "asynchronous ring"):
+        for world_size in (2, 4, 8):
+            times = [allreduce_time(algorithm, world_size, 1e6, network) for network in (LINE, shared)]
+            assert times[0] == pytest.approx(times[1])
+
+
+def test_what_a_rested_link_lets_through_at_once_it_does_not_give_twice():
+    free = 50_000
+    network = Network(1e-3, 1e-7, 0.0, ((0, 1e-3, 0.0), (free, 1e-3 - free * 1e-7, 1e-7)), shared=True)
+    once = shared_links.chain_seconds([(1, 100_000)], network)
+    assert once == pytest.approx(1e-3 + 50_000 * 1e-7)
+    refilled = network.alpha / network.beta  # while the message's latency passes
+    again = shared_links.chain_seconds([(1, 100_000)] * 2, network) - once
+    assert again == pytest.approx(1e-3 + (100_000 - refilled) * 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("world_size", "gathered", "handed_out"),
+    [
+        (2, [1], [1]),
+        (3, [2], [2]),
+        (4, [1, 1], [2, 1]),
+        (5, [2, 1], [3, 1]),
+        (6, [2, 1], [3, 2]),
+        (8, [1] * 3, [3, 2, 1]),
+    ],
+)
+def test_vectors_that_share_a_link_in_a_tree(world_size, gathered, handed_out):
+    assert shared_links.gathering(world_size) == gathered
+    assert shared_links.handing_out(world_size) == handed_out
+
+
+# --- fit and bandwidth ----------------------------------------------------------------------------------------------
+
+SIZES = [1, 100, 1000, 4000, 16_000, 60_000, 250_000, 1_000_000, 4_000_000, 16_000_000]
+
+
+def test_three_protocols_are_found_again():
+    true = Network(1e-6, 2e-10, segments=((0, 1e-6, 1e-9), (4000, 5e-6, 5e-10), (250_000, 5e-5, 2e-10)))
+    seconds = [true.message_seconds(size) for size in SIZES]
+    fitted = fit_network(SIZES, seconds, gamma=3e-10)
+    assert [start for start, *_ in fitted.segments] == [start for start, *_ in true.segments]
+    assert np.allclose(fitted.segments, true.segments, rtol=1e-6)
+    assert (fitted.alpha, fitted.beta, fitted.gamma) == pytest.approx((1e-6, 2e-10, 3e-10))
+    assert median_error(fitted, SIZES, seconds) < 1e-9
+    assert median_error(fit_network(SIZES, seconds, segments=1), SIZES, seconds) > 0.01
+
+
+def test_one_segment_is_the_line_of_lesson_4():
+    from course_utils.messages import fit_alpha_beta
+
+    seconds = [1e-6 + 1e-9 * size * (1 + size % 3 / 10) for size in SIZES]
+    fitted = fit_network(SIZES, seconds, segments=1)
+    assert (fitted.alpha, fitted.beta) == fit_alpha_beta(SIZES, seconds)
+    assert fitted.segments == ()
+
+
+@pytest.mark.parametrize("sizes", [[1, 2, 3, 4, 5], [1, 2, 3, 3, 4, 5], [6, 5, 4, 3, 2, 1]])
+def test_a_fit_needs_sizes_that_rise(sizes):
+    with pytest.raises(CourseError, match="3 segments need at least 6 sizes, rising"):
+        fit_network(sizes, [1.0] * len(sizes))
+
+
+def test_adding_takes_time():
+    assert measure_gamma(1 << 16, 3) > 0
+
+
+@pytest.mark.parametrize(
+    ("operation", "factor"),
+    [
+        ("all_reduce", 1.5),
+        ("reduce_scatter", 0.75),
+        ("all_gather", 0.75),
+        ("alltoall", 0.75),
+        ("broadcast", 1),
+        ("reduce", 1),
+    ],
+)
+def test_bus_bandwidth_is_that_of_nccl_tests(operation, factor):
+    assert bus_bandwidth(operation, 4, 1e9, 0.5) == pytest.approx(2e9 * factor)
+
+
+def test_a_ring_that_keeps_its_links_busy_has_their_rate_as_bus_bandwidth():
+    network = Network(0.0, 1e-9)
+    for world_size in (2, 4, 8):
+        seconds = allreduce_time("ring", world_size, 1e6, network)
+        assert bus_bandwidth("all_reduce", world_size, 1e6, seconds) == pytest.approx(1e9)
+
+
+def test_unknown_operations_are_named():
+    with pytest.raises(CourseError, match="There is no operation 'gather'"):
+        bus_bandwidth("gather", 4, 1, 1)
