@@ -143,8 +143,8 @@ def sync_batch_norm(
     n = totals[-1]
     mean = totals[:features] / n
     variance = totals[features:-1] / n - mean.square()
-    y = (rows - mean) / torch.sqrt(variance + eps)
-    return y.to(x.dtype) * weight + bias, mean.to(x.dtype), variance.to(x.dtype)
+    y = (rows - mean) / torch.sqrt(variance + eps) * weight + bias
+    return y.to(x.dtype), mean.to(x.dtype), variance.to(x.dtype)
 
 
 class SyncBatchNorm(nn.BatchNorm1d):

@@ -34,9 +34,9 @@ def test_a_wrong_answer_is_refused_with_the_hint_that_fits(path, four_ranks):
 
 
 @pytest.mark.parametrize("exercise", declared(), ids=lambda exercise: exercise.name)
-def test_every_exercise_has_three_right_answers_and_eight_wrong_ones(exercise):
+def test_every_exercise_has_four_right_answers_and_eight_wrong_ones(exercise):
     counts = [len(answers(kind, exercise.name)) for kind in ("right", "wrong")]
-    assert counts[0] >= 3 and counts[1] >= 8, f"{exercise.name}: {counts[0]} right, {counts[1]} wrong"
+    assert counts[0] >= 4 and counts[1] >= 8, f"{exercise.name}: {counts[0]} right, {counts[1]} wrong"
 
 
 @pytest.mark.parametrize("exercise", declared(), ids=lambda exercise: exercise.name)

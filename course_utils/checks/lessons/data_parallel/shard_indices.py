@@ -1,6 +1,6 @@
 """The check of `shard_indices`: what torch's own `DistributedSampler` deals out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,21 @@ def dealt(n: int, rank: int, world_size: int, epoch: int, seed: int) -> "Tensor"
     return torch.tensor(list(sampler), dtype=torch.int64)
 
 
+def drawn_after(function: Callable, seed: int, *arguments: int) -> float:
+    """Call the learner's function in a program that has seeded torch; return the number that the program draws next."""
+    import torch
+
+    torch.manual_seed(seed)
+    function(*arguments)
+    return torch.rand((), dtype=torch.float64).item()
+
+
+def _next_number(seed: int) -> float:
+    import torch
+
+    return torch.rand((), dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).item()
+
+
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(n: int, world_size: int, epoch: int = 0, first: int = 0) -> Case:
         seed = int(rng.integers(1, 1000))
@@ -45,6 +60,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(1, 4, epoch=1)
     yield case(0, 2)
     yield case(1437, 4, epoch=int(rng.integers(100)))
+    theirs, own = (int(number) for number in rng.choice(1000, 2, replace=False))
+    label = "12 examples for 4 ranks; then the program draws a number of its own from torch"
+    yield Case(label, [(theirs, 12, 0, 4, 0, own)], [_next_number(theirs)], with_comm=False, harness=drawn_after)
 
 
 def _numbers(result: Any) -> list[int]:
@@ -121,6 +139,10 @@ def _pairs(case: Case, outcome: Outcome) -> list[tuple[Any, Any]]:
     return list(zip(outcome.results, case.expected, strict=True))
 
 
+def _seeds_all_of_torch(case: Case, outcome: Outcome) -> bool:
+    return case.harness is drawn_after
+
+
 def _drawn_otherwise(case: Case, outcome: Outcome) -> bool:
     return all(len(_numbers(got)) == len(wanted) for got, wanted in _pairs(case, outcome))
 
@@ -144,6 +166,7 @@ SHARD_INDICES = Exercise(
         "long enough, cut it off at world_size · ⌈n / world_size⌉, and take `[rank::world_size]`.",
     ),
     mistakes=(
+        Mistake("Whose generator did you draw from: your own, or the one of the whole program?", _seeds_all_of_torch),
         Mistake("Do you return a tensor of indices?", _returns_no_indices),
         Mistake("Does it also work with fewer examples than ranks?", _few_examples),
         Mistake("What does a rank do while another one has a step more than it?", _unlike_lengths),

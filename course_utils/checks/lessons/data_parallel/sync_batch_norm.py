@@ -37,14 +37,19 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         eps: float = 1e-5,
         centre: float = 1.0,
         tolerance: float | None = None,
+        of_weight: str = "",
+        view: bool = False,
     ) -> Case:
+        of_weight = of_weight or dtype
         offset = centre * (1 + rng.random(features))
         x = [(offset + rng.standard_normal((n, features)) * (rank + 1)).astype(dtype) for rank, n in enumerate(rows)]
-        weight, bias = (rng.uniform(0.5, 2, features).astype(dtype) for _ in range(2))
+        weight, bias = (rng.uniform(0.5, 2, features).astype(of_weight) for _ in range(2))
         upstream = [rng.standard_normal((n, features)).astype(dtype) for n in rows]
-        arguments = [(tensor(own), tensor(weight), tensor(bias), eps, tensor(up)) for own, up in zip(x, upstream)]
+        given = [tensor(own.T).T if view else tensor(own) for own in x]
+        arguments = [(own, tensor(weight), tensor(bias), eps, tensor(up)) for own, up in zip(given, upstream)]
         about = f", mean about {centre:.0f}" if centre > 10 else ""
         label = f"{ranks(len(rows))} with {', '.join(map(str, rows))} examples, {features} features, {dtype}{about}"
+        label += f", weight and bias {of_weight}" * (of_weight != dtype) + ", x a transposed view" * view
         expected = by_torch(arguments)
         tolerance = tolerance or {"float64": 1e-8, "float32": 1e-4}[dtype]
         more = {"backend": "gloo", "tolerance": tolerance, "harness": forward_and_backward, "judge": _one_each}
@@ -52,12 +57,19 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
     yield case([8] * world_size, 3)
     yield case([int(n) for n in rng.integers(3, 12, world_size)], 4, eps=0.5)
-    yield case([16, 4, 1, 7][:world_size], 2, "float32")
-    yield case([9, 0, 5, 3][:world_size], 3)
+    yield case(_rows([16, 4, 1, 7], world_size), 2, "float32")
+    yield case(_rows([9, 0, 5, 3], world_size), 3)
     for size in range(world_size - 1, 0, -1):
         yield case([int(n) for n in rng.integers(2, 20, size)], int(rng.integers(1, 6)))
-    yield case([200, 150, 100, 50][:world_size], 3, "float32", centre=3000.0, tolerance=3e-3)
+    yield case(_rows([200, 150, 100, 50], world_size), 3, "float32", centre=3000.0, tolerance=3e-3)
+    yield case(_rows([6, 3, 9], world_size), 2, "float32", of_weight="float64")
+    yield case(_rows([5, 8], world_size), 3, "float64", of_weight="float32", tolerance=1e-6, view=True)
     yield case([64] * world_size, 32, "float32")
+
+
+def _rows(lengths: Sequence[int], world_size: int) -> list[int]:
+    """How many examples each rank has: these numbers, again and again."""
+    return [lengths[rank % len(lengths)] for rank in range(world_size)]
 
 
 def by_torch(arguments: Sequence[tuple]) -> list[dict[str, "Tensor"]]:
@@ -77,7 +89,8 @@ def by_torch(arguments: Sequence[tuple]) -> list[dict[str, "Tensor"]]:
         plain.detach().split(lengths), y.detach().split(lengths), whole.grad.split(lengths), upstream, strict=True
     ):
         numbers = [out, mean, variance, gradient, (own * up).sum(dim=0), up.double().sum(dim=0)]
-        found.append(dict(zip(NAMES, [number.to(shares[0].dtype) for number in numbers], strict=True)))
+        dtypes = [shares[0].dtype] * 4 + [weights[0].dtype] * 2
+        found.append(dict(zip(NAMES, [number.to(dtype) for number, dtype in zip(numbers, dtypes)], strict=True)))
     return found
 
 
@@ -176,6 +189,10 @@ def _y_wrong(case: Case, outcome: Outcome) -> bool:
     return all(same(r[name], case.expected[0][name], case.tolerance) for r in outcome.results for name in names)
 
 
+def _other_dtype(case: Case, outcome: Outcome) -> bool:
+    return any(result["y"].dtype != case.arguments[0][0].dtype for result in outcome.results)
+
+
 def _more_than_one(case: Case, outcome: Outcome) -> bool:
     return any(len(_calls(outcome, 0, name)) > 1 for name in ("forward", "backward"))
 
@@ -207,6 +224,7 @@ SYNC_BATCH_NORM = Exercise(
         Mistake("Does a rank without examples take part?", hangs),
         Mistake("Must the examples themselves travel?", _heavy),
         Mistake("Could all the sums travel together?", _more_than_one),
+        Mistake("Which dtype has y: that of x, or that of weight?", _other_dtype),
         Mistake("What is the mean of no examples?", _no_examples),
         Mistake("Can the gradient find its way back through the sums of all ranks?", _gradient_blocked),
         Mistake("How many digits are left when two large and nearly equal numbers are subtracted?", _digits_lost),

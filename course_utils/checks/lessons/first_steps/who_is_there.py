@@ -20,14 +20,21 @@ NAMES = ("Ada", "Grace", "Emmy", "Alan", "Edsger", "Barbara", "Katherine", "Nikl
 
 def _names(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     for size in world_sizes(world_size):
-        names = [str(name) for name in rng.choice(NAMES, size, replace=False)]
+        names = _people(rng, size)
         if names == sorted(names):  # so that the order of the ranks never is the order of the alphabet
             names.reverse()
         yield Case(ranks(size), [(name,) for name in names], [names] * size)
     twins = [str(rng.choice(NAMES))] * world_size
     yield Case(f"{ranks(world_size)} of one name", [(name,) for name in twins], [twins] * world_size)
-    nameless = [""] + [str(name) for name in rng.choice(NAMES, world_size - 1, replace=False)]
+    nameless = ["", *_people(rng, world_size - 1)]
     yield Case("rank 0 has the empty name", [(name,) for name in nameless], [nameless] * world_size)
+
+
+def _people(rng: np.random.Generator, number: int) -> list[str]:
+    """So many different names, in any order; the second Ada is "Ada 2"."""
+    rounds = -(-number // len(NAMES))
+    names = [name if turn == 1 else f"{name} {turn}" for turn in range(1, rounds + 1) for name in NAMES]
+    return [str(name) for name in rng.permutation(names[: max(number, len(NAMES))])][:number]
 
 
 def _own_names(case: Case, outcome: Outcome) -> bool:

@@ -17,7 +17,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         seconds = (alpha + beta * sizes) * np.exp(noise * rng.standard_normal(len(sizes)))
         expected = _weighted(sizes, seconds, 1 / seconds) if noise else (alpha, beta)
         given = (sizes.tolist(), seconds.tolist()) if as_list else (sizes, seconds)
-        return Case(label, [given], [expected], with_comm=False, tolerance=TOLERANCE)
+        kept = [dict(enumerate(given))]
+        return Case(label, [given], [expected], kept, with_comm=False, tolerance=TOLERANCE)
 
     powers = 4 ** np.arange(12)
     yield case("points on a line", powers)
@@ -57,6 +58,11 @@ def _fitted(weights: Callable[[np.ndarray], np.ndarray | None]) -> Callable[[Cas
     return recognises
 
 
+def _measurements_changed(case: Case, outcome: Outcome) -> bool:
+    right = difference(0, outcome.results[0], case.expected[0], TOLERANCE) is None
+    return right and any(difference(0, got, given, 0) for got, given in zip(outcome.arguments[0], case.arguments[0]))
+
+
 def _not_two(case: Case, outcome: Outcome) -> bool:
     result = outcome.results[0]
     return outcome.run is not None and (not hasattr(result, "__len__") or len(result) != 2)
@@ -82,6 +88,7 @@ FIT_ALPHA_BETA = Exercise(
         "and ones on the right.",
     ),
     mistakes=(
+        Mistake("Does whoever measured these still have them after your fit?", _measurements_changed),
         Mistake("Do you return two numbers, alpha and beta?", _not_two),
         Mistake("Which of the two is seconds per message?", _pair(lambda alpha, beta: (beta, alpha))),
         Mistake("Is your beta in seconds per byte, or in bytes per second?", _pair(lambda a, b: (a, 1 / b))),

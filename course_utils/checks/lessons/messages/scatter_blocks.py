@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.messages.common import (
     LEAST,
@@ -16,6 +17,7 @@ from course_utils.checks.lessons.messages.common import (
     raised,
     random_vector,
     ranks,
+    results_are,
     too_long,
 )
 
@@ -30,7 +32,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         label = f"{count(length, f'{dtype} number')} over {ranks(size)}, root {root}"
         arguments = [(vector.copy() if rank == root else None, root) for rank in range(size)]
         cost = Cost(bytes_per_rank=vector.nbytes + HEADERS)
-        return Case(label, arguments, np.array_split(vector, size), cost=cost, judge=_not_to_everybody)
+        kept = [{0: vector} if rank == root else {} for rank in range(size)]
+        return Case(label, arguments, np.array_split(vector, size), kept, cost=cost, judge=_not_to_everybody)
 
     yield case(world_size, 2 * world_size, 0)
     yield case(world_size, 2 * world_size + 2, 0)
@@ -65,6 +68,12 @@ def _not_to_everybody(outcome: Outcome) -> str | None:
 
 def _too_much(case: Case, outcome: Outcome) -> bool:
     return "the blocks are right" in outcome.wrong or "the result is right" in outcome.wrong
+
+
+def _vector_changed(case: Case, outcome: Outcome) -> bool:
+    root = _root(case)
+    changed = difference(root, outcome.arguments[root][0], case.expected_arguments[root][0]) is not None
+    return changed and results_are(outcome, case.expected)
 
 
 def _lengths(outcome: Outcome) -> list[int]:
@@ -128,6 +137,7 @@ SCATTER_BLOCKS = Exercise(
         ),
         Mistake("Does every rank of the communicator call it, the root too?", hangs),
         Mistake("Is there a `return`?", nothing_returned),
+        Mistake("Does the root still have its vector?", _vector_changed),
         Mistake("Does every rank need the whole vector?", _too_much),
         Mistake("Has your block the dtype of the vector?", _other_dtype),
         Mistake("Did the root keep more than its own block?", _root_keeps_all),

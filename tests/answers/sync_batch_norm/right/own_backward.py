@@ -31,4 +31,4 @@ class Normalise(torch.autograd.Function):
 
 def sync_batch_norm(x, weight, bias, eps=1e-5):
     normal, mean, variance = Normalise.apply(x, eps)
-    return normal.to(x.dtype) * weight + bias, mean.to(x.dtype), variance.to(x.dtype)
+    return (normal * weight + bias).to(x.dtype), mean.to(x.dtype), variance.to(x.dtype)
