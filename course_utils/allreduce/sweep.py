@@ -25,7 +25,7 @@ def measure(
 ) -> Seconds:
     """Time each of the algorithms on vectors of so many bytes, on the first `world_size` ranks.
 
-    The first run of each is not counted: TCP feels its way to the link's rate, and memory is touched for the first time.
+    The first run of each is not counted: TCP finds the rate of the link, and memory is touched for the first time.
     """
     return ranks.run(allreduce_seconds, dict(algorithms), list(sizes), runs, ranks=world_size).results[0]
 

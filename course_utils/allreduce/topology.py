@@ -26,7 +26,7 @@ class Topology:
         world_size: how many ranks it links.
         beta: for each link, seconds per byte.
         route: which links a message takes.
-        latency: seconds that a message is on its way beside what its bytes cost, for arrays of senders, receivers, bytes.
+        latency: seconds on the way beside what the bytes cost, for arrays of senders, receivers and bytes.
         overhead: seconds of work that every message costs its sender, and again its receiver.
         gamma: seconds per byte to add two vectors up.
         burst: bytes that a link which has rested lets through at once; what a token bucket does, and no cable.
