@@ -14,14 +14,31 @@ from course_utils.errors import CourseError
 NAMES = ("gather-broadcast", "tree", "recursive doubling", "halving-doubling", "ring", "asynchronous ring")
 
 
+def powers(world_size: int) -> tuple[int, int, int]:
+    """The largest power of two that is at most P, its logarithm, and how many ranks are beyond it."""
+    doublings = world_size.bit_length() - 1
+    return 1 << doublings, doublings, world_size - (1 << doublings)
+
+
+def named(algorithm: str, table: dict):
+    """The algorithm's entry in a table.
+
+    Raises:
+        CourseError: there is no such algorithm.
+    """
+    if algorithm not in table:
+        raise CourseError(f"There is no algorithm {algorithm!r}. Take one of {', '.join(table)}.")
+    return table[algorithm]
+
+
 def rounds(algorithm: str, world_size: int, segments: int = 1) -> int:
     """Rounds when each rank sends one message and receives one at a time: the longest chain of messages.
 
     Args:
         segments: per block, for the asynchronous ring (`segments_per_block`).
     """
-    active, doublings, surplus = _powers(world_size)
-    return _of(
+    active, doublings, surplus = powers(world_size)
+    return named(
         algorithm,
         {
             "gather-broadcast": 2 * (world_size - 1),
@@ -36,8 +53,8 @@ def rounds(algorithm: str, world_size: int, segments: int = 1) -> int:
 
 def messages(algorithm: str, world_size: int, segments: int = 1) -> int:
     """Messages of all ranks together; `segments` as in `rounds`."""
-    active, doublings, surplus = _powers(world_size)
-    return _of(
+    active, doublings, surplus = powers(world_size)
+    return named(
         algorithm,
         {
             "gather-broadcast": 2 * (world_size - 1),
@@ -52,15 +69,15 @@ def messages(algorithm: str, world_size: int, segments: int = 1) -> int:
 
 def total_bytes(algorithm: str, world_size: int, length: int, itemsize: int = 4) -> int:
     """Bytes that all ranks send together: for most algorithms the least possible, 2 (P − 1) vectors."""
-    active, doublings, surplus = _powers(world_size)
+    active, doublings, surplus = powers(world_size)
     least = 2 * (world_size - 1)
     vectors = dict.fromkeys(NAMES, least) | {"recursive doubling": active * doublings + 2 * surplus}
-    return _of(algorithm, vectors) * length * itemsize
+    return named(algorithm, vectors) * length * itemsize
 
 
 def bytes_per_rank(algorithm: str, world_size: int, length: int, itemsize: int = 4) -> list[int]:
     """Bytes that each rank sends, in rank order."""
-    active, doublings, surplus = _powers(world_size)
+    active, doublings, surplus = powers(world_size)
     bounds, halves = block_bounds(length, world_size), block_bounds(length, active)
 
     def by_tree(rank: int) -> int:
@@ -82,7 +99,7 @@ def bytes_per_rank(algorithm: str, world_size: int, length: int, itemsize: int =
         right = (rank + 1) % world_size
         return 2 * length - sum(bounds[block + 1] - bounds[block] for block in (rank, right))
 
-    elements = _of(
+    elements = named(
         algorithm,
         {
             "gather-broadcast": lambda rank: (world_size - 1 if rank == 0 else 1) * length,
@@ -150,7 +167,7 @@ def allreduce_time(algorithm: str, world_size: int, nbytes: float, network: Netw
         from course_utils.allreduce import shared_links
 
         return shared_links.allreduce_time(algorithm, world_size, nbytes, network)
-    active, doublings, surplus = _powers(world_size)
+    active, doublings, surplus = powers(world_size)
     around, block = 2 * (world_size - 1), nbytes / world_size
     folding = [nbytes, nbytes] if surplus else []
     halves = [nbytes / 2**k for k in range(1, doublings + 1)]
@@ -163,14 +180,14 @@ def allreduce_time(algorithm: str, world_size: int, nbytes: float, network: Netw
         "ring": [block] * around,
         "asynchronous ring": [block / segments] * segments * around,
     }
-    return sum(map(network.message_seconds, _of(algorithm, sizes))) + network.combine_seconds(
+    return sum(map(network.message_seconds, named(algorithm, sizes))) + network.combine_seconds(
         combined_bytes(algorithm, world_size, nbytes)
     )
 
 
 def combined_bytes(algorithm: str, world_size: int, nbytes: float) -> float:
     """Bytes that are combined one after the other; in a ring of two segments and more all but one wait for nobody."""
-    active, doublings, surplus = _powers(world_size)
+    active, doublings, surplus = powers(world_size)
     shares = (world_size - 1) / world_size
     segments = segments_per_block(int(nbytes), 1, world_size)
     vectors = {
@@ -181,7 +198,7 @@ def combined_bytes(algorithm: str, world_size: int, nbytes: float) -> float:
         "ring": shares,
         "asynchronous ring": shares if segments == 1 else 1 / (world_size * segments),
     }
-    return _of(algorithm, vectors) * nbytes
+    return named(algorithm, vectors) * nbytes
 
 
 def fastest(world_size: int, nbytes: float, network: Network) -> str:
@@ -218,15 +235,3 @@ def bus_bandwidth(operation: str, world_size: int, nbytes: float, seconds: float
     if operation not in _BUS_FACTORS:
         raise CourseError(f"There is no operation {operation!r}. Take one of {', '.join(_BUS_FACTORS)}.")
     return _BUS_FACTORS[operation](world_size) * nbytes / seconds
-
-
-def _powers(world_size: int) -> tuple[int, int, int]:
-    """The largest power of two that is at most P, its logarithm, and how many ranks are beyond it."""
-    doublings = world_size.bit_length() - 1
-    return 1 << doublings, doublings, world_size - (1 << doublings)
-
-
-def _of(algorithm: str, table: dict):
-    if algorithm not in table:
-        raise CourseError(f"There is no algorithm {algorithm!r}. Take one of {', '.join(table)}.")
-    return table[algorithm]
