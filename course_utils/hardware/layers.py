@@ -8,6 +8,7 @@ from torch import nn
 
 from course_utils.hardware.rates import Measured, repeat, using_threads
 from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
+from course_utils.hardware.work_depth import layer_work_depth
 
 CLOSE = 2.0
 """A layer is as fast as predicted if it takes at most so many times as long."""
@@ -112,3 +113,27 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
     else:
         text += f" None takes more than {CLOSE:.0f} times what the roof allows."
     return text
+
+
+def pooling_sentence(usual: Measured, other: Measured) -> str:
+    """Whether the order in which the numbers are stored explains how slow a layer is."""
+    ratio = usual.median / other.median
+    if ratio > 1.5:
+        return f"{ratio:.1f} times as fast: it was the loop over the numbers that was slow, not the memory."
+    if ratio < 1 / 1.5:
+        return f"{1 / ratio:.1f} times slower: the usual order suits this machine better."
+    return "About the same: here the order does not matter."
+
+
+def work_and_depth(model: nn.Sequential, x: torch.Tensor) -> list[tuple[str, int, int]]:
+    """(name, work, depth) of each layer's forward pass, in operations; layers that compute nothing are left out."""
+    found = []
+    with torch.no_grad():
+        for name, layer in model.named_children():
+            y = layer(x)
+            if kind := kind_of(layer):
+                kernel = layer.kernel_size if kind in ("conv", "pool") else 1
+                side = kernel[0] if isinstance(kernel, tuple) else kernel
+                found.append((name, *layer_work_depth(kind, x.shape, y.shape, side)))
+            x = y
+    return found

@@ -2,6 +2,7 @@
 
 import io
 import os
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from course_utils.download import data_folder
 from course_utils.hardware.samples import read_sample
 
 SIDE, SHRUNK = 160, 32  # pixels of a photo, and of the image that the network sees
@@ -37,6 +39,16 @@ def decode(photo: bytes) -> torch.Tensor:
     with Image.open(io.BytesIO(photo)) as image:
         small = image.convert("RGB").resize((SHRUNK, SHRUNK), Image.Resampling.BICUBIC)
     return torch.from_numpy(np.asarray(small, dtype=np.float32) / 255).permute(2, 0, 1).contiguous()
+
+
+def working_folder() -> tempfile.TemporaryDirectory:
+    """A folder for files that only this notebook needs, beside the course's data; gone when the notebook ends."""
+    home = data_folder()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix="photos-", dir=home)
+    except OSError:
+        return tempfile.TemporaryDirectory(prefix="course-photos-")
 
 
 def write_one(photo: bytes, path: Path) -> None:

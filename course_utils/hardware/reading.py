@@ -88,6 +88,14 @@ def time_workers(dataset: Dataset, workers: int, batch_size: int = 50, rounds: i
     return Measured(tuple(seconds[1:]))
 
 
+def groups(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -> dict[str, dict[str, Measured]]:
+    """The seconds for a picture: cold and warm; only warm where not all of the bytes came from the disk."""
+    shown = {"warm": {way: one.seconds for way, one in warm.items()}}
+    if all(one.cold for one in cold.values()):
+        shown = {"cold": {way: one.seconds for way, one in cold.items()}, **shown}
+    return shown
+
+
 def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -> str:
     """What packing gains, with an empty cache if that could be had, and with a full one."""
     ratios = {}

@@ -135,10 +135,11 @@ def shares_sentence(timed: Timed) -> str:
     return text
 
 
-def epoch_bars(here: Mapping[str, Measured]) -> dict[str, dict[str, Measured]]:
-    """This machine's epochs by "CPU" and "GPU" and, as a group of their own, the published ones."""
+def epoch_bars(measured: Mapping[str, Measured], cores: int) -> dict[str, dict[str, Measured]]:
+    """This machine's epochs, measured on "CPU" and perhaps "GPU", and the published ones as a group of their own."""
     published = {name: Measured((seconds,)) for name, seconds in PUBLISHED.items()}
-    return {"this machine": dict(here), REPORT: published}
+    here = {plural(cores, "core") if name == "CPU" else name: seconds for name, seconds in measured.items()}
+    return {"this machine": here, REPORT: published}
 
 
 def epoch_sentence(measured: Mapping[str, Measured], cores: int) -> str:

@@ -100,6 +100,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield refused(
         "the last offset is missing", few, offsets[0] - 8, {0: "raised ValueError", n - 1: "raised ValueError"}
     )
+    yield refused("the last byte of the index is missing", few, offsets[0] - 1, {n - 1: "raised ValueError"})
     yield refused("5 bytes in all", few, 5, {0: "raised ValueError"})
     yield refused("an empty file", few, 0, {0: "raised ValueError"})
     big = [b"first", rng.bytes(BIG), b"last"]

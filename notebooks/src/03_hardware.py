@@ -1,0 +1,402 @@
+# The lesson on what limits one machine. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # What limits one machine?
+#
+# After this lesson you can **measure** what a machine is able to do, **predict** from that how long a layer takes, and
+# **say** why more threads, more workers or more files stop helping.
+#
+# *60 minutes · builds on [lesson 2](02_autodiff_and_optimizers.ipynb) · 2 ranks*
+
+# %%
+from pathlib import Path
+
+import torch
+
+import course_utils as course
+from course_utils.cluster.cores import allowed_cores
+from course_utils.hardware import layers, photos, rates, reading, shares, threads
+from course_utils.vgg import vgg11
+
+cores = allowed_cores()
+print(cores, "cores may be used, of all that this machine has")
+
+# %% [markdown]
+# Before we use many machines, let us see what one can do. Two numbers go a long way: how fast it **computes**, and how
+# fast it **moves** numbers between memory and processor.
+#
+# Others may be using this machine too, so one measurement means little. We measure nine times, take the *median* (the
+# value in the middle), and show how far the values lie apart.
+
+# %%
+left, right = torch.rand(2, 1024, 1024)
+with rates.using_threads(cores):
+    seconds = rates.repeat(lambda: left @ right)
+flops = 2 * 1024**3  # 1024 multiplications and 1024 additions for each of 1024² entries
+print(f"{flops / 1e9:.2f} GFLOP:", rates.said(seconds, "ms", scale=1e3))
+
+# %% [markdown]
+# A **FLOP** is one operation on two numbers; a GFLOP is a billion. A product of matrices reads few numbers and
+# computes much. Adding two long arrays is the opposite: three numbers moved for each addition.
+#
+# **Predict.** While this machine moves *one* number of 4 bytes, how many operations could it do?
+
+# %%
+course.predict("balance", within=2, operations=...)
+
+# %%
+peak = rates.matmul_rate()
+bandwidth = rates.memory_bandwidth()
+print("computes:", rates.said(peak, "GFLOP/s"))
+print("moves:   ", rates.said(bandwidth, "GB/s"))
+course.measured("balance", operations=4 * peak.median / bandwidth.median)
+
+# %% [markdown]
+# So a number that was fetched must be *used* that often, or the cores wait for memory. Whoever adds arrays, waits.
+#
+# ## The roof
+#
+# For any layer, count two things: its FLOPs, and the bytes that it must move at least (read the input, read the
+# weights, write the output). Their ratio is its **arithmetic intensity** $I$, in FLOP per byte.
+
+# %% tags=["nbval-check-output"]
+from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
+
+shapes = {
+    "conv1": [(32, 3, 32, 32), (64, 3, 3, 3)],
+    "conv4": [(32, 256, 8, 8), (256, 256, 3, 3)],
+    "linear": [(32, 512), (10, 512)],
+}
+for name, (x_shape, weight_shape) in shapes.items():
+    flops, nbytes, intensity = arithmetic_intensity(x_shape, weight_shape)
+    print(f"{name:6} {flops:13,} FLOP {nbytes:10,} bytes {intensity:6.1f} FLOP per byte")
+
+# %% [markdown]
+# These are three layers of **VGG-11**, a network of eight convolutions for small colour images, with a batch of 32. It
+# will stay with us for the whole course.
+#
+# A machine computes *while* it moves bytes, so a layer takes as long as the slower of the two:
+#
+# $$T = \max\left(\frac{\text{FLOPs}}{\text{peak}},\ \frac{\text{bytes}}{\text{bandwidth}}\right)$$
+#
+# In terms of speed: at most peak, and at most bandwidth · $I$. Drawn over $I$, that is a roof. Let us put all layers
+# under it. **Predict**: batch norm, ReLU and pooling do 0.4 % of the arithmetic. Which share of the time?
+
+# %%
+course.predict(
+    "small_layers",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "below 2 %", "b": "2 to 10 %", "c": "more than 10 %"},
+)
+
+# %%
+model = vgg11(seed=0)
+images = torch.randn(32, 3, 32, 32)
+timed = layers.time_layers(model, images, peak.median, bandwidth.median)
+small = sum(one.measured.median for one in timed if one.kind in ("norm", "relu", "pool"))
+share = small / sum(one.measured.median for one in timed)
+answer = "a" if share < 0.02 else "b" if share <= 0.1 else "c"
+course.measured("small_layers", answer=answer)
+
+# %%
+ridge = peak.median / bandwidth.median
+found = layers.layers_sentence(timed, ridge)
+title = "VGG-11 under this machine's roof"
+course.draw.layer_roofline(timed, peak.median, bandwidth.median, title, found)
+
+# %% [markdown]
+# Left of the dashed *ridge* memory is the limit, right of it arithmetic. Above: how fast each layer was (dot) and how
+# fast the roof lets it be. Below: the same as time, prediction in grey.
+#
+# A roof is a bound on what one *program* can reach, no law of nature. A dot far below it is a program worth
+# improving. A dot above it says that the roof was measured with something slower, or that the numbers never left the
+# **cache**, a small fast memory beside the core.
+#
+# Pooling takes a number of operations that hardly counts, and a time that does. Is that the memory's fault? The same
+# pooling once more, on the same numbers, stored in another order: all channels of a pixel side by side.
+
+# %%
+pool, x = torch.nn.MaxPool2d(2), torch.randn(32, 64, 32, 32)
+side_by_side = x.to(memory_format=torch.channels_last)
+with torch.no_grad(), rates.using_threads(cores):
+    usual = rates.repeat(lambda: pool(x))
+    other = rates.repeat(lambda: pool(side_by_side))
+print("channel by channel:   ", rates.said(usual, "ms", scale=1e3))
+print("channels side by side:", rates.said(other, "ms", scale=1e3))
+print(layers.pooling_sentence(usual, other))
+
+# %% [markdown]
+# Ready for two [exercises](../exercises/03_hardware.ipynb): `arithmetic_intensity` and `roofline_time`.
+
+# %% [markdown]
+# ## A training step
+#
+# Three students measured VGG-11 on processors in 2020, for the course CS744 in Wisconsin. Their first figure splits
+# the time into **forward**, **backward** and **step** (of the optimizer). The backward pass of a layer makes two
+# products of the same size: one for the gradient of its weights, one for that of its input.
+#
+# **Predict.** How many times as long as forward does backward take?
+
+# %%
+course.predict("backward", within=1.25, times_as_long=...)
+
+# %%
+training = shares.time_training(model, iterations=10, passes=2, batch=32)
+course.measured("backward", times_as_long=training.ratio().median)
+print(shares.shares_sentence(training))
+course.draw.stacked_bars(training.bars, "Ten iterations of 2 passes over 32 images")
+
+# %% [markdown]
+# Two products against one: about 2, if arithmetic were all. Layers that memory limits move it, and the first layer
+# needs no gradient of its input.
+#
+# At this pace, how long would all 50,000 images take that the students used? Beside ours stand *their* numbers, as
+# their text and first table give them; hatched, because nobody measured them here.
+
+# %%
+here = {"CPU": training.epoch()}
+if torch.cuda.is_available():
+    here["GPU"] = shares.time_training(vgg11(seed=0), batch=256, device="cuda").epoch()
+bars = shares.epoch_bars(here, cores)
+found = shares.epoch_sentence(here, cores)
+title = "An epoch of VGG-11 (here: extrapolated)"
+course.draw.measured_bars(bars, title, found, published=[shares.REPORT])
+
+# %% [markdown]
+# ## More threads
+#
+# A **thread** is a worker inside a process. torch cuts a product into parts, and its threads share them. The
+# students' second figure: they had 5 cores, and went from 1 to 9 threads.
+#
+# **Predict.** With twice as many threads as you have cores, a step is…
+
+# %%
+course.predict(
+    "threads",
+    answer=...,  # "a", "b" or "c"
+    choices={
+        "a": "faster than with one a core",
+        "b": "as fast",
+        "c": "slower",
+    },
+)
+
+# %%
+half = vgg11(width=0.5, seed=0)
+
+
+def forward_and_backward():
+    half(images).sum().backward()
+
+
+times = threads.time_threads(forward_and_backward)
+course.measured("threads", answer=threads.threads_answer(times, cores))
+found = threads.threads_sentence(times, cores)
+course.draw.time_by_threads(times, cores, "A pass of a VGG-11 half as wide", found)
+
+# %% [markdown]
+# The number that matters is not how many cores the machine *has* but how many you *may use*: a job on a cluster, or a
+# container, often gets a few of 64. A program that starts 64 threads for 4 cores is slower than one that starts 4.
+# (The course sets this for its ranks: cores divided by ranks.)
+#
+# ## How far can it go?
+#
+# Suppose you had as many workers as you like. What would be the limit then? The order of things. Some tasks need the
+# results of others.
+#
+# **Work** $W$ is the number of tasks. **Depth** $D$ is the number of tasks on the longest path, which must be done
+# one after the other. Here are two ways to add up 32 numbers:
+
+# %% tags=["nbval-check-output"]
+from course_utils.hardware.work_depth import brent_bounds, chain_sum, run_graph, tree_sum
+
+for name, graph in {"chain": chain_sum(32), "tree": tree_sum(32)}.items():
+    alone, _ = brent_bounds(graph, processors=1)
+    crowd, _ = brent_bounds(graph, processors=1000)
+    print(f"{name}: work {alone:.0f}, depth {crowd:.0f}")
+
+# %% [markdown]
+# Workers share the work, so $T_p \ge W/p$. Nobody can shorten the longest path: $T_p \ge D$. Both hold, so the
+# *larger* of the two does. And if no worker rests while a task is ready, Brent proved that not much is lost:
+#
+# $$\max(W/p,\ D)\ \le\ T_p\ \le\ W/p + D$$
+#
+# **Predict.** The tree has $W = 31$ and $D = 5$. How many tasks' time do 4 workers need, and how many 16?
+
+# %%
+course.predict("brent", within=1.15, four=..., sixteen=...)
+
+# %% [markdown]
+# We let real threads do it. A task is *emulated*: the thread sleeps for 8 ms. Sleeping needs no core, so 16 can work
+# at once on any machine. The dashed line is the lower bound as a report of the University of the Witwatersrand prints
+# it (2019): $\min(W/p, D)$.
+
+# %%
+tree, unit, workers = tree_sum(32), 0.008, (1, 2, 4, 8, 16)
+runs = {p: [run_graph(tree, p, unit) / unit for _ in range(3)] for p in workers}
+measured = {p: rates.Measured(tuple(values)) for p, values in runs.items()}
+course.measured("brent", four=measured[4].median, sixteen=measured[16].median)
+
+# %%
+from course_utils.hardware.work_depth import brent_sentence
+
+bounds = {p: brent_bounds(tree, p) for p in workers}
+printed = {"min(W/p, D)": [min(31 / p, 5) for p in workers]}
+found = brent_sentence(bounds, {p: value.median for p, value in measured.items()})
+title = "Adding 32 numbers as a tree, with p workers"
+course.draw.between_bounds(measured, bounds, printed, title, found)
+
+# %% [markdown]
+# Why can it not be *min*? Read it at the ends. One worker, 31 tasks: min says "at least 5". Sixteen workers: "at least
+# 2", though 5 tasks wait for each other. It is never wrong, as "at least nothing" is never wrong; but no schedule ever
+# comes near it. Two conditions that must *both* hold make a max.
+#
+# (Your exercise: `brent_bounds`, for any graph.)
+
+# %% [markdown]
+# How deep is a network? The same report lists work and depth of layers: an entry of a convolution's output is a sum of
+# $C_{in} K^2$ products, so a tree of $\lceil \log_2 C_{in} K^2 \rceil$ steps. For VGG-11 with 32 images:
+
+# %% tags=["nbval-check-output"]
+table = layers.work_and_depth(model, images)
+for name, work, depth in [
+    row for row in table if row[0] in ("conv1", "norm1", "conv6", "linear")
+]:
+    print(f"{name:7} work {work:13,}  depth {depth:2}  W/D = {work / depth:13,.0f}")
+work, depth = (sum(row[index] for row in table) for index in (1, 2))
+print(f"all     work {work:13,}  depth {depth}  W/D = {work / depth:13,.0f}")
+
+# %% [markdown]
+# $W/D$ is how many workers could be kept busy: tens of millions. The order of things is not what limits us. Bytes are:
+# workers must be fed. That is why the rest of this course is about moving numbers.
+#
+# ## Feeding it
+#
+# The last limit is where the images come from. SURF's slides say: *don't read many small files, pack samples together
+# into a few large files*. Let us see. 600 photos of handwritten digits, each in a file of its own:
+
+# %%
+folder = photos.working_folder()  # beside the course's data; taken away at the end
+pictures = photos.jpeg_digits(600)
+paths = photos.write_photos(pictures, Path(folder.name))
+print(f"{len(paths)} files, {sum(map(len, pictures)):,} bytes")
+print(f"{photos.disk_bytes(paths):,} bytes of disk: whole blocks for each file")
+
+# %% [markdown]
+# And in one file: how many there are, then where each begins (and the last one ends), then the photos. The numbers in
+# front are the **index**: any photo is two jumps away.
+
+# %%
+from course_utils.hardware.samples import pack_samples, read_sample
+
+packed = Path(folder.name) / "photos.packed"
+pack_samples(pictures, packed)
+assert read_sample(packed, 123) == pictures[123]
+print(f"{photos.disk_bytes([packed]):,} bytes of disk")
+
+# %% [markdown]
+# Linux keeps what was read in memory and reads it from there the next time: *warm*. At the start of a training run
+# everything is *cold*. We ask the system to forget the files before each round. Whether the bytes then really came
+# from the disk, its own counter says.
+#
+# **Predict.** Cold, how many times as long do the single files take?
+
+# %%
+course.predict("files", within=1.5, cold=...)
+
+# %%
+read = photos.readers(paths, packed)
+files = {"one file each": paths, "packed": [packed]}
+cold = {w: reading.time_reading(read[w], 600, files[w], cold=True) for w in read}
+warm = {w: reading.time_reading(read[w], 600, files[w], cold=False) for w in read}
+
+# %%
+if all(one.cold for one in cold.values()):
+    ratio = cold["one file each"].seconds.median / cold["packed"].seconds.median
+    course.measured("files", cold=ratio)
+bars = reading.groups(cold, warm)
+found = reading.reading_sentence(cold, warm)
+course.draw.measured_bars(bars, "600 photos in a random order", found)
+
+# %% [markdown]
+# On this disk the difference is what you see; on a cluster's shared file system, where each file is asked for over the
+# network and hundreds of jobs ask at once, it is larger.
+#
+# Photos must also be *decoded*, and that is work for a core. A `DataLoader` can give it to **workers**, processes of
+# their own. **Predict**: which number is the fastest here?
+
+# %%
+course.predict(
+    "workers",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "no workers", "b": "1 worker", "c": "2 workers"},
+)
+
+# %%
+sets = {
+    "one file each": photos.PhotoFiles(paths),
+    "packed": photos.PackedPhotos(packed, 600),
+}
+took = {w: {n: reading.time_workers(sets[w], n) for n in (0, 1, 2)} for w in sets}
+best = min(took["packed"], key=lambda n: took["packed"][n].median)
+course.measured("workers", answer="abc"[best])
+
+# %%
+bars = {w: {f"workers: {n}": took[w][n] for n in took[w]} for w in took}
+found = reading.workers_sentence(took, cores)
+course.draw.measured_bars(bars, "Read and decode 600 photos", found)
+
+# %% [markdown]
+# Nobody shares an open file here: each worker opens the packed file for itself. So do ranks. Two of them, at the same
+# time, each in an order of its own:
+
+# %%
+ranks = course.start(2)
+
+
+def read_all(comm, path, count):
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(comm.rank))
+    photos_read = {index: read_sample(path, index) for index in order.tolist()}
+    return [photos_read[index] for index in range(count)]
+
+
+run = ranks.run(read_all, packed, 600)
+assert run.results == [pictures, pictures]
+print("both ranks have read all 600, and all are right")
+
+# %% [markdown]
+# And when a copy was interrupted? A file format shows its worth on the day something breaks:
+
+# %%
+packed.write_bytes(packed.read_bytes()[:-1000])
+print("sample 0 is whole:", read_sample(packed, 0) == pictures[0])
+try:
+    read_sample(packed, 599)
+except ValueError as error:
+    print(str(error).replace(folder.name, "…"))
+
+# %% [markdown]
+# Half a photo is never handed out as a whole one. `pack_samples` and `read_sample` are your last two
+# [exercises](../exercises/03_hardware.ipynb).
+#
+# ## What you take with you
+#
+# You can **measure** a machine: medians of several runs, with their spread. You can **predict** a layer's time: the
+# larger of arithmetic and bytes. And you can **say** what stops helping: threads beyond the cores you may use, workers
+# beyond $W/D$ or beyond what decoding needs, files in great number.
+#
+# Next: [lesson 4](04_messages.ipynb). How do processes talk?
+
+# %% [markdown]
+# <details><summary>The words of this lesson</summary>
+#
+# **FLOP**: an operation on two numbers. **Bandwidth**: bytes moved per second. **Arithmetic intensity**: FLOP per
+# byte. **Roofline**: the most that peak and bandwidth allow. **Ridge**: the intensity where both are equal. **Cache**:
+# small fast memory beside a core. **Median**: the value in the middle. **Thread**: a worker inside a process.
+# **Work**, **depth**: all tasks; those on the longest path. **Cold**, **warm**: from the disk; from memory. **Index**:
+# where each sample begins.
+# </details>
+
+# %%
+folder.cleanup()
+ranks.stop()
