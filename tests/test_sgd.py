@@ -159,3 +159,12 @@ def test_noise_beside_its_line_says_how_far_apart_they_are():
 def test_distances_say_what_shrinks_and_what_grows():
     picture = draw.distances({"slow": [1.0, 0.5, 0.1], "fast": [1.0, 2.0, math.inf]})
     assert "slow came nearer; fast went away" in picture.alt_text
+
+
+def test_points_of_two_classes(task):
+    x, y, best, _ = task
+    plain, line = (draw.two_classes(x, y, ("a 2", "a 5"), weights=w) for w in (None, best))
+    assert "177 points are a 2, 182 are a 5" in plain.alt_text
+    assert "88\N{NO-BREAK SPACE}% of the points apart" in line.alt_text
+    with pytest.raises(CourseError, match="a class for each"):
+        draw.two_classes(x, y[1:], ("a 2", "a 5"))

@@ -17,6 +17,7 @@ _HOME = {
     "trajectories": "descent",
     "noise_line": "descent",
     "distances": "descent",
+    "two_classes": "points",
     "layer_roofline": "roofs",
     "time_by_threads": "threads",
     "between_bounds": "threads",

@@ -19,18 +19,20 @@ from course_utils.logistic import best_weights, two_digits
 # an image: how much ink is in its left half, and how much of that in the lower part. (Both are shifted and scaled to
 # mean 0 and standard deviation 1.)
 
-# %% tags=["nbval-check-output"]
-x, y = two_digits()
-print("images and numbers for each:", x.shape, " how many are a 5:", int(y.sum()))
+# %%
+x, y = two_digits()  # shapes (359, 2) and (359,); y is 1 for a 5, 0 for a 2
+inks = ["ink in the left half", "ink in its lower part"]
+course.draw.two_classes(x, y, ["a 2", "a 5"], inks, title="Each point is an image")
 
 # %% [markdown]
-# The smallest model that can learn this has two **weights**, $w = (w_0, w_1)$. It weighs the two numbers of an image,
-# and turns the sum into a probability that it is a 5:
+# A 2 ends with a stroke at the lower left, a 5 does not. The smallest model that can learn this has two **weights**,
+# $w = (w_0, w_1)$. It weighs the two numbers of an image, and turns their sum $w \cdot x = w_0 x_0 + w_1 x_1$ into a
+# probability that it is a 5:
 #
 # $$p = \frac{1}{1 + e^{-w \cdot x}}$$
 #
 # How wrong is it? The **loss** is the mean of $-\log$ of the probability that it gave to the right answer. Sure and
-# right costs nothing; sure and wrong costs much. This model is called *logistic regression*.
+# right costs nothing; sure and wrong costs much. This is *logistic regression*.
 
 
 # %%
@@ -39,8 +41,8 @@ def probability(w, x):
 
 
 def loss(w, x=x, y=y):
-    p = probability(w, x)
-    return -np.mean(y * np.log(p) + (1 - y) * np.log(1 - p))
+    score = np.where(y == 1, x @ w, -x @ w)  # the larger, the surer of the right answer
+    return np.mean(np.log(1 + np.exp(-score)))
 
 
 # %% [markdown]
@@ -153,7 +155,7 @@ from ipywidgets import FloatLogSlider, SelectionSlider, interact
 
 @interact(
     batch_size=SelectionSlider(options=[1, 2, 4, 8, 16, 32, 64, 359], value=8),
-    rate=FloatLogSlider(value=1.0, min=-1, max=1, step=0.25),
+    rate=FloatLogSlider(value=1.0, min=-1.5, max=0.5, step=0.25),
 )
 def show(batch_size, rate):
     return course.draw.trajectories(
@@ -223,7 +225,8 @@ for rate in [2.0, 3.9, 4.1]:
 #
 # A valley of two weights has a curvature in every direction. The **Hessian** $H$ is the table of all second
 # derivatives: how fast each part of the gradient changes with each weight. Its **eigenvalues** are the curvatures along
-# its main directions, here along the valley and across it. For our model:
+# its main directions, here along the valley and across it. For our model it is a mean again, of products of an image's
+# numbers:
 #
 # $$H(w) = \frac{1}{n} \sum_{i} p_i (1 - p_i)\, x_i x_i^\top$$
 
@@ -325,8 +328,8 @@ course.draw.trajectories(loss, first, best, "The first 30 steps, rate 2", togeth
 
 # %% [markdown]
 # Along the valley all gradients point the same way, and the velocity adds them up: to $1/(1-\beta)$ of them, five
-# for $\beta = 0.8$. Across the valley they point to and fro, and cancel. Too much memory, and the ball rolls past
-# the star and has to come back.
+# for $\beta = 0.8$. And where the hiker creeps, the ball still has speed. Across the valley gradients point to and fro,
+# and cancel. Too much memory, and the ball rolls past the star and has to come back.
 #
 # Across the valley momentum even makes longer steps *stable*. Polyak's bound is $2(1+\beta)/\lambda$:
 
@@ -348,7 +351,7 @@ for beta in [0.0, 0.5, 0.8]:
 
 # %%
 from course_utils.digits_network import accuracy, loss_and_gradients, new_network
-from course_utils.sgd import momentum_step, sgd_step
+from course_utils.sgd import sgd_step
 
 train_x, train_y, test_x, test_y = course.data.digits_arrays()
 rng = np.random.default_rng(0)

@@ -40,22 +40,10 @@ def walk(batch_size: int, rate: float = 1.0, epochs: int = 5) -> np.ndarray:
 
 
 def two_numbers() -> Figure:
-    """All images as points, one colour for each digit, and the line at which the trained model is undecided."""
+    """All images as points, and the line at which the trained model is undecided."""
     x, y, best = task()
-    right = np.mean((x @ best > 0) == (y == 1))
-    title = f"Two numbers tell {style.percent(right)} of the 2s and 5s apart"
-    picture, (ax,) = style.new_picture(title, heights=[3.3], left=0.8, right=1.35)
-    for digit, chosen, marker in ((2, y == 0, "o"), (5, y == 1, "^")):
-        colour = style.CURVES[int(digit == 5)]
-        ax.plot(*x[chosen].T, marker, color=colour, markersize=4, alpha=0.7, label=f"a {digit}")
-    across = np.array([x[:, 0].min(), x[:, 0].max()])
-    ax.plot(across, -best[0] / best[1] * across, color=style.INK, linewidth=1.2, label="undecided")
-    ax.set_ylim(x[:, 1].min() - 0.2, x[:, 1].max() + 0.2)
-    ax.set_xlabel("ink in the left half", fontsize=style.TEXT)
-    ax.set_ylabel("ink in its lower part", fontsize=style.TEXT)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=style.TEXT)
-    picture.alt_text = f"{title}. 359 points; a straight line with most 2s above it and most 5s below."
-    return picture
+    inks = ("ink in the left half", "ink in its lower part")
+    return course.draw.two_classes(x, y, ("a 2", "a 5"), inks, best)
 
 
 def downhill() -> Figure:
