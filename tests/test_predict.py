@@ -1,10 +1,15 @@
 """Predictions: asked before, noted, and printed beside the measurement."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils.checks import predictions
+from course_utils.checks import panel, predictions
+from course_utils.checks.comparing import is_hit
 from course_utils.checks.records import read_all
 
 
@@ -67,6 +72,7 @@ def test_choices_are_printed_and_an_answer_must_be_one_of_them(capsys, choices):
         (2.0, np.float32(2.0), "as predicted"),
         ("ten", 10, "not as predicted"),
         (True, True, "as predicted"),
+        (True, np.True_, "as predicted"),
         (5, float("nan"), "not as predicted"),
     ],
 )
@@ -80,6 +86,108 @@ def test_predictions_are_kept(capsys):
     course.predict("x", answer=np.int64(3))
     course.measured("x", answer=np.float64(4))
     assert [record.get("answers", record.get("values")) for record in read_all()] == [{"answer": 3}, {"answer": 4.0}]
+    assert [record.get("hits") for record in read_all()] == [None, {"answer": False}]
+
+
+@pytest.mark.parametrize(
+    ("guess", "value", "within", "hit"),
+    [
+        (10, 10, None, True),
+        (60, 63, None, True),
+        (3, 4, None, False),
+        (10, 20, 2, True),
+        (10, 5, 2, True),
+        (10, 20.1, 2, False),
+        (10, 4.9, 2, False),
+        (10, 10.8, 1.05, False),
+        (-4, -8, 2, True),
+        (-4, 8, 2, False),
+        (0, 0.0, 2, True),
+        (0, 1e-9, 2, False),
+        (10**400, 10**400, 2, True),
+        (10**400, 1.0, 2, False),
+        (1, float("inf"), 2, False),
+        ("b", "b", None, True),
+        ("b", "a", 2, False),
+        (np.float32(3), np.int64(6), 2, True),
+    ],
+)
+def test_a_number_is_hit_within_a_factor_and_a_word_when_it_is_the_same(guess, value, within, hit):
+    assert is_hit(guess, value, within) is hit
+
+
+def test_a_factor_is_kept_with_the_prediction_and_said(capsys):
+    course.predict("seconds", within=3, small=1, large=10)
+    course.measured("seconds", small=2.5, large=31)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].endswith("2.5 times the prediction, within the factor 3")
+    assert lines[3].endswith("3.1 times the prediction")
+    asked, compared = read_all()
+    assert asked["within"] == 3 and compared["hits"] == {"small": True, "large": False}
+
+
+@pytest.mark.parametrize("within", [0.5, 0, -1, float("nan"), float("inf"), "2", True])
+def test_a_factor_that_is_none_gets_a_plain_line(within):
+    with pytest.raises(course.CourseError, match="is no factor"):
+        course.predict("seconds", within=within, answer=1)
+
+
+def in_another_kernel(code: str, **environment: str) -> str:
+    """What another process prints that runs the code on the same home."""
+    return subprocess.run(
+        [sys.executable, "-c", f"import course_utils as course; {code}"],
+        env={**os.environ, **environment},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    ).stdout
+
+
+def test_a_prediction_survives_a_restart_of_the_kernel():
+    in_another_kernel('course.predict("rounds", plain=60, doubling=9); course.predict("swap", answer="b")')
+    in_another_kernel('course.predict("rounds", within=2, plain=70, doubling=9)')
+    said = in_another_kernel('course.measured("rounds", plain=63, doubling=6); course.measured("swap", answer="b")')
+    lines = [line.split() for line in said.splitlines()]
+    assert lines[1][:3] == ["plain", "70", "63"] and lines[2][:3] == ["doubling", "9", "6"]
+    assert lines[4] == ["answer", "b", "b", "as", "predicted"]
+    assert [record["hits"] for record in read_all() if "hits" in record] == [
+        {"plain": True, "doubling": True},
+        {"answer": True},
+    ]
+
+
+def test_what_was_taken_back_stays_so_after_a_restart():
+    in_another_kernel('course.predict("rounds", plain=60); course.predict("rounds", plain=...)')
+    assert "–" in in_another_kernel('course.measured("rounds", plain=63)')
+
+
+def test_the_same_name_on_another_page_is_another_prediction():
+    in_another_kernel('course.predict("rounds", plain=60)', JPY_SESSION_NAME="/a/notebooks/04_messages.ipynb")
+    code = 'course.measured("rounds", plain=63)'
+    assert "–" in in_another_kernel(code, JPY_SESSION_NAME="/a/notebooks/05_allreduce.ipynb")
+    assert "60" in in_another_kernel(code, JPY_SESSION_NAME="/a/notebooks/04_messages.ipynb")
+
+
+def test_a_notebook_shows_panels_whose_text_is_that_of_a_terminal(capsys, monkeypatch):
+    def everything():
+        course.predict("which", choices=["the <first>", "the second"])
+        course.predict("which", answer="a", choices=["the <first>", "the second"])
+        course.measured("which", answer="b")
+        course.predict("rounds", plain=63, doubling=9)
+        course.measured("rounds", plain=63, doubling=6, third=1)
+
+    everything()
+    printed = capsys.readouterr().out
+    shown = []
+    monkeypatch.setattr(panel, "in_notebook", lambda: True)
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    everything()
+    assert "".join(f"{one}\n" for one in shown) == printed
+    assert "the &lt;first&gt;" in shown[1].html and "yours" in shown[1].html
+    assert 'aria-label="Prediction which: 0 of 1 hit"' in shown[2].html and "b) the second" in shown[2].html
+    assert 'aria-label="Prediction rounds: 1 of 2 hit"' in shown[4].html
+    assert all(words in shown[4].html for words in (" hit<", " missed<", " no prediction<", 'role="table"'))
 
 
 @pytest.mark.parametrize("call", [lambda: course.predict(5), lambda: course.measured(5, x=1)])

@@ -4,6 +4,8 @@ import math
 import numbers
 from typing import Any
 
+import numpy as np
+
 _NEAR = 0.9, 1.1  # measured over predicted, where the prediction names no factor of its own
 
 
@@ -57,4 +59,6 @@ def plain(value: Any) -> Any:
         return int(value)
     if is_number(value):
         return float(value)
+    if isinstance(value, np.bool_):
+        return bool(value)
     return value if isinstance(value, (str, bool)) or value is None else str(value)

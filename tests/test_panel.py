@@ -1,0 +1,175 @@
+"""What a notebook shows of a verdict and a hint: one object, plain text for programs, a panel for people."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from course_utils.checks import panel as parts
+from course_utils.checks import verdict as verdicts
+from course_utils.checks.hints import panel as hint_panel
+from course_utils.checks.verdict import Verdict, not_begun
+from course_utils.trace.events import Event
+
+QUESTION = "Was the sum divided by the number of ranks?"
+WRONG = Verdict(
+    "✗",
+    "squares",
+    f"rank 2 holds 10.0 at index 0, expected 2.5 (4 ranks). {QUESTION}",
+    details={"question": QUESTION},
+)
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, in order, and the text of a piece of HTML."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(html)
+        assert self.open == [], "every tag is closed"
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in ("img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+    def named(self, tag: str) -> list[dict]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page_of(verdict: Verdict) -> Page:
+    return Page(verdicts.panel(verdict).html)
+
+
+def ping(rank: int, peer: int, at: float) -> list[Event]:
+    """A message of one byte, sent and received within a second."""
+    return [
+        Event(rank, "Send", "send", peer, 0, 1, at, at + 0.4),
+        Event(peer, "Recv", "recv", rank, 0, 1, at, at + 0.5),
+    ]
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours "#rrggbb" (WCAG 2.2, "contrast ratio")."""
+
+    def luminance(colour: str) -> float:
+        shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    brighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+def test_programs_get_the_line_and_people_a_panel():
+    bundle = verdicts.panel(WRONG)._repr_mimebundle_()
+    assert bundle.keys() == {"text/plain", "text/html"}
+    assert bundle["text/plain"] == str(WRONG)
+
+
+@pytest.mark.parametrize(("mark", "words"), [("✓", "right"), ("✗", "not yet"), ("○", "not begun")])
+def test_a_verdict_is_said_in_words_and_has_a_name(mark, words):
+    page = page_of(Verdict(mark, "squares", "4 ranks agree"))
+    (box,) = [attributes for _, attributes in page.tags if attributes.get("role") == "status"]
+    assert box["aria-label"] == f"squares: {words}"
+    assert f"{mark} {words}squares: 4 ranks agree" in page.text
+    assert any(attributes.get("aria-hidden") == "true" for _, attributes in page.tags), "the mark is not read aloud"
+
+
+def test_there_is_no_script_and_what_a_learner_wrote_stays_text():
+    nasty = '<script>alert(1)</script><img src=x onerror="a()">&amp;"\'`<b>x</b>`'
+    page = page_of(Verdict("✗", "squares", nasty, output=((1, nasty),), details={"question": nasty}))
+    assert {tag for tag, _ in page.tags} <= {"div", "span", "strong", "p", "pre", "code"}
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert page.text.count("<script>") == 2  # as the question and as a printed line
+
+
+def test_the_question_is_set_off():
+    finding, question = verdicts.split_question(WRONG)
+    assert finding == "rank 2 holds 10.0 at index 0, expected 2.5 (4 ranks)." and question == QUESTION
+    assert f"Ask yourself: {QUESTION}" in page_of(WRONG).text
+    assert page_of(WRONG).text.count(QUESTION) == 1
+    assert "Ask yourself" not in page_of(Verdict("✗", "squares", "wrong.")).text
+
+
+def test_not_begun_is_not_said_twice():
+    said = page_of(not_begun("squares")).text
+    assert said.count("not begun") == 1 and "raise NotImplementedError" in said
+
+
+def test_printed_lines_stand_below_without_their_colours():
+    page = page_of(Verdict("✗", "squares", "wrong.", output=((1, "\x1b[31mone\x1b[0m\ntwo <3\n"), (3, "x\n" * 50))))
+    assert "[rank 1] one\n[rank 1] two <3\n[rank 3] x" in page.text and "\x1b" not in page.text
+    assert "… and 32 more lines" in page.text
+
+
+def test_lines_break_between_words():
+    (box,) = [attributes for _, attributes in page_of(WRONG).tags if attributes.get("role") == "status"]
+    (pre,) = page_of(Verdict("✗", "squares", "wrong.", output=((1, "a line"),))).named("pre")
+    for style in (box["style"], pre["style"]):
+        assert "word-break: normal" in style and "overflow-wrap: anywhere" in style
+
+
+@pytest.mark.parametrize(
+    ("details", "title"),
+    [
+        ({}, None),
+        ({"picture_title": "4 ranks"}, "4 ranks"),
+        ({"picture_title": "4 ranks", "expected_rounds": 1}, "2 rounds counted, 1 expected (4 ranks)"),
+        ({"expected_rounds": 2}, "2 rounds counted, 2 expected"),
+        ({"expected_rounds": 3}, "2 rounds counted, at most 3 expected"),
+    ],
+)
+def test_the_picture_names_counted_against_expected_rounds(details, title):
+    events = (*ping(0, 1, 0.0), *ping(1, 2, 1.0))
+    assert verdicts.picture_title(Verdict("✗", "squares", "wrong.", events, details=details)) == title
+
+
+def test_there_is_one_picture_with_a_text_alternative_and_none_of_too_many_messages():
+    events = (*ping(0, 1, 0.0), *ping(1, 2, 1.0))
+    wrong = Verdict("✗", "squares", "wrong.", events, details={"expected_rounds": 1})
+    (picture,) = page_of(wrong).named("img")
+    assert "2 messages in 2 rounds" in picture["alt"] and "max-width: 100%" in picture["style"]
+    assert "<img" not in verdicts.panel(wrong, picture=False).html
+    many = tuple(event for at in range(61) for event in ping(0, 1, float(at)))
+    assert page_of(Verdict("✗", "squares", "wrong.", many)).named("img") == []
+
+
+def test_a_badge_reads_on_its_own_ground_and_an_edge_is_seen_on_white_and_on_black():
+    for kind in (parts.RIGHT, parts.NOT_YET, parts.NEUTRAL):
+        ground = re.search(r"background: (#\w{6}); color: #FFFFFF", parts.badge("✓", "words", kind))
+        assert contrast(ground[1], "#FFFFFF") >= 4.5
+        edge = re.search(r"border-left: 4px solid (#\w{6})", parts.box("name", kind))
+        assert contrast(edge[1], "#FFFFFF") >= 3 and contrast(edge[1], "#111111") >= 3
+
+
+@pytest.mark.parametrize("in_notebook", [True, False])
+def test_a_notebook_gets_one_object_and_a_terminal_the_lines(monkeypatch, capsys, in_notebook):
+    shown = []
+    monkeypatch.setattr(parts, "in_notebook", lambda: in_notebook)
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    verdicts.show(Verdict("✗", "squares", "wrong.", output=((1, "one\n"),)))
+    printed = capsys.readouterr().out
+    if in_notebook:
+        assert [str(one) for one in shown] == ["✗ squares: wrong."] and printed == ""
+    else:
+        assert shown == [] and printed == "✗ squares: wrong.\n[rank 1] one\n"
+
+
+def test_a_hint_says_how_many_there_are_and_how_to_get_the_next():
+    hints = ("Which call gathers?", "`comm.allgather` does.")
+    first, last = hint_panel("squares", hints, 0), hint_panel("squares", hints, 1)
+    assert first.text.splitlines()[0] == "Hint 1 of 2: Which call gathers?"
+    assert 'course.hint("squares")' in first.text and "again" not in last.text
+    page = Page(first.html)
+    assert page.tags[0][1]["aria-label"] == "squares: hint 1 of 2" and "Which call gathers?" in page.text
+    assert [tag for tag, _ in Page(last.html).tags].count("code") == 1
