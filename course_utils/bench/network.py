@@ -1,6 +1,6 @@
 """Do the links of nodes on one machine behave as links do? Against their own rate and latency, and against theory.
 
-gloo and a ring written by hand against the line rate; gather-scatter against the ring, which takes n times as long on
+gloo and the course's ring against the line rate; gather-scatter against the ring, which takes n times as long on
 n nodes, as its root's link carries everything; a round trip against twice the latency.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.allreduce import gather_broadcast_allreduce, ring_allreduce
 from course_utils.bench.rows import Row, ratio_row
 from course_utils.errors import CourseError
 
@@ -64,7 +65,7 @@ def against_theory(nodes: int, runs: int) -> list[Row]:
     """Gather-scatter ÷ ring, ÷ n: 1 where the links are all that counts."""
     with nodes_of(nodes, NODES[nodes]) as ranks:
         size = _size(nodes, NODES[nodes])
-        taken: dict[Callable, list[float]] = {gather_scatter: [], ring_allreduce: []}
+        taken: dict[Callable, list[float]] = {gather_broadcast_allreduce: [], ring_allreduce: []}
         for _ in range(runs + 1):
             for function, seconds in taken.items():
                 seconds.append(max(ranks.run(timed, function, size).results))
@@ -135,39 +136,6 @@ def timed_gloo(size: int) -> float:
     begin = time.perf_counter()
     dist.all_reduce(vector)
     return time.perf_counter() - begin
-
-
-def ring_allreduce(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
-    """Add the vectors of all ranks up, in place: n − 1 rounds of adding, n − 1 of passing on, a chunk each."""
-    rank, world_size = comm.rank, comm.size
-    left, right = (rank - 1) % world_size, (rank + 1) % world_size
-    chunks = np.array_split(vector, world_size)
-    incoming = np.empty_like(chunks[0])
-    for step in range(2 * (world_size - 1)):
-        outgoing, arriving = chunks[(rank - step) % world_size], chunks[(rank - step - 1) % world_size]
-        adding = step < world_size - 1
-        place = incoming[: len(arriving)] if adding else arriving
-        receiving = comm.Irecv(place, source=left)
-        sending = comm.Isend(outgoing, dest=right)
-        receiving.Wait()
-        sending.Wait()
-        if adding:
-            arriving += place
-
-
-def gather_scatter(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
-    """Add the vectors of all ranks up, in place: all send to rank 0, which adds and sends the sum to all."""
-    others = range(1, comm.size)
-    if comm.rank:
-        comm.Send(vector, dest=0)
-        comm.Recv(vector, source=0)
-        return
-    incoming = np.empty_like(vector)
-    for rank in others:
-        comm.Recv(incoming, source=rank)
-        vector += incoming
-    for rank in others:
-        comm.Send(vector, dest=rank)
 
 
 def round_trip(comm: "MPI.Intracomm") -> float:
