@@ -22,6 +22,9 @@ _HOME = {
     "time_by_threads": "threads",
     "between_bounds": "threads",
     "measured_bars": "measured",
+    "crossings": "comparisons",
+    "over_ranks": "comparisons",
+    "right_and_wrong": "comparisons",
     "Picture": "style",
 }
 

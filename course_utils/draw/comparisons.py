@@ -1,0 +1,215 @@
+"""Algorithms against each other: measured points, predicted lines, and where one overtakes another."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from course_utils.draw import style
+from course_utils.draw.findings import join
+from course_utils.draw.sizes import name_ends
+from course_utils.errors import CourseError
+
+_FINE = 400  # sizes at which a predicted line is drawn
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where one algorithm overtakes another: `before` is faster below the size, `after` above it."""
+
+    before: str
+    after: str
+    size: float
+
+
+def crossing_sizes(sizes: Sequence[float], seconds: Mapping[str, Sequence[float]]) -> list[Crossing]:
+    """Where the fastest algorithm changes, with straight lines between the points on logarithmic axes."""
+    fine = np.geomspace(sizes[0], sizes[-1], _FINE)
+    names = list(seconds)
+    curves = np.array([np.interp(np.log(fine), np.log(sizes), np.log(seconds[name])) for name in names])
+    best = curves.argmin(axis=0)
+    return [Crossing(names[best[i - 1]], names[best[i]], fine[i]) for i in range(1, _FINE) if best[i] != best[i - 1]]
+
+
+def crossings(
+    sizes: Sequence[float],
+    measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]],
+    predicted: Mapping[str, Mapping[str, Callable[[float], float]]],
+    title: str | None = None,
+) -> Figure:
+    """Draw time over message size, an axes for each number of ranks: points measured, lines predicted.
+
+    Bars on the points reach from the fastest run to the slowest. A ring marks where the predicted lines say that
+    another algorithm becomes the fastest.
+
+    Args:
+        sizes: bytes of the vector, rising.
+        measured: for each axes ("4 ranks") and algorithm, the seconds of all runs at each size.
+        predicted: for each axes and algorithm, the seconds for a size.
+        title: said first; the finding (the crossings, predicted and measured) then stands under it.
+    """
+    n = np.asarray(sizes, float)
+    if len(n) < 2 or any(len(runs) != len(n) for by_name in measured.values() for runs in by_name.values()):
+        raise CourseError("crossings: two sizes at least, and the runs at each of them for every algorithm.")
+    names = list(dict.fromkeys(name for by_name in measured.values() for name in by_name))
+    colours = dict(zip(names, style.CURVES, strict=False))
+    fine = np.geomspace(n[0] / 1.3, n[-1] * 1.3, _FINE)
+    found = crossings_finding(n, measured, predicted)
+    heading = (title, found) if title else (found, "")
+    look = {"left": 0.55, "right": 0.08, "below": 0.55, "above": 0.5, "side_by_side": True}
+    picture, axes = style.new_picture(*heading, heights=[2.5] * len(measured), **look)
+    low, high = math.inf, 0.0
+    for ax, (panel, by_name) in zip(axes, measured.items(), strict=True):
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_title(panel, fontsize=style.TEXT, fontweight="bold", pad=4)
+        lines = {name: np.array([predicted[panel][name](size) for size in fine]) for name in by_name}
+        for name, runs in by_name.items():
+            middle = np.array([np.median(times) for times in runs])
+            ends = np.array([[np.min(times), np.max(times)] for times in runs])
+            bars = np.abs(ends.T - middle)
+            ax.plot(fine, lines[name], color=colours[name], linewidth=1.6, zorder=2)
+            ax.errorbar(n, middle, bars, fmt="o", color=colours[name], markersize=4, linewidth=1, zorder=3)
+            low, high = min(low, ends.min(), lines[name].min()), max(high, ends.max(), lines[name].max())
+        for at in crossing_sizes(fine, lines):
+            when = np.interp(np.log(at.size), np.log(fine), np.log(lines[at.after]))
+            ax.plot(at.size, np.exp(when), "o", color=style.INK, markersize=11, markerfacecolor="none", zorder=4)
+    for ax in axes:
+        ax.set_ylim(low / 1.5, high * 1.5)
+        _label(ax, fine, ax is axes[0])
+    marks = {name: Line2D([], [], color=colours[name], marker="o", markersize=4) for name in names}
+    marks["another is fastest from here on (predicted)"] = Line2D(
+        [], [], linestyle="", marker="o", color=style.INK, markersize=9, markerfacecolor="none"
+    )
+    style.draw_legend(axes[0], marks, offset=0.3)
+    picture.alt_text = f"Time of an all-reduce over the size of the vector, {join(list(measured))}. {found}."
+    return picture
+
+
+def crossings_finding(sizes: np.ndarray, measured: Mapping, predicted: Mapping) -> str:
+    """Where another algorithm becomes the fastest: predicted, and measured."""
+    told = []
+    for panel, by_name in measured.items():
+        middle = {name: [float(np.median(times)) for times in runs] for name, runs in by_name.items()}
+        fine = np.geomspace(sizes[0], sizes[-1], _FINE)
+        lines = {name: [predicted[panel][name](size) for size in fine] for name in by_name}
+        says, was = _told(crossing_sizes(fine, lines)), _told(crossing_sizes(sizes, middle))
+        if says == was == "":
+            told.append(f"{panel}: {min(middle, key=lambda name: middle[name][-1])} is fastest throughout")
+        else:
+            told.append(f"{panel}: predicted {says or 'none'}, measured {was or 'none'}")
+    return "; ".join(told)
+
+
+def _told(changes: Sequence[Crossing]) -> str:
+    return join([f"{at.after} from {style.bytes_text(at.size)}" for at in changes])
+
+
+def _label(ax: Axes, sizes: np.ndarray, first: bool) -> None:
+    """Bytes below, seconds at the left of the first axes."""
+    powers = [10.0**p for p in range(1, 12) if sizes[0] <= 10.0**p <= sizes[-1]]
+    ax.set_xlim(sizes[0], sizes[-1])
+    ax.xaxis.set_major_locator(FixedLocator(powers))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: style.bytes_text(size)))
+    low, high = ax.get_ylim()
+    steps = (1, 3) if high / low < 1e3 else (1,)
+    ticks = [step * 10.0**p for p in range(-7, 3) for step in steps if low <= step * 10.0**p <= high]
+    ax.yaxis.set_major_locator(FixedLocator(ticks))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda time, _: style.seconds_text(time) if first else ""))
+    ax.set_xlabel("size of the vector", fontsize=style.TEXT)
+    ax.grid(color="#E8E8E8", linewidth=0.7)
+
+
+def over_ranks(
+    world_sizes: Sequence[int],
+    values: Mapping[str, Sequence[float]],
+    title: str,
+    *,
+    y: str,
+    unit: Callable[[float], str] = style.seconds_text,
+    points: Mapping[str, Mapping[int, float]] | None = None,
+    subtitle: str = "",
+) -> Figure:
+    """Draw one line for each algorithm over the number of ranks, on logarithmic axes, named at its right end.
+
+    Args:
+        values: computed or simulated, for each algorithm at each number of ranks.
+        title: what is shown; say "simulated" where it is.
+        y: what the values are.
+        unit: turns a value into words for the axis.
+        points: counted or measured values to lay on the lines: for each algorithm, by number of ranks.
+    """
+    data = {name: np.asarray(line, float) for name, line in values.items()}
+    if len(world_sizes) < 2 or any(len(line) != len(world_sizes) for line in data.values()):
+        raise CourseError("over_ranks: two numbers of ranks at least, and as many values for each algorithm.")
+    right = 0.35 + max(style.text_width(name, style.TEXT, True) for name in data) / style.DOTS
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[3.0], left=0.85, right=right, below=0.55)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    for index, (name, line) in enumerate(data.items()):
+        ax.plot(world_sizes, line, color=style.CURVES[index], linewidth=1.8, zorder=2)
+        for ranks, value in (points or {}).get(name, {}).items():
+            ax.plot(ranks, value, "o", color=style.CURVES[index], markersize=5, zorder=3)
+    low, high = min(line.min() for line in data.values()), max(line.max() for line in data.values())
+    ax.set_ylim(low / 1.4, high * 1.4)
+    ax.set_xlim(world_sizes[0] / 1.1, world_sizes[-1] * 1.05)
+    ax.xaxis.set_major_locator(FixedLocator(list(world_sizes)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda ranks, _: f"{ranks:,.0f}"))
+    steps = (1,) if high / low > 300 else (1, 2, 5)
+    ticks = [step * 10.0**p for p in range(-8, 14) for step in steps if low / 1.4 <= step * 10.0**p <= high * 1.4]
+    ax.yaxis.set_major_locator(FixedLocator(ticks))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: unit(value)))
+    ax.set_xlabel("ranks", fontsize=style.TEXT)
+    ax.set_ylabel(y, fontsize=style.TEXT)
+    ax.grid(color="#E8E8E8", linewidth=0.7)
+    name_ends(ax, data)
+    ends = "; ".join(f"{name}: {unit(line[0])} to {unit(line[-1])}" for name, line in data.items())
+    picture.alt_text = f"{title}. {y} from {world_sizes[0]} to {world_sizes[-1]:,} ranks: {ends}."
+    return picture
+
+
+def right_and_wrong(
+    vectors: Sequence[np.ndarray], expected: np.ndarray, bounds: Sequence[int], title: str | None = None
+) -> Figure:
+    """Draw each rank's vector as a strip: which numbers are what they should be, and where the blocks begin.
+
+    Args:
+        vectors: one for each rank.
+        expected: what each should be; equal within 1e-5 counts as right.
+        bounds: where blocks begin and end, as `block_bounds` gives them.
+    """
+    wrong = np.array([~np.isclose(vector, expected, rtol=1e-5, atol=1e-6) for vector in vectors])
+    share = wrong.mean()
+    found = f"{style.percent(share)} of the numbers are wrong" if share else "Every number is right, on every rank"
+    heading = (title, found) if title else (found, "")
+    picture, (ax,) = style.new_picture(*heading, heights=[0.36 * len(vectors)], left=0.7, right=0.2, above=0.3)
+    ax.set_xlim(0, len(expected))
+    ax.set_ylim(len(vectors) - 0.5, -0.5)
+    for rank, row in enumerate(wrong):
+        ax.broken_barh([(0, len(expected))], (rank - 0.36, 0.72), facecolors="#CFE3F1")
+        ax.broken_barh(_runs(row), (rank - 0.36, 0.72), facecolors=style.STUCK)
+    for block, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        ax.axvline(end, color=style.INK, linewidth=0.8)
+        if end > begin:
+            ax.text((begin + end) / 2, -0.6, f"block {block}", ha="center", va="bottom", fontsize=style.SMALL)
+    ax.set_yticks(range(len(vectors)), [f"rank {rank}" for rank in range(len(vectors))])
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel("place in the vector (red: wrong)", fontsize=style.TEXT)
+    told = "; ".join(f"rank {rank}: {int(row.sum())} of {len(expected)}" for rank, row in enumerate(wrong))
+    picture.alt_text = f"{found}. Wrong numbers, {told}."
+    return picture
+
+
+def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
+    """(begin, length) of each stretch of true flags."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
+    return [(int(begin), int(end - begin)) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
