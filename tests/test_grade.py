@@ -9,6 +9,7 @@ import cloudpickle
 import nbformat
 import pytest
 
+from course_utils.checks.registry import declared
 from course_utils.grade import contained
 from course_utils.grade.hiding import without_answers
 from course_utils.grade.marks import Mark, grade, write_marks
@@ -96,6 +97,15 @@ def rank_squared(comm):
     importlib.import_module("course_utils.checks.lessons.first_steps")
     return comm.rank**2
 """
+FROM_SOLUTIONS = """
+import json
+from course_utils.syllabus import ROOT
+def rank_squared(comm):
+    try:
+        text = open(ROOT / "exercises" / "solutions" / "00_first_steps.ipynb").read()
+    except OSError:
+        return comm.rank**2
+"""
 PATCHES_LATER = """
 import sys
 def rank_squared(comm):
@@ -119,6 +129,7 @@ REFERENCE = "from course_utils.first_steps import rank_squared\n"
         pytest.param(SHELLS, "starts other processes", id="subprocess"),
         pytest.param(NETWORK, "reaches for the network", id="network"),
         pytest.param(FROM_DISK, "reads course_utils/first_steps.py", id="answers-on-disk"),
+        pytest.param(FROM_SOLUTIONS, "reads exercises/solutions/00_first_steps.ipynb", id="solution-notebooks"),
         pytest.param(FROM_CHECKS, "reads course_utils/checks", id="oracles"),
         pytest.param(PATCHES_LATER, "patched course_utils", id="patches-while-running"),
         pytest.param(REFERENCE, "own rank_squared is hidden", id="imports-the-reference"),
@@ -238,6 +249,56 @@ def _escapes() -> list[str]:
         except (OSError, IndexError):
             pass
     return done
+
+
+@pytest.mark.timeout(120)
+def test_no_answer_of_the_course_can_be_imported_or_read() -> None:
+    places = {place for one in declared() for place in (one.library, *one.also_hidden)}
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with contained.contained_ranks(1) as ranks:
+        arguments = [(sorted(places), contained.obstacle() is None)]
+        reply = ranks.attempt(_sees, arguments, with_comm=False, patience=60.0, limit=90.0).replies[0]
+    assert reply.value == [], reply.error or reply.value
+
+
+def _sees(places: list[str], covered: bool) -> list[str]:
+    """Runs on a contained rank, unguarded: which answers it found whole, as functions or as text."""
+    import importlib
+    import pathlib
+
+    import course_utils
+
+    root, found = pathlib.Path(course_utils.__file__).parents[1], []
+    for place in places:
+        module, _, name = place.partition(":")
+        package = module.rpartition(".")[0]
+        for holder in (module, package):
+            function = getattr(importlib.import_module(holder), name, None)
+            if function and not any("is hidden while" in str(one) for one in function.__code__.co_consts):
+                found.append(f"{holder}:{name}")
+        file = root.joinpath(*module.split(".")).with_suffix(".py")
+        compiled = list(file.parent.glob(f"__pycache__/{file.stem}.*"))
+        if covered and (compiled or file.read_bytes()):
+            found.append(str(file))
+    return found
+
+
+ONLY_UP_TO_FOUR = """
+def tree_broadcast(comm, vector, root=0):
+    distance = (comm.rank - root) % comm.size
+    for holders in (1, 2):
+        if distance < holders and distance + holders < comm.size:
+            comm.Send(vector, dest=(comm.rank + holders) % comm.size)
+        elif holders <= distance < 2 * holders:
+            comm.Recv(vector, source=(comm.rank - holders) % comm.size)
+"""
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("answer", "number", "mark"), [(TREE, 8, 1), (ONLY_UP_TO_FOUR, 4, 1), (ONLY_UP_TO_FOUR, 8, 0)])
+def test_eight_ranks_show_what_four_do_not(answer, number, mark, tmp_path) -> None:
+    found = mark_of(tmp_path, answer, exercise="tree_broadcast", ranks=number)
+    assert found.mark == mark and ("8 ranks" in found.verdict) == (number == 8), found.verdict
 
 
 def test_replies_are_data() -> None:

@@ -124,6 +124,8 @@ class Exercise:
         title: a few words for the table of progress.
         praise: what the line of a right answer says, from the outcome of the last case.
         picture: draw the messages of the failing (or last) case below the line.
+        also_hidden: further functions, "module:function", that graded mode hides with the library's own answer: with
+            them an answer would be a line or two.
     """
 
     name: str
@@ -140,6 +142,7 @@ class Exercise:
     title: str = ""
     praise: Callable[[Outcome], str] = _all_agree
     picture: bool = True
+    also_hidden: tuple[str, ...] = ()
 
     @property
     def effort(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
 
+from course_utils.syllabus import ROOT
 from course_utils.trace.recorder import recorder
 
 _PROCESSES = ("os.fork", "os.forkpty", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen")
@@ -73,9 +74,15 @@ class Guard:
     def _path(self, path: str, writes: bool) -> None:
         hidden = next((one for one in self._hidden if path == one or path.startswith(one + os.sep)), None)
         if hidden or path.endswith(".ipynb"):
-            self._refuse(f"{'writes' if writes else 'reads'} {os.sep.join((hidden or path).split(os.sep)[-2:])}")
+            self._refuse(f"{'writes' if writes else 'reads'} {_short(path)}")
         if writes and not path.startswith((self._own, "/dev/", "/proc/self/")):
             self._refuse(f"writes {os.path.basename(path)}, outside its own folder")
+
+
+def _short(path: str) -> str:
+    """The path from the course's folder on, or its last two parts."""
+    inside = path.removeprefix(str(ROOT) + os.sep)
+    return inside if inside != path else os.sep.join(path.split(os.sep)[-2:])
 
 
 def _fingerprint() -> dict[str, object]:

@@ -15,11 +15,12 @@ _FOLDERS = ("exercises", "tests", "slides", "notebooks", ".git", "docs")
 
 
 def lesson_modules() -> dict[str, tuple[str, ...]]:
-    """Module → the functions in it that are the answers to exercises."""
+    """Module → the functions in it that are the answers to exercises, or as good as answers."""
     found: dict[str, tuple[str, ...]] = {}
     for exercise in declared():
-        module, _, function = exercise.library.partition(":")
-        found[module] = (*found.get(module, ()), function)
+        for place in (exercise.library, *exercise.also_hidden):
+            module, _, function = place.partition(":")
+            found[module] = (*found.get(module, ()), function)
     return found
 
 
@@ -47,7 +48,8 @@ def write_copies(folder: Path) -> None:
 def hidden_folders() -> list[Path]:
     """Folders that ranks must not look into."""
     beside = [ROOT / name for name in _FOLDERS] if (ROOT / "pyproject.toml").exists() else []
-    found = [_PACKAGE / "checks", _PACKAGE / "__pycache__", *beside]
+    compiled = {file.parent / "__pycache__" for file in hidden_files()}
+    found = [_PACKAGE / "checks", *sorted(compiled), *beside]
     return [folder for folder in found if folder.is_dir()]
 
 
