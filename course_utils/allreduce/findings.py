@@ -1,0 +1,56 @@
+"""What measurements of all-reduces say, in a sentence: written here once, chosen by the numbers."""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+
+from course_utils.allreduce.cost import Network, bus_bandwidth
+from course_utils.draw.style import bytes_text, percent, seconds_text
+
+
+def network_said(network: Network) -> str:
+    """α and β in words."""
+    return (
+        f"A message costs {seconds_text(network.alpha)}, and {seconds_text(1e6 * network.beta)} for each MB: "
+        f"{bytes_text(1 / network.beta)}/s."
+    )
+
+
+def formula_said(seconds: float, formulas: Mapping[str, float]) -> str:
+    """Which of several predictions a measurement bears out, and how far the others are off."""
+    near = min(formulas, key=lambda name: abs(formulas[name] / seconds - 1))
+    told = ", ".join(f"{name} says {seconds_text(value)}" for name, value in formulas.items())
+    return f"measured {seconds_text(seconds)}; {told}: {near} is nearer"
+
+
+def error_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
+    """How far predictions are off, in the middle and at worst."""
+    errors = [abs(p / m - 1) for p, m in zip(predicted, measured, strict=True)]
+    middle, worst = percent(statistics.median(errors)), percent(max(errors))
+    return f"off by {middle} in the median of {len(errors)} cases, by {worst} at worst"
+
+
+def bus_said(world_size: int, nbytes: float, seconds: float) -> str:
+    """The bus bandwidth of an all-reduce."""
+    return f"{bytes_text(bus_bandwidth('all_reduce', world_size, nbytes, seconds))}/s"
+
+
+def levels_said(flat: Sequence[float], hierarchical: Sequence[float]) -> str:
+    """Whether two levels were worth it, from the seconds of all runs of both."""
+    gain = statistics.median(flat) / statistics.median(hierarchical)
+    apart = max(hierarchical) < min(flat) or max(flat) < min(hierarchical)
+    if not apart:
+        return "The runs overlap: neither is faster here."
+    return f"Two levels take {seconds_text(statistics.median(hierarchical))}, " + (
+        f"the flat ring {gain:.2f} times as long." if gain > 1 else f"the flat ring only {gain:.2f} times that."
+    )
+
+
+def rounding_said(errors: Mapping[str, float], loss: float) -> str:
+    """How much smaller the error of a sum is than the loss of accuracy that it was suspected of."""
+    worst = max(errors.values())
+    return f"at most {worst:.0e} of the largest sum: {loss / worst:,.0f} times less than {percent(loss)}"
+
+
+def predictors(world_size: int, names: Sequence[str], time: Callable[..., float], network: Network) -> dict:
+    """For each algorithm a function of the size: what `time` (`allreduce_time`) predicts on this network."""
+    return {name: lambda nbytes, name=name: time(name, world_size, nbytes, network) for name in names}
