@@ -88,8 +88,8 @@ def draw_roof(ax: Axes, layers: Sequence[LayerLike], peak: float, bandwidth: flo
     ax.annotate(f"ridge: {style.number_text(ridge)} FLOP per byte", (ridge, 0), **beside, **words)
     longest = {layer.kind: index for index, layer in sorted(enumerate(layers), key=lambda one: one[1].measured.median)}
     for index in longest.values():
-        high = y[index] >= 0.5 * allowed[index]
-        at = {"xytext": (0, 5 if high else -5), "ha": "center", "va": "bottom" if high else "top"}
+        crowded = x[index] > 0.2 * right  # no room beside the dot
+        at = {"xytext": (0, 6), "ha": "center", "va": "bottom"} if crowded else {"xytext": (7, 0), "va": "center"}
         ax.annotate(layers[index].name, (x[index], y[index]), textcoords="offset points", **at, **words)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e9:g}"))
@@ -117,7 +117,8 @@ def draw_times(ax: Axes, layers: Sequence[LayerLike]) -> None:
     ax.set_xticks(place, [layer.name for layer in layers], rotation=90, fontsize=style.SMALL - 0.5)
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(-0.7, len(layers) - 0.3)
-    ax.set_ylim(0, 1.1 * scale * max(measured.max(), predicted.max()))
+    longest = max(measured.max(), predicted.max())
+    ax.set_ylim(0, scale * min(1.05 * max(longest, max(layer.measured.high for layer in layers)), 1.6 * longest))
     ax.set_ylabel(f"time, in {unit}", fontsize=style.TEXT)
     ax.grid(axis="y", color="#EEEEEE", linewidth=0.7)
     handles = [Patch(facecolor=_PREDICTED), Patch(facecolor=KINDS["conv"])]

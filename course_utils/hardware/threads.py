@@ -9,6 +9,9 @@ from course_utils.hardware.words import plural
 NEAR = 0.10
 """Times that lie closer together than this share count as equal."""
 
+PUBLISHED = "In the report, on 5 cores, the time tapers off at 5 threads."
+"""What its text says of figure 2: "performance improvements of additional threads tapers off at 5 threads"."""
+
 
 def thread_counts(cores: int | None = None) -> list[int]:
     """Numbers of threads worth trying: all up to twice the cores where they are few, else doubling, and the cores."""
