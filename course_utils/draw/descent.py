@@ -27,6 +27,7 @@ def trajectories(
     title: str | None = None,
     *,
     together: bool = False,
+    columns: int = 2,
 ) -> Figure:
     """Draw paths of two weights on the map of the loss: one panel for each path, or all on one map.
 
@@ -38,16 +39,17 @@ def trajectories(
         best: the point of the smallest loss, marked with a star.
         title: said first; the finding (how far above the smallest loss each path ends) then stands under it.
         together: all paths on one map.
+        columns: how many maps stand side by side.
     """
     data = {name: _points(name, path) for name, path in paths.items()}
     if not data:
         raise CourseError('trajectories: give at least one path, {"batch of 8": path}.')
     found = paths_finding(loss, data, best)
-    columns = 1 if together or len(data) == 1 else 2
+    columns = 1 if together else min(columns, len(data))
     groups = [data] if together else [{name: path} for name, path in data.items()]
     rows = -(-len(groups) // columns)
     heading = (title, found) if title else (found, "")
-    high = 3.3 if columns == 1 else 2.5
+    high = {1: 3.3, 2: 2.7}.get(columns, 6.6 / columns)
     room = {"heights": [high] * rows, "between": 0.55, "left": 0.6, "above": 0.0 if columns == 1 else 0.2}
     picture, areas = style.new_picture(*heading, **room)
     axes = [part for area in areas for part in _parts(area, columns)]
@@ -94,14 +96,14 @@ def _points(name: str, path: np.ndarray) -> np.ndarray:
 
 def _parts(area: Axes, columns: int) -> list[Axes]:
     """The columns that an axes' area is divided into; the first is the area itself, made narrower."""
-    box, gap = area.get_position(), 0.07 if columns > 1 else 0.0
+    box, gap = area.get_position(), 0.03 if columns > 1 else 0.0
     width = (box.width - gap * (columns - 1)) / columns
     parts = [area, *(area.figure.add_axes((0, 0, 1, 1)) for _ in range(columns - 1))]
     for column, part in enumerate(parts):
         part.set_position((box.x0 + column * (width + gap), box.y0, width, box.height))
         part.spines[["top", "right"]].set_visible(False)
         part.spines[["left", "bottom"]].set_color(style.FAINT)
-        part.tick_params(labelsize=style.SMALL, color=style.FAINT)
+        part.tick_params(labelsize=style.SMALL, color=style.FAINT, labelleft=column == 0)
     return parts
 
 

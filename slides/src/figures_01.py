@@ -55,7 +55,7 @@ def downhill() -> Figure:
 def four_batches() -> Figure:
     """Four batch sizes, each image seen five times."""
     paths = {f"batch of {size}": walk(size) for size in (1, 8, 64, 359)}
-    return course.draw.trajectories(loss, paths, task()[2], "Each image seen five times")
+    return course.draw.trajectories(loss, paths, task()[2], "Each image seen five times", columns=4)
 
 
 def noise() -> Figure:
