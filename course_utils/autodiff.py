@@ -106,7 +106,7 @@ def topological_order(last: Node) -> list[Node]:
             order.append(node)
         elif node not in seen:
             seen.add(node)
-            stack += [(node, True), *((parent, False) for parent in node.parents)]
+            stack += [(node, True), *((parent, False) for parent in reversed(node.parents))]
     return order
 
 

@@ -65,13 +65,15 @@ class BackwardTimes:
         names: of the parameters, in the order in which their gradients became ready (the last layer's first).
         bytes: of each gradient, in that order.
         seconds: (passes, parameters), since the pass began.
-        ends: (passes,), how long each whole pass took.
+        ends: (passes,), how long each whole backward pass took.
+        forwards: (passes,), how long the forward pass before it took.
     """
 
     names: tuple[str, ...]
     bytes: tuple[int, ...]
     seconds: np.ndarray
     ends: np.ndarray
+    forwards: np.ndarray
 
     @property
     def median(self) -> np.ndarray:
@@ -100,10 +102,12 @@ def measure_ready_order(
         repeats: passes that count; `warm_up` passes go before them.
     """
     passes: list[list[Ready]] = []
-    ends: list[float] = []
+    ends, forwards = [], []
     for _ in range(warm_up + repeats):
         model.zero_grad(set_to_none=True)
+        begin = time.perf_counter()
         value = loss()
+        forwards.append(time.perf_counter() - begin)
         with watch_gradients(model) as ready:
             begin = time.perf_counter()
             value.backward()
@@ -113,7 +117,7 @@ def measure_ready_order(
     sizes = tuple(one.bytes for one in passes[-1])
     by_name = [{one.name: one.seconds for one in ready} for ready in passes[warm_up:]]
     seconds = np.array([[times[name] for name in names] for times in by_name])
-    return BackwardTimes(names, sizes, seconds, np.array(ends[warm_up:]))
+    return BackwardTimes(names, sizes, seconds, np.array(ends[warm_up:]), np.array(forwards[warm_up:]))
 
 
 def layers(times: BackwardTimes, together: Callable[[str], str] = str) -> list[tuple[str, int, float]]:

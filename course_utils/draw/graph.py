@@ -14,8 +14,8 @@ from course_utils.draw import style
 KINDS = {"input": "#D9D9D9", "parameter": style.COLOURS["weight gradient"], "operation": "#9CC9E8"}
 """The colour of what is given, of what is learned, and of what is computed (a paler `forward`)."""
 WORDS = {"input": "given", "parameter": "learned", "operation": "computed"}
-COLUMN, ROW = 1.02, 0.92  # inches from one box to the next; a picture with many columns grows wider
-BOX = (0.8, 0.56)
+COLUMN, ROW = 1.05, 0.92  # inches from one box to the next; a picture with many columns grows wider
+BOX = (0.84, 0.56)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tupl
     for x in range(max(column), -1, -1):
         here = [i for i in range(len(boxes)) if column[i] == x]
         wish = {i: sum(row[c] for c in children[i]) / len(children[i]) if children[i] else 0.0 for i in here}
-        here.sort(key=lambda i: (not parents[i], wish[i], i))
+        here.sort(key=lambda i: (not parents[i], wish[i], boxes[i].kind != "input", i))
         computed = sum(bool(parents[i]) for i in here)
         used_by = {child for i in here for child in children[i]}
         straight = computed == 1 or (computed == 0 and len(used_by) == 1)  # then the first goes on in its line

@@ -104,7 +104,9 @@ def bytes_per_parameter(kept: Mapping[str, Mapping[str, float]], title: str) -> 
             amount = amounts.get(part, 0.0)
             ax.barh(row, amount, left=begin, height=0.62, color=colours[part], edgecolor="white")
             if amount >= 0.5:
-                ax.text(begin + amount / 2, row, f"{amount:.3g}", ha="center", va="center", fontsize=style.SMALL)
+                ink = style.INK if colours[part] == style.COLOURS["backward"] else "white"
+                place = {"ha": "center", "va": "center", "fontsize": style.SMALL}
+                ax.text(begin + amount / 2, row, f"{amount:.3g}", color=ink, **place)
             begin += amount
         ax.text(begin + 0.15, row, f"{begin:.3g} B", va="center", fontsize=style.TEXT, fontweight="bold")
     ax.set_yticks(range(len(kept)), list(kept), fontsize=style.TEXT)
