@@ -84,7 +84,8 @@ def test_every_layer_is_predicted_and_measured_and_drawn():
     sentence = layers.layers_sentence(timed, ridge=10.0)
     assert "limited by memory" in sentence
     picture = course.draw.layer_roofline(timed, 1e11, 1e10, "a title", sentence)
-    assert all(layer.name in picture.alt_text for layer in timed)
+    for shown in (picture, course.draw.layer_times(timed, "a title")):
+        assert all(layer.name in shown.alt_text for layer in timed)
 
 
 def layer(name: str, kind: str, flops: int, nbytes: int, predicted: float, seconds: float) -> layers.Layer:
@@ -98,6 +99,8 @@ def test_what_is_said_of_the_layers_is_chosen_from_the_numbers():
     assert "pool1 most, 9.0 times" in layers.layers_sentence(slow, 10)
     assert "cache" in layers.layers_sentence([*even, layer("relu2", "relu", 1, 10, 1.0, 0.5)], 10)
     assert "convolution" in layers.layers_sentence([*even, layer("conv2", "conv", 100, 1, 1.0, 0.5)], 10)
+    restless = layers.Layer("norm1", "norm", 1, 10, 1.0, Measured((1.0, 2.0, 4.0)))
+    assert "busy" in layers.layers_sentence([restless], 10) and "busy" not in layers.layers_sentence(slow, 10)
     for other, word in ((0.1, "as fast"), (1.0, "same"), (9.0, "slower")):
         assert word in layers.pooling_sentence(Measured((1.0,)), Measured((other,)))
 

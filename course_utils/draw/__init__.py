@@ -19,6 +19,7 @@ _HOME = {
     "distances": "descent",
     "two_classes": "points",
     "layer_roofline": "roofs",
+    "layer_times": "roofs",
     "time_by_threads": "threads",
     "between_bounds": "threads",
     "measured_bars": "measured",

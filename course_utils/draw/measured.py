@@ -29,7 +29,8 @@ def measured_bars(
         x: what the axis shows.
     """
     bars = [(group, name, values) for group, inside in groups.items() for name, values in inside.items()]
-    longest = max(values.high for _, _, values in bars)
+    longest = max(values.median for _, _, values in bars)
+    longest = min(1.6 * longest, max(values.high for _, _, values in bars))  # one disturbed run must not dwarf the rest
     scale, unit = style.time_unit(longest)
     names = [name for _, name, _ in bars]
     left = 0.3 + max(style.text_width(name, style.TEXT) for name in names) / style.DOTS
@@ -43,7 +44,7 @@ def measured_bars(
         if values.high > values.low:
             reach = scale * np.array([[values.median - values.low], [values.high - values.median]])
             ax.errorbar(scale * values.median, row, xerr=reach, color=style.INK, elinewidth=1, capsize=2.5)
-        text, end = style.seconds_text(values.median), scale * values.high
+        text, end = style.seconds_text(values.median), scale * min(values.high, longest)
         ax.annotate(text, (end, row), xytext=(5, 0), textcoords="offset points", va="center", fontsize=style.TEXT)
     finish(ax, names, f"{x}, in {unit}")
     ax.set_xlim(0, scale * longest * 1.02)

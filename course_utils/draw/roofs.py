@@ -36,31 +36,49 @@ class LayerLike(Protocol):
 
 
 def layer_roofline(
-    layers: Sequence[LayerLike], peak: float, bandwidth: float, title: str, subtitle: str = ""
+    layers: Sequence[LayerLike],
+    peak: float,
+    bandwidth: float,
+    title: str,
+    subtitle: str = "",
+    times: bool = True,
 ) -> Figure:
     """Draw FLOP/s over FLOP per byte under the roof min(peak, bandwidth · intensity), and below it each layer's time.
 
     Args:
         layers: in the order in which they run.
         peak, bandwidth: FLOP and bytes per second.
+        times: whether to draw the lower half.
     """
     kinds = [kind for kind in KINDS if any(layer.kind == kind for layer in layers)]
     above = style.legend_height(kinds)
-    heights = [2.9, 1.7]
-    picture, (roof, bars) = style.new_picture(
-        title, subtitle, heights=heights, above=above, between=0.85, below=0.75, left=0.95
-    )
+    heights, below = ([2.9, 1.7], 0.75) if times else ([2.9], 0.5)
+    look = {"above": above, "between": 0.85, "below": below, "left": 0.95}
+    picture, (roof, *under) = style.new_picture(title, subtitle, heights=heights, **look)
     draw_roof(roof, layers, peak, bandwidth)
-    draw_times(bars, layers)
+    for ax in under:
+        draw_times(ax, layers)
     handles = {kind: Line2D([], [], marker="o", linestyle="none", color=KINDS[kind]) for kind in kinds}
     style.draw_legend(roof, handles)
-    lines = [
+    picture.alt_text = f"Roofline. {title}. {subtitle} {told(layers)}"
+    return picture
+
+
+def layer_times(layers: Sequence[LayerLike], title: str, subtitle: str = "") -> Figure:
+    """Draw each layer's time alone, as predicted and as measured: the lower half of `layer_roofline`."""
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[2.4], above=0.25, below=0.75, left=0.95)
+    draw_times(ax, layers)
+    picture.alt_text = f"Time of each layer. {title}. {subtitle} {told(layers)}"
+    return picture
+
+
+def told(layers: Sequence[LayerLike]) -> str:
+    """Every layer in words."""
+    return " ".join(
         f"{layer.name}: {layer.flops / layer.nbytes:.3g} FLOP per byte, predicted "
         f"{style.seconds_text(layer.predicted)}, measured {style.seconds_text(layer.measured.median)}."
         for layer in layers
-    ]
-    picture.alt_text = " ".join([f"Roofline. {title}. {subtitle}", *lines])
-    return picture
+    )
 
 
 def draw_roof(ax: Axes, layers: Sequence[LayerLike], peak: float, bandwidth: float) -> None:

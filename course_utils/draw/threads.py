@@ -30,7 +30,7 @@ def time_by_threads(times: Mapping[int, Values], cores: int, title: str, subtitl
     ax.plot(fine, scale * middle[0] * counts[0] / fine, color=style.FAINT, linewidth=1.2, zorder=1)
     whiskers = {"yerr": scale * np.array([middle - low, high - middle]), "capsize": 3, "elinewidth": 1.2}
     ax.errorbar(counts, scale * middle, color=style.CURVES[0], marker="o", markersize=6, linewidth=1.8, **whiskers)
-    ax.set_ylim(0, scale * high.max() * 1.18)
+    ax.set_ylim(0, scale * min(1.18 * high.max(), 1.8 * middle.max()))  # one disturbed run must not flatten the rest
     spaced = counts[-1] > 12
     if spaced:
         ax.set_xscale("log")

@@ -112,6 +112,8 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
         )
     else:
         text += f" None takes more than {CLOSE:.0f} times what the roof allows."
+    if 3 * sum(not layer.measured.calm for layer in layers) > len(layers):
+        text += " The machine was busy meanwhile: look at the whiskers before you believe a dot."
     return text
 
 
