@@ -81,7 +81,7 @@ def test_a_verdict_is_said_in_words_and_has_a_name(mark, words):
     page = page_of(Verdict(mark, "squares", "4 ranks agree"))
     (box,) = [attributes for _, attributes in page.tags if attributes.get("role") == "status"]
     assert box["aria-label"] == f"squares: {words}"
-    assert f"{mark} {words}squares: 4 ranks agree" in page.text
+    assert f"{mark} {words} squares: 4 ranks agree" in page.text
     assert any(attributes.get("aria-hidden") == "true" for _, attributes in page.tags), "the mark is not read aloud"
 
 

@@ -26,7 +26,7 @@ _BOX = (
 )
 _BADGE = (
     "display: inline-block; background: {ground}; color: #FFFFFF; border-radius: 3px; padding: 0 8px; "
-    "margin-right: 8px; font-weight: 600; white-space: nowrap"
+    "margin-right: 4px; font-weight: 600; white-space: nowrap"
 )
 _SET_OFF = "margin: 8px 0 2px; padding: 4px 12px; border-left: 2px solid {edge}; font-size: 1.05em"
 _PRINTED = (
@@ -92,7 +92,7 @@ def box(name: str, kind: str, *parts: str) -> str:
 def badge(mark: str, words: str, kind: str) -> str:
     """A mark with its words on a ground of their own; the mark alone is not read aloud."""
     sign = f'<span aria-hidden="true">{escape(mark)}</span> ' if mark else ""
-    return f'<span style="{_BADGE.format(ground=_GROUNDS[kind])}">{sign}{escape(words)}</span>'
+    return f'<span style="{_BADGE.format(ground=_GROUNDS[kind])}">{sign}{escape(words)}</span> '
 
 
 def head(mark: str, words: str, kind: str, name: str, text: str = "") -> str:
