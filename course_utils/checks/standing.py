@@ -19,7 +19,7 @@ class Row:
         number, stem, title, written: the lesson's own.
         marks: (exercise, best mark so far) in the order of the page.
         planned: minutes that the lesson takes.
-        titles: what each exercise is about, in a few words.
+        titles, takes: what each exercise is about, in a few words, and the minutes that it takes.
         spent: minutes of work that the records show; pauses are not counted.
         hit, compared, asked: predictions that were right, that have met their measurement, that the page asks for.
         begun: whether there is any record of it.
@@ -32,6 +32,7 @@ class Row:
     marks: tuple[tuple[str, str], ...]
     planned: int = 0
     titles: tuple[str, ...] = ()
+    takes: tuple[int, ...] = ()
     spent: float = 0.0
     hit: int = 0
     compared: int = 0
@@ -104,6 +105,7 @@ def standing(records: Iterable[dict[str, Any]]) -> tuple[Row, ...]:
             tuple((name, marks.get(name, NOT_BEGUN)) for name in lessons.exercises[lesson.stem]),
             planned=lesson.minutes,
             titles=tuple(exercise.title for exercise in exercises_of(lesson)),
+            takes=tuple(exercise.minutes for exercise in exercises_of(lesson)),
             spent=spent.get(lesson.stem, 0.0),
             hit=sum(compared.get(lesson.stem, [])),
             compared=len(compared.get(lesson.stem, [])),

@@ -36,14 +36,15 @@ class Overview:
                     return row, name
         return None
 
-    def what_is_next(self) -> tuple[str, str]:
-        """What to do next, and the file it is in: a lesson's page where it is not begun, else an exercise."""
+    def what_is_next(self) -> tuple[str, str, int]:
+        """What to do next, the file it is in, and its minutes: a lesson that is not begun, else an exercise."""
         if self.next is None:
-            return "", ""
+            return "", "", 0
         row, name = self.next
         if row.begun or row.done:
-            return name, f"exercises/{row.stem}.ipynb"
-        return f"lesson {row.number}, {row.title}", f"notebooks/{row.stem}.ipynb"
+            takes = dict(zip((name for name, _ in row.marks), row.takes, strict=False))
+            return name, f"exercises/{row.stem}.ipynb", takes.get(name, 0)
+        return f"lesson {row.number}, {row.title}", f"notebooks/{row.stem}.ipynb", row.planned
 
     def summary(self) -> str:
         """Exercises, predictions and minutes of all lessons together."""
@@ -65,8 +66,8 @@ class Overview:
             lines.append(f"{row.number:>2}  {row.title}  {predictions(row)}, {minutes(row)}")
             lines += [f"      {DOTS[mark]} {name}" for name, mark in row.marks]
         key = "  ".join(f"{DOTS[mark]} {WORDS[mark]}" for mark in DOTS)
-        what, where = self.what_is_next()
-        then = f"Next: {what}, in {where}" if what else "That is all of them."
+        what, where, takes = self.what_is_next()
+        then = f"Next: {what}, in {where} ({takes} minutes)" if what else "That is all of them."
         return "\n".join([*lines, "", key, f"{self.summary()} {then}", *self.notes])
 
     __repr__ = __str__
@@ -85,12 +86,12 @@ class Overview:
         )
 
     def _html_next(self) -> str:
-        what, where = self.what_is_next()
+        what, where, takes = self.what_is_next()
         if not what:
             return f"<div>{parts.escape(self.summary())} <strong>That is all of them.</strong></div>"
-        minutes_of_it = f" ({parts.escape(where)})"
+        place = parts.escape(f"{where}, {takes} minutes")
         linked = link(where, f"<strong>{parts.escape(what)}</strong>")
-        return f"<div>{parts.escape(self.summary())}</div><div>Next: {linked}{minutes_of_it}</div>"
+        return f"<div>{parts.escape(self.summary())}</div><div>Next: {linked} ({place})</div>"
 
 
 def predictions(row: Row) -> str:
