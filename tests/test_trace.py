@@ -294,3 +294,16 @@ def test_a_rank_that_leaves_a_torch_group_is_named(four_ranks) -> None:
     with pytest.raises(RankError, match="rank 3 raised RuntimeError: I am off.*ranks 0, 1 and 2 wait in all_reduce"):
         four_ranks.run(one_leaves, backend="gloo")
     assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
+
+
+def test_an_error_inside_mpi4py_has_the_line_of_the_learners_call(four_ranks) -> None:
+    def no_room(comm):
+        import numpy as np
+
+        if comm.rank == 0:
+            comm.Send(np.zeros(4), dest=1)
+        elif comm.rank == 1:
+            comm.Irecv(np.zeros(2), source=0).Wait()
+
+    with pytest.raises(RankError, match=r"(?s)rank 1 raised .* of test_trace\.py"):
+        four_ranks.run(no_room)

@@ -104,8 +104,8 @@ recorder = Recorder()
 @cache
 def is_learners(filename: str) -> bool:
     """Is this file the learner's, or the taught library's, rather than plumbing?"""
-    if filename.startswith(_PLUMBING) or filename.startswith("<frozen"):
-        return False
+    if filename.startswith(_PLUMBING) or filename.startswith("<frozen") or filename.endswith((".pyx", ".pxi")):
+        return False  # the last two are what mpi4py was compiled from, named without a folder
     return filename.startswith(_PACKAGE) or not filename.startswith(_LIBRARIES)
 
 
