@@ -9,6 +9,7 @@
 # *60 minutes · builds on [lesson 2](02_autodiff_and_optimizers.ipynb) · 2 ranks*
 
 # %%
+import os
 from pathlib import Path
 
 import torch
@@ -19,7 +20,7 @@ from course_utils.hardware import layers, photos, rates, reading, shares, thread
 from course_utils.vgg import vgg11
 
 cores = allowed_cores()
-print(cores, "cores may be used, of all that this machine has")
+print(f"{cores} of this machine's {os.cpu_count()} cores may be used")
 
 # %% [markdown]
 # Before we use many machines, let us see what one can do. Two numbers go a long way: how fast it **computes**, and how
@@ -191,7 +192,7 @@ def forward_and_backward():
 
 times = threads.time_threads(forward_and_backward)
 course.measured("threads", answer=threads.threads_answer(times, cores))
-found = threads.threads_sentence(times, cores)
+found = threads.threads_sentence(times, cores) + " " + threads.PUBLISHED
 course.draw.time_by_threads(times, cores, "A pass of a VGG-11 half as wide", found)
 
 # %% [markdown]

@@ -138,8 +138,8 @@ def _beyond(case: Case, outcome: Outcome) -> bool:
 
 
 def _no_text(case: Case, outcome: Outcome) -> bool:
-    _, got, _ = _wrong(case, outcome)
-    return type(got) is str and got.endswith("without a text")
+    _, got, wanted = _wrong(case, outcome)
+    return got == f"{wanted} without a text"
 
 
 def _whole_refused(case: Case, outcome: Outcome) -> bool:
