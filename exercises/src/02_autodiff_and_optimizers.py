@@ -10,6 +10,8 @@
 # numbers each time.
 
 # %%
+from collections.abc import Sequence
+
 import numpy as np
 
 import course_utils as course

@@ -1,4 +1,4 @@
-"""Refused with: which of the two factors must be turned so that they fit?"""
+"""Refused with: Write the three shapes side by side: which of the two factors must be turned so that they fit?"""
 
 import numpy as np
 
