@@ -148,7 +148,7 @@ def test_what_a_rested_link_lets_through_at_once_it_does_not_give_twice():
         (3, [2], [2]),
         (4, [1, 1], [2, 1]),
         (5, [2, 1], [3, 1]),
-        (6, [2, 1], [3, 2]),
+        (6, [2, 1], [3, 1]),
         (8, [1] * 3, [3, 2, 1]),
     ],
 )

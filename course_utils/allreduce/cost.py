@@ -75,14 +75,19 @@ def total_bytes(algorithm: str, world_size: int, length: int, itemsize: int = 4)
     return named(algorithm, vectors) * length * itemsize
 
 
+def children(rank: int, world_size: int) -> list[int]:
+    """The ranks that hand their sums to this rank in a binomial tree, and get the result from it."""
+    reach = rank & -rank if rank else world_size  # the lowest bit that is set
+    return [rank + (1 << k) for k in range(reach.bit_length()) if 1 << k < reach and rank + (1 << k) < world_size]
+
+
 def bytes_per_rank(algorithm: str, world_size: int, length: int, itemsize: int = 4) -> list[int]:
     """Bytes that each rank sends, in rank order."""
     active, doublings, surplus = powers(world_size)
     bounds, halves = block_bounds(length, world_size), block_bounds(length, active)
 
     def by_tree(rank: int) -> int:
-        children = sum(rank < 1 << k and rank + (1 << k) < world_size for k in range(world_size.bit_length()))
-        return ((rank > 0) + children) * length
+        return ((rank > 0) + len(children(rank, world_size))) * length
 
     def folded(rank: int, within: int) -> int:
         """A rank sends so much within the power of two, and a vector more where it takes part in the folding."""
@@ -202,8 +207,8 @@ def combined_bytes(algorithm: str, world_size: int, nbytes: float) -> float:
 
 
 def fastest(world_size: int, nbytes: float, network: Network) -> str:
-    """The algorithm that `allreduce_time` gives the least time."""
-    return min(NAMES, key=partial(allreduce_time, world_size=world_size, nbytes=nbytes, network=network))
+    """The algorithm that `allreduce_time` gives the least time; of equals, the one whose ranks wait least."""
+    return min(reversed(NAMES), key=partial(allreduce_time, world_size=world_size, nbytes=nbytes, network=network))
 
 
 _BUS_FACTORS = {

@@ -5,7 +5,7 @@ receives: a root that has sent three vectors off delivers all three late. Their 
 rested lets some bytes through at once, which a link that is busy does not: it pays back.
 """
 
-from course_utils.allreduce.cost import NAMES, Network, combined_bytes
+from course_utils.allreduce.cost import NAMES, Network, children, combined_bytes
 from course_utils.allreduce.segmented import segments_per_block
 from course_utils.errors import CourseError
 
@@ -83,10 +83,8 @@ def gathering(world_size: int) -> list[int]:
 
 
 def handing_out(world_size: int, rank: int = 0) -> list[int]:
-    """How many vectors each link along the longest path of a tree broadcast carries: a rank sends to all at once."""
-    children = [
-        rank + (1 << k) for k in range(world_size.bit_length()) if rank < 1 << k and rank + (1 << k) < world_size
-    ]
-    if not children:
+    """How many vectors each link along the longest path of the way back carries: a rank sends to all at once."""
+    below = children(rank, world_size)
+    if not below:
         return []
-    return [len(children), *max((handing_out(world_size, child) for child in children), key=sum)]
+    return [len(below), *max((handing_out(world_size, child) for child in below), key=sum)]

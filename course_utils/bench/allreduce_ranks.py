@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MALLOPT = ((-3, 1 << 30), (-1, (1 << 31) - 1))  # malloc.h: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
 MEMCPY = "memcpy"
+SHORT = 32_000  # bytes; a link that has rested lets so many through at once
+FURTHER = 3
 
 Seconds = dict[tuple[str, int], list[float]]
 """By algorithm and bytes, the seconds of every run, taken by turns."""
@@ -47,37 +49,30 @@ def copy_seconds(comm: "MPI.Intracomm", vector: np.ndarray, copy: np.ndarray, ma
     return max(comm.allgather(time.perf_counter() - start))
 
 
-def with_and_without_mallopt(comm: "MPI.Intracomm", size: int, runs: int) -> dict[str, list[float]]:
-    """Two pairs of ranks by turns: MPI's all-reduce and ours. The second pair keeps freed memory; results on its ranks.
+def ring_and_mpi(comm: "MPI.Intracomm", size: int, runs: int, pair: int) -> dict[str, list[float]] | None:
+    """Seconds of our fast ring and of MPI's own all-reduce, by turns; a first round is not counted.
 
-    Plain communicators, as the traced one makes MPI's own operation wait in another way.
+    On a plain communicator, as the traced one makes MPI's own operation wait in another way.
+
+    Args:
+        pair: which ranks do it, 2 · pair and the next; the others return. Pair 1 has raised thresholds of malloc.
     """
-    number = comm.rank // 2
-    pair = comm.Split(number).inner
-    if number == 1:
-        for option, value in MALLOPT:
-            ctypes.CDLL(None).mallopt(option, value)
+    inner = comm.inner.Split(comm.rank // 2)
+    if comm.rank // 2 != pair:
+        return None
+    for option, value in MALLOPT if pair == 1 else ():
+        ctypes.CDLL(None).mallopt(option, value)
     vector = np.zeros(size // 4, np.float32)
-    seconds: dict[str, list[float]] = {"MPI": [], "ring": []}
-    for turn in range(2 * (runs + 1)):
-        comm.Barrier()  # the other pair sleeps here, with looks now and then
-        if turn % 2 == number:
-            taken = {
-                "MPI": timed_pair(pair, mpi_allreduce, vector),
-                "ring": timed_pair(pair, async_ring_allreduce, vector),
-            }
-            if turn > 1:
-                for name, one in taken.items():
-                    seconds[name].append(one)
+    seconds: dict[str, list[float]] = {"ring": [], "MPI": []}
+    for number in range(runs + 1):
+        for name, allreduce in {"ring": async_ring_allreduce, "MPI": mpi_allreduce}.items():
+            inner.Barrier()
+            start = time.perf_counter()
+            allreduce(inner, vector)
+            taken = max(inner.allgather(time.perf_counter() - start))
+            if number:
+                seconds[name].append(taken)
     return seconds
-
-
-def timed_pair(pair: "MPI.Intracomm", allreduce: Callable, vector: np.ndarray) -> float:
-    """Seconds until both have the sum."""
-    pair.Barrier()
-    start = time.perf_counter()
-    allreduce(pair, vector)
-    return max(pair.allgather(time.perf_counter() - start))
 
 
 def mpi_allreduce(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
@@ -93,24 +88,33 @@ def ping_pongs(comm: "MPI.Intracomm", sizes: Sequence[int]) -> list[float]:
 
 
 def rested_messages(comm: "MPI.Intracomm", sizes: Sequence[int], runs: int) -> tuple[list[float], float]:
-    """Half of the median round trip for each size, over links that have rested; what each further message adds."""
+    """Median seconds of a message of each size over links that have rested; what each further message adds.
+
+    All ranks send to the right and receive from the left, then the other way: with as many at work as in an all-reduce.
+    Short messages go to and fro more often, so that the common start counts for little.
+    """
     margin = start_margin(comm)
-    medians = [statistics.median(there_and_back(comm, size, 1, margin) for _ in range(runs + 2)) / 2 for size in sizes]
-    several = statistics.median(there_and_back(comm, 1, 8, margin) for _ in range(runs + 2)) / 2
-    return medians, max(0.0, several - medians[0]) / 7
+    medians = []
+    for size in sizes:
+        turns = 2 * max(1, min(3, SHORT // size))
+        medians.append(statistics.median(to_and_fro(comm, size, turns, margin) for _ in range(runs + 2)) / turns)
+    several = statistics.median(to_and_fro(comm, 1, 6, margin, FURTHER) for _ in range(runs + 2)) / 6
+    return medians, max(0.0, several - medians[0]) / FURTHER
 
 
-def there_and_back(comm: "MPI.Intracomm", size: int, messages: int, margin: float) -> float:
-    """Seconds from the start until rank 0 has got as many messages back as it has sent."""
-    buffer = np.zeros(size, np.uint8)
+def to_and_fro(comm: "MPI.Intracomm", size: int, turns: int, margin: float, further: int = 0) -> float:
+    """Seconds until every rank has swapped so many messages with its neighbours; and further ones of a byte at once."""
+    outgoing, incoming, byte = np.zeros(size, np.uint8), np.zeros(size, np.uint8), np.zeros(1, np.uint8)
+    left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
     start = start_together(comm, margin)
-    for sender in (0, 1):
-        for _ in range(messages):
-            if comm.rank == sender:
-                comm.Send(buffer, dest=1 - sender)
-            else:
-                comm.Recv(buffer, source=sender)
-    return comm.bcast(time.perf_counter() - start)
+    for _ in range(turns):
+        for _ in range(further):
+            comm.Send(byte, dest=right)
+        comm.Sendrecv(outgoing, dest=right, recvbuf=incoming, source=left)
+        for _ in range(further):
+            comm.Recv(byte, source=left)
+        left, right = right, left
+    return max(comm.allgather(time.perf_counter() - start))
 
 
 def gamma_here(comm: "MPI.Intracomm") -> float:
