@@ -27,6 +27,11 @@ def by_torch(gradient: np.ndarray, a: np.ndarray, b: np.ndarray) -> Pair:
     return left.grad.numpy().astype(a.dtype), right.grad.numpy().astype(b.dtype)
 
 
+def sides(shape: tuple[int, ...]) -> str:
+    """A shape in a message: "7 × 2 × 3"."""
+    return " × ".join(map(str, shape))
+
+
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(a: tuple[int, ...], b: tuple[int, ...], dtype: str = "float64", views: bool = False) -> Case:
         x, y = (rng.normal(size=shape).astype(dtype) for shape in (a, b))
@@ -34,7 +39,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
             x, y = x.swapaxes(-1, -2).copy().swapaxes(-1, -2), np.repeat(y, 2, axis=-1)[..., ::2]
         gradient = rng.normal(size=(x @ y).shape).astype(dtype)
         unlike = "" if dtype == "float64" else f", {dtype}"
-        label = f"{a} @ {b}{unlike}" + (", arrays that do not lie in one piece" if views else "")
+        label = f"{sides(a)} @ {sides(b)}{unlike}" + (", arrays that do not lie in one piece" if views else "")
         given = (gradient, x, y)
         unchanged = {place: one.copy() for place, one in enumerate(given)}
         return Case(label, [given], [by_torch(*given)], [unchanged], with_comm=False)
