@@ -1,4 +1,8 @@
-"""What a learner sees: JupyterLab in Chromium runs lesson 4's first cells, and an exercise to a ✗ and to a ✓."""
+"""What a learner sees: JupyterLab in Chromium runs lesson 4's first cells, and an exercise to a ✗ and to a ✓.
+
+The panels of verdicts, hints and progress are held to what makes them readable: a name for screen readers, contrast in
+both themes, no scrolling sideways in a narrow window.
+"""
 
 import ast
 import json
@@ -24,6 +28,44 @@ WAIT = 120_000  # ms: two busy cores
 TRIES = 4
 FIRST_CELLS = 6  # code cells of the lesson that are run
 CHROMIUM = shutil.which("chromium")
+LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3
+THEMES = ("Light", "Dark")
+
+# The least contrast of the texts in an element with what lies behind them, and the text that has it.
+CONTRAST = """element => {
+  const pixel = Object.assign(document.createElement("canvas"), {width: 1, height: 1});
+  const pen = pixel.getContext("2d", {willReadFrequently: true});
+  const rgba = colour => {
+    pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
+    const data = pen.getImageData(0, 0, 1, 1).data;
+    return [data[0], data[1], data[2], data[3] / 255];
+  };
+  const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
+  const ground = node => {
+    const layers = [];
+    for (; node; node = node.parentElement) {
+      layers.push(rgba(getComputedStyle(node).backgroundColor));
+      if (layers.at(-1)[3] === 1) break;
+    }
+    return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255, 1]);
+  };
+  const luminance = colour => {
+    const linear = share => share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    const [r, g, b] = colour.slice(0, 3).map(part => linear(part / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  let least = [21, ""];
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode.textContent.trim(), parent = texts.currentNode.parentElement;
+    if (!text || !parent.checkVisibility()) continue;
+    const behind = ground(parent), ink = over(rgba(getComputedStyle(parent).color), behind);
+    const [bright, dark] = [luminance(ink), luminance(behind)].sort((a, b) => b - a);
+    const contrast = (bright + 0.05) / (dark + 0.05);
+    if (contrast < least[0]) least = [contrast, text];
+  }
+  return least;
+}"""
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -122,6 +164,7 @@ def tab(lab):
             page = browser.new_page(viewport={"width": 1200, "height": 1000})
             page.set_default_timeout(WAIT)
             yield page
+            print("dialogs at the end:", page.locator(".jp-Dialog").all_inner_texts())  # seen where the test fails
         finally:
             browser.close()
 
@@ -174,6 +217,25 @@ class Notebook:
         expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=WAIT)
         return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
 
+    def unsaved(self) -> bool:
+        """Whether JupyterLab marks a notebook as changed."""
+        return self.tab.locator(".lm-DockPanel-tabBar .jp-mod-dirty").count() > 0
+
+    def dress(self, theme: str, width: int) -> None:
+        """Change the theme, "Light" or "Dark", and the width of the window."""
+        self.tab.set_viewport_size({"width": 1280, "height": 1000})
+        light = self.tab.locator("body").get_attribute("data-jp-theme-light") == "true"
+        if light != (theme == "Light"):
+            self.tab.get_by_role("menuitem", name="Settings", exact=True).click()
+            self.tab.locator(".lm-Menu-item", has_text="Theme").first.hover()
+            self.tab.locator(".lm-Menu-item", has_text=f"JupyterLab {theme}").first.click()
+            self.tab.locator(f'body[data-jp-theme-light="{str(theme == "Light").lower()}"]').wait_for(state="attached")
+        self.tab.set_viewport_size({"width": width, "height": 1000})
+
+    def output(self, position: int):
+        """What the cell at a position shows."""
+        return self.cells.nth(position).locator(".jp-OutputArea-output").first
+
     def shot(self, position: int, file: Path) -> None:
         """Save a screenshot with the cell in view."""
         self.cells.nth(position).scroll_into_view_if_needed()
@@ -196,6 +258,8 @@ def without_first_words(answer: str) -> str:
 def test_the_first_cells_of_lesson_4_run_in_the_browser(tab, lab, screenshots):
     path = f"notebooks/{STEM}.ipynb"
     notebook = Notebook(tab, lab, path)
+    tab.wait_for_timeout(3000)  # for what JupyterLab may write into a notebook that it has just opened
+    assert not notebook.unsaved()
     outputs = [notebook.run(position) for position in code_positions(path)[:FIRST_CELLS]]
     notebook.shot(code_positions(path)[FIRST_CELLS - 1], screenshots / "lesson_4.png")
     assert "4 ranks on this machine" in outputs[0]
@@ -212,13 +276,68 @@ def test_an_exercise_goes_from_not_begun_to_wrong_to_right(tab, lab, screenshots
     name = re.search(r'"(\w+)"', notebook.sources[check])[1]
     for position in [position for position in code_positions(path) if position < check]:
         notebook.run(position)
-    assert "○" in notebook.run(check)
-    for folder, sign, file in (("wrong", "✗", "exercise_wrong.png"), ("right", "✓", "exercise_right.png")):
+    assert "○ not begun" in notebook.run(check)
+    for folder, words, file in (
+        ("wrong", "✗ not yet", "exercise_wrong.png"),
+        ("right", "✓ right", "exercise_right.png"),
+    ):
         answer = sorted((ROOT / "tests" / "answers" / name / folder).glob("*.py"))[0]
         notebook.run(check - 1, without_first_words(answer.read_text(encoding="utf-8")))
         verdict = notebook.run(check)
         notebook.shot(check, screenshots / file)
-        assert f"{sign} {name}" in verdict, f"{answer.name}: {verdict}"
+        assert f"{words} {name}: " in re.sub(r"\s+", " ", verdict), f"{answer.name}: {verdict}"
     last = code_positions(path)[-1]
     assert "stop" in notebook.sources[last]
     notebook.run(last)
+
+
+WRONG_AND_TALKATIVE = """def tree_broadcast(comm, vector, root=0):
+    print("a line that is so long that it has to be broken somewhere, but please between its words, " * 3)
+    if comm.rank == root:
+        for other in range(comm.size):
+            if other != root:
+                comm.Send(vector, other)
+    else:
+        comm.Recv(vector, root)"""
+SHOWN = {  # what is run for each picture, and what a screen reader is told
+    "wrong": ('course.check("tree_broadcast", tree_broadcast)', "tree_broadcast: not yet"),
+    "hint": ('course.hint("tree_broadcast")', "tree_broadcast: hint 1 of 2"),
+    "prediction": (
+        'course.predict("rounds", plain=60, doubling=9); course.measured("rounds", plain=63, doubling=6)',
+        "Prediction rounds: noted",
+    ),
+    "progress": ("course.progress()", "Your progress, lesson by lesson"),
+}
+
+
+def test_panels_have_names_read_in_both_themes_and_fit_a_narrow_window(tab, lab, screenshots):
+    path = f"exercises/{STEM}.ipynb"
+    notebook = Notebook(tab, lab, path)
+    positions = code_positions(path)
+    check = notebook.sources.index('course.check("tree_broadcast", tree_broadcast)')
+    for position in [position for position in positions if position < check]:
+        notebook.run(position)
+    notebook.run(check - 1, WRONG_AND_TALKATIVE)
+    cells = dict(zip(SHOWN, [check, *[position for position in positions if position > check]], strict=False))
+    for what, (source, name) in SHOWN.items():
+        notebook.run(cells[what], source)
+        named = notebook.output(cells[what]).locator(f'[aria-label="{name}"]')
+        assert named.count() == 1 and named.get_attribute("role") in ("status", "table"), what
+    for theme in THEMES:
+        for width in (1280, 700):
+            notebook.dress(theme, width)
+            for what, position in cells.items():
+                output = notebook.output(position)
+                output.scroll_into_view_if_needed()
+                output.screenshot(path=str(screenshots / f"{what}_{theme.lower()}_{width}.png"))
+                wide, room = output.evaluate("element => [element.scrollWidth, element.clientWidth]")
+                assert wide <= room, f"{what}, {theme}, {width} pixels: {wide} > {room}"
+                contrast, text = output.evaluate(CONTRAST)
+                assert contrast >= LEAST_CONTRAST, f"{what}, {theme}: {contrast:.1f} of {text!r}"
+    verdict = notebook.output(cells["wrong"])
+    (picture,) = verdict.locator("img").all()
+    assert "Timeline of " in picture.get_attribute("alt")
+    assert verdict.locator("pre").evaluate("element => getComputedStyle(element).wordBreak") == "normal"
+    notebook.run(positions[-1], "ranks.stop()")
+    notebook.output(cells["progress"]).get_by_role("link", name="lesson 0, What do I have here?").click()
+    tab.locator(".lm-TabBar-tab", has_text="00_first_steps.ipynb").first.wait_for(state="attached")
