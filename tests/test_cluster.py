@@ -282,7 +282,7 @@ def test_arguments_that_do_not_fit_are_refused_before_anything_runs(four_ranks) 
 def test_the_same_number_gives_the_same_ranks_another_number_new_ones(four_ranks, capsys) -> None:
     assert course.start(4) is four_ranks
     two = course.start(2)
-    assert "4 ranks were running; they are ended" in capsys.readouterr().out
+    assert "Ended what was running: 4 ranks" in capsys.readouterr().out
     assert two.run(add_ranks).results == [1, 1]
     with pytest.raises(RanksGone, match="were stopped"):
         four_ranks.run(add_ranks)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from course_utils.cluster.folder import RanksFolder, sweep
 from course_utils.cluster.run import Attempt, Run, per_rank
 from course_utils.errors import CourseError
+from course_utils.words import count
 
 if TYPE_CHECKING:
     from course_utils.cluster.connection import Connection
@@ -77,7 +78,8 @@ def start(
         return running
     if running is not None:
         if not same:
-            print(f"{running.world_size} ranks were running; they are ended, and their variables with them.")
+            before = count(running.world_size, "rank")
+            print(f"Ended what was running: {before}, with all their variables.")
         running.stop()
     taken_over = _take_over(ranks, network)
     found = taken_over or _launch(ranks, network)
@@ -126,7 +128,7 @@ def _launch(ranks: int, network: "Network | None") -> "tuple[Connection, dict]":
         local.launch(folder, ranks, network)
         importlib.import_module("course_utils.cluster.connection")  # slow, and the ranks are busy coming up
         deadline = time.monotonic() + START_SECONDS
-        with ProgressBar(f"starting {ranks} ranks") as bar:
+        with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
             return _connect(folder, ranks, network, deadline, bar.look)
     except BaseException:
         folder.end()
@@ -189,10 +191,6 @@ def _line(introduced: list[dict], network: "Network | None") -> str:
     threads, cores, devices = introduced[0]["threads"], allowed_cores(), gpus()
     links = f", {network}" if network else ""
     return (
-        f"{len(introduced)} ranks on this machine{links}: {introduced[0]['mpi']}, {_count(cores, 'core')}, "
-        f"{_count(threads, 'thread')} each, {_count(len(devices), 'GPU') if devices else 'no GPU'}"
+        f"{count(len(introduced), 'rank')} on this machine{links}: {introduced[0]['mpi']}, {count(cores, 'core')}, "
+        f"{count(threads, 'thread')} each, {count(len(devices), 'GPU') if devices else 'no GPU'}"
     )
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"

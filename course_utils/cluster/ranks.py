@@ -16,6 +16,7 @@ from course_utils.cluster.turn import turn
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.trace.activity import IDLE, WAITING
 from course_utils.trace.events import Event
+from course_utils.words import count
 
 
 class Ranks:
@@ -133,7 +134,7 @@ class Ranks:
         self, connection: Connection, function: str, arguments: list[tuple], patience: float, limit: float | None
     ) -> Watched:
         """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""
-        with ProgressBar(f"{len(arguments)} ranks at work") as bar:
+        with ProgressBar(f"{count(len(arguments), 'rank')} at work") as bar:
             self._meter = meter = Meter(connection.pids, self.facts.get("network"))
             pending = connection.submit(function, arguments)
             call = connection.wait_for(pending, patience=patience, limit=limit, look=lambda: (bar.look(), meter.look()))
@@ -235,7 +236,7 @@ class Ranks:
 
     def __repr__(self) -> str:
         if self.connection is None:
-            return f"<{self.world_size} ranks, stopped>"
+            return f"<{count(self.world_size, 'rank')}, stopped>"
         return f"<{self.facts['line'].rstrip('.')}>"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from course_utils.cluster.reply import Reply
 from course_utils.errors import CourseError
 from course_utils.trace.events import Event, bytes_sent, count_rounds
+from course_utils.words import count
 
 
 class per_rank:  # noqa: N801 - reads as a function: course.per_rank([…])
@@ -105,8 +106,9 @@ class Run:
 
     def __repr__(self) -> str:
         return (
-            f"<run on {self.world_size} ranks: {self.seconds * 1000:.1f} ms, {self.messages} messages in "
-            f"{self.rounds} rounds, {self.collectives} collectives, {self.bytes:,} bytes>"
+            f"<run on {count(self.world_size, 'rank')}: {self.seconds * 1000:.1f} ms, "
+            f"{count(self.messages, 'message')} in {count(self.rounds, 'round')}, "
+            f"{count(self.collectives, 'collective')}, {self.bytes:,} bytes>"
         )
 
 
