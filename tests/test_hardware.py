@@ -133,6 +133,7 @@ def test_the_plateau_is_found_wherever_it_is():
     assert threads.plateau(at_two) == 2
     assert "2 threads, one for each core" in threads.threads_sentence(at_two, 2)
     assert "although there are 8 cores" in threads.threads_sentence(at_two, 8)
+    assert "No gain, although there are 2 cores" in threads.threads_sentence(times(2.0, 2.0, 2.1, 2.0), 2)
     assert "others use this machine" in threads.threads_sentence(at_two, 1)
     assert "slower, up to 1.5 times" in threads.threads_sentence(times(4.0, 2.0, 3.0, 2.4), 2)
     assert "One core" in threads.threads_sentence(times(2.0, 2.0), 1)

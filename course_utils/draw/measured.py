@@ -47,7 +47,7 @@ def measured_bars(
         text, end = style.seconds_text(values.median), scale * min(values.high, longest)
         ax.annotate(text, (end, row), xytext=(5, 0), textcoords="offset points", va="center", fontsize=style.TEXT)
     finish(ax, names, f"{x}, in {unit}")
-    ax.set_xlim(0, scale * longest * 1.02)
+    ax.set_xlim(0, scale * longest)
     style.draw_legend(ax, {labels[group]: Patch(**looks[group]) for group in groups})
     told = "; ".join(
         f"{labels[group]}, {name}: {style.seconds_text(values.median)} "

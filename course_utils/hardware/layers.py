@@ -8,6 +8,7 @@ from torch import nn
 
 from course_utils.hardware.rates import Measured, repeat, using_threads
 from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
+from course_utils.hardware.words import percent
 from course_utils.hardware.work_depth import layer_work_depth
 
 CLOSE = 2.0
@@ -92,8 +93,8 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
     flops = sum(layer.flops for layer in bound) / sum(layer.flops for layer in layers)
     share = sum(layer.measured.median for layer in bound) / total
     text = (
-        f"{len(bound)} of {len(layers)} layers are limited by memory: {flops:.1%} of the arithmetic, "
-        f"{share:.0%} of the time."
+        f"{len(bound)} of {len(layers)} layers are limited by memory: {percent(flops, 1)} of the arithmetic, "
+        f"{percent(share)} of the time."
     )
     fast = [layer for layer in layers if layer.measured.median < 0.95 * layer.predicted]
     if cached := [layer for layer in fast if layer in bound]:

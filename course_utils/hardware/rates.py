@@ -116,5 +116,5 @@ def array_bytes(caches: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> in
 def said(measured: Measured, unit: str, scale: float = 1e-9) -> str:
     """A measurement in words, and whether it can be trusted: "195 GFLOP/s (187 to 198 in 9 runs)"."""
     low, middle, high = (f"{scale * value:.3g}" for value in (measured.low, measured.median, measured.high))
-    text = f"{middle} {unit} ({low} to {high} in {len(measured.values)} runs)"
-    return text if measured.calm else f"{text}: the machine is not at rest, or changes its clock"
+    rest = "" if measured.calm else "; the machine is not at rest"
+    return f"{middle} {unit} ({low} to {high} in {len(measured.values)} runs{rest})"

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.hardware.rates import Measured, using_threads
-from course_utils.hardware.words import plural
+from course_utils.hardware.words import percent, plural
 
 EPOCH_IMAGES = 50_000
 REPORT = "CS744 report, 2020"
@@ -120,18 +120,19 @@ def now(x: torch.Tensor) -> float:
 
 
 def shares_sentence(timed: Timed) -> str:
-    """Which part takes most, whether the report's finding holds here, and how even the iterations are."""
+    """Which part takes most, whether the report's finding holds here, and how even the iterations are: some lines."""
     totals = {part: sum(one.parts[part] for one in timed.iterations) for part in PARTS}
     whole = sum(totals.values())
     first = max(totals, key=totals.__getitem__)
     ratio = timed.ratio()
+    share = percent(totals[first] / whole)
     text = (
-        f"The {first} pass takes {totals[first] / whole:.0%} of the time; backward takes {ratio.median:.1f} times as "
+        f"The {first} pass takes {share} of the time. Backward takes {ratio.median:.1f} times as\n"
         f"long as forward ({ratio.low:.1f} to {ratio.high:.1f} in {len(timed.iterations)} iterations)."
     )
     text += " The report found the same." if first == "backward" else " The report found backward."
     if not timed.epoch().calm:
-        text += " The iterations differ: something else uses this machine."
+        text += "\nThe iterations differ: something else uses this machine."
     return text
 
 

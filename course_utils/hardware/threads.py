@@ -52,9 +52,10 @@ def threads_sentence(times: Mapping[int, Measured], cores: int) -> str:
     elif found == cores:
         text = f"{gain:.1f} times as fast with {found} threads, one for each core; no more after that."
     elif found < cores:
+        begin = f"{gain:.1f} times as fast with {found} threads, and no more after that" if found > 1 else "No gain"
         text = (
-            f"{gain:.1f} times as fast with {plural(found, 'thread')}, and no more after that, although there are "
-            f"{cores} cores: the work is too small for more, memory is the limit, or others use the cores."
+            f"{begin}, although there are {plural(cores, 'core')}: the work is too small for more threads, memory is "
+            "the limit, or others use the cores."
         )
     else:
         text = (

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
-from course_utils.hardware.words import plural
+from course_utils.hardware.words import percent, plural
 
 
 def brent_bounds(needs: Mapping[Hashable, Collection[Hashable]], processors: int) -> tuple[float, float]:
@@ -120,9 +120,9 @@ def brent_sentence(bounds: Mapping[int, tuple[float, float]], measured: Mapping[
     if below:
         return f"With {plural(below[0], 'worker')} it took less than the lower bound: the clock, or the unit, is off."
     if above:
-        over = max(measured[p] / bounds[p][1] - 1 for p in above)
+        over = percent(max(measured[p] / bounds[p][1] - 1 for p in above))
         return (
-            f"With {plural(above[0], 'worker')} it took longer than the upper bound, by up to {over:.0%}: waking a "
+            f"With {plural(above[0], 'worker')} it took longer than the upper bound, by up to {over}: waking a "
             "thread takes time too, which the theorem does not count, and more of it on a busy machine."
         )
     return f"All {len(measured)} times lie between the bounds."

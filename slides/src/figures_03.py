@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import course_utils.hardware  # noqa: F401 - before torch, so that its threads sleep while they wait
+
+# isort: split
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
