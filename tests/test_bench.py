@@ -5,8 +5,11 @@ import json
 
 import pytest
 
-from course_utils.bench import BENCHES, cluster, grader
+from course_utils.bench import BENCHES, checks, cluster, grader
 from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row, spread, table
+from course_utils.checks.answers import FOLDER, answers
+from course_utils.checks.registry import chosen, declared
+from course_utils.errors import CourseError
 
 KEYS = ["bench", "metric", "value", "unit", "better", "target", "spread", "runs", "ok"]
 
@@ -69,3 +72,16 @@ def test_the_grader_is_graded_by_answers_and_mutants(four_ranks) -> None:
     rows = grader.grade("rank_squared", four_ranks, runs=1)
     assert [row.metric for row in rows] == [f"rank_squared: {what}" for what in grader.TARGETS]
     assert all(row.ok and row.unit == "%" and row.runs >= 3 for row in rows), table(rows)
+
+
+@pytest.mark.timeout(120)
+def test_a_verdict_is_timed_and_one_that_had_to_wait_is_told_apart(four_ranks) -> None:
+    [right, *_], hanging = answers("right", "rank_squared"), FOLDER / "who_is_there" / "wrong" / "waits_for_itself.py"
+    assert [checks.timed(path, four_ranks)[1] for path in (right, hanging)] == [False, True]
+
+
+def test_parts_of_the_course_are_chosen_by_exercise_or_lesson() -> None:
+    assert [one.name for one in chosen(["tree_broadcast", "00"])] == ["rank_squared", "who_is_there", "tree_broadcast"]
+    assert len(chosen()) == len(declared())
+    with pytest.raises(CourseError, match="Did you mean"):
+        chosen(["tree_broadcats"])

@@ -72,6 +72,8 @@ def test_a_bench_prints_a_table_or_json_and_a_missed_target_is_no_failure(monkey
     [
         (("bench", "clutser"), "Did you mean 'cluster'?"),
         (("bench", "zzz"), "`course bench` lists them."),
+        (("bench", "cluster", "06"), "The bench cluster has no parts to choose from"),
+        (("bench", "grader", "tree_brodcast"), 'Did you mean "tree_broadcast"?'),
         (("check", "nowhere.ipynb"), "nowhere.ipynb cannot be read: No such file"),
         (("check", "pyproject.toml"), "pyproject.toml is not a notebook."),
         (("check", "notebooks"), "cannot be read: Is a directory"),

@@ -16,6 +16,7 @@ import nbformat
 import pytest
 
 from course_utils.checks.verdict import Verdict
+from course_utils.cli import app
 from course_utils.errors import CourseError
 from course_utils.grade import nbgrader
 from course_utils.grade.nbgrader_course import is_answer, write_course
@@ -151,10 +152,11 @@ def test_a_check_raises_under_nbgrader_only(monkeypatch, capsys) -> None:
     assert capsys.readouterr() == ("warning\n", "")
 
 
-def test_settings_that_are_there_are_left_alone(tmp_path) -> None:
+def test_the_command_writes_assignments_and_leaves_settings_alone_that_are_there(tmp_path, capsys) -> None:
     (tmp_path / "nbgrader_config.py").write_text("mine")
-    [written] = write_course(tmp_path, ["00"])
-    assert written == tmp_path / "source" / LESSON / f"{LESSON}.ipynb"
+    app(["nbgrader", str(tmp_path), "00"], standalone_mode=False)
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'source' / LESSON / LESSON}.ipynb\nNext, in {tmp_path}: ")
+    assert [file.name for file in (tmp_path / "source").rglob("*.ipynb")] == [f"{LESSON}.ipynb"]
     assert (tmp_path / "nbgrader_config.py").read_text() == "mine"
     with pytest.raises(CourseError, match="no source is called 99"):
         write_course(tmp_path, ["99"])
