@@ -12,12 +12,13 @@
 import os
 from pathlib import Path
 
-import torch
-
 import course_utils as course
 from course_utils.cluster.cores import allowed_cores
+
+# before torch, so that its threads sleep while they wait, and leave the cores to others
 from course_utils.hardware import layers, photos, rates, reading, shares, threads
 from course_utils.vgg import vgg11
+import torch
 
 cores = allowed_cores()
 print(f"{cores} of this machine's {os.cpu_count()} cores may be used")
@@ -133,8 +134,9 @@ print(layers.pooling_sentence(usual, other))
 # ## A training step
 #
 # Three students measured VGG-11 on processors in 2020, for the course CS744 in Wisconsin. Their first figure splits
-# the time into **forward**, **backward** and **step** (of the optimizer). The backward pass of a layer makes two
-# products of the same size: one for the gradient of its weights, one for that of its input.
+# the time into **forward**, **backward** and **step** (of the optimizer), in each *iteration*: a number of passes in a
+# row, 20 of theirs and 2 of ours. The backward pass of a layer makes two products of the forward one's size: one for
+# the gradient of its weights, one for that of its input.
 #
 # **Predict.** How many times as long as forward does backward take?
 
@@ -197,8 +199,8 @@ course.draw.time_by_threads(times, cores, "A pass of a VGG-11 half as wide", fou
 
 # %% [markdown]
 # The number that matters is not how many cores the machine *has* but how many you *may use*: a job on a cluster, or a
-# container, often gets a few of 64. A program that starts 64 threads for 4 cores is slower than one that starts 4.
-# (The course sets this for its ranks: cores divided by ranks.)
+# container, often gets a few of 64. Starting 64 threads for 4 cores is hardly ever faster than starting 4, and often
+# slower. (The course sets this for its ranks: cores divided by ranks.)
 #
 # ## How far can it go?
 #
@@ -249,8 +251,8 @@ course.draw.between_bounds(measured, bounds, printed, title, found)
 
 # %% [markdown]
 # Why can it not be *min*? Read it at the ends. One worker, 31 tasks: min says "at least 5". Sixteen workers: "at least
-# 2", though 5 tasks wait for each other. It is never wrong, as "at least nothing" is never wrong; but no schedule ever
-# comes near it. Two conditions that must *both* hold make a max.
+# 2", though 5 tasks wait for each other. That is never wrong, as "at least nothing" is never wrong; it only says as
+# much as max where $W/p = D$. Two conditions that *both* hold make a max.
 #
 # (Your exercise: `brent_bounds`, for any graph.)
 
@@ -260,12 +262,11 @@ course.draw.between_bounds(measured, bounds, printed, title, found)
 
 # %% tags=["nbval-check-output"]
 table = layers.work_and_depth(model, images)
-for name, work, depth in [
-    row for row in table if row[0] in ("conv1", "norm1", "conv6", "linear")
-]:
-    print(f"{name:7} work {work:13,}  depth {depth:2}  W/D = {work / depth:13,.0f}")
+for name, work, depth in table:
+    if name in ("conv1", "norm1", "conv6", "linear"):
+        print(f"{name:7} work {work:13,}  depth {depth:3}  W/D = {work / depth:11,.0f}")
 work, depth = (sum(row[index] for row in table) for index in (1, 2))
-print(f"all     work {work:13,}  depth {depth}  W/D = {work / depth:13,.0f}")
+print(f"all     work {work:13,}  depth {depth:3}  W/D = {work / depth:11,.0f}")
 
 # %% [markdown]
 # $W/D$ is how many workers could be kept busy: tens of millions. The order of things is not what limits us. Bytes are:
@@ -321,7 +322,7 @@ course.draw.measured_bars(bars, "600 photos in a random order", found)
 
 # %% [markdown]
 # On this disk the difference is what you see; on a cluster's shared file system, where each file is asked for over the
-# network and hundreds of jobs ask at once, it is larger.
+# network and hundreds of jobs ask at once, it is usually larger.
 #
 # Photos must also be *decoded*, and that is work for a core. A `DataLoader` can give it to **workers**, processes of
 # their own. **Predict**: which number is the fastest here?

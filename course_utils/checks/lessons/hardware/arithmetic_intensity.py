@@ -106,6 +106,7 @@ ARITHMETIC_INTENSITY = Exercise(
     mistakes=(
         Mistake("Does it work for a layer without image and window?", _fully_connected),
         Mistake("Do you return three numbers: FLOPs, bytes, and their ratio?", _not_three),
+        Mistake("Need height and width be equal?", _no_square),
         Mistake(BOTH, _formula(lambda n, i, o, p, t, s: (n * i * o * p * t, 0), 0)),
         Mistake(BIAS, _formula(lambda n, i, o, p, t, s: (2 * n * i * o * p * t + n * o * p, 0), 0)),
         Mistake(BIAS, _formula(lambda n, i, o, p, t, s: (0, s * (n * i * p + i * o * t + n * o * p + o)), 1)),
@@ -128,7 +129,6 @@ ARITHMETIC_INTENSITY = Exercise(
             _formula(lambda n, i, o, p, t, s: (0, 4 * (n * i * p + i * o * t + n * o * p)), 1),
         ),
         Mistake("FLOPs per byte, or bytes per FLOP?", _right_counts),
-        Mistake("Need height and width be equal?", _no_square),
     ),
     praise=lambda outcome: "operations and bytes are right for both kinds of layer, any window, any dtype",
 )
