@@ -25,7 +25,7 @@ def measure(
 ) -> Seconds:
     """Time each of the algorithms on vectors of so many bytes, on the first `world_size` ranks.
 
-    The first run of each is not counted: TCP finds the rate of the link, and memory is touched for the first time.
+    The first run of each algorithm, of the longest vector, is not counted: TCP finds the rate of the links in it.
     """
     return ranks.run(allreduce_seconds, dict(algorithms), list(sizes), runs, ranks=world_size).results[0]
 
@@ -46,17 +46,17 @@ def allreduce_seconds(
     margin = start_margin(comm)
     taken: Seconds = {name: [] for name in algorithms}
     for name, allreduce in algorithms.items():
-        for size in reversed(sizes):  # the longest first: TCP has found the link's rate when the short ones come
-            vector = np.zeros(size // 4, np.float32)
-            taken[name].insert(0, [one_run(comm, name, allreduce, vector, margin) for _ in range(runs + 1)][1:])
+        one_run(comm, name, allreduce, sizes[-1], margin)
+        for size in reversed(sizes):
+            taken[name].insert(0, [one_run(comm, name, allreduce, size, margin) for _ in range(runs)])
     return taken
 
 
-def one_run(comm: "MPI.Intracomm", name: str, allreduce: Callable, vector: np.ndarray, margin: float) -> float:
+def one_run(comm: "MPI.Intracomm", name: str, allreduce: Callable, size: int, margin: float) -> float:
     """Seconds from the common start of one all-reduce to its last rank's end, checked."""
     from mpi4py import MPI
 
-    vector[:] = comm.rank
+    vector = np.full(size // 4, comm.rank, np.float32)
     start = start_together(comm, margin)
     allreduce(comm, vector)
     seconds = comm.allreduce(time.perf_counter() - start, op=MPI.MAX)

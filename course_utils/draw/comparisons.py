@@ -11,11 +11,20 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from course_utils.draw import style
+from course_utils.draw.curves import spread
 from course_utils.draw.findings import join
-from course_utils.draw.sizes import name_ends
 from course_utils.errors import CourseError
 
 _FINE = 400  # sizes at which a predicted line is drawn
+_FIXED = ("tree", "recursive doubling", "ring", "halving-doubling", "hierarchical", "asynchronous ring")
+
+
+def colours_of(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each algorithm, the same in all pictures; other names get those that are left."""
+    colours = dict(zip(_FIXED, style.CURVES, strict=False))
+    left = [colour for name, colour in colours.items() if name not in names]
+    rest = iter([*style.CURVES[len(_FIXED) :], *left, *style.OTHERS])
+    return {name: colours.get(name) or next(rest) for name in names}
 
 
 @dataclass(frozen=True)
@@ -57,11 +66,11 @@ def crossings(
     if len(n) < 2 or any(len(runs) != len(n) for by_name in measured.values() for runs in by_name.values()):
         raise CourseError("crossings: two sizes at least, and the runs at each of them for every algorithm.")
     names = list(dict.fromkeys(name for by_name in measured.values() for name in by_name))
-    colours = dict(zip(names, style.CURVES, strict=False))
+    colours = colours_of(names)
     fine = np.geomspace(n[0] / 1.3, n[-1] * 1.3, _FINE)
     found = crossings_finding(n, measured, predicted)
     heading = (title, found) if title else (found, "")
-    look = {"left": 0.55, "right": 0.08, "below": 0.55, "above": 0.5, "side_by_side": True}
+    look = {"left": 0.66, "right": 0.04, "below": 0.55, "above": 0.5, "side_by_side": True}
     picture, axes = style.new_picture(*heading, heights=[2.5] * len(measured), **look)
     low, high = math.inf, 0.0
     for ax, (panel, by_name) in zip(axes, measured.items(), strict=True):
@@ -153,10 +162,11 @@ def over_ranks(
     picture, (ax,) = style.new_picture(title, subtitle, heights=[3.0], left=0.85, right=right, below=0.55)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
-    for index, (name, line) in enumerate(data.items()):
-        ax.plot(world_sizes, line, color=style.CURVES[index], linewidth=1.8, zorder=2)
+    colours = colours_of(list(data))
+    for name, line in data.items():
+        ax.plot(world_sizes, line, color=colours[name], linewidth=1.8, zorder=2)
         for ranks, value in (points or {}).get(name, {}).items():
-            ax.plot(ranks, value, "o", color=style.CURVES[index], markersize=5, zorder=3)
+            ax.plot(ranks, value, "o", color=colours[name], markersize=5, zorder=3)
     low, high = min(line.min() for line in data.values()), max(line.max() for line in data.values())
     ax.set_ylim(low / 1.4, high * 1.4)
     ax.set_xlim(world_sizes[0] / 1.1, world_sizes[-1] * 1.05)
@@ -171,10 +181,21 @@ def over_ranks(
     ax.set_xlabel("ranks", fontsize=style.TEXT)
     ax.set_ylabel(y, fontsize=style.TEXT)
     ax.grid(color="#E8E8E8", linewidth=0.7)
-    name_ends(ax, data)
+    _name_ends(ax, data, colours)
     ends = "; ".join(f"{name}: {unit(line[0])} to {unit(line[-1])}" for name, line in data.items())
     picture.alt_text = f"{title}. {y} from {world_sizes[0]} to {world_sizes[-1]:,} ranks: {ends}."
     return picture
+
+
+def _name_ends(ax: Axes, data: Mapping[str, np.ndarray], colours: Mapping[str, str]) -> None:
+    """Write each line's name beside its right end, moved apart where the ends are close."""
+    low, high = np.log(ax.get_ylim())
+    pixels = ax.get_position().height * ax.figure.get_figheight() * style.DOTS
+    apart = 1.5 * style.TEXT * style.DOTS / 72 * (high - low) / pixels
+    ends = sorted((float(np.log(line[-1])), name) for name, line in data.items())
+    words = {"transform": ax.transAxes, "va": "center", "fontsize": style.TEXT, "fontweight": "bold"}
+    for place, (_, name) in zip(spread([end for end, _ in ends], apart, low, high), ends, strict=True):
+        ax.text(1.015, (place - low) / (high - low), name, color=colours[name], **words)
 
 
 def right_and_wrong(
