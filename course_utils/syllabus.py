@@ -62,20 +62,7 @@ LESSONS: tuple[Lesson, ...] = (
         50,
         4,
     ),
-    Lesson(
-        "05_allreduce",
-        "How do P machines add their vectors?",
-        60,
-        4,
-        (
-            "tree_allreduce",
-            "recursive_doubling_allreduce",
-            "halving_doubling_allreduce",
-            "ring_allreduce",
-            "async_ring_allreduce",
-            "allreduce_time",
-        ),
-    ),
+    Lesson("05_allreduce", "How do P machines add their vectors?", 60, 4),
     Lesson(
         "06_data_parallel",
         "Can P workers train as one?",

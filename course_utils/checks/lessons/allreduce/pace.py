@@ -1,0 +1,50 @@
+"""How fast an all-reduce is, against a ring of blocking messages in the same minute. Runs on the ranks."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+TRIES, PAIRS = 3, 5
+
+
+def against_a_plain_ring(function: Callable, comm: "MPI.Intracomm", length: int, enough: float) -> float:
+    """Return how many times as long `function` takes as a ring of blocking messages.
+
+    Where it is in doubt, both are measured three times and the least counts.
+
+    Args:
+        length: of the float32 vectors.
+        enough: the result is in doubt between this and three times this.
+    """
+    vector, ratio = np.ones(length, np.float32), np.inf
+    for _ in range(TRIES):
+        pairs = [[_seconds(each, comm, vector) for each in (function, _ring)] for _ in range(PAIRS)]
+        own, plain = (statistics.median(column) for column in zip(*pairs, strict=True))
+        ratio = min(ratio, comm.allreduce(own) / comm.allreduce(plain))
+        if not enough < ratio < 3 * enough:
+            break
+    return ratio
+
+
+def _seconds(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray) -> float:
+    vector[:] = 1
+    comm.Barrier()
+    start = time.perf_counter()
+    function(comm, vector)
+    return time.perf_counter() - start
+
+
+def _ring(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
+    rank, size = comm.rank, comm.size
+    blocks = np.array_split(vector, size)
+    for step in range(2 * (size - 1)):
+        outgoing, arriving = blocks[(rank - step) % size], blocks[(rank - step - 1) % size]
+        place = np.empty_like(arriving)
+        comm.Sendrecv(outgoing, dest=(rank + 1) % size, recvbuf=place, source=(rank - 1) % size)
+        np.copyto(arriving, arriving + place if step < size - 1 else place)

@@ -1,0 +1,22 @@
+"""Refused with: What becomes of the ranks beyond the largest power of two?"""
+
+from course_utils.allreduce.cost import combined_bytes, powers
+from course_utils.allreduce.segmented import segments_per_block
+
+
+def allreduce_time(algorithm, world_size, nbytes, network):
+    active, doublings, surplus = powers(world_size)
+    steps, block = 2 * (world_size - 1), nbytes / world_size
+    folding = []
+    halves = [nbytes / 2**k for k in range(1, doublings + 1)]
+    segments = segments_per_block(int(nbytes), 1, world_size)
+    sizes = {
+        "gather-broadcast": [nbytes] * steps,
+        "tree": [nbytes] * 2 * (world_size - 1).bit_length(),
+        "recursive doubling": folding + [nbytes] * doublings,
+        "halving-doubling": folding + halves + halves,
+        "ring": [block] * steps,
+        "asynchronous ring": [block / segments] * segments * steps,
+    }[algorithm]
+    messages = sum(network.message_seconds(size) for size in sizes)
+    return messages + network.combine_seconds(combined_bytes(algorithm, world_size, nbytes))

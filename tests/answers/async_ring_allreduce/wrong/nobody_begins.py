@@ -1,0 +1,36 @@
+"""Refused with: Who sends the message that is waited for?
+
+Every rank passes on what came, and nobody sends the first block.
+"""
+
+import numpy as np
+
+from course_utils.allreduce.blocks import blocks_of, combine
+
+
+def async_ring_allreduce(comm, vector, op=None, segment_bytes=262144):
+    rank, size = comm.rank, comm.size
+    right, left = (rank + 1) % size, (rank - 1) % size
+    room = max(1, segment_bytes // vector.itemsize)
+    blocks = blocks_of(vector, size)
+
+    def segments(step):
+        block = blocks[(rank - step) % size]
+        return [block[start : start + room] for start in range(0, len(block), room)]
+
+    steps = 2 * (size - 1)
+    sends = []
+    for step in range(steps):
+        parts = segments(step + 1)
+        places = [np.empty_like(part) for part in parts]
+        requests = [comm.Irecv(place, source=left) for place in places]
+        for request, place, part in zip(requests, places, parts, strict=True):
+            request.Wait()
+            if step < size - 1:
+                combine(place, part, op)
+            else:
+                part[:] = place
+            if step + 1 < steps:
+                sends.append(comm.Isend(part.copy(), dest=right))
+    for request in sends:
+        request.Wait()

@@ -1,0 +1,18 @@
+"""Refused with: Who receives while all of you send?"""
+
+import numpy as np
+
+from course_utils.allreduce.blocks import combine, fold_in, fold_out
+
+
+def recursive_doubling_allreduce(comm, vector, op=None):
+    active = fold_in(comm, vector, op)
+    theirs = np.empty_like(vector)
+    distance = 1
+    while distance < active and comm.rank < active:
+        partner = comm.rank ^ distance
+        comm.Send(vector, dest=partner)
+        comm.Recv(theirs, source=partner)
+        combine(theirs, vector, op)
+        distance *= 2
+    fold_out(comm, vector, active)

@@ -1,0 +1,20 @@
+"""Refused with: Who sends the message that is waited for?
+
+The partner is always the rank further on, who in turn waits for somebody else.
+"""
+
+import numpy as np
+
+from course_utils.allreduce.blocks import combine, fold_in, fold_out
+
+
+def recursive_doubling_allreduce(comm, vector, op=None):
+    active = fold_in(comm, vector, op)
+    theirs = np.empty_like(vector)
+    distance = 1
+    while distance < active and comm.rank < active:
+        partner = (comm.rank + distance) % active
+        comm.Sendrecv(vector, dest=partner, recvbuf=theirs, source=partner)
+        combine(theirs, vector, op)
+        distance *= 2
+    fold_out(comm, vector, active)

@@ -1,0 +1,66 @@
+"""The checks of lesson 5 promise what the library's own counts say, and decode whose numbers are in a sum."""
+
+import math
+import types
+
+import numpy as np
+import pytest
+
+from course_utils.allreduce import cost
+from course_utils.checks.exercise import Outcome
+from course_utils.checks.lessons.allreduce import allreduce_time as times
+from course_utils.checks.lessons.allreduce.common import first_case, right_places, times_added
+from course_utils.checks.lessons.allreduce.halving_doubling_allreduce import halving_cost
+from course_utils.checks.lessons.allreduce.recursive_doubling_allreduce import doubling_cost
+from course_utils.checks.lessons.allreduce.ring_allreduce import ring_cost
+from course_utils.checks.lessons.allreduce.tree_allreduce import tree_cost
+
+BOUNDS = {
+    "tree": tree_cost,
+    "recursive doubling": doubling_cost,
+    "halving-doubling": halving_cost,
+    "ring": ring_cost,
+}
+
+
+@pytest.mark.parametrize("algorithm", BOUNDS)
+@pytest.mark.parametrize("length", [0, 1, 7, 64, 1003])
+def test_bounds_are_what_the_library_costs_and_exact_where_blocks_are_equal(algorithm, length):
+    for size in range(1, 20):
+        bound = BOUNDS[algorithm](size, length)
+        sent = max(cost.bytes_per_rank(algorithm, size, length, 1))
+        assert bound.rounds == cost.rounds(algorithm, size)
+        assert sent <= bound.bytes_per_rank
+        if length % size == 0 and size & (size - 1) == 0:
+            assert sent == bound.bytes_per_rank
+
+
+@pytest.mark.parametrize("algorithm", cost.NAMES)
+def test_two_ways_to_the_same_time(algorithm, seed):
+    rng = np.random.default_rng(seed)
+    for size in (*range(1, 40), 1000, 1024):
+        alpha, beta, gamma = rng.uniform(1e-6, 1e-3), rng.uniform(1e-10, 1e-7), rng.uniform(0, 1e-9)
+        network = cost.Network(alpha, beta, gamma, ((0, alpha, beta), (1e5, 4 * alpha, beta / 3)))
+        nbytes = int(rng.integers(0, 10**8))
+        expected = times.seconds(algorithm, size, nbytes, network)
+        assert math.isclose(cost.allreduce_time(algorithm, size, nbytes, network), expected, rel_tol=1e-9), size
+
+
+def outcome_with(*rows: list[float]) -> Outcome:
+    """Four ranks that hold these numbers after the first case."""
+    case = first_case(4, 2, tree_cost)
+    replies = [types.SimpleNamespace(kind="returned", clean=True, events=[]) for _ in rows]
+    return Outcome(case, types.SimpleNamespace(replies=replies), [None] * 4, [(np.array(row),) for row in rows], None)
+
+
+def test_the_digits_of_a_sum_say_who_is_in_it_and_how_often():
+    outcome = outcome_with([1111.0, 1.0], [1111.0, 1210.0], [1111.0, 1000.0], [1111.0, 0.0])
+    added = times_added(outcome)
+    assert added[1, 1].tolist() == [0, 1, 2, 1]
+    assert added[0, 1].tolist() == [1, 0, 0, 0]
+    assert right_places(outcome).tolist() == [[True, False]] * 4
+
+
+@pytest.mark.parametrize("number", [277.75, -1.0, float("nan"), 1e300])
+def test_numbers_that_are_no_such_sums_are_not_decoded(number):
+    assert times_added(outcome_with(*[[number, 1111.0]] * 4)) is None
