@@ -50,14 +50,13 @@ def gather_broadcast(world_size: int, nbytes: float) -> Schedule:
 
 
 def tree(world_size: int, nbytes: float) -> Schedule:
-    """In pairs at twice the distance each round towards rank 0, then out again: the tree broadcast of lesson 4."""
-    there, back, ranks = [], [], np.arange(world_size)
+    """In pairs at twice the distance each round towards rank 0, and the same way back."""
+    ranks, pairs = np.arange(world_size), []
     for distance in _powers(world_size):
-        senders = ranks[ranks % (2 * distance) == distance]
-        there.append((senders, senders - distance, nbytes, True))
-        holders = ranks[: min(distance, world_size - distance)]
-        back.append((holders, holders + distance, nbytes, False))
-    return Schedule.of(world_size, there + back)
+        upper = ranks[ranks % (2 * distance) == distance]
+        pairs.append((upper, upper - distance))
+    there = [(upper, lower, nbytes, True) for upper, lower in pairs]
+    return Schedule.of(world_size, there + [(lower, upper, nbytes, False) for upper, lower in reversed(pairs)])
 
 
 def recursive_doubling(world_size: int, nbytes: float) -> Schedule:

@@ -57,7 +57,8 @@ gather.timeline("gather and broadcast")
 #
 # ## Idea one: in pairs
 #
-# Ranks 0 and 1 add up while 2 and 3 do. Then 0 and 2 meet: a **tree**, and the sum goes back down as in lesson 4.
+# Ranks 0 and 1 add up while 2 and 3 do. Then 0 and 2 meet: a **tree**, and the sum goes back
+# the same way.
 #
 # Better still: when two ranks meet, let them *swap* vectors, so that both have the sum. Next round, meet at twice the
 # distance. That is **recursive doubling**, and nothing need come back. **Predict** its rounds on 4 ranks, and the
