@@ -1,0 +1,163 @@
+"""The pictures of deck 5: all-reduces on nodes behind links, counted and timed; and networks that are simulated."""
+
+from functools import cache
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import course_utils as course
+from course_utils.allreduce import (
+    ALGORITHMS,
+    async_ring_allreduce,
+    gather_broadcast_allreduce,
+    halving_doubling_allreduce,
+    recursive_doubling_allreduce,
+    ring_allreduce,
+    tree_allreduce,
+)
+from course_utils.allreduce.blocks import block_bounds
+from course_utils.allreduce.cost import allreduce_time, bus_bandwidth, bytes_per_rank
+from course_utils.allreduce.findings import predictors
+from course_utils.allreduce.fit import fit_network
+from course_utils.allreduce.simulate import simulate_allreduce
+from course_utils.allreduce.suspect import WEIGHTS, suspicious_ring
+from course_utils.allreduce.sweep import measure, message_seconds
+from course_utils.allreduce.topology import two_level
+
+LENGTH = 50_000  # numbers of 4 bytes
+THREE = ("tree", "recursive doubling", "ring")
+SIZES = (4_000, 8_000, 16_000, 32_000, 64_000, 125_000, 200_000)
+MESSAGES = (1, 1_000, 4_000, 10_000, 20_000, 40_000, 100_000, 200_000)
+RUNS = 5
+NODE = 8  # ranks of a simulated node
+
+
+def add_up(comm, allreduce):
+    """One all-reduce; a first one lets TCP find the rate of the links."""
+    vector = np.full(LENGTH, comm.rank, np.float32)
+    allreduce(comm, vector)
+
+
+def in_segments(comm, vector):
+    """The asynchronous ring with two segments a block."""
+    async_ring_allreduce(comm, vector, segment_bytes=25_000)
+
+
+def sums(comm, allreduce):
+    """What the algorithm makes of as many numbers as the network has weights."""
+    vector = np.random.default_rng(comm.rank).normal(size=WEIGHTS).astype(np.float32)
+    allreduce(comm, vector)
+    return vector
+
+
+@cache
+def nodes():
+    """The ranks that all pictures of this deck run on."""
+    return course.start(8, link="50 Mbit/s", latency="3 ms")
+
+
+@cache
+def four(allreduce):
+    """One all-reduce on the first four nodes, whose connections are warm."""
+    nodes().run(add_up, allreduce, ranks=4)
+    return nodes().run(add_up, allreduce, ranks=4)
+
+
+@cache
+def network():
+    """What a message costs between two of the nodes."""
+    seconds = nodes().run(message_seconds, MESSAGES).results[0]
+    return fit_network(MESSAGES, seconds, shared=nodes().facts["network"] is not None)
+
+
+def gather() -> Figure:
+    """Everything through rank 0."""
+    return four(gather_broadcast_allreduce).timeline("gather and broadcast, 200 KB each")
+
+
+def pairs() -> Figure:
+    """The tree, and recursive doubling."""
+    runs = four(tree_allreduce), four(recursive_doubling_allreduce)
+    return course.draw.timelines(*runs, titles=["tree", "recursive doubling"], side_by_side=True)
+
+
+def halving() -> Figure:
+    """Halves and quarters there, quarters and halves back."""
+    return four(halving_doubling_allreduce).timeline("halving-doubling, 200 KB each")
+
+
+def ring() -> Figure:
+    """A block to the right in every round."""
+    return four(ring_allreduce).timeline("ring, 200 KB each")
+
+
+def segments() -> Figure:
+    """The ring in rounds, and without."""
+    runs = four(ring_allreduce), four(in_segments)
+    return course.draw.timelines(*runs, titles=["ring", "asynchronous ring"], side_by_side=True)
+
+
+def traffic() -> Figure:
+    """What the busiest rank sends, over the number of ranks."""
+    many = [2**k for k in range(1, 11)]
+    names = {
+        "gather-broadcast": "gather-broadcast",
+        "tree": "tree, doubling",
+        "ring": "halving-doubling, rings",
+    }
+    sent = {said: [max(bytes_per_rank(name, p, p)) / 4 / p for p in many] for name, said in names.items()}
+    title = "Vectors that the busiest rank sends, by formula"
+    return course.draw.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
+
+
+def suspicious() -> Figure:
+    """Where the suspicious ring is wrong."""
+    wrong = nodes().run(sums, suspicious_ring, ranks=4).results
+    right = nodes().run(sums, ring_allreduce, ranks=4).results[0]
+    return course.draw.right_and_wrong(wrong, right, block_bounds(WEIGHTS, 4), f"A ring adds up {WEIGHTS:,} numbers")
+
+
+def crossings() -> Figure:
+    """Time over size for 2, 4 and 8 ranks, measured and predicted."""
+    measured, predicted = {}, {}
+    for ranks in (2, 4, 8):
+        algorithms = {name: ALGORITHMS[name] for name in THREE}
+        measured[f"{ranks} ranks"] = measure(nodes(), algorithms, SIZES, RUNS, ranks)
+        predicted[f"{ranks} ranks"] = predictors(ranks, THREE, allreduce_time, network())
+    return course.draw.crossings(SIZES, measured, predicted, "Time over the size of the vector")
+
+
+def two_levels() -> Figure:
+    """A flat ring and two levels on two nodes of two, simulated."""
+    slow, fast = (3e-3, 1.7e-7), (1e-4, 2e-9)
+    topology = two_level(4, 2, slow, fast)
+    runs = [simulate_allreduce(name, 4, 4 * LENGTH, topology, node_size=2) for name in ("ring", "hierarchical")]
+    titles = ["ring (simulated)", "two levels (simulated)"]
+    return course.draw.timelines(*runs, titles=titles, side_by_side=True)
+
+
+def thousand() -> Figure:
+    """Bus bandwidth up to 1,024 ranks, simulated."""
+    many = [16, 32, 64, 128, 256, 512, 1024]
+    rates: dict[str, list[float]] = {name: [] for name in (*list(ALGORITHMS)[1:5], "hierarchical")}
+    for ranks in many:
+        cluster = two_level(ranks, NODE, (5e-6, 8e-11), (2e-6, 1e-11), overhead=5e-7)
+        for name, line in rates.items():
+            seconds = simulate_allreduce(name, ranks, 4e6, cluster, node_size=NODE).seconds
+            line.append(bus_bandwidth("all_reduce", ranks, 4e6, seconds) / 1e9)
+    title = "Simulated, not run: bus bandwidth in GB/s, 4 MB, nodes of 8"
+    return course.draw.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
+
+
+FIGURES = {
+    "05_gather": gather,
+    "05_pairs": pairs,
+    "05_halving": halving,
+    "05_ring": ring,
+    "05_segments": segments,
+    "05_traffic": traffic,
+    "05_suspicious": suspicious,
+    "05_crossings": crossings,
+    "05_two_levels": two_levels,
+    "05_thousand": thousand,
+}
