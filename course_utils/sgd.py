@@ -11,15 +11,15 @@ import numpy as np
 
 
 def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The batches of one epoch: the numbers 0 … n − 1 in a new random order, cut into pieces of `batch_size`.
+    """The batches of one epoch: the numbers 0 … n − 1 in a new random order, cut into pieces.
 
-    Every example is in exactly one batch. The last batch is shorter where `batch_size` does not divide n.
-    All randomness comes from `rng`, so a generator of the same seed gives the same batches.
+    Every example is in exactly one batch. The last batch is shorter where `batch_size` does not
+    divide n. All randomness comes from `rng`: the same seed gives the same batches.
 
     Yields:
         Indices of the examples of one batch, int64, shape (batch_size,) or shorter.
 
-    Source: Bottou, Curtis & Nocedal 2018, "Optimization Methods for Large-Scale Machine Learning", §3 and §4.2.
+    Source: Bottou 2012, "Stochastic Gradient Descent Tricks", which advises to shuffle.
     """
     order = rng.permutation(n)
     for start in range(0, n, batch_size):
@@ -49,16 +49,18 @@ def momentum_step(
     rate: float,
     momentum: float = 0.9,
 ) -> None:
-    """One step with momentum, in place: first v ← momentum · v + g, then w ← w − rate · v, with the new v.
+    """One step with momentum, in place: v ← momentum · v + g, then w ← w − rate · v.
 
     Args:
         parameters: arrays of any shapes and float dtypes; changed.
         gradients: one for each parameter, of the same shape; read.
-        velocities: one for each parameter, of the same shape, zeros before the first step; changed, for the next call.
+        velocities: one for each parameter, of the same shape, zeros before the first step;
+            changed, for the next call.
         rate: the learning rate η.
         momentum: the share β of the old velocity that is kept, 0 ≤ β < 1.
 
-    Source: Polyak 1964, "Some methods of speeding up the convergence of iteration methods"; `torch.optim.SGD`.
+    Source: Polyak 1964, "Some methods of speeding up the convergence of iteration methods";
+    `torch.optim.SGD` does the same.
     """
     for parameter, gradient, velocity in zip(parameters, gradients, velocities, strict=True):
         velocity *= momentum
@@ -67,13 +69,15 @@ def momentum_step(
 
 
 def largest_stable_lr(hessian: np.ndarray, momentum: float = 0.0) -> float:
-    """The learning rate above which descent leaves a minimum: 2 (1 + momentum) / λmax.
+    """The learning rate η above which descent leaves a minimum.
 
-    λmax is the largest eigenvalue of the Hessian at that minimum. Along its direction a step multiplies the
-    distance by 1 − η λmax (without momentum), and |1 − η λmax| < 1 means η < 2 / λmax.
+    The eigenvalues λ of the Hessian are the curvatures of the loss there. Along the direction of
+    each, a step multiplies the distance from the minimum by 1 − η λ. In no direction may the
+    distance grow. Momentum makes the bound 1 + momentum times as large.
 
     Args:
-        hessian: (n, n), symmetric; the second derivatives of the loss at a minimum, so no eigenvalue is below 0.
+        hessian: (n, n), symmetric; the second derivatives of the loss at a minimum, so that no
+            eigenvalue is below 0.
         momentum: the β of `momentum_step`.
 
     Returns:

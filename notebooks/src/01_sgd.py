@@ -41,8 +41,8 @@ def probability(w, x):
 
 
 def loss(w, x=x, y=y):
-    score = np.where(y == 1, x @ w, -x @ w)  # the larger, the surer of the right answer
-    return np.mean(np.log(1 + np.exp(-score)))
+    score = np.where(y == 1, x @ w, -x @ w)  # for the right answer
+    return np.mean(np.log(1 + np.exp(-score)))  # -log p, with p as above
 
 
 # %% [markdown]
@@ -86,7 +86,7 @@ for _ in range(40):
 right = np.mean((probability(w, x) > 0.5) == (y == 1))
 print(f"after 40 steps, {right:.0%} of the images are told apart")
 
-best = best_weights(x, y)
+best = best_weights(x, y)  # of the smallest loss: the star on the map
 course.draw.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill")
 
 # %% [markdown]
@@ -118,8 +118,8 @@ def sgd(batch_size, rate=1.0, epochs=5):
 
 
 # %% [markdown]
-# All of them shall see every image five times, with rate 1. Small batches mean more steps: 1,795 with a batch of 1,
-# but 5 with a batch of 359. Small batches also mean worse directions.
+# Let every batch size see each image five times, with rate 1. Small batches mean more steps: 1,795 with a batch of 1,
+# but 5 with a batch of 359. They also mean worse directions.
 #
 # **Predict.** Which batch size ends nearest to the smallest loss?
 

@@ -8,6 +8,7 @@ from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Out
 from course_utils.checks.lessons.sgd.common import LESSON, Recogniser, arrays, every_second_row, part, raised, same
 
 ENOUGH = 0.95  # of the test images
+STARTS = (2, 10, 14, 16, 18, 19, 20, 22, 26, 28, 29)  # first weights that read well over 95 % after the right steps
 LAYERS = ((64, 32), (32,), (32, 10), (10,))
 
 
@@ -22,7 +23,10 @@ def digits_read(function: Callable, data: tuple, seed: int) -> float:
     """The share of the test images that a small network finds, trained with the learner's step."""
     from course_utils.digits_network import train_digits
 
-    return train_digits(data, function, epochs=15, seed=seed).test_accuracy
+    def batches(n: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+        return np.array_split(rng.permutation(n), n // size)  # not `minibatches`: graders hide that exercise's answer
+
+    return train_digits(data, function, batches, epochs=15, seed=seed).test_accuracy
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
@@ -46,7 +50,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 def _digits(rng: np.random.Generator) -> Case:
     from course_utils.data import digits_arrays
 
-    given = (digits_arrays(), int(rng.integers(1000)))
+    given = (digits_arrays(), int(rng.choice(STARTS)))
     label = "15 epochs of handwritten digits"
     return Case(label, [given], with_comm=False, harness=digits_read, judge=_too_few)
 
@@ -112,5 +116,7 @@ SGD_STEP = Exercise(
         Mistake("Does every array take its step?", _some_unchanged),
         Mistake("Does it work for an array of any shape, even an empty one?", lambda case, outcome: raised(outcome)),
     ),
-    praise=lambda outcome: f"and with your step a network reads {outcome.results[0]:.1%} of the test digits",
+    praise=lambda outcome: (
+        f"every array moves in place; with your step a network reads {outcome.results[0]:.1%} of the test digits"
+    ),
 )
