@@ -6,7 +6,7 @@
 # After this lesson you can **write** the loop that trains every network, **predict** which learning rate is too large
 # for it, and **choose** a batch size, knowing how much noise it brings.
 #
-# *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · no ranks, only NumPy*
+# *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · no ranks*
 
 # %%
 import numpy as np
