@@ -125,12 +125,12 @@ def shares_sentence(timed: Timed) -> str:
     whole = sum(totals.values())
     first = max(totals, key=totals.__getitem__)
     ratio = timed.ratio()
-    share = percent(totals[first] / whole)
+    as_published = "as in the report" if first == "backward" else "unlike in the report, where backward does"
     text = (
-        f"The {first} pass takes {share} of the time. Backward takes {ratio.median:.1f} times as\n"
-        f"long as forward ({ratio.low:.1f} to {ratio.high:.1f} in {len(timed.iterations)} iterations)."
+        f"The {first} pass takes most, {percent(totals[first] / whole)} of the time, {as_published}.\n"
+        f"Backward takes {ratio.median:.1f} times as long as forward "
+        f"({ratio.low:.1f} to {ratio.high:.1f} in {len(timed.iterations)} iterations)."
     )
-    text += " The report found the same." if first == "backward" else " The report found backward."
     if not timed.epoch().calm:
         text += "\nThe iterations differ: something else uses this machine."
     return text
