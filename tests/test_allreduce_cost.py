@@ -10,6 +10,8 @@ from course_utils.allreduce import ALGORITHMS, cost, shared_links
 from course_utils.allreduce.cost import Network, allreduce_time, bus_bandwidth, bytes_per_rank, fastest
 from course_utils.allreduce.fit import fit_network, measure_gamma, median_error
 from course_utils.allreduce.segmented import segments_per_block
+from course_utils.bench import allreduce as bench
+from course_utils.bench.allreduce_ranks import by_turns, ring_and_mpi
 from course_utils.errors import CourseError
 
 SMALL_SEGMENTS = 1000  # bytes
@@ -217,3 +219,45 @@ def test_a_ring_that_keeps_its_links_busy_has_their_rate_as_bus_bandwidth():
 def test_unknown_operations_are_named():
     with pytest.raises(CourseError, match="There is no operation 'gather'"):
         bus_bandwidth("gather", 4, 1, 1)
+
+
+# --- the bench ------------------------------------------------------------------------------------------------------
+
+
+def test_the_bench_measures_everything_by_turns(eight_ranks):
+    taken = eight_ranks.run(by_turns, ALGORITHMS, (4, 1024), 2, (1, 1000), ranks=3).results[0]
+    measured = {(name, size) for name in (*ALGORITHMS, "memcpy") for size in (4, 1024)}
+    assert set(taken) == measured | {("message", 1), ("message", 1000), ("further message", 1)}
+    assert all(len(seconds) == 2 and min(seconds) >= 0 for seconds in taken.values())
+    names = [row.metric for row in bench.sweep_rows(taken, "here")]
+    assert names[0] == "gather-broadcast, 4 B, here" and len(names) == len(measured)
+
+
+def test_the_bench_knows_what_was_predicted_rightly():
+    network = Network(1e-3, 1e-8, 0.0, ((0, 1e-3, 1e-8),), shared=True)
+    taken = {(name, size): [allreduce_time(name, 4, size, network)] for name in ALGORITHMS for size in bench.LINK_SIZES}
+    taken |= {("message", size): [network.message_seconds(size)] for size in bench.MESSAGES}
+    taken["further message", 1] = [0.0]
+    error, share = bench.prediction_rows({4: taken}, 0.0, "here")
+    assert error.value == pytest.approx(0, abs=1e-6) and error.ok
+    assert (share.value, share.runs, share.ok) == (100, len(bench.LINK_SIZES), True)
+    taken["recursive doubling", 4] = [1.0]
+    assert not bench.prediction_rows({4: taken}, 0.0, "here")[1].ok
+
+
+def test_two_times_within_their_spread_are_equal():
+    assert bench.measurably_slower([1.2, 1.2, 1.2], [1.0, 1.0, 1.0])
+    assert not bench.measurably_slower([1.04] * 3, [1.0] * 3)
+    assert not bench.measurably_slower([1.0, 1.2, 1.6], [0.9, 1.0, 1.3])
+
+
+def test_rings_are_compared_with_mpi_in_pairs_of_ranks(eight_ranks):
+    for pair in (0, 1):
+        results = eight_ranks.run(ring_and_mpi, 4000, 2, pair, ranks=4).results
+        assert [result is not None for result in results] == [rank // 2 == pair for rank in range(4)]
+        assert {name: len(seconds) for name, seconds in results[2 * pair].items()} == {"ring": 2, "MPI": 2}
+
+
+@pytest.mark.parametrize(("nbytes", "text"), [(4, "4 B"), (1024, "1 KB"), (1 << 18, "256 KB"), (3 << 19, "1.5 MB")])
+def test_sizes_in_words(nbytes, text):
+    assert bench.said(nbytes) == text

@@ -14,12 +14,13 @@ from course_utils.allreduce import ALGORITHMS, async_ring_allreduce
 from course_utils.allreduce.cost import Network, allreduce_time, fastest
 from course_utils.allreduce.fit import fit_network, median_error
 from course_utils.bench.allreduce_ranks import (
+    FURTHER_MESSAGE,
     MEMCPY,
+    MESSAGE,
     Seconds,
     by_turns,
     gamma_here,
     ping_pongs,
-    rested_messages,
     ring_and_mpi,
 )
 from course_utils.bench.network import nodes_of, timed, timed_gloo
@@ -107,9 +108,10 @@ def links(nodes: int, runs: int) -> list[Row]:
     where = f"{nodes} nodes at {rate}, {LATENCY}"
     with nodes_of(nodes, int(rate.split()[0]), LATENCY) as ranks:
         ranks.run(by_turns, ALGORITHMS, (1 << 20,), 1)  # TCP finds the links' rate
-        networks = {p: fitted(ranks, p, runs) for p in world_sizes if p % 2 == 0}
-        networks[3] = networks[nodes]  # not measured: what as many ranks as there are nodes see
-        seconds = {p: ranks.run(by_turns, ALGORITHMS, LINK_SIZES, runs, ranks=p).results[0] for p in world_sizes}
+        seconds = {
+            p: ranks.run(by_turns, ALGORITHMS, LINK_SIZES, runs, MESSAGES, ranks=p).results[0] for p in world_sizes
+        }
+        gamma = ranks.run(gamma_here).results[0]
         rows = [row for p in world_sizes for row in sweep_rows(seconds[p], f"P = {p}, {where}")]
         for size in AGAINST_GLOO:
             ring, gloo = [], []
@@ -119,7 +121,7 @@ def links(nodes: int, runs: int) -> list[Row]:
             name = f"gloo / asynchronous ring, {said(size)}, P = {nodes}, {where}"
             target = 0.98
             rows.append(ratio_row("allreduce", name, gloo[1:], ring[1:], target=target, better="higher"))
-    return rows + prediction_rows(seconds, networks, where)
+    return rows + prediction_rows(seconds, gamma, where)
 
 
 @contextlib.contextmanager
@@ -135,23 +137,27 @@ def ranks_of(number: int) -> Iterator["Ranks"]:
         ranks.stop()
 
 
-def fitted(ranks: "Ranks", world_size: int, runs: int) -> Network:
-    """The network that messages show which so many ranks send to their neighbours, all at the same time."""
-    seconds, overhead = ranks.run(rested_messages, MESSAGES, runs, ranks=world_size).results[0]
-    gamma = ranks.run(gamma_here, ranks=world_size).results[0]
+def fitted(taken: Seconds, gamma: float) -> Network:
+    """The network that messages show which all ranks send to their neighbours at the same time."""
+    seconds = [statistics.median(taken[MESSAGE, size]) for size in MESSAGES]
+    overhead = statistics.median(taken[FURTHER_MESSAGE, MESSAGES[0]])
     return fit_network(MESSAGES, seconds, gamma=gamma, shared=True, overhead=overhead)
 
 
-def prediction_rows(seconds: dict[int, Seconds], networks: dict[int, Network], where: str) -> list[Row]:
-    """How far the predictions are off, and how often they name the fastest, or one that is not measurably slower."""
+def prediction_rows(seconds: dict[int, Seconds], gamma: float, where: str) -> list[Row]:
+    """How far the predictions are off, and how often they name the fastest, or one that is not measurably slower.
+
+    An odd number of ranks is predicted from the messages of one more.
+    """
     errors, right = [], []
     for world_size, taken in seconds.items():
-        for size in dict.fromkeys(size for _, size in taken):
+        network = fitted(seconds[world_size + world_size % 2], gamma)
+        for size in LINK_SIZES:
             measured = {name: taken[name, size] for name in ALGORITHMS}
             for name, times in measured.items():
-                predicted = allreduce_time(name, world_size, size, networks[world_size])
+                predicted = allreduce_time(name, world_size, size, network)
                 errors.append(100 * abs(predicted / statistics.median(times) - 1))
-            named = measured[fastest(world_size, size, networks[world_size])]
+            named = measured[fastest(world_size, size, network)]
             right.append(not measurably_slower(named, min(measured.values(), key=statistics.median)))
     share = 100 * sum(right) / len(right)
     return [
@@ -172,10 +178,9 @@ def percent_row(metric: str, values: Sequence[float], target: float, better: str
 
 
 def sweep_rows(seconds: Seconds, where: str) -> list[Row]:
-    """A row for each algorithm and size."""
-    return [
-        seconds_row("allreduce", f"{name}, {said(size)}, {where}", taken) for (name, size), taken in seconds.items()
-    ]
+    """A row for each algorithm and size, and for the copy."""
+    cases = [(name, size) for name, size in seconds if name in (*ALGORITHMS, MEMCPY)]
+    return [seconds_row("allreduce", f"{name}, {said(size)}, {where}", seconds[name, size]) for name, size in cases]
 
 
 def said(nbytes: int) -> str:

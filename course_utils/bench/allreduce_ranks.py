@@ -1,7 +1,6 @@
 """What the bench of all-reduces does on the ranks: algorithms by turns, copies, messages, MPI's own."""
 
 import ctypes
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 MALLOPT = ((-3, 1 << 30), (-1, (1 << 31) - 1))  # malloc.h: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
-MEMCPY = "memcpy"
+MEMCPY, MESSAGE, FURTHER_MESSAGE = "memcpy", "message", "further message"
 SHORT = 32_000  # bytes; a link that has rested lets so many through at once
 FURTHER = 3
 
@@ -25,23 +24,32 @@ Seconds = dict[tuple[str, int], list[float]]
 """By algorithm and bytes, the seconds of every run, taken by turns."""
 
 
-def by_turns(comm: "MPI.Intracomm", algorithms: dict[str, Callable], sizes: Sequence[int], runs: int) -> Seconds:
-    """Seconds from the common start to the last rank's end, and of a copy; a first round is not counted."""
+def by_turns(
+    comm: "MPI.Intracomm",
+    algorithms: dict[str, Callable],
+    sizes: Sequence[int],
+    runs: int,
+    messages: Sequence[int] = (),
+) -> Seconds:
+    """Seconds from the common start to the last rank's end of every algorithm, of a copy, and of messages alone.
+
+    All of them once, then all again: what the machine does meanwhile meets all. A first round is not counted.
+    """
     margin = start_margin(comm)
     seconds: Seconds = {}
-    for size in sizes:
-        vector, copy = np.zeros(size // 4, np.float32), np.zeros(size // 4, np.float32)
-        for number in range(runs + 1):
-            taken = {name: one_run(comm, name, function, vector, margin) for name, function in algorithms.items()}
-            taken[MEMCPY] = copy_seconds(comm, vector, copy, margin)
-            if number:
-                for name, one in taken.items():
-                    seconds.setdefault((name, size), []).append(one)
+    for number in range(runs + 1):
+        taken = messages_at_work(comm, messages, margin)
+        for size in sizes:
+            taken |= {(name, size): one_run(comm, name, one, size, margin) for name, one in algorithms.items()}
+            taken[MEMCPY, size] = copy_seconds(comm, size, margin)
+        for case, one in taken.items() if number else ():
+            seconds.setdefault(case, []).append(one)
     return seconds
 
 
-def copy_seconds(comm: "MPI.Intracomm", vector: np.ndarray, copy: np.ndarray, margin: float) -> float:
+def copy_seconds(comm: "MPI.Intracomm", size: int, margin: float) -> float:
     """Seconds until all ranks, at the same time, have copied as many bytes as the ring sends, 2 (P − 1)/P vectors."""
+    vector, copy = np.ones(size // 4, np.float32), np.ones(size // 4, np.float32)
     rest = len(vector) * (comm.size - 2) // comm.size
     start = start_together(comm, margin)
     copy[:] = vector
@@ -87,19 +95,20 @@ def ping_pongs(comm: "MPI.Intracomm", sizes: Sequence[int]) -> list[float]:
     return [ping_pong(comm.inner, size) for size in sizes]
 
 
-def rested_messages(comm: "MPI.Intracomm", sizes: Sequence[int], runs: int) -> tuple[list[float], float]:
-    """Median seconds of a message of each size over links that have rested; what each further message adds.
+def messages_at_work(comm: "MPI.Intracomm", sizes: Sequence[int], margin: float) -> dict[tuple[str, int], float]:
+    """Seconds of a message of each size over links that have rested, and what each further message at once adds.
 
     All ranks send to the right and receive from the left, then the other way: with as many at work as in an all-reduce.
     Short messages go to and fro more often, so that the common start counts for little.
     """
-    margin = start_margin(comm)
-    medians = []
+    taken = {}
     for size in sizes:
         turns = 2 * max(1, min(3, SHORT // size))
-        medians.append(statistics.median(to_and_fro(comm, size, turns, margin) for _ in range(runs + 2)) / turns)
-    several = statistics.median(to_and_fro(comm, 1, 6, margin, FURTHER) for _ in range(runs + 2)) / 6
-    return medians, max(0.0, several - medians[0]) / FURTHER
+        taken[MESSAGE, size] = to_and_fro(comm, size, turns, margin) / turns
+    if sizes:
+        several = to_and_fro(comm, sizes[0], 6, margin, FURTHER) / 6
+        taken[FURTHER_MESSAGE, sizes[0]] = max(0.0, several - taken[MESSAGE, sizes[0]]) / FURTHER
+    return taken
 
 
 def to_and_fro(comm: "MPI.Intracomm", size: int, turns: int, margin: float, further: int = 0) -> float:
