@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from course_utils.cluster.ranks import Ranks
 
+WARM_UPS = 3
 Seconds = dict[str, list[list[float]]]
 """For each algorithm, at each size, the seconds of all runs."""
 
@@ -25,7 +26,7 @@ def measure(
 ) -> Seconds:
     """Time each of the algorithms on vectors of so many bytes, on the first `world_size` ranks.
 
-    The first run of each algorithm, of the longest vector, is not counted: TCP finds the rate of the links in it.
+    The first runs of each algorithm, of the longest vector, are not counted: TCP finds the rate of the links in them.
     """
     return ranks.run(allreduce_seconds, dict(algorithms), list(sizes), runs, ranks=world_size).results[0]
 
@@ -46,7 +47,8 @@ def allreduce_seconds(
     margin = start_margin(comm)
     taken: Seconds = {name: [] for name in algorithms}
     for name, allreduce in algorithms.items():
-        one_run(comm, name, allreduce, sizes[-1], margin)
+        for _ in range(WARM_UPS):
+            one_run(comm, name, allreduce, sizes[-1], margin)
         for size in reversed(sizes):
             taken[name].insert(0, [one_run(comm, name, allreduce, size, margin) for _ in range(runs)])
     return taken

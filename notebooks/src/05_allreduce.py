@@ -52,8 +52,9 @@ course.measured("allreduce_gather", rounds=gather.rounds, vectors=sent)
 gather.timeline("gather and broadcast")
 
 # %% [markdown]
-# Rank 0 takes $P-1$ vectors in and gives $P-1$ out, one after the other: $2(P-1)$ rounds. With 1,000 machines one
-# link carries everything, and 999 idle. Two ideas mend that.
+# Rank 0 takes $P-1$ vectors in and gives $P-1$ out: $2(P-1)$ rounds when they come one after the other. Here they
+# travel at once and share rank 0's link, so each takes three times as long: the same. With 1,000 machines one link
+# carries everything, and 999 idle. Two ideas mend that.
 #
 # ## Idea one: in pairs
 #
@@ -353,7 +354,7 @@ from course_utils.allreduce.findings import formula_said
 
 butterfly = {"halving-doubling": halving_doubling_allreduce}
 short_and_long = [4_000, 200_000]
-timed = medians(measure(ranks, butterfly, short_and_long))["halving-doubling"]
+timed = medians(measure(ranks, butterfly, short_and_long, runs=5))["halving-doubling"]
 for nbytes, seconds in zip(short_and_long, timed, strict=True):
     formulas = {
         "the report": 3 * network.message_seconds(nbytes),
@@ -450,7 +451,7 @@ course.draw.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 
 # %% [markdown]
 # 2,046 rounds of latency eat the ring. Halving-doubling has few rounds, but the eight ranks of a node all want its one
-# link at once. Two levels keep most of the rate. With other numbers the answer changes (try 25 MB): measure, fit,
+# link at once. Two levels keep the most. With other numbers the answer changes (try 25 MB): measure, fit,
 # simulate.
 #
 # ## What to take with you
