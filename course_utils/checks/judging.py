@@ -15,6 +15,7 @@ from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.verdict import FAILED, PASSED, Verdict, not_begun
 from course_utils.cluster.run import events_of
 from course_utils.errors import CourseError
+from course_utils.words import count
 
 PATIENCE, LIMIT = 3.0, 30.0
 
@@ -79,11 +80,11 @@ def judge(
             return _verdict(exercise, FAILED, f"{outcome.wrong} {question}".rstrip(), outcome, seed, question)
     if outcome is None:
         raise CourseError(
-            f"{exercise.name} needs {_count(left_out or 1, 'rank')}. Run `ranks = course.start({left_out or 4})`."
+            f"{exercise.name} needs {count(left_out or 1, 'rank')}. Run `ranks = course.start({left_out or 4})`."
         )
     text = exercise.praise(outcome)
     if left_out:
-        text += f" (as far as {_count(ranks.world_size, 'rank')} can show; `course.start({left_out})` brings the rest)"
+        text += f" (as far as {count(ranks.world_size, 'rank')} can show; `course.start({left_out})` brings the rest)"
     return _verdict(exercise, PASSED, text, outcome, seed)
 
 
@@ -159,7 +160,7 @@ def _wrong_cost(outcome: Outcome) -> str | None:
     for what, counted, bound in (("round", run.rounds, cost.rounds), ("message", run.messages, cost.messages)):
         if bound is not None and counted > bound:
             return (
-                f"the result is right, but took {_count(counted, what)}; {bound} {'is' if bound == 1 else 'are'} enough"
+                f"the result is right, but took {count(counted, what)}; {bound} {'is' if bound == 1 else 'are'} enough"
             )
     if cost.bytes_per_rank is not None:
         per_rank = _per_rank(run.bytes_per_rank, outcome.world_size)
@@ -168,7 +169,7 @@ def _wrong_cost(outcome: Outcome) -> str | None:
             sent, bound = _bytes(per_rank[busiest]), _bytes(math.ceil(cost.bytes_per_rank))
             return f"the result is right, but rank {busiest} sent {sent}; {bound} are enough"
     if cost.collectives is not None and run.collectives != cost.collectives:
-        return f"rank 0 made {_count(run.collectives, 'collective call')}, expected {cost.collectives}"
+        return f"rank 0 made {count(run.collectives, 'collective call')}, expected {cost.collectives}"
     return None
 
 
@@ -176,10 +177,6 @@ def _per_rank(value: Any, world_size: int) -> list[float]:
     if isinstance(value, dict):
         return [value.get(rank, 0) for rank in range(world_size)]
     return list(value) if isinstance(value, (list, tuple)) else [value] * world_size
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _bytes(number: float) -> str:
@@ -235,7 +232,7 @@ def _signature_problem(function: Callable, case: Case) -> str | None:
         signature.bind(*[None] * given)
     except TypeError:
         takes = ", ".join(signature.parameters) or "nothing"
-        return f"is called with {_count(given, 'argument')}, but takes ({takes}). Put its first line back as it was."
+        return f"is called with {count(given, 'argument')}, but takes ({takes}). Put its first line back as it was."
     return None
 
 

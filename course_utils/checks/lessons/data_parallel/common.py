@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
+from course_utils.words import count
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -15,7 +16,7 @@ Recogniser = Callable[[Case, Outcome], bool]
 
 def ranks(number: int) -> str:
     """A number of ranks in words: "1 rank", "3 ranks"."""
-    return "1 rank" if number == 1 else f"{number} ranks"
+    return count(number, "rank")
 
 
 def tensor(array: Any) -> "Tensor":

@@ -1,6 +1,7 @@
 """What the checks of lesson 0 share."""
 
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
+from course_utils.words import count
 
 LESSON = "00_first_steps"
 
@@ -12,7 +13,7 @@ def world_sizes(world_size: int) -> list[int]:
 
 def ranks(number: int) -> str:
     """A number of ranks in words: "1 rank", "3 ranks"."""
-    return "1 rank" if number == 1 else f"{number} ranks"
+    return count(number, "rank")
 
 
 def all_are(outcome: Outcome, wanted: list) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Outcome
+from course_utils.words import count
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -19,11 +20,6 @@ LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are ma
 def ranks(number: int) -> str:
     """A number of ranks in words: "1 rank", "3 ranks"."""
     return count(number, "rank")
-
-
-def count(number: int, what: str) -> str:
-    """A number of things in words: "1 round", "3 rounds"."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def fewer(world_size: int) -> list[int]:

@@ -12,7 +12,6 @@ from course_utils.checks.lessons.messages.common import (
     WAITING,
     arguments_are,
     completed,
-    count,
     fewer,
     hangs,
     nothing_returned,
@@ -25,6 +24,7 @@ from course_utils.checks.lessons.messages.common import (
     waits_in,
     with_an_early_message,
 )
+from course_utils.words import count
 
 LONG = 100_003  # 800 KB of float64: far more than MPI keeps for a receiver that is not there yet
 NEVER_COMPLETED = "the result came, but a message of rank {rank} was never completed"

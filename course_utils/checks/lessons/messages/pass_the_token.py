@@ -8,7 +8,6 @@ from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.messages.common import (
     LEAST,
     LESSON,
-    count,
     fewer,
     hangs,
     nothing_returned,
@@ -18,6 +17,7 @@ from course_utils.checks.lessons.messages.common import (
     uses_collectives,
     waits_in,
 )
+from course_utils.words import count
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:

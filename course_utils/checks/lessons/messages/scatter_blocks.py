@@ -9,7 +9,6 @@ from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.messages.common import (
     LEAST,
     LESSON,
-    count,
     fewer,
     hangs,
     nothing_returned,
@@ -20,6 +19,7 @@ from course_utils.checks.lessons.messages.common import (
     results_are,
     too_long,
 )
+from course_utils.words import count
 
 HEADERS = 4096  # bytes that lengths, dtypes and pickles may add
 

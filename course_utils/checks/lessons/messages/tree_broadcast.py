@@ -12,7 +12,6 @@ from course_utils.checks.lessons.messages.common import (
     WAITING,
     arguments_are,
     completed,
-    count,
     fewer,
     hangs,
     other_roots,
@@ -22,6 +21,7 @@ from course_utils.checks.lessons.messages.common import (
     uses_collectives,
     with_an_early_message,
 )
+from course_utils.words import count
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
