@@ -128,7 +128,7 @@ def _asked(name: str, options: dict[str, str], answers: dict[str, Any], said: st
     html = parts.box(
         f"Prediction {name}: {'noted' if noted else 'not answered yet'}",
         kind,
-        parts.head(mark, words, kind, name, said),
+        parts.head(mark, words, kind, name, said.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")),
         list_of_choices,
     )
     return Panel("\n".join(lines), html)
