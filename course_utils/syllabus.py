@@ -14,7 +14,7 @@ class Lesson:
         stem: the name its notebook, exercises, slides and tests share, "04_messages".
         title: the question the lesson answers.
         minutes: of reading and doing, exercises included.
-        ranks: how many processes it works with.
+        ranks: how many processes its page works with, 0 for none; exercises are checked on one at least.
         planned: the exercises it shall have; empty once they are declared, in `checks/lessons/`.
     """
 
@@ -47,8 +47,8 @@ class Lesson:
 
 LESSONS: tuple[Lesson, ...] = (
     Lesson("00_first_steps", "What do I have here?", 20, 4),
-    Lesson("01_sgd", "How does a network learn?", 50, 1),
-    Lesson("02_autodiff_and_optimizers", "Who computes the gradient?", 50, 1),
+    Lesson("01_sgd", "How does a network learn?", 50, 0),
+    Lesson("02_autodiff_and_optimizers", "Who computes the gradient?", 50, 0),
     Lesson(
         "03_hardware",
         "What limits one machine?",

@@ -17,7 +17,7 @@ def table() -> str:
         if lesson.written:
             question = f"[{lesson.title}](notebooks/{lesson.stem}.ipynb)"
             exercises = f"[{exercises}](exercises/{lesson.stem}.ipynb)"
-        lines.append(f"| {lesson.number} | {question} | {lesson.minutes} | {lesson.ranks} | {exercises} |")
+        lines.append(f"| {lesson.number} | {question} | {lesson.minutes} | {lesson.ranks or 'none'} | {exercises} |")
     return "\n".join(lines)
 
 
