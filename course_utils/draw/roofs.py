@@ -106,8 +106,10 @@ def draw_roof(ax: Axes, layers: Sequence[LayerLike], peak: float, bandwidth: flo
     ax.annotate(f"ridge: {style.number_text(ridge)} FLOP per byte", (ridge, 0), **beside, **words)
     longest = {layer.kind: index for index, layer in sorted(enumerate(layers), key=lambda one: one[1].measured.median)}
     for index in longest.values():
-        crowded = x[index] > 0.2 * right  # no room beside the dot
-        at = {"xytext": (0, 6), "ha": "center", "va": "bottom"} if crowded else {"xytext": (7, 0), "va": "center"}
+        high = y[index] >= allowed[index]
+        over = {"xytext": (0, 6 if high else -6), "ha": "center", "va": "bottom" if high else "top"}
+        beside_it = {"xytext": (7, 0), "ha": "left", "va": "center"}
+        at = over if x[index] > 0.2 * right else beside_it  # near the edge there is no room beside the dot
         ax.annotate(layers[index].name, (x[index], y[index]), textcoords="offset points", **at, **words)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e9:g}"))
