@@ -62,7 +62,7 @@ LESSONS: tuple[Lesson, ...] = (
         50,
         4,
     ),
-    Lesson("05_allreduce", "How do P machines add their vectors?", 60, 4),
+    Lesson("05_allreduce", "How do P machines add their vectors?", 60, 8),
     Lesson(
         "06_data_parallel",
         "Can P workers train as one?",

@@ -6,7 +6,7 @@
 # After this lesson you can **write** an all-reduce in six ways, **predict** what each costs, and **find** out why a
 # sum over many machines is wrong or slow.
 #
-# *60 minutes · builds on [lesson 4](04_messages.ipynb) · 4 ranks, then 8*
+# *60 minutes · builds on [lesson 4](04_messages.ipynb) · 8 ranks*
 
 # %%
 import numpy as np
@@ -18,13 +18,11 @@ ranks = course.start(8, link="50 Mbit/s", latency="3 ms")
 linked = ranks.facts["network"] is not None
 
 # %% [markdown]
-# Until now all ranks shared one memory. Now each is a computer of its own, a **node**, behind a link that lets 50
-# million bits pass in a second, 3 ms from the next. (It is emulated. Where your system forbids that, a line says so:
-# then the ranks talk inside the machine, all counts are the same, and the times tell less.)
+# Until now all ranks shared one memory. Now each is a computer of its own, a **node**, behind a link of 50 million bits
+# a second, 3 ms from the next: emulated. (Where your system forbids it, a line says so: all counts stay the same.)
 #
-# Each has computed a gradient, a vector. Training needs the sum of all, on every worker, in every step: an
-# **all-reduce**. MPI and PyTorch have one ready. We build it six times, and let the trace count bytes and **rounds**:
-# in a round each rank can send one message and receive one.
+# Each has a gradient, a vector. Training needs the sum of all, on every worker, in every step: an **all-reduce**. We
+# build it six times. The trace counts bytes and **rounds**, in which each rank can send one message and receive one.
 #
 # ## Everything through one
 #
@@ -283,7 +281,7 @@ course.draw.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 #
 # In lesson 4 a message took $\alpha + \beta n$. So, with $n$ bytes in the vector:
 #
-# | | rounds × α | bytes × β |
+# | | times α | times βn |
 # |---|---|---|
 # | tree | $2\log_2 P$ | $2\log_2 P$ |
 # | recursive doubling | $\log_2 P$ | $\log_2 P$ |
@@ -304,7 +302,7 @@ network = fit_network(sizes, times, shared=linked)
 print(network_said(network))
 
 # %% [markdown]
-# **Predict**, for 8 ranks: which of the three is the fastest for 4 KB, and which for 200 KB?
+# **Predict**, for 8 ranks: which of tree, recursive doubling and ring is the fastest for 4 KB, and which for 200 KB?
 
 # %%
 options = {"a": "tree", "b": "recursive doubling", "c": "ring"}
