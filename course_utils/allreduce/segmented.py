@@ -52,8 +52,7 @@ def async_ring_allreduce(
     arriving = [part for step in range(2 * world_size - 2) for part in segments[(rank - step - 2) % world_size]]
     adding = (world_size - 1) * number  # so many arrivals are combined; those after them are finished sums
     incoming = np.empty((POSTED, len(segments[0][0])), vector.dtype)
-    sends = [comm.Isend(part, dest=right) for part in segments[left]]
-    receives = []
+    sends, receives = [], []
 
     def post(index: int) -> None:
         """Be ready for an arrival: in a buffer, or in the vector once what stood there has been sent."""
@@ -65,13 +64,14 @@ def async_ring_allreduce(
 
     for index in range(min(POSTED, adding)):
         post(index)
+    sends += [comm.Isend(part, dest=right) for part in segments[left]]
     for index, part in enumerate(arriving):
         request, place = receives[index]
         request.Wait()
         if index < adding:
             combine(place, part, op)
+        post(len(receives))
         if index + number < len(arriving):
             sends.append(comm.Isend(part, dest=right))
-        post(len(receives))
     for request in sends:
         request.Wait()

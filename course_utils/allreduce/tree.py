@@ -14,8 +14,8 @@ def tree_allreduce(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op | None
     """Combine the vectors of all ranks, in place: a binomial reduce to rank 0, and a broadcast back along it.
 
     In round k of the reduce, ranks 2^k apart meet in pairs: the upper one sends what it has gathered to the lower
-    one and waits until the sum comes back the same way. 2 ⌈log₂ P⌉ rounds, 2 (P − 1) messages of the whole vector; rank 0's link
-    carries up to ⌈log₂ P⌉ vectors each way.
+    one, and waits until the sum comes back the same way. 2 ⌈log₂ P⌉ rounds, 2 (P − 1) messages of the whole vector;
+    rank 0's link carries up to ⌈log₂ P⌉ vectors each way.
 
     Args:
         vector: one-dimensional and contiguous, length and dtype equal on all ranks; overwritten with the result.
