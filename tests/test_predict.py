@@ -200,3 +200,13 @@ def test_a_name_that_is_none_gets_a_plain_line(call):
 def test_nothing_to_note_gets_a_plain_line(call):
     with pytest.raises(course.CourseError, match="Give"):
         call()
+
+
+def test_no_two_lessons_ask_for_a_prediction_of_the_same_name():
+    from course_utils.checks.hits import asked_on
+    from course_utils.syllabus import LESSONS
+
+    lessons = [{name for name, _ in asked_on(lesson.notebook)} for lesson in LESSONS if lesson.written]
+    assert all(lessons), "every lesson that is written asks for predictions"
+    names = [name for asked in lessons for name in asked]
+    assert sorted(set(names)) == sorted(names)
