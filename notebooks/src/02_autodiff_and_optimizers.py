@@ -229,14 +229,14 @@ course.predict("backward_price", within=1.5, forward_passes=...)  # a number
 # %%
 from course_utils.ready_order import layers, measure_ready_order
 
-images, labels = torch.randn(32, 3, 32, 32), torch.randint(10, (32,))
+images, labels = torch.randn(16, 3, 32, 32), torch.randint(10, (16,))
 
 
 def forward():
     return cross_entropy(model(images), labels)
 
 
-times = measure_ready_order(model, forward, repeats=9)
+times = measure_ready_order(model, forward, repeats=7)
 
 # %%
 for name, seconds in {"forward": times.forwards, "backward": times.ends}.items():
@@ -283,7 +283,7 @@ course.measured("ready_first", answer=answers[weights[0].partition(".")[0]])
 # %%
 from course_utils.draw.ready import ready_order
 
-# The nine passes that we timed had such hooks too, and each noted the time.
+# The seven passes that we timed had such hooks too, and each noted the time.
 course.measured("ready_at_half_time", percent=round(100 * times.share_ready(0.5)))
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
 ready_order(by_layer, times.end, "One backward pass of VGG-11", times.ends)
