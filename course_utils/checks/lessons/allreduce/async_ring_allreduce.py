@@ -21,7 +21,7 @@ from course_utils.checks.lessons.allreduce.pace import against_a_plain_ring
 from course_utils.checks.lessons.allreduce.ring_allreduce import ring_cost
 from course_utils.checks.lessons.messages.common import count, ranks
 
-SLOW = 4.0  # so many times as long as a plain ring: other programs on the machine can double a time, not more
+SLOW = 15.0  # so many times as long as a plain ring: programs beside it can make it several, a pause many
 TOO_LONG = "the result is right, but a message of rank {rank} has {nbytes} bytes; a segment has at most {most}"
 ONE_AT_A_TIME = "the result is right, but no rank had two messages of one direction on their way at a time"
 BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it passed the first segment on"
@@ -52,6 +52,12 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     plain = allreduce_cases(rng, world_size, async_cost(10**9))
     yield next(plain)
     yield first_case(world_size, 4 * world_size, async_cost(2), ", segments of 16 bytes", 16, judge=_segments_follow)
+    yield Case(
+        "2 ranks, 500000 float32 numbers",
+        [(500_000, SLOW)] * 2,
+        judge=lambda outcome: _too_slow(outcome.results[0]),
+        harness=against_a_plain_ring,
+    )
     yield case(world_size, 24 * world_size, 3)
     yield from plain
     yield case(world_size, 32 * world_size + 5, 4)
@@ -59,12 +65,6 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size - 1, 40, 3, "int64", "PROD")
     yield case(2, 17, 1)
     yield case(1, 9, 2)
-    yield Case(
-        "2 ranks, 500000 float32 numbers",
-        [(500_000, SLOW)] * 2,
-        judge=lambda outcome: _too_slow(outcome.results[0]),
-        harness=against_a_plain_ring,
-    )
     yield case(world_size, 16 * world_size, 8)
 
 

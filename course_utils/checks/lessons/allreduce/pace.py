@@ -1,4 +1,4 @@
-"""How fast an all-reduce is, against a ring of blocking messages in the same minute. Runs on the ranks."""
+"""How fast an all-reduce is, against a ring of blocking messages in the same minute. Runs on two ranks."""
 
 import statistics
 import time
@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-TRIES, PAIRS = 3, 5
+TRIES, PAIRS = 3, 3
 
 
 def against_a_plain_ring(function: Callable, comm: "MPI.Intracomm", length: int, enough: float) -> float:
@@ -25,19 +25,25 @@ def against_a_plain_ring(function: Callable, comm: "MPI.Intracomm", length: int,
     vector, ratio = np.ones(length, np.float32), np.inf
     for _ in range(TRIES):
         pairs = [[_seconds(each, comm, vector) for each in (function, _ring)] for _ in range(PAIRS)]
-        own, plain = (statistics.median(column) for column in zip(*pairs, strict=True))
-        ratio = min(ratio, comm.allreduce(own) / comm.allreduce(plain))
+        own, plain = _sum_of_both(comm, [statistics.median(column) for column in zip(*pairs, strict=True)])
+        ratio = min(ratio, own / plain)
         if not enough < ratio < 3 * enough:
             break
-    return ratio
+    return float(ratio)
 
 
 def _seconds(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray) -> float:
     vector[:] = 1
-    comm.Barrier()
+    _sum_of_both(comm, [0.0])  # so that both begin together; a barrier would look like the learner's own
     start = time.perf_counter()
     function(comm, vector)
     return time.perf_counter() - start
+
+
+def _sum_of_both(comm: "MPI.Intracomm", numbers: list[float]) -> np.ndarray:
+    mine, theirs = np.array(numbers), np.empty(len(numbers))
+    comm.Sendrecv(mine, dest=1 - comm.rank, recvbuf=theirs, source=1 - comm.rank)
+    return mine + theirs
 
 
 def _ring(comm: "MPI.Intracomm", vector: np.ndarray) -> None:

@@ -25,7 +25,7 @@ def async_ring_allreduce(comm, vector, op=None, segment_bytes=262144):
         requests = [comm.Irecv(place, source=left) for place in places]
         for request, place, part in zip(requests, places, parts, strict=True):
             while not request.Test():
-                time.sleep(0.02)
+                time.sleep(0.1)
             if step < size - 1:
                 combine(place, part, op)
             else:
