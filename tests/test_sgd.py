@@ -107,6 +107,18 @@ def test_what_the_page_says_of_its_walks(task):
     assert max(np.diff(losses)) > 0.05 and losses[-1] - logistic.loss(best, x, y) < 1e-9
 
 
+def test_few_examples_a_step_and_many_steps_go_farthest(task):
+    x, y, _, _ = task
+    ends = {}
+    for size in (1, 8, 64, 359):
+        rng, w = np.random.default_rng(0), np.zeros(2)
+        for _ in range(5):
+            for batch in sgd.minibatches(len(x), size, rng):
+                sgd.sgd_step([w], [logistic.gradient(w, x[batch], y[batch])], 1.0)
+        ends[size] = logistic.loss(w, x, y)
+    assert ends[8] < min(ends[1], ends[64]) and ends[64] < ends[359]
+
+
 def test_bisection_finds_the_edge():
     assert sgd.bisect(lambda value: value < math.pi, 0.0, 10.0, tries=40) == pytest.approx(math.pi, abs=1e-9)
 

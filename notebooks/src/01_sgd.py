@@ -172,7 +172,7 @@ def show(batch_size, rate):
 # **Predict.** With a batch 100 times as large, the noise is how many times smaller?
 
 # %%
-course.predict("noise_ratio", answer=...)  # a number
+course.predict("noise_ratio", within=1.2, answer=...)  # a number
 
 # %%
 from course_utils.logistic import gradients
@@ -244,7 +244,7 @@ print(f"curvature along the valley: {along:.4f}, across it: {across:.4f}")
 # **Predict.** From a place very near the star, what is the largest rate that still leads to it? A number, please.
 
 # %%
-course.predict("largest_rate", answer=...)
+course.predict("largest_rate", within=1.05, answer=...)
 
 # %% [markdown]
 # Now try. We start a thousandth beside the star, take 500 steps, and ask: nearer than before? Between a rate that works
@@ -315,7 +315,7 @@ print("without momentum:", steps_needed(walk), "steps")
 # **Predict.** And how many steps does it take with $\beta = 0.8$ and the same rate?
 
 # %%
-course.predict("steps_with_momentum", answer=...)
+course.predict("steps_with_momentum", within=2, answer=...)
 
 # %%
 rolls = {"β = 0": walk}
@@ -366,7 +366,7 @@ for _ in range(15):  # epochs
 # **Predict.** It has learnt from 1,437 images. Of 360 that it never saw, which share does it read right?
 
 # %%
-course.predict("digits_read", answer=...)  # between 0 and 1
+course.predict("digits_read", within=1.02, answer=...)  # between 0 and 1
 
 # %%
 share = accuracy(weights, test_x, test_y)
