@@ -218,6 +218,7 @@ def sum_of(comm, allreduce, dtype):
 
 
 errors = {"float32": {}, "float64": {}}
+print(f"{'':20} float32 float64")
 for name, allreduce in ALGORITHMS.items():
     for dtype, by_name in errors.items():
         by_name[name] = ranks.run(sum_of, allreduce, dtype, ranks=4).results[0]
@@ -227,8 +228,8 @@ course.measured("allreduce_bracketing", answer="b" if small else "c")
 print("Bracketing in float32:", rounding_said(errors["float32"], loss=0.07))
 
 # %% [markdown]
-# Not guilty. So something else was wrong, and the report itself suspects "a flaw in the code". That code is lost, but
-# `suspicious_ring` does what it did. Like his, our training averages the *weights* after every step:
+# Not guilty. So something else was wrong: the report itself thinks of "a flaw in the code". That code is lost, but
+# our `suspicious_ring` has a flaw that costs as much. Like his, our training averages the *weights* after every step:
 
 # %%
 from course_utils.allreduce.suspect import suspicious_ring, train_digits
