@@ -299,7 +299,7 @@ from course_utils.allreduce.sweep import message_seconds
 
 sizes = [1, 1_000, 4_000, 10_000, 20_000, 40_000, 100_000, 400_000]
 times = ranks.run(message_seconds, sizes, runs=3).results[0]
-network = fit_network(sizes, times, shared=linked)
+network = fit_network(sizes, times, segments=1, shared=linked)
 print(network_said(network))
 
 # %% [markdown]
@@ -352,14 +352,12 @@ for panel, by_name in measured.items():
 from course_utils.allreduce.findings import formula_said
 
 butterfly = {"halving-doubling": halving_doubling_allreduce}
-short_and_long = [4_000, 200_000]
-timed = medians(measure(ranks, butterfly, short_and_long, runs=5))["halving-doubling"]
-for nbytes, seconds in zip(short_and_long, timed, strict=True):
-    formulas = {
-        "the report": 3 * network.message_seconds(nbytes),
-        "ours": allreduce_time("halving-doubling", 8, nbytes, network),
-    }
-    print(f"{nbytes / 1000:g} KB:", formula_said(seconds, formulas))
+alpha, beta = network.alpha, network.beta
+two_sizes = [4_000, 500_000]
+timed = medians(measure(ranks, butterfly, two_sizes, runs=5))["halving-doubling"]
+for n, seconds in zip(two_sizes, timed, strict=True):
+    formulas = {"the report": 3 * (alpha + beta * n), "ours": 6 * alpha + 1.75 * beta * n}
+    print(f"{n / 1000:g} KB:", formula_said(seconds, formulas))
 
 # %% [markdown]
 # The report's formula is that of recursive *doubling*: half of the rounds, and many more bytes. For a long vector
@@ -401,7 +399,7 @@ ranks = course.start(4, link="100 Mbit/s", latency="3 ms", ranks_per_node=2)
 pairs = []
 for other in (2, 1):  # on the other node, on the same one
     times = ranks.run(message_seconds, sizes, other=other, runs=3).results[0]
-    beta = fit_network(sizes, times).beta
+    beta = fit_network(sizes, times, segments=1).beta
     pairs.append((alpha_of(sizes, times, beta), beta))
 nodes = two_level(4, 2, *pairs)
 for name in ("ring", "hierarchical"):

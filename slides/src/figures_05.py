@@ -67,7 +67,7 @@ def four(allreduce):
 def network():
     """What a message costs between two of the nodes."""
     seconds = nodes().run(message_seconds, MESSAGES).results[0]
-    return fit_network(MESSAGES, seconds, shared=nodes().facts["network"] is not None)
+    return fit_network(MESSAGES, seconds, segments=1, shared=nodes().facts["network"] is not None)
 
 
 def gather() -> Figure:
