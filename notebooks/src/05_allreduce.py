@@ -289,17 +289,24 @@ course.draw.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 # | halving-doubling | $2\log_2 P$ | $2(P-1)/P$ |
 # | ring | $2(P-1)$ | $2(P-1)/P$ |
 #
-# Two numbers of our network, then, from a ping-pong:
+# So two numbers of our network, from a ping-pong: $\alpha$, the time of an empty message, and $\beta$, what each further
+# byte of a long one adds.
 
 # %%
-from course_utils.allreduce.cost import allreduce_time
+from course_utils.allreduce.cost import Network, allreduce_time
 from course_utils.allreduce.findings import network_said
-from course_utils.allreduce.fit import fit_network
 from course_utils.allreduce.sweep import message_seconds
 
 sizes = [1, 1_000, 4_000, 10_000, 20_000, 40_000, 100_000, 400_000]
+
+
+def two_numbers(times):
+    return times[0], (times[-1] - times[-2]) / (sizes[-1] - sizes[-2])
+
+
 times = ranks.run(message_seconds, sizes, runs=3).results[0]
-network = fit_network(sizes, times, segments=1, shared=linked)
+alpha, beta = two_numbers(times)
+network = Network(alpha, beta, shared=linked)
 print(network_said(network))
 
 # %% [markdown]
@@ -352,7 +359,6 @@ for panel, by_name in measured.items():
 from course_utils.allreduce.findings import formula_said
 
 butterfly = {"halving-doubling": halving_doubling_allreduce}
-alpha, beta = network.alpha, network.beta
 two_sizes = [4_000, 500_000]
 timed = medians(measure(ranks, butterfly, two_sizes, runs=5))["halving-doubling"]
 for n, seconds in zip(two_sizes, timed, strict=True):
@@ -373,7 +379,7 @@ from course_utils.allreduce.findings import error_said
 from course_utils.allreduce.simulate import simulate_allreduce
 from course_utils.allreduce.topology import alpha_of, switch
 
-link = (alpha_of(sizes, times, network.beta), network.beta)
+link = (alpha_of(sizes, times, beta), beta)
 simulated, clock = [], []
 for panel, by_name in measured.items():
     P = int(panel.split()[0])
@@ -399,8 +405,8 @@ ranks = course.start(4, link="100 Mbit/s", latency="3 ms", ranks_per_node=2)
 pairs = []
 for other in (2, 1):  # on the other node, on the same one
     times = ranks.run(message_seconds, sizes, other=other, runs=3).results[0]
-    beta = fit_network(sizes, times, segments=1).beta
-    pairs.append((alpha_of(sizes, times, beta), beta))
+    _, slope = two_numbers(times)
+    pairs.append((alpha_of(sizes, times, slope), slope))
 nodes = two_level(4, 2, *pairs)
 for name in ("ring", "hierarchical"):
     print(simulate_allreduce(name, 4, 1_000_000, nodes, node_size=2))

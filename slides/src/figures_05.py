@@ -16,9 +16,8 @@ from course_utils.allreduce import (
     tree_allreduce,
 )
 from course_utils.allreduce.blocks import block_bounds
-from course_utils.allreduce.cost import allreduce_time, bus_bandwidth, bytes_per_rank
+from course_utils.allreduce.cost import Network, allreduce_time, bus_bandwidth, bytes_per_rank
 from course_utils.allreduce.findings import predictors
-from course_utils.allreduce.fit import fit_network
 from course_utils.allreduce.simulate import simulate_allreduce
 from course_utils.allreduce.suspect import WEIGHTS, suspicious_ring
 from course_utils.allreduce.sweep import measure, message_seconds
@@ -67,7 +66,8 @@ def four(allreduce):
 def network():
     """What a message costs between two of the nodes."""
     seconds = nodes().run(message_seconds, MESSAGES).results[0]
-    return fit_network(MESSAGES, seconds, segments=1, shared=nodes().facts["network"] is not None)
+    beta = (seconds[-1] - seconds[-2]) / (MESSAGES[-1] - MESSAGES[-2])
+    return Network(seconds[0], beta, shared=nodes().facts["network"] is not None)
 
 
 def gather() -> Figure:
