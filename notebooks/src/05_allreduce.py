@@ -289,8 +289,8 @@ course.draw.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 # | halving-doubling | $2\log_2 P$ | $2(P-1)/P$ |
 # | ring | $2(P-1)$ | $2(P-1)/P$ |
 #
-# So two numbers of our network, from a ping-pong: $\alpha$, the time of an empty message, and $\beta$, what each further
-# byte of a long one adds.
+# So two numbers of our network, from a ping-pong: $\alpha$, the time of an empty message, and $\beta$, what each
+# further byte of a long one adds.
 
 # %%
 from course_utils.allreduce.cost import Network, allreduce_time

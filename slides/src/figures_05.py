@@ -129,8 +129,8 @@ def crossings() -> Figure:
 
 def two_levels() -> Figure:
     """A flat ring and two levels on two nodes of two, simulated."""
-    slow, fast = (3e-3, 1.7e-7), (1e-4, 2e-9)
-    topology = two_level(4, 2, slow, fast)
+    slow, fast = (3e-3, 1.7e-7), (3e-4, 2e-9)
+    topology = two_level(4, 2, slow, fast, overhead=1e-4)
     runs = [simulate_allreduce(name, 4, 4 * LENGTH, topology, node_size=2) for name in ("ring", "hierarchical")]
     titles = ["ring (simulated)", "two levels (simulated)"]
     return course.draw.timelines(*runs, titles=titles, side_by_side=True)
