@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from course_utils.cluster.folder import RanksFolder
+
 _OWN = Path(tempfile.mkdtemp(prefix="course-tests-"))
 for _variable, _name in {"COURSE_HOME": "home", "COURSE_RUNTIME": "runtime"}.items():
     (_OWN / _name).mkdir(mode=0o700)
@@ -17,6 +19,8 @@ for _variable, _name in {"COURSE_HOME": "home", "COURSE_RUNTIME": "runtime"}.ite
 @pytest.fixture(scope="session", autouse=True)
 def _own_folders() -> Iterator[None]:
     yield
+    for folder in RanksFolder.all():  # of a test that failed before it could stop its ranks
+        folder.end()
     shutil.rmtree(_OWN, ignore_errors=True)
 
 

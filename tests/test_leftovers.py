@@ -1,6 +1,7 @@
 """However a notebook ends, nothing of ours goes on: no process, no shared memory, no folder."""
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -145,3 +146,12 @@ def test_a_sweep_ends_what_has_no_owner(runtime: Path) -> None:
     assert sweep() == [f"{folder.path.name}: ended 1 processes that had no notebook any more"]
     assert orphan.wait(timeout=10) != 0
     assert not folder.path.exists()
+
+
+def test_nothing_is_left_where_somebody_removes_the_folder(kernel, runtime: Path) -> None:
+    _, client = kernel
+    assert run(client, START)["status"] == "ok"
+    memory = shared_memory()
+    for folder in RanksFolder.all():
+        shutil.rmtree(folder.path)
+    assert_gone(runtime, memory)

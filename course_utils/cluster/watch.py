@@ -15,12 +15,10 @@ SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def watch(folder: RanksFolder) -> None:
-    """Return when the folder is gone; end the set when its owners are."""
-    while folder.path.exists():
-        if not folder.living_owners():
-            folder.end()
-            return
+    """End the set when its owners are gone, or its folder: somebody may have tidied up a folder for temporary files."""
+    while folder.living_owners():
         time.sleep(SECONDS_BETWEEN_LOOKS)
+    folder.end()
 
 
 if __name__ == "__main__":
