@@ -49,19 +49,8 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("00_first_steps", "What do I have here?", 20, 4),
     Lesson("01_sgd", "How does a network learn?", 50, 0),
     Lesson("02_autodiff_and_optimizers", "Who computes the gradient?", 50, 0),
-    Lesson(
-        "03_hardware",
-        "What limits one machine?",
-        60,
-        2,
-        ("arithmetic_intensity", "roofline_time", "brent_bounds", "pack_samples", "read_sample"),
-    ),
-    Lesson(
-        "04_messages",
-        "How do processes talk?",
-        50,
-        4,
-    ),
+    Lesson("03_hardware", "What limits one machine?", 60, 2),
+    Lesson("04_messages", "How do processes talk?", 50, 4),
     Lesson("05_allreduce", "How do P machines add their vectors?", 60, 8),
     Lesson(
         "06_data_parallel",

@@ -39,7 +39,7 @@ def four_ranks(_shared_ranks):
     from course_utils.cluster import current
 
     running = current()
-    if running is None or not running.healthy or running.world_size != 4:
+    if running is None or running not in _shared_ranks or not running.healthy or running.world_size != 4:
         _shared_ranks[:] = [course.start(4)]
     return _shared_ranks[0]
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import course_utils as course
 from course_utils.allreduce import findings, ring_allreduce
 from course_utils.allreduce.suspect import WEIGHTS, suspicious_ring, train_digits
 from course_utils.allreduce.sweep import measure, medians, message_seconds
@@ -12,9 +11,9 @@ from course_utils.draw.comparisons import crossing_sizes, crossings, over_ranks,
 from course_utils.errors import CourseError, RankError
 
 
-@pytest.fixture(scope="module")
-def ranks():
-    return course.start(4)
+@pytest.fixture
+def ranks(four_ranks):
+    return four_ranks
 
 
 def compared(comm, node_size, cases):
@@ -88,7 +87,11 @@ def test_findings_follow_the_numbers() -> None:
     assert "only 0.50 times" in findings.levels_said([0.5, 0.5], [1.0, 1.0])
     assert "overlap" in findings.levels_said([1.0, 2.0], [1.5, 1.6])
     assert findings.bus_said(4, 1e6, 1.5) == "1 MB/s"
-    assert "10\N{NO-BREAK SPACE}% at worst" in findings.error_said([1.1, 1.0], [1.0, 1.0])
+    assert "10\N{NO-BREAK SPACE}% at worst: right" in findings.error_said([1.1, 1.0], [1.0, 1.0])
+    assert findings.error_said([1.0, 1.0, 2.0], [1.0, 1.0, 1.0]).endswith("not in every case")
+    assert findings.error_said([2.0, 2.0], [1.0, 1.0]).endswith("do not trust it here")
+    measured = {"2 ranks": {"ring": [[9.0], [1.0]]}, "4 ranks": {"ring": [[9.0], [3.0]]}}
+    assert findings.kept_said(measured) == "From 2 ranks to 4 ranks: ring keeps 50\N{NO-BREAK SPACE}%"
     assert "70,000 times" in findings.rounding_said({"tree": 1e-6}, 0.07)
 
 

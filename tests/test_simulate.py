@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import course_utils as course
 from course_utils.allreduce import ALGORITHMS, schedules
 from course_utils.allreduce.cost import NAMES, Network, allreduce_time, bytes_per_rank, rounds
 from course_utils.allreduce.schedules import SCHEDULES, Schedule
@@ -63,8 +62,7 @@ def on_nodes_of_two(comm, vector):
     hierarchical_allreduce(comm, vector, 2)
 
 
-def test_schedules_are_those_of_the_functions_on_ranks() -> None:
-    ranks = course.start(4)
+def test_schedules_are_those_of_the_functions_on_ranks(four_ranks) -> None:
     cases = [(name, function, SCHEDULES[name], size) for name, function in ALGORITHMS.items() for size in (3, 4)]
     cases.append(("hierarchical", on_nodes_of_two, lambda p, n: schedules.hierarchical(p, n, 2), 4))
     for name, function, schedule, size in cases:
@@ -72,7 +70,7 @@ def test_schedules_are_those_of_the_functions_on_ranks() -> None:
         for number, source in zip(*np.nonzero(table.dest >= 0), strict=True):
             pair = (int(source), int(table.dest[number, source]))
             expected[pair] = expected.get(pair, 0) + table.nbytes[number, source]
-        assert messages_of(ranks.run(add_up, function, ranks=size)) == pytest.approx(expected), (name, size)
+        assert messages_of(four_ranks.run(add_up, function, ranks=size)) == pytest.approx(expected), (name, size)
 
 
 @pytest.mark.parametrize("world_size", [2, 4, 8])

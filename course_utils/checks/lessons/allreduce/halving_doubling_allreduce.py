@@ -36,8 +36,8 @@ HALVING_DOUBLING_ALLREDUCE = Exercise(
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, halving_cost),
     hints=(
         "With 4 ranks and 4 blocks: 0 and 2 meet first, 0 goes on with blocks 0 and 1. Which blocks does 2 go on with, "
-        "and what do they have to send each other? Which block does each rank hold after the second round? Going back "
-        "is the same in the other direction.",
+        "and what do they have to send each other? Going back is the same in the other "
+        "direction; but first: which block does each rank hold after the second round?",
         "distance = active/2, …, 2, 1 and partner = rank ^ distance. A rank goes on with the blocks first … first + "
         "distance − 1, first = rank // distance · distance: it sends the partner's, receives into a buffer and "
         "combines its own. Then distance = 1, 2, …, active/2: send your blocks, receive into the partner's.",
