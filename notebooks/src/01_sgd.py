@@ -41,8 +41,8 @@ def probability(w, x):
 
 
 def loss(w, x=x, y=y):
-    score = np.where(y == 1, x @ w, -x @ w)  # for the right answer
-    return np.mean(np.log(1 + np.exp(-score)))  # -log p, with p as above
+    score = np.where(y == 1, x @ w, -x @ w)  # of the right answer: 1 - p turns the sign
+    return np.mean(np.log(1 + np.exp(-score)))  # -log of its probability
 
 
 # %% [markdown]
@@ -188,7 +188,7 @@ for name, replace in {"any images": True, "no image twice": False}.items():
 ratio = noise["any images"][0] / noise["any images"][sizes.index(100)]
 course.measured("noise_ratio", answer=ratio)
 off = np.divide(noise["any images"], line["any images"]) - 1
-assert np.abs(off).max() < 0.1  # over two and a half decades
+assert np.abs(off).max() < 0.1  # every dot is near its line
 course.draw.noise_line(
     sizes, noise, line, "A batch 100 times as large: a tenth of the noise"
 )
@@ -198,7 +198,7 @@ course.draw.noise_line(
 # $\sigma/\sqrt{B}$, where $\sigma$ is that of one. **Four times the work for half the noise.**
 #
 # Orange: no image twice, as in an epoch. Whoever has seen *most* images knows most: the line is multiplied by
-# $\sqrt{(n-B)/(n-1)}$. With all 359 that is 0, so there is no dot.
+# $\sqrt{(n-B)/(n-1)}$. With all 359 that is 0, and an axis that halves and halves again never gets there: no dot.
 
 # %% [markdown]
 # ## How large may a step be?
@@ -278,10 +278,11 @@ course.draw.distances(
 
 # %% [markdown]
 # The *largest* eigenvalue decides, the curvature across the valley, although all the way to go is *along* it. That is
-# the misery of narrow valleys: the steep direction forbids long steps, the flat one needs them.
+# the misery of narrow valleys: the steep direction forbids long steps, the flat one needs them. (The blue kink: with
+# half the rate, one step does the whole way across.)
 #
-# Note that too large a rate does not explode here: the distance grows and then stays. Far from the star the loss of
-# this model is nearly a straight slope, and the steps no longer grow.
+# Too large a rate does not explode here: the distance grows and then stays. Far from the star the loss is nearly a
+# straight slope, and steps no longer grow.
 
 # %% [markdown]
 # <details><summary>Where is the Hessian taken? An honest footnote</summary>
@@ -328,13 +329,14 @@ course.draw.trajectories(loss, first, best, "The first 30 steps, rate 2", togeth
 
 # %% [markdown]
 # Along the valley all gradients point the same way, and the velocity adds them up: to $1/(1-\beta)$ of them, five
-# for $\beta = 0.8$. And where the hiker creeps, the ball still has speed. Across the valley gradients point to and fro,
-# and cancel. Too much memory, and the ball rolls past the star and has to come back.
+# for $\beta = 0.8$. And where the hiker creeps, the ball still has speed. Too much memory, and the
+# ball rolls past the star and has to come back.
 #
-# Across the valley momentum even makes longer steps *stable*. Polyak's bound is $2(1+\beta)/\lambda$:
+# Across the valley, long steps make the gradients point to and fro, and in the velocity they partly cancel. So longer
+# steps are *stable*. Polyak's bound (1964) is $2(1+\beta)/\lambda$:
 
 # %%
-from functools import partial
+from functools import partial  # the same function, some arguments given
 
 for beta in [0.0, 0.5, 0.8]:
     predicted = largest_stable_lr(hessian(best), beta)
@@ -345,9 +347,10 @@ for beta in [0.0, 0.5, 0.8]:
 # %% [markdown]
 # ## All ten digits
 #
-# Now a network: 64 pixels, 32 hidden units, 10 digits; 2,410 weights in four arrays. Nobody can draw its landscape,
-# but nothing else changes. Its gradient comes from `loss_and_gradients`, 12 lines written by hand. (Lesson 2 has them
-# written by the machine.) These eight lines are the loop that trains *every* network:
+# Now a network. Each of 32 **hidden units** weighs the 64 pixels of an image, as our model weighed two numbers, and
+# each of 10 digits weighs the hidden units: 2,410 weights in four arrays. Nobody can draw its landscape, but nothing
+# else changes. Its gradient comes from `loss_and_gradients`, 12 lines written by hand. (Lesson 2 has them written by
+# the machine.) These eight lines are the loop that trains *every* network:
 
 # %%
 from course_utils.digits_network import accuracy, loss_and_gradients, new_network

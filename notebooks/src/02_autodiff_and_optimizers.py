@@ -27,7 +27,8 @@ from course_utils.draw.graph import boxes_of, computation_graph
 # %%
 x = Node(3.0, "x")
 y = x * x + x
-computation_graph(*boxes_of(topological_order(y)), "y = x · x + x, as a graph")
+boxes, edges = boxes_of(topological_order(y), given=["x"])
+computation_graph(boxes, edges, "y = x · x + x, as a graph")
 
 # %% [markdown]
 # Arrows run from parents to what was made of them, the **children**. There is one arrow for each use: `x` has three.
@@ -39,7 +40,8 @@ course.predict("gradient_of_x", answer=...)  # a number
 
 # %% [markdown]
 # The **chain rule** finds it from behind. The gradient of `y` itself is 1. Every node passes its gradient on to its
-# parents, each time multiplied by the slope of its own operation. What arrives on several arrows is added up:
+# parents, each time multiplied by the slope of its own operation; a node's `rule` computes these parts. What arrives on
+# several arrows is added up:
 #
 # $$\text{gradient}(x) = \sum_{\text{child } c \text{ of } x} \text{gradient}(c) \cdot \frac{\partial c}{\partial x}$$
 
@@ -62,7 +64,7 @@ def backward(last):
 # %%
 backward(y)
 course.measured("gradient_of_x", answer=float(x.gradient))
-boxes, edges = boxes_of(topological_order(y), gradients=True)
+boxes, edges = boxes_of(topological_order(y), given=["x"], gradients=True)
 title = f"Three arrows lead back to x, and 3 + 3 + 1 = {x.gradient:.0f}"
 computation_graph(boxes, edges, title, order=[2, 1, 0], backward=True)
 
@@ -75,7 +77,7 @@ computation_graph(boxes, edges, title, order=[2, 1, 0], backward=True)
 # | `a + b` | $g$ and $g$ |
 # | `a * b` | $g \cdot b$ and $g \cdot a$ |
 # | `exp(a)` | $g \cdot e^a$ |
-# | `relu(a)` | $g$ where $a > 0$, else 0 |
+# | `relu(a)`, the larger of $a$ and 0 | $g$ where $a > 0$, else 0 |
 
 # %% [markdown]
 # ## In which order?
@@ -119,7 +121,7 @@ walk(level_by_level(y))
 wrong = float(x.gradient)
 order = [topological_order(y).index(node) for node in level_by_level(y)]
 course.measured("walked_by_level", answer="a" if np.isclose(wrong, right) else "b")
-boxes, edges = boxes_of(topological_order(y), gradients=True)
+boxes, edges = boxes_of(topological_order(y), given=["x"], gradients=True)
 title = f"Level by level: {wrong:.4g}. In topological order: {right:.4g}"
 computation_graph(boxes, edges, title, order=order, backward=True)
 
@@ -154,7 +156,7 @@ print("value", bias.value, " gradient", bias.gradient)
 #
 # Your second exercise is `matmul_backward`, for stacks of matrices too.
 #
-# Now a real network: 64 handwritten digits, and two layers.
+# Now a real network: two layers, and a batch of 64 handwritten digits, of 64 pixels each.
 
 
 # %%
@@ -185,8 +187,8 @@ computation_graph(boxes, edges, title, order=order, backward=True)
 # The walk begins at the **cross entropy**, the loss of lesson 1 for ten classes. Its rule is your third exercise,
 # `softmax_cross_entropy_backward`.
 #
-# Are the gradients right? `network` says nothing of Node; tensors of PyTorch go through it as well. `torch.autograd`
-# remembers their graph and walks it as we do.
+# Are the gradients right? `network` says nothing of Node; PyTorch's arrays, called **tensors**, go through it as well.
+# `torch.autograd` remembers their graph and walks it as we do.
 
 # %%
 import torch
@@ -203,8 +205,11 @@ for node, tensor in zip(nodes, tensors):
 
 # %% [markdown]
 # Equal to rounding. The whole library, `course_utils/autodiff.py`, has under 150 lines, and its tests compare it with
-# PyTorch on 150 random graphs. From here on PyTorch walks, for a network of another size: VGG-11, with eight
-# convolutions and a linear layer at the end. A report that lessons 3, 6 and 7 measure again trained it.
+# PyTorch on 150 random graphs.
+#
+# From here on PyTorch walks, for a network of another size: VGG-11. It has eight **convolutions**, layers that slide
+# small filters over the image, and a linear layer (`x @ W + b`) at the end. You will meet it again in lessons 3, 6
+# and 7.
 
 # %% tags=["nbval-check-output"]
 from course_utils.vgg import parameter_count, vgg11
@@ -218,8 +223,10 @@ print(f"all, with biases and norms: {parameter_count(model):,}")
 # %% [markdown]
 # ## What does a gradient cost?
 #
-# There is a way without rules: nudge one weight a little, run forward, see how the loss changes. For all nine million
-# that is nine million forward passes.
+# To compute the loss is a **forward pass**, to walk back from it a **backward pass**.
+#
+# There is a way without rules: nudge one weight a little, run forward, see how the loss changes, as in lesson 1. For
+# all nine million weights that is nine million forward passes.
 #
 # **Predict.** How many forward passes does one *backward* pass cost, in time?
 
@@ -285,11 +292,12 @@ from course_utils.draw.ready import ready_order
 
 # The seven passes that we timed had such hooks too, and each noted the time.
 course.measured("ready_at_half_time", percent=round(100 * times.share_ready(0.5)))
+# What scales a convolution's results, its norm, counts as a part of it.
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
 ready_order(by_layer, times.end, "One backward pass of VGG-11", times.ends)
 
 # %% [markdown]
-# The last layers come first, and they are heavy: many channels, small images. The first layers have few weights and
+# The last layers come first, and they are heavy: many filters, small images. The first layers have few weights and
 # large images, so much of the *time* lies ahead when most of the *bytes* are there.
 #
 # Along a pink line a gradient waits. It could travel to other machines while the rest is computed: lesson 7 does just
@@ -298,13 +306,15 @@ ready_order(by_layer, times.end, "One backward pass of VGG-11", times.ends)
 # %% [markdown]
 # ## What an optimizer remembers
 #
-# A gradient changes nothing until somebody steps. **Adam** is used most. For each weight it keeps two running averages,
-# of the gradient and of its square, and moves it by
+# An **optimizer** makes steps of gradients; **Adam** is used most. For each weight it keeps two **running averages**,
+# of the gradient and of its square: most of the old value, a little of the new. It moves the weight *against* the
+# mean, by
 #
 # $$\text{rate} \cdot \frac{\text{mean}}{\sqrt{\text{square}} + \text{eps}}$$
 #
-# So a weight with small gradients moves as far as one with large ones, if they keep their sign. Both averages begin at
-# 0 and need a correction: your fourth exercise. Here Adam runs against SGD, on our own gradients:
+# (The tiny eps avoids 0 / 0.) So a weight with small gradients moves as far as one with large ones, if they keep
+# their sign. Both averages begin at 0 and need a correction: your fourth exercise. Adam against SGD, on our own
+# gradients:
 
 
 # %%
@@ -327,7 +337,7 @@ def train(step, epochs=8):
 
 # %%
 means, squares = ([np.zeros_like(array) for array in start] for _ in range(2))
-steps = itertools.count(1)
+steps = itertools.count(1)  # next(steps) is 1, then 2, then 3 …
 
 
 def adam(parameters, gradients):

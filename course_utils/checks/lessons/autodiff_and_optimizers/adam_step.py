@@ -260,6 +260,10 @@ ADAM_STEP = Exercise(
         Mistake("Uphill or downhill?", _with(ratio=lambda m, s, eps: -m / (np.sqrt(s) + eps))),
         Mistake("Which averages move the parameter: those before this gradient, or after?", _with(_averages_later)),
         Mistake("Is every parameter moved?", _first_only),
+        Mistake(
+            "Can one calculate with a whole list, or with each array in it?",
+            lambda case, outcome: raised(outcome, "multiply sequence"),
+        ),
         Mistake("Does it work for an array of any shape, even an empty one?", lambda case, outcome: raised(outcome)),
     ),
     praise=lambda outcome: "parameters and averages are those of torch.optim.Adam, over 100 steps too",

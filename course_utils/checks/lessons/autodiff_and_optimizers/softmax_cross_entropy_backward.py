@@ -61,7 +61,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("6 rows that do not lie in one piece", 6, views=True)
 
 
-def _softmax(logits: np.ndarray, axis: int = 1) -> np.ndarray:
+def _softmax(logits: np.ndarray, axis: int | tuple[int, int] = 1) -> np.ndarray:
     exponentials = np.exp(logits - logits.max(axis=axis, keepdims=True))
     return exponentials / exponentials.sum(axis=axis, keepdims=True)
 
@@ -100,6 +100,18 @@ def _clipped(case: Case, outcome: Outcome) -> bool:
 def _other_dtype(case: Case, outcome: Outcome) -> bool:
     found = outcome.results[0]
     return type(found) is np.ndarray and found.dtype != case.expected[0].dtype
+
+
+def _right_shape(case: Case, outcome: Outcome) -> bool:
+    found = outcome.results[0]
+    return type(found) is np.ndarray and found.shape == case.expected[0].shape
+
+
+def _rows_add_up_wrongly(case: Case, outcome: Outcome) -> bool:
+    if not _right_shape(case, outcome) or not np.isfinite(outcome.results[0]).all():
+        return False
+    found = outcome.results[0]
+    return bool(np.abs(found.sum(axis=1)).max(initial=0) > 1e-3 * np.abs(found).max(initial=0))
 
 
 SOFTMAX_CROSS_ENTROPY_BACKWARD = Exercise(
@@ -148,14 +160,20 @@ SOFTMAX_CROSS_ENTROPY_BACKWARD = Exercise(
             gives(lambda g, x, y: (_softmax(x, 0) - _one_hot(x, y)) * g / len(y)),
         ),
         Mistake(
+            "Over which axis does a softmax add up to 1?",
+            gives(lambda g, x, y: (_softmax(x, (0, 1)) - _one_hot(x, y)) * g / len(y)),
+        ),
+        Mistake(
             "Is 1 taken from one entry of each row, or from whole columns?",
             gives(lambda g, x, y: (_softmax(x) - _columns(x, y)) * g / len(y)),
         ),
         Mistake("Is that the softmax of these logits, or of others?", _clipped),
         Mistake(
-            "Which shape has the gradient of an array?",
-            lambda case, outcome: type(outcome.results[0]) is np.ndarray or raised(outcome),
+            "Which shapes must two arrays have, so that each row meets its own number?",
+            lambda case, outcome: raised(outcome, "broadcast"),
         ),
+        Mistake("The softmax of a row adds up to 1: to what must a row of the gradient add up?", _rows_add_up_wrongly),
+        Mistake("Which shape has the gradient of an array?", lambda case, outcome: not _right_shape(case, outcome)),
     ),
     praise=lambda outcome: "the gradient is torch's, with logits in the thousands too",
 )

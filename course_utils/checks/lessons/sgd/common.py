@@ -33,6 +33,6 @@ def part(outcome: Outcome, name: str) -> object:
     return NO_RESULT if result is NO_RESULT else result[name]
 
 
-def raised(outcome: Outcome) -> bool:
-    """Whether the learner's function raised an error."""
-    return any(reply.error for reply in outcome.attempt.replies)
+def raised(outcome: Outcome, words: str = "") -> bool:
+    """Whether the learner's function raised an error whose text has these words in it."""
+    return any(reply.error and words in reply.error.message for reply in outcome.attempt.replies)

@@ -48,7 +48,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         given = (weights, gradients, speeds, rates, momentum, views)
         return Case(label, [given], [_after(*given[:5])], with_comm=False, harness=after_steps)
 
-    yield case("one step in full motion", [(3,)])
+    yield case("one step, the velocity not 0", [(3,)])
     yield case("one step from rest", [(3,)], at_rest=True)
     yield case("three steps, another rate each", LAYERS, 3)
     yield case("three steps, momentum 0.5", LAYERS, 3, momentum=0.5)
@@ -123,6 +123,11 @@ def _rate_inside(w: np.ndarray, g: np.ndarray, v: np.ndarray, rate: float, beta:
     return w - new, new
 
 
+def _rate_inside_downhill(w: np.ndarray, g: np.ndarray, v: np.ndarray, rate: float, beta: float) -> tuple:
+    new = beta * v - rate * g
+    return w + new, new
+
+
 def _right_velocity(v: np.ndarray, g: np.ndarray, rate: float, beta: float) -> np.ndarray:
     return beta * v + g
 
@@ -155,6 +160,7 @@ MOMENTUM_STEP = Exercise(
             _by(lambda w, g, v, r, b: (w, v), "parameters"),
         ),
         Mistake("Is the rate a part of the velocity?", _by(_rate_inside)),
+        Mistake("Is the rate a part of the velocity?", _by(_rate_inside_downhill)),
         Mistake("Is the new gradient scaled before it is added?", _by(_plain(lambda v, g, r, b: b * v + (1 - b) * g))),
         Mistake(
             "What is multiplied by momentum: the old velocity, or more?", _by(_plain(lambda v, g, r, b: b * (v + g)))
@@ -173,6 +179,10 @@ MOMENTUM_STEP = Exercise(
         Mistake(
             "How often does the gradient count in one step?",
             _by(lambda w, g, v, r, b: (w - r * (g + b * (b * v + g)), b * v + g)),
+        ),
+        Mistake(
+            "Can one calculate with a whole list, or with each array in it?",
+            lambda case, outcome: raised(outcome, "multiply sequence"),
         ),
         Mistake("Does it work for an array of any shape, even an empty one?", lambda case, outcome: raised(outcome)),
     ),

@@ -114,6 +114,10 @@ SGD_STEP = Exercise(
         Mistake("Are the gradients already a mean over the batch?", _moved_by(lambda w, g, r: w - r * g / len(g))),
         Mistake("Do the arrays themselves change, or did you make new ones?", _moved_by(lambda w, g, rate: w)),
         Mistake("Does every array take its step?", _some_unchanged),
+        Mistake(
+            "Can one calculate with a whole list, or with each array in it?",
+            lambda case, outcome: raised(outcome, "multiply sequence"),
+        ),
         Mistake("Does it work for an array of any shape, even an empty one?", lambda case, outcome: raised(outcome)),
     ),
     praise=lambda outcome: (
