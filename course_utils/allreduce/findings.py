@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from course_utils.allreduce.cost import Network, bus_bandwidth
 from course_utils.draw.style import bytes_text, percent, seconds_text
 
+_NEAR = 0.15  # a prediction that is off by no more counts as right
+
 
 def network_said(network: Network) -> str:
     """α and β in words."""
@@ -26,12 +28,31 @@ def error_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
     """How far predictions are off, in the middle and at worst."""
     errors = [abs(p / m - 1) for p, m in zip(predicted, measured, strict=True)]
     middle, worst = percent(statistics.median(errors)), percent(max(errors))
-    return f"off by {middle} in the median of {len(errors)} cases, by {worst} at worst"
+    off = f"off by {middle} in the median of {len(errors)} cases, by {worst} at worst"
+    if statistics.median(errors) > _NEAR:
+        return f"{off}: do not trust it here"
+    return f"{off}: right" if max(errors) <= _NEAR else f"{off}: right as a rule, not in every case"
 
 
 def bus_said(world_size: int, nbytes: float, seconds: float) -> str:
     """The bus bandwidth of an all-reduce."""
     return f"{bytes_text(bus_bandwidth('all_reduce', world_size, nbytes, seconds))}/s"
+
+
+def kept_said(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> str:
+    """Which share of its bus bandwidth each algorithm keeps from the first number of ranks to the last.
+
+    Args:
+        measured: for each number of ranks ("4 ranks") and algorithm, the seconds of all runs at each size; the last
+            size counts.
+    """
+    few, many = list(measured)[0], list(measured)[-1]
+
+    def rate(panel: str, name: str) -> float:
+        return bus_bandwidth("all_reduce", int(panel.split()[0]), 1.0, statistics.median(measured[panel][name][-1]))
+
+    shares = [f"{name} keeps {percent(rate(many, name) / rate(few, name))}" for name in measured[many]]
+    return f"From {few} to {many}: {', '.join(shares)}"
 
 
 def levels_said(flat: Sequence[float], hierarchical: Sequence[float]) -> str:
@@ -48,7 +69,8 @@ def levels_said(flat: Sequence[float], hierarchical: Sequence[float]) -> str:
 def rounding_said(errors: Mapping[str, float], loss: float) -> str:
     """How much smaller the error of a sum is than the loss of accuracy that it was suspected of."""
     worst = max(errors.values())
-    return f"at most {worst:.0e} of the largest sum: {loss / worst:,.0f} times less than {percent(loss)}"
+    times = float(f"{loss / worst:.1g}")
+    return f"at most {worst:.0e} of the largest sum: about {times:,.0f} times less than {percent(loss)}"
 
 
 def predictors(world_size: int, names: Sequence[str], time: Callable[..., float], network: Network) -> dict:

@@ -224,7 +224,7 @@ def right_and_wrong(
             ax.text((begin + end) / 2, -0.6, f"block {block}", ha="center", va="bottom", fontsize=style.SMALL)
     ax.set_yticks(range(len(vectors)), [f"rank {rank}" for rank in range(len(vectors))])
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("place in the vector (red: wrong)", fontsize=style.TEXT)
+    ax.set_xlabel("place in the vector (orange: wrong)", fontsize=style.TEXT)
     told = "; ".join(f"rank {rank}: {int(row.sum())} of {len(expected)}" for rank, row in enumerate(wrong))
     picture.alt_text = f"{found}. Wrong numbers, {told}."
     return picture

@@ -18,8 +18,9 @@ ranks = course.start(8, link="50 Mbit/s", latency="3 ms")
 linked = ranks.facts["network"] is not None
 
 # %% [markdown]
-# Until now all ranks shared one memory. Now each is a computer of its own, a **node**, behind a link of 50 million bits
-# a second, 3 ms from the next: emulated. (Where your system forbids it, a line says so: all counts stay the same.)
+# Until now messages went through the memory of one computer. Now each rank gets a computer of its own, a **node**,
+# behind a link of 50 million bits a second, 3 ms from the next: emulated. (Where your system forbids it, a line says
+# so: all counts stay the same.)
 #
 # Each has a gradient, a vector. Training needs the sum of all, on every worker, in every step: an **all-reduce**. We
 # build it six times. The trace counts bytes and **rounds**, in which each rank can send one message and receive one.
@@ -107,7 +108,7 @@ halving.timeline("halving-doubling")
 # ## The ring
 #
 # The same two halves without partners far away: every rank sends one block to its right, and receives one from its
-# left. This is all of it:
+# left. This is all of it. Read it, and **predict** once more, on 4 ranks:
 
 
 # %%
@@ -136,8 +137,7 @@ course.measured("allreduce_ring", rounds=round_the_ring.rounds, vectors=sent)
 round_the_ring.timeline("ring")
 
 # %% [markdown]
-# As few bytes as halving-doubling, and only ever to a neighbour: no wire is shared, whatever the network. But
-# $2(P-1)$ rounds.
+# As few bytes as halving-doubling, and only ever to a neighbour, over short ways. But $2(P-1)$ rounds.
 #
 # In each round everybody waits for a whole block, adds, and only then sends on. The **asynchronous ring** cuts blocks
 # into *segments* and passes each on at once. While one is being added, the next is under way:
@@ -155,22 +155,22 @@ titles = ["ring", "asynchronous ring"]
 course.draw.timelines(round_the_ring, segmented, titles=titles)
 
 # %% [markdown]
-# More messages, the same bytes, less waiting. (NCCL and gloo do this, with smaller segments.)
+# Twice the messages and rounds, each of half the size: the same bytes, less waiting. (NCCL and gloo cut blocks too.)
 #
-# Now count all six against their formulas, also where $P$ is no power of two: there the surplus ranks first hand
-# their vector to a partner.
+# Now count all six against their formulas: rounds, and the vectors that the busiest rank sends. (With 6,000 numbers
+# a block is one segment.) Where $P$ is no power of two, the surplus ranks first hand their vector to a partner.
 
 # %% tags=["nbval-check-output"]
 from course_utils.allreduce.cost import bytes_per_rank, rounds
 
-print(f"{'':20}{'3 ranks':>16}{'4 ranks':>16}")
+print(f"{'':20}{'3 ranks':>20}{'4 ranks':>20}")
 for name, allreduce in ALGORITHMS.items():
     line = f"{name:20}"
     for P in (3, 4):
         run = ranks.run(add_up, allreduce, 6_000, ranks=P)
         assert run.bytes_per_rank == bytes_per_rank(name, P, 6_000)
         assert run.rounds == rounds(name, P)
-        line += f"{run.rounds:5} × {max(run.bytes_per_rank) / 24_000:.2f} vec."
+        line += f"{run.rounds:4} rounds, {max(run.bytes_per_rank) / 24_000:.2f} v."
     print(line)
 
 # %%
@@ -186,16 +186,16 @@ course.draw.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
 
 # %% [markdown]
 # Halving-doubling and ring stay below 2, for ever. Few rounds *and* few bytes: only halving-doubling. So why has
-# anything else survived? Wait for the clock.
+# anything else survived? The last picture of this page tells.
 #
 # Ready for the first four [exercises](../exercises/05_allreduce.ipynb): tree, doubling, halving, ring.
 #
 # ## A report's puzzle
 #
 # In 2019 a student trained a network on 80 processes with MPI's all-reduce and with two rings of his own. The rings
-# were faster. But they recognised 7 to 10 % fewer images. He suspected *bracketing*: $(a+b)+c$ is not $a+(b+c)$ when
-# numbers are rounded, and a ring adds in another order than a tree. **Predict** the size of that difference, as a
-# share of the sum:
+# were faster. But networks trained with them recognised 7 to 10 % fewer images. He suspected *bracketing*: $(a+b)+c$
+# is not $a+(b+c)$ when numbers are rounded, and a ring adds in another order than a tree. **Predict** the size of
+# that difference, as a share of the sum:
 
 # %%
 course.predict(
@@ -229,7 +229,8 @@ print("Bracketing in float32:", rounding_said(errors["float32"], loss=0.07))
 
 # %% [markdown]
 # Not guilty. So something else was wrong: the report itself thinks of "a flaw in the code". That code is lost, but
-# our `suspicious_ring` has a flaw that costs as much. Like his, our training averages the *weights* after every step:
+# our `suspicious_ring` has a flaw that costs as much. Like his, our training averages the *weights* after every step.
+# At the end each rank tests its own network:
 
 # %%
 from course_utils.allreduce.suspect import suspicious_ring, train_digits
@@ -243,8 +244,8 @@ for name, allreduce in rings.items():
     print(f"{name:12} recognises", *shares)
 
 # %% [markdown]
-# There they are, the missing percents; and tree and ring agree. No error, no warning, and `suspicious_ring` passes the
-# test that our own ring passed: `add_up`, with 4,096 numbers.
+# There they are, the missing percents; and tree and ring agree. No error, no warning, and `suspicious_ring` passes
+# `add_up`, the test of our own ring, with 4,096 numbers.
 #
 # **You are the detective.** The vector of weights has 3,610 numbers. You know how many rounds and bytes a ring needs,
 # and you have a ring that is right. Run the cell, and say what is wrong before you unfold the answer.
@@ -306,7 +307,7 @@ def two_numbers(times):
 
 times = ranks.run(message_seconds, sizes, runs=3).results[0]
 alpha, beta = two_numbers(times)
-network = Network(alpha, beta, shared=linked)
+network = Network(alpha, beta, shared=linked)  # messages at once share a link
 print(network_said(network))
 
 # %% [markdown]
@@ -332,21 +333,22 @@ course.measured("allreduce_size", short="abc"[short], long="abc"[long])
 course.draw.crossings(lengths, measured, predicted, "Time over the size of the vector")
 
 # %% [markdown]
-# The student's figures, once more. Short vectors pay for rounds, long ones for bytes; where the lines cross depends
-# on $P$ and on $\alpha/\beta$. No algorithm is the best: that is why libraries carry several and choose. (Ten sizes and
-# `runs=9` take some minutes and give finer figures.)
+# The student's report has such curves, too. Short vectors pay for rounds, long ones for bytes; where the lines cross
+# depends on $P$ and on $\alpha/\beta$. No algorithm is the best: that is why libraries carry several and choose. (Ten
+# sizes and `runs=9` take some minutes and give finer figures.)
 #
 # **How full are the links?** *Bus bandwidth* is $2\frac{P-1}{P}\,n$ divided by the time: what each link must carry
 # at least, per second. Unlike $n$ over time it can be compared with the link's own rate, whatever $P$. Ours lets
-# 6.25 MB pass in a second, and a twentieth of them are headers.
+# 6.25 MB pass in a second; a twentieth of that is addresses, one with each packet.
 
 # %%
-from course_utils.allreduce.findings import bus_said
+from course_utils.allreduce.findings import bus_said, kept_said
 
 for panel, by_name in measured.items():
     for name, runs in by_name.items():
         P, seconds = int(panel.split()[0]), np.median(runs[-1])
         print(f"{panel}, 200 KB, {name:20}", bus_said(P, 200_000, seconds))
+print(kept_said(measured))
 
 # %% [markdown]
 # ## A formula put right
@@ -371,20 +373,21 @@ for n, seconds in zip(two_sizes, timed, strict=True):
 #
 # ## A network made of numbers
 #
-# Formulas know nothing of links that are shared. A **simulator** does: every message queues for the links on its
-# way, and each rank goes on when its message has come. It knows our network from the same ping-pong. Is it right?
+# The table's formulas know nothing of links that are shared. A **simulator** does: every message queues for the links
+# on its way, and each rank goes on when its message has come. It knows our network from the same ping-pong. Is it
+# right?
 
 # %%
 from course_utils.allreduce.findings import error_said
 from course_utils.allreduce.simulate import simulate_allreduce
 from course_utils.allreduce.topology import alpha_of, switch
 
-link = (alpha_of(sizes, times, beta), beta)
+link = (alpha_of(sizes, times, beta), beta)  # α here differs with the size, as measured
 simulated, clock = [], []
 for panel, by_name in measured.items():
     P = int(panel.split()[0])
     for name, seconds in medians(by_name).items():
-        made_up = switch(P, *link, overhead=0.0002)
+        made_up = switch(P, *link, overhead=0.0002)  # seconds of a rank's own work
         simulated += [simulate_allreduce(name, P, n, made_up).seconds for n in lengths]
         clock += seconds
 print("Simulated against measured:", error_said(simulated, clock))
@@ -430,8 +433,8 @@ print(levels_said(flat, levels))
 # ## 1,024 ranks
 #
 # No laptop runs them; the simulator does. Nodes of 8 GPUs, as clusters have them: 100 Gbit/s and 5 µs between nodes,
-# 100 GB/s and 2 µs inside (assumed, not measured), and a vector of 4 MB. **Predict:** does the ring keep its bus
-# bandwidth?
+# 100 GB/s and 2 µs inside (assumed, not measured), and a vector of 4 MB. **Predict:** from 16 ranks to 1,024, does
+# the ring keep its bus bandwidth?
 
 # %%
 choices = {"a": "it does", "b": "it loses most of it"}
@@ -454,8 +457,8 @@ course.draw.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 
 # %% [markdown]
 # 2,046 rounds of latency eat the ring. Halving-doubling has few rounds, but the eight ranks of a node all want its one
-# link at once. Two levels keep the most. With other numbers the answer changes (try 25 MB): measure, fit,
-# simulate.
+# link at once. Two levels are the fastest of all at 1,024. (On 16 ranks they beat the link's 12.5 GB/s, since most
+# bytes stay inside the nodes.) With other numbers the answer changes (try 25 MB): measure, fit, simulate.
 #
 # ## What to take with you
 #

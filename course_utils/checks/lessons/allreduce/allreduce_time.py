@@ -132,6 +132,13 @@ def _not_folded(algorithm: str, size: int, nbytes: float, network: Network) -> f
     return _messages(algorithm, active, nbytes, network)
 
 
+def _halved_among_all(algorithm: str, size: int, nbytes: float, network: Network) -> float:
+    sizes, share = message_sizes(algorithm, size, nbytes), 2 * (size - 1) / size
+    folding = sizes[:2] if size & (size - 1) else []
+    halving = (len(sizes) - len(folding)) * network.alpha + share * nbytes * network.beta
+    return sum(map(network.message_seconds, folding)) + halving
+
+
 def _whole_vectors(algorithm: str, size: int, nbytes: float, network: Network) -> float:
     return len(message_sizes(algorithm, size, nbytes)) * network.message_seconds(nbytes)
 
@@ -204,6 +211,7 @@ ALLREDUCE_TIME = Exercise(
         Mistake("How much of the vector travels in one round?", _gives(_whole_vectors, "ring", "halving-doubling")),
         Mistake("In how many messages does a block travel?", _in_segments),
         Mistake("How often is the latency paid?", _gives(_latency_once)),
+        Mistake("Among how many ranks is the vector halved?", _gives(_halved_among_all, "halving-doubling")),
         Mistake("What becomes of the ranks beyond the largest power of two?", _not_folded_here),
         Mistake("How does the result come back?", _gives(_there_only)),
         Mistake("How many rounds has half a level of the tree?", _gives(_real_logarithm, *LOGARITHMIC)),

@@ -1,0 +1,24 @@
+"""Refused with: Among how many ranks is the vector halved?"""
+
+from course_utils.allreduce.cost import combined_bytes, powers
+from course_utils.allreduce.segmented import segments_per_block
+
+
+def allreduce_time(algorithm, world_size, nbytes, network):
+    _, doublings, surplus = powers(world_size)
+    steps, block = 2 * (world_size - 1), nbytes / world_size
+    folding = [nbytes, nbytes] if surplus else []
+    segments = segments_per_block(int(nbytes), 1, world_size)
+    sizes = {
+        "gather-broadcast": [nbytes] * steps,
+        "tree": [nbytes] * 2 * (world_size - 1).bit_length(),
+        "recursive doubling": folding + [nbytes] * doublings,
+        "halving-doubling": folding,
+        "ring": [block] * steps,
+        "asynchronous ring": [block / segments] * segments * steps,
+    }[algorithm]
+    messages = sum(network.message_seconds(size) for size in sizes)
+    if algorithm == "halving-doubling":
+        shares = 2 * (world_size - 1) / world_size
+        messages += 2 * doublings * network.alpha + shares * network.beta * nbytes
+    return messages + network.combine_seconds(combined_bytes(algorithm, world_size, nbytes))
