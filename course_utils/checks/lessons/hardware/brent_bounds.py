@@ -154,6 +154,11 @@ def _nothing_to_do(case: Case, outcome: Outcome) -> bool:
     return not case.arguments[0][0]
 
 
+def _first_tasks(case: Case, outcome: Outcome) -> bool:
+    """The largest of nothing was asked for: `max` over the needs of a task that has none."""
+    return len(case.arguments[0][0]) > 0 and (raised(outcome, "empty sequence") or raised(outcome, "is empty"))
+
+
 def _not_two(case: Case, outcome: Outcome) -> bool:
     result = outcome.results[0]
     return outcome.run is not None and (not hasattr(result, "__len__") or len(result) != 2)
@@ -183,6 +188,7 @@ BRENT_BOUNDS = Exercise(
     mistakes=(
         Mistake("How often do you look at the same task? How many paths lead to it?", _hangs),
         Mistake("What are work and depth of nothing?", _nothing_to_do),
+        Mistake("How deep is a task that needs nothing?", _first_tasks),
         Mistake("Is every task listed after those that it needs?", _listed),
         Mistake("Do you return two numbers: the lower bound, and the upper?", _not_two),
         Mistake(
