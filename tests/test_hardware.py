@@ -82,7 +82,7 @@ def test_every_layer_is_predicted_and_measured_and_drawn():
         assert layer.predicted == pytest.approx(max(layer.flops / 1e11, layer.nbytes / 1e10))
         assert layer.rate == layer.flops / layer.measured.median
     sentence = layers.layers_sentence(timed, ridge=10.0)
-    assert "limited by memory" in sentence
+    assert "left of the ridge" in sentence
     picture = course.draw.layer_roofline(timed, 1e11, 1e10, "a title", sentence)
     for shown in (picture, course.draw.layer_times(timed, "a title")):
         assert all(layer.name in shown.alt_text for layer in timed)
@@ -323,7 +323,7 @@ def test_what_is_said_of_reading_is_chosen_from_the_numbers():
     [
         ((1.0, 1.0, 0.5), 2, "2 workers are 2.0 times as fast as none. Decoding"),
         ((1.0, 0.5, 0.6), 2, "1 worker is 2.0 times as fast as none. More than that gain nothing on 2 cores"),
-        ((1.0, 1.4, 1.2), 1, "gain nothing here"),
+        ((1.0, 1.4, 1.2), 1, "workers gain nothing"),
     ],
 )
 def test_what_is_said_of_workers_is_chosen_from_the_numbers(seconds, cores, said):

@@ -87,13 +87,13 @@ def time_layers(
 
 
 def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
-    """What the layers have in common that the memory limits, and whether the prediction held."""
+    """What the layers left of the ridge have in common, and whether the prediction held."""
     total = sum(layer.measured.median for layer in layers)
     bound = [layer for layer in layers if layer.intensity < ridge]
     flops = sum(layer.flops for layer in bound) / sum(layer.flops for layer in layers)
     share = sum(layer.measured.median for layer in bound) / total
     text = (
-        f"{len(bound)} of {len(layers)} layers are limited by memory: {percent(flops, 1)} of the arithmetic, "
+        f"{len(bound)} of {len(layers)} layers lie left of the ridge: {percent(flops, 1)} of the arithmetic, "
         f"{percent(share)} of the time."
     )
     fast = [layer for layer in layers if layer.measured.median < 0.95 * layer.predicted]
@@ -101,8 +101,8 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
         text += f" {len(cached)} of those are faster than the roof: their numbers are still in the cache."
     if clever := [layer for layer in fast if layer not in bound]:
         text += (
-            f" {len(clever)} of the others are faster than the roof too: torch's convolution gets more out of this "
-            "processor than the matrix product that the roof was measured with."
+            f" {len(clever)} of the others are faster than the roof too: torch's convolution got more out of this "
+            "processor than the matrix product that the roof was measured with, or others used it then."
         )
     slow = [layer for layer in layers if layer.measured.median > CLOSE * layer.predicted]
     if slow:

@@ -127,7 +127,7 @@ def shares_sentence(timed: Timed) -> str:
     ratio = timed.ratio()
     as_published = "as in the report" if first == "backward" else "unlike in the report, where backward does"
     text = (
-        f"The {first} pass takes most, {percent(totals[first] / whole)} of the time, {as_published}.\n"
+        f"In all iterations together, the {first} pass takes most: {percent(totals[first] / whole)}, {as_published}.\n"
         f"Backward takes {ratio.median:.1f} times as long as forward "
         f"({ratio.low:.1f} to {ratio.high:.1f} in {len(timed.iterations)} iterations)."
     )

@@ -9,7 +9,7 @@ from course_utils.hardware.words import plural
 NEAR = 0.10
 """Times that lie closer together than this share count as equal."""
 
-PUBLISHED = "In the report, on 5 cores, the time tapers off at 5 threads."
+PUBLISHED = "In the report, on 5 cores, more than 5 threads gained little."
 """What its text says of figure 2: "performance improvements of additional threads tapers off at 5 threads"."""
 
 

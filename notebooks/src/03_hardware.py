@@ -24,22 +24,11 @@ cores = allowed_cores()
 print(f"{cores} of this machine's {os.cpu_count()} cores may be used")
 
 # %% [markdown]
-# Before we use many machines, let us see what one can do. Two numbers go a long way: how fast it **computes**, and how
-# fast it **moves** numbers between memory and processor.
+# Before we use many machines: what can one do? Two numbers go a long way: how fast it **computes**, and how fast it
+# **moves** numbers between memory and processor. A **FLOP** is one operation on two numbers; a GFLOP is a billion.
 #
-# Others may be using this machine too, so one measurement means little. We measure nine times, take the *median* (the
-# value in the middle), and show how far the values lie apart.
-
-# %%
-left, right = torch.rand(2, 1024, 1024)
-with rates.using_threads(cores):
-    seconds = rates.repeat(lambda: left @ right)
-flops = 2 * 1024**3  # 1024 multiplications and 1024 additions for each of 1024² entries
-print(f"{flops / 1e9:.2f} GFLOP:", rates.said(seconds, "ms", scale=1e3))
-
-# %% [markdown]
-# A **FLOP** is one operation on two numbers; a GFLOP is a billion. A product of matrices reads few numbers and
-# computes much. Adding two long arrays is the opposite: three numbers moved for each addition.
+# Others may use this machine too. So we measure nine times, and show the *median* (the value in the middle) and how
+# far the values lie apart.
 #
 # **Predict.** While this machine moves *one* number of 4 bytes, how many operations could it do?
 
@@ -47,23 +36,26 @@ print(f"{flops / 1e9:.2f} GFLOP:", rates.said(seconds, "ms", scale=1e3))
 course.predict("balance", within=2, operations=...)
 
 # %%
-peak = rates.matmul_rate()
-bandwidth = rates.memory_bandwidth()
+peak = rates.matmul_rate()  # two matrices of 1024 by 1024 are multiplied
+bandwidth = rates.memory_bandwidth()  # two long arrays are added
 print("computes:", rates.said(peak, "GFLOP/s"))
 print("moves:   ", rates.said(bandwidth, "GB/s"))
 course.measured("balance", operations=4 * peak.median / bandwidth.median)
 
 # %% [markdown]
-# So a number that was fetched must be *used* that often, or the cores wait for memory. Whoever adds arrays, waits.
+# So a number that was fetched must be *used* that often, or the cores wait for memory. Whoever adds arrays, waits:
+# three numbers are moved for one addition.
 #
 # ## The roof
 #
-# For any layer, count two things: its FLOPs, and the bytes that it must move at least (read the input, read the
-# weights, write the output). Their ratio is its **arithmetic intensity** $I$, in FLOP per byte.
+# For any layer, count its FLOPs, and the bytes that it must move at least (read input and weights, write the output).
+# Their ratio is its **arithmetic intensity** $I$, in FLOP per byte. A convolution uses each weight at every pixel, a
+# linear layer once for each image:
 
 # %% tags=["nbval-check-output"]
 from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
 
+# input: images, channels, height, width; weights: channels out, channels in, window
 shapes = {
     "conv1": [(32, 3, 32, 32), (64, 3, 3, 3)],
     "conv4": [(32, 256, 8, 8), (256, 256, 3, 3)],
@@ -74,15 +66,16 @@ for name, (x_shape, weight_shape) in shapes.items():
     print(f"{name:6} {flops:13,} FLOP {nbytes:10,} bytes {intensity:6.1f} FLOP per byte")
 
 # %% [markdown]
-# These are three layers of **VGG-11**, a network of eight convolutions for small colour images, with a batch of 32. It
-# will stay with us for the whole course.
-#
-# A machine computes *while* it moves bytes, so a layer takes as long as the slower of the two:
+# These are three layers of **VGG-11**, with a batch of 32. A machine computes *while* it moves bytes, so a layer takes
+# as long as the slower of the two:
 #
 # $$T = \max\left(\frac{\text{FLOPs}}{\text{peak}},\ \frac{\text{bytes}}{\text{bandwidth}}\right)$$
 #
-# In terms of speed: at most peak, and at most bandwidth · $I$. Drawn over $I$, that is a roof. Let us put all layers
-# under it. **Predict**: batch norm, ReLU and pooling do 0.4 % of the arithmetic. Which share of the time?
+# In terms of speed: at most peak, and at most bandwidth · $I$. Drawn over $I$, that is a slope, then a flat line: a
+# roof.
+#
+# **Predict.** The layers between the convolutions (batch norm, ReLU, pooling) do 0.4 % of the arithmetic. Which share
+# of the time?
 
 # %%
 course.predict(
@@ -100,22 +93,20 @@ share = small / sum(one.measured.median for one in timed)
 answer = "a" if share < 0.02 else "b" if share <= 0.1 else "c"
 course.measured("small_layers", answer=answer)
 
-# %%
 ridge = peak.median / bandwidth.median
 found = layers.layers_sentence(timed, ridge)
 title = "VGG-11 under this machine's roof"
 course.draw.layer_roofline(timed, peak.median, bandwidth.median, title, found)
 
 # %% [markdown]
-# Left of the dashed *ridge* memory is the limit, right of it arithmetic. Above: how fast each layer was (dot) and how
-# fast the roof lets it be. Below: the same as time, prediction in grey.
+# Left of the dashed *ridge* memory is the limit, right of it arithmetic. Above: each layer's speed (dot). Below: its
+# time.
 #
-# A roof is a bound on what one *program* can reach, no law of nature. A dot far below it is a program worth
-# improving. A dot above it says that the roof was measured with something slower, or that the numbers never left the
-# **cache**, a small fast memory beside the core.
+# A dot far below the roof is a program worth improving. A dot above it says that the roof was measured with something
+# slower, or that the numbers never left the **cache**, a small fast memory beside the core.
 #
-# Pooling takes a number of operations that hardly counts, and a time that does. Is that the memory's fault? The same
-# pooling once more, on the same numbers, stored in another order: all channels of a pixel side by side.
+# Pooling has hardly any arithmetic, yet takes time. Is that the memory's fault? The same numbers in another order, all
+# channels of a pixel side by side:
 
 # %%
 pool, x = torch.nn.MaxPool2d(2), torch.randn(32, 64, 32, 32)
@@ -128,15 +119,13 @@ print("channels side by side:", rates.said(other, "ms", scale=1e3))
 print(layers.pooling_sentence(usual, other))
 
 # %% [markdown]
-# Ready for two [exercises](../exercises/03_hardware.ipynb): `arithmetic_intensity` and `roofline_time`.
-
-# %% [markdown]
+# (Two [exercises](../exercises/03_hardware.ipynb): `arithmetic_intensity`, `roofline_time`.)
+#
 # ## A training step
 #
-# Three students measured VGG-11 on processors in 2020, for the course CS744 in Wisconsin. Their first figure splits
-# the time into **forward**, **backward** and **step** (of the optimizer), in each *iteration*: a number of passes in a
-# row, 20 of theirs and 2 of ours. The backward pass of a layer makes two products of the forward one's size: one for
-# the gradient of its weights, one for that of its input.
+# Three students measured VGG-11 in 2020, for the course CS744 in Wisconsin. Their first figure splits each *iteration*,
+# some batches in a row (20 of theirs, 2 of ours), into **forward**, **backward** and **step** (of the optimizer). A
+# layer's backward pass makes two products of the forward one's size: for its weights' gradient, and its input's.
 #
 # **Predict.** How many times as long as forward does backward take?
 
@@ -147,13 +136,13 @@ course.predict("backward", within=1.25, times_as_long=...)
 training = shares.time_training(model, iterations=10, passes=2, batch=32)
 course.measured("backward", times_as_long=training.ratio().median)
 print(shares.shares_sentence(training))
-course.draw.stacked_bars(training.bars, "Ten iterations of 2 passes over 32 images")
+course.draw.stacked_bars(training.bars, "Ten iterations of 2 batches of 32 images")
 
 # %% [markdown]
-# Two products against one: about 2, if arithmetic were all. Layers that memory limits move it, and the first layer
-# needs no gradient of its input.
+# Two products against one: about 2, if arithmetic were all. But there are also layers that wait for memory, and the
+# first layer needs no gradient of its input.
 #
-# At this pace, how long would all 50,000 images take that the students used? Beside ours stand *their* numbers, as
+# At this pace, how long would an epoch take, all 50,000 images of the students? Beside ours stand *their* numbers, as
 # their text and first table give them; hatched, because nobody measured them here.
 
 # %%
@@ -169,9 +158,10 @@ course.draw.measured_bars(bars, title, found, published=[shares.REPORT])
 # ## More threads
 #
 # A **thread** is a worker inside a process. torch cuts a product into parts, and its threads share them. The
-# students' second figure: they had 5 cores, and went from 1 to 9 threads.
+# students' second figure: they had 5 cores, and went from 1 to 9 threads. We take half as many channels in each
+# layer, which is quicker.
 #
-# **Predict.** With twice as many threads as you have cores, a step is…
+# **Predict.** With twice as many threads as you have cores, forward and backward are…
 
 # %%
 course.predict(
@@ -195,36 +185,37 @@ def forward_and_backward():
 times = threads.time_threads(forward_and_backward)
 course.measured("threads", answer=threads.threads_answer(times, cores))
 found = threads.threads_sentence(times, cores) + " " + threads.PUBLISHED
-course.draw.time_by_threads(times, cores, "A pass of a VGG-11 half as wide", found)
+course.draw.time_by_threads(
+    times, cores, "Forward and backward, VGG-11 half as wide", found
+)
 
 # %% [markdown]
-# The number that matters is not how many cores the machine *has* but how many you *may use*: a job on a cluster, or a
-# container, often gets a few of 64. Starting 64 threads for 4 cores is hardly ever faster than starting 4, and often
-# slower. (The course sets this for its ranks: cores divided by ranks.)
+# What matters is how many cores you *may use*: a job on a cluster often gets a few of 64. Starting 64 threads for 4
+# cores is hardly ever faster than starting 4, and often slower.
 #
 # ## How far can it go?
 #
-# Suppose you had as many workers as you like. What would be the limit then? The order of things. Some tasks need the
-# results of others.
-#
-# **Work** $W$ is the number of tasks. **Depth** $D$ is the number of tasks on the longest path, which must be done
-# one after the other. Here are two ways to add up 32 numbers:
+# Some tasks need the results of others. **Work** $W$ is the number of tasks. **Depth** $D$ is how many lie on the
+# longest path, one after the other. Adding 32 numbers takes 31 additions, as a *chain*, one by one, or as a *tree*:
+# neighbours first, then the sums of neighbours.
 
 # %% tags=["nbval-check-output"]
-from course_utils.hardware.work_depth import brent_bounds, chain_sum, run_graph, tree_sum
+from course_utils.hardware.work_depth import brent_bounds, brent_sentence
+from course_utils.hardware.work_depth import chain_sum, run_graph, tree_sum
 
 for name, graph in {"chain": chain_sum(32), "tree": tree_sum(32)}.items():
-    alone, _ = brent_bounds(graph, processors=1)
-    crowd, _ = brent_bounds(graph, processors=1000)
-    print(f"{name}: work {alone:.0f}, depth {crowd:.0f}")
+    # with workers enough, only depth counts
+    rounds, _ = brent_bounds(graph, processors=1000)
+    print(f"{name}: work {len(graph)}, depth {rounds}")
 
 # %% [markdown]
-# Workers share the work, so $T_p \ge W/p$. Nobody can shorten the longest path: $T_p \ge D$. Both hold, so the
-# *larger* of the two does. And if no worker rests while a task is ready, Brent proved that not much is lost:
+# Let $T_p$ be the time with $p$ workers, counted in tasks. They share the work, so $T_p \ge W/p$. Nobody can shorten
+# the longest path: $T_p \ge D$. Both hold, so the *larger* of the two does. And if no worker rests while a task is
+# ready, Brent proved that not much is lost:
 #
 # $$\max(W/p,\ D)\ \le\ T_p\ \le\ W/p + D$$
 #
-# **Predict.** The tree has $W = 31$ and $D = 5$. How many tasks' time do 4 workers need, and how many 16?
+# **Predict.** The tree has $W = 31$ and $D = 5$. What is $T_4$, and what is $T_{16}$?
 
 # %%
 course.predict("brent", within=1.15, four=..., sixteen=...)
@@ -240,9 +231,6 @@ runs = {p: [run_graph(tree, p, unit) / unit for _ in range(3)] for p in workers}
 measured = {p: rates.Measured(tuple(values)) for p, values in runs.items()}
 course.measured("brent", four=measured[4].median, sixteen=measured[16].median)
 
-# %%
-from course_utils.hardware.work_depth import brent_sentence
-
 bounds = {p: brent_bounds(tree, p) for p in workers}
 printed = {"min(W/p, D)": [min(31 / p, 5) for p in workers]}
 found = brent_sentence(bounds, {p: value.median for p, value in measured.items()})
@@ -250,15 +238,11 @@ title = "Adding 32 numbers as a tree, with p workers"
 course.draw.between_bounds(measured, bounds, printed, title, found)
 
 # %% [markdown]
-# Why can it not be *min*? Read it at the ends. One worker, 31 tasks: min says "at least 5". Sixteen workers: "at least
-# 2", though 5 tasks wait for each other. That is never wrong, as "at least nothing" is never wrong; it only says as
-# much as max where $W/p = D$. Two conditions that *both* hold make a max.
+# Why not *min*? Sixteen workers: min says "at least 2", though 5 tasks wait for each other. That is not wrong, only
+# weak, as "at least nothing" would be. Two conditions that *both* hold make a max. (Your exercise: `brent_bounds`.)
 #
-# (Your exercise: `brent_bounds`, for any graph.)
-
-# %% [markdown]
-# How deep is a network? The same report lists work and depth of layers: an entry of a convolution's output is a sum of
-# $C_{in} K^2$ products, so a tree of $\lceil \log_2 C_{in} K^2 \rceil$ steps. For VGG-11 with 32 images:
+# How deep is a network? An entry of a convolution's output adds up $k$ products (channels in, times its window): first
+# one step for the products, then a tree of $\lceil \log_2 k \rceil$ steps. For VGG-11:
 
 # %% tags=["nbval-check-output"]
 table = layers.work_and_depth(model, images)
@@ -269,13 +253,13 @@ work, depth = (sum(row[index] for row in table) for index in (1, 2))
 print(f"all     work {work:13,}  depth {depth:3}  W/D = {work / depth:11,.0f}")
 
 # %% [markdown]
-# $W/D$ is how many workers could be kept busy: tens of millions. The order of things is not what limits us. Bytes are:
-# workers must be fed. That is why the rest of this course is about moving numbers.
+# $W/D$ is how many workers could be kept busy: tens of millions for the whole network. Order is not what limits us.
+# Bytes are: workers must be fed. That is why the rest of this course is about moving numbers.
 #
 # ## Feeding it
 #
 # The last limit is where the images come from. SURF's slides say: *don't read many small files, pack samples together
-# into a few large files*. Let us see. 600 photos of handwritten digits, each in a file of its own:
+# into a few large files*. 600 photos of handwritten digits, each in a file of its own:
 
 # %%
 folder = photos.working_folder()  # beside the course's data; taken away at the end
@@ -301,7 +285,7 @@ print(f"{photos.disk_bytes([packed]):,} bytes of disk")
 # everything is *cold*. We ask the system to forget the files before each round. Whether the bytes then really came
 # from the disk, its own counter says.
 #
-# **Predict.** Cold, how many times as long do the single files take?
+# **Predict.** Cold, how many times as long as the packed file do the single files take?
 
 # %%
 course.predict("files", within=1.5, cold=...)
@@ -312,7 +296,6 @@ files = {"one file each": paths, "packed": [packed]}
 cold = {w: reading.time_reading(read[w], 600, files[w], cold=True) for w in read}
 warm = {w: reading.time_reading(read[w], 600, files[w], cold=False) for w in read}
 
-# %%
 if all(one.cold for one in cold.values()):
     ratio = cold["one file each"].seconds.median / cold["packed"].seconds.median
     course.measured("files", cold=ratio)
@@ -324,8 +307,10 @@ course.draw.measured_bars(bars, "600 photos in a random order", found)
 # On this disk the difference is what you see; on a cluster's shared file system, where each file is asked for over the
 # network and hundreds of jobs ask at once, it is usually larger.
 #
-# Photos must also be *decoded*, and that is work for a core. A `DataLoader` can give it to **workers**, processes of
-# their own. **Predict**: which number is the fastest here?
+# Photos must also be *decoded*, from a JPEG's bytes to pixels, and that is work for a core. torch's `DataLoader`, which
+# makes batches, can give it to **workers**: here, processes of their own.
+#
+# **Predict.** For packed photos, which number is the fastest?
 
 # %%
 course.predict(
@@ -343,7 +328,6 @@ took = {w: {n: reading.time_workers(sets[w], n) for n in (0, 1, 2)} for w in set
 best = min(took["packed"], key=lambda n: took["packed"][n].median)
 course.measured("workers", answer="abc"[best])
 
-# %%
 bars = {w: {f"workers: {n}": took[w][n] for n in took[w]} for w in took}
 found = reading.workers_sentence(took, cores)
 course.draw.measured_bars(bars, "Read and decode 600 photos", found)
@@ -378,8 +362,8 @@ except ValueError as error:
     print(str(error).replace(folder.name, "…"))
 
 # %% [markdown]
-# Half a photo is never handed out as a whole one. `pack_samples` and `read_sample` are your last two
-# [exercises](../exercises/03_hardware.ipynb).
+# Half a photo is never handed out as a whole one. (Your last two exercises: `pack_samples` and `read_sample`, on
+# [this page](../exercises/03_hardware.ipynb).)
 #
 # ## What you take with you
 #
