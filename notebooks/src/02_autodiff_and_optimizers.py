@@ -255,9 +255,11 @@ days = parameter_count(model) * one / 86_400
 print(f"a nudge for each weight would take {days:.1f} days")
 
 # %% [markdown]
-# Each product forward means *two* backward, one for each factor. So a backward pass costs about two forward passes,
-# *however many weights there are*: Griewank and Walther's cheap gradient principle. It is paid with memory, for all
-# values are kept until the walk has passed them.
+# Each product forward means *two* backward, one for each factor. So the work of a backward pass is about that of two
+# forward passes, *however many weights there are*: Griewank and Walther's cheap gradient principle. (Is your time far
+# from that? On a busy machine it can be: run both cells again.)
+#
+# The gradient is paid with memory, for all values are kept until the walk has passed them.
 
 # %% [markdown]
 # ## Which gradient is ready first?
