@@ -82,7 +82,9 @@ def test_measuring_counts_every_run_and_refuses_a_wrong_sum(ranks) -> None:
 
 
 def test_findings_follow_the_numbers() -> None:
-    assert findings.formula_said(0.1, {"ours": 0.11, "theirs": 0.2}).endswith("ours is nearer")
+    assert findings.formula_said([0.1, 0.2, 0.1], {"ours": 0.11, "theirs": 0.2}).endswith(
+        "ours is nearer in 2 of 3 runs"
+    )
     assert "1.50 times as long" in findings.levels_said([1.5, 1.5], [1.0, 1.0])
     assert "only 0.50 times" in findings.levels_said([0.5, 0.5], [1.0, 1.0])
     assert "overlap" in findings.levels_said([1.0, 2.0], [1.5, 1.6])

@@ -17,11 +17,12 @@ def network_said(network: Network) -> str:
     )
 
 
-def formula_said(seconds: float, formulas: Mapping[str, float]) -> str:
-    """Which of several predictions a measurement bears out, and how far the others are off."""
-    near = min(formulas, key=lambda name: abs(formulas[name] / seconds - 1))
+def formula_said(runs: Sequence[float], formulas: Mapping[str, float]) -> str:
+    """Which of several predictions the seconds of most runs bear out, and what the others say."""
+    nearest = [min(formulas, key=lambda name: abs(formulas[name] / seconds - 1)) for seconds in runs]
+    near, seconds = statistics.mode(nearest), statistics.median(runs)
     told = ", ".join(f"{name} says {seconds_text(value)}" for name, value in formulas.items())
-    return f"measured {seconds_text(seconds)}; {told}: {near} is nearer"
+    return f"measured {seconds_text(seconds)}; {told}: {near} is nearer in {nearest.count(near)} of {len(runs)} runs"
 
 
 def error_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
