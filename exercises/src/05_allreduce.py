@@ -69,8 +69,9 @@ ranks = course.start(4)
 # Picture a dance: you swap sums with your neighbour, then with the pair next to you, then with the four beyond. After
 # each round you know twice as many. Nobody waits for a rank 0, and there is no way back.
 #
-# $\log_2 P$ rounds, a whole vector in each. Surplus ranks, where $P$ is no power of two: all ranks call
-# `active = fold_in(comm, vector, op)` before, and `fold_out(comm, vector, active)` after. Ranks below `active` dance.
+# $\log_2 P$ rounds, a whole vector in each. Surplus ranks, where $P$ is no power of two, do not dance. All ranks call
+# `active = fold_in(comm, vector, op)` before: it adds the surplus vectors to those of ranks below `active`, who dance.
+# Then all call `fold_out(comm, vector, active)`: it hands the surplus ranks the sum.
 
 # %% tags=["exercise"]
 # recursive_doubling_allreduce
