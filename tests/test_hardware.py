@@ -323,6 +323,7 @@ def test_what_is_said_of_reading_is_chosen_from_the_numbers():
     [
         ((1.0, 1.0, 0.5), 2, "2 workers are 2.0 times as fast as none. Decoding"),
         ((1.0, 0.5, 0.6), 2, "1 worker is 2.0 times as fast as none. More than that gain nothing on 2 cores"),
+        ((4.0, 2.0, 1.0), 2, "as none. More than 3 processes can explain"),
         ((1.0, 1.4, 1.2), 1, "workers gain nothing"),
     ],
 )

@@ -129,6 +129,8 @@ def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) 
             "core is free."
         )
     text = f"For packed photos {best} worker{'s are' if best > 1 else ' is'} {gain:.1f} times as fast as none."
+    if gain > 1.1 * (best + 1):
+        return f"{text} More than {best + 1} processes can explain: the machine was busy, look at the whiskers."
     if best == most and cores >= most:
         return f"{text} Decoding is work for cores, and each worker is a process with a core of its own."
     return f"{text} More than that gain nothing on {cores} core{'s' if cores > 1 else ''}."
