@@ -101,7 +101,8 @@ def draw_roof(ax: Axes, layers: Sequence[LayerLike], peak: float, bandwidth: flo
     speed = f"{style.number_text(peak / 1e9)} GFLOP/s"
     ax.annotate(speed, (ridge, peak), xytext=(6, 5), va="bottom", **place, **words)
     flow = f"{style.bytes_text(bandwidth)}/s"
-    ax.annotate(flow, (left, bandwidth * left), xytext=(8, -3), va="top", **place, **words)
+    slope = left * (ridge / left) ** 0.8  # above the slope, where no layer's dot or line is
+    ax.annotate(flow, (slope, bandwidth * slope), xytext=(-6, 3), va="bottom", **(place | {"ha": "right"}), **words)
     beside = {"xycoords": ax.get_xaxis_transform(), "xytext": (4, 3), "textcoords": "offset points", "va": "bottom"}
     ax.annotate(f"ridge: {style.number_text(ridge)} FLOP per byte", (ridge, 0), **beside, **words)
     longest = {layer.kind: index for index, layer in sorted(enumerate(layers), key=lambda one: one[1].measured.median)}
