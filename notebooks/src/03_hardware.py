@@ -24,7 +24,7 @@ cores = allowed_cores()
 print(f"{cores} of this machine's {os.cpu_count()} cores may be used")
 
 # %% [markdown]
-# Before we use many machines: what can one do? Two numbers go a long way: how fast it **computes**, and how fast it
+# What can one machine do? Two numbers go a long way: how fast it **computes**, and how fast it
 # **moves** numbers between memory and processor. A **FLOP** is one operation on two numbers; a GFLOP is a billion.
 #
 # Others may use this machine too. So we measure nine times, and show the *median* (the value in the middle) and how
@@ -99,8 +99,7 @@ title = "VGG-11 under this machine's roof"
 course.draw.layer_roofline(timed, peak.median, bandwidth.median, title, found)
 
 # %% [markdown]
-# Left of the dashed *ridge* memory is the limit, right of it arithmetic. Above: each layer's speed (dot). Below: its
-# time.
+# Left of the dashed *ridge* memory is the limit, right of it arithmetic.
 #
 # A dot far below the roof is a program worth improving. A dot above it says that the roof was measured with something
 # slower, or that the numbers never left the **cache**, a small fast memory beside the core.
@@ -190,12 +189,12 @@ course.draw.time_by_threads(
 )
 
 # %% [markdown]
-# What matters is how many cores you *may use*: a job on a cluster often gets a few of 64. Starting 64 threads for 4
-# cores is hardly ever faster than starting 4, and often slower.
+# What matters is how many cores you *may use*: a job on a cluster often gets a few of 64. 64 threads for 4 cores
+# are hardly ever faster than 4.
 #
 # ## How far can it go?
 #
-# Some tasks need the results of others. **Work** $W$ is the number of tasks. **Depth** $D$ is how many lie on the
+# Some tasks need others' results. **Work** $W$ is how many tasks there are. **Depth** $D$ is how many lie on the
 # longest path, one after the other. Adding 32 numbers takes 31 additions, as a *chain*, one by one, or as a *tree*:
 # neighbours first, then the sums of neighbours.
 
@@ -368,7 +367,7 @@ except ValueError as error:
 # ## What you take with you
 #
 # You can **measure** a machine: medians of several runs, with their spread. You can **predict** a layer's time: the
-# larger of arithmetic and bytes. And you can **say** what stops helping: threads beyond the cores you may use, workers
+# larger of arithmetic and bytes. You can **say** what stops helping: threads beyond the cores you may use, workers
 # beyond $W/D$ or beyond what decoding needs, files in great number.
 #
 # Next: [lesson 4](04_messages.ipynb). How do processes talk?
