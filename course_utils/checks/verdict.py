@@ -5,6 +5,7 @@ from typing import Any
 
 from course_utils.checks import panel as parts
 from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
+from course_utils.words import count
 
 PASSED, FAILED, NOT_BEGUN = "✓", "✗", "○"
 WORDS = {PASSED: "right", FAILED: "not yet", NOT_BEGUN: "not begun"}
@@ -91,14 +92,13 @@ def printed_lines(verdict: Verdict) -> list[str]:
 
 def picture_title(verdict: Verdict) -> str | None:
     """Counted against expected rounds, and the case: `4 rounds counted, 2 expected (4 ranks)`; None: the finding."""
-    from course_utils.draw.style import plural
     from course_utils.trace.events import count_rounds
 
     case, expected = verdict.details.get("picture_title"), verdict.details.get("expected_rounds")
     if expected is None:
         return case
     counted = count_rounds(verdict.events)
-    title = f"{plural(counted, 'round')} counted, {'at most ' if counted < expected else ''}{expected} expected"
+    title = f"{count(counted, 'round')} counted, {'at most ' if counted < expected else ''}{expected} expected"
     return f"{title} ({case})" if case else title
 
 

@@ -11,6 +11,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from course_utils.draw import style
 from course_utils.draw.findings import join
 from course_utils.errors import CourseError
+from course_utils.words import count
 
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
@@ -91,7 +92,7 @@ def losses_finding(data: Mapping[str, np.ndarray], x: str, y: str) -> str:
     if len(full) > 1 and len(lengths) == 1:
         every = np.array(list(full.values()))
         apart = float(np.ptp(every, axis=0).max())
-        steps = style.plural(lengths.pop(), x)
+        steps = count(lengths.pop(), x)
         if apart == 0:
             return f"{join(list(full))} are equal in every digit over {steps}"
         if apart <= 1e-3 * np.ptp(every):

@@ -4,8 +4,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from course_utils.draw.style import bytes_text, percent, plural, seconds_text
+from course_utils.draw.style import bytes_text, percent, seconds_text
 from course_utils.trace.events import Event, count_rounds, pair_messages, phase_seconds
+from course_utils.words import count
 
 _TOLD = 8  # messages that the text alternative tells one by one
 
@@ -66,7 +67,7 @@ def messages_text(events: Sequence[Event]) -> str:
     if not sent:
         return ""
     lost = sent - sum(math.isfinite(send.end) for send, _ in pair_messages(events))
-    text = f"{plural(sent, 'message')} in {plural(count_rounds(events), 'round')}"
+    text = f"{count(sent, 'message')} in {count(count_rounds(events), 'round')}"
     return f"{text} ({lost} never received)" if lost else text
 
 
@@ -93,11 +94,11 @@ def finding(events: Sequence[Event]) -> str:
 def description(events: Sequence[Event], world_size: int) -> str:
     """The text alternative of a timeline: the finding, then the messages and collectives in order of time."""
     if not events:
-        ranks = f" of {plural(world_size, 'rank')}" if world_size else ""
+        ranks = f" of {count(world_size, 'rank')}" if world_size else ""
         return f"Timeline{ranks}: nothing was sent and nothing was recorded."
     began, ended = extent(events)
     over = "" if stuck_text(events) else f" over {seconds_text(ended - began)}"
-    said = [f"Timeline of {plural(world_size, 'rank')}{over}: {finding(events)}."]
+    said = [f"Timeline of {count(world_size, 'rank')}{over}: {finding(events)}."]
     pairs = [pair for pair in pair_messages(events) if math.isfinite(pair[1].end)]
     told = [
         f"rank {send.rank} to rank {send.peer}, {bytes_text(send.bytes)}, "

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from course_utils.draw import style
-from course_utils.draw.style import plural
+from course_utils.words import count
 
 _OWN, _SHARED, _EMPTY = "#0072B2", "#7DB9DE", "#EFEFEF"
 _MOST_COLUMNS = 32  # cores drawn one by one; more of them are drawn as one stretch
@@ -30,10 +30,10 @@ def cores(
         title: said first; the finding ("4 ranks share 2 cores") then stands under it.
     """
     named = {core for _, own, _ in placements for core in own}
-    count = allowed if isinstance(allowed, int) else len(set(allowed) | named)
-    columns = sorted(named | (set() if isinstance(allowed, int) else set(allowed))) or list(range(count))
+    cores = allowed if isinstance(allowed, int) else len(set(allowed) | named)
+    columns = sorted(named | (set() if isinstance(allowed, int) else set(allowed))) or list(range(cores))
     rows = sorted(placements)
-    found = cores_finding(rows, columns) + (f", with the time of {count}" if count < len(columns) else "")
+    found = cores_finding(rows, columns) + (f", with the time of {cores}" if cores < len(columns) else "")
     heading = (title, found) if title else (found, "")
     height = max(0.24, min(0.4, 4.0 / max(len(rows), 1)))
     heights = [height * max(len(rows), 1) + 0.32, 0.42]
@@ -43,7 +43,7 @@ def cores(
         each.axis("off")
     draw_grid(ax, rows, columns, height)
     draw_words(under, [memory_text(memory), *gpu_texts(gpus)])
-    told = [f"rank {rank} on {cores_text(own)}, {plural(threads, 'thread')}" for rank, own, threads in rows]
+    told = [f"rank {rank} on {cores_text(own)}, {count(threads, 'thread')}" for rank, own, threads in rows]
     told = [f"Cores and ranks of this machine: {found}", *told, memory_text(memory), *gpu_texts(gpus)]
     picture.alt_text = f"{'; '.join(told)}."
     return picture
@@ -52,19 +52,19 @@ def cores(
 def cores_finding(rows: Sequence[tuple[int, Collection[int], int]], columns: Sequence[int]) -> str:
     """How many ranks on how many cores, and whether they share them."""
     if not rows:
-        return f"No rank is running; {plural(len(columns), 'core')} to use"
+        return f"No rank is running; {count(len(columns), 'core')} to use"
     used = [set(own) for _, own, _ in rows]
     apart = sum(len(own) for own in used) == len(set().union(*used))
-    on = plural(len(set().union(*used)), "core")
+    on = count(len(set().union(*used)), "core")
     if len(rows) == 1:
         return f"1 rank on {on}"
     if apart and all(len(own) == 1 for own in used):
-        return f"{plural(len(rows), 'rank')} on {on}: each has one of its own"
+        return f"{count(len(rows), 'rank')} on {on}: each has one of its own"
     if apart:
-        return f"{plural(len(rows), 'rank')} on {on}: each has its own"
+        return f"{count(len(rows), 'rank')} on {on}: each has its own"
     if len(rows) <= len(set().union(*used)):
-        return f"{plural(len(rows), 'rank')} share {on}: enough for one each"
-    return f"{plural(len(rows), 'rank')} share {on}: they take turns"
+        return f"{count(len(rows), 'rank')} share {on}: enough for one each"
+    return f"{count(len(rows), 'rank')} share {on}: they take turns"
 
 
 def cores_text(own: Collection[int]) -> str:
@@ -109,7 +109,7 @@ def draw_grid(
             ax.add_patch(Rectangle((index + gap / 2, 0.1), 1 - gap, 0.8, facecolor=_EMPTY, edgecolor="none"))
     for row, (rank, own, threads) in enumerate(rows):
         ax.text(-0.012, row + 0.5, f"rank {rank}", transform=ax.get_yaxis_transform(), ha="right", **_middle())
-        words = plural(threads, "thread")
+        words = count(threads, "thread")
         ax.text(1.015, row + 0.5, words, transform=ax.get_yaxis_transform(), ha="left", **_middle("#555555"))
         for index, core in enumerate(columns):
             colour = _EMPTY if core not in own else _SHARED if core in shared else _OWN

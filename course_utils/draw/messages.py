@@ -16,6 +16,7 @@ from course_utils.draw.labels import write_labels
 from course_utils.draw.layout import Rows, lay_out
 from course_utils.errors import CourseError
 from course_utils.trace.events import Event, count_rounds
+from course_utils.words import count
 
 _LEFT, _RIGHT = 0.7, 0.25  # inches beside the axes
 _SLIDE_WIDTH = 10.5  # inches for two runs side by side
@@ -64,7 +65,7 @@ def timelines(
     names = list(titles or [chr(ord("A") + index) for index in range(len(runs))])
     if not runs or len(names) != len(runs):
         raise CourseError(
-            f"timelines: {style.plural(len(runs), 'run')} and {style.plural(len(names), 'title')}. "
+            f"timelines: {count(len(runs), 'run')} and {count(len(names), 'title')}. "
             'Give runs, and as many titles: course.draw.timelines(plain, doubling, titles=["plain", "doubling"]).'
         )
     read_runs = [read(run) for run in runs]
@@ -125,7 +126,7 @@ def comparison(layout: Sequence[Rows]) -> str:
     seconds = [style.seconds_text(end - start) for start, end in (extent(each.events) for each in layout)]
     if any(not math.isfinite(event.end) for each in layout for event in each.events):
         seconds = []
-    told = [against([style.plural(count, "round") for count in rounds])] if any(rounds) else []
+    told = [against([count(number, "round") for number in rounds])] if any(rounds) else []
     told += [against(seconds)] if seconds else ["one of them without end"]
     return ", ".join(told)
 

@@ -100,11 +100,6 @@ def bytes_text(count: float) -> str:
     return f"{number_text(count)} {units[power]}"
 
 
-def plural(count: int, word: str) -> str:
-    """`1 message`, `3 messages`, `2 switches`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}{'es' if word.endswith(('s', 'ch')) else 's'}"
-
-
 def colours_of(names: Sequence[str]) -> dict[str, str]:
     """A colour for each name: the fixed one where the name has a meaning, else one that no other name here has."""
     unknown = [name for name in dict.fromkeys(names) if name not in COLOURS]

@@ -9,6 +9,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from course_utils.draw import style
 from course_utils.draw.roofs import Values
+from course_utils.words import count
 
 _OTHER = "#D55E00"
 
@@ -38,7 +39,7 @@ def time_by_threads(times: Mapping[int, Values], cores: int, title: str, subtitl
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:g}"))
     words = {"fontsize": style.SMALL, "color": "#555555", "textcoords": "offset points"}
-    text = f"{style.plural(cores, 'core')} allowed"
+    text = f"{count(cores, 'core')} allowed"
     at_the_right = cores > 0.75 * counts[-1]
     place = {"xytext": (-5 if at_the_right else 5, -2), "ha": "right" if at_the_right else "left", "va": "top"}
     ax.annotate(text, (cores, 1), xycoords=ax.get_xaxis_transform(), **place, **words)

@@ -13,7 +13,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.hardware.rates import Measured, using_threads
-from course_utils.hardware.words import percent, plural
+from course_utils.hardware.words import percent
+from course_utils.words import count
 
 EPOCH_IMAGES = 50_000
 REPORT = "CS744 report, 2020"
@@ -139,7 +140,7 @@ def shares_sentence(timed: Timed) -> str:
 def epoch_bars(measured: Mapping[str, Measured], cores: int) -> dict[str, dict[str, Measured]]:
     """This machine's epochs, measured on "CPU" and perhaps "GPU", and the published ones as a group of their own."""
     published = {name: Measured((seconds,)) for name, seconds in PUBLISHED.items()}
-    here = {plural(cores, "core") if name == "CPU" else name: seconds for name, seconds in measured.items()}
+    here = {count(cores, "core") if name == "CPU" else name: seconds for name, seconds in measured.items()}
     return {"this machine": here, REPORT: published}
 
 
@@ -148,7 +149,7 @@ def epoch_sentence(measured: Mapping[str, Measured], cores: int) -> str:
     cpu = measured["CPU"].median
     ratio = PUBLISHED["CPU, 5 or 8 threads"] / cpu
     text = (
-        f"At this pace an epoch takes {cpu:.0f} s on {plural(cores, 'core')}; the report's processors took about 300 s"
+        f"At this pace an epoch takes {cpu:.0f} s on {count(cores, 'core')}; the report's processors took about 300 s"
     )
     text += (
         f", {ratio:.1f} times as long." if ratio > 1.05 else "." if ratio > 0.95 else f", {1 / ratio:.1f} times less."

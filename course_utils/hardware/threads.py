@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from course_utils.cluster.cores import allowed_cores
 from course_utils.hardware.rates import Measured, repeat, using_threads
-from course_utils.hardware.words import plural
+from course_utils.words import count
 
 NEAR = 0.10
 """Times that lie closer together than this share count as equal."""
@@ -29,11 +29,11 @@ def time_threads(work: Callable[[], object], counts: Sequence[int] | None = None
         number of threads → `Measured`, of `rounds` values.
     """
     counts = list(counts or thread_counts())
-    seconds: dict[int, list[float]] = {count: [] for count in counts}
+    seconds: dict[int, list[float]] = {threads: [] for threads in counts}
     for _ in range(rounds):
-        for count in counts:
-            with using_threads(count):
-                seconds[count] += repeat(work, repeats=1, warm_ups=1).values
+        for threads in counts:
+            with using_threads(threads):
+                seconds[threads] += repeat(work, repeats=1, warm_ups=1).values
     return {count: Measured(tuple(values)) for count, values in seconds.items()}
 
 
@@ -54,12 +54,12 @@ def threads_sentence(times: Mapping[int, Measured], cores: int) -> str:
     elif found < cores:
         begin = f"{gain:.1f} times as fast with {found} threads, and no more after that" if found > 1 else "No gain"
         text = (
-            f"{begin}, although there are {plural(cores, 'core')}: the work is too small for more threads, memory is "
+            f"{begin}, although there are {count(cores, 'core')}: the work is too small for more threads, memory is "
             "the limit, or others use the cores."
         )
     else:
         text = (
-            f"The shortest time was with {found} threads, on {plural(cores, 'core')}: others use this machine, so that "
+            f"The shortest time was with {found} threads, on {count(cores, 'core')}: others use this machine, so that "
             "more threads get more of it, or the differences are noise."
         )
     beyond = [times[count].median / times[found].median for count in times if count > max(cores, found)]

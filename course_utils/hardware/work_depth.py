@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
-from course_utils.hardware.words import percent, plural
+from course_utils.hardware.words import percent
+from course_utils.words import count
 
 
 def brent_bounds(needs: Mapping[Hashable, Collection[Hashable]], processors: int) -> tuple[float, float]:
@@ -118,11 +119,11 @@ def brent_sentence(bounds: Mapping[int, tuple[float, float]], measured: Mapping[
     above = [p for p in measured if measured[p] > bounds[p][1]]
     below = [p for p in measured if measured[p] < bounds[p][0]]
     if below:
-        return f"With {plural(below[0], 'worker')} it took less than the lower bound: the clock, or the unit, is off."
+        return f"With {count(below[0], 'worker')} it took less than the lower bound: the clock, or the unit, is off."
     if above:
         over = percent(max(measured[p] / bounds[p][1] - 1 for p in above))
         return (
-            f"With {plural(above[0], 'worker')} it took longer than the upper bound, by up to {over}: waking a "
+            f"With {count(above[0], 'worker')} it took longer than the upper bound, by up to {over}: waking a "
             "thread takes time too, which the theorem does not count, and more of it on a busy machine."
         )
     return f"All {len(measured)} times lie between the bounds."

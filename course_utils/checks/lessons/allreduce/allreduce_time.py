@@ -10,7 +10,8 @@ from course_utils.allreduce.segmented import SEGMENT_BYTES
 from course_utils.checks.compare import kind_of
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.allreduce.common import LESSON
-from course_utils.checks.lessons.messages.common import raised, ranks
+from course_utils.checks.seen import raised
+from course_utils.words import ranks
 
 TOLERANCE = 1e-9
 PLAIN = ("gather-broadcast", "tree", "recursive doubling", "halving-doubling", "ring")

@@ -19,7 +19,7 @@ from course_utils.checks.lessons.allreduce.common import (
 )
 from course_utils.checks.lessons.allreduce.pace import against_a_plain_ring
 from course_utils.checks.lessons.allreduce.ring_allreduce import ring_cost
-from course_utils.checks.lessons.messages.common import count, ranks
+from course_utils.words import count, ranks
 
 SLOW = 15.0  # so many times as long as a plain ring: programs beside it can make it several, a pause many
 TOO_LONG = "the result is right, but a message of rank {rank} has {nbytes} bytes; a segment has at most {most}"

@@ -11,7 +11,8 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Outcome
 from course_utils.checks.lessons.allreduce.strict import on_a_strict_communicator
-from course_utils.checks.lessons.messages.common import count, fewer, ranks
+from course_utils.checks.lessons.messages.common import fewer
+from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -4,7 +4,7 @@ from course_utils.checks.exercise import Cost, Exercise, Outcome
 from course_utils.checks.lessons.allreduce import mistakes
 from course_utils.checks.lessons.allreduce.common import LESSON, allreduce_cases
 from course_utils.checks.lessons.allreduce.ring_allreduce import share_sent
-from course_utils.checks.lessons.messages.common import count, ranks
+from course_utils.words import count, ranks
 
 
 def halving_cost(size: int, length: int) -> Cost:

@@ -16,7 +16,8 @@ from course_utils.checks.lessons.allreduce.common import (
     vectors_of,
 )
 from course_utils.checks.lessons.allreduce.strict import CHANGED, TAKEN
-from course_utils.checks.lessons.messages.common import hangs, raised, uses_collectives, waits_in
+from course_utils.checks.lessons.messages.common import hangs, uses_collectives, waits_in
+from course_utils.checks.seen import raised
 
 
 def _returned(outcome: Outcome) -> bool:

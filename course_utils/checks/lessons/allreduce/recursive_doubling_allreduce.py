@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.allreduce import mistakes
 from course_utils.checks.lessons.allreduce.common import LESSON, allreduce_cases, promises_kept
-from course_utils.checks.lessons.messages.common import count, ranks
+from course_utils.words import count, ranks
 
 STRANGERS = "the result is right here, but rank {rank} swapped with rank {other}: with 8 ranks that is not enough"
 

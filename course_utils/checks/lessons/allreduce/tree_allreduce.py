@@ -3,7 +3,7 @@
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.allreduce import mistakes
 from course_utils.checks.lessons.allreduce.common import LESSON, allreduce_cases
-from course_utils.checks.lessons.messages.common import count, ranks
+from course_utils.words import count, ranks
 
 
 def tree_cost(size: int, length: int) -> Cost:

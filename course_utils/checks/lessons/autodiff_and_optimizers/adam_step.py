@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.autodiff_and_optimizers.common import LESSON, Recogniser, raised, same
+from course_utils.checks.lessons.autodiff_and_optimizers.common import LESSON, same
+from course_utils.checks.seen import Recogniser, raised
 
 DEFAULTS = {"rate": 0.001, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 EVERY = ("parameters", "means", "squares")

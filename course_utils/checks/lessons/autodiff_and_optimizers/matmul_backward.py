@@ -6,14 +6,8 @@ import numpy as np
 
 from course_utils.autodiff import unbroadcast
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.autodiff_and_optimizers.common import (
-    LESSON,
-    changed,
-    gives,
-    nothing_returned,
-    raised,
-    same,
-)
+from course_utils.checks.lessons.autodiff_and_optimizers.common import LESSON, changed, gives, same
+from course_utils.checks.seen import nothing_returned, raised
 
 Pair = tuple[np.ndarray, np.ndarray]
 

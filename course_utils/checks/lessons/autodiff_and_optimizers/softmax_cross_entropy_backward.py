@@ -5,13 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.autodiff_and_optimizers.common import (
-    LESSON,
-    changed,
-    gives,
-    nothing_returned,
-    raised,
-)
+from course_utils.checks.lessons.autodiff_and_optimizers.common import LESSON, changed, gives
+from course_utils.checks.seen import nothing_returned, raised
 
 
 def by_torch(gradient: float, logits: np.ndarray, labels: np.ndarray) -> np.ndarray:

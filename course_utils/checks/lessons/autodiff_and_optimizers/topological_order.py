@@ -8,7 +8,8 @@ import numpy as np
 
 from course_utils.autodiff import Node
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.autodiff_and_optimizers.common import LESSON, nothing_returned, raised
+from course_utils.checks.lessons.autodiff_and_optimizers.common import LESSON
+from course_utils.checks.seen import nothing_returned, raised
 
 Graph = Sequence[tuple[int, ...]]
 """For each node the numbers of its parents, which are smaller than its own; the last node came from all others."""

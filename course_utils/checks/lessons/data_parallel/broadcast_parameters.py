@@ -13,11 +13,11 @@ from course_utils.checks.lessons.data_parallel.common import (
     entries,
     hangs,
     model_of,
-    raised,
-    ranks,
     same,
     tensor,
 )
+from course_utils.checks.seen import raised
+from course_utils.words import ranks
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,22 +1,15 @@
 """What the checks of lesson 6 share. torch is imported where it is used: a list of exercises must not wait for it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_utils.checks.compare import difference
-from course_utils.checks.exercise import NO_RESULT, Case, Outcome
-from course_utils.words import count
+from course_utils.checks import seen
+from course_utils.checks.exercise import Case, Outcome
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 LESSON = "06_data_parallel"
-Recogniser = Callable[[Case, Outcome], bool]
-
-
-def ranks(number: int) -> str:
-    """A number of ranks in words: "1 rank", "3 ranks"."""
-    return count(number, "rank")
 
 
 def tensor(array: Any) -> "Tensor":
@@ -45,7 +38,7 @@ def entries(result: Any) -> Any:
 
 def same(got: Any, wanted: Any, tolerance: float | None = None) -> bool:
     """Whether two results are equal, whatever their entries are called; never asks a learner's object."""
-    return got is not NO_RESULT and difference(0, entries(got), entries(wanted), tolerance) is None
+    return seen.same(entries(got), entries(wanted), tolerance)
 
 
 def all_same(outcome: Outcome, wanted: Sequence[Any]) -> bool:
@@ -57,12 +50,6 @@ def hangs(case: Case, outcome: Outcome) -> bool:
     """Whether a rank was interrupted while it waited, and none raised."""
     kinds = [reply.kind for reply in outcome.attempt.replies]
     return "interrupted" in kinds and "raised" not in kinds
-
-
-def raised(outcome: Outcome, words: str = "") -> bool:
-    """Whether a rank raised an error whose type or text has these words in it."""
-    errors = [reply.error for reply in outcome.attempt.replies if reply.error]
-    return any(words.lower() in f"{error.type} {error.message}".lower() for error in errors)
 
 
 def collectives(outcome: Outcome, rank: int, name: str = "") -> int:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.data_parallel.common import LESSON, ranks, same
+from course_utils.checks.lessons.data_parallel.common import LESSON, same
+from course_utils.words import ranks
 
 FACTORS = {"linear": lambda size: size, "sqrt": math.sqrt}
 NO_RULE = "cubic"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.data_parallel.common import LESSON, ranks, same
+from course_utils.checks.lessons.data_parallel.common import LESSON, same
+from course_utils.words import ranks
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.data_parallel.common import LESSON, hangs, raised, ranks, same, tensor
+from course_utils.checks.lessons.data_parallel.common import LESSON, hangs, same, tensor
+from course_utils.checks.seen import raised
+from course_utils.words import ranks
 
 if TYPE_CHECKING:
     from torch import Tensor

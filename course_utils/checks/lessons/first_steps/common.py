@@ -1,7 +1,6 @@
 """What the checks of lesson 0 share."""
 
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
-from course_utils.words import count
 
 LESSON = "00_first_steps"
 
@@ -11,19 +10,9 @@ def world_sizes(world_size: int) -> list[int]:
     return list(range(world_size, 0, -1))
 
 
-def ranks(number: int) -> str:
-    """A number of ranks in words: "1 rank", "3 ranks"."""
-    return count(number, "rank")
-
-
 def all_are(outcome: Outcome, wanted: list) -> bool:
     """Whether the results are `wanted`, type by type; never asks a learner's object whether it is equal."""
     return all(type(got) is type(want) and got == want for got, want in zip(outcome.results, wanted, strict=True))
-
-
-def nothing_returned(case: Case, outcome: Outcome) -> bool:
-    """No rank returned anything."""
-    return all(result is None for result in outcome.results)
 
 
 def only_some_returned(case: Case, outcome: Outcome) -> bool:

@@ -5,15 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.first_steps.common import (
-    LESSON,
-    all_are,
-    are_lists,
-    nothing_returned,
-    only_some_returned,
-    ranks,
-    world_sizes,
-)
+from course_utils.checks.lessons.first_steps.common import LESSON, all_are, are_lists, only_some_returned, world_sizes
+from course_utils.checks.seen import nothing_returned
+from course_utils.words import ranks
 
 
 def _squares(rng: np.random.Generator, world_size: int) -> Iterator[Case]:

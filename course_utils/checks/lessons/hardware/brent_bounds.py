@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.hardware.common import LESSON, Recogniser, raised, same
+from course_utils.checks.lessons.hardware.common import LESSON
+from course_utils.checks.seen import Recogniser, raised, same
 
 Graph = dict[Hashable, list[Hashable]]
 MOST_ASKED = 100_000

@@ -9,7 +9,8 @@ import numpy as np
 
 from course_utils.checks.compare import describe
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.hardware.common import LESSON, Recogniser, offsets_of, packed, raised
+from course_utils.checks.lessons.hardware.common import LESSON, offsets_of, packed
+from course_utils.checks.seen import Recogniser, raised
 
 OLD = b"what stood here before, and longer than that what comes now" * 40
 

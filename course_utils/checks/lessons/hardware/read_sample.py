@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.hardware.common import LESSON, offsets_of, packed, raised
+from course_utils.checks.lessons.hardware.common import LESSON, offsets_of, packed
+from course_utils.checks.seen import raised
 
 if TYPE_CHECKING:
     from mpi4py import MPI

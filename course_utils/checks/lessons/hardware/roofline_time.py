@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.hardware.common import LESSON, Recogniser, raised, same
+from course_utils.checks.lessons.hardware.common import LESSON
+from course_utils.checks.seen import Recogniser, raised, same
 
 Layers = list[tuple[float, float]]
 

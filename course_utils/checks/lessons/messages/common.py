@@ -7,7 +7,7 @@ import numpy as np
 
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Outcome
-from course_utils.words import count
+from course_utils.checks.seen import raised
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 LESSON = "04_messages"
 WAITING = ", while a message of another sender is waiting"
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
-
-
-def ranks(number: int) -> str:
-    """A number of ranks in words: "1 rank", "3 ranks"."""
-    return count(number, "rank")
 
 
 def fewer(world_size: int) -> list[int]:
@@ -62,12 +57,6 @@ def waits_in(outcome: Outcome, call: str) -> bool:
     return bool(waiting) and all(text.split("(")[0].lower().endswith(call) for text in waiting)
 
 
-def raised(outcome: Outcome, words: str = "") -> bool:
-    """Whether a rank raised an error whose type or text has these words in it."""
-    errors = [reply.error for reply in outcome.attempt.replies if reply.error]
-    return any(words.lower() in f"{error.type} {error.message}".lower() for error in errors)
-
-
 def too_long(outcome: Outcome) -> bool:
     """Whether a message was longer than the place for it: our own words for Recv, MPI's for the other calls."""
     return any(raised(outcome, words) for words in ("room for", "truncate", "truncation"))
@@ -76,11 +65,6 @@ def too_long(outcome: Outcome) -> bool:
 def uses_collectives(case: Case, outcome: Outcome) -> bool:
     """Whether any rank called a collective operation."""
     return any(event.kind == "collective" for reply in outcome.attempt.replies for event in reply.events or ())
-
-
-def nothing_returned(case: Case, outcome: Outcome) -> bool:
-    """Whether every rank returned None."""
-    return all(result is None for result in outcome.results)
 
 
 def completed(outcome: Outcome, rank: int, kind: str) -> int:

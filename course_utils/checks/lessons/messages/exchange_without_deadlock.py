@@ -14,9 +14,7 @@ from course_utils.checks.lessons.messages.common import (
     completed,
     fewer,
     hangs,
-    nothing_returned,
     random_vector,
-    ranks,
     results_are,
     takes_the_early_message,
     too_long,
@@ -24,7 +22,8 @@ from course_utils.checks.lessons.messages.common import (
     waits_in,
     with_an_early_message,
 )
-from course_utils.words import count
+from course_utils.checks.seen import nothing_returned
+from course_utils.words import count, ranks
 
 LONG = 100_003  # 800 KB of float64: far more than MPI keeps for a receiver that is not there yet
 NEVER_COMPLETED = "the result came, but a message of rank {rank} was never completed"

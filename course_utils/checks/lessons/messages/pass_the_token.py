@@ -10,14 +10,12 @@ from course_utils.checks.lessons.messages.common import (
     LESSON,
     fewer,
     hangs,
-    nothing_returned,
-    raised,
-    ranks,
     results_are,
     uses_collectives,
     waits_in,
 )
-from course_utils.words import count
+from course_utils.checks.seen import nothing_returned, raised
+from course_utils.words import count, ranks
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:

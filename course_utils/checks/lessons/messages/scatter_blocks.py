@@ -11,15 +11,13 @@ from course_utils.checks.lessons.messages.common import (
     LESSON,
     fewer,
     hangs,
-    nothing_returned,
     other_roots,
-    raised,
     random_vector,
-    ranks,
     results_are,
     too_long,
 )
-from course_utils.words import count
+from course_utils.checks.seen import nothing_returned, raised
+from course_utils.words import count, ranks
 
 HEADERS = 4096  # bytes that lengths, dtypes and pickles may add
 

@@ -16,12 +16,11 @@ from course_utils.checks.lessons.messages.common import (
     hangs,
     other_roots,
     random_vector,
-    ranks,
     takes_the_early_message,
     uses_collectives,
     with_an_early_message,
 )
-from course_utils.words import count
+from course_utils.words import count, ranks
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:

@@ -1,14 +1,12 @@
 """What the checks of lesson 1 share: the stem, steps taken in place, and formulas that a wrong step follows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from course_utils.checks.compare import difference
-from course_utils.checks.exercise import NO_RESULT, Case, Outcome
+from course_utils.checks.exercise import NO_RESULT, Outcome
 
 LESSON = "01_sgd"
-Recogniser = Callable[[Case, Outcome], bool]
 Shapes = Sequence[tuple[int, ...]]
 
 
@@ -22,17 +20,7 @@ def every_second_row(array: np.ndarray) -> np.ndarray:
     return np.repeat(array, 2, axis=0)[::2]
 
 
-def same(got: object, wanted: object, tolerance: float | None = None) -> bool:
-    """Whether a result is what is wanted; never asks a learner's object."""
-    return got is not NO_RESULT and difference(0, got, wanted, tolerance) is None
-
-
 def part(outcome: Outcome, name: str) -> object:
     """One entry of the dict that a harness of this lesson returns."""
     result = outcome.results[0]
     return NO_RESULT if result is NO_RESULT else result[name]
-
-
-def raised(outcome: Outcome, words: str = "") -> bool:
-    """Whether the learner's function raised an error whose text has these words in it."""
-    return any(reply.error and words in reply.error.message for reply in outcome.attempt.replies)

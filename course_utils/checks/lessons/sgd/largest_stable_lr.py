@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.sgd.common import LESSON, Recogniser, raised, same
+from course_utils.checks.lessons.sgd.common import LESSON
+from course_utils.checks.seen import Recogniser, raised, same
 
 
 def hessian_of(rng: np.random.Generator, eigenvalues: Sequence[float]) -> np.ndarray:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.sgd.common import LESSON, Recogniser, arrays, every_second_row, part, raised, same
+from course_utils.checks.lessons.sgd.common import LESSON, arrays, every_second_row, part
+from course_utils.checks.seen import Recogniser, raised, same
 
 DEFAULT = 0.9
 LAYERS = ((6, 4), (4,), (4, 2))

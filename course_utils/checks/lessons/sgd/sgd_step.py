@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.sgd.common import LESSON, Recogniser, arrays, every_second_row, part, raised, same
+from course_utils.checks.lessons.sgd.common import LESSON, arrays, every_second_row, part
+from course_utils.checks.seen import Recogniser, raised, same
 
 ENOUGH = 0.95  # of the test images
 STARTS = (2, 10, 14, 16, 18, 19, 20, 22, 26, 28, 29)  # first weights that read well over 95 % after the right steps

@@ -1,0 +1,25 @@
+"""What the recognisers of mistakes in all lessons see in an outcome; none of it asks a learner's object anything."""
+
+from collections.abc import Callable
+from typing import Any
+
+from course_utils.checks.compare import difference
+from course_utils.checks.exercise import NO_RESULT, Case, Outcome
+
+Recogniser = Callable[[Case, Outcome], bool]
+
+
+def same(got: Any, wanted: Any, tolerance: float | None = None) -> bool:
+    """Whether a result is what is wanted."""
+    return got is not NO_RESULT and difference(0, got, wanted, tolerance) is None
+
+
+def raised(outcome: Outcome, words: str = "") -> bool:
+    """Whether a rank raised an error whose type or text has these words in it."""
+    errors = [reply.error for reply in outcome.attempt.replies if reply.error]
+    return any(words.lower() in f"{error.type} {error.message}".lower() for error in errors)
+
+
+def nothing_returned(case: Case, outcome: Outcome) -> bool:
+    """Whether every rank returned None."""
+    return all(result is None for result in outcome.results)
