@@ -55,7 +55,7 @@ class Tally:
 
 
 def equivalent(path: Path = EQUIVALENT) -> dict[str, str]:
-    """Mutant → reason, from the list: `exercise | change` on one line, the reason on the next, indented.
+    """Mutant → reason, from the list: `exercise | line | change` on one line, the reason on the next, indented.
 
     Raises:
         CourseError: a line is not of this form.
@@ -67,11 +67,11 @@ def equivalent(path: Path = EQUIVALENT) -> dict[str, str]:
             continue
         if line.startswith(" ") and key is not None:
             reasons[key] = f"{reasons[key]} {line.strip()}".strip()
-        elif " | line " in line and not line.startswith(" "):
+        elif line.count(" | ") >= 2 and not line.startswith(" "):
             key = line.strip()
             reasons[key] = ""
         else:
-            raise CourseError(f"{path.name}, line {number}: expected `exercise | line …` or an indented reason.")
+            raise CourseError(f"{path.name}, line {number}: expected `exercise | line | change` or an indented reason.")
     return reasons
 
 

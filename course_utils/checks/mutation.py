@@ -8,9 +8,11 @@ Source: DeMillo, Lipton, Sayward 1978, "Hints on test data selection"; the opera
 import ast
 import copy
 import inspect
+import io
 import itertools
 import sys
 import textwrap
+import tokenize
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -45,18 +47,20 @@ class Mutant:
 
     Attributes:
         name: of the function.
-        change: what is different, with the line counted from the function's own first: "line 5: + became - in a + b".
+        line: the text of the line that is changed, without its comment: "total = a + b".
+        change: what is different in it: "+ became - in a + b"; what looks like an earlier one has its number: "… (2)".
         tree: the mutated function, as a module of one statement.
         names: the globals that the function sees.
     """
 
     name: str
+    line: str
     change: str
     tree: ast.Module
     names: dict
 
     def __str__(self) -> str:
-        return f"{self.name} | {self.change}"
+        return f"{self.name} | {self.line} | {self.change}"
 
     @property
     def source(self) -> str:
@@ -77,20 +81,30 @@ def mutants(function: Callable) -> list[Mutant]:
 
 def mutants_of(source: str, names: dict | None = None) -> list[Mutant]:
     """All mutants of the function that `source` defines; `names` are the globals that it needs."""
-    tree = ast.parse(textwrap.dedent(source))
+    source = textwrap.dedent(source)
+    tree, lines = ast.parse(source), _lines(source)
     definition = tree.body[0]
-    first = min([definition.lineno, *(decorator.lineno for decorator in definition.decorator_list)])
     body = definition.body[1:] if ast.get_docstring(definition) else definition.body
     found, seen = [], {}
     nodes = [node for statement in body for node in _visible(statement)]
     for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
         for words, replacement in _changes(node):
-            line = f"line {node.lineno - first + 1}: {words}"
-            seen[line] = seen.get(line, 0) + 1
-            change = line if seen[line] == 1 else f"{line} ({seen[line]})"
-            mutated = copy.deepcopy(tree, {id(node): ast.copy_location(replacement, node)})
-            found.append(Mutant(definition.name, change, ast.fix_missing_locations(mutated), dict(names or {})))
+            line = lines[node.lineno]
+            count = seen[line, words] = seen.get((line, words), 0) + 1
+            change = words if count == 1 else f"{words} ({count})"
+            mutated = ast.fix_missing_locations(copy.deepcopy(tree, {id(node): ast.copy_location(replacement, node)}))
+            found.append(Mutant(definition.name, line, change, mutated, dict(names or {})))
     return found
+
+
+def _lines(source: str) -> dict[int, str]:
+    """The lines of a source by number, from 1, each without its comment and with single spaces."""
+    lines = dict(enumerate(source.splitlines(), start=1))
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            number, column = token.start
+            lines[number] = lines[number][:column]
+    return {number: " ".join(line.split()) for number, line in lines.items()}
 
 
 def _visible(node: ast.AST) -> Iterator[ast.AST]:
