@@ -2,7 +2,11 @@
 
 From task 2a to task 3 of the CS744 report, and what lies between: through rank 0; an all-reduce for each gradient;
 one for all of them; in buckets behind the backward pass; torch's own `DistributedDataParallel`. All give the same
-weights, step for step.
+weights, step for step, if they begin with the same: `broadcast_parameters(model)` first (DDP does it by itself).
+
+What a model may hold: a parameter that is used twice counts once; a frozen one is left out; one that a batch did not
+use counts as zeros, but for DDP, which has to be told. Ranks with unlike numbers of examples weight their losses, as
+`training.train_parallel(keep_last=True)` does.
 """
 
 from collections.abc import Callable
@@ -14,6 +18,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from course_utils.data_parallel import average_gradients, gather_scatter_gradients
+from course_utils.errors import CourseError
 from course_utils.overlap import BUCKET_BYTES, overlapped_allreduce
 
 
@@ -45,6 +50,8 @@ def all_reduce_flat(model: nn.Module) -> Replica:
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
     def finish() -> None:
+        if not trained:
+            return
         gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in trained]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(flat)
@@ -61,14 +68,31 @@ def overlapped(model: nn.Module, bucket_bytes: int = BUCKET_BYTES) -> Replica:
 
 
 def torch_ddp(model: nn.Module, bucket_bytes: int = BUCKET_BYTES, unused: bool = False) -> Replica:
-    """Task 3: `DistributedDataParallel`, which needs no end: its backward pass returns with the means.
+    """Task 3: `DistributedDataParallel`, whose backward pass returns with the means; at its end it is only checked.
 
     Args:
         unused: whether some batches use only part of the parameters; torch then searches the graph in each pass.
+
+    Raises:
+        CourseError: from `finish`, where a batch used only part of them and `unused` is False: torch has not averaged.
     """
     size = bucket_bytes / 2**20
     module = DistributedDataParallel(model, bucket_cap_mb=size, find_unused_parameters=unused)
-    return Replica(module, lambda: None)
+    waited_for = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    ready: set[nn.Parameter] = set()
+    for parameter in waited_for.values():
+        parameter.register_post_accumulate_grad_hook(ready.add)
+
+    def finish() -> None:
+        left = [name for name, parameter in waited_for.items() if parameter not in ready]
+        ready.clear()
+        if left and not unused:
+            raise CourseError(
+                f"rank {dist.get_rank()}: this batch did not use {left[0]}, and DDP still waits for its gradient. "
+                "Say torch_ddp(model, unused=True), or freeze what is not trained."
+            )
+
+    return Replica(module, finish)
 
 
 WAYS: dict[str, Callable[[nn.Module], Replica]] = {

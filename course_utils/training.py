@@ -77,9 +77,10 @@ def sync_norm_mlp(seed: int) -> nn.Module:
     return digits_mlp(seed, norm=SyncBatchNorm)
 
 
-def batches(indices: torch.Tensor, size: int) -> Iterator[torch.Tensor]:
-    """Cut `indices` into batches of `size`; what is left over at the end is dropped."""
-    for start in range(0, len(indices) - size + 1, size):
+def batches(indices: torch.Tensor, size: int, keep_last: bool = False) -> Iterator[torch.Tensor]:
+    """Cut `indices` into batches of `size`; what is left over at the end is dropped, or kept as a smaller batch."""
+    end = len(indices) if keep_last else len(indices) - size + 1
+    for start in range(0, end, size):
         yield indices[start : start + size]
 
 
@@ -102,19 +103,21 @@ def train_step(
     y: torch.Tensor,
     finish: Callable[[], None] | None = None,
     delay: float = 0.0,
+    weight: float = 1.0,
 ) -> float:
     """One step on one batch, its four phases recorded in the trace; returns the loss before the step.
 
     Args:
         finish: what the ranks do with their gradients after the backward pass; None: nothing.
         delay: seconds this rank sleeps in its forward pass, to play a slow machine.
+        weight: of this rank's gradients in the mean; 1 where all ranks have as many examples.
     """
     with phase("forward"):
         time.sleep(delay)
         loss = functional.cross_entropy(model(x), y)
     with phase("backward"):
         optimizer.zero_grad()
-        loss.backward()
+        (weight * loss).backward()
     if finish is not None:
         with phase("communication"):
             finish()
@@ -137,19 +140,21 @@ def train_serial(
     batch_size: int = 64,
     rate: Rate = 0.1,
     seed: int = 0,
+    keep_last: bool = False,
 ) -> History:
     """Train `build(seed)` with plain SGD in this process alone. The dtype is that of the data.
 
     Args:
         build: makes the model from a seed.
-        batch_size: examples in a batch; a batch that would not be full is dropped.
+        batch_size: examples in a batch.
+        keep_last: train on the last batch of an epoch, too, where it is not full.
     """
     train_x, train_y, test_x, test_y = data
     model = build(seed).to(train_x.dtype).train()
     optimizer = torch.optim.SGD(model.parameters())
     losses: list[float] = []
     for epoch in range(epochs):
-        for batch in batches(shard_indices(len(train_x), 0, 1, epoch, seed), batch_size):
+        for batch in batches(shard_indices(len(train_x), 0, 1, epoch, seed), batch_size, keep_last):
             set_rate(optimizer, rate, step=len(losses))
             losses.append(train_step(model, optimizer, train_x[batch], train_y[batch]))
     return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
@@ -167,6 +172,7 @@ def train_parallel(
     seed: int = 0,
     broadcast: bool = True,
     delay: float = 0.0,
+    keep_last: bool = False,
 ) -> History:
     """The same training on all ranks of torch.distributed's default group; each rank returns its own history.
 
@@ -179,14 +185,23 @@ def train_parallel(
         replicate: one of `course_utils.replicas`, in the place of `synchronise`.
         broadcast: False leaves every rank with the weights it drew.
         delay: seconds this rank sleeps in every forward pass.
+        keep_last: train on the last batch of an epoch, too, where it is not full. Some ranks then have an example more
+            than others; weights make the mean of their means the mean of the batch.
 
     Raises:
         ValueError: the global batch does not divide among the ranks; the mean of their means would not be its mean.
+            Or the last one has fewer examples than there are ranks, and `keep_last`.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     if batch_size % world_size:
         raise ValueError(f"a global batch of {batch_size} does not divide among {world_size} ranks")
     train_x, train_y, test_x, test_y = data
+    examples = len(train_x)
+    left_over = examples % batch_size if keep_last else 0
+    if 0 < left_over < world_size:
+        raise ValueError(
+            f"the last batch has {left_over} for {world_size} ranks: choose another batch size, or keep_last=False"
+        )
     model = build(seed + rank).to(train_x.dtype).train()
     if broadcast:
         broadcast_parameters(model)
@@ -196,10 +211,16 @@ def train_parallel(
         module, finish = replica.module, replica.finish
     optimizer = torch.optim.SGD(model.parameters())
     losses: list[float] = []
-    per_epoch = len(train_x) // batch_size  # full global batches, the same number on all ranks
+    full = examples // batch_size  # global batches, the same number on all ranks
+    own = len(range(rank, left_over, world_size))  # this rank's examples of one that is not full
     for epoch in range(epochs):
-        shard = shard_indices(len(train_x), rank, world_size, epoch, seed)
-        for batch in list(batches(shard, batch_size // world_size))[:per_epoch]:
+        shard = shard_indices(examples, rank, world_size, epoch, seed)
+        for number, batch in enumerate(batches(shard, batch_size // world_size, keep_last)):
+            weight = 1.0
+            if number == full:
+                if not own:
+                    break  # these only fill the shards up
+                batch, weight = batch[:own], own * world_size / left_over
             set_rate(optimizer, rate, step=len(losses))
-            losses.append(train_step(module, optimizer, train_x[batch], train_y[batch], finish, delay))
+            losses.append(train_step(module, optimizer, train_x[batch], train_y[batch], finish, delay, weight))
     return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
