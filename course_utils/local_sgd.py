@@ -21,12 +21,12 @@ def local_sgd_round(
 ) -> None:
     """One round of local SGD, in place: a step for each of this rank's batches, then the mean of all ranks' weights.
 
-    The steps need no messages. At the end one all-reduce of the weights: whatever the number of batches, each rank
-    contributes n numbers once. Ranks may have unlike numbers of batches, even none.
+    The steps need no messages. At the end stands one all-reduce of the weights: whatever the number of batches, each
+    rank contributes n numbers once. Ranks may have unlike numbers of batches, even none; all ranks count alike.
 
     Args:
         parameters: (n,), equal on all ranks before and after.
-        gradient: (weights, batch) → the gradient, (n,).
+        gradient: (weights, batch) → the gradient, (n,), which may be part of the batch: change neither.
         batches: this rank's, in order.
         rate: the learning rate of the local steps.
 
@@ -42,12 +42,12 @@ def local_sgd_round(
 def federated_average(comm: "MPI.Intracomm", parameters: np.ndarray, examples: int) -> None:
     """Replace the weights by their mean over all ranks, in place, each rank counted by its number of examples.
 
-    w ← Σ nᵣ wᵣ / Σ nᵣ, with one all-reduce: the number of examples travels at the end of the weighted vector. Where
-    nobody has an example, the weights stay as they are.
+    w ← Σ nᵣ wᵣ / Σ nᵣ, with one all-reduce: the number of examples travels at the end of the weighted vector, and
+    nothing but the sum is shared. Where nobody has an example, the weights stay as they are.
 
     Args:
-        parameters: (n,), this rank's weights after its local training; a float dtype.
-        examples: how many this rank trained with, 0 or more.
+        parameters: (n,), this rank's weights after its local training, float32 or float64.
+        examples: nᵣ, how many this rank has trained with, 0 or more.
 
     Source: McMahan et al. 2017, "Communication-Efficient Learning of Deep Networks from Decentralized Data",
     algorithm 1.

@@ -4,7 +4,7 @@ Rank 0 is the server, all others are workers. Parameters and gradients are one f
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,50 +19,50 @@ GRADIENT, WEIGHTS, STOP = 1, 2, 3
 
 
 def parameter_server_step(comm: "MPI.Intracomm", parameters: np.ndarray, gradient: np.ndarray, rate: float) -> None:
-    """One synchronous step: every worker sends its gradient, the server moves the weights and sends them to all.
+    """One synchronous step: all workers' gradients go to the server, its new weights go back to every worker.
 
-    The server waits for all P − 1 gradients, takes one step against their mean, w ← w − rate · mean, and answers each
-    worker with the new weights. 2 (P − 1) messages, of which every single one passes the server's link. A server
-    without workers leaves the weights as they are.
+    Rank 0 is the server, all other ranks are workers. It waits for all P − 1 gradients, takes one step against their
+    mean, w ← w − rate · mean, and answers each worker with the new weights: 2 (P − 1) messages from one rank to
+    another, and every single one passes the server's link. A server without workers leaves its weights as they are.
 
     Args:
-        parameters: (n,), equal on all ranks; on return the new weights, on all ranks.
-        gradient: (n,), of the same dtype; read on workers. The server has no data, and its own is not looked at.
+        parameters: (n,), on the server the weights; those of a worker may be out of date. On return the new weights,
+            in this array, on all ranks.
+        gradient: (n,), of the same dtype, and not changed. The server has no data: its own is not looked at.
         rate: the learning rate.
 
     Source: Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server", §3; Dean et al. 2012.
     """
-    workers = [rank for rank in range(comm.size) if rank != SERVER]
     if comm.rank != SERVER:
-        comm.Send(gradient, dest=SERVER, tag=GRADIENT)
-        comm.Recv(parameters, source=SERVER, tag=WEIGHTS)
+        comm.Send(gradient, dest=SERVER)
+        comm.Recv(parameters, source=SERVER)
         return
-    incoming = np.empty_like(parameters)
-    total = np.zeros_like(parameters)
+    workers = range(1, comm.size)
+    incoming, total = np.empty_like(parameters), np.zeros_like(parameters)
     for worker in workers:
-        comm.Recv(incoming, source=worker, tag=GRADIENT)
+        comm.Recv(incoming, source=worker)
         total += incoming
     if workers:
         parameters -= rate * total / len(workers)
     for worker in workers:
-        comm.Send(parameters, dest=worker, tag=WEIGHTS)
+        comm.Send(parameters, dest=worker)
 
 
-def measure_staleness(log: Sequence[tuple[str, int]]) -> list[int]:
-    """The staleness of every update: how many others the server made since this worker had fetched its weights.
+def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
+    """The staleness of every update: how many updates the server made since its worker fetched the weights.
 
     Args:
         log: what the server did, in order: ("fetch", worker) when it gave a worker the present weights, and
-            ("push", worker) when it updated the weights with that worker's gradient. A worker fetches before it pushes,
-            and may push several times for one fetch.
+            ("push", worker) when it updated them with a gradient of that worker, computed at what the worker fetched
+            last. A worker fetches before it pushes; it may push several times for one fetch, or fetch and never push.
 
     Returns:
-        One number for each push, in order; 0 where nobody else's update came between.
+        One number for each push, in order; 0 where no update lies between fetch and push.
 
     Source: Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", §2.
     """
     version = 0
-    fetched: dict[int, int] = {}
+    fetched = {}  # worker → how many updates its weights had seen
     staleness = []
     for what, worker in log:
         if what == "fetch":
@@ -74,12 +74,12 @@ def measure_staleness(log: Sequence[tuple[str, int]]) -> list[int]:
 
 
 def staleness_scaled_lr(rate: float, staleness: int) -> float:
-    """The rate for a gradient that is `staleness` updates old: rate / staleness, and `rate` itself for one up to 1 old.
+    """The learning rate for a gradient of this staleness τ: rate / τ, and the whole rate for a fresh gradient, τ = 0.
 
     Raises:
-        ValueError: staleness is below 0.
+        ValueError: the staleness is below 0.
 
-    Source: Zhang et al. 2016, "Staleness-Aware Async-SGD for Distributed Deep Learning", equation 3.
+    Source: Zhang et al. 2016, "Staleness-Aware Async-SGD for Distributed Deep Learning".
     """
     if staleness < 0:
         raise ValueError(f"a gradient cannot come from the future: staleness {staleness}")

@@ -71,19 +71,7 @@ LESSONS: tuple[Lesson, ...] = (
             "top_k_with_error_feedback",
         ),
     ),
-    Lesson(
-        "08_parameter_server",
-        "What if nobody waits?",
-        60,
-        4,
-        (
-            "parameter_server_step",
-            "measure_staleness",
-            "staleness_scaled_lr",
-            "local_sgd_round",
-            "federated_average",
-        ),
-    ),
+    Lesson("08_parameter_server", "What if nobody waits?", 60, 4),
     Lesson(
         "09_model_parallel",
         "What if the model does not fit?",
