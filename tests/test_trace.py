@@ -255,6 +255,29 @@ def test_torch_distributed_is_recorded(four_ranks, name, kind, number, size, res
     assert run.results[{"gather": 0, "send": 3}.get(name, 1)] == result
 
 
+def asked_late():
+    import time
+
+    import torch
+    import torch.distributed as dist
+
+    begin = time.perf_counter()
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    while not work.get_future().done():
+        time.sleep(0.001)
+    sleep_began = time.perf_counter()
+    time.sleep(0.2)
+    work.wait()
+    return sleep_began - begin, time.perf_counter() - begin
+
+
+def test_an_asynchronous_collective_ends_when_it_is_done_not_when_somebody_asks(four_ranks) -> None:
+    run = four_ranks.run(asked_late, backend="gloo")
+    for (done, asked), event in zip(run.results, sorted(run.events, key=lambda event: event.rank), strict=True):
+        assert event.name == "all_reduce" and event.bytes == 12
+        assert event.end - event.start < (done + asked) / 2
+
+
 def test_a_rank_missing_from_a_torch_collective_is_named_and_the_next_works(four_ranks) -> None:
     def one_skips():
         import torch

@@ -4,6 +4,7 @@
 until it is done: a rank whose peers never come can say where it waits, and can be asked to stop.
 """
 
+import contextlib
 import functools
 import threading
 import time
@@ -66,12 +67,25 @@ class _InThread:
 
 
 class TracedWork:
-    """What an asynchronous call returns: `wait` polls, and records the event when the operation is done."""
+    """What an asynchronous call returns: `wait` polls, and records the event when the operation is done.
+
+    An operation whose work has a future ends when that is done, in a thread of gloo's and maybe long before anybody
+    asks: what travels behind a backward pass is drawn as long as it travelled.
+    """
 
     def __init__(self, work: Any, text: str, place: str, finished: Callable[[float], None]) -> None:
         self._work, self._text, self._place, self._finished = work, text, place, finished
         self._recorded = False
+        self._ended: float | None = None
         recorder.opened(self)
+
+    def note_end(self) -> None:
+        """From now on know when the operation ends, whether somebody waits for it or not."""
+        with contextlib.suppress(RuntimeError):  # this kind of work has no future
+            self._work.get_future().add_done_callback(self._note)
+
+    def _note(self, _: Any) -> None:
+        self._ended = time.perf_counter()
 
     def wait(self, timeout: Any = None) -> bool:
         """Return when the operation is done; raises what it raised."""
@@ -96,7 +110,7 @@ class TracedWork:
         if not self._recorded:
             self._recorded = True
             recorder.closed(self)
-            self._finished(time.perf_counter())
+            self._finished(self._ended or time.perf_counter())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._work, name)
@@ -120,6 +134,7 @@ def _traced_collective(name: str, position: int, keyword: str) -> Callable:
 
         traced_work = TracedWork(work, name, place, finished)
         if asynchronous:
+            traced_work.note_end()
             return traced_work
         traced_work.wait()
         return None
