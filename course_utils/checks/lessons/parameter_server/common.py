@@ -17,10 +17,10 @@ Formula = Callable[[Case], Sequence[np.ndarray]]
 
 
 def leaves(formula: Formula) -> Recogniser:
-    """A recogniser of a wrong result, named by what it leaves on all ranks; with one rank most mistakes look alike."""
+    """A recogniser of a wrong result by what it leaves on all ranks; with one rank most mistakes look alike."""
 
     def recognises(case: Case, outcome: Outcome) -> bool:
-        return outcome.world_size > 1 and arguments_are(outcome, 0, formula(case))
+        return several_returned(outcome) and arguments_are(outcome, 0, formula(case))
 
     return recognises
 
@@ -32,6 +32,11 @@ def changed(index: int) -> Recogniser:
         return not arguments_are(outcome, index, [arguments[index] for arguments in case.arguments])
 
     return recognises
+
+
+def several_returned(outcome: Outcome) -> bool:
+    """Whether there is more than one rank, and every one came to its end."""
+    return outcome.world_size > 1 and outcome.run is not None
 
 
 def right(case: Case, outcome: Outcome) -> bool:

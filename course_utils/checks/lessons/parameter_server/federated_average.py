@@ -6,8 +6,16 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.messages.common import fewer, hangs
-from course_utils.checks.lessons.parameter_server.common import HEADERS, LEAST, LESSON, leaves, names, right
-from course_utils.checks.seen import raised
+from course_utils.checks.lessons.parameter_server.common import (
+    HEADERS,
+    LEAST,
+    LESSON,
+    leaves,
+    names,
+    right,
+    several_returned,
+)
+from course_utils.checks.seen import raised, same
 from course_utils.words import count, ranks
 
 
@@ -25,7 +33,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         arguments = [(own.copy(), number) for own, number in zip(weights, examples, strict=True)]
         kept = [{0: one.copy()} for one in wanted]
         cost = Cost(messages=0, collectives=1)
-        return Case(label, arguments, [None] * len(examples), kept, cost=cost, judge=_sums_alone)
+        return Case(label, arguments, expected_arguments=kept, cost=cost, judge=_sums_alone)
 
     def of(numbers: Sequence[int]) -> list[int]:
         return [numbers[rank % len(numbers)] for rank in range(world_size)]
@@ -102,8 +110,8 @@ def _one_is_empty(case: Case, outcome: Outcome) -> bool:
 
 
 def _rank_0_alone(case: Case, outcome: Outcome) -> bool:
-    holds = [np.allclose(got[0], case.expected_arguments[rank][0]) for rank, got in enumerate(outcome.arguments)]
-    return holds[0] and not any(holds[1:]) and outcome.world_size > 1
+    holds = [same(got[0], case.expected_arguments[rank][0]) for rank, got in enumerate(outcome.arguments)]
+    return several_returned(outcome) and holds[0] and not any(holds[1:])
 
 
 def _too_often(case: Case, outcome: Outcome) -> bool:
@@ -111,7 +119,7 @@ def _too_often(case: Case, outcome: Outcome) -> bool:
 
 
 def _no_room(case: Case, outcome: Outcome) -> bool:
-    words = ("room for", "truncat", "too small", "message:", "bytes", "not contiguous", "cast")
+    words = ("room for", "truncat", "too small", "mismatch", "bytes", "not contiguous", "cast")
     return any(raised(outcome, word) for word in words)
 
 

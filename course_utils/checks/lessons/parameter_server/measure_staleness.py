@@ -17,7 +17,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         kept = [{0: list(log)}]
         return Case(label, [(log,)], [staleness_of(log)], kept, with_comm=False)
 
-    yield case("two workers", [(FETCH, 1), (FETCH, 2), (PUSH, 1), (FETCH, 1), (PUSH, 2), (FETCH, 2), (PUSH, 1)])
+    yield case("two workers", [(FETCH, 1), (FETCH, 2), (PUSH, 2), (FETCH, 2), (PUSH, 2), (FETCH, 2), (PUSH, 1)])
     yield case("a single worker", [(what, 1) for _ in range(4) for what in (FETCH, PUSH)])
     turns = [(what, worker) for _ in range(3) for worker in (1, 2, 3) for what in (FETCH, PUSH)]
     yield case("three workers that take turns", turns)
@@ -126,16 +126,16 @@ MEASURE_STALENESS = Exercise(
         Mistake("Which entries of the log are updates?", _an_entry_too_many),
         Mistake("Does a fetch change the weights?", _gives(lambda log: staleness_of(log, counted=lambda *entry: True))),
         Mistake("Is the update itself among those that lie before it?", _gives(_off_by_one)),
-        Mistake(
-            "Is the staleness counted from the last fetch, or from the last push?",
-            _gives(lambda log: staleness_of(log, PUSH)),
-        ),
         Mistake("Which of its fetches gave the worker these weights?", _gives(_first_fetch)),
         Mistake(
             "Does an update of the same worker change the weights, too?",
             _gives(lambda log: staleness_of(log, counted=lambda what, worker, own: what == PUSH and worker != own)),
         ),
         Mistake("Has a worker that pushes again fetched again?", _pushes_again),
+        Mistake(
+            "Is the staleness counted from the last fetch, or from the last push?",
+            _gives(lambda log: staleness_of(log, PUSH)),
+        ),
         Mistake(
             "Whose updates make a gradient old: only those of its own worker?",
             _gives(lambda log: staleness_of(log, counted=lambda what, worker, own: what == PUSH and worker == own)),

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.messages.common import fewer, hangs, uses_collectives
-from course_utils.checks.lessons.parameter_server.common import HEADERS, LEAST, LESSON, changed, right
-from course_utils.checks.seen import Recogniser, raised
+from course_utils.checks.lessons.messages.common import arguments_are, fewer, hangs, uses_collectives
+from course_utils.checks.lessons.parameter_server.common import HEADERS, LEAST, LESSON, changed, right, several_returned
+from course_utils.checks.seen import Recogniser, raised, same
 from course_utils.words import count, ranks
 
 Vectors = Sequence[np.ndarray]
@@ -16,20 +16,19 @@ Vectors = Sequence[np.ndarray]
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     world_size = max(world_size, LEAST)
 
-    def case(size: int, length: int, dtype: str = "float64", behind: bool = True) -> Case:
-        """`behind`: the workers' weights are out of date."""
+    def case(size: int, length: int, dtype: str = "float64") -> Case:
         rate = float(rng.choice([0.25, 0.5, 0.75]))
         weights = rng.integers(-40, 40, length).astype(dtype)
-        own = [weights + (rank * 7 if behind else 0) for rank in range(size)]
+        own = [weights - 7 * rank for rank in range(size)]  # those of the workers are out of date
         gradients = [_of_one_worker(rng, length, size, rank).astype(dtype) for rank in range(size)]
         new = weights - (rate * np.mean(gradients[1:], axis=0) if size > 1 else 0)
-        label = f"{ranks(size)}, {count(length, f'{dtype} number')}, rate {rate}" + ", weights out of date" * behind
+        label = f"{ranks(size)}, {count(length, f'{dtype} number')}, rate {rate}"
         arguments = [(mine.astype(dtype), gradient, rate) for mine, gradient in zip(own, gradients, strict=True)]
         kept = [{0: new.astype(dtype), 1: gradient.copy()} for gradient in gradients]
         cost = Cost(messages=2 * (size - 1), collectives=0)
-        return Case(label, arguments, [None] * size, kept, cost=cost, judge=_once_each_way)
+        return Case(label, arguments, expected_arguments=kept, cost=cost, judge=_once_each_way)
 
-    yield case(world_size, 6, behind=False)
+    yield case(world_size, 6)
     yield case(world_size, int(rng.integers(20, 200)))
     yield case(world_size, 501, "float32")
     for size in fewer(world_size):
@@ -63,8 +62,7 @@ def _steps(formula: Callable[[np.ndarray, Vectors, float], np.ndarray]) -> Recog
         weights, _, rate = case.arguments[0]
         gradients = [gradient.astype("float64") for _, gradient, _ in case.arguments]
         wrong = formula(weights.astype("float64"), gradients, rate).astype(weights.dtype)
-        got = outcome.arguments[0][0]
-        return outcome.world_size > 1 and got.shape == wrong.shape and bool(np.allclose(got, wrong, rtol=1e-4))
+        return several_returned(outcome) and same(outcome.arguments[0][0], wrong, 1e-4)
 
     return recognises
 
@@ -88,22 +86,16 @@ def _dear(case: Case, outcome: Outcome) -> bool:
 
 
 def _server_kept(case: Case, outcome: Outcome) -> bool:
-    weights = case.arguments[0][0]
-    return outcome.world_size > 1 and bool(np.array_equal(outcome.arguments[0][0], weights))
-
-
-def _server_right(case: Case, outcome: Outcome) -> bool:
-    return bool(np.allclose(outcome.arguments[0][0], case.expected_arguments[0][0], rtol=1e-4))
+    return several_returned(outcome) and same(outcome.arguments[0][0], case.arguments[0][0])
 
 
 def _workers_are(formula: Callable[[Case, int], np.ndarray]) -> Recogniser:
     """A recogniser of a server that is right and workers that hold something else: a formula of (case, rank)."""
 
     def recognises(case: Case, outcome: Outcome) -> bool:
-        wrong = [formula(case, rank) for rank in range(1, outcome.world_size)]
-        return _server_right(case, outcome) and all(
-            np.allclose(got[0], one, rtol=1e-4) for got, one in zip(outcome.arguments[1:], wrong, strict=True)
-        )
+        server = case.expected_arguments[0][0]
+        wanted = [server, *(formula(case, rank) for rank in range(1, outcome.world_size))]
+        return several_returned(outcome) and arguments_are(outcome, 0, wanted)
 
     return recognises
 
@@ -116,7 +108,7 @@ def _own_step(case: Case, rank: int) -> np.ndarray:
 
 def _unequal(case: Case, outcome: Outcome) -> bool:
     workers = [arguments[0] for arguments in outcome.arguments[1:]]
-    return any(not np.array_equal(one, workers[0]) for one in workers)
+    return several_returned(outcome) and not all(same(one, workers[0]) for one in workers)
 
 
 PARAMETER_SERVER_STEP = Exercise(
@@ -170,7 +162,6 @@ PARAMETER_SERVER_STEP = Exercise(
         Mistake("Does every worker's gradient count?", _steps(lambda w, g, rate: w - rate * g[-1])),
         Mistake("Does every worker's gradient count?", _steps(lambda w, g, rate: w - rate * g[-1] / (len(g) - 1))),
         Mistake("Uphill or downhill?", _steps(lambda w, g, rate: w + rate * np.mean(g[1:], axis=0))),
-        Mistake("How long is a step?", _steps(lambda w, g, rate: w - np.mean(g[1:], axis=0))),
     ),
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} hold the new weights after {count(outcome.run.messages, 'message')}; "

@@ -1,0 +1,11 @@
+"""Refused with: What are the weights multiplied by before they are added?"""
+
+import numpy as np
+
+
+def federated_average(comm, parameters, examples):
+    weighted = np.append(parameters.astype(np.float64), examples)
+    total = np.empty_like(weighted)
+    comm.Allreduce(weighted, total)
+    if total[-1] > 0:
+        parameters[:] = total[:-1] / total[-1]

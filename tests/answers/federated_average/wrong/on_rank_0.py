@@ -1,0 +1,11 @@
+"""Refused with: Do all ranks have the mean in the end?"""
+
+import numpy as np
+
+
+def federated_average(comm, parameters, examples):
+    weighted = np.append(parameters.astype(np.float64) * examples, examples)
+    total = np.empty_like(weighted)
+    comm.Allreduce(weighted, total)
+    if total[-1] > 0 and comm.rank == 0:
+        parameters[:] = total[:-1] / total[-1]

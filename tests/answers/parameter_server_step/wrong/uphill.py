@@ -1,0 +1,20 @@
+"""Refused with: Uphill or downhill?"""
+
+import numpy as np
+
+from course_utils.parameter_server import SERVER
+
+
+def parameter_server_step(comm, parameters, gradient, rate):
+    if comm.rank != SERVER:
+        comm.Send(gradient, dest=SERVER)
+        comm.Recv(parameters, source=SERVER)
+        return
+    incoming, total = np.empty_like(parameters), np.zeros_like(parameters)
+    for worker in range(1, comm.size):
+        comm.Recv(incoming, source=worker)
+        total += incoming
+    if comm.size > 1:
+        parameters += rate * total / (comm.size - 1)
+    for worker in range(1, comm.size):
+        comm.Send(parameters, dest=worker)
