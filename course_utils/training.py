@@ -5,7 +5,7 @@ batch, and averages the gradients before the step. Everything else is the same c
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,6 +77,29 @@ def sync_norm_mlp(seed: int) -> nn.Module:
     return digits_mlp(seed, norm=SyncBatchNorm)
 
 
+class Sgd:
+    """Plain gradient descent, w ← w − rate · gradient: what `torch.optim.SGD` does.
+
+    That one imports torch's compiler when it is made, a second of work for every rank.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], rate: float = 0.1) -> None:
+        self.parameters = list(parameters)
+        self.rate = rate
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def step(self) -> None:
+        """Move every parameter against its gradient, in place; without one it stays."""
+        with torch.no_grad():
+            for parameter in self.parameters:
+                if parameter.grad is not None:
+                    parameter.add_(parameter.grad, alpha=-self.rate)
+
+
 def batches(indices: torch.Tensor, size: int, keep_last: bool = False) -> Iterator[torch.Tensor]:
     """Cut `indices` into batches of `size`; what is left over at the end is dropped, or kept as a smaller batch."""
     end = len(indices) if keep_last else len(indices) - size + 1
@@ -98,7 +121,7 @@ def accuracy(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:
 
 def train_step(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Sgd | torch.optim.Optimizer,
     x: torch.Tensor,
     y: torch.Tensor,
     finish: Callable[[], None] | None = None,
@@ -126,10 +149,9 @@ def train_step(
     return loss.item()
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: Rate, step: int) -> None:
-    """Put the learning rate of `step` into the optimizer."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate(step) if callable(rate) else rate
+def rate_of(rate: Rate, step: int) -> float:
+    """The learning rate of `step`."""
+    return rate(step) if callable(rate) else rate
 
 
 def train_serial(
@@ -151,11 +173,11 @@ def train_serial(
     """
     train_x, train_y, test_x, test_y = data
     model = build(seed).to(train_x.dtype).train()
-    optimizer = torch.optim.SGD(model.parameters())
+    optimizer = Sgd(model.parameters())
     losses: list[float] = []
     for epoch in range(epochs):
         for batch in batches(shard_indices(len(train_x), 0, 1, epoch, seed), batch_size, keep_last):
-            set_rate(optimizer, rate, step=len(losses))
+            optimizer.rate = rate_of(rate, step=len(losses))
             losses.append(train_step(model, optimizer, train_x[batch], train_y[batch]))
     return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
 
@@ -209,7 +231,7 @@ def train_parallel(
     if replicate is not None:
         replica = replicate(model)
         module, finish = replica.module, replica.finish
-    optimizer = torch.optim.SGD(model.parameters())
+    optimizer = Sgd(model.parameters())
     losses: list[float] = []
     full = examples // batch_size  # global batches, the same number on all ranks
     own = len(range(rank, left_over, world_size))  # this rank's examples of one that is not full
@@ -221,6 +243,6 @@ def train_parallel(
                 if not own:
                     break  # these only fill the shards up
                 batch, weight = batch[:own], own * world_size / left_over
-            set_rate(optimizer, rate, step=len(losses))
+            optimizer.rate = rate_of(rate, step=len(losses))
             losses.append(train_step(module, optimizer, train_x[batch], train_y[batch], finish, delay, weight))
     return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
