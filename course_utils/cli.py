@@ -45,6 +45,7 @@ def bench(
     *,
     runs: Annotated[int, typer.Option(min=1, help="how many rounds")] = 5,
     json: Annotated[bool, typer.Option("--json", help="one JSON object per line")] = False,
+    figures: Annotated[Path | None, typer.Option(help="vgg: a folder to draw its figures into")] = None,
 ) -> None:
     """Measure something and print a row for each quantity. A missed target does not change the exit status."""
     from course_utils.bench import BENCHES
@@ -56,9 +57,13 @@ def bench(
     if name not in BENCHES:
         raise CourseError(f"There is no bench {name!r}.{nearest(name, list(BENCHES))} `course bench` lists them.")
     measure = importlib.import_module(f"course_utils.bench.{name}").run
-    if only and "only" not in inspect.signature(measure).parameters:
+    takes = inspect.signature(measure).parameters
+    if only and "only" not in takes:
         raise CourseError(f"The bench {name} has no parts to choose from: `course bench {name}`.")
-    rows = measure(runs, only) if only else measure(runs)
+    if figures and "figures" not in takes:
+        raise CourseError(f"The bench {name} draws no figures: `course bench {name}`.")
+    options = {"only": only, "figures": figures}
+    rows = measure(runs, **{option: value for option, value in options.items() if value})
     print("\n".join(row.as_json() for row in rows) if json else table(rows))
 
 

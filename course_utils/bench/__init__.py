@@ -15,6 +15,7 @@ BENCHES: dict[str, str] = {
     "grader": "what the checks refuse, name and accept: people's answers, and mutants of the library's",
     "checks": "how long a learner waits for a verdict: right answers, wrong ones, and those that hang",
     "allreduce": "every all-reduce over the vector's size: against MPI's, gloo, memcpy, and against its prediction",
+    "vgg": "VGG-11 data-parallel on 4 nodes: stages of a step, bytes, CPU; --figures draws the CS744 report again",
     "network": "nodes behind links: gloo and a ring against the line rate, gather-scatter, round trips",
 }
 """Name and subject of every bench; the module has the same name."""

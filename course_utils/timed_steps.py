@@ -1,0 +1,163 @@
+"""Training steps cut into forward, backward, exposed communication and optimizer, with what they cost in bytes and CPU.
+
+*Exposed* communication is what a step waits for: the time from the last gradient of the backward pass to the end of
+the exchange. What travelled before was hidden. Bytes are those that the kernel counted on the rank's own interface.
+"""
+
+import os
+import time
+from dataclasses import dataclass, field
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from course_utils.cluster.traffic import interface_bytes
+from course_utils.data_parallel import broadcast_parameters
+from course_utils.errors import CourseError
+from course_utils.ready_order import watch_gradients
+from course_utils.replicas import WAYS, Replica
+from course_utils.trace import phase
+from course_utils.training import Sgd
+from course_utils.vgg import PIXELS, vgg11
+
+ALONE = "one process"
+"""Task 1: no replicas, nothing to send."""
+PARTS = ("forward", "backward", "communication", "optimizer")
+CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is trained: VGG-11 on made-up images, as how long a step takes does not depend on what they show.
+
+    Attributes:
+        width: of the network: 1 is the report's, with 9.2 million parameters; 0.25 has 1/16 of them.
+        images: in a global batch, divided among the ranks.
+        steps: that count; `warm_up` steps go before them.
+        bucket_bytes: for the ways that have buckets; None: their own size.
+    """
+
+    width: float = 0.25
+    images: int = 48
+    steps: int = 4
+    warm_up: int = 1
+    bucket_bytes: int | None = None
+    norm: bool = True
+    seed: int = 0
+
+
+@dataclass
+class RankSteps:
+    """What one rank measured of its steps.
+
+    Attributes:
+        parts: part → seconds of each step.
+        losses: before each step, on this rank's share of the batch.
+        began, ended: readings of `time.perf_counter`, which all processes of a machine share.
+        user, system: CPU seconds, all threads: the program's, and the kernel's for it.
+        sent, received: bytes that passed this node's interface; None where there is no node.
+        gradient_bytes: of all gradients together.
+    """
+
+    parts: dict[str, list[float]] = field(default_factory=lambda: {part: [] for part in PARTS})
+    losses: list[float] = field(default_factory=list)
+    began: float = 0.0
+    ended: float = 0.0
+    user: float = 0.0
+    system: float = 0.0
+    sent: int | None = None
+    received: int | None = None
+    gradient_bytes: int = 0
+
+
+def timed_steps(way: str, work: Work) -> RankSteps:
+    """Train for some steps on every rank of torch.distributed's default group; each returns what it measured.
+
+    Every rank draws first weights of its own, and rank 0's are broadcast. All start the steps that count together.
+
+    Args:
+        way: a key of `course_utils.replicas.WAYS`, or "one process".
+
+    Raises:
+        CourseError: the images do not divide among the ranks, or the way is not known.
+    """
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    if work.images % world_size:
+        raise CourseError(f"{work.images} images do not divide among {world_size} ranks. Choose a multiple of them.")
+    model = vgg11(work.width, CLASSES, work.norm, seed=work.seed + rank).train()
+    broadcast_parameters(model)
+    replica = replica_of(way, model, work)
+    optimizer = Sgd(model.parameters(), 0.01)
+    torch.manual_seed(work.seed + 1 + rank)
+    x = torch.randn(work.images // world_size, 3, PIXELS, PIXELS)
+    y = torch.randint(0, CLASSES, (len(x),))
+    for _ in range(work.warm_up):
+        one_step(model, replica, optimizer, x, y, RankSteps())
+    taken = RankSteps(gradient_bytes=sum(one.numel() * one.element_size() for one in model.parameters()))
+    dist.barrier()
+    before, bytes_before = os.times(), node_bytes()
+    taken.began = time.perf_counter()
+    for _ in range(work.steps):
+        one_step(model, replica, optimizer, x, y, taken)
+    taken.ended = time.perf_counter()
+    after, bytes_after = os.times(), node_bytes()
+    taken.user, taken.system = after.user - before.user, after.system - before.system
+    if bytes_before and bytes_after:
+        taken.sent, taken.received = (late - early for early, late in zip(bytes_before, bytes_after, strict=True))
+    return taken
+
+
+def replica_of(way: str, model: nn.Module, work: Work) -> Replica:
+    """The model behind one of the ways.
+
+    Raises:
+        CourseError: there is no such way.
+    """
+    if way == ALONE and dist.get_world_size() == 1:
+        return Replica(model, lambda: None)
+    if way not in WAYS:
+        raise CourseError(f"There is no way {way!r} for {dist.get_world_size()} ranks. Take one of {', '.join(WAYS)}.")
+    if work.bucket_bytes and way in ("overlapped", "DDP"):
+        return WAYS[way](model, work.bucket_bytes)
+    return WAYS[way](model)
+
+
+def one_step(
+    model: nn.Module,
+    replica: Replica,
+    optimizer: Sgd,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    into: RankSteps,
+) -> None:
+    """One training step; the seconds of its parts are added to `into`, and its phases recorded in the trace.
+
+    The backward pass ends with its last gradient: `DistributedDataParallel` waits for messages inside `backward()`.
+    """
+    optimizer.zero_grad()
+    began = time.perf_counter()
+    with phase("forward"):
+        loss = cross_entropy(replica.module(x), y)
+    forward = time.perf_counter()
+    with phase("backward"), watch_gradients(model) as ready:
+        loss.backward()
+    last = forward + max((one.seconds for one in ready), default=time.perf_counter() - forward)
+    with phase("communication"):
+        replica.finish()
+    exchanged = time.perf_counter()
+    with phase("step"):
+        optimizer.step()
+    ends = (began, forward, last, exchanged, time.perf_counter())
+    for part, start, end in zip(PARTS, ends, ends[1:], strict=False):
+        into.parts[part].append(end - start)
+    into.losses.append(loss.item())
+
+
+def node_bytes() -> tuple[int, int] | None:
+    """Bytes out of and into this rank's node so far; None where its ranks share memory."""
+    try:
+        return interface_bytes(os.getpid()) if os.environ.get("GLOO_SOCKET_IFNAME") == "eth0" else None
+    except (OSError, StopIteration):
+        return None
