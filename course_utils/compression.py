@@ -20,16 +20,16 @@ def top_k_with_error_feedback(
     Args:
         gradient: (n,), this step's.
         error: (n,), what earlier steps have left out; zeros at first.
-        k: how many entries to keep, at most n.
+        k: how many entries to send; where it is more than n, all are.
 
     Returns:
-        (indices, values, error): int64 (k,) and values (k,), what is to be sent; error (n,), what is not, for the
-        next step. The arguments are left as they are.
+        (indices, values, error): int64 (k,) and values (k,), what is to be sent, in any order; error (n,), what is
+        not, for the next step. Among equal magnitudes any may be chosen. The arguments are left as they are.
 
     Source: Stich, Cordonnier, Jaggi 2018, "Sparsified SGD with Memory", algorithm 1.
     """
     corrected = gradient + error
-    indices = corrected.abs().topk(k).indices
+    indices = corrected.abs().topk(min(k, len(corrected))).indices
     values = corrected[indices]
     left_out = corrected.index_fill(0, indices, 0)
     return indices, values, left_out

@@ -8,7 +8,6 @@ Everything here talks through torch.distributed's default group.
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -21,15 +20,17 @@ BUCKET_BYTES = 25 * 1024 * 1024
 """The size of a bucket in `DistributedDataParallel`, unless told otherwise."""
 
 
-def make_buckets(sizes: Sequence[int], bucket_bytes: int) -> list[list[int]]:
+def make_buckets(sizes: Sequence[int], bucket_bytes: int, dtypes: Sequence[Any] | None = None) -> list[list[int]]:
     """Group gradients into buckets in the order in which they become ready: the last parameter's first.
 
-    A bucket is closed when the next gradient would make it larger than `bucket_bytes`. A gradient that is larger by
-    itself gets a bucket of its own. Nothing moves between ranks: all make the same buckets.
+    A bucket is closed when the next gradient would make it larger than `bucket_bytes`, or is of another dtype: a vector
+    has only one. A gradient that is larger by itself gets a bucket of its own. Nothing moves between ranks: all make
+    the same buckets.
 
     Args:
         sizes: bytes of each gradient, in the order of `model.parameters()`.
         bucket_bytes: the most that a bucket may hold.
+        dtypes: of each gradient; None where all are alike.
 
     Returns:
         The buckets in the order in which they are sent; each lists places in `sizes`, falling.
@@ -39,7 +40,8 @@ def make_buckets(sizes: Sequence[int], bucket_bytes: int) -> list[list[int]]:
     buckets: list[list[int]] = []
     room = 0
     for place in reversed(range(len(sizes))):
-        if not buckets or sizes[place] > room:
+        alike = dtypes is None or not buckets or dtypes[place] == dtypes[buckets[-1][-1]]
+        if not buckets or sizes[place] > room or not alike:
             buckets.append([])
             room = bucket_bytes
         buckets[-1].append(place)
@@ -47,21 +49,33 @@ def make_buckets(sizes: Sequence[int], bucket_bytes: int) -> list[list[int]]:
     return buckets
 
 
-@dataclass
 class Bucket:
-    """Some parameters whose gradients travel together.
+    """Some parameters whose gradients travel together, as one vector.
 
     Attributes:
-        parameters: in the order in which their gradients become ready.
-        missing: how many gradients are not ready yet in this backward pass.
-        flat: the gradients as one vector, once they travel.
-        work: the all-reduce on its way; `wait()` returns when `flat` holds the sum over all ranks.
+        parameters: in the order in which their gradients become ready, all of one dtype.
+        missing: how many of their gradients are not ready yet in this backward pass.
+        work: the all-reduce on its way; None before `start` and after `finish`.
     """
 
-    parameters: list[nn.Parameter]
-    missing: int = 0
-    flat: torch.Tensor | None = None
-    work: Any = field(default=None, repr=False)
+    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
+        self.parameters = list(parameters)
+        self.missing = len(self.parameters)
+        self.work: Any = None
+
+    def start(self) -> None:
+        """Begin the all-reduce and return at once. A parameter without a gradient puts in zeros."""
+        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in self.parameters]
+        self._flat = torch.cat([gradient.detach().flatten() for gradient in gradients]).div_(dist.get_world_size())
+        self.work = dist.all_reduce(self._flat, async_op=True)
+
+    def finish(self) -> None:
+        """Wait for the all-reduce, put the means into `parameter.grad`, and be ready for the next backward pass."""
+        self.work.wait()
+        pieces = self._flat.split([one.numel() for one in self.parameters])
+        for parameter, piece in zip(self.parameters, pieces, strict=True):
+            parameter.grad = piece.view(parameter.shape)
+        self.missing, self.work = len(self.parameters), None
 
 
 def overlapped_allreduce(parameters: Sequence[nn.Parameter], bucket_bytes: int = BUCKET_BYTES) -> Callable[[], None]:
@@ -69,29 +83,21 @@ def overlapped_allreduce(parameters: Sequence[nn.Parameter], bucket_bytes: int =
 
     Each gradient calls a hook the moment it is ready. When the last one of a bucket has come, the bucket starts its
     all-reduce and the backward pass goes on. Buckets start in their order on every rank, whatever the order in which
-    they fill up: otherwise unlike vectors would be added. `finish()`, called after `backward()`, starts what is left
-    (a parameter that this batch did not use counts as zeros), waits, and puts the means into `parameter.grad`.
+    they fill up: otherwise unlike vectors would be added. `finish()`, called after each `backward()`, starts what is
+    left (a parameter that this batch did not use counts as zeros), waits, and puts the means into `parameter.grad`.
 
     Args:
-        parameters: same shapes and order on all ranks; frozen ones are left out, one that is used twice counts once.
+        parameters: same shapes and order on all ranks. Frozen ones are left out; one that stands there twice counts
+            once, in its first place.
         bucket_bytes: see `make_buckets`.
 
     Source: Li et al. 2020, "PyTorch Distributed", algorithm 1.
     """
     trained = list(dict.fromkeys(one for one in parameters if one.requires_grad))
     sizes = [one.numel() * one.element_size() for one in trained]
-    buckets = [Bucket([trained[place] for place in places]) for places in make_buckets(sizes, bucket_bytes)]
+    grouped = make_buckets(sizes, bucket_bytes, [one.dtype for one in trained])
+    buckets = [Bucket([trained[place] for place in places]) for places in grouped]
     bucket_of = {one: bucket for bucket in buckets for one in bucket.parameters}
-    world_size = dist.get_world_size()
-
-    def begin() -> None:
-        for bucket in buckets:
-            bucket.missing, bucket.work = len(bucket.parameters), None
-
-    def start(bucket: Bucket) -> None:
-        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in bucket.parameters]
-        bucket.flat = torch.cat([gradient.flatten() for gradient in gradients]).div_(world_size)
-        bucket.work = dist.all_reduce(bucket.flat, async_op=True)
 
     def ready(parameter: nn.Parameter) -> None:
         bucket_of[parameter].missing -= 1
@@ -99,23 +105,17 @@ def overlapped_allreduce(parameters: Sequence[nn.Parameter], bucket_bytes: int =
             if bucket.missing > 0:
                 break
             if bucket.work is None:
-                start(bucket)
+                bucket.start()
 
     def finish() -> None:
         for bucket in buckets:
             if bucket.work is None:
-                start(bucket)
+                bucket.start()
         for bucket in buckets:
-            bucket.work.wait()
-            shapes = [one.shape for one in bucket.parameters]
-            pieces = bucket.flat.split([shape.numel() for shape in shapes])
-            for parameter, piece, shape in zip(bucket.parameters, pieces, shapes, strict=True):
-                parameter.grad = piece.view(shape)
-        begin()
+            bucket.finish()
 
     for parameter in trained:
         parameter.register_post_accumulate_grad_hook(ready)
-    begin()
     return finish
 
 

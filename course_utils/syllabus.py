@@ -58,19 +58,7 @@ LESSONS: tuple[Lesson, ...] = (
         60,
         4,
     ),
-    Lesson(
-        "07_overlap",
-        "Why is DDP faster than my loop?",
-        60,
-        4,
-        (
-            "make_buckets",
-            "overlapped_allreduce",
-            "accumulate_gradients",
-            "scaling_efficiency",
-            "top_k_with_error_feedback",
-        ),
-    ),
+    Lesson("07_overlap", "Why is DDP faster than my loop?", 60, 4),
     Lesson("08_parameter_server", "What if nobody waits?", 60, 4),
     Lesson(
         "09_model_parallel",
