@@ -1,0 +1,110 @@
+"""What measurements of overlap say, in a sentence: written here once, chosen by the numbers."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from course_utils.draw.style import bytes_text, number_text, percent, seconds_text
+from course_utils.step_times import ALONE, StepTimes
+
+TIE = 0.05
+"""Medians nearer than this are called equal."""
+
+
+def line_said(alpha: float, beta: float, gradients: int, nbytes: int) -> str:
+    """What all gradients cost one by one and as one vector, by alpha and beta."""
+    each, flat = gradients * alpha + beta * nbytes, alpha + beta * nbytes
+    return (
+        f"alpha {seconds_text(alpha)}, beta {seconds_text(1e6 * beta)} for a MB. "
+        f"{gradients} gradients one by one: {seconds_text(each)}; "
+        f"all {bytes_text(nbytes)} at once: {seconds_text(flat)}"
+    )
+
+
+def hidden_share(times: StepTimes, way: str, plain: str) -> float:
+    """Which share of the communication of `plain`, which hides nothing, hides with `way`; never below 0."""
+    exposed = times.exposed_median(plain)
+    return max(0.0, 1 - times.exposed_median(way) / exposed) if exposed else 0.0
+
+
+def hiding_said(times: StepTimes, way: str, plain: str) -> str:
+    """How much of the step's communication one way hides that another leaves exposed."""
+    before, after = times.exposed_median(plain), times.exposed_median(way)
+    told = f"{plain}: {seconds_text(before)} of communication exposed; {way}: {seconds_text(after)}"
+    if after < (1 - TIE) * before:
+        return f"{told}. {percent(1 - after / before)} less"
+    return f"{told}. Nothing is gained here: is the machine busy with other work?"
+
+
+def bars_said(times: StepTimes, plain: str, best: str) -> str:
+    """The title of bars: how the best overlap compares with sending everything at the end."""
+    flat, ours = times.median(plain), times.median(best)
+    free = times.median(ALONE)
+    if flat <= (1 + TIE) * free:
+        return "Communication costs next to nothing here"
+    if ours >= (1 - TIE) * flat:
+        return f"{best} is no faster than {plain} in this run"
+    share = hidden_share(times, best, plain)
+    return f"{best} hides {percent(share)} of the communication of {plain}"
+
+
+def same_said(times: StepTimes, ours: str, theirs: str) -> str:
+    """Whether two ways take the same time, run by run."""
+    ratios = [a / b for a, b in zip(times.seconds[ours], times.seconds[theirs], strict=True)]
+    middle = statistics.median(ratios)
+    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+    if abs(middle - 1) <= 2 * TIE:
+        return f"{ours} takes {middle:.2f} times as long as {theirs} ({spread} in {len(ratios)} rounds): the same"
+    faster, slower = (ours, theirs) if middle < 1 else (theirs, ours)
+    return f"{faster} is faster here: {slower} takes {max(middle, 1 / middle):.2f} times as long (ratios {spread})"
+
+
+def best_said(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
+    """The bucket size that was predicted to be best, against the one that was measured to be.
+
+    Args:
+        measured: bucket size → the seconds of all steps.
+    """
+    middle = {size: statistics.median(seconds) for size, seconds in measured.items()}
+    best = min(middle, key=middle.__getitem__)
+    near = min(middle, key=lambda size: abs(size - predicted))
+    told = f"Best bucket: predicted {bytes_text(predicted)}, measured {bytes_text(best)}"
+    if best == near:
+        return told
+    more = middle[near] / middle[best] - 1
+    if more <= TIE:
+        return f"{told}; the two are {percent(more)} apart, which is noise"
+    return f"{told}, {percent(more)} faster"
+
+
+def loopback_said(times: StepTimes, plain: str, way: str, cores: int, ranks: int) -> str:
+    """Whether hiding pays where messages go through memory and every core is busy."""
+    gain = 1 - times.median(way) / times.median(plain)
+    spread = max(times.seconds[plain]) / min(times.seconds[plain]) - 1
+    busy = f"{ranks} ranks on {cores} cores"
+    if abs(gain) <= max(TIE, spread / 2):
+        return f"{busy}: {way} and {plain} are {percent(abs(gain))} apart, within the noise of {percent(spread)}"
+    if gain < 0:
+        return f"{busy}: {way} is even {percent(-gain)} slower than {plain}"
+    return f"{busy}: {way} is {percent(gain)} faster than {plain}; a core was free, or memory is slow"
+
+
+def efficiency_said(kind: str, efficiencies: Mapping[int, float], cores: int) -> str:
+    """Strong or weak scaling in words.
+
+    Args:
+        efficiencies: by the number of ranks.
+    """
+    told = ", ".join(f"{percent(value)} with {ranks}" for ranks, value in efficiencies.items())
+    most = max(efficiencies)
+    limit = f" (at most {percent(cores / most)} with {most} ranks on {cores} cores)" if most > cores else ""
+    return f"{kind} scaling: {told}{limit}"
+
+
+def fewer_bytes_said(often: Sequence[int], once: Sequence[int], micro_batches: int) -> str:
+    """How much less each node sent when only the last micro-batch talked."""
+    times = statistics.fmean(often) / statistics.fmean(once)
+    told = f"A node sent {bytes_text(statistics.fmean(often))} and {bytes_text(statistics.fmean(once))}"
+    near = (
+        "as many as there are micro-batches" if abs(times / micro_batches - 1) <= 2 * TIE else "by the kernel's count"
+    )
+    return f"{told}: {number_text(times)} times less, {near}"
