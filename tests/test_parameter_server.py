@@ -28,24 +28,38 @@ def data() -> Arrays:
 
 
 def server_step(comm, gradients: np.ndarray) -> np.ndarray:
-    parameters = np.arange(5.0)
+    parameters = np.arange(5, dtype=gradients.dtype) + 9 * comm.rank  # the workers' weights are out of date
     parameter_server_step(comm, parameters, gradients[comm.rank], rate=0.5)
     return parameters
 
 
-@pytest.mark.parametrize("world_size", [1, 2, 4])
-def test_a_step_of_the_server_is_a_step_against_the_mean_of_the_workers(four_ranks, world_size, seed) -> None:
-    gradients = np.random.default_rng(seed).normal(size=(4, 5))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+def test_a_step_of_the_server_is_a_step_against_the_mean_of_the_workers(four_ranks, world_size, dtype, seed) -> None:
+    gradients = np.random.default_rng(seed).normal(size=(4, 5)).astype(dtype)
     run = four_ranks.run(server_step, gradients, ranks=world_size)
     mean = gradients[1:world_size].mean(axis=0) if world_size > 1 else 0.0
     for parameters in run.results:
-        np.testing.assert_allclose(parameters, np.arange(5.0) - 0.5 * mean, rtol=1e-13)
+        np.testing.assert_allclose(parameters, np.arange(5.0) - 0.5 * mean, rtol=1e-5 if dtype == "float32" else 1e-13)
+        assert parameters.dtype == dtype and parameters.tobytes() == run.results[0].tobytes()
     assert run.messages == 2 * (world_size - 1) and run.collectives == 0
+    sent = gradients[0].nbytes * np.array([world_size - 1, 1, 1, 1][:world_size])
+    assert run.bytes_per_rank == sent.tolist(), "all vectors pass the server's link"
 
 
 def test_staleness_by_hand() -> None:
     log = [("fetch", 1), ("fetch", 2), ("push", 1), ("fetch", 1), ("push", 1), ("push", 2), ("push", 2)]
     assert measure_staleness(log) == [0, 0, 2, 3] and measure_staleness([]) == []
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_who_takes_turns_is_never_stale_and_who_does_not_wait_is_as_stale_as_there_are_others(workers) -> None:
+    ranks = range(1, workers + 1)
+    in_turn = [(what, worker) for _ in range(3) for worker in ranks for what in ("fetch", "push")]
+    assert measure_staleness(in_turn) == [0] * 3 * workers
+    nobody_waits = [("fetch", worker) for worker in ranks]
+    nobody_waits += [(what, worker) for _ in range(3) for worker in ranks for what in ("push", "fetch")]
+    assert measure_staleness(nobody_waits) == [*range(workers), *[workers - 1] * 2 * workers]
 
 
 def test_the_rate_for_an_old_gradient() -> None:
@@ -103,11 +117,23 @@ def averaged(comm, examples: list[int]) -> np.ndarray:
     return parameters
 
 
+def one_local_step(comm, gradients: np.ndarray) -> np.ndarray:
+    parameters = np.zeros(4)
+    local_sgd_round(comm, parameters, lambda weights, batch: batch, iter([gradients[comm.rank]]), rate=0.5)
+    return parameters
+
+
+def test_a_local_round_of_one_step_is_a_step_against_the_mean_gradient(four_ranks, seed) -> None:
+    gradients = np.random.default_rng(seed).normal(size=(4, 4))
+    for parameters in four_ranks.run(one_local_step, gradients).results:
+        np.testing.assert_allclose(parameters, -0.5 * gradients.mean(axis=0), rtol=1e-13)
+
+
 @pytest.mark.parametrize(("examples", "mean"), [([1, 1, 1, 1], 1.5), ([0, 3, 0, 1], 1.5), ([8, 0, 0, 1], 1 / 3)])
 def test_clinics_count_by_their_examples(four_ranks, examples, mean) -> None:
     run = four_ranks.run(averaged, examples)
     assert all(np.allclose(parameters, mean) and parameters.dtype == np.float32 for parameters in run.results)
-    assert run.collectives == 1
+    assert run.collectives == 1 and run.bytes_per_rank == [8 * (2 + 1)] * 4
 
 
 def test_without_examples_the_weights_stay(four_ranks) -> None:
