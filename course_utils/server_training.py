@@ -5,13 +5,14 @@ as long as a larger one would compute: ranks that sleep share two cores without 
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.digits_network import Arrays, accuracy, loss_and_gradients, new_network
+from course_utils.digits_network import Arrays, accuracy
+from course_utils.flat_network import endless, first_weights, flat_gradient, unflat
 from course_utils.local_sgd import federated_average, local_sgd_round
 from course_utils.parameter_server import (
     SERVER,
@@ -23,6 +24,7 @@ from course_utils.parameter_server import (
     work,
 )
 from course_utils.sgd import minibatches
+from course_utils.trace import phase
 
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
     from mpi4py import MPI
@@ -48,6 +50,10 @@ class Curve:
         """The seconds after which the accuracy was reached first; None where it never was."""
         return next((s for s, a in zip(self.seconds, self.accuracies, strict=True) if a >= accuracy), None)
 
+    def epochs_to(self, accuracy: float) -> float | None:
+        """The epochs after which the accuracy was reached first; None where it never was."""
+        return next((e for e, a in zip(self.epochs, self.accuracies, strict=True) if a >= accuracy), None)
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -68,34 +74,17 @@ class Pace:
         return self.seconds * (self.factor if rank == self.straggler else 1.0)
 
 
-def flat(parameters: list[np.ndarray]) -> np.ndarray:
-    """All parameters in one vector, (n,)."""
-    return np.concatenate([parameter.ravel() for parameter in parameters])
+def own_gradients(
+    comm: "MPI.Intracomm", data: Arrays, *, pace: Pace = Pace(), batch_size: int = 32, seed: int = 0
+) -> Callable[[np.ndarray], np.ndarray]:
+    """A function: weights → the gradient of this worker's next batch, after as long as its pace says.
 
-
-def unflat(vector: np.ndarray, hidden: int = 32) -> list[np.ndarray]:
-    """The network's four arrays as views of the vector."""
-    shapes = [(64, hidden), (hidden,), (hidden, 10), (10,)]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-    return [piece.reshape(shape) for piece, shape in zip(np.split(vector, ends), shapes, strict=True)]
-
-
-def flat_gradient(vector: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The gradient of the batch's loss at these weights, (n,)."""
-    return flat(loss_and_gradients(unflat(vector), x, y)[1])
-
-
-def endless(x: np.ndarray, y: np.ndarray, batch_size: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches of these images, epoch after epoch."""
-    rng = np.random.default_rng(seed)
-    while True:
-        for batch in minibatches(len(x), batch_size, rng):
-            yield x[batch], y[batch]
-
-
-def first_weights(seed: int) -> np.ndarray:
-    """The same on every rank."""
-    return flat(new_network(np.random.default_rng(seed)))
+    Rank 0 is the server; worker r of W has every W-th image. Nothing moves between ranks.
+    """
+    workers = max(1, comm.size - 1)
+    mine = slice((comm.rank - 1) % workers, None, workers)
+    batches = endless(data[0][mine], data[1][mine], batch_size, seed + comm.rank)
+    return lambda weights: _paced_gradient(weights, next(batches), pace.of(comm.rank))
 
 
 def train_synchronously(
@@ -114,7 +103,7 @@ def train_synchronously(
     Args:
         updates: of the server; each uses one batch of every worker.
     """
-    next_gradient = _worker(comm, data, batch_size, pace, seed)
+    next_gradient = own_gradients(comm, data, pace=pace, batch_size=batch_size, seed=seed)
     parameters, history = first_weights(seed), ServerHistory()
     history.snapshot(0, parameters)
     for update in range(1, updates + 1):
@@ -145,7 +134,7 @@ def train_asynchronously(
     """
     parameters = first_weights(seed)
     if comm.rank != SERVER:
-        work(comm, parameters, _worker(comm, data, batch_size, pace, seed))
+        work(comm, parameters, own_gradients(comm, data, pace=pace, batch_size=batch_size, seed=seed))
         return None
     rate_of = (lambda age: staleness_scaled_lr(rate, age)) if scaled else (lambda age: rate)
     history = serve(comm, parameters, rate_of, updates, every)
@@ -165,7 +154,8 @@ def train_locally(
 ) -> Curve | None:
     """Local SGD without a server: every rank works, and all average their weights after so many steps.
 
-    Rank 0 returns the curve, the others nothing.
+    With one local step it is synchronous SGD by all-reduce: the mean of the weights after a step from the same weights
+    is a step against the mean of the gradients. Rank 0 returns the curve, the others nothing.
     """
     mine = slice(comm.rank, None, comm.size)
     batches = endless(data[0][mine], data[1][mine], batch_size, seed + comm.rank)
@@ -173,8 +163,7 @@ def train_locally(
     history.snapshot(0, parameters)
 
     def gradient(weights: np.ndarray, batch: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        time.sleep(pace.of(comm.rank))
-        return flat_gradient(weights, *batch)
+        return _paced_gradient(weights, batch, pace.of(comm.rank))
 
     for number in range(1, rounds + 1):
         local_sgd_round(comm, parameters, gradient, [next(batches) for _ in range(local_steps)], rate)
@@ -213,19 +202,11 @@ def train_clinics(
     return accuracies
 
 
-def _worker(
-    comm: "MPI.Intracomm", data: Arrays, batch_size: int, pace: Pace, seed: int
-) -> Callable[[np.ndarray], np.ndarray]:
-    """Weights → the gradient of this worker's next batch, after as long as its pace says. Workers share the images."""
-    workers = max(1, comm.size - 1)
-    mine = slice((comm.rank - 1) % workers, None, workers)
-    batches = endless(data[0][mine], data[1][mine], batch_size, seed + comm.rank)
-
-    def next_gradient(parameters: np.ndarray) -> np.ndarray:
-        time.sleep(pace.of(comm.rank))
-        return flat_gradient(parameters, *next(batches))
-
-    return next_gradient
+def _paced_gradient(weights: np.ndarray, batch: tuple[np.ndarray, np.ndarray], seconds: float) -> np.ndarray:
+    """The gradient of the batch, after so many seconds of sleep; a phase of the trace."""
+    with phase("gradient"):
+        time.sleep(seconds)
+        return flat_gradient(weights, *batch)
 
 
 def _curve(history: ServerHistory, data: Arrays, examples_per_update: int) -> Curve:

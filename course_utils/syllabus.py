@@ -59,7 +59,7 @@ LESSONS: tuple[Lesson, ...] = (
         4,
     ),
     Lesson("07_overlap", "Why is DDP faster than my loop?", 60, 4),
-    Lesson("08_parameter_server", "What if nobody waits?", 60, 4),
+    Lesson("08_parameter_server", "What if nobody waits?", 60, 8),
     Lesson(
         "09_model_parallel",
         "What if the model does not fit?",

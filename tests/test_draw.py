@@ -6,6 +6,7 @@ import pickle
 import random
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -87,6 +88,7 @@ RUNS = {
     "collectives": together("Bcast", (0.0, 0.001, 0.003, 0.002), 0.004) + together("Gather", (0.005,) * 4, 0.006),
     "training": training(4, 1),
     "training, thousands": training(4, 200),
+    "one kind of phase": flat(3) + [Event(rank, "gradient", "phase", None, None, 0, 0.0, 3e-4) for rank in (1, 2)],
     "deadlock": deadlock(),
     "some never ended": flat(4) + [Event(3, "Allreduce", "collective", None, None, 8, 0.0013, NEVER)],
     "a wait": flat(2) + [Event(1, "Isend", "wait", None, None, 0, 0.0, NEVER)],
@@ -100,6 +102,7 @@ RUNS = {
     "16 ranks": flat(16),
 }
 
+COURSE = SimpleNamespace(epochs=[0.0, 1.0, 2.0], seconds=[0.0, 0.5, 1.0], accuracies=[0.1, 0.9, 0.97])
 STEPS = np.exp(-np.arange(100) / 30)
 SIZES = [8 * 4**k for k in range(11)]
 TIMES = [3e-6 + size * 4e-10 for size in SIZES]
@@ -148,6 +151,36 @@ OTHERS = {
     ),
 }
 
+OTHERS |= {
+    "over numbers": lambda: draw.over_numbers(
+        [1, 2, 4, 7],
+        {"server": [[0.013, 0.014, 0.02], [0.03] * 3, [0.06] * 3, [0.114] * 3], "ring": [0.0, 0.007, 0.012, 0.018]},
+        "100 KB, through a server and round a ring",
+        across="workers",
+        up="time of one step",
+        unit=seconds_text,
+        predicted={"server": [0.016, 0.033, 0.066, 0.116], "ring": [0.0, 0.008, 0.013, 0.015]},
+    ),
+    "over numbers, one line that falls": lambda: draw.over_numbers(
+        [1, 2, 4, 8, 16], {"sent": [1e6 / k for k in (1, 2, 4, 8, 16)]}, "Bytes", across="k", up="bytes", log=True
+    ),
+    "races": lambda: draw.races(
+        {row: {name: [COURSE] * 3 for name in ("synchronous", "asynchronous", "local")} for row in ("equal", "slow")},
+        "One straggler: who waits takes 4.4 times as long",
+        "Equal workers: nobody is first. A straggler: asynchronous is first at 95 %",
+        target=0.95,
+    ),
+    "staleness": lambda: draw.staleness(
+        {"7 equal workers": [6] * 90 + [5] * 5 + [0, 1, 2], "one is slow": [5] * 60 + [6] * 30 + [27] * 5},
+        6,
+        "How old?",
+    ),
+    "staleness of nobody else": lambda: draw.staleness({"1 worker": [0] * 9}, 0, "How old?"),
+    "who has what": lambda: draw.who_has_what(
+        np.array([[0, 140, 3], [99, 0, 0]]), "clinic", "digit", "Two clinics, and which digits each has seen"
+    ),
+}
+
 
 def pictures():
     """Every case, as a function that draws it."""
@@ -191,6 +224,7 @@ def test_every_picture_is_described_and_no_words_collide_or_leave_it(make):
         ("4 ranks", "3 messages in 3 rounds, 1.2 ms"),
         ("ring of 4", "24 messages in 6 rounds, 5.8 ms"),
         ("collectives", "Bcast and Gather, 6 ms"),
+        ("one kind of phase", "2 messages in 2 rounds, 799 µs"),
         ("deadlock", "No end: rank 0 waits in recv from 1 and rank 1 waits in recv from 0"),
         ("nothing", "Nothing was sent and nothing was recorded"),
     ],

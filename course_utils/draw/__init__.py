@@ -26,6 +26,10 @@ _HOME = {
     "crossings": "comparisons",
     "over_ranks": "comparisons",
     "right_and_wrong": "comparisons",
+    "races": "waiting",
+    "staleness": "waiting",
+    "who_has_what": "waiting",
+    "over_numbers": "series",
     "Picture": "style",
 }
 

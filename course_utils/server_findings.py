@@ -1,0 +1,170 @@
+"""What measurements of parameter servers, stale gradients and local training say: sentences chosen by the numbers."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from course_utils.draw.findings import join
+from course_utils.draw.style import bytes_text, percent, seconds_text
+
+_NEAR = 0.15  # a prediction that is off by no more counts as right
+_APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test images
+
+
+class Training(Protocol):
+    """How one training went; see `server_training.Curve`."""
+
+    def reached(self, accuracy: float) -> float | None:
+        """Seconds until this accuracy."""
+
+    def epochs_to(self, accuracy: float) -> float | None:
+        """Epochs until this accuracy."""
+
+
+def link_said(
+    workers: Sequence[int],
+    server: Sequence[Sequence[float]],
+    ring: Sequence[Sequence[float]],
+    predicted: Sequence[float],
+) -> str:
+    """How much longer a step through the server takes than the ring, and whether the prediction held.
+
+    Args:
+        server, ring: for each number of workers the seconds of all runs. predicted: the server's.
+    """
+    slow, fast = statistics.median(server[-1]), statistics.median(ring[-1])
+    errors = [abs(p / statistics.median(runs) - 1) for p, runs in zip(predicted, server, strict=True)]
+    worst = max(errors)
+    told = f"With {workers[-1]} workers: {seconds_text(slow)} through the server, {seconds_text(fast)} round the ring. "
+    if worst <= _NEAR:
+        return told + f"The server's predictions are off by {percent(worst)} at most."
+    if statistics.median(errors) <= _NEAR:
+        return told + f"The server's predictions are off by {percent(statistics.median(errors))} in the middle."
+    return told + f"The prediction is off by up to {percent(worst)}: the link is not all that costs time here."
+
+
+def staleness_said(workers: int, histograms: Mapping[str, Sequence[int]]) -> str:
+    """The mean staleness of every setting beside workers − 1, and how old the oldest gradient was."""
+    means = {setting: float(np.mean(ages)) for setting, ages in histograms.items()}
+    oldest = [f"{max(ages)} ({setting})" for setting, ages in histograms.items()]
+    near = all(abs(mean - (workers - 1)) <= _NEAR * max(1, workers - 1) for mean in means.values())
+    said = join([f"{mean:.2f}" for mean in means.values()])
+    start = f"The mean is {said}" + (f": near {workers} − 1 each time" if near else f"; {workers - 1} was predicted")
+    return f"{start}. The oldest gradient: {join(oldest)}"
+
+
+def rates_said(rates: Sequence[float], fresh: Sequence[float], stale: Sequence[float], scaled: Sequence[float]) -> str:
+    """At which rates stale gradients spoil the training, and whether scaled rates mend it.
+
+    Args:
+        fresh: the accuracy at each rate with one worker. stale: with many. scaled: with many and scaled rates.
+    """
+    spoiled = [i for i, rate in enumerate(rates) if fresh[i] - stale[i] > 0.1]
+    if not spoiled:
+        return "At none of these rates do old gradients cost more than a tenth of the images"
+    first = spoiled[0]
+    start = f"At rate {rates[first]:g} one worker ends at {percent(fresh[first])}, old gradients at "
+    start += percent(stale[first])
+    mended = [i for i in spoiled if scaled[i] - stale[i] > 0.1]
+    if mended:
+        return f"{start}; scaled by their age, at {percent(scaled[mended[0]])}" + (
+            "" if mended[0] == first else f" (rate {rates[mended[0]]:g})"
+        )
+    return f"{start}; scaling by age does not mend it here"
+
+
+def median_to(runs: Sequence[Training], target: float) -> float | None:
+    """The median of the seconds to the target; None where half of the runs, or more, never reached it."""
+    seconds = sorted(s for s in (run.reached(target) for run in runs) if s is not None)
+    return statistics.median(seconds) if 2 * len(seconds) > len(runs) else None
+
+
+def first_said(ways: Mapping[str, Sequence[Training]], target: float) -> str:
+    """Who reaches the target first in seconds, from the medians; nobody is first where the runs overlap."""
+    times = {name: median_to(runs, target) for name, runs in ways.items()}
+    there = sorted((seconds, name) for name, seconds in times.items() if seconds is not None)
+    if not there:
+        return f"nobody reaches {percent(target)}"
+    best = there[0][1]
+    tied = [name for _, name in there[1:] if _least(ways[name], target) <= _most(ways[best], target)]
+    if tied:
+        return f"{join([best, *tied])} are too near to each other to call"
+    return f"{best} is first at {percent(target)}"
+
+
+def reached_table(rows: Mapping[str, Mapping[str, Sequence[Training]]], target: float) -> str:
+    """For every setting and way the seconds to the target, with their range, and the epochs."""
+    lines = [f"To {percent(target)}:"]
+    for setting, ways in rows.items():
+        for name, runs in ways.items():
+            seconds, epochs = median_to(runs, target), _median_epochs(runs, target)
+            told = "not reached"
+            if seconds is not None and epochs is not None:
+                reach = f"{seconds_text(_least(runs, target))} to {seconds_text(_most(runs, target))}"
+                told = f"{seconds_text(seconds):>7} ({reach}), {epochs:.1f} epochs"
+            lines.append(f"  {setting:16}{name:14}{told}")
+    return "\n".join(lines)
+
+
+def _least(runs: Sequence[Training], target: float) -> float:
+    return min(s for s in (run.reached(target) for run in runs) if s is not None)
+
+
+def _most(runs: Sequence[Training], target: float) -> float:
+    return max(s for s in (run.reached(target) for run in runs) if s is not None)
+
+
+def races_said(rows: Mapping[str, Mapping[str, Sequence[Training]]], target: float) -> str:
+    """For every setting, who is first at the target, in seconds."""
+    return ". ".join(
+        f"{setting[:1].upper()}{setting[1:]}: {first_said(ways, target)}" for setting, ways in rows.items()
+    )
+
+
+def _median_epochs(runs: Sequence[Training], target: float) -> float | None:
+    epochs = [e for e in (run.epochs_to(target) for run in runs) if e is not None]
+    return statistics.median(epochs) if 2 * len(epochs) > len(runs) else None
+
+
+def local_said(local_steps: Sequence[int], nbytes: Sequence[float], accuracies: Sequence[float]) -> str:
+    """How far local steps cut the bytes, and whether the accuracy paid for it."""
+    few, most = accuracies[0], accuracies[-1]
+    start = f"From {bytes_text(nbytes[0])} to {bytes_text(nbytes[-1])} with {local_steps[-1]} local steps"
+    kept = [k for k, accuracy in zip(local_steps, accuracies, strict=True) if accuracy >= few - _APART]
+    if most >= few - _APART:
+        return f"{start}, and no fewer images: {percent(few)}, then {percent(most)}"
+    return f"{start}; the accuracy holds up to {max(kept)}, then falls to {percent(most)}"
+
+
+def rounds_to(accuracies: Sequence[float], target: float) -> int | None:
+    """After how many rounds the target was reached first; None for never."""
+    return next((number for number, share in enumerate(accuracies, 1) if share >= target), None)
+
+
+def clinics_said(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes: float) -> str:
+    """How many bytes a clinic sends to reach the target, and how many local epochs it computes for that.
+
+    Args:
+        by_epochs: local epochs → the accuracy after every round. nbytes: what a clinic sends in a round.
+    """
+    told = []
+    for epochs, accuracies in by_epochs.items():
+        rounds = rounds_to(accuracies, target)
+        name = f"{epochs} local epoch{'s' * (epochs > 1)}"
+        if rounds is None:
+            told.append(f"{name}: not reached in {len(accuracies)} rounds")
+        else:
+            told.append(f"{name}: {bytes_text(rounds * nbytes)} and {rounds * epochs} epochs of work")
+    return f"To {percent(target)}, {'; '.join(told)}"
+
+
+def mean_said(weighted: float, unweighted: float) -> str:
+    """Whether counting every clinic alike costs accuracy."""
+    start = f"weighted {percent(weighted)}, every clinic alike {percent(unweighted)}"
+    if weighted - unweighted > _APART:
+        return f"{start}: the small clinics drown the large one"
+    if unweighted - weighted > _APART:
+        return f"{start}: here the small clinics help, but nobody could know"
+    return f"{start}: no difference that 360 test images could show"

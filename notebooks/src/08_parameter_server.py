@@ -1,0 +1,460 @@
+# The lesson on parameter servers. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # What if nobody waits?
+#
+# After this lesson you can **predict** when a parameter server's link is full, **measure** how stale a gradient is,
+# and **choose** between waiting for everybody, waiting for nobody, and talking less.
+#
+# *60 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 8 ranks*
+
+# %%
+import numpy as np
+
+import course_utils as course
+
+ranks = course.start(8, link="100 Mbit/s")
+linked = ranks.facts["network"] is not None
+images = course.data.digits_arrays()
+
+# %% [markdown]
+# SURF's course asks two questions. *Who adds up?* **Decentralised**: all workers together, by all-reduce.
+# **Centralised**: a **parameter server**, which holds the weights. *Who waits?* **Synchronous**: everybody, at every
+# step. **Asynchronous**: nobody.
+#
+# And it advises: synchronous is "the *accepted* and *advised* approach", servers "create a communication
+# bottleneck". Today you test both. (Each rank is a node behind a link of its own, emulated; where your system
+# forbids that, a line says so.)
+
+# %% [markdown]
+# ## One keeps the weights
+#
+# Rank 0 is the server, the others are workers. At each step every worker sends its gradient. The server takes one
+# step against their mean, and answers each with the new weights.
+#
+# Lesson 1's network has 2,410 weights, 19 KB. Its gradient takes less than a millisecond, so each worker also
+# **sleeps** as long as a larger network would compute. That is emulated too: sleeping ranks share two cores without
+# getting into each other's way.
+
+# %%
+from course_utils.server_training import Pace, train_synchronously
+
+slow_enough = Pace(seconds=0.008)
+three_steps = ranks.run(train_synchronously, images, 3, pace=slow_enough, ranks=5)
+three_steps.timeline("Four workers, one server, three synchronous steps")
+
+# %% [markdown]
+# Look at rank 0: all gradients come in over one link, all weights go out over it, while the workers' links rest.
+#
+# **Predict.** 100 KB take 8 ms through such a link. How many milliseconds does a step with 7 workers take, computing
+# left out? And a ring all-reduce among the 7, without a server? (A server with weights 0 and rate $-W$ *adds up* what
+# $W$ workers send: so lesson 5's stopwatch can time both.)
+
+# %%
+from course_utils.allreduce import ring_allreduce
+from course_utils.allreduce.cost import Network, allreduce_time
+from course_utils.allreduce.findings import network_said
+from course_utils.allreduce.sweep import measure, message_seconds
+from course_utils.parameter_server import parameter_server_step, step_seconds
+
+sizes = [1, 100_000, 300_000]
+times = ranks.run(message_seconds, sizes, runs=3).results[0]
+beta = (times[2] - times[1]) / (sizes[2] - sizes[1])
+network = Network(times[0], beta, shared=linked)
+print(network_said(network))
+course.predict("server_ms", within=1.4, server=..., ring=...)  # milliseconds
+
+
+# %%
+def through_a_server(comm, vector):
+    weights = np.zeros_like(vector)
+    parameter_server_step(comm, weights, vector, rate=1 - comm.size)
+    vector[:] = weights
+
+
+N, workers = 100_000, [1, 2, 4, 7]
+server, ring = [], []
+for W in workers:
+    timed = measure(ranks, {"server": through_a_server}, [N], runs=3, world_size=W + 1)
+    server.append(timed["server"][0])
+    timed = measure(ranks, {"ring": ring_allreduce}, [N], runs=3, world_size=W)
+    ring.append(timed["ring"][0])
+middle = {"server": np.median(server[-1]), "ring": np.median(ring[-1])}
+course.measured("server_ms", **{name: 1000 * t for name, t in middle.items()})
+
+# %%
+from course_utils.draw.style import bytes_text, percent, seconds_text
+from course_utils.server_findings import link_said
+
+lines = {"server": server, "ring": ring}
+predicted = {
+    "server": [step_seconds(W, N, 1 / beta, times[0]) for W in workers],
+    "ring": [allreduce_time("ring", W, N, network) for W in workers],
+}
+finding = link_said(workers, server, ring, predicted["server"])
+look = {"across": "workers", "up": "time of one step", "unit": seconds_text}
+title = "100 KB, through a server and round a ring"
+course.draw.over_numbers(workers, lines, title, finding, predicted=predicted, **look)
+
+# %% [markdown]
+# $2\,W\beta n$ for the server: $W$ vectors in and $W$ out over one link. The ring stays below $2\beta n$ for any $W$.
+# Once $2\,W\beta n$ is longer than a gradient takes, the link is **saturated**. A cure: cut the weights over $W$
+# servers. That is a reduce-scatter and an all-gather. Exercise: `parameter_server_step`.
+#
+# ## Nobody waits
+#
+# The server need not collect. **Asynchronous SGD**: whoever comes is served at once, with a step against this *one*
+# gradient. All of it:
+
+
+# %%
+def serve(comm, weights, rate, updates):
+    from mpi4py import MPI
+
+    gradient, status, order = np.empty_like(weights), MPI.Status(), []
+    for _ in range(updates):
+        comm.Recv(gradient, source=MPI.ANY_SOURCE, status=status)  # whoever comes first
+        worker = status.Get_source()
+        weights -= rate * gradient
+        comm.Send(weights, dest=worker)  # nobody else is asked
+        order.append(worker)
+    return order
+
+
+def work(comm, weights, next_gradient, steps):
+    for _ in range(steps):
+        comm.Send(next_gradient(weights), dest=0)
+        comm.Recv(weights, source=0)
+
+
+# %%
+from course_utils.server_training import first_weights, own_gradients
+
+
+def nobody_waits(comm, pace, steps):
+    weights = first_weights(seed=0)
+    if comm.rank == 0:
+        return serve(comm, weights, 0.1, updates=steps * (comm.size - 1))
+    work(comm, weights, own_gradients(comm, images, pace=pace), steps)
+
+
+run = ranks.run(nobody_waits, slow_enough, 4, ranks=5)
+print("updates by worker:", *run.results[0])
+run.timeline("Four workers, one server, and nobody waits")
+
+# %% [markdown]
+# Each worker goes round in its own time, and the server's link is used evenly. But while a worker computes, others
+# move the weights: its gradient belongs to weights that are gone. The **staleness** of an update is the number of
+# *other* updates that the server made since this worker fetched its weights.
+#
+# **Predict** the mean staleness with 7 equally fast workers. And when one of them is five times slower?
+
+# %%
+course.predict("staleness", within=1.1, equal=..., one_slow=...)
+
+# %%
+from course_utils.server_findings import staleness_said
+from course_utils.server_training import train_asynchronously
+
+paces = {
+    "7 equal workers": Pace(0.008),
+    "one is 5 times slower": Pace(0.008, straggler=3),
+}
+ages = {}
+for setting, pace in paces.items():
+    run = ranks.run(train_asynchronously, images, 350, pace=pace)  # `serve`, with a log
+    ages[setting] = run.results[0].staleness
+means = [float(np.mean(staleness)) for staleness in ages.values()]
+course.measured("staleness", equal=means[0], one_slow=means[1])
+title = "How old is a gradient that 7 workers bring?"
+course.draw.staleness(ages, predicted=6, title=title, subtitle=staleness_said(7, ages))
+
+# %% [markdown]
+# Why $W-1$, whoever is slow? If a worker made updates number $p_1 < p_2 < \dots$ of $T$, it fetched right after
+# $p_{k-1}$: staleness $p_k - p_{k-1} - 1$. In the sum almost all cancel: about $T$ minus its own updates remain. All
+# workers together: $W\,T - T$. Exercise: `measure_staleness`.
+#
+# ## How much does old news harm?
+#
+# On lesson 1's parabola, of curvature 1, a step must be shorter than 2. Now use the slope of 6 steps *ago*.
+# **Predict** the longest step that still settles:
+
+# %%
+course.predict("old_news", within=1.5, six_steps_ago=...)  # the slope of now allows 2
+
+
+# %%
+def settles(rate, staleness):
+    w = [1.0] * (staleness + 1)
+    for _ in range(4000):
+        w.append(w[-1] - rate * w[-1 - staleness])  # the slope of w² / 2 is w
+    return max(abs(value) for value in w[-100:]) < 1
+
+
+rates, taus = [k / 100 for k in range(1, 220)], [0, 1, 2, 4, 6, 10, 14]
+longest = [max(rate for rate in rates if settles(rate, tau)) for tau in taus]
+course.measured("old_news", six_steps_ago=longest[4])
+theory = [2 * np.cos(tau * np.pi / (2 * tau + 1)) for tau in taus]
+look = {"across": "staleness τ", "up": "longest step that settles"}
+title = f"6 steps of delay: {longest[4]:.2f} at most, not {longest[0]:.2f}"
+finding = "Points: tried out. Line: 2 cos(τπ / (2τ + 1))"
+lines, line = {"longest": longest}, {"longest": theory}
+course.draw.over_numbers(taus, lines, title, finding, predicted=line, **look)
+
+# %% [markdown]
+# One who steers by old news must steer gently: with a slope of $\tau$ steps ago, by about $\frac{\pi}{2\tau + 1}$,
+# not 2. (The formula: Levin and May, 1976, on delayed difference equations.)
+#
+# Now the digits: the same 200 updates by one worker, whose gradients are always fresh, and by seven.
+#
+# **Predict.** Seven workers bring gradients that are 6 updates old. Which rate is too much for them, while one
+# worker is happy with all three?
+
+# %%
+choices = {"a": "0.1 already", "b": "0.3, not yet 0.1", "c": "0.6 only", "d": "none"}
+course.predict("stale_rate", answer=..., choices=choices)  # "a", "b", "c" or "d"
+
+# %%
+rates, quick = [0.1, 0.3, 0.6], Pace(0.002)
+ends = {"one worker": [], "seven": [], "seven, rate ÷ staleness": []}
+for rate in rates:
+    for (name, line), W in zip(ends.items(), [1, 7, 7], strict=True):
+        options = {"rate": rate, "pace": quick, "scaled": "÷" in name}
+        run = ranks.run(train_asynchronously, images, 200, ranks=W + 1, **options)
+        line.append(run.results[0].accuracies[-1])
+fresh, stale, scaled = ends.values()
+spoiled = [now - old > 0.1 for now, old in zip(fresh, stale, strict=True)]
+course.measured("stale_rate", answer="abcd"[[*spoiled, True].index(True)])
+
+# %%
+from course_utils.server_findings import rates_said
+
+finding = rates_said(rates, fresh, stale, scaled)
+look = {"across": "learning rate", "up": "test images recognised after 200 updates"}
+title = "The same number of updates, fresh and stale"
+course.draw.over_numbers(rates, ends, title, finding, limits=(0, 1), unit=percent, **look)
+
+# %% [markdown]
+# No error, no warning: too old at too high a rate, and training falls apart. The cure of Zhang and others (2016):
+# divide the rate of an update by its staleness. Such steps are safe, and short: where nothing was broken, scaling only
+# slows down. Exercise: `staleness_scaled_lr`.
+
+# %% [markdown]
+# ## A straggler
+#
+# So why would anybody not wait? Because of lesson 6's late colleague. Three ways, four workers:
+#
+# - **synchronous**: an all-reduce at every step;
+# - **asynchronous**: a fifth rank serves;
+# - **local SGD**: each takes 4 steps alone, then all take the mean of their *weights*.
+#
+# All handle the same number of images, first with equal workers, then with worker 2 five times slower. **Predict**:
+# how many times as many *seconds* does each then take?
+
+# %%
+course.predict(
+    "straggler_times", within=1.3, synchronous=..., asynchronous=..., local=...
+)
+
+# %%
+from course_utils.server_training import train_locally
+
+WAYS = {  # what runs, its updates or rounds, and the rest
+    "synchronous": (train_locally, 56, {"local_steps": 1, "rate": 0.6, "ranks": 4}),
+    "asynchronous": (train_asynchronously, 224, {"rate": 0.15, "every": 8, "ranks": 5}),
+    "local": (train_locally, 14, {"local_steps": 4, "rate": 0.6, "ranks": 4}),
+}
+paces = {"equal workers": Pace(0.004), "a straggler": Pace(0.004, straggler=2)}
+races = {setting: {name: [] for name in WAYS} for setting in paces}
+for setting, name in [
+    (setting, name) for _ in range(3) for setting in paces for name in WAYS
+]:
+    train, updates, options = WAYS[name]
+    run = ranks.run(train, images, updates, pace=paces[setting], **options)
+    races[setting][name].append(run.results[0])
+
+# %%
+from course_utils.server_findings import races_said, reached_table
+
+
+def seconds(setting, name):
+    return np.median([curve.seconds[-1] for curve in races[setting][name]])
+
+
+times = {
+    name: seconds("a straggler", name) / seconds("equal workers", name) for name in WAYS
+}
+course.measured("straggler_times", **times)
+title = f"One straggler: who waits takes {times['synchronous']:.1f} times as long"
+print(reached_table(races, 0.95))
+course.draw.races(races, title, races_said(races, 0.95), target=0.95)
+
+# %% [markdown]
+# Left, against *epochs*: the straggler changes little. Whoever shows you only this column leaves out the waiting.
+#
+# Right: who waits takes the straggler's time, at every step or at every mean. Asynchronous SGD loses a worker's share,
+# no more: 3.2 workers' work instead of 4's. Its price: its curves differ from run to run, while the synchronous one
+# is the same curve three times.
+#
+# Where machines are equal, waiting costs little. That is why SURF's advice stands.
+
+# %% [markdown]
+# ## Talking less
+#
+# Local SGD did not help against the straggler. It helps against slow *links*: $k$ local steps need one all-reduce, not
+# $k$. **Predict**: 64 steps. How many KB does each rank contribute with 1 local step, and with 16?
+
+# %%
+course.predict(
+    "local_bytes", within=1.1, one=..., sixteen=...
+)  # KB; the weights are 19.28 KB
+
+# %%
+from course_utils.server_findings import local_said
+
+local_steps, sent, ends = [1, 2, 4, 8, 16, 32, 64], [], []
+for k in local_steps:
+    options = {"local_steps": k, "rate": 0.4, "pace": Pace(0.002), "ranks": 4}
+    run = ranks.run(train_locally, images, 64 // k, **options)
+    sent.append(run.bytes_per_rank[0])
+    ends.append(run.results[0].accuracies[-1])
+course.measured("local_bytes", one=sent[0] / 1000, sixteen=sent[4] / 1000)
+look = {
+    "across": "local steps",
+    "up": "bytes of one rank",
+    "unit": bytes_text,
+    "log": True,
+}
+look["predicted"] = {"sent": [2410 * 8 * 64 / k for k in local_steps]}
+title, finding = "64 steps, a mean now and then", local_said(local_steps, sent, ends)
+course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, **look)
+
+# %% [markdown]
+# $\frac{64}{k}$ vectors: counted, and exact. All four ranks draw from the same pile of images, so their weights
+# hardly drift apart before they meet. With piles that differ they will.
+#
+# Exercise: `local_sgd_round`.
+#
+# ## Clinics
+#
+# The report on all-reduce ends with an idea: health workers across Africa train together, "sharing only the
+# parameters"; no patient's picture leaves the clinic. That is **federated averaging**, and clinics see *unlike*
+# things. Let the ten digits stand for ten diagnoses:
+
+# %%
+from course_utils.local_sgd import skewed_shards
+
+labels = images[1]
+shards = skewed_shards(labels, 4, 0.1, np.random.default_rng(3))  # 0.1: very unlike
+counts = [np.bincount(labels[shard], minlength=10) for shard in shards]
+title = "Four clinics, and which digits each has seen"
+course.draw.who_has_what(counts, "clinic", "digit", title)
+
+# %% [markdown]
+# Each clinic trains on its own images, for some **local epochs**; then all take the mean of the weights, and each
+# clinic counts by its number of images: $w = \sum_r \frac{n_r}{n}\,w_r$.
+#
+# Why by number? Let every clinic take *one* step with *all* its images. What would one step with everybody's images
+# give?
+
+
+# %%
+from course_utils.local_sgd import federated_average
+from course_utils.server_training import flat_gradient
+
+
+def one_step(comm, weighted):
+    x, y = images[0][shards[comm.rank]], labels[shards[comm.rank]]
+    weights = first_weights(seed=0)
+    weights -= 0.1 * flat_gradient(weights, x, y)
+    federated_average(comm, weights, len(x) if weighted else 1)
+    return weights
+
+
+central = first_weights(seed=0)
+central -= 0.1 * flat_gradient(central, images[0], labels)
+for said, weighted in {"by number": True, "all alike": False}.items():
+    weights = ranks.run(one_step, weighted, ranks=4).results[0]
+    apart = np.abs(weights - central).max()
+    print(f"{said}: at most {apart:.0e} from the step with everybody's images")
+    assert weighted == (apart < 1e-12)
+
+# %% [markdown]
+# Counted by number the clinics *are* one step with all images, without having shown one. Counted alike they are
+# something else. How much that costs depends on who is small. Take a hospital which has seen all digits, and three
+# village posts with 40 images of two digits each:
+
+# %%
+from course_utils.server_findings import mean_said
+from course_utils.server_training import train_clinics
+
+posts = [np.flatnonzero(np.isin(labels, (2 * p, 2 * p + 1)))[:40] for p in range(3)]
+hospital = np.setdiff1d(np.arange(len(labels)), np.concatenate(posts))
+shares = {}
+for weighted in (True, False):
+    options = {"local_epochs": 5, "weighted": weighted, "ranks": 4}
+    run = ranks.run(train_clinics, images, [hospital, *posts], 8, **options)
+    shares[weighted] = run.results[0][-1]
+print("After 8 rounds:", mean_said(shares[True], shares[False]))
+
+# %% [markdown]
+# Back to the four unlike clinics. A clinic's line is thin: every mean costs it 19 KB. **Predict**: to reach 85 %,
+# who sends the fewest bytes, those who train 1, 5 or 20 epochs between two means?
+
+# %%
+choices = {"a": "1 local epoch", "b": "5 local epochs", "c": "20 local epochs"}
+course.predict("clinic_bytes", answer=..., choices=choices)  # "a", "b" or "c"
+
+# %%
+from course_utils.server_findings import clinics_said, rounds_to
+
+by_epochs, nbytes = {}, 0
+for epochs in (1, 5, 20):
+    run = ranks.run(train_clinics, images, shards, 10, local_epochs=epochs, ranks=4)
+    by_epochs[epochs], nbytes = run.results[0], run.bytes_per_rank[0] / 10
+needed = [rounds_to(accuracies, 0.85) or np.inf for accuracies in by_epochs.values()]
+course.measured("clinic_bytes", answer="abc"[np.argmin(needed)])
+
+# %%
+sent = [round(nbytes * rounds / 1000) for rounds in range(1, 11)]
+lines = dict(zip(choices.values(), by_epochs.values(), strict=True))
+look = {
+    "across": "KB sent by each clinic",
+    "up": "test images recognised",
+    "unit": percent,
+}
+finding = clinics_said(by_epochs, 0.85, nbytes)
+title = "More work at home, fewer bytes on the line"
+course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
+
+# %% [markdown]
+# More local epochs: fewer bytes, much more computing, and less and less for it. Every clinic runs towards a network
+# for *its* digits, and the mean lies between. (McMahan and others, 2017, named the method.)
+#
+# Images stay at home, but weights are not silent: from gradients images have been rebuilt (Zhu and others, 2019).
+# Exercise: `federated_average`.
+
+# %% [markdown]
+# ## Who waits, in practice?
+#
+# | | waits | a step sends | today |
+# |---|---|---|---|
+# | all-reduce | all | $<2$ vectors | nearly all training |
+# | server | all | $2W$, one link | hardly |
+# | server | nobody | $2W$, one link | huge tables |
+# | local SGD | all, at times | $<2/k$ | phones, clinics, far data centres |
+#
+# Against stragglers: *backup workers*, whose late gradients are dropped (Chen and others, 2016). Across slow links:
+# DiLoCo (Douillard and others, 2023) trains language models with 500 local steps.
+
+# %% [markdown]
+# ## What you take with you
+#
+# You can **predict** when a server's link is full: $2\,W\beta n$. You can **measure** staleness, and know its mean
+# before you do: $W-1$. And you can **choose**: wait while machines are equal, do not wait where one is slow, talk
+# less where links are.
+#
+# Next: [the exercises](../exercises/08_parameter_server.ipynb). Then lesson 9: what if the model does not fit?
+
+# %%
+ranks.stop()

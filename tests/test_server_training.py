@@ -1,0 +1,120 @@
+"""What is measured about servers, stale gradients and local training, and the sentences that are chosen from it."""
+
+import numpy as np
+import pytest
+
+import course_utils as course
+from course_utils import server_findings as said
+from course_utils.server_training import Curve, Pace, own_gradients, train_locally
+from course_utils.trace import phase_seconds
+
+
+def curve(*points: tuple[float, float]) -> Curve:
+    """A training with these (seconds, accuracy); an epoch takes a tenth of a second."""
+    return Curve([10 * s for s, _ in points], [s for s, _ in points], [a for _, a in points], [])
+
+
+FAST, SLOW, NEVER = curve((0.1, 0.5), (0.2, 0.96)), curve((0.1, 0.2), (0.8, 0.97)), curve((0.1, 0.5), (0.3, 0.6))
+
+
+def test_a_curve_knows_when_it_reached_an_accuracy_first() -> None:
+    wavy = curve((0.1, 0.5), (0.2, 0.96), (0.3, 0.9), (0.4, 0.97))
+    assert wavy.reached(0.95) == 0.2 and wavy.epochs_to(0.95) == 2.0
+    assert NEVER.reached(0.95) is None and NEVER.epochs_to(0.95) is None
+
+
+def one_gradient(comm, data, pace: Pace) -> np.ndarray:
+    gradient = own_gradients(comm, data, pace=pace, batch_size=8)
+    return gradient(np.zeros(2410))
+
+
+def test_workers_have_images_of_their_own_and_leave_a_phase_each(four_ranks) -> None:
+    run = four_ranks.run(one_gradient, course.data.digits_arrays(), Pace(0.01, straggler=2, factor=3))
+    _, *gradients = run.results
+    assert all(not np.allclose(one, other) for one, other in zip(gradients, gradients[1:], strict=False))
+    seconds = phase_seconds(run.events)
+    assert set(seconds) == {(rank, "gradient") for rank in range(4)}
+    assert seconds[2, "gradient"] >= 0.03
+
+
+def test_a_local_step_more_is_an_all_reduce_less(four_ranks) -> None:
+    data = course.data.digits_arrays()
+    options = {"pace": Pace(0.0), "batch_size": 16}
+    runs = {k: four_ranks.run(train_locally, data, 8 // k, local_steps=k, **options) for k in (1, 4)}
+    assert {k: run.collectives for k, run in runs.items()} == {1: 8, 4: 2}
+    assert runs[1].bytes_per_rank == [4 * nbytes for nbytes in runs[4].bytes_per_rank] == [8 * 8 * 2410] * 4
+    assert runs[1].results[0].epochs[-1] == runs[4].results[0].epochs[-1]
+
+
+@pytest.mark.parametrize(
+    ("measured", "sentence"),
+    [
+        ([[0.016] * 3, [0.112] * 3], "off by 3 % at most"),
+        ([[0.008] * 3, [0.114] * 3, [0.114] * 3], "off by 0.9 % in the middle"),
+        ([[0.03] * 3, [0.3] * 3], "off by up to 62 %: the link is not all"),
+    ],
+)
+def test_the_link_s_prediction_is_judged_by_the_numbers(measured, sentence) -> None:
+    predicted = [0.016, *[0.115] * (len(measured) - 1)]
+    text = said.link_said([1, 3, 7][: len(measured)], measured, [[0.018] * 3] * len(measured), predicted)
+    assert sentence in text.replace("\N{NO-BREAK SPACE}", " ") and "18 ms round the ring" in text
+
+
+def test_the_mean_staleness_stands_beside_the_prediction() -> None:
+    near = said.staleness_said(3, {"equal": [2, 2, 2, 2], "one slow": [1, 1, 1, 5]})
+    assert near == "The mean is 2.00 and 2.00: near 3 − 1 each time. The oldest gradient: 2 (equal) and 5 (one slow)"
+    assert "; 2 was predicted" in said.staleness_said(3, {"equal": [0, 0, 1]})
+
+
+@pytest.mark.parametrize(
+    ("stale", "scaled", "sentence"),
+    [
+        (
+            [0.95, 0.4],
+            [0.9, 0.94],
+            "At rate 0.3 one worker ends at 97 %, old gradients at 40 %; scaled by their age, at 94",
+        ),
+        ([0.5, 0.1], [0.5, 0.9], "at 90 % (rate 0.3)"),
+        ([0.95, 0.4], [0.9, 0.3], "scaling by age does not mend it here"),
+        ([0.95, 0.93], [0.9, 0.94], "At none of these rates"),
+    ],
+)
+def test_what_old_gradients_cost_is_chosen_from_the_accuracies(stale, scaled, sentence) -> None:
+    assert sentence in said.rates_said([0.1, 0.3], [0.95, 0.97], stale, scaled).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_nobody_is_first_where_the_runs_overlap() -> None:
+    between = curve((0.15, 0.5), (0.25, 0.96))
+    apart = {"waits": [SLOW] * 3, "does not": [FAST, between, FAST]}
+    assert said.first_said(apart, 0.95).replace("\N{NO-BREAK SPACE}", " ") == "does not is first at 95 %"
+    tied = {"waits": [FAST, between, SLOW], "does not": [between, FAST, FAST]}
+    assert said.first_said(tied, 0.95) == "does not and waits are too near to each other to call"
+    assert said.first_said({"waits": [NEVER] * 3}, 0.95).startswith("nobody reaches")
+    assert said.races_said({"equal": apart, "slow": tied}, 0.95).startswith("Equal: does not is first")
+
+
+def test_most_runs_must_have_reached_the_target() -> None:
+    assert said.median_to([FAST, SLOW, NEVER], 0.95) == 0.5
+    assert said.median_to([FAST, NEVER, NEVER], 0.95) is None
+    table = said.reached_table({"equal": {"waits": [FAST, SLOW, FAST], "does not": [NEVER] * 3}}, 0.95)
+    assert "200 ms (200 ms to 800 ms), 2.0 epochs" in table and table.endswith("not reached")
+
+
+def test_fewer_bytes_are_praised_only_where_the_accuracy_holds() -> None:
+    assert "no fewer images" in said.local_said([1, 8], [1e6, 125e3], [0.95, 0.94])
+    assert "holds up to 8, then falls" in said.local_said([1, 8, 64], [1e6, 125e3, 2e4], [0.95, 0.94, 0.8])
+
+
+def test_clinics_bytes_and_work_to_an_accuracy() -> None:
+    assert said.rounds_to([0.5, 0.9, 0.8], 0.85) == 2 and said.rounds_to([0.5], 0.85) is None
+    text = said.clinics_said({1: [0.5, 0.6, 0.86], 20: [0.9, 0.9, 0.9], 5: [0.1] * 3}, 0.85, 20_000)
+    assert "1 local epoch: 60 KB and 3 epochs of work; 20 local epochs: 20 KB and 20 epochs" in text
+    assert text.endswith("5 local epochs: not reached in 3 rounds")
+
+
+@pytest.mark.parametrize(
+    ("weighted", "unweighted", "sentence"),
+    [(0.97, 0.9, "drown"), (0.9, 0.97, "nobody could know"), (0.95, 0.945, "no difference")],
+)
+def test_the_unweighted_mean_is_judged_by_what_it_cost(weighted, unweighted, sentence) -> None:
+    assert sentence in said.mean_said(weighted, unweighted)
