@@ -18,6 +18,7 @@ _HOME = {
     "predict": "checks",
     "measured": "checks",
     "doctor": "machine",
+    "report": "reporting",
     "CourseError": "errors",
     "RankError": "errors",
 }

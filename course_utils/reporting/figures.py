@@ -80,7 +80,7 @@ def total_time(runs: Sequence[TrainingRun]) -> Figure:
         f"{count(workers, 'worker')} (table 1)": Measured((max(published.EPOCH_SECONDS[workers]),))
         for workers in (1, 4)
     }
-    found = findings.order_finding({way: pooled(each).median for way, each in ways.items() if way != ALONE})
+    found = findings.order_finding(steps_of(ways))
     groups = {HERE: ours, published.REPORT: theirs}
     says = setting(runs[-1])
     return draw.measured_bars(groups, found, says, [published.REPORT], "time for 50,000 images")
@@ -100,8 +100,12 @@ def stages(runs: Sequence[TrainingRun]) -> Figure:
     """Figure 6: a step of every task, cut into its stages."""
     ways = by_way(runs)
     bars = {named(way): medians(each) for way, each in ways.items()}
-    seconds = {way: pooled(each).median for way, each in ways.items() if way != ALONE or len(ways) == 1}
-    return draw.stacked_bars(bars, findings.order_finding(seconds))
+    return draw.stacked_bars(bars, findings.order_finding(steps_of(ways)))
+
+
+def steps_of(ways: dict[str, list[TrainingRun]]) -> dict[str, float]:
+    """Way → median seconds of a step; without one process, unless that is all there is."""
+    return {way: pooled(each).median for way, each in ways.items() if way != ALONE or len(ways) == 1}
 
 
 def forward_sentence(runs: Sequence[TrainingRun]) -> str:
