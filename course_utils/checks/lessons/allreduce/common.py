@@ -22,7 +22,8 @@ LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are ma
 LONG = 40_000  # 320 KB of float64; a quarter of it is more than MPI keeps for a receiver that is not there yet
 NEVER_COMPLETED = "the result is right, but rank {rank} never waited for one of its requests"
 NOT_COUNTED = "the result is right, but rank {rank} sent nothing by Send, Isend or Sendrecv"
-NOT_EQUAL = "rank {rank} and rank 0 differ in the last digit at index {index}"
+UNEQUAL = "differ in the last digit"
+NOT_EQUAL = f"rank {{rank}} and rank 0 {UNEQUAL} at index {{index}}"
 
 CostOf = Callable[[int, int], Cost]
 """(number of ranks, length) → the most that an all-reduce may cost; `bytes_per_rank` counts numbers, not bytes."""

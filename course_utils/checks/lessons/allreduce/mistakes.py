@@ -7,6 +7,7 @@ import numpy as np
 from course_utils.checks.exercise import Case, Mistake, Outcome
 from course_utils.checks.lessons.allreduce.common import (
     LEAST,
+    UNEQUAL,
     after,
     from_anybody,
     haste,
@@ -110,7 +111,7 @@ def _twice(case: Case, outcome: Outcome) -> bool:
 
 
 def _unequal(case: Case, outcome: Outcome) -> bool:
-    return _result_is_right(outcome) and len({row.tobytes() for row in after(outcome)}) > 1
+    return UNEQUAL in outcome.wrong or _result_is_right(outcome) and len({row.tobytes() for row in after(outcome)}) > 1
 
 
 def _missing(case: Case, outcome: Outcome) -> bool:
