@@ -2,10 +2,14 @@
 
 import importlib
 import json
+from pathlib import Path
 
 import pytest
+import torch
 
-from course_utils.bench import BENCHES, checks, cluster, grader
+from course_utils import cli
+from course_utils.bench import BENCHES, checks, cluster, grader, overlap
+from course_utils.bench.overlap_ranks import multiplications, plain_vgg, waiting_vgg
 from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row, spread, table
 from course_utils.checks.answers import FOLDER, answers
 from course_utils.checks.registry import chosen, declared
@@ -85,3 +89,24 @@ def test_parts_of_the_course_are_chosen_by_exercise_or_lesson() -> None:
     assert len(chosen()) == len(declared())
     with pytest.raises(CourseError, match="Did you mean"):
         chosen(["tree_broadcats"])
+
+
+def test_exposed_communication_is_compared_with_the_least_possible_or_with_the_step() -> None:
+    row = overlap.exposed_row("m", [0.11, 0.12, 0.13], 0.1, [1.0, 1.0, 1.0])
+    assert (row.metric, row.value, row.target) == ("m / least possible", pytest.approx(1.2), overlap.EXPOSED)
+    hidden = overlap.exposed_row("m", [0.01, 0.02, 0.06], 0.0, [1.0, 1.0, 2.0])
+    assert (hidden.metric, hidden.value, hidden.target) == ("m / step", pytest.approx(0.02), overlap.HIDDEN)
+
+
+def test_a_network_that_waits_has_the_weights_and_the_values_of_the_one_that_computes() -> None:
+    plain, waiting = plain_vgg(0, 0.05), waiting_vgg(0, 0.05, 0.0, 0.0)
+    x = torch.randn(2, 3, 32, 32)
+    assert torch.equal(plain(x), waiting(x))
+    assert [one.shape for one in plain.parameters()] == [one.shape for one in waiting.parameters()]
+    work = multiplications(plain_vgg(0, 1.0))
+    assert len(work) == 9 and work["conv1"] == 3 * 64 * 9 * 32 * 32 and work["linear"] == 512 * 10
+
+
+def test_a_bench_without_figures_says_so() -> None:
+    with pytest.raises(CourseError, match="draws no figures"):
+        cli.bench("network", figures=Path("figures"))

@@ -8,13 +8,14 @@ import re
 import pytest
 
 import course_utils as course
+from course_utils.bench import vgg
 from course_utils.bench.network import nodes_of
 from course_utils.checks import records
 from course_utils.cluster.network import obstacle
 from course_utils.errors import CourseError
 from course_utils.reporting import figures, findings, published
 from course_utils.reporting.kept import FORM, KEY, keep_run, kept_runs
-from course_utils.reporting.page import NONE_YET, page_of
+from course_utils.reporting.page import NONE_YET, Report, page_of
 from course_utils.reporting.run import Series, TrainingRun, train_way
 from course_utils.timed_steps import ALONE, PARTS, Work, timed_steps
 
@@ -117,6 +118,27 @@ def test_messages_or_backward_take_longer(shares, said) -> None:
     assert said in findings.split_finding(dict(zip("ab", shares, strict=True)))
 
 
+@pytest.mark.parametrize(
+    ("times", "cores", "said"),
+    [
+        (1.02, 2, "Messages that travel behind DDP's backward pass do not slow it down."),
+        (2.0, 2, "takes 2 times as long as where nothing travels: 4 ranks and their messages share 2 cores"),
+        (2.0, 8, "takes 2 times as long as where nothing travels: what is hidden is not free."),
+    ],
+)
+def test_hidden_messages_are_free_or_not(times, cores, said) -> None:
+    assert said in findings.slowed_finding("DDP", times, 4, cores)
+
+
+def test_bytes_in_a_second_follow_from_the_length_of_a_step() -> None:
+    rates = {"gather-scatter": 4.0, "all-reduce, each": 8.0, "DDP": 10.0}
+    told = findings.rates_finding(rates, dict.fromkeys(rates, 1.5))
+    assert "2 times what gather-scatter sends (report: less than 0.6) and 0.8 times what DDP sends" in told
+    assert told.endswith("1.5 gradients as the mean of all nodes: the faster the step, the more in a second.")
+    assert "as much every way" not in findings.rates_finding(rates, {**dict.fromkeys(rates, 1.5), "DDP": 3.0})
+    assert findings.rates_finding({"DDP": 1.0}, {"DDP": 1.5}) == ""
+
+
 def test_the_reports_tables_agree_with_arithmetic() -> None:
     """By tables 1 and 3 a node sends 2 (P − 1)/P gradients in a step, but for three workers a seventh more."""
     assert published.gradients_per_step(2) == pytest.approx(1.0, rel=0.02)
@@ -136,7 +158,6 @@ def test_every_figure_says_in_words_what_it_shows(name) -> None:
     assert len(picture.alt_text) > 100
     if name not in ("backward_split", "stages"):  # for which the report gives no numbers
         assert "published, not measured here" in picture.alt_text or "CS744 report, 2020" in picture.alt_text
-    picture._repr_png_()
 
 
 def test_figures_of_what_is_missing_say_what_to_run() -> None:
@@ -231,7 +252,7 @@ def test_the_page_needs_no_other_file_and_has_text_for_every_picture(tmp_path, c
 
 
 def test_an_old_report_is_replaced_and_nothing_else(tmp_path) -> None:
-    page = page_of([made("DDP")])
+    page = Report(("Nothing but words.",), ())
     page.save(tmp_path / "report.html")
     page.save(tmp_path / "report.html")
     (tmp_path / "mine.txt").write_text("my notes")
@@ -254,6 +275,21 @@ def test_what_is_missing_says_what_to_run_and_other_settings_are_counted() -> No
 @pytest.mark.parametrize("runs", [[made(ALONE, 1)], [made("DDP", 2)], [made("my own way")]])
 def test_any_single_run_has_a_page(runs) -> None:
     assert "Figure 4" in page_of(runs).html
+
+
+# --- the bench ------------------------------------------------------------------------------------------------------
+
+
+def test_the_benchs_rows_hold_stages_bytes_order_and_published_numbers() -> None:
+    ways = ("gather-scatter", "all-reduce, each", "all-reduce, flat", "overlapped", "DDP")
+    one = {(way, 4): made(way) for way in ways} | {("DDP", workers): made("DDP", workers) for workers in (1, 2, 3)}
+    one[ALONE, 1] = made(ALONE, 1)
+    rows = {row.metric: row for row in vgg.rows_of([one] * 3)}
+    assert rows["DDP, P = 4: exposed communication"].value == pytest.approx(0.1)
+    assert rows["DDP / all-reduce, each, step"].value == pytest.approx(0.6) and rows["DDP / all-reduce, each, step"].ok
+    assert rows["gather-scatter: bytes of node 0 / another's"].value == 3.0
+    assert rows["DDP, 1 worker, CS744 report, 2020, not measured here: epoch"].value == 437
+    assert {row.runs for name, row in rows.items() if "not measured" not in name} == {3}
 
 
 # --- on the ranks ---------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ BENCHES: dict[str, str] = {
     "checks": "how long a learner waits for a verdict: right answers, wrong ones, and those that hang",
     "allreduce": "every all-reduce over the vector's size: against MPI's, gloo, memcpy, and against its prediction",
     "vgg": "VGG-11 data-parallel on 4 nodes: stages of a step, bytes, CPU; --figures draws the CS744 report again",
+    "server": "a parameter server's link, staleness, and who waits for a straggler: seconds, epochs, bytes",
+    "overlap": "communication hidden behind the backward pass, against the least possible and against torch's DDP",
     "network": "nodes behind links: gloo and a ring against the line rate, gather-scatter, round trips",
 }
 """Name and subject of every bench; the module has the same name."""

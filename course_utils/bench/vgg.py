@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.bench.network import nodes_of
 from course_utils.bench.rows import Row, ratio_row, seconds_row, spread
+from course_utils.words import count
 
 if TYPE_CHECKING:
     from course_utils.reporting.run import TrainingRun
@@ -68,7 +69,7 @@ def rows_of_way(name: str, runs: Sequence["TrainingRun"]) -> list[Row]:
         sent = [one.sent[node] / one.steps / one.gradient_bytes for one in runs]
         target = None
         if first.way not in ("one process", "gather-scatter"):
-            target = MOST * 2 * (first.world_size - 1) / first.world_size
+            target = round(MOST * 2 * (first.world_size - 1) / first.world_size, 6)
         rows.append(value_row(f"{name}: sent by node {node} in a step", sent, "gradients", target))
     for rank in range(first.world_size):
         rows.append(value_row(f"{name}: CPU of rank {rank}", [100 * one.cpu[rank] for one in runs], "%"))
@@ -100,7 +101,7 @@ def worker_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[
     rows = []
     for workers in range(1, NODES + 1):
         runs = [each["DDP", workers] for each in rounds]
-        name = f"DDP, {workers} workers"
+        name = f"DDP, {count(workers, 'worker')}"
         rows.append(seconds_row("vgg", f"{name}: epoch", [epoch([one]).median for one in runs]))
         rows.append(value_row(f"{name}: CPU of a rank", [100 * statistics.fmean(one.cpu) for one in runs], "%"))
         sent = [statistics.fmean(one.sent) / one.seconds / 1e6 for one in runs]

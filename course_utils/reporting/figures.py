@@ -119,6 +119,23 @@ def forward_sentence(runs: Sequence[TrainingRun]) -> str:
     return findings.forward_finding(times, published.FORWARD_TIMES, several[0][0].world_size, runs[-1].cores)
 
 
+def slowed_sentence(runs: Sequence[TrainingRun]) -> str:
+    """DDP's backward pass against that of the ways that send afterwards; "" without both."""
+    ways = by_way(runs)
+    after = [run for way in (GATHER, EACH, FLAT) for run in ways.get(way, [])]
+    if DDP not in ways or not after or after[0].world_size == 1:
+        return ""
+    times = pooled(ways[DDP], "backward").median / pooled(after, "backward").median
+    return findings.slowed_finding(DDP, times, after[0].world_size, runs[-1].cores)
+
+
+def send_sentence(runs: Sequence[TrainingRun]) -> str:
+    """Figure 11's other finding: bytes in a second, against the report's text; "" where runs are missing."""
+    ways = parallel(runs, with_nodes=True)
+    rates = {way: statistics.fmean(sent_per_second(each)) for way, each in ways.items()}
+    return findings.rates_finding(rates, {way: gradients_per_step(each) for way, each in ways.items()})
+
+
 def medians(runs: Sequence[TrainingRun], parts: Sequence[str] | None = None) -> dict[str, float]:
     """Part → the median of its seconds in all steps."""
     return {part: pooled(runs, part).median for part in parts or runs[0].parts}

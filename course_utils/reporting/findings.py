@@ -13,6 +13,8 @@ ORDER = (DDP, EACH, GATHER)
 """From fast to slow, as the report found it."""
 TIE = 0.05
 """Medians nearer than this are called equal."""
+PUBLISHED_RATES = {GATHER: 0.6, DDP: 0.8}
+"""By the report's text on its figure 11, task 2b sends less than so many times what these send in a second."""
 EVEN = 1.15
 """Loads that differ by no more than this factor are called even."""
 
@@ -69,6 +71,42 @@ def forward_finding(times: float, published: float, workers: int, cores: int) ->
     if workers > cores:
         return f"{found}, with cores of its own for each node; here {workers} ranks share {cores} cores)."
     return f"{found})."
+
+
+def slowed_finding(way: str, times: float, workers: int, cores: int) -> str:
+    """Whether the backward pass is longer where messages travel behind it.
+
+    Args:
+        times: its length over that of the ways whose messages wait for its end.
+    """
+    if times < 1 + TIE:
+        return f"Messages that travel behind {way}'s backward pass do not slow it down."
+    found = f"With {way} the backward pass takes {style.number_text(times)} times as long as where nothing travels"
+    if workers > cores:
+        return f"{found}: {workers} ranks and their messages share {cores} cores, so what is hidden is not free."
+    return f"{found}: what is hidden is not free."
+
+
+def rates_finding(rates: Mapping[str, float], gradients: Mapping[str, float]) -> str:
+    """What all-reduce sends in a second beside gather-scatter and DDP, here and in the report, and why.
+
+    Args:
+        rates: way → bytes that a node sends in a second, as the mean of the nodes.
+        gradients: way → gradients that it sends in a step.
+    """
+    others = [way for way in PUBLISHED_RATES if way in rates]
+    if EACH not in rates or not others:
+        return ""
+    times = {way: style.number_text(rates[EACH] / rates[way]) for way in others}
+    said = [f"{times[way]} times what {way} sends (report: less than {PUBLISHED_RATES[way]:g})" for way in others]
+    found = f"In a second a node sends with all-reduce {' and '.join(said)}."
+    amounts = [gradients[way] for way in (EACH, *others)]
+    if max(amounts) <= EVEN * min(amounts):
+        found += (
+            f" In a step it sends as much every way, {style.number_text(gradients[EACH])} gradients as the mean of all "
+        )
+        found += "nodes: the faster the step, the more in a second."
+    return found
 
 
 def load_finding(sent: Mapping[str, Sequence[float]]) -> str:

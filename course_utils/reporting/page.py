@@ -5,6 +5,7 @@ These are figures 4, 5, 6, the kind of 7 to 9, 10 and 11, and tables 1 to 3. (Fi
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ class Report:
     sections: tuple[Section, ...]
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def html(self) -> str:
         """The page's body."""
         body = ["<h1>VGG-11 on several nodes: my report</h1>", *map(parts.paragraph, self.intro)]
@@ -157,10 +158,18 @@ def page_of(runs: Sequence[TrainingRun], notes: Sequence[str] = ()) -> Report:
     sections = [
         section("Figure 4. Training time of each task", lambda: figures.total_time(chosen)),
         section("Figure 5. Backward pass and communication", lambda: figures.backward_split(chosen)),
-        section("Figure 6. The stages of a step", lambda: figures.stages(chosen), figures.forward_sentence(chosen)),
+        section(
+            "Figure 6. The stages of a step",
+            lambda: figures.stages(chosen),
+            lambda: f"{figures.forward_sentence(chosen)} {figures.slowed_sentence(chosen)}".strip(),
+        ),
         *over_time(chosen),
         section("Figure 10. CPU of each rank", lambda: figures.mean_cpu(chosen)),
-        section("Figure 11. What each node sends", lambda: figures.mean_send(chosen)),
+        section(
+            "Figure 11. What each node sends",
+            lambda: figures.mean_send(chosen),
+            lambda: figures.send_sentence(chosen),
+        ),
         section("Table 1. Time of an epoch by number of workers", lambda: figures.time_by_workers(chosen)),
         section("Table 2. CPU by number of workers", lambda: figures.cpu_by_workers(chosen)),
         section("Table 3. Bytes sent by number of workers", lambda: figures.traffic_by_workers(chosen)),
@@ -184,9 +193,9 @@ def over_time(runs: Sequence[TrainingRun]) -> list[Section]:
     return sections
 
 
-def section(heading: str, draw: "Callable[[], Picture]", text: str = "") -> Section:
-    """A section; where its runs are missing, the line that says so."""
+def section(heading: str, draw: "Callable[[], Picture]", say: Callable[[], str] = str) -> Section:
+    """A section, with a sentence below its picture; where its runs are missing, the line that says so."""
     try:
-        return Section(heading, draw(), text)
+        return Section(heading, draw(), say())
     except CourseError as missing:
         return Section(heading, None, str(missing))

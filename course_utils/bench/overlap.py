@@ -1,0 +1,160 @@
+"""How much of the communication hides behind the backward pass, and whether it costs more than torch's own DDP.
+
+On 4 nodes, with the least exposed communication that can be: what all buckets take by themselves, without what of the
+backward pass is left when the first bucket is ready. Once with computing on the cores that all nodes share, where
+messages take computing time away; once with computing that is played by waiting, as if each node had a processor of
+its own. And on 2 ranks of this machine: what two data-parallel processes lose against two that do not talk.
+"""
+
+import functools
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from course_utils.bench.network import nodes_of
+from course_utils.bench.rows import Row, ratio_row, seconds_row, spread
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from course_utils.cluster.ranks import Ranks
+
+NODES = 4
+EXPOSED = 1.10  # of the least possible
+HIDDEN = 0.03  # of the step, where all can hide
+WEAK = 0.98
+OURS, DDP = "the course's buckets", "torch's DDP"
+FEWEST = 7  # rounds
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network on nodes.
+
+    Attributes:
+        rate: of the links, in Mbit/s.
+        width: of VGG-11.
+        batch: images on each rank.
+        bucket_bytes: of the course's buckets and of DDP's.
+        waits: seconds of forward and backward where computing is played by waiting; None: it is done.
+    """
+
+    name: str
+    rate: int
+    width: float
+    batch: int
+    bucket_bytes: int
+    waits: tuple[float, float] | None = None
+
+    @property
+    def build(self) -> "Callable[[int], nn.Module]":
+        """Makes the network from a seed."""
+        from course_utils.bench.overlap_ranks import plain_vgg, waiting_vgg
+
+        if self.waits:
+            forward, backward = self.waits
+            return functools.partial(waiting_vgg, width=self.width, forward=forward, backward=backward)
+        return functools.partial(plain_vgg, width=self.width)
+
+
+CASES = (
+    Case("4 processors (played), too much to hide", 100, 0.375, 1, 1 << 19, (0.2, 0.4)),
+    Case("4 processors (played), all can hide", 200, 0.375, 1, 1 << 19, (0.3, 0.6)),
+    Case("4 nodes on these cores, too much to hide", 100, 0.375, 96, 1 << 19),
+    Case("4 nodes on these cores, all can hide", 50, 0.125, 512, 1 << 17),
+)
+WEAK_CASE = Case("2 processes on these cores", 0, 0.375, 384, 1 << 21)
+
+
+def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
+    """Measure every case; at least seven rounds of each, by turns. `only`: words of the cases' names."""
+    rounds = max(runs, FEWEST)
+    rows = []
+    for case in CASES:
+        if chosen(case, only):
+            with nodes_of(NODES, case.rate) as ranks:
+                rows += rows_of(case, ranks, rounds)
+    if chosen(WEAK_CASE, only):
+        rows += weak_scaling(rounds)
+    return rows
+
+
+def chosen(case: Case, only: Sequence[str]) -> bool:
+    """Is this case asked for?"""
+    return not only or any(word in case.name for word in only)
+
+
+def rows_of(case: Case, ranks: "Ranks", rounds: int) -> list[Row]:
+    """Steps by turns: without communication, after the backward pass, in the course's buckets, in torch's."""
+    from course_utils.bench.overlap_ranks import backward_times, bucket_seconds
+    from course_utils.bucket_size import BucketModel
+    from course_utils.overlap import make_buckets
+    from course_utils.replicas import all_reduce_flat, overlapped, torch_ddp
+    from course_utils.step_times import ALONE, alone, step_times
+
+    ways = {
+        ALONE: alone,
+        "flat": all_reduce_flat,
+        OURS: functools.partial(overlapped, bucket_bytes=case.bucket_bytes),
+        DDP: functools.partial(torch_ddp, bucket_bytes=case.bucket_bytes),
+    }
+    times, order = ranks.run(backward_times, case.build, case.batch, 3, backend="gloo").results[0]
+    model = BucketModel.of(times, order, 0.0, 0.0)
+    buckets = make_buckets(model.sizes, case.bucket_bytes)
+    sizes = [sum(model.sizes[place] for place in places) for places in buckets]
+    taken = ranks.run(bucket_seconds, sizes, rounds, backend="gloo").results
+    communication = [max(each) for each in zip(*taken, strict=True)]
+    steps = step_times(ranks, ways, case.batch, rounds, case.build)
+    first_ready = max(model.ready[place] for place in buckets[0])
+    overlappable = model.backward - first_ready
+    least = max(0.0, statistics.median(communication) - overlappable)
+    name = case.name
+    rows = [seconds_row("overlap", f"{name}: step, {way}", seconds) for way, seconds in steps.seconds.items()]
+    rows += [
+        seconds_row("overlap", f"{name}: communication by itself, {len(buckets)} buckets", communication),
+        seconds_row("overlap", f"{name}: backward pass behind the first bucket", [overlappable]),
+        seconds_row("overlap", f"{name}: exposed, all after the backward pass", steps.exposed("flat")),
+    ]
+    for way in (OURS, DDP):
+        target = way == OURS
+        rows.append(seconds_row("overlap", f"{name}: exposed, {way}", steps.exposed(way)))
+        rows.append(exposed_row(f"{name}: exposed, {way}", steps.exposed(way), least, steps.seconds[way], target))
+    ours, theirs = steps.seconds[OURS], steps.seconds[DDP]
+    return [*rows, ratio_row("overlap", f"{name}: step, {OURS} / {DDP}", ours, theirs, target=1.0)]
+
+
+def exposed_row(
+    metric: str, exposed: Sequence[float], least: float, steps: Sequence[float], with_target: bool = True
+) -> Row:
+    """Exposed communication ÷ the least possible; ÷ the step, where all of it can hide."""
+    if least > 0:
+        values, what, target, unit = [one / least for one in exposed], "least possible", EXPOSED, "×"
+    else:
+        values = [one / step for one, step in zip(exposed, steps, strict=True)]
+        what, target, unit = "step", HIDDEN, "of it"
+    name = f"{metric} / {what}"
+    wanted = target if with_target else None
+    return Row("overlap", name, statistics.median(values), unit, "lower", wanted, spread(values), len(values))
+
+
+def weak_scaling(rounds: int) -> list[Row]:
+    """Two processes with as many images each as one alone: how much of the speed of two that do not talk is left."""
+    from course_utils.bench.allreduce import ranks_of
+    from course_utils.replicas import overlapped, torch_ddp
+    from course_utils.step_times import ALONE, alone, step_times
+
+    case = WEAK_CASE
+    ways = {
+        ALONE: alone,
+        OURS: functools.partial(overlapped, bucket_bytes=case.bucket_bytes),
+        DDP: functools.partial(torch_ddp, bucket_bytes=case.bucket_bytes),
+    }
+    with ranks_of(2) as ranks:
+        seconds = step_times(ranks, ways, case.batch, rounds, case.build).seconds
+    rows = [seconds_row("overlap", f"{case.name}: step, {way}", each) for way, each in seconds.items()]
+    for way in (OURS, DDP):
+        name = f"{case.name}: weak-scaling efficiency, {way}"
+        target = WEAK if way == OURS else None
+        rows.append(ratio_row("overlap", name, seconds[ALONE], seconds[way], target=target, better="higher"))
+    return rows

@@ -1,0 +1,100 @@
+"""What the bench of overlap does on the ranks: a network whose computing is played by waiting, and its measurements.
+
+Four nodes that share two cores cannot compute while they talk as nodes with a processor each can. Here the layers
+wait instead of computing, each for its share of the arithmetic: so every node has, as it were, a processor of its own.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from course_utils.ready_order import BackwardTimes, measure_ready_order
+from course_utils.vgg import PIXELS, vgg11
+
+
+class Waits(torch.autograd.Function):
+    """The identity, which takes its time, forward and backward."""
+
+    @staticmethod
+    def forward(context, x: torch.Tensor, forward: float, backward: float) -> torch.Tensor:
+        """Wait for so many seconds."""
+        context.seconds = backward
+        time.sleep(forward)
+        return x.clone()  # the next layer may work in place
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        """The same on the way back."""
+        time.sleep(context.seconds)
+        return gradient, None, None
+
+
+class Wait(nn.Module):
+    """A layer that computes nothing and takes so many seconds forward and backward."""
+
+    def __init__(self, forward: float, backward: float) -> None:
+        super().__init__()
+        self.seconds = forward, backward
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Give back what came in, later."""
+        return Waits.apply(x, *self.seconds)
+
+
+def plain_vgg(seed: int, width: float) -> nn.Module:
+    """VGG-11 without norms, whose running means DDP would broadcast in every step."""
+    return vgg11(width, norm=False, seed=seed)
+
+
+def waiting_vgg(seed: int, width: float, forward: float, backward: float) -> nn.Module:
+    """VGG-11 without norms whose layers wait for their share of `forward` and `backward` seconds.
+
+    What it computes beside waiting is the same network on as few images as it is given.
+    """
+    layers = vgg11(width, norm=False, seed=seed)
+    work = multiplications(layers)
+    waiting: list[nn.Module] = []
+    for name, layer in layers.named_children():
+        waiting.append(layer)
+        if name in work:
+            share = work[name] / sum(work.values())
+            waiting.append(Wait(share * forward, share * backward))
+    return nn.Sequential(*waiting)
+
+
+def multiplications(model: nn.Sequential) -> dict[str, int]:
+    """Layer with weights → multiplications for one image."""
+    pixels, work = PIXELS, {}
+    for name, layer in model.named_children():
+        if isinstance(layer, nn.MaxPool2d):
+            pixels //= 2
+        elif isinstance(layer, nn.Conv2d):
+            work[name] = layer.weight.numel() * pixels * pixels
+        elif isinstance(layer, nn.Linear):
+            work[name] = layer.weight.numel()
+    return work
+
+
+def backward_times(build: Callable[[int], nn.Module], batch: int, repeats: int) -> tuple[BackwardTimes, list[str]]:
+    """On every rank, all at once and without messages: when gradients are ready; and the parameters' names in order."""
+    model = build(0).train()
+    x, y = torch.randn(batch, 3, PIXELS, PIXELS), torch.randint(10, (batch,))
+    dist.barrier()
+    times = measure_ready_order(model, lambda: cross_entropy(model(x), y), repeats, warm_up=1)
+    return times, [name for name, _ in model.named_parameters()]
+
+
+def bucket_seconds(sizes: Sequence[int], runs: int) -> list[float]:
+    """On every rank: the seconds of all-reduces of so many bytes, started together; a first round does not count."""
+    vectors, taken = [torch.zeros(size // 4) for size in sizes], []
+    for _ in range(runs + 1):
+        dist.barrier()
+        begin = time.perf_counter()
+        for work in [dist.all_reduce(vector, async_op=True) for vector in vectors]:
+            work.wait()
+        taken.append(time.perf_counter() - begin)
+    return taken[1:]
