@@ -47,15 +47,13 @@ three_steps.timeline("Four workers, one server, three synchronous steps")
 # Look at rank 0: all gradients come in over one link, all weights go out over it, while the workers' links rest.
 #
 # **Predict.** 100 KB take 8 ms through such a link. How many milliseconds does a step with 7 workers take, computing
-# left out? And a ring all-reduce among the 7, without a server? (A server with weights 0 and rate $-W$ *adds up* what
-# $W$ workers send: so lesson 5's stopwatch can time both.)
+# left out? And a ring all-reduce among the 7, without a server? (A server whose weights are 0 and whose rate is $-W$
+# *adds up* what $W$ workers send: so lesson 5's stopwatch can time both.)
 
 # %%
-from course_utils.allreduce import ring_allreduce
 from course_utils.allreduce.cost import Network, allreduce_time
 from course_utils.allreduce.findings import network_said
-from course_utils.allreduce.sweep import measure, message_seconds
-from course_utils.parameter_server import parameter_server_step, step_seconds
+from course_utils.allreduce.sweep import message_seconds
 
 sizes = [1, 100_000, 300_000]
 times = ranks.run(message_seconds, sizes, runs=3).results[0]
@@ -64,34 +62,24 @@ network = Network(times[0], beta, shared=linked)
 print(network_said(network))
 course.predict("server_ms", within=1.4, server=..., ring=...)  # milliseconds
 
-
 # %%
-def through_a_server(comm, vector):
-    weights = np.zeros_like(vector)
-    parameter_server_step(comm, weights, vector, rate=1 - comm.size)
-    vector[:] = weights
+from course_utils.server_experiments import link_seconds
 
-
-N, workers = 100_000, [1, 2, 4, 7]
-server, ring = [], []
-for W in workers:
-    timed = measure(ranks, {"server": through_a_server}, [N], runs=3, world_size=W + 1)
-    server.append(timed["server"][0])
-    timed = measure(ranks, {"ring": ring_allreduce}, [N], runs=3, world_size=W)
-    ring.append(timed["ring"][0])
-middle = {"server": np.median(server[-1]), "ring": np.median(ring[-1])}
+N, workers = 100_000, [1, 2, 4, 7]  # bytes, and how many send them
+lines = link_seconds(ranks, workers, N)
+middle = {name: np.median(line[-1]) for name, line in lines.items()}
 course.measured("server_ms", **{name: 1000 * t for name, t in middle.items()})
 
 # %%
 from course_utils.draw.style import bytes_text, percent, seconds_text
+from course_utils.parameter_server import step_seconds
 from course_utils.server_findings import link_said
 
-lines = {"server": server, "ring": ring}
 predicted = {
     "server": [step_seconds(W, N, 1 / beta, times[0]) for W in workers],
     "ring": [allreduce_time("ring", W, N, network) for W in workers],
 }
-finding = link_said(workers, server, ring, predicted["server"])
+finding = link_said(workers, lines["server"], lines["ring"], predicted["server"])
 look = {"across": "workers", "up": "time of one step", "unit": seconds_text}
 title = "100 KB, through a server and round a ring"
 course.draw.over_numbers(workers, lines, title, finding, predicted=predicted, **look)
@@ -257,21 +245,12 @@ course.predict(
 )
 
 # %%
-from course_utils.server_training import train_locally
+from course_utils.server_experiments import WAYS, race
 
-WAYS = {  # what runs, its updates or rounds, and the rest
-    "synchronous": (train_locally, 56, {"local_steps": 1, "rate": 0.6, "ranks": 4}),
-    "asynchronous": (train_asynchronously, 224, {"rate": 0.15, "every": 8, "ranks": 5}),
-    "local": (train_locally, 14, {"local_steps": 4, "rate": 0.6, "ranks": 4}),
-}
+for name, (train, updates, options) in WAYS.items():
+    print(f"{name:13} {train.__name__}, {updates} times, {options}")
 paces = {"equal workers": Pace(0.004), "a straggler": Pace(0.004, straggler=2)}
-races = {setting: {name: [] for name in WAYS} for setting in paces}
-for setting, name in [
-    (setting, name) for _ in range(3) for setting in paces for name in WAYS
-]:
-    train, updates, options = WAYS[name]
-    run = ranks.run(train, images, updates, pace=paces[setting], **options)
-    races[setting][name].append(run.results[0])
+races = race(ranks, images, paces, runs=3)
 
 # %%
 from course_utils.server_findings import races_said, reached_table
@@ -311,6 +290,7 @@ course.predict(
 
 # %%
 from course_utils.server_findings import local_said
+from course_utils.server_training import train_locally
 
 local_steps, sent, ends = [1, 2, 4, 8, 16, 32, 64], [], []
 for k in local_steps:
