@@ -15,7 +15,7 @@ KINDS = {"input": "#D9D9D9", "parameter": style.COLOURS["weight gradient"], "ope
 """The colour of what is given, of what is learned, and of what is computed (a paler `forward`)."""
 WORDS = {"input": "given", "parameter": "learned", "operation": "computed"}
 COLUMN, ROW = 1.05, 0.92  # inches from one box to the next; a picture with many columns grows wider
-BOX = (0.84, 0.56)
+BOX, APART = (0.84, 0.56), 0.12  # inches; a twin arrow runs so far from the middle
 
 
 @dataclass(frozen=True)
@@ -126,16 +126,16 @@ def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tupl
 def draw_arrows(
     ax: Axes, places: Sequence[tuple[int, float]], edges: Sequence[tuple[int, int]], backward: bool
 ) -> None:
-    """An arrow for each edge; a second one between the same boxes, or one over a box, is bent."""
+    """An arrow for each edge: two between the same boxes run above each other, one over a box is bent."""
     colour = style.COLOURS["backward"] if backward else style.COLOURS["forward"]
     drawn: Counter = Counter()
     for a, b in edges:
         (x0, y0), (x1, y1) = places[a], places[b]
         drawn[a, b] += 1
         twice = list(edges).count((a, b)) > 1
-        bend = (0.28 if drawn[a, b] % 2 else -0.28) if twice else 0.0
-        half = BOX[0] / COLUMN / 2
-        start, end = (x0 + half, y0), (x1 - half, y1)
+        apart = (APART if drawn[a, b] % 2 else -APART) / ROW if twice else 0.0
+        half, bend = BOX[0] / COLUMN / 2, 0.0
+        start, end = (x0 + half, y0 - apart), (x1 - half, y1 - apart)
         if x1 - x0 > 1:
             rise = BOX[1] / ROW / 2
             start, end, bend = (x0 + 0.1, y0 - rise), (x1 - 0.1, y1 - rise), -0.3
