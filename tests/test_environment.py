@@ -1,5 +1,6 @@
 """pyproject.toml, constraints.txt and environment.yml declare the same set; tools/set-up makes it once."""
 
+import ast
 import importlib.metadata
 import os
 import re
@@ -104,7 +105,9 @@ def test_what_the_package_imports_is_declared() -> None:
     names |= {"PIL": "pillow", "packaging": "pytest", "traitlets": "ipykernel", "zmq": "ipyparallel"}
     imported = set()
     for file in (ROOT / "course_utils").rglob("*.py"):
-        imported |= set(re.findall(r"^\s*(?:from|import) (\w+)", file.read_text(), flags=re.MULTILINE))
+        for node in ast.walk(ast.parse(file.read_text())):
+            imported |= {one.name.partition(".")[0] for one in node.names} if isinstance(node, ast.Import) else set()
+            imported |= {node.module.partition(".")[0]} if isinstance(node, ast.ImportFrom) and node.module else set()
     foreign = {name for name in imported if name not in sys.stdlib_module_names and name != "course_utils"}
     missing = {name for name in foreign if canonicalize_name(names.get(name, name)) not in declared()}
     assert not missing
