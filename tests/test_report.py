@@ -272,6 +272,18 @@ def test_what_is_missing_says_what_to_run_and_other_settings_are_counted() -> No
     assert page.notes == ("1 run with another network, batch, link or number of cores.",)
 
 
+def test_nodes_at_work_are_those_of_the_run_on_most_ranks() -> None:
+    page = page_of(all_runs())
+    shown = next(section for section in page.sections if section.heading.startswith("Figure 9"))
+    assert "node 3 sent" in shown.picture.alt_text
+
+
+def test_a_machine_that_was_not_at_rest_is_named() -> None:
+    assert "something else used this machine" not in figures.total_time(all_runs()).alt_text
+    late = dataclasses.replace(made("DDP"), parts=made("DDP", exchange=3.0).parts)
+    assert "something else used this machine" in figures.total_time([made("DDP"), late]).alt_text
+
+
 @pytest.mark.parametrize("runs", [[made(ALONE, 1)], [made("DDP", 2)], [made("my own way")]])
 def test_any_single_run_has_a_page(runs) -> None:
     assert "Figure 4" in page_of(runs).html

@@ -83,6 +83,8 @@ def total_time(runs: Sequence[TrainingRun]) -> Figure:
     found = findings.order_finding(steps_of(ways))
     groups = {HERE: ours, published.REPORT: theirs}
     says = setting(runs[-1])
+    if not all(seconds.calm for seconds in ours.values()):
+        says += " Equal steps took unequal times: something else used this machine."
     return draw.measured_bars(groups, found, says, [published.REPORT], "time for 50,000 images")
 
 

@@ -179,10 +179,10 @@ def page_of(runs: Sequence[TrainingRun], notes: Sequence[str] = ()) -> Report:
 
 
 def over_time(runs: Sequence[TrainingRun]) -> list[Section]:
-    """Figures 7 to 9: the latest run of each of the report's parallel ways; one that is missing says what to run."""
+    """Figures 7 to 9: of each of the report's ways the latest run on most ranks; a missing one says what to run."""
     from course_utils.reporting import figures, findings
 
-    latest = {run.way: run for run in runs if run.series is not None}
+    latest = {way: run for way, each in figures.by_way(runs).items() for run in each if run.series is not None}
     sections = []
     for number, way in zip((7, 8, 9), (findings.GATHER, findings.EACH, findings.DDP), strict=True):
         heading = f"Figure {number}. Nodes at work: {findings.named(way)}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
     from course_utils.cluster.traffic import Sample, Traffic
 
-MOST_SAMPLES = 120
+MOST_SAMPLES = 80
 """A run keeps at most so many looks at its nodes' counters."""
 
 
@@ -176,8 +176,8 @@ def series_of(samples: Sequence["Sample"], began: float, ended: float, nodes: in
     every = -(-len(chosen) // MOST_SAMPLES)
     chosen = [*chosen[:-1:every], chosen[-1]]
     return Series(
-        seconds=[sample.time - began for sample in chosen],
+        seconds=[round(sample.time - began, 4) for sample in chosen],
         sent=[[sample.sent[node] for sample in chosen] for node in range(nodes)],
         received=[[sample.received[node] for sample in chosen] for node in range(nodes)],
-        cpu=[[sample.cpu[node] for sample in chosen] for node in range(nodes)],
+        cpu=[[round(sample.cpu[node], 2) for sample in chosen] for node in range(nodes)],
     )
