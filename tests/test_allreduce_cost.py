@@ -8,7 +8,7 @@ import pytest
 import course_utils as course
 from course_utils.allreduce import ALGORITHMS, cost, shared_links
 from course_utils.allreduce.cost import Network, allreduce_time, bus_bandwidth, bytes_per_rank, fastest
-from course_utils.allreduce.fit import fit_network, measure_gamma, median_error
+from course_utils.allreduce.fit import fit_links, fit_network, measure_gamma, median_error
 from course_utils.allreduce.segmented import segments_per_block
 from course_utils.bench import allreduce as bench
 from course_utils.bench.allreduce_ranks import by_turns, ring_and_mpi
@@ -236,13 +236,39 @@ def test_the_bench_measures_everything_by_turns(eight_ranks):
 def test_the_bench_knows_what_was_predicted_rightly():
     network = Network(1e-3, 1e-8, 0.0, ((0, 1e-3, 1e-8),), shared=True)
     taken = {(name, size): [allreduce_time(name, 4, size, network)] for name in ALGORITHMS for size in bench.LINK_SIZES}
-    taken |= {("message", size): [network.message_seconds(size)] for size in bench.MESSAGES}
-    taken["further message", 1] = [0.0]
-    error, share = bench.prediction_rows({4: taken}, 0.0, "here")
-    assert error.value == pytest.approx(0, abs=1e-6) and error.ok
+    error, simulated, strictly, share = bench.prediction_rows({4: taken}, network, "here")
+    assert error.value == pytest.approx(0, abs=1e-6) and error.ok and simulated.ok
     assert (share.value, share.runs, share.ok) == (100, len(bench.LINK_SIZES), True)
+    taken["recursive doubling", 4] = [1.01 * taken["recursive doubling", 4][0]]
+    assert bench.prediction_rows({4: taken}, network, "here")[3].ok
     taken["recursive doubling", 4] = [1.0]
-    assert not bench.prediction_rows({4: taken}, 0.0, "here")[1].ok
+    assert not bench.prediction_rows({4: taken}, network, "here")[3].ok
+
+
+def test_links_are_found_again_from_messages_of_two_nodes_and_empty_ones_of_all():
+    burst, work = 40_000, 5e-5
+    lines = ((0.0, 1.3e-3, 0.0), (burst, 1.3e-3 - burst * 4e-8, 4e-8))
+    turns = [bench.turns_of(size) for size in bench.MESSAGES]
+    true = Network(1.3e-3, 4e-8, segments=lines, shared=True)
+    pair = [shared_links.chain_seconds([(1, n)] * t, true) / t for n, t in zip(bench.MESSAGES, turns, strict=True)]
+    taken = {("message", n): [seconds + 2 * work] for n, seconds in zip(bench.MESSAGES, pair, strict=True)}
+    busy = {("message", n): [1.3e-3 + 8 * work] for n in bench.SHORTEST}
+    found = bench.fitted({**taken, ("further message", 1): [1e-4]}, 8, busy, 1e-10)
+    assert (found.alpha, found.beta, found.work) == pytest.approx((1.3e-3, 4e-8, work), rel=0.02)
+    assert found.segments[1][0] == pytest.approx(burst, rel=0.1)
+    assert (found.gamma, found.overhead, found.shared) == (1e-10, 1e-4, True)
+
+
+def test_links_need_three_sizes_that_rise():
+    with pytest.raises(CourseError, match="at least 3 sizes, rising"):
+        fit_links([1, 1, 2], [1.0] * 3, [2] * 3)
+
+
+def test_a_computer_that_emulates_all_nodes_works_for_every_message():
+    calm, busy = (Network(1e-3, 1e-8, shared=True, work=work) for work in (0.0, 1e-5))
+    for algorithm in ALGORITHMS:
+        more = allreduce_time(algorithm, 8, 1e4, busy) - allreduce_time(algorithm, 8, 1e4, calm)
+        assert more == pytest.approx(1e-5 * cost.messages(algorithm, 8))
 
 
 def test_two_times_within_their_spread_are_equal():

@@ -7,6 +7,7 @@ from course_utils.allreduce import ALGORITHMS, schedules
 from course_utils.allreduce.cost import NAMES, Network, allreduce_time, bytes_per_rank, rounds
 from course_utils.allreduce.schedules import SCHEDULES, Schedule
 from course_utils.allreduce.simulate import play, simulate_allreduce
+from course_utils.allreduce.sweep import work_per_message
 from course_utils.allreduce.topology import alpha_of, fat_tree, ring, switch, two_level
 from course_utils.errors import CourseError
 
@@ -71,6 +72,21 @@ def test_schedules_are_those_of_the_functions_on_ranks(four_ranks) -> None:
             pair = (int(source), int(table.dest[number, source]))
             expected[pair] = expected.get(pair, 0) + table.nbytes[number, source]
         assert messages_of(four_ranks.run(add_up, function, ranks=size)) == pytest.approx(expected), (name, size)
+
+
+def test_messages_at_once_delay_each_other_where_one_computer_emulates_all_nodes() -> None:
+    work = 1e-4
+    for name, rounds_of_four in {"recursive doubling": 2, "ring": 6}.items():
+        calm, busy = (simulate_allreduce(name, 4, 4, switch(4, ALPHA, 0.0, work=w)).seconds for w in (0.0, work))
+        assert busy - calm == pytest.approx(rounds_of_four * 3 * work)  # three others in each round
+    alone = simulate_allreduce("gather-broadcast", 2, 4, switch(2, ALPHA, 0.0, work=work)).seconds
+    assert alone == pytest.approx(2 * ALPHA)
+
+
+def test_the_work_of_a_message_is_measured(four_ranks) -> None:
+    measured = four_ranks.run(work_per_message, 2).results
+    assert len(set(measured)) == 1 and 0 <= measured[0] < 1
+    assert four_ranks.run(work_per_message, 2, ranks=2).results == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("world_size", [2, 4, 8])

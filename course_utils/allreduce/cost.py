@@ -132,6 +132,9 @@ class Network:
             lets some bytes through at once: nodes behind links, `start(4, link=…)`. Otherwise a rank has one message
             at a time under way each way, as the textbooks have it.
         overhead: where links are shared, seconds that each further message at the same time costs beside its bytes.
+        work: where links are shared, seconds that the computer on which all nodes are emulated works for a message.
+            Its few cores serve the messages of all nodes, so that more ranks make each message slower: the
+            emulation's own cost, which real nodes do not have.
     """
 
     alpha: float
@@ -140,6 +143,7 @@ class Network:
     segments: tuple[tuple[float, float, float], ...] = ()
     shared: bool = False
     overhead: float = 0.0
+    work: float = 0.0
 
     def message_seconds(self, nbytes: float) -> float:
         """Seconds of one message."""

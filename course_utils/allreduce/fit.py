@@ -7,10 +7,12 @@ from itertools import combinations
 import numpy as np
 
 from course_utils.allreduce.cost import Network
+from course_utils.allreduce.shared_links import chain_seconds
 from course_utils.errors import CourseError
 from course_utils.messages import fit_alpha_beta
 
 FEWEST = 2  # measured sizes in a segment
+_BURSTS = range(0, 256_001, 2_000)  # bytes that are tried
 
 
 def fit_network(
@@ -57,6 +59,46 @@ def fit_network(
             best, lines = error, [(start, *line) for start, line in zip(starts, fitted, strict=True)]
     several = tuple(lines) if segments > 1 else ()
     return Network(lines[0][1], lines[-1][2], gamma, several, shared, overhead)
+
+
+def fit_links(
+    nbytes: Sequence[int],
+    seconds: Sequence[float],
+    turns: Sequence[int],
+    *,
+    busy: tuple[int, float] | None = None,
+    gamma: float = 0.0,
+    overhead: float = 0.0,
+) -> Network:
+    """Fit a `Network` of nodes behind links to the seconds of a message that two nodes swap.
+
+    Alpha is the shortest message, beta what further bytes add to the longest. Between lies what a link that has rested
+    lets through at once, a burst: the number of bytes is taken that explains all sizes best.
+
+    Args:
+        nbytes: sizes of the messages, rising, the first next to nothing.
+        seconds: how long each took when it was swapped `turns` times in a row, divided by `turns`.
+        turns: for each size; in each turn the message goes once over the same links.
+        busy: (ranks, seconds of the shortest message while so many swap with their neighbours), for `Network.work`.
+        gamma, overhead: as in `Network`.
+
+    Raises:
+        CourseError: sizes that do not rise, or fewer than three.
+    """
+    if len(nbytes) < 3 or len(nbytes) != len(seconds) or list(nbytes) != sorted(set(nbytes)):
+        raise CourseError(f"Links need at least 3 sizes, rising, and a time for each; here are {len(nbytes)} sizes.")
+    work = max(0.0, (busy[1] - seconds[0]) / (busy[0] - 2)) if busy else 0.0
+    alpha, beta = seconds[0], (seconds[-1] - seconds[-2]) / (nbytes[-1] - nbytes[-2])
+
+    def network(burst: int, alpha: float) -> Network:
+        lines = ((0.0, alpha, 0.0), (float(burst), alpha - beta * burst, beta))
+        return Network(alpha, beta, gamma, lines, True, overhead, work)
+
+    def error(burst: int) -> float:
+        taken = [chain_seconds([(1, n)] * t, network(burst, alpha)) / t for n, t in zip(nbytes, turns, strict=True)]
+        return sum(abs(one / measured - 1) for one, measured in zip(taken, seconds, strict=True))
+
+    return network(min(_BURSTS, key=error), alpha - 2 * work)  # two ranks swap two messages
 
 
 def _squares(line: tuple[float, float], sizes: np.ndarray, times: np.ndarray) -> float:

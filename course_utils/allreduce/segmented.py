@@ -70,8 +70,8 @@ def async_ring_allreduce(
         request.Wait()
         if index < adding:
             combine(place, part, op)
-        post(len(receives))
         if index + number < len(arriving):
             sends.append(comm.Isend(part, dest=right))
+        post(len(receives))
     for request in sends:
         request.Wait()

@@ -1,11 +1,12 @@
 """How long an all-reduce takes where links are shared: nodes behind links, with sockets that send in the background.
 
-Three things differ from one message at a time. What a rank sends at the same time shares its link, and so does what it
+Four things differ from one message at a time. What a rank sends at the same time shares its link, and so does what it
 receives: a root that has sent three vectors off delivers all three late. Their latencies overlap. And a link that has
-rested lets some bytes through at once, which a link that is busy does not: it pays back.
+rested lets some bytes through at once, which a link that is busy does not: it pays back. And one computer emulates all
+nodes: it works for every message of every rank.
 """
 
-from course_utils.allreduce.cost import NAMES, Network, children, combined_bytes
+from course_utils.allreduce.cost import NAMES, Network, children, combined_bytes, messages
 from course_utils.allreduce.segmented import segments_per_block
 from course_utils.errors import CourseError
 
@@ -31,7 +32,9 @@ def allreduce_time(algorithm: str, world_size: int, nbytes: float, network: Netw
     surplus = world_size - (1 << doublings)
     around, block = 2 * (world_size - 1), nbytes / world_size
     halves = [(1, nbytes / 2**k) for k in range(1, doublings + 1)]
+    segments = segments_per_block(int(nbytes), 1, world_size)
     seconds = network.combine_seconds(combined_bytes(algorithm, world_size, nbytes))
+    seconds += network.work * messages(algorithm, world_size, segments)
     chains: list[Chain]
     if algorithm == "gather-broadcast":  # rank 0's link into it, then the one out of it
         chains = [[(world_size - 1, nbytes)]] * 2
@@ -47,7 +50,7 @@ def allreduce_time(algorithm: str, world_size: int, nbytes: float, network: Netw
     elif algorithm == "ring":
         chains = [[(1, block)] * around]
     else:
-        return seconds + _pipelined(around, block, segments_per_block(int(nbytes), 1, world_size), network)
+        return seconds + _pipelined(around, block, segments, network)
     return seconds + sum(chain_seconds(chain, network) for chain in chains)
 
 
@@ -57,10 +60,10 @@ def chain_seconds(chain: Chain, network: Network) -> float:
     `owed` is what the link has let through beyond its rate: it delays the next message, and is paid back meanwhile.
     """
     seconds = owed = 0.0
-    for messages, size in chain:
-        taken = network.message_seconds(owed + messages * size) + (messages - 1) * network.overhead
+    for at_once, size in chain:
+        taken = network.message_seconds(owed + at_once * size) + (at_once - 1) * network.overhead
         seconds += taken
-        owed = max(0.0, owed + messages * size - taken / network.beta)
+        owed = max(0.0, owed + at_once * size - taken / network.beta)
     return seconds
 
 

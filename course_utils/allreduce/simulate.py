@@ -144,6 +144,7 @@ class Links:
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.taken = np.full(len(topology.beta), -np.inf)
+        self.under_way = np.empty(0)  # when the messages that are under way will arrive
 
     def carry(
         self, source: np.ndarray, dest: np.ndarray, nbytes: np.ndarray, begins: np.ndarray, beside: np.ndarray
@@ -164,7 +165,11 @@ class Links:
                 self._serve(links[now], now, nbytes, head, tail)
                 queue = np.delete(queue, first)
         shared = beside * self.topology.beta[route[0]]
-        return tail + shared + self.topology.latency(source, dest, nbytes)
+        arrival = tail + shared + self.topology.latency(source, dest, nbytes)
+        if self.topology.work:
+            self.under_way = np.append(self.under_way[self.under_way > begins.min()], arrival)
+            arrival += self.topology.work * (len(self.under_way) - 1)
+        return arrival
 
     def _serve(
         self, links: np.ndarray, messages: np.ndarray, nbytes: np.ndarray, head: np.ndarray, tail: np.ndarray

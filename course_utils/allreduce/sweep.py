@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
 
 WARM_UPS = 3
+_TURNS = 4
 Seconds = dict[str, list[list[float]]]
 """For each algorithm, at each size, the seconds of all runs."""
 
@@ -86,6 +87,27 @@ def start_together(comm: "MPI.Intracomm", margin: float) -> float:
     while (left := start - time.perf_counter()) > 0:
         time.sleep(max(0.0, left - 0.0005))
     return start
+
+
+def work_per_message(comm: "MPI.Intracomm", runs: int = 9) -> float:
+    """Seconds that each further message at once makes a message later, because one computer emulates all nodes.
+
+    All ranks pass a byte on to the right; then ranks 0 and 1 alone swap one. The difference, divided by the further
+    messages; 0 with two ranks.
+    """
+    if comm.size == 2:
+        return 0.0
+    margin, byte, incoming = start_margin(comm), np.zeros(1, np.uint8), np.zeros(1, np.uint8)
+    taken: dict[int, list[float]] = {comm.size: [], 2: []}
+    for _ in range(runs + 1):
+        for ranks, seconds in taken.items():
+            start = start_together(comm, margin)
+            for _ in range(_TURNS if comm.rank < ranks else 0):
+                left, right = (comm.rank - 1) % ranks, (comm.rank + 1) % ranks
+                comm.Sendrecv(byte, dest=right, recvbuf=incoming, source=left)
+            seconds.append(max(comm.allgather(time.perf_counter() - start if comm.rank < ranks else 0.0)) / _TURNS)
+    all_at_once, pair = (statistics.median(seconds[1:]) for seconds in taken.values())
+    return max(0.0, all_at_once - pair) / (comm.size - 2)
 
 
 def message_seconds(comm: "MPI.Intracomm", sizes: Sequence[int], other: int = 1, runs: int = 5) -> list[float]:

@@ -30,6 +30,8 @@ class Topology:
         overhead: seconds of work that every message costs its sender, and again its receiver.
         gamma: seconds per byte to add two vectors up.
         burst: bytes that a link which has rested lets through at once; what a token bucket does, and no cable.
+        work: seconds by which every message under way makes every other later: what one computer with few cores that
+            emulates all nodes does, and no network.
     """
 
     name: str
@@ -40,10 +42,18 @@ class Topology:
     overhead: float = 0.0
     gamma: float = 0.0
     burst: float = 0.0
+    work: float = 0.0
 
 
 def switch(
-    world_size: int, alpha: Alpha, beta: float, *, overhead: float = 0.0, gamma: float = 0.0, burst: float = 0.0
+    world_size: int,
+    alpha: Alpha,
+    beta: float,
+    *,
+    overhead: float = 0.0,
+    gamma: float = 0.0,
+    burst: float = 0.0,
+    work: float = 0.0,
 ) -> Topology:
     """Every rank behind a link of its own, all links at one switch: what `start(link=…)` makes on one machine.
 
@@ -51,7 +61,8 @@ def switch(
         alpha: seconds for an empty message; `overhead` is a part of it, twice.
         beta: seconds per byte of each link, the same in both directions.
     """
-    return two_level(world_size, 1, (alpha, beta), (alpha, beta), overhead=overhead, gamma=gamma, burst=burst)
+    link = (alpha, beta)
+    return two_level(world_size, 1, link, link, overhead=overhead, gamma=gamma, burst=burst, work=work)
 
 
 def two_level(
@@ -63,6 +74,7 @@ def two_level(
     overhead: float = 0.0,
     gamma: float = 0.0,
     burst: float = 0.0,
+    work: float = 0.0,
 ) -> Topology:
     """Nodes of `node_size` ranks: inside, every rank has a fast link of its own; the node has one slow link to outside.
 
@@ -92,7 +104,7 @@ def two_level(
 
     beta = np.concatenate([np.full(2 * nodes, between[1]), np.full(2 * world_size, inside[1])])
     name = f"{world_size:,} ranks at one switch" if node_size == 1 else f"{nodes:,} nodes of {node_size} ranks"
-    return Topology(name, world_size, beta, route, latency, overhead, gamma, burst)
+    return Topology(name, world_size, beta, route, latency, overhead, gamma, burst, work)
 
 
 def ring(world_size: int, alpha: Alpha, beta: float, *, overhead: float = 0.0, gamma: float = 0.0) -> Topology:

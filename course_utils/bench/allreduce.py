@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from course_utils.allreduce import ALGORITHMS, async_ring_allreduce
 from course_utils.allreduce.cost import Network, allreduce_time, fastest
-from course_utils.allreduce.fit import fit_network, median_error
+from course_utils.allreduce.fit import fit_links, fit_network, median_error
+from course_utils.allreduce.simulate import simulate_allreduce
+from course_utils.allreduce.topology import Topology, switch
 from course_utils.bench.allreduce_ranks import (
     FURTHER_MESSAGE,
     MEMCPY,
@@ -22,6 +24,7 @@ from course_utils.bench.allreduce_ranks import (
     gamma_here,
     ping_pongs,
     ring_and_mpi,
+    turns_of,
 )
 from course_utils.bench.network import nodes_of, timed, timed_gloo
 from course_utils.bench.rows import Row, ratio_row, seconds_row, spread
@@ -36,10 +39,11 @@ LINKS = {4: ("200 Mbit/s", (2, 3, 4)), 8: ("100 Mbit/s", (8,))}  # nodes: link, 
 LATENCY = "1 ms"
 LINK_SIZES = (4, 1024, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 21)
 AGAINST_GLOO = (1 << 20, 1 << 22)
+SHORTEST = (1, 1000)  # bytes: messages that cost no more than an empty one
 MESSAGES = (1, *(1000 * kilo for kilo in (1, 8, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1000, 3000)))
 PING_PONG = tuple(4**power for power in range(12))  # 1 B to 4 MB
 FITS = {3: 0.04, 1: 0.13}  # segments: the median error that is allowed
-NAMED, PREDICTED = 95.0, 0.05  # percent of the cases; median error
+NAMED, PREDICTED, SIMULATED = 95.0, 0.05, 0.10  # percent of the cases; median errors
 LONG = 1 << 26  # bytes; shorter vectors are added more often
 TIE = 0.05  # nearer than this, two algorithms are equally fast
 
@@ -108,9 +112,14 @@ def links(nodes: int, runs: int) -> list[Row]:
     where = f"{nodes} nodes at {rate}, {LATENCY}"
     with nodes_of(nodes, int(rate.split()[0]), LATENCY) as ranks:
         ranks.run(by_turns, ALGORITHMS, (1 << 20,), 1)  # TCP finds the links' rate
-        seconds = {
-            p: ranks.run(by_turns, ALGORITHMS, LINK_SIZES, runs, MESSAGES, ranks=p).results[0] for p in world_sizes
-        }
+        seconds: dict[int, Seconds] = {p: {} for p in sorted({2, *world_sizes})}
+        for number in range(runs + 1):  # all numbers of ranks by turns, too; a first round is not counted
+            for p, taken in seconds.items():
+                algorithms = ALGORITHMS if p in world_sizes else {}
+                lengths = MESSAGES if p == 2 else SHORTEST if p == nodes else ()
+                one = ranks.run(by_turns, algorithms, LINK_SIZES, 1, lengths, warm_ups=0, ranks=p).results[0]
+                for case, times in one.items() if number else ():
+                    taken.setdefault(case, []).extend(times)
         gamma = ranks.run(gamma_here).results[0]
         rows = [row for p in world_sizes for row in sweep_rows(seconds[p], f"P = {p}, {where}")]
         for size in AGAINST_GLOO:
@@ -121,7 +130,8 @@ def links(nodes: int, runs: int) -> list[Row]:
             name = f"gloo / asynchronous ring, {said(size)}, P = {nodes}, {where}"
             target = 0.98
             rows.append(ratio_row("allreduce", name, gloo[1:], ring[1:], target=target, better="higher"))
-    return rows + prediction_rows(seconds, gamma, where)
+    network = fitted(seconds[2], nodes, seconds[nodes], gamma)
+    return rows + prediction_rows({p: seconds[p] for p in world_sizes}, network, where)
 
 
 @contextlib.contextmanager
@@ -137,33 +147,64 @@ def ranks_of(number: int) -> Iterator["Ranks"]:
         ranks.stop()
 
 
-def fitted(taken: Seconds, gamma: float) -> Network:
-    """The network that messages show which all ranks send to their neighbours at the same time."""
-    seconds = [statistics.median(taken[MESSAGE, size]) for size in MESSAGES]
-    overhead = statistics.median(taken[FURTHER_MESSAGE, MESSAGES[0]])
-    return fit_network(MESSAGES, seconds, gamma=gamma, shared=True, overhead=overhead)
+def fitted(pair: Seconds, nodes: int, busy: Seconds, gamma: float) -> Network:
+    """The network that messages between two of the nodes show, and the shortest ones while all nodes send.
 
-
-def prediction_rows(seconds: dict[int, Seconds], gamma: float, where: str) -> list[Row]:
-    """How far the predictions are off, and how often they name the fastest, or one that is not measurably slower.
-
-    An odd number of ranks is predicted from the messages of one more.
+    No all-reduce, and of more than two nodes nothing but an empty message, goes into the fit.
     """
-    errors, right = [], []
+    seconds = [statistics.median(pair[MESSAGE, size]) for size in MESSAGES]
+    seconds[0] = shortest(pair)
+    return fit_links(
+        MESSAGES,
+        seconds,
+        [turns_of(size) for size in MESSAGES],
+        busy=(nodes, shortest(busy)),
+        gamma=gamma,
+        overhead=statistics.median(pair[FURTHER_MESSAGE, MESSAGES[0]]),
+    )
+
+
+def shortest(taken: Seconds) -> float:
+    """The median over all messages that are as good as empty."""
+    return statistics.median(one for size in SHORTEST for one in taken[MESSAGE, size])
+
+
+def prediction_rows(seconds: dict[int, Seconds], network: Network, where: str) -> list[Row]:
+    """How far predictions and simulations are off; how often the fastest is named, or one not measurably slower."""
+    errors, simulated, strictly, right = [], [], [], []
     for world_size, taken in seconds.items():
-        network = fitted(seconds[world_size + world_size % 2], gamma)
+        topology = as_topology(world_size, network)
         for size in LINK_SIZES:
             measured = {name: taken[name, size] for name in ALGORITHMS}
             for name, times in measured.items():
-                predicted = allreduce_time(name, world_size, size, network)
-                errors.append(100 * abs(predicted / statistics.median(times) - 1))
-            named = measured[fastest(world_size, size, network)]
-            right.append(not measurably_slower(named, min(measured.values(), key=statistics.median)))
-    share = 100 * sum(right) / len(right)
-    return [
+                middle = statistics.median(times)
+                errors.append(100 * abs(allreduce_time(name, world_size, size, network) / middle - 1))
+                simulated.append(100 * abs(simulate_allreduce(name, world_size, size, topology).seconds / middle - 1))
+            named = fastest(world_size, size, network)
+            best = min(measured, key=lambda name, measured=measured: statistics.median(measured[name]))
+            strictly.append(named == best)
+            right.append(not measurably_slower(measured[named], measured[best]))
+    rows = [
         percent_row(f"predicted times, median error, {where}", errors, 100 * PREDICTED, "lower"),
-        Row("allreduce", f"fastest named rightly, {where}", share, "%", "higher", NAMED, 0.0, len(right)),
+        percent_row(f"simulated times, median error, {where}", simulated, 100 * SIMULATED, "lower"),
     ]
+    for rule, hits in {"the very fastest": strictly, "the fastest, or within 5 % or the spreads of it": right}.items():
+        share = 100 * sum(hits) / len(hits)
+        rows.append(Row("allreduce", f"named: {rule}, {where}", share, "%", "higher", NAMED, 0.0, len(hits)))
+    return rows
+
+
+def as_topology(world_size: int, network: Network) -> Topology:
+    """The fitted network as the simulator takes it."""
+    return switch(
+        world_size,
+        network.alpha + network.work,  # the simulator counts the others' messages only
+        network.beta,
+        overhead=network.overhead,
+        gamma=network.gamma,
+        burst=network.segments[-1][0],
+        work=network.work,
+    )
 
 
 def measurably_slower(times: Sequence[float], least: Sequence[float]) -> bool:

@@ -1,6 +1,7 @@
 """What the bench of all-reduces does on the ranks: algorithms by turns, copies, messages, MPI's own."""
 
 import ctypes
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -30,19 +31,21 @@ def by_turns(
     sizes: Sequence[int],
     runs: int,
     messages: Sequence[int] = (),
+    warm_ups: int = 1,
 ) -> Seconds:
     """Seconds from the common start to the last rank's end of every algorithm, of a copy, and of messages alone.
 
-    All of them once, then all again: what the machine does meanwhile meets all. A first round is not counted.
+    All of them once, then all again: what the machine does meanwhile meets all. First rounds are not counted.
     """
     margin = start_margin(comm)
     seconds: Seconds = {}
-    for number in range(runs + 1):
+    for number in range(-warm_ups, runs):
         taken = messages_at_work(comm, messages, margin)
         for size in sizes:
             taken |= {(name, size): one_run(comm, name, one, size, margin) for name, one in algorithms.items()}
-            taken[MEMCPY, size] = copy_seconds(comm, size, margin)
-        for case, one in taken.items() if number else ():
+            if algorithms:
+                taken[MEMCPY, size] = copy_seconds(comm, size, margin)
+        for case, one in taken.items() if number >= 0 else ():
             seconds.setdefault(case, []).append(one)
     return seconds
 
@@ -60,6 +63,9 @@ def copy_seconds(comm: "MPI.Intracomm", size: int, margin: float) -> float:
 def ring_and_mpi(comm: "MPI.Intracomm", size: int, runs: int, pair: int) -> dict[str, list[float]] | None:
     """Seconds of our fast ring and of MPI's own all-reduce, by turns; a first round is not counted.
 
+    Each rank keeps to a core of its own, and each run comes after one of the same that is not counted: neither pays for
+    what the other has left in the caches.
+
     On a plain communicator, as the traced one makes MPI's own operation wait in another way.
 
     Args:
@@ -72,14 +78,20 @@ def ring_and_mpi(comm: "MPI.Intracomm", size: int, runs: int, pair: int) -> dict
         ctypes.CDLL(None).mallopt(option, value)
     vector = np.zeros(size // 4, np.float32)
     seconds: dict[str, list[float]] = {"ring": [], "MPI": []}
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+    if len(cores) > 1:
+        os.sched_setaffinity(0, {cores[inner.rank]})
     for number in range(runs + 1):
         for name, allreduce in {"ring": async_ring_allreduce, "MPI": mpi_allreduce}.items():
+            allreduce(inner, vector)
             inner.Barrier()
             start = time.perf_counter()
             allreduce(inner, vector)
             taken = max(inner.allgather(time.perf_counter() - start))
             if number:
                 seconds[name].append(taken)
+    if cores:
+        os.sched_setaffinity(0, cores)
     return seconds
 
 
@@ -103,12 +115,17 @@ def messages_at_work(comm: "MPI.Intracomm", sizes: Sequence[int], margin: float)
     """
     taken = {}
     for size in sizes:
-        turns = 2 * max(1, min(3, SHORT // size))
+        turns = turns_of(size)
         taken[MESSAGE, size] = to_and_fro(comm, size, turns, margin) / turns
     if sizes:
         several = to_and_fro(comm, sizes[0], 6, margin, FURTHER) / 6
         taken[FURTHER_MESSAGE, sizes[0]] = max(0.0, several - taken[MESSAGE, sizes[0]]) / FURTHER
     return taken
+
+
+def turns_of(size: int) -> int:
+    """How often a message of so many bytes goes to and fro."""
+    return 2 * max(1, min(3, SHORT // size))
 
 
 def to_and_fro(comm: "MPI.Intracomm", size: int, turns: int, margin: float, further: int = 0) -> float:
