@@ -57,7 +57,7 @@ def all_reduce_flat(model: nn.Module) -> Replica:
         dist.all_reduce(flat)
         flat /= dist.get_world_size()
         for parameter, piece in zip(trained, flat.split([one.numel() for one in trained]), strict=True):
-            parameter.grad = piece.view_as(parameter)
+            parameter.grad = piece.view_as(parameter).to(parameter.dtype)  # the vector has the widest one
 
     return Replica(model, finish)
 

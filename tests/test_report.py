@@ -284,6 +284,13 @@ def test_a_machine_that_was_not_at_rest_is_named() -> None:
     assert "something else used this machine" in figures.total_time([made("DDP"), late]).alt_text
 
 
+def test_the_page_shows_the_setting_with_most_ways_or_the_latest() -> None:
+    other = dataclasses.replace(made("DDP"), images=96)
+    page = page_of([*all_runs(), other])
+    assert "48 images a step" in page.text and "`course.report(latest=True)`" in page.notes[0]
+    assert "96 images a step" in page_of([*all_runs(), other], latest=True).text
+
+
 @pytest.mark.parametrize("runs", [[made(ALONE, 1)], [made("DDP", 2)], [made("my own way")]])
 def test_any_single_run_has_a_page(runs) -> None:
     assert "Figure 4" in page_of(runs).html

@@ -119,13 +119,15 @@ class Report:
         return self.text
 
 
-def report(file: str | Path | None = None) -> Report | None:
+def report(file: str | Path | None = None, latest: bool = False) -> Report | None:
     """Draw the CS744 report's figures 4 to 11, and its tables, from your own runs; a notebook shows them as one page.
 
-    All runs count that have the network, batch, links and cores of your latest one. `train_way` makes them.
+    Runs are compared that have the same network, batch, links and cores: those with most ways to train. `train_way`
+    makes them.
 
     Args:
         file: such as "report.html", to keep the page as a file of its own; None: it is only shown.
+        latest: rather take the runs that are like your latest one.
 
     Returns:
         The page; None, and a line that says what to run, where there are no runs yet.
@@ -137,17 +139,17 @@ def report(file: str | Path | None = None) -> Report | None:
     if not kept.runs:
         print("\n".join([NONE_YET, *kept.notes]))
         return None
-    page = page_of(kept.runs, kept.notes)
+    page = page_of(kept.runs, kept.notes, latest)
     if file is not None:
         page.save(file)
     return page
 
 
-def page_of(runs: Sequence[TrainingRun], notes: Sequence[str] = ()) -> Report:
-    """The page of some runs; those of other settings than the latest one's are counted, and left out."""
+def page_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool = False) -> Report:
+    """The page of the runs of one setting (see `report`); those of others are counted, and left out."""
     from course_utils.reporting import figures
 
-    chosen = [run for run in runs if run.setting == runs[-1].setting]
+    chosen = alike(runs, latest)
     others = len(runs) - len(chosen)
     ways = figures.by_way(chosen)
     intro = [
@@ -174,8 +176,22 @@ def page_of(runs: Sequence[TrainingRun], notes: Sequence[str] = ()) -> Report:
         section("Table 2. CPU by number of workers", lambda: figures.cpu_by_workers(chosen)),
         section("Table 3. Bytes sent by number of workers", lambda: figures.traffic_by_workers(chosen)),
     ]
-    left_out = [f"{count(others, 'run')} with another network, batch, link or number of cores."] if others else []
+    left_out = []
+    if others:
+        hint = " `course.report(latest=True)` shows those like the latest." if chosen[-1] is not runs[-1] else ""
+        left_out = [f"{count(others, 'run')} with another network, batch, link or number of cores.{hint}"]
     return Report(tuple(intro), tuple(sections), (*left_out, *notes))
+
+
+def alike(runs: Sequence[TrainingRun], latest: bool) -> list[TrainingRun]:
+    """The runs of one setting: the one with most ways, of several the latest; or simply the latest run's."""
+    groups: dict[tuple, list[TrainingRun]] = {}
+    for run in runs:
+        groups.setdefault(run.setting, []).append(run)
+    if latest:
+        return groups[runs[-1].setting]
+    place = {id(run): number for number, run in enumerate(runs)}
+    return max(groups.values(), key=lambda group: (len({run.way for run in group}), place[id(group[-1])]))
 
 
 def over_time(runs: Sequence[TrainingRun]) -> list[Section]:

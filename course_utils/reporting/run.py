@@ -73,7 +73,7 @@ class TrainingRun:
     @property
     def setting(self) -> tuple:
         """What two runs must have in common to be compared."""
-        return self.width, self.images, self.bucket_bytes, self.rates[0] if self.rates else None, self.cores
+        return self.width, self.images, self.rates[0] if self.rates else None, self.cores
 
     @property
     def steps(self) -> int:
