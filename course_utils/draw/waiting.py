@@ -12,6 +12,7 @@ from course_utils.draw import style
 from course_utils.errors import CourseError
 
 _GRID = "#E8E8E8"
+_SLIDE_WIDTH = 10.5  # inches
 
 
 class Training(Protocol):
@@ -28,6 +29,7 @@ def races(
     subtitle: str = "",
     target: float | None = None,
     lowest: float = 0.5,
+    wide: bool = False,
 ) -> Figure:
     """Draw accuracy against epochs (left) and against seconds (right), one row for each setting.
 
@@ -35,6 +37,7 @@ def races(
         rows: the setting ("no straggler") → the way of training → all its runs; every run is a thin line.
         target: an accuracy that is marked by a dashed line.
         lowest: where the axis of accuracy begins.
+        wide: for a slide.
     """
     if not rows or not all(runs for ways in rows.values() for runs in ways.values()):
         raise CourseError("races: at least one setting, and one run of every way of training.")
@@ -42,14 +45,15 @@ def races(
     colours = {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(names)}
     marks = {name: Line2D([], [], color=colours[name], linewidth=2) for name in names}
     above = style.legend_height(list(marks)) + 0.22
-    picture, left_axes = style.new_picture(title, subtitle, heights=[1.75] * len(rows), above=above, between=0.8)
+    look = {"above": above, "between": 0.8, "width": _SLIDE_WIDTH if wide else style.WIDTH}
+    picture, left_axes = style.new_picture(title, subtitle, heights=[1.75] * len(rows), **look)
     longest = {
         what: max(getattr(run, what)[-1] for ways in rows.values() for runs in ways.values() for run in runs)
         for what in ("epochs", "seconds")
     }
     for row, (left, (setting, ways)) in enumerate(zip(left_axes, rows.items(), strict=True)):
         box = left.get_position()
-        width = (box.width - 0.25 / style.WIDTH) / 2
+        width = (box.width - 0.25 / look["width"]) / 2
         left.set_position((box.x0, box.y0, width, box.height))
         right = picture.add_axes((box.x1 - width, box.y0, width, box.height))
         for ax, what in ((left, "epochs"), (right, "seconds")):
