@@ -375,20 +375,24 @@ for n, seconds in zip(two_sizes, timed, strict=True):
 # ## A network made of numbers
 #
 # The table's formulas know nothing of links that are shared. A **simulator** does: every message queues for the links
-# on its way, and each rank goes on when its message has come. It knows our network from the same ping-pong. Is it
-# right?
+# on its way, and each rank goes on when its message has come. It knows our network from the same ping-pong, and one
+# thing that real nodes do not have: all messages here are `work` for the few cores of one computer. Is it right?
 
 # %%
 from course_utils.allreduce.findings import error_said
 from course_utils.allreduce.simulate import simulate_allreduce
+from course_utils.allreduce.sweep import work_per_message
 from course_utils.allreduce.topology import alpha_of, switch
 
+work = ranks.run(work_per_message).results[0]  # seconds by which messages delay another
 link = (alpha_of(sizes, times, beta), beta)  # α here differs with the size, as measured
 simulated, clock = [], []
 for panel, by_name in measured.items():
     P = int(panel.split()[0])
     for name, seconds in medians(by_name).items():
-        made_up = switch(P, *link, overhead=0.0002)  # seconds of a rank's own work
+        made_up = switch(
+            P, *link, overhead=0.0002, work=work
+        )  # a rank's own, the computer's
         simulated += [simulate_allreduce(name, P, n, made_up).seconds for n in lengths]
         clock += seconds
 print("Simulated against measured:", error_said(simulated, clock))
