@@ -19,14 +19,16 @@ def local_sgd_round(
     batches: Iterable[Any],
     rate: float,
 ) -> None:
-    """One round of local SGD, in place: a step for each of this rank's batches, then the mean of all ranks' weights.
+    """One round of local SGD: a step for each of this rank's batches, then the mean of all weights.
 
-    The steps need no messages. At the end stands one all-reduce of the weights: whatever the number of batches, each
-    rank contributes n numbers once. Ranks may have unlike numbers of batches, even none; all ranks count alike.
+    The steps need no messages. At the end stands one all-reduce of the weights: whatever the number
+    of batches, each rank contributes n numbers once. Ranks may have unlike numbers of batches, even
+    none; all ranks count alike.
 
     Args:
-        parameters: (n,), equal on all ranks before and after.
-        gradient: (weights, batch) → the gradient, (n,), which may be part of the batch: change neither.
+        parameters: (n,), equal on all ranks before and after; changed in place.
+        gradient: (weights, batch) → the gradient, (n,), which may be part of the batch: change
+            neither.
         batches: this rank's, in order.
         rate: the learning rate of the local steps.
 
@@ -40,17 +42,19 @@ def local_sgd_round(
 
 
 def federated_average(comm: "MPI.Intracomm", parameters: np.ndarray, examples: int) -> None:
-    """Replace the weights by their mean over all ranks, in place, each rank counted by its number of examples.
+    """Replace the weights by their mean over all ranks, each counted by its number of examples.
 
-    w ← Σ nᵣ wᵣ / Σ nᵣ, with one all-reduce: the number of examples travels at the end of the weighted vector, and
-    nothing but the sum is shared. Where nobody has an example, the weights stay as they are.
+    w ← Σ nᵣ wᵣ / Σ nᵣ, with one all-reduce: the number of examples travels at the end of the
+    weighted vector, and nothing but the sum is shared. Where nobody has an example, the weights
+    stay as they are.
 
     Args:
-        parameters: (n,), this rank's weights after its local training, float32 or float64.
+        parameters: (n,), float32 or float64: this rank's weights after its local training; changed
+            in place.
         examples: nᵣ, how many this rank has trained with, 0 or more.
 
-    Source: McMahan et al. 2017, "Communication-Efficient Learning of Deep Networks from Decentralized Data",
-    algorithm 1.
+    Source: McMahan et al. 2017, "Communication-Efficient Learning of Deep Networks from
+    Decentralized Data", algorithm 1.
     """
     weighted = np.append(parameters.astype(np.float64) * examples, examples)
     total = np.empty_like(weighted)

@@ -18,20 +18,27 @@ GRADIENT, WEIGHTS, STOP = 1, 2, 3
 """Tags of the messages: a worker's gradient, the server's answer, and its answer when enough updates were made."""
 
 
-def parameter_server_step(comm: "MPI.Intracomm", parameters: np.ndarray, gradient: np.ndarray, rate: float) -> None:
-    """One synchronous step: all workers' gradients go to the server, its new weights go back to every worker.
+def parameter_server_step(
+    comm: "MPI.Intracomm",
+    parameters: np.ndarray,
+    gradient: np.ndarray,
+    rate: float,
+) -> None:
+    """One synchronous step: all gradients go to the server, its new weights go back to every worker.
 
-    Rank 0 is the server, all other ranks are workers. It waits for all P − 1 gradients, takes one step against their
-    mean, w ← w − rate · mean, and answers each worker with the new weights: 2 (P − 1) messages from one rank to
-    another, and every single one passes the server's link. A server without workers leaves its weights as they are.
+    Rank 0 is the server, all other ranks are workers. It waits for all P − 1 gradients, takes one
+    step against their mean, w ← w − rate · mean, and answers each worker with the new weights:
+    2 (P − 1) messages from one rank to another, and every single one passes the server's link.
+    A server without workers leaves its weights as they are.
 
     Args:
-        parameters: (n,), on the server the weights; those of a worker may be out of date. On return the new weights,
-            in this array, on all ranks.
-        gradient: (n,), of the same dtype, and not changed. The server has no data: its own is not looked at.
+        parameters: (n,), on the server the weights; those of a worker may be out of date. On return
+            the new weights, in this array, on all ranks.
+        gradient: (n,), of the same dtype, and not changed. The server has no data: its own is not
+            looked at.
         rate: the learning rate.
 
-    Source: Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server", §3; Dean et al. 2012.
+    Source: Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server", §3.
     """
     if comm.rank != SERVER:
         comm.Send(gradient, dest=SERVER)
@@ -49,17 +56,19 @@ def parameter_server_step(comm: "MPI.Intracomm", parameters: np.ndarray, gradien
 
 
 def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
-    """The staleness of every update: how many updates the server made since its worker fetched the weights.
+    """The staleness of every update: how many others the server made since its worker fetched.
 
     Args:
-        log: what the server did, in order: ("fetch", worker) when it gave a worker the present weights, and
-            ("push", worker) when it updated them with a gradient of that worker, computed at what the worker fetched
-            last. A worker fetches before it pushes; it may push several times for one fetch, or fetch and never push.
+        log: what the server did, in order: ("fetch", worker) when it gave a worker the present
+            weights, and ("push", worker) when it updated them with a gradient that this worker has
+            computed at what it fetched last. A worker fetches before it pushes; it may push several
+            times for one fetch, or fetch and never push.
 
     Returns:
         One number for each push, in order; 0 where no update lies between fetch and push.
 
-    Source: Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", §2.
+    Source: Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
+    Server", §2.
     """
     version = 0
     fetched = {}  # worker → how many updates its weights had seen
@@ -74,7 +83,7 @@ def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
 
 
 def staleness_scaled_lr(rate: float, staleness: int) -> float:
-    """The learning rate for a gradient of this staleness τ: rate / τ, and the whole rate for a fresh gradient, τ = 0.
+    """The learning rate for a gradient of staleness τ: rate / τ, and the whole rate where τ is 0.
 
     Raises:
         ValueError: the staleness is below 0.

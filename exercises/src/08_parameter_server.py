@@ -3,15 +3,12 @@
 # %% [markdown]
 # # Exercises: what if nobody waits?
 #
-# Here you write the two ends of a parameter server and the two that need no server: with these five functions you can
-# say who waits for whom, how old a gradient is, and how little ranks may talk. They belong to
+# With these five functions ranks train that wait for a server, for nobody, or now and then for each other; and you
+# can say what each way costs in messages, in bytes, and in old gradients. They belong to
 # [lesson 8](../notebooks/08_parameter_server.ipynb).
-
-# %% [markdown]
-# Replace the line `raise NotImplementedError`, run the cell, and the next one checks it on real processes: with 1 to
-# 4 ranks and new numbers each time. The check counts messages and bytes too.
 #
-# All weights of a network are one flat NumPy vector here, and so is a gradient.
+# Replace the line `raise NotImplementedError`, run the cell, and the next one checks it on real processes: with 1 to
+# 4 ranks and new numbers each time. The check counts messages and bytes, too.
 
 # %%
 from collections.abc import Callable, Iterable
@@ -25,22 +22,42 @@ from course_utils.parameter_server import SERVER
 ranks = course.start(4)
 
 # %% [markdown]
+# All weights of a network are **one flat vector** here, and so is a gradient. `comm.rank` says which rank you are,
+# `comm.size` how many there are. Nothing is returned where the docstring promises nothing: the weights change in the
+# array that you were given.
+
+# %% [markdown]
 # ## 1 · One step of a parameter server
 #
-# Rank 0 (`SERVER`) holds the weights, the others have the data. Nobody works ahead in this one: the server waits for
-# all. Use `Send` and `Recv`, so that each of the $2(P - 1)$ messages is counted.
+# Rank 0 (`SERVER`) holds the weights, the others have the data. Nobody works ahead here: the server waits for all.
+# Use `Send` and `Recv`, so that each of the $2(P - 1)$ messages is seen and counted.
 #
-# With weights 10, rate 0.5 and the workers' gradients 2, 4 and 6 the mean is 4, and everybody ends with 8.
+# With weights 10, rate 0.5 and the gradients 2, 4 and 6 of three workers the mean is 4, and everybody ends with 8.
 
 # %% tags=["exercise"]
 # parameter_server_step
 
 # %% [markdown]
+# Try it on these numbers, and look at the server's link:
+#
+# ```python
+# def three_workers(comm):
+#     parameters = np.full(3, 10.0)
+#     parameter_server_step(comm, parameters, np.full(3, 2.0 * comm.rank), rate=0.5)
+#     return parameters
+#
+# run = ranks.run(three_workers)
+# print(run.results)
+# run.timeline()
+# ```
+
+# %% [markdown]
 # ## 2 · How old is a gradient?
 #
-# No ranks in this one, only a server's diary:
+# Now nobody waits. A worker *fetches* the weights, computes, and *pushes* its gradient, with which the server updates
+# the weights. You read the server's log. No ranks in this one:
 #
-# | entry | version before | staleness |
+# | entry | updates before it | staleness |
 # |---|---|---|
 # | `("fetch", 1)` | 0 | |
 # | `("fetch", 2)` | 0 | |
@@ -48,7 +65,7 @@ ranks = course.start(4)
 # | `("fetch", 1)` | 1 | |
 # | `("push", 2)` | 1 | ? |
 #
-# Worker 2 computed with the weights of version 0, and meets version 1. What stands in the place of the question mark?
+# Which update did worker 2 know nothing of?
 
 # %% tags=["exercise"]
 # measure_staleness
@@ -56,8 +73,8 @@ ranks = course.start(4)
 # %% [markdown]
 # ## 3 · A shorter step for an older gradient
 #
-# An old gradient points downhill from where the weights were, not from where they are. With rate 0.6 a gradient of
-# staleness 3 may move them with rate 0.2.
+# An old gradient points downhill from where the weights were, not from where they are. So it may not move them as
+# far: with rate 0.6 and staleness 3, no further than with rate 0.2.
 
 # %% tags=["exercise"]
 # staleness_scaled_lr
@@ -65,10 +82,10 @@ ranks = course.start(4)
 # %% [markdown]
 # ## 4 · A round of local SGD
 #
-# Now without a server. Each rank goes its own way for a few batches and says nothing; then all agree on the mean of the
-# places that they have come to. A rank that has no batch is there at the end, too.
+# No server any more. Each rank takes a few steps alone and says nothing; then all go on from the mean of the places
+# that they have come to. If rank 0 has walked from 0 to 4 and rank 1 from 0 to 8, both go on from 6.
 #
-# With one batch each, this is the data-parallel step of lesson 6: why? And with two, why is it not?
+# With one batch each, this is the data-parallel step of lesson 6. Why? And with two, why not?
 
 # %% tags=["exercise"]
 # local_sgd_round
@@ -76,10 +93,10 @@ ranks = course.start(4)
 # %% [markdown]
 # ## 5 · Federated averaging
 #
-# Clinics may not hand out their patients' data, only what they have learned. A clinic with 300 patients counts for
-# more than one with 3: weights 1.0 and 2.0 from 300 and 100 examples give 1.25, not 1.5.
+# Clinics keep their patients' data, and share what they have learned. A clinic with 300 patients counts for more than
+# one with 100: weights 1.0 and 2.0 give 1.25, not 1.5.
 #
-# One all-reduce must do, and nobody shall see the weights of one clinic alone.
+# One all-reduce must do. Nobody collects the weights of single clinics, not even rank 0.
 
 # %% tags=["exercise"]
 # federated_average

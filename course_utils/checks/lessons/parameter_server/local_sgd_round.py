@@ -37,20 +37,23 @@ def after_a_round(
     gradient: Callable[[np.ndarray, np.ndarray], np.ndarray],
     seconds: float,
 ) -> dict[str, object]:
-    """Call the learner's function; return the weights, and what was counted when each gradient was asked for."""
+    """Call the learner's function; return the weights and batches, and how many gradients and calls it has needed.
+
+    "talks" are the messages and collectives that this rank had made when it asked for its last gradient.
+    """
     from course_utils.trace.recorder import phase, recorder
 
-    held = parameters
-    calls: list[int] = []
+    talks: list[int] = []
 
     def asked(weights: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        calls.append(sum(event.kind in ("send", "recv", "collective") for event in recorder.events))
+        talks.append(sum(event.kind in ("send", "recv", "collective") for event in recorder.events))
         with phase("step"):
             time.sleep(seconds)
             return gradient(weights, batch)
 
     function(comm, parameters, asked, iter(batches), rate)
-    return {"the weights": held, "the batches": batches, "gradients": len(calls), "before them": max(calls, default=0)}
+    counted = {"gradients": len(talks), "talks": max(talks, default=0)}
+    return {"the weights": parameters, "the batches": batches, **counted}
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -69,8 +72,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         weights = rng.integers(-9, 9, length).astype(dtype)
         batches = [[rng.integers(-50, 50, length).astype(dtype) for _ in range(number)] for number in numbers]
         mean = np.mean([walked(weights, own, rate, gradient) for own in batches], axis=0).astype(dtype)
-        many = " or ".join(map(str, sorted(set(numbers))))
-        label = f"{ranks(len(numbers))} with {many} batches each, {count(length, f'{dtype} number')}, rate {rate}{more}"
+        *others, most = sorted(set(numbers))
+        many = " or ".join([*map(str, others), count(most, "batch")])
+        label = f"{ranks(len(numbers))} with {many} each, {count(length, f'{dtype} number')}, rate {rate}{more}"
         arguments = [(weights.copy(), own, rate, gradient, seconds) for own in batches]
         expected = [_seen(mean, own) for own in batches]
         cost = Cost(messages=0, collectives=1)
@@ -104,13 +108,16 @@ def walked(weights: np.ndarray, batches: Batches, rate: float, gradient: Callabl
 def _seen(weights: np.ndarray, batches: Batches) -> dict[str, object]:
     """What must come of a round."""
     own = [batch.copy() for batch in batches]
-    return {"the weights": weights, "the batches": own, "gradients": len(batches), "before them": 0}
+    return {"the weights": weights, "the batches": own, "gradients": ..., "talks": ...}
 
 
 def _weights_once(outcome: Outcome) -> str | None:
-    """What no result shows: more numbers shared than the weights have, or by gathering instead of adding."""
+    """What no result shows: gradients asked for in vain, more numbers shared than needed, gathered instead of added."""
     size = outcome.case.arguments[0][0].nbytes
     for rank, sent in enumerate(outcome.run.bytes_per_rank):
+        asked, batches = outcome.results[rank]["gradients"], len(outcome.case.arguments[rank][1])
+        if asked != batches:
+            return f"the weights are right, but rank {rank} asked for {count(asked, 'gradient')}, expected {batches}"
         if sent > size + HEADERS:
             return f"the weights are right, but rank {rank} put in {sent:,} bytes; its weights have {size:,}"
     if _gathers(outcome.case, outcome):
@@ -172,7 +179,7 @@ def _uphill(weights: np.ndarray, batches: list[Batches], rate: float, gradient: 
 
 
 def _in_between(case: Case, outcome: Outcome) -> bool:
-    return any(result is not NO_RESULT and result["before them"] > 0 for result in outcome.results)
+    return any(result is not NO_RESULT and result["talks"] > 0 for result in outcome.results)
 
 
 def _batches_changed(case: Case, outcome: Outcome) -> bool:
