@@ -236,6 +236,14 @@ def torch_collective(name):
         parts = [torch.empty(5) for _ in range(size)] if rank == 0 else None
         dist.gather(x, parts, dst=0)
         x = sum(parts) if rank == 0 else x
+    elif name == "all_gather_single":
+        parts = torch.empty(20)
+        dist.all_gather_into_tensor(parts, x)  # the older name of the same
+        x = parts.view(4, 5).sum(0)
+    elif name == "reduce_scatter":
+        dist.reduce_scatter(x, [x.clone() for _ in range(size)])
+    elif name == "reduce_scatter_single":
+        dist.reduce_scatter_single(x, x.repeat(size), dist.ReduceOp.SUM, None, False)
     return x.tolist()
 
 
@@ -245,6 +253,9 @@ def torch_collective(name):
         ("all_reduce", "collective", 4, 20, [6.0] * 5),
         ("broadcast", "collective", 4, 20, [2.0] * 5),
         ("gather", "collective", 4, 20, [6.0] * 5),
+        ("all_gather_single", "collective", 4, 20, [6.0] * 5),
+        ("reduce_scatter", "collective", 4, 80, [6.0] * 5),
+        ("reduce_scatter_single", "collective", 4, 80, [6.0] * 5),
         ("send", "send", 1, 20, [9.0] * 5),
     ],
 )

@@ -6,6 +6,7 @@ until it is done: a rank whose peers never come can say where it waits, and can 
 
 import contextlib
 import functools
+import inspect
 import threading
 import time
 from collections.abc import Callable
@@ -17,20 +18,20 @@ from torch.distributed import distributed_c10d
 
 from course_utils.trace.recorder import here, recorder
 
-# The argument whose bytes are this rank's contribution, by position and by name.
+# The argument whose bytes are this rank's contribution. torch's older names for the `_single` ones call these.
 _COLLECTIVES = {
-    "all_reduce": (0, "tensor"),
-    "broadcast": (0, "tensor"),
-    "reduce": (0, "tensor"),
-    "gather": (0, "tensor"),
-    "scatter": (1, "scatter_list"),
-    "all_gather": (1, "tensor"),
-    "all_gather_into_tensor": (1, "input_tensor"),
-    "reduce_scatter": (1, "input_list"),
-    "reduce_scatter_tensor": (1, "input"),
-    "all_to_all": (1, "input_tensor_list"),
-    "all_to_all_single": (1, "input"),
-    "barrier": (0, "nothing"),
+    "all_reduce": "tensor",
+    "broadcast": "tensor",
+    "reduce": "tensor",
+    "gather": "tensor",
+    "scatter": "scatter_list",
+    "all_gather": "tensor",
+    "all_gather_single": "input_tensor",
+    "reduce_scatter": "input_list",
+    "reduce_scatter_single": "input",
+    "all_to_all": "input_tensor_list",
+    "all_to_all_single": "input",
+    "barrier": "nothing",
 }
 _MESSAGES = {"send": ("isend", "send", "dst"), "recv": ("irecv", "recv", "src")}
 _PLAIN = {name: getattr(distributed_c10d, name) for name in (*_COLLECTIVES, "send", "recv", "isend", "irecv")}
@@ -45,7 +46,10 @@ def _bytes_of(value: Any) -> int:
 
 
 class _InThread:
-    """A message of gloo counts as complete only once somebody has waited for it: a thread does, and can be asked."""
+    """What counts as complete only once somebody has waited for it: a thread does, and can be asked.
+
+    With gloo these are messages, and the reduce-scatters, which copy their result in `wait`.
+    """
 
     def __init__(self, work: Any) -> None:
         self._work, self._error = work, None
@@ -81,7 +85,7 @@ class TracedWork:
 
     def note_end(self) -> None:
         """From now on know when the operation ends, whether somebody waits for it or not."""
-        with contextlib.suppress(RuntimeError):  # this kind of work has no future
+        with contextlib.suppress(RuntimeError, AttributeError):  # this kind of work has no future
             self._work.get_future().add_done_callback(self._note)
 
     def _note(self, _: Any) -> None:
@@ -116,18 +120,22 @@ class TracedWork:
         return getattr(self._work, name)
 
 
-def _traced_collective(name: str, position: int, keyword: str) -> Callable:
+def _traced_collective(name: str, contribution: str) -> Callable:
     plain = _PLAIN[name]
+    signature = inspect.signature(plain)
 
     @functools.wraps(plain)
     def traced(*args: Any, **kwargs: Any) -> Any:
-        asynchronous = kwargs.pop("async_op", False)
-        size = _bytes_of(args[position] if len(args) > position else kwargs.get(keyword))
+        given = signature.bind(*args, **kwargs).arguments
+        asynchronous = given.get("async_op", False)
+        size = _bytes_of(given.get(contribution))
         line, place = here()
         began = time.perf_counter()
-        work = plain(*args, async_op=True, **kwargs)
+        work = plain(**(given | {"async_op": True}))
         if work is None:  # this rank is not in the group
             return None
+        if name.startswith("reduce_scatter"):
+            work = _InThread(work)
 
         def finished(end: float) -> None:
             recorder.add(name, "collective", began, end, size=size, line=line)
@@ -169,7 +177,7 @@ def record_calls() -> None:
     """Exchange the functions of torch.distributed for traced ones; a second call changes nothing."""
     if dist.all_reduce is not _PLAIN["all_reduce"]:
         return
-    traced = {name: _traced_collective(name, *where) for name, where in _COLLECTIVES.items()}
+    traced = {name: _traced_collective(name, contribution) for name, contribution in _COLLECTIVES.items()}
     for blocking, (start, kind, peer_name) in _MESSAGES.items():
         traced[blocking] = _traced_message(blocking, start, kind, peer_name)
         traced[start] = _traced_message(start, start, kind, peer_name)

@@ -100,7 +100,7 @@ def _sent_once(outcome: Outcome) -> str | None:
 
 def _gathers(case: Case, outcome: Outcome) -> bool:
     names = {event.name for reply in outcome.attempt.replies for event in reply.events or ()}
-    return bool(names & {"gather", "scatter", "all_gather", "all_gather_into_tensor", "send", "recv", "reduce"})
+    return bool(names & {"gather", "scatter", "all_gather", "all_gather_single", "send", "recv", "reduce"})
 
 
 def _scaled(factor: Callable[[int], float]) -> Callable[[Case, Outcome], bool]:

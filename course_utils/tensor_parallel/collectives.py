@@ -1,0 +1,160 @@
+"""What moves between ranks inside a model, as functions that the backward pass goes through.
+
+They come in pairs: what one does forward, the other does backward.
+
+| function | forward | backward |
+|---|---|---|
+| `copy_to_ranks` | nothing | all-reduce |
+| `sum_over_ranks` | all-reduce | nothing |
+| `gather_over_ranks` | all-gather | reduce-scatter |
+| `scatter_over_ranks` | reduce-scatter | all-gather |
+| `split_over_ranks` | nothing, each takes its part | all-gather |
+| `join_over_ranks` | all-gather | nothing, each takes its part |
+
+Source: Shoeybi et al. 2019, "Megatron-LM", §3 (the first two, f and g); Korthikanti et al. 2022, "Reducing Activation
+Recomputation in Large Transformer Models", §4.2.2 (the others, g and its conjugate).
+"""
+
+import torch
+import torch.distributed as dist
+
+Group = dist.ProcessGroup | None
+"""Ranks that share a layer; None for all."""
+
+
+def all_reduced(x: torch.Tensor, group: Group) -> torch.Tensor:
+    """The sum of all ranks' `x`, in a new tensor."""
+    total = x.detach().clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(total, group=group)
+    return total
+
+
+def all_gathered(x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
+    """All ranks' `x`, one behind the other along `dim`."""
+    parts = [torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(parts, x.contiguous(), group=group)
+    return torch.cat(parts, dim=dim)
+
+
+def own_part(x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
+    """This rank's part of what every rank has, along `dim`, as a copy. Nothing moves."""
+    return x.detach().chunk(dist.get_world_size(group), dim=dim)[dist.get_rank(group)].clone()
+
+
+def reduce_scattered(x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
+    """This rank's part along `dim` of the sum of all ranks' `x`."""
+    parts = x.chunk(dist.get_world_size(group), dim=dim)
+    mine = torch.empty_like(parts[0], memory_format=torch.contiguous_format)
+    dist.reduce_scatter_single(mine, torch.cat(parts), group=group)
+    return mine
+
+
+class _CopyToRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x: torch.Tensor, group: Group) -> torch.Tensor:
+        context.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor):
+        return all_reduced(gradient, context.group), None
+
+
+class _SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x: torch.Tensor, group: Group) -> torch.Tensor:
+        return all_reduced(x, group)
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor):
+        return gradient, None
+
+
+class _GatherOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
+        context.dim, context.group = dim, group
+        return all_gathered(x, dim, group)
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor):
+        return reduce_scattered(gradient, context.dim, context.group), None, None
+
+
+class _ScatterOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
+        context.dim, context.group = dim, group
+        return reduce_scattered(x, dim, group)
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor):
+        return all_gathered(gradient, context.dim, context.group), None, None
+
+
+class _SplitOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
+        context.dim, context.group = dim, group
+        return own_part(x, dim, group)
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor):
+        return all_gathered(gradient, context.dim, context.group), None, None
+
+
+class _JoinOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
+        context.dim, context.group = dim, group
+        return all_gathered(x, dim, group)
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor):
+        return own_part(gradient, context.dim, context.group), None, None
+
+
+def copy_to_ranks(x: torch.Tensor, group: Group = None) -> torch.Tensor:
+    """Every rank uses the same `x`, each for its own part of a layer. Backward: one all-reduce of the gradient.
+
+    Each rank's part asks for a different change of `x`; the gradient is the sum of what all ask for.
+
+    Args:
+        x: equal on all ranks.
+    """
+    return _CopyToRanks.apply(x, group)
+
+
+def sum_over_ranks(x: torch.Tensor, group: Group = None) -> torch.Tensor:
+    """The sum of all ranks' `x`, on every rank. Forward: one all-reduce. Backward: nothing moves.
+
+    All ranks go on with the same sum and have the same loss, once. So the gradient of the sum, which every rank has, is
+    that of each term. (`course_utils.differentiable.all_reduce_sum` is for ranks that have losses of their own.)
+    """
+    return _SumOverRanks.apply(x, group)
+
+
+def gather_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
+    """All ranks' parts joined along `dim`, on every rank, each for its own part of a layer.
+
+    Forward: all-gather. Backward: reduce-scatter, as each rank's layer asks for changes of every part.
+    """
+    return _GatherOverRanks.apply(x, dim, group)
+
+
+def scatter_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
+    """This rank's part along `dim` of the sum of all ranks' `x`. Forward: reduce-scatter. Backward: all-gather."""
+    return _ScatterOverRanks.apply(x, dim, group)
+
+
+def split_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
+    """This rank's part of an `x` that is equal on all ranks. Forward: nothing moves. Backward: all-gather."""
+    return _SplitOverRanks.apply(x, dim, group)
+
+
+def join_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
+    """All ranks' parts, on every rank, where all go on with the same: one loss, that every rank computes.
+
+    Forward: all-gather. Backward: each takes its part of the gradient, which all have; nothing moves.
+    """
+    return _JoinOverRanks.apply(x, dim, group)

@@ -1,0 +1,189 @@
+"""Layers, matrices and sequences cut over ranks, equal to the serial model."""
+
+import itertools
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from course_utils.errors import CourseError
+from course_utils.tensor_parallel import block as blocks
+from course_utils.tensor_parallel.collectives import join_over_ranks, split_over_ranks
+from course_utils.tensor_parallel.layers import split_layers
+from course_utils.tensor_parallel.linear import ColumnParallelLinear, RowParallelLinear
+from course_utils.transformer import Block, character_model
+
+WIDTH, HEADS, LENGTH = 16, 4, 8
+
+
+def test_layers_are_cut_as_well_as_by_trying_everything(seed) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for layers in range(1, 8):
+        costs = [round(one, 2) for one in torch.rand(layers, generator=generator).tolist()]
+        for ranks in range(1, layers + 1):
+            sizes = split_layers(costs, ranks)
+            assert len(sizes) == ranks and sum(sizes) == layers and min(sizes) >= 1
+            cuts = itertools.combinations(range(1, layers), ranks - 1)
+            best = min(max(pieces(costs, [0, *cut, layers])) for cut in cuts)
+            starts = [0, *itertools.accumulate(sizes)]
+            assert max(pieces(costs, starts)) == pytest.approx(best)
+
+
+def pieces(costs, borders):
+    """The cost of each piece between borders."""
+    return [sum(costs[a:b]) for a, b in itertools.pairwise(borders)]
+
+
+@pytest.mark.parametrize(("costs", "ranks"), [([1, 2], 3), ([1], 0), ([], 1), ([1, -1], 1)])
+def test_cuts_that_are_none_are_refused(costs, ranks) -> None:
+    with pytest.raises(CourseError):
+        split_layers(costs, ranks)
+
+
+def make_block(dropout: float) -> Block:
+    """In float64, the same on every rank; norms and biases with values of their own."""
+    torch.manual_seed(3)
+    block = Block(WIDTH, HEADS, dropout, torch.Generator().manual_seed(5)).double()
+    with torch.no_grad():
+        for one in block.parameters():
+            one += 0.1 * torch.randn_like(one)
+    return block
+
+
+def batch(requires_grad: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
+    """An input, and what the output is multiplied with to give a loss."""
+    torch.manual_seed(4)
+    x, weights = torch.randn(2, 3, LENGTH, WIDTH, dtype=torch.float64)
+    return x.requires_grad_(requires_grad), weights
+
+
+def cut_gradient(name: str, gradient: torch.Tensor, ranks: int, rank: int) -> torch.Tensor:
+    """What this rank should have of a parameter's gradient."""
+    if name in ("attention.qkv.weight", "attention.qkv.bias", "mlp.up.weight", "mlp.up.bias"):
+        return gradient.chunk(ranks, 0)[rank]
+    if name in ("attention.out.weight", "mlp.down.weight"):
+        return gradient.chunk(ranks, 1)[rank]
+    return gradient
+
+
+def differences(dropout: float, sequence: bool) -> dict[str, float]:
+    """The largest difference of everything to the serial block, after two passes, on this rank."""
+    ranks, rank = dist.get_world_size(), dist.get_rank()
+    serial, parallel = make_block(dropout), make_block(dropout)
+    blocks.parallelise_block(parallel, sequence=sequence)
+    for _ in range(2):
+        x, weights = batch()
+        serial.zero_grad()
+        wanted = serial(x)
+        (wanted * weights).sum().backward()
+        own, _ = batch()
+        parallel.zero_grad()
+        got = parallel(split_over_ranks(own, 1) if sequence else own)
+        got = join_over_ranks(got, 1) if sequence else got
+        (got * weights).sum().backward()
+        if sequence:
+            blocks.sum_sequence_gradients(parallel)
+    found = {"output": (got - wanted).abs().max().item(), "x": (own.grad - x.grad).abs().max().item()}
+    theirs = dict(serial.named_parameters())
+    for name, one in parallel.named_parameters():
+        found[name] = (one.grad - cut_gradient(name, theirs[name].grad, ranks, rank)).abs().max().item()
+    return found
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+@pytest.mark.parametrize("dropout", [0.0, 0.25])
+@pytest.mark.parametrize("sequence", [False, True])
+def test_a_block_cut_over_ranks_is_the_serial_block(four_ranks, world_size, dropout, sequence) -> None:
+    run = four_ranks.run(differences, dropout, sequence, ranks=world_size, backend="gloo")
+    for found in run.results:
+        assert len(found) == 14
+        assert {name: error for name, error in found.items() if not error <= 1e-10} == {}
+
+
+def forward_and_backward(part: str) -> None:
+    """One pass forward and backward through half a block."""
+    block = make_block(0.0)
+    blocks.parallelise_block(block)
+    x, weights = batch()
+    (getattr(block, part)(x) * weights).sum().backward()
+
+
+@pytest.mark.parametrize("part", ["attention", "mlp"])
+def test_half_a_block_needs_one_all_reduce_forward_and_one_backward(four_ranks, part) -> None:
+    run = four_ranks.run(forward_and_backward, part, ranks=2, backend="gloo")
+    for rank in range(2):
+        sent = [event for event in run.events if event.kind == "collective" and event.rank == rank]
+        assert [event.name for event in sent] == ["all_reduce", "all_reduce"]
+        assert [event.bytes for event in sent] == [3 * LENGTH * WIDTH * 8] * 2
+
+
+def sequence_pass() -> None:
+    """A whole block, sequence-parallel."""
+    block = make_block(0.0)
+    blocks.parallelise_block(block, sequence=True)
+    x, weights = batch()
+    mine = x.detach().chunk(2, 1)[dist.get_rank()].requires_grad_()
+    (block(mine) * weights.chunk(2, 1)[dist.get_rank()]).sum().backward()
+
+
+def test_sequence_parallel_moves_the_same_in_other_words(four_ranks) -> None:
+    """Two all-gathers and two reduce-scatters in each direction stand for the two all-reduces."""
+    run = four_ranks.run(sequence_pass, ranks=2, backend="gloo")
+    names = [event.name for event in run.events if event.kind == "collective" and event.rank == 0]
+    forward, backward = names[:4], names[4:]
+    assert forward == ["all_gather", "reduce_scatter_single"] * 2
+    assert backward == ["all_gather", "reduce_scatter_single"] * 2
+
+
+def through_modules(bias: bool) -> float:
+    """A column-parallel layer and a row-parallel one, against the two whole layers."""
+    torch.manual_seed(0)
+    up, down = nn.Linear(6, 8, bias=bias).double(), nn.Linear(8, 5, bias=bias).double()
+    x = torch.randn(7, 6, dtype=torch.float64)
+    wanted = down(up(x).tanh())
+    return (RowParallelLinear(down)(ColumnParallelLinear(up)(x).tanh()) - wanted).abs().max().item()
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_column_then_row_needs_no_message_between(four_ranks, bias) -> None:
+    run = four_ranks.run(through_modules, bias, backend="gloo")
+    assert max(run.results) <= 1e-12
+    assert len([event for event in run.events if event.kind == "collective"]) == 4, "one all-reduce on each rank"
+
+
+def test_what_cannot_be_divided_is_refused(four_ranks) -> None:
+    def odd():
+        blocks.parallelise_block(Block(18, 3, 0.0, torch.Generator()))
+
+    def narrow():
+        ColumnParallelLinear(nn.Linear(4, 6))
+
+    with pytest.raises(Exception, match="3 heads cannot be divided among 4 ranks"):
+        four_ranks.run(odd, backend="gloo")
+    with pytest.raises(Exception, match="6 along dimension 0 cannot be divided among 4 ranks"):
+        four_ranks.run(narrow, backend="gloo")
+
+
+def test_the_character_model_learns_to_repeat() -> None:
+    model = character_model(3, width=16, heads=2, depth=1, context=12)
+    text = torch.tensor([[0, 1, 2] * 4])
+    first = None
+    for _ in range(25):
+        loss = nn.functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+        first = first or loss.item()
+        model.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for one in model.parameters():
+                if one.grad is not None:
+                    one -= 0.3 * one.grad
+    assert loss.item() < 0.3 * first
+
+
+def test_attention_does_not_look_ahead() -> None:
+    model = character_model(5, width=16, heads=2, depth=2, context=10)
+    text = torch.randint(5, (1, 10), generator=torch.Generator().manual_seed(1))
+    changed = text.clone()
+    changed[0, 6:] = (changed[0, 6:] + 1) % 5
+    torch.testing.assert_close(model(text)[:, :6], model(changed)[:, :6])
