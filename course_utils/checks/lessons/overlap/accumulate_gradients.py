@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.checks.compare import kind_of
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.overlap.common import LESSON, collectives, drawn, marked, mean_of
 from course_utils.checks.seen import Recogniser, same
@@ -152,7 +153,7 @@ def _one_way_back(case: Case, outcome: Outcome) -> bool:
     )
 
 
-def _of_gradients(formula: Callable[[Case, int], list["Tensor"]]) -> Recogniser:
+def _gradients_are(formula: Callable[[Case, int], list["Tensor"]]) -> Recogniser:
     """A recogniser of other gradients in the first step, from (case, rank)."""
 
     def recognises(case: Case, outcome: Outcome) -> bool:
@@ -163,16 +164,21 @@ def _of_gradients(formula: Callable[[Case, int], list["Tensor"]]) -> Recogniser:
     return recognises
 
 
-def _weighted(
-    weight: Callable[[int, list[int]], float], together: bool = True
-) -> Callable[[Case, int], list["Tensor"]]:
-    """The sum over micro-batches with another weight, weight(number of the micro-batch, sizes of all)."""
+def _weighted(weight: Callable[[int, list[int]], float]) -> Callable[[Case, int], list["Tensor"]]:
+    """The mean over the ranks, where weight(number of the micro-batch, sizes of all) is what it counts."""
+    return lambda case, rank: mean_of([_sum_of(given, weight) for given in case.arguments])
 
-    def gradients(case: Case, rank: int) -> list["Tensor"]:
-        shares = [_sum_of(given, weight) for given in (case.arguments if together else [case.arguments[rank]])]
-        return mean_of(shares)
 
-    return gradients
+def _own(case: Case, rank: int) -> list["Tensor"]:
+    """Nothing has travelled."""
+    return _sum_of(case.arguments[rank], _share)
+
+
+def _first_travelled(case: Case, rank: int) -> list["Tensor"]:
+    """The first micro-batch alone has."""
+    first = _weighted(lambda k, sizes: _share(k, sizes) * (k == 0))(case, rank)
+    rest = _sum_of(case.arguments[rank], lambda k, sizes: _share(k, sizes) * (k > 0))
+    return [one + other for one, other in zip(first, rest, strict=True)]
 
 
 def _sum_of(given: tuple, weight: Callable[[int, list[int]], float]) -> list["Tensor"]:
@@ -189,13 +195,21 @@ def _share(number: int, sizes: list[int]) -> float:
     return sizes[number] / sum(sizes)
 
 
+def _alike(number: int, sizes: list[int]) -> float:
+    return 1 / len(sizes)
+
+
+def _last_alone(number: int, sizes: list[int]) -> float:
+    return _share(number, sizes) * (number + 1 == len(sizes))
+
+
 def _loss_wrong(case: Case, outcome: Outcome) -> bool:
     gradients = [name for name in case.expected[0] if "gradient" in name]
     return all(same(result[name], case.expected[0][name]) for result in outcome.results for name in gradients)
 
 
-def _returns_nothing(case: Case, outcome: Outcome) -> bool:
-    return all(result[f"{LOSS} (step 0)"] is None for result in outcome.results)
+def _no_number(case: Case, outcome: Outcome) -> bool:
+    return all(kind_of(result[f"{LOSS} (step 0)"]) not in ("int", "float") for result in outcome.results)
 
 
 def _too_often(case: Case, outcome: Outcome) -> bool:
@@ -221,20 +235,16 @@ ACCUMULATE_GRADIENTS = Exercise(
         "forward pass included, inside `with module.no_sync():`. Return the sum of `loss.item()`.",
     ),
     mistakes=(
-        Mistake("What does the function return?", _returns_nothing),
+        Mistake("What does the function return?", _no_number),
         Mistake("Is there memory for the whole batch at once?", _all_at_once),
         Mistake("How long does the memory of a forward pass stay in use?", _one_way_back),
-        Mistake("Which backward pass talks to the other ranks?", _of_gradients(_weighted(_share, together=False))),
-        Mistake(
-            "Does a micro-batch with fewer examples count as much?", _of_gradients(_weighted(lambda k, n: 1 / len(n)))
-        ),
-        Mistake("Is the sum of means a mean?", _of_gradients(_weighted(lambda k, n: 1.0))),
-        Mistake(
-            "Where are the gradients of the earlier micro-batches?",
-            _of_gradients(_weighted(lambda k, n: n[k] / sum(n) * (k + 1 == len(n)))),
-        ),
-        Mistake("Is this the loss of all micro-batches together?", _loss_wrong),
         Mistake("How often do the gradients travel in one step?", _too_often),
+        Mistake("Is this the loss of all micro-batches together?", _loss_wrong),
+        Mistake("Which backward pass talks to the other ranks?", _gradients_are(_own)),
+        Mistake("Which backward pass talks to the other ranks?", _gradients_are(_first_travelled)),
+        Mistake("Does a micro-batch with fewer examples count as much?", _gradients_are(_weighted(_alike))),
+        Mistake("Is the sum of means a mean?", _gradients_are(_weighted(lambda number, sizes: 1.0))),
+        Mistake("Where are the gradients of the earlier micro-batches?", _gradients_are(_weighted(_last_alone))),
     ),
     praise=lambda outcome: (
         f"micro-batch by micro-batch the gradients of the whole batch of {ranks(outcome.world_size)}; "

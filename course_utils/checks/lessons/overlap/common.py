@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_utils.checks.exercise import NO_RESULT, Case, Outcome
+from course_utils.checks.exercise import NO_RESULT, Outcome
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,12 +46,6 @@ def collectives(outcome: Outcome, rank: int) -> list["Event"]:
 def none_returned(outcome: Outcome) -> bool:
     """Whether not one rank came to its end."""
     return all(result is NO_RESULT for result in outcome.results)
-
-
-def hangs(case: Case, outcome: Outcome) -> bool:
-    """Whether a rank was interrupted while it waited, and none raised."""
-    kinds = [reply.kind for reply in outcome.attempt.replies]
-    return "interrupted" in kinds and "raised" not in kinds
 
 
 def mean_of(gradients: Sequence[Sequence["Tensor | None"]]) -> list["Tensor"]:

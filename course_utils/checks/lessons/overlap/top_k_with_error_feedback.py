@@ -112,7 +112,7 @@ def _wrong_step(corrected: "Tensor", found: tuple, k: int) -> str | None:
         return f"shapes {shapes}, expected {[(k,), (k,), tuple(corrected.shape)]}"
     if indices.dtype != torch.int64 or values.dtype != corrected.dtype or error.dtype != corrected.dtype:
         names = [str(one.dtype).removeprefix("torch.") for one in found]
-        return f"dtypes {names}, expected int64 and twice the gradient's"
+        return f"dtypes {', '.join(names)}; expected int64 for the indices, the gradient's for the others"
     if len(set(indices.tolist())) != k or any(not 0 <= index < len(corrected) for index in indices.tolist()):
         return f"the indices {indices.tolist()} are not {k} different places"
     if not torch.equal(values, corrected[indices]):
@@ -196,20 +196,29 @@ def _signs(case: Case, outcome: Outcome) -> bool:
     return same(values, whole[indices].abs()) and not same(values, whole[indices])
 
 
+def _chosen_wrongly(outcome: Outcome) -> bool:
+    return "are sent, while" in outcome.wrong
+
+
 def _largest_not_by_magnitude(case: Case, outcome: Outcome) -> bool:
     whole, indices, _, _ = next(_found(outcome))
-    return set(indices.tolist()) == set(whole.topk(len(indices)).indices.tolist())
+    return _chosen_wrongly(outcome) and set(indices.tolist()) == set(whole.topk(len(indices)).indices.tolist())
 
 
 def _smallest(case: Case, outcome: Outcome) -> bool:
     whole, indices, _, _ = next(_found(outcome))
-    return set(indices.tolist()) == set(whole.abs().topk(len(indices), largest=False).indices.tolist())
+    least = whole.abs().topk(len(indices), largest=False).indices
+    return _chosen_wrongly(outcome) and set(indices.tolist()) == set(least.tolist())
 
 
 def _without_error(case: Case, outcome: Outcome) -> bool:
     gradient, _, k = _of(case)
     _, indices, _, _ = next(_found(outcome))
-    return set(indices.tolist()) == set(gradient.abs().topk(k).indices.tolist())
+    return "the error is" not in outcome.wrong and set(indices.tolist()) == set(gradient.abs().topk(k).indices.tolist())
+
+
+def _dtypes(case: Case, outcome: Outcome) -> bool:
+    return "dtypes" in outcome.wrong
 
 
 def _ties(case: Case, outcome: Outcome) -> bool:
@@ -238,6 +247,7 @@ TOP_K_WITH_ERROR_FEEDBACK = Exercise(
         Mistake("Do you return three tensors: indices, values and error?", _not_three),
         Mistake("How many entries can be sent where there are fewer than k?", _more_than_there_are),
         Mistake("How many numbers are to travel, k or n?", _dense),
+        Mistake("Which dtype has a place, and which a value?", _dtypes),
         Mistake("Whose memory did you write into?", _arguments_changed),
         Mistake("Does a value keep its sign?", _signs),
         Mistake("How many entries have the magnitude of the k-th largest?", _ties),

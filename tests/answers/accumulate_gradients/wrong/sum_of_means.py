@@ -1,0 +1,16 @@
+"""Refused with: Is the sum of means a mean?"""
+
+import contextlib
+
+from torch.nn.functional import cross_entropy
+
+
+def accumulate_gradients(module, micro_batches):
+    total = 0.0
+    for number, (x, y) in enumerate(micro_batches):
+        last = number == len(micro_batches) - 1
+        with contextlib.nullcontext() if last else module.no_sync():
+            loss = cross_entropy(module(x), y)
+            loss.backward()
+        total += loss.item()
+    return total

@@ -1,0 +1,11 @@
+"""Refused with: Where is the `return`?"""
+
+
+def make_buckets(sizes, bucket_bytes, dtypes=None):
+    buckets, room = [], 0
+    for place in reversed(range(len(sizes))):
+        if sizes[place] > room:
+            buckets.append([])
+            room = bucket_bytes
+        buckets[-1].append(place)
+        room -= sizes[place]

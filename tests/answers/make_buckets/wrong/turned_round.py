@@ -1,0 +1,12 @@
+"""Refused with: In which order do the gradients of one bucket become ready?"""
+
+
+def make_buckets(sizes, bucket_bytes, dtypes=None):
+    buckets, room = [], 0
+    for place in reversed(range(len(sizes))):
+        if not buckets or sizes[place] > room:
+            buckets.append([])
+            room = bucket_bytes
+        buckets[-1].insert(0, place)
+        room -= sizes[place]
+    return buckets

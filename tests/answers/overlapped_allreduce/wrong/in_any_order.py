@@ -1,0 +1,28 @@
+"""Refused with: Do all ranks send their buckets in the same order?"""
+
+from course_utils.overlap import Bucket, make_buckets
+
+
+def overlapped_allreduce(parameters, bucket_bytes=25 * 2**20):
+    trained = list(dict.fromkeys(one for one in parameters if one.requires_grad))
+    sizes = [one.numel() * one.element_size() for one in trained]
+    grouped = make_buckets(sizes, bucket_bytes, [one.dtype for one in trained])
+    buckets = [Bucket([trained[place] for place in places]) for places in grouped]
+    bucket_of = {one: bucket for bucket in buckets for one in bucket.parameters}
+
+    def ready(parameter):
+        bucket = bucket_of[parameter]
+        bucket.missing -= 1
+        if bucket.missing == 0:
+            bucket.start()
+
+    def finish():
+        for bucket in buckets:
+            if bucket.work is None:
+                bucket.start()
+        for bucket in buckets:
+            bucket.finish()
+
+    for parameter in trained:
+        parameter.register_post_accumulate_grad_hook(ready)
+    return finish
