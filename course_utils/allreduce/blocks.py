@@ -19,6 +19,8 @@ def block_bounds(length: int, world_size: int) -> list[int]:
 
 def blocks_of(vector: np.ndarray, world_size: int) -> list[np.ndarray]:
     """Return the P blocks of `vector` as views: writing into a block writes into the vector."""
+    if world_size == 1:
+        return [vector]
     bounds = block_bounds(len(vector), world_size)
     return [vector[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
 
