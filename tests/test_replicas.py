@@ -138,3 +138,30 @@ def step_with_nothing_to_train(way: str) -> bool:
 def test_nothing_to_train_is_nothing_to_send(four_ranks, way) -> None:
     run = four_ranks.run(step_with_nothing_to_train, way, ranks=2, backend="gloo")
     assert run.results == [True, True] and run.bytes == 0
+
+
+class Mixed(nn.Module):
+    """Two layers of unlike dtypes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.narrow, self.wide = nn.Linear(6, 6), nn.Linear(6, 2).double()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.wide(self.narrow(x).double())
+
+
+def mixed_gradients(way: str) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    replica = WAYS[way](Mixed())
+    replica.module(torch.randn(4, 5, 6)[dist.get_rank()]).square().sum().backward()
+    replica.finish()
+    return [parameter.grad for parameter in replica.module.parameters()]
+
+
+def test_gradients_of_unlike_dtypes_keep_them(four_ranks) -> None:
+    wanted = four_ranks.run(mixed_gradients, "all-reduce, each", ranks=2, backend="gloo").results[0]
+    for way in WAYS:
+        for gradients in four_ranks.run(mixed_gradients, way, ranks=2, backend="gloo").results:
+            assert all(torch.allclose(ours, one) for ours, one in zip(gradients, wanted, strict=True)), way
+            assert [one.dtype for one in gradients] == [torch.float32] * 2 + [torch.float64] * 2, way
