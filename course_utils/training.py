@@ -5,7 +5,7 @@ batch, and averages the gradients before the step. Everything else is the same c
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,11 @@ class History:
     """The share of test images recognised by this rank's weights at the end."""
     parameters: torch.Tensor
     """All weights at the end, in one vector."""
+
+
+def mean_losses(histories: Sequence[History]) -> list[float]:
+    """The loss of the whole global batch at each step, from what each rank remembers of its equal share."""
+    return torch.tensor([history.losses for history in histories], dtype=torch.float64).mean(dim=0).tolist()
 
 
 def digits_mlp(seed: int, hidden: int = 64, norm: type[nn.Module] | None = None) -> nn.Module:

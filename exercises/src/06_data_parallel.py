@@ -88,8 +88,9 @@ ranks.run(sum_of_ranks, backend="gloo").results
 # %% [markdown]
 # ## Done?
 #
-# Put your functions together: `ranks.run(train_parallel, data, synchronise=average_gradients, backend="gloo")` from
-# `course_utils.training` takes *your* `average_gradients` as well as ours. Does it still reach the same loss?
+# Put *your* function to work: import `train_parallel` from `course_utils.training` and call
+# `ranks.run(train_parallel, course.data.digits("float64"), synchronise=average_gradients, backend="gloo")`. Are
+# the losses in its results those of the same call without `synchronise`, which takes ours?
 
 # %%
 course.progress()

@@ -1,0 +1,42 @@
+"""The sentences of lesson 6 are chosen by the numbers."""
+
+from course_utils import training, training_findings
+from course_utils.trace.events import Event
+
+
+def phase(rank: int, name: str, start: float, end: float, kind: str = "phase") -> Event:
+    return Event(rank, name, kind, None, None, 0, start, end)
+
+
+def test_the_phases_of_one_rank_are_listed_step_by_step():
+    events = [phase(0, "communication", 1, 3), phase(1, "communication", 1, 9), phase(0, "forward", 3, 4)]
+    events += [phase(0, "communication", 4, 5), phase(0, "communication", 5, 9, kind="collective")]
+    assert training_findings.phase_durations(events, "communication") == [2, 1]
+
+
+def test_the_exchange_is_compared_only_where_it_differs():
+    six, one = [0.03, 0.02, 0.04], [0.005, 0.01, 0.02]
+    said = training_findings.exchange_said({"six": six, "one": one})
+    assert said == "six: 30 ms (from 20 ms to 40 ms); one: 10 ms (from 5 ms to 20 ms). 3 times as long"
+    assert "busy" in training_findings.exchange_said({"six": one, "one": six})
+
+
+def test_what_the_kernel_counted_is_told_in_vectors():
+    said = training_findings.sent_said("ring", [30, 30, 30, 30], gradient_bytes=10, steps=2)
+    assert said == "ring: ranks 0 to 3 send 1.50, 1.50, 1.50, 1.50 vectors a step, together 6.0"
+    assert "share one memory" in training_findings.sent_said("ring", [], 10, 2)
+
+
+def test_a_loss_climbs_or_does_not():
+    said = training_findings.climbs_said({"at once": [2.0, 5.0, 1.0], "warm-up": [2.0, 2.05, 1.0]})
+    assert said == "at once: the loss climbs to 2.5 times its first value; warm-up: the loss never climbs far"
+
+
+def test_who_waits_is_told_only_where_somebody_does():
+    assert "4 times as long" in training_findings.waiting_said([0.4, 0.4, 0.4, 0.1], late=3)
+    assert "all wait" in training_findings.waiting_said([0.4, 0.105, 0.4, 0.1], late=3)
+
+
+def test_the_loss_of_the_whole_batch_is_the_mean_of_the_shares():
+    histories = [training.History([1.0, 2.0], 0.5, None), training.History([3.0, 6.0], 0.5, None)]
+    assert training.mean_losses(histories) == [2.0, 4.0]
