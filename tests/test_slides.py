@@ -100,9 +100,9 @@ def small(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def real(small, tmp_path_factory) -> Path:
-    """The folder with the course's decks, built with figures from real runs."""
+    """The folder with the course's decks, built with figures from real runs, the smaller ones of drafts."""
     out = tmp_path_factory.mktemp("course")
-    list(build_decks(ROOT, out=out))
+    list(build_decks(ROOT, out=out, draft=True))
     return out
 
 
@@ -203,6 +203,21 @@ def test_a_picture_that_nothing_draws_is_refused(tmp_path):
         draw_figures(ROOT, deck, tmp_path / "figures")
     (tmp_path / "figures_91.py").write_text(FIGURES)
     with pytest.raises(AuthoringError, match="91_line, which figures_91.py does not draw"):
+        draw_figures(ROOT, deck, tmp_path / "figures")
+
+
+def test_a_draft_takes_the_smaller_settings_that_its_file_names(tmp_path):
+    deck, source = tmp_path / "92_runs.md", tmp_path / "figures_92.py"
+    deck.write_text("![A line](figures/92_line.png)")
+    counted = FIGURES.replace("90_line", "92_line").replace("[1, 2, 3]", "RUNS")
+    source.write_text(f"RUNS = [1, 2, 3]\n{counted}DRAFT = {{'RUNS': [3, 1]}}\n")
+    drawn = []
+    for draft in (False, True):
+        draw_figures(ROOT, deck, tmp_path / "figures", draft)
+        drawn.append((tmp_path / "figures/92_line.png").read_bytes())
+    assert drawn[0] != drawn[1]
+    source.write_text(f"{counted}DRAFT = {{'RUN': 2}}\n")
+    with pytest.raises(AuthoringError, match="DRAFT of figures_92.py names RUN, which the file does not hold"):
         draw_figures(ROOT, deck, tmp_path / "figures")
 
 

@@ -32,6 +32,7 @@ def read_arguments(arguments: list[str] | None) -> argparse.Namespace:
     task.add_argument("stems", nargs="*", metavar="STEM", help=told)
     task.add_argument("--out", type=Path, default=None, help="where to (default: slides/build)")
     task.add_argument("--no-pdf", action="store_true", help="leave the PDFs out")
+    task.add_argument("--draft", action="store_true", help="figures from fewer and smaller runs, as in the tests")
     return parser.parse_args(arguments)
 
 
@@ -66,7 +67,7 @@ def slides(options: argparse.Namespace) -> int:
     """Build the decks."""
     from course_utils.authoring.slides import build_decks
 
-    for line in build_decks(options.root, options.stems, out=options.out, pdf=not options.no_pdf):
+    for line in build_decks(options.root, options.stems, out=options.out, pdf=not options.no_pdf, draft=options.draft):
         print(line, flush=True)
     return 0
 

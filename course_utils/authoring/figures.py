@@ -1,9 +1,11 @@
 """Draw a lesson's figures by real runs: `python -m course_utils.authoring.figures slides/src/figures_04.py FOLDER`.
 
-The file holds `FIGURES`, a dict from a picture's name to a function that returns a Matplotlib `Figure`.
+The file holds `FIGURES`, a dict from a picture's name to a function that returns a Matplotlib `Figure`. It may hold
+`DRAFT`, a dict from names of the file to the values they have with `--draft`: fewer repetitions and sizes, with which
+tests see in less time that every picture can be drawn.
 """
 
-import runpy
+import argparse
 import sys
 from pathlib import Path
 
@@ -12,14 +14,23 @@ import matplotlib
 DOTS_PER_INCH = 160
 
 
-def draw(source: Path, folder: Path) -> list[Path]:
-    """Draw every figure of `source` into `folder` as PNG; returns the files."""
+def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
+    """Draw every figure of `source` into `folder` as PNG, in its `DRAFT` settings if asked; returns the files.
+
+    Raises:
+        ValueError: `DRAFT` names what the file does not hold.
+    """
     matplotlib.use("Agg")
-    figures = runpy.run_path(str(source))["FIGURES"]
+    names = {"__name__": source.stem, "__file__": str(source)}
+    exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), names)
+    smaller = names.get("DRAFT", {})
+    if unknown := sorted(set(smaller) - set(names)):
+        raise ValueError(f"DRAFT of {source.name} names {', '.join(unknown)}, which the file does not hold")
+    names |= smaller if draft else {}
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     try:
-        for name, function in figures.items():
+        for name, function in names["FIGURES"].items():
             files.append(folder / f"{name}.png")
             function().savefig(files[-1], dpi=DOTS_PER_INCH, bbox_inches="tight")
     finally:
@@ -36,5 +47,10 @@ def stop_ranks() -> None:
 
 
 if __name__ == "__main__":
-    for file in draw(Path(sys.argv[1]), Path(sys.argv[2])):
+    parser = argparse.ArgumentParser(prog="python -m course_utils.authoring.figures")
+    parser.add_argument("source", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--draft", action="store_true", help="with the smaller settings of the file's DRAFT")
+    options = parser.parse_args()
+    for file in draw(options.source, options.folder, options.draft):
         print(file)

@@ -29,7 +29,11 @@ def decks(root: Path = ROOT, wanted: list[str] | None = None) -> list[Path]:
 
 
 def build_decks(
-    root: Path = ROOT, wanted: list[str] | None = None, out: Path | None = None, pdf: bool = True
+    root: Path = ROOT,
+    wanted: list[str] | None = None,
+    out: Path | None = None,
+    pdf: bool = True,
+    draft: bool = False,
 ) -> Iterator[str]:
     """Build decks one after the other, telling of each.
 
@@ -38,6 +42,7 @@ def build_decks(
         wanted: stems; none means all.
         out: the folder for NN_stem/index.html, NN_stem.pdf and figures/; slides/build where not given.
         pdf: whether to make PDFs, which needs Chromium.
+        draft: draw figures from fewer and smaller runs, where their file says so.
 
     Yields:
         A line for each thing built.
@@ -48,7 +53,7 @@ def build_decks(
     out = (out or root / "slides" / "build").resolve()
     script = mathjax_script(root / "slides" / "build" / "cache")
     for deck in decks(root, wanted):
-        draw_figures(root, deck, out / "figures")
+        draw_figures(root, deck, out / "figures", draft)
         page = build_deck(root, deck, out, script)
         yield f"{page}: {count_slides(page)} slides"
         if pdf and shutil.which("chromium"):
@@ -57,7 +62,7 @@ def build_decks(
             yield "no PDF: install chromium (Debian: apt install chromium)"
 
 
-def draw_figures(root: Path, deck: Path, folder: Path) -> None:
+def draw_figures(root: Path, deck: Path, folder: Path, draft: bool = False) -> None:
     """Draw the figures that the deck shows, in a process of their own.
 
     Raises:
@@ -73,6 +78,7 @@ def draw_figures(root: Path, deck: Path, folder: Path) -> None:
         (folder / f"{name}.png").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="course-figures-", ignore_cleanup_errors=True) as scratch:
         command = [sys.executable, "-m", "course_utils.authoring.figures", str(source.resolve()), str(folder)]
+        command += ["--draft"] if draft else []
         run(command, Path(scratch), FIGURE_SECONDS, f"drawing {source.name}", kernel_environment(Path(scratch), root))
     missing = sorted(name for name in wanted if not (folder / f"{name}.png").is_file())
     if missing:

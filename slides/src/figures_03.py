@@ -17,7 +17,8 @@ from course_utils.draw import style
 from course_utils.hardware import layers, photos, rates, reading, samples, shares, threads, work_depth
 from course_utils.vgg import vgg11
 
-BATCH, PHOTOS, UNIT = 32, 600, 0.008
+BATCH, ITERATIONS, ROUNDS, PHOTOS, UNIT = 32, 6, 5, 600, 0.008
+DRAFT = {"BATCH": 4, "ITERATIONS": 2, "ROUNDS": 1, "PHOTOS": 60}
 WORKERS = (1, 2, 4, 8, 16)
 PALE = "#CFE3F1"
 
@@ -36,8 +37,8 @@ def images() -> torch.Tensor:
 
 @cache
 def training() -> shares.Timed:
-    """Six iterations of VGG-11."""
-    return shares.time_training(vgg11(seed=0), iterations=6, batch=BATCH)
+    """A few iterations of VGG-11."""
+    return shares.time_training(vgg11(seed=0), iterations=ITERATIONS, batch=BATCH)
 
 
 def two_rates() -> Figure:
@@ -104,7 +105,7 @@ def epoch() -> Figure:
 def by_threads() -> Figure:
     """Time over the number of threads."""
     half = vgg11(width=0.5, seed=0)
-    times = threads.time_threads(lambda: half(images()).sum().backward())
+    times = threads.time_threads(lambda: half(images()).sum().backward(), rounds=ROUNDS)
     found = f"{threads.threads_sentence(times, allowed_cores())} {threads.PUBLISHED}"
     return course.draw.time_by_threads(times, allowed_cores(), "Forward and backward of half a VGG-11", found)
 
@@ -192,7 +193,7 @@ def files() -> tuple[dict, dict, dict]:
 
 
 def cold_and_warm() -> Figure:
-    """600 photos, one file each and packed."""
+    """Photos, one file each and packed."""
     cold, warm, _ = files()
     found = reading.reading_sentence(cold, warm)
     return course.draw.measured_bars(reading.groups(cold, warm), f"{PHOTOS} photos in a random order", found)

@@ -29,6 +29,7 @@ SIZES = (4_000, 8_000, 16_000, 32_000, 64_000, 125_000, 200_000)
 MESSAGES = (1, 1_000, 4_000, 10_000, 20_000, 40_000, 100_000, 200_000)
 RUNS = 5
 NODE = 8  # ranks of a simulated node
+DRAFT = {"SIZES": (4_000, 200_000), "MESSAGES": (1, 20_000, 200_000), "RUNS": 1}
 
 
 def add_up(comm, allreduce):
