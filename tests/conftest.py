@@ -1,4 +1,7 @@
-"""Fixtures of all tests: a home and a runtime folder of their own, four ranks that heal, and a seed one can repeat."""
+"""Fixtures of all tests: a home and a runtime folder of their own, four ranks that heal, and a seed one can repeat.
+
+With `--numprocesses=2` (pytest-xdist) each process has its own folders and ranks, and takes whole files.
+"""
 
 import os
 import shutil
@@ -10,10 +13,26 @@ import pytest
 
 from course_utils.cluster.folder import RanksFolder
 
+ONE_BY_ONE = {"tests/test_notebooks.py"}
+"""Files with long tests that share nothing: dealt out test by test, and last, so that both processes end together."""
+
 _OWN = Path(tempfile.mkdtemp(prefix="course-tests-"))
 for _variable, _name in {"COURSE_HOME": "home", "COURSE_RUNTIME": "runtime"}.items():
     (_OWN / _name).mkdir(mode=0o700)
     os.environ[_variable] = str(_OWN / _name)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """Deal out whole files, those with most tests first: tests of a file share ranks, servers and decks."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return nodeid if file in ONE_BY_ONE else file
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
