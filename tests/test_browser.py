@@ -25,7 +25,8 @@ from run_notebook import GRACE_SECONDS, ROOT, end, leftovers, marked, own_enviro
 STEM = "04_messages"
 TOKEN = "a-token-of-the-test"
 WAIT = 120_000  # ms: two busy cores
-TRIES = 4
+# A page that does not come, and a key that is lost, are asked for again after so many ms, each time more patiently.
+LOADING, TRIES = (15_000, 30_000, 60_000, 90_000), (5_000, 15_000, 40_000, 60_000)
 FIRST_CELLS = 6  # code cells of the lesson that are run
 CHROMIUM = shutil.which("chromium")
 LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3
@@ -189,14 +190,15 @@ class Notebook:
         from playwright.sync_api import TimeoutError as TooLong
 
         idle = self.tab.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').first
-        for attempt in range(TRIES):
+        for patience in LOADING:
             try:
                 self.tab.goto(address, wait_until="domcontentloaded")
-                self.cells.nth(len(self.sources) - 1).wait_for(state="attached", timeout=WAIT / TRIES)
-                idle.wait_for(state="attached", timeout=WAIT / TRIES)
+                self.cells.nth(len(self.sources) - 1).wait_for(state="attached", timeout=patience)
+                idle.wait_for(state="attached", timeout=patience)
                 return
             except TooLong:
-                if attempt == TRIES - 1:
+                print(f"{address}: not loaded within {patience} ms")
+                if patience == LOADING[-1]:
                     raise
 
     def run(self, position: int, text: str | None = None) -> str:
@@ -211,14 +213,15 @@ class Notebook:
             cell.locator(".cm-content").first.click()
             self.tab.keyboard.press("Control+a")
             self.tab.keyboard.insert_text(text)
-        for attempt in range(TRIES):  # a key that came too early for JupyterLab is lost
+        for patience in TRIES:  # a key that came too early for JupyterLab is lost
             prompt.click()
             self.tab.keyboard.press("Control+Enter")
             try:
-                expect(prompt).not_to_have_text(before, timeout=WAIT / TRIES)
+                expect(prompt).not_to_have_text(before, timeout=patience)
                 break
             except AssertionError:
-                if attempt == TRIES - 1:
+                print(f"cell {position}: no answer to Ctrl+Enter within {patience} ms")
+                if patience == TRIES[-1]:
                     raise
         expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=WAIT)
         return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
