@@ -8,18 +8,17 @@
 #
 # *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · no ranks*
 
-# %%
-import numpy as np
-
-import course_utils as course
-from course_utils.logistic import best_weights, two_digits
-
 # %% [markdown]
 # Learning needs a task. Here is one that fits on a map: 359 handwritten images, each a 2 or a 5. Two numbers describe
 # an image: how much ink is in its left half, and how much of that in the lower part. (Both are shifted and scaled to
 # mean 0 and standard deviation 1.)
 
 # %%
+import numpy as np
+
+import course_utils as course
+from course_utils.logistic import best_weights, gradients, two_digits
+
 x, y = two_digits()  # shapes (359, 2) and (359,); y is 1 for a 5, 0 for a 2
 inks = ["ink in the left half", "ink in its lower part"]
 course.draw.two_classes(x, y, ["a 2", "a 5"], inks, title="Each point is an image")
@@ -55,17 +54,15 @@ def loss(w, x=x, y=y):
 # gives the mean, over the images, of *(answer minus truth) times input*:
 #
 # $$\nabla L(w) = \frac{1}{n} \sum_{i=1}^{n} (p_i - y_i)\, x_i$$
+#
+# Do not trust a formula: try it. Change one weight by a tiny amount and see how the loss changes.
 
 
-# %%
+# %% tags=["nbval-check-output"]
 def gradient(w, x=x, y=y):
     return (probability(w, x) - y) @ x / len(x)
 
 
-# %% [markdown]
-# Do not trust a formula: try it. Change one weight by a tiny amount and see how the loss changes.
-
-# %% tags=["nbval-check-output"]
 w, tiny = np.array([1.0, -0.5]), 1e-6
 by_trying = [(loss(w + step) - loss(w - step)) / (2 * tiny) for step in tiny * np.eye(2)]
 print("formula:", gradient(w).round(6), " by trying:", np.round(by_trying, 6))
@@ -175,7 +172,6 @@ def show(batch_size, rate):
 course.predict("noise_ratio", within=1.2, answer=...)  # a number
 
 # %%
-from course_utils.logistic import gradients
 from course_utils.sgd import gradient_noise, predicted_noise
 
 each = gradients(np.zeros(2), x, y)  # one row per image, at the start of the walk
@@ -189,9 +185,7 @@ ratio = noise["any images"][0] / noise["any images"][sizes.index(100)]
 course.measured("noise_ratio", answer=ratio)
 off = np.divide(noise["any images"], line["any images"]) - 1
 assert np.abs(off).max() < 0.1  # every dot is near its line
-course.draw.noise_line(
-    sizes, noise, line, "A batch 100 times as large: a tenth of the noise"
-)
+course.draw.noise_line(sizes, noise, line, "100 times the batch: a tenth of the noise")
 
 # %% [markdown]
 # Blue: images drawn at random, the same one perhaps twice. Errors partly cancel: the mean of $B$ has the noise
@@ -242,13 +236,12 @@ print(f"curvature along the valley: {along:.4f}, across it: {across:.4f}")
 
 # %% [markdown]
 # **Predict.** From a place very near the star, what is the largest rate that still leads to it? A number, please.
+#
+# Then try. We start a thousandth beside the star, take 500 steps, and ask: nearer than before? Between a rate that
+# works and one that fails we try the middle, and so on: *bisection*.
 
 # %%
 course.predict("largest_rate", within=1.05, answer=...)
-
-# %% [markdown]
-# Now try. We start a thousandth beside the star, take 500 steps, and ask: nearer than before? Between a rate that works
-# and one that fails we try the middle, and so on: *bisection*.
 
 # %%
 from course_utils.sgd import bisect, descend, largest_stable_lr
@@ -300,7 +293,8 @@ course.draw.distances(
 #
 # $$v \leftarrow \beta v + \nabla L(w) \qquad w \leftarrow w - \eta v$$
 #
-# How long does the hiker take, with rate 2, until the loss is within 0.001 of the smallest?
+# How long does the hiker take, with rate 2, until the loss is within 0.001 of the smallest? See, and then **predict**:
+# how many steps does it take with $\beta = 0.8$ and the same rate?
 
 
 # %% tags=["nbval-check-output"]
@@ -311,9 +305,6 @@ def steps_needed(path):
 
 walk = descend(gradient, np.zeros(2), 2.0, 400)
 print("without momentum:", steps_needed(walk), "steps")
-
-# %% [markdown]
-# **Predict.** And how many steps does it take with $\beta = 0.8$ and the same rate?
 
 # %%
 course.predict("steps_with_momentum", within=2, answer=...)
@@ -347,10 +338,12 @@ for beta in [0.0, 0.5, 0.8]:
 # %% [markdown]
 # ## All ten digits
 #
-# Now a network. Each of 32 **hidden units** weighs the 64 pixels of an image, as our model weighed two numbers, and
-# each of 10 digits weighs the hidden units: 2,410 weights in four arrays. Nobody can draw its landscape, but nothing
-# else changes. Its gradient comes from `loss_and_gradients`, 12 lines written by hand. (Lesson 2 has them written by
-# the machine.) These eight lines are the loop that trains *every* network:
+# Now a network. Each of 32 **hidden units** weighs the 64 pixels of an image, and each of 10 digits weighs the hidden
+# units: 2,410 weights in four arrays. Nobody can draw its landscape, but nothing else changes. Its gradient comes from
+# `loss_and_gradients`, 12 lines written by hand.
+#
+# The loop below trains *every* network. This one sees 1,437 images. **Predict**, when it has run: of 360 others, which
+# it never saw, what share does it read right?
 
 # %%
 from course_utils.digits_network import accuracy, loss_and_gradients, new_network
@@ -364,9 +357,6 @@ for _ in range(15):  # epochs
         now, slopes = loss_and_gradients(weights, train_x[batch], train_y[batch])
         sgd_step(weights, slopes, rate=0.1)
         losses.append(now)
-
-# %% [markdown]
-# **Predict.** It has learnt from 1,437 images. Of 360 that it never saw, which share does it read right?
 
 # %%
 course.predict("digits_read", within=1.02, answer=...)  # between 0 and 1
