@@ -3,6 +3,9 @@
 A kernel tells JupyterLab its language and its version, JupyterLab writes that into the notebook, and a notebook that
 did not hold exactly this looks unsaved as soon as it is opened. The version differs from machine to machine, so the
 committed notebooks cannot hold it. It is put in on the way; the file stays as it is until the learner saves.
+
+`.jupyter/jupyter_server_config.json` asks for `CourseFiles`. `make lab` reads it, and so does every JupyterLab that
+`.venv` starts. One that a site starts from another Python shows the notebooks unsaved until they are saved once.
 """
 
 import platform

@@ -122,6 +122,13 @@ def test_a_second_set_up_does_nothing(tmp_path) -> None:
     assert (ROOT / ".venv" / "made-for").stat().st_mtime_ns == before
 
 
+def test_every_jupyterlab_of_the_environment_has_the_settings_of_the_course() -> None:
+    if not (ROOT / ".venv" / "made-for").exists():
+        pytest.skip("this environment was not made by `make setup`")
+    settings = "jupyter_server_config.json"
+    assert (ROOT / ".venv" / "etc" / "jupyter" / settings).samefile(ROOT / ".jupyter" / settings)
+
+
 def test_set_up_says_what_is_missing(tmp_path) -> None:
     for name in ("pyproject.toml", "constraints.txt"):
         (tmp_path / name).write_text("")
