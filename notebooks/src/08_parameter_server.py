@@ -85,14 +85,15 @@ title = "100 KB, through a server and round a ring"
 course.draw.over_numbers(workers, lines, title, finding, predicted=predicted, **look)
 
 # %% [markdown]
-# $2\,W\beta n$ for the server: $W$ vectors in and $W$ out over one link. The ring stays below $2\beta n$ for any $W$.
-# Once $2\,W\beta n$ is longer than a gradient takes, the link is **saturated**. A cure: cut the weights over $W$
-# servers. That is a reduce-scatter and an all-gather. Exercise: `parameter_server_step`.
+# The server's link carries $W$ vectors in and $W$ out: $2\,W\beta n$. The ring stays below $2\beta n$ for any $W$.
+# Where $2\,W\beta n$ is longer than a gradient takes, workers mostly wait: the link is **saturated**. (19 KB, 8 ms:
+# from 3 workers on.) A cure: cut the weights over $W$ servers: a reduce-scatter and an all-gather.
+#
+# [Exercise](../exercises/08_parameter_server.ipynb): `parameter_server_step`.
 #
 # ## Nobody waits
 #
-# The server need not collect. **Asynchronous SGD**: whoever comes is served at once, with a step against this *one*
-# gradient. All of it:
+# **Asynchronous SGD**: whoever comes is served at once, with a step against this *one* gradient. All of it:
 
 
 # %%
@@ -159,8 +160,8 @@ course.draw.staleness(ages, predicted=6, title=title, subtitle=staleness_said(7,
 
 # %% [markdown]
 # Why $W-1$, whoever is slow? If a worker made updates number $p_1 < p_2 < \dots$ of $T$, it fetched right after
-# $p_{k-1}$: staleness $p_k - p_{k-1} - 1$. In the sum almost all cancel: about $T$ minus its own updates remain. All
-# workers together: $W\,T - T$. Exercise: `measure_staleness`.
+# $p_{k-1}$: staleness $p_k - p_{k-1} - 1$. Summed up, about $T$ minus its own updates remain. All workers together:
+# $W\,T - T$. Exercise: `measure_staleness`.
 #
 # ## How much does old news harm?
 #
@@ -230,19 +231,17 @@ course.draw.over_numbers(rates, ends, title, finding, limits=(0, 1), unit=percen
 # %% [markdown]
 # ## A straggler
 #
-# So why would anybody not wait? Because of lesson 6's late colleague. Three ways, four workers:
+# Why would anybody not wait? Because of lesson 6's late colleague. Three ways, four workers:
 #
 # - **synchronous**: an all-reduce at every step;
-# - **asynchronous**: a fifth rank serves;
+# - **asynchronous**: a fifth rank serves, at a quarter of the rate, as it steps four times as often;
 # - **local SGD**: each takes 4 steps alone, then all take the mean of their *weights*.
 #
-# All handle the same number of images, first with equal workers, then with worker 2 five times slower. **Predict**:
-# how many times as many *seconds* does each then take?
+# The same number of images, with equal workers, then with worker 2 five times slower. **Predict**: how many times as
+# many *seconds* does each then take?
 
 # %%
-course.predict(
-    "straggler_times", within=1.3, synchronous=..., asynchronous=..., local=...
-)
+course.predict("late", within=1.5, synchronous=..., asynchronous=..., local=...)
 
 # %%
 from course_utils.server_experiments import WAYS, race
@@ -263,7 +262,7 @@ def seconds(setting, name):
 times = {
     name: seconds("a straggler", name) / seconds("equal workers", name) for name in WAYS
 }
-course.measured("straggler_times", **times)
+course.measured("late", **times)
 title = f"One straggler: who waits takes {times['synchronous']:.1f} times as long"
 print(reached_table(races, 0.95))
 course.draw.races(races, title, races_said(races, 0.95), target=0.95)
@@ -271,9 +270,9 @@ course.draw.races(races, title, races_said(races, 0.95), target=0.95)
 # %% [markdown]
 # Left, against *epochs*: the straggler changes little. Whoever shows you only this column leaves out the waiting.
 #
-# Right: who waits takes the straggler's time, at every step or at every mean. Asynchronous SGD loses a worker's share,
-# no more: 3.2 workers' work instead of 4's. Its price: its curves differ from run to run, while the synchronous one
-# is the same curve three times.
+# Right: who waits takes the straggler's time, at every step or at every mean. Asynchronous SGD loses a worker's share:
+# 3.2 workers' work instead of 4's. Its price: its curves differ from run to run, while the synchronous one is the same
+# three times.
 #
 # Where machines are equal, waiting costs little. That is why SURF's advice stands.
 
@@ -281,12 +280,10 @@ course.draw.races(races, title, races_said(races, 0.95), target=0.95)
 # ## Talking less
 #
 # Local SGD did not help against the straggler. It helps against slow *links*: $k$ local steps need one all-reduce, not
-# $k$. **Predict**: 64 steps. How many KB does each rank contribute with 1 local step, and with 16?
+# $k$. **Predict**, for 64 steps: how many KB does each rank contribute with 1 local step, and with 16?
 
 # %%
-course.predict(
-    "local_bytes", within=1.1, one=..., sixteen=...
-)  # KB; the weights are 19.28 KB
+course.predict("local_bytes", within=1.1, one=..., sixteen=...)  # KB, 19.28 a vector
 
 # %%
 from course_utils.server_findings import local_said
@@ -299,15 +296,10 @@ for k in local_steps:
     sent.append(run.bytes_per_rank[0])
     ends.append(run.results[0].accuracies[-1])
 course.measured("local_bytes", one=sent[0] / 1000, sixteen=sent[4] / 1000)
-look = {
-    "across": "local steps",
-    "up": "bytes of one rank",
-    "unit": bytes_text,
-    "log": True,
-}
+look = {"across": "local steps", "up": "bytes of one rank", "unit": bytes_text}
 look["predicted"] = {"sent": [2410 * 8 * 64 / k for k in local_steps]}
 title, finding = "64 steps, a mean now and then", local_said(local_steps, sent, ends)
-course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, **look)
+course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, log=True, **look)
 
 # %% [markdown]
 # $\frac{64}{k}$ vectors: counted, and exact. All four ranks draw from the same pile of images, so their weights
@@ -398,11 +390,7 @@ course.measured("clinic_bytes", answer="abc"[np.argmin(needed)])
 # %%
 sent = [round(nbytes * rounds / 1000) for rounds in range(1, 11)]
 lines = dict(zip(choices.values(), by_epochs.values(), strict=True))
-look = {
-    "across": "KB sent by each clinic",
-    "up": "test images recognised",
-    "unit": percent,
-}
+look = {"across": "KB sent by a clinic", "up": "test images recognised", "unit": percent}
 finding = clinics_said(by_epochs, 0.85, nbytes)
 title = "More work at home, fewer bytes on the line"
 course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
@@ -420,12 +408,11 @@ course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
 # | | waits | a step sends | today |
 # |---|---|---|---|
 # | all-reduce | all | $<2$ vectors | nearly all training |
-# | server | all | $2W$, one link | hardly |
 # | server | nobody | $2W$, one link | huge tables |
 # | local SGD | all, at times | $<2/k$ | phones, clinics, far data centres |
 #
-# Against stragglers: *backup workers*, whose late gradients are dropped (Chen and others, 2016). Across slow links:
-# DiLoCo (Douillard and others, 2023) trains language models with 500 local steps.
+# Against stragglers: *backup workers*; the gradients that come last are dropped (Chen and others, 2016). Across slow
+# links: DiLoCo (Douillard and others, 2023) trains language models with 500 local steps.
 
 # %% [markdown]
 # ## What you take with you
