@@ -76,8 +76,10 @@ class BucketModel:
         return self.forward + self.backward + self.exposed(bucket_bytes)
 
     def best(self, candidates: Sequence[int]) -> int:
-        """The bucket size with the shortest step; of several the smallest."""
-        return min(candidates, key=self.step)
+        """The bucket size with the shortest step; of several that are as good within 2 %, the middle one."""
+        shortest = min(map(self.step, candidates))
+        good = [size for size in sorted(candidates) if self.step(size) <= 1.02 * shortest]
+        return good[len(good) // 2]
 
 
 def sizes_to_try(model: BucketModel) -> tuple[int, list[int]]:

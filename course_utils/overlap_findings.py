@@ -2,9 +2,13 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from course_utils.draw.style import bytes_text, number_text, percent, seconds_text
 from course_utils.step_times import ALONE, StepTimes
+
+if TYPE_CHECKING:
+    from course_utils.compressed_training import Compressed
 
 TIE = 0.05
 """Medians nearer than this are called equal."""
@@ -71,18 +75,30 @@ def best_said(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
     if best == near:
         return told
     more = middle[near] / middle[best] - 1
-    if more <= TIE:
+    if more <= TIE or min(measured[near]) <= middle[best]:
         return f"{told}; the two are {percent(more)} apart, which is noise"
     return f"{told}, {percent(more)} faster"
 
 
+def loopback_letter(times: StepTimes, plain: str, way: str) -> str:
+    """ "a" where hiding made a step faster, "c" where it made it slower, "b" where the difference is noise."""
+    gain, noise = _gain(times, plain, way)
+    return "b" if abs(gain) <= noise else "a" if gain > 0 else "c"
+
+
+def _gain(times: StepTimes, plain: str, way: str) -> tuple[float, float]:
+    """How much faster a way is than another, and how large such a share is by chance."""
+    gain = 1 - times.median(way) / times.median(plain)
+    low, _, high = statistics.quantiles(times.seconds[plain], n=4, method="inclusive")
+    return gain, max(TIE, (high - low) / times.median(plain))
+
+
 def loopback_said(times: StepTimes, plain: str, way: str, cores: int, ranks: int) -> str:
     """Whether hiding pays where messages go through memory and every core is busy."""
-    gain = 1 - times.median(way) / times.median(plain)
-    spread = max(times.seconds[plain]) / min(times.seconds[plain]) - 1
+    gain, noise = _gain(times, plain, way)
     busy = f"{ranks} ranks on {cores} cores"
-    if abs(gain) <= max(TIE, spread / 2):
-        return f"{busy}: {way} and {plain} are {percent(abs(gain))} apart, within the noise of {percent(spread)}"
+    if abs(gain) <= noise:
+        return f"{busy}: {way} and {plain} are {percent(abs(gain))} apart, within the noise of {percent(noise)}"
     if gain < 0:
         return f"{busy}: {way} is even {percent(-gain)} slower than {plain}"
     return f"{busy}: {way} is {percent(gain)} faster than {plain}; a core was free, or memory is slow"
@@ -98,6 +114,19 @@ def efficiency_said(kind: str, efficiencies: Mapping[int, float], cores: int) ->
     most = max(efficiencies)
     limit = f" (at most {percent(cores / most)} with {most} ranks on {cores} cores)" if most > cores else ""
     return f"{kind} scaling: {told}{limit}"
+
+
+def compression_said(found: Mapping[str, "Compressed"]) -> str:
+    """Which way of compressing sent least, and what that cost in accuracy against none."""
+    plain = found["none"]
+    if plain.bytes_per_step is None:
+        best = max(found, key=lambda how: found[how].accuracy)
+        return f"No links, so no bytes to count; {best} recognises most, {percent(found[best].accuracy)}"
+    least = min(found, key=lambda how: found[how].bytes_per_step)
+    times = number_text(plain.bytes_per_step / found[least].bytes_per_step)
+    lost = round(100 * (plain.accuracy - found[least].accuracy), 1)
+    cost = f"{lost:g} % fewer images" if lost > 0 else f"{-lost:g} % more images" if lost < 0 else "as many images"
+    return f"{least} sends {times} times less and recognises {cost}"
 
 
 def fewer_bytes_said(often: Sequence[int], once: Sequence[int], micro_batches: int) -> str:

@@ -11,7 +11,7 @@ from course_utils.draw import style
 from course_utils.draw.findings import join
 from course_utils.errors import CourseError
 
-_ORDER = ("forward", "backward", "weight gradient", "communication", "step", "optimizer", "wait", "idle")
+_ORDER = ("computing", "forward", "backward", "weight gradient", "communication", "step", "optimizer", "wait", "idle")
 
 
 def stacked_bars(bars: Mapping[str, Mapping[str, float]], title: str | None = None) -> Figure:

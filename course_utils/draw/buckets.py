@@ -1,6 +1,7 @@
 """Pictures of lesson 7: the step time over the bucket size, and what compressed gradients cost and bring."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,6 +10,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from course_utils.draw import style
+
+if TYPE_CHECKING:
+    from course_utils.compressed_training import Compressed
 
 
 def bucket_sweep(
@@ -63,6 +67,20 @@ def bucket_sweep(
     told = "; ".join(f"{style.bytes_text(s)}: {style.seconds_text(m)}" for s, m in zip(sizes, middle, strict=True))
     picture.alt_text = f"Step time over bucket size. {title}. Predicted optimum {style.bytes_text(best)}. {told}."
     return picture
+
+
+def compression(found: Mapping[str, "Compressed"], title: str) -> Figure:
+    """Draw bytes, time and accuracy of each way of compressing gradients, in columns that share their rows.
+
+    Args:
+        found: way → what `train_compressed` gave back on one rank.
+    """
+    columns = [
+        ("sent by a node, a step", style.bytes_text, {how: one.bytes_per_step for how, one in found.items()}),
+        ("time of a step", style.seconds_text, {how: one.step for how, one in found.items()}),
+        ("test images recognised", style.percent, {how: one.accuracy for how, one in found.items()}),
+    ]
+    return side_by_side(columns, title)
 
 
 Shown = tuple[str, Callable[[float], str], Mapping[str, float | None]]

@@ -1,0 +1,434 @@
+# The lesson on overlap. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # Why is DDP faster than my loop?
+#
+# After this lesson you can **hide** messages behind the backward pass, **predict** how large a bucket should be, and
+# **judge** what more workers, rarer messages and smaller ones bring.
+#
+# *60 minutes · builds on lessons [5](05_allreduce.ipynb) and [6](06_data_parallel.ipynb) · 4 ranks*
+
+# %%
+from functools import partial
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+import course_utils as course
+
+ranks = course.start(4, link="400 Mbit/s")
+linked = ranks.facts["network"] is not None
+ranks.load_torch()
+
+# %% [markdown]
+# Four **nodes** again, as in lesson 5, each behind a link of 400 million bits a second: emulated on this machine,
+# whose cores they share. (Where your system forbids it, a line says so, and there is less to hide.)
+#
+# Lesson 6 left us with a loop: forward, backward, and then one all-reduce for each gradient. Here it trains VGG-11
+# with a quarter of its channels: 580 thousand weights in 34 **tensors**, 2.3 MB of gradients. Each node takes 32
+# images a step.
+
+# %%
+from course_utils.draw.overlap import behind_the_step
+from course_utils.replicas import all_reduce_each
+from course_utils.step_times import one_step
+
+steps = {"loop": one_step(ranks, all_reduce_each)}
+behind_the_step(steps, "One step of lesson 6's loop, on node 0")
+
+# %% [markdown]
+# First the processor works, and the network is silent. Then 34 all-reduces, each a line, and the processor waits. Both
+# cost money all the time.
+#
+# ## How much could hide?
+#
+# [Lesson 2](02_autodiff_and_optimizers.ipynb) watched the backward pass: the last layer's gradient is ready first, long
+# before the end. Again, here, on all four nodes at once:
+
+# %%
+from course_utils.bucket_size import backward_times
+from course_utils.draw.ready import ready_order
+from course_utils.ready_order import layers
+
+times, names = ranks.run(backward_times, 32, 7, backend="gloo").results[0]
+by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
+ready_order(by_layer, times.end, "A backward pass on node 0", times.ends)
+
+# %% [markdown]
+# The pink lines are time in which a gradient only waits. Let each leave the moment it is ready, while the backward
+# pass goes on. What then is still under way at its end is **exposed** communication: the only part that costs time.
+#
+# **Predict.** What percentage of the loop's communication will hide?
+
+# (Answer below the hooks.)
+
+# %% [markdown]
+# ## Hooks
+#
+# Two things are needed. A **hook**: torch calls it when a parameter's gradient is complete. And an all-reduce that
+# does not wait: with `async_op=True` it returns at once, a **work** in hand; `work.wait()` waits. (Lesson 4's
+# `Isend` and its request.) This is all:
+
+# %%
+from course_utils.replicas import Replica
+
+
+def start_when_ready(model):
+    under_way = []
+
+    def ready(parameter):  # called within backward()
+        work = dist.all_reduce(parameter.grad, async_op=True)
+        under_way.append((work, parameter))
+
+    def finish():  # called after it
+        for work, parameter in under_way:
+            work.wait()
+            parameter.grad /= dist.get_world_size()
+        under_way.clear()
+
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(ready)
+    return Replica(model, finish)  # what to call forward, and after backward()
+
+
+course.predict("overlap_hidden", within=1.5, percent=...)  # 0 to 100
+
+# %%
+steps["hooks"] = one_step(ranks, start_when_ready)
+behind_the_step(steps, "One step on node 0, with the loop and with hooks")
+
+# %% [markdown]
+# Now messages travel *while* the backward pass is at work; many stand in a queue. But does it still train as one
+# process does? The proof is lesson 6's: handwritten digits in float64, 22 steps, against one process.
+
+# %%
+from course_utils.training import train_parallel, train_serial
+
+data = course.data.digits("float64")
+serial = train_serial(data, batch_size=64, rate=0.2)
+options = {"batch_size": 64, "rate": 0.2, "backend": "gloo"}
+run = ranks.run(train_parallel, data, replicate=start_when_ready, **options)
+losses = np.mean([history.losses for history in run.results], axis=0)
+apart = np.abs(losses - serial.losses).max()
+assert apart <= 1e-6, apart
+print(f"22 steps, at most {apart:.0e} apart: the same")
+
+# %% [markdown]
+# Now the clock. A machine is never quite the same twice, so we measure *by turns*: a step with the loop, one with
+# hooks, one **without any communication**, and again. What a step takes beyond the last one is exposed.
+
+# %%
+from course_utils.overlap_findings import hiding_said
+from course_utils.step_times import ALONE, alone, step_times
+
+ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
+taken = step_times(ranks, ways, rounds=3, warm_up=1)
+hidden = 1 - taken.exposed_median("hooks") / taken.exposed_median("loop")
+course.measured("overlap_hidden", percent=round(100 * hidden))
+course.draw.stacked_bars(taken.bars, hiding_said(taken, "hooks", "loop"))
+
+# %% [markdown]
+# Better, but most is still exposed, and far more than the backward pass is long. Why?
+#
+# ## Why buckets?
+#
+# Lesson 5: a message of $n$ bytes takes $\alpha + \beta n$. So does a whole all-reduce, and we send 34, most of them
+# for biases of a few hundred bytes. Better to send several gradients as one vector, a **bucket**. But all in *one*
+# bucket must wait for the first layer, the last to be ready: nothing hides. The two numbers, from four sizes:
+
+# %%
+from course_utils.bucket_size import BucketModel, all_reduce_line
+from course_utils.overlap_findings import line_said
+
+alpha, beta = all_reduce_line(ranks)
+model = BucketModel.of(times, names, alpha, beta)
+print(line_said(alpha, beta, len(model.sizes), sum(model.sizes)))
+
+# %% [markdown]
+# Between the two lies an optimum, and it can be computed. A bucket starts when its last gradient is ready *and* the
+# bucket before it has gone. What ends after the backward pass is exposed:
+#
+# ```
+# for bucket in buckets:
+#     start = max(free, ready of its last gradient)
+#     free = start + alpha + beta * bytes
+# exposed = max(0, free - backward)
+# ```
+#
+# That is `exposed_seconds`, with your exercise `make_buckets` in it. **Predict.** Where is the optimum, for 2.3 MB of
+# gradients?
+
+# %%
+course.predict(
+    "overlap_bucket",
+    answer=...,  # "a", "b", "c" or "d"
+    choices={
+        "a": "below 50 KB",
+        "b": "50 to 500 KB",
+        "c": "0.5 to 1.5 MB",
+        "d": "more: all in one",
+    },
+)
+
+# %%
+from course_utils.bucket_size import sizes_to_try
+from course_utils.draw.buckets import bucket_sweep
+from course_utils.overlap_findings import best_said
+from course_utils.replicas import overlapped
+
+best, sizes = sizes_to_try(model)
+ways = {size: partial(overlapped, bucket_bytes=size) for size in sizes}
+swept = step_times(ranks, {ALONE: alone} | ways, rounds=4, warm_up=1)
+runs = {size: swept.seconds[size] for size in sizes}
+fastest = min(sizes, key=swept.median)
+bounds = np.searchsorted([50_000, 500_000, 1_500_000], fastest)
+course.measured("overlap_bucket", answer="abcd"[bounds])
+free = swept.median(ALONE)
+bucket_sweep(runs, lambda n: free + model.exposed(n), best, free, best_said(best, runs))
+
+# %% [markdown]
+# On the left every gradient pays $\alpha$; on the right nothing hides. The jumps are real: a few bytes more, and two
+# layers share a bucket. The line knows when gradients are ready, $\alpha$, $\beta$ and the computing (orange); not that
+# four nodes share this machine's cores.
+#
+# `overlapped` is your exercise `overlapped_allreduce`: the hooks from above, with buckets. With the best size:
+
+# %%
+steps["buckets"] = one_step(ranks, ways[best])
+behind_the_step(steps, "One step on node 0, three ways")
+
+# %% [markdown]
+# ## DDP
+#
+# PyTorch's `DistributedDataParallel` is the same idea in C++: broadcast once, hooks, buckets, asynchronous
+# all-reduces; `backward()` returns with the means.
+#
+# ```
+# module = DistributedDataParallel(model, bucket_cap_mb=1)
+# ```
+#
+# **Predict.** How many times as long takes a step with *our* buckets as one with DDP?
+
+# %%
+course.predict("overlap_ddp", within=1.1, times=...)
+
+# %%
+from course_utils.overlap_findings import bars_said, same_said
+from course_utils.replicas import all_reduce_flat, torch_ddp
+
+ways = {ALONE: alone, "flat": all_reduce_flat}
+ways |= {"ours": partial(overlapped, bucket_bytes=best)}
+ways |= {"DDP": partial(torch_ddp, bucket_bytes=best)}
+taken = step_times(ranks, ways, rounds=4)
+ratios = np.divide(taken.seconds["ours"], taken.seconds["DDP"])
+course.measured("overlap_ddp", times=round(float(np.median(ratios)), 2))
+print(same_said(taken, "ours", "DDP"))
+course.draw.stacked_bars(taken.bars, bars_said(taken, "flat", "ours"))
+
+# %% [markdown]
+# So that is the answer to this page's question: DDP is faster than the loop because it sends *fewer* messages, and
+# sends them *earlier*. No magic, and nothing that you could not write. (`flat` sends all gradients as one vector, at
+# the end. DDP's own bucket size is 25 MB: made for larger models.)
+#
+# **Predict.** Now 64 images on each node, twice the computing. What becomes of the exposed communication?
+
+# %%
+course.predict(
+    "overlap_batch",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "it doubles", "b": "it stays", "c": "it shrinks"},
+)
+
+# %%
+more = step_times(ranks, ways, batch=64, rounds=3)
+before, after = taken.exposed_median("DDP"), more.exposed_median("DDP")
+letter = "c" if after < 0.85 * before else "b" if after < 1.5 * before else "a"
+course.measured("overlap_batch", answer=letter)
+course.draw.stacked_bars(more.bars, bars_said(more, "flat", "DDP"))
+
+# %% [markdown]
+# As many bytes, but twice the time to hide them behind. What can hide at all is the smaller of two: the communication,
+# and the backward pass after the first bucket is full. So overlap is best where both are about equal. Where
+# communication is ten times as long, overlap saves a tenth; where it is a tenth, too.
+#
+# ## More workers
+#
+# **Strong scaling**: the same work for more workers, at best $P$ times as fast. **Weak scaling**: each has as much work
+# as one had; at best the same time. `scaling_efficiency` is the share of that best which one gets. We have 4 nodes,
+# but their computing shares this machine's cores. **Predict** both for DDP on 4 nodes, in percent:
+
+# %%
+course.predict("overlap_scaling", within=1.25, strong=..., weak=...)
+
+# %%
+from course_utils.overlap_findings import efficiency_said
+from course_utils.reporting import train_way
+from course_utils.scaling import scaling_efficiency
+
+
+def train(workers, images):  # VGG-11 again
+    way = "DDP" if workers > 1 else "one process"
+    options = {"images": images, "steps": 3, "bucket_bytes": best, "keep": False}
+    return train_way(ranks, way, world_size=workers, **options)
+
+
+same_work = {P: train(P, 256) for P in (1, 2, 4)}
+as_much_each = {1: train(1, 64), 2: train(2, 128), 4: same_work[4]}
+together = {P: run.step.median for P, run in same_work.items()}
+each = {P: run.step.median for P, run in as_much_each.items()}
+strong = {P: scaling_efficiency(together[1], together[P], P) for P in (2, 4)}
+weak = {P: scaling_efficiency(each[1], each[P], P, "weak") for P in (2, 4)}
+
+# %%
+from course_utils.reporting import figures
+
+percent = {"strong": round(100 * strong[4]), "weak": round(100 * weak[4])}
+course.measured("overlap_scaling", **percent)
+cores = same_work[4].cores
+print(efficiency_said("strong", strong, cores))
+print(efficiency_said("weak", weak, cores))
+figures.time_by_workers(list(same_work.values()))
+
+# %% [markdown]
+# Hatched: what three students of the course CS744 published in 2020 for VGG-11 in full width on four machines of five
+# cores each. From 437 to 153 seconds: an efficiency of 0.71. Their conclusion is ours: from 3 to 4 the gain is
+# small, for this model is small, and its communication does not shrink with $P$.
+#
+# They also looked at processors and network. So do we, with the counters of the kernel:
+
+# %%
+figures.cpu_by_workers(list(same_work.values()))
+
+# %%
+several = [run for run in same_work.values() if run.sent]
+figures.traffic_by_workers(several) if several else "No links, so nothing to count."
+
+# %% [markdown]
+# Each node must send $2\frac{P-1}{P}$ times the gradient, lesson 5's least; headers come on top. A processor that waits
+# is not busy: overlap raises its use, and that is the point of it.
+#
+# ## Rarer messages
+#
+# A batch too large for memory can be made of **micro-batches**: their gradients add up in `parameter.grad`, and only
+# then comes the step: **gradient accumulation**. DDP would send after *every* backward pass. **Predict.** With 4
+# micro-batches, how many times fewer bytes does a node send if only the last one sends?
+
+# %%
+from torch.nn.functional import cross_entropy
+
+from course_utils.overlap import accumulate_gradients
+from course_utils.step_times import small_vgg
+from course_utils.timed_steps import node_bytes
+
+
+def bytes_of_a_step(quietly):
+    module = torch_ddp(small_vgg(0)).module
+    x, y = torch.randn(32, 3, 32, 32), torch.randint(10, (32,))
+    micro_batches = list(zip(x.split(8), y.split(8), strict=True))
+    dist.barrier()
+    before = node_bytes()
+    if quietly:
+        accumulate_gradients(module, micro_batches)
+    else:
+        for part, labels in micro_batches:
+            cross_entropy(module(part), labels).backward()
+    dist.barrier()
+    return node_bytes()[0] - before[0] if before else None
+
+
+course.predict("overlap_accumulation", times=...)
+
+# %%
+from course_utils.overlap_findings import fewer_bytes_said
+
+if linked:
+    often = ranks.run(bytes_of_a_step, False, backend="gloo").results
+    once = ranks.run(bytes_of_a_step, True, backend="gloo").results
+    course.measured("overlap_accumulation", times=round(sum(often) / sum(once), 1))
+    print(fewer_bytes_said(often, once, micro_batches=4))
+
+# %% [markdown]
+# `accumulate_gradients` is your exercise. Its heart is `with module.no_sync():`, in which DDP's hooks only add up. The
+# gradient is the same as that of the large batch: no trick, and no loss.
+#
+# ## Smaller messages
+#
+# The other way loses something. A **communication hook** takes the place of DDP's all-reduce and may send less:
+#
+# - **fp16**: 16 bits for a number;
+# - **top-k**: only the 2 % of largest magnitude, with their places. What is left out is kept and added to the next
+#   gradient: **error feedback**;
+# - **PowerSGD**: a matrix as a product of two thin ones.
+#
+# **Predict.** Which sends least, and which recognises most digits after 22 steps?
+
+# %%
+course.predict(
+    "overlap_compression",
+    least=...,  # "a", "b", "c" or "d"
+    accuracy=...,
+    choices={"a": "none", "b": "fp16", "c": "top-k", "d": "PowerSGD"},
+)
+
+# %%
+from course_utils.compressed_training import train_compressed
+from course_utils.draw.buckets import compression
+from course_utils.overlap_findings import compression_said
+
+small = course.data.digits("float32")
+hows = ["none", "fp16", "top-k", "PowerSGD"]
+options = {"epochs": 2, "rate": 0.5, "share": 0.02, "rank": 2, "backend": "gloo"}
+trained = {how: ranks.run(train_compressed, small, how, **options) for how in hows}
+found = {how: run.results[0] for how, run in trained.items()}
+accuracy = [found[how].accuracy for how in hows]
+sent = [found[how].bytes_per_step or 0 for how in hows]
+letters = {"least": "abcd"[np.argmin(sent)], "accuracy": "abcd"[np.argmax(accuracy)]}
+course.measured("overlap_compression", **letters)
+compression(found, compression_said(found))
+
+# %% [markdown]
+# The network is lesson 6's wide one: 1.2 MB of gradients. Bytes are the kernel's count. Top-k needs 12 bytes for each
+# number (place and value) and everybody's go to everybody, so its advantage shrinks with $P$.
+#
+# Compression pays where the link is slow and the processor is not. Always look at all three columns: a step that is
+# twice as fast and learns half as much is no gain. (`top_k_with_error_feedback` is your last exercise.)
+#
+# ## On one machine
+#
+# Why all those links? Take them away: two ranks, one memory. **Predict.** What does hiding bring now?
+
+# %%
+course.predict(
+    "overlap_loopback",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "a faster step", "b": "nothing", "c": "a slower step"},
+)
+
+# %%
+from course_utils.overlap_findings import loopback_letter, loopback_said
+
+ranks = course.start(2)
+ways = {ALONE: alone, "flat": all_reduce_flat}
+ways |= {"ours": partial(overlapped, bucket_bytes=best)}
+memory = step_times(ranks, ways, rounds=5)
+course.measured("overlap_loopback", answer=loopback_letter(memory, "flat", "ours"))
+said = loopback_said(memory, "flat", "ours", cores, ranks=2)
+course.draw.stacked_bars(memory.bars, said)
+
+# %% [markdown]
+# A message through memory is work *for a processor*: it copies. Where every core computes already, there is nothing to
+# hide behind. A network card, or a GPU's copy engine, works by itself: that is what overlap needs. So measure on what
+# you will use.
+#
+# ## What you take with you
+#
+# You can **hide** messages: a hook starts an asynchronous all-reduce, and only what is exposed costs time. You can
+# **predict** the best bucket from $\alpha$, $\beta$ and the ready order. And you can **judge**: DDP is fewer and
+# earlier messages; `no_sync` makes them rarer, compression smaller, and neither helps where the cores are the limit.
+#
+# Next: [the exercises](../exercises/07_overlap.ipynb). To read: Li and others 2020, *PyTorch Distributed*, §3.2. Then
+# lesson 8: what if nobody waits?
+
+# %%
+ranks.stop()
