@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-SEGMENT_BYTES = 1 << 20
+SEGMENT_BYTES = 2 << 20
 """At most so many bytes travel in one message."""
 POSTED = 2
 """So many receives wait for their messages at any time."""
