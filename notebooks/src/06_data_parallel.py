@@ -171,10 +171,11 @@ course.predict("two_ways", within=1.5, factor=...)
 from course_utils.reporting import figures, train_way
 
 ways = ["one process", "gather-scatter", "all-reduce, each"]
-alone, task_2a, task_2b = (train_way(ranks, way, images=96, steps=3) for way in ways)
-factor = task_2a.exposed.median / task_2b.exposed.median
-course.measured("two_ways", factor=factor)
-figures.stages([alone, task_2a, task_2b])
+tasks = [train_way(ranks, way, images=96, steps=3) for way in ways]
+exchange = [task.part("communication").median for task in tasks]
+course.measured("two_ways", factor=exchange[1] / exchange[2])
+print(figures.forward_sentence(tasks))
+figures.stages(tasks)
 
 # %% [markdown]
 # Their figure 6, from your run; their figure 5 is its middle. Blue and yellow are work: a quarter of it for each
@@ -186,9 +187,9 @@ figures.stages([alone, task_2a, task_2b])
 # %%
 from course_utils.training_findings import sent_said
 
-for way in (task_2a, task_2b):
-    print(sent_said(way.way, way.sent, way.gradient_bytes, way.steps))
-figures.total_time([alone, task_2a, task_2b])
+for task in tasks[1:]:
+    print(sent_said(task.way, task.sent, task.gradient_bytes, task.steps))
+figures.total_time(tasks)
 
 # %% [markdown]
 # Together both move $2(P-1) = 6$ vectors; but of 2a's, half leave through *one* link. (Compare the busiest links: the

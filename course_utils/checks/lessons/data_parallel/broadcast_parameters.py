@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.data_parallel.common import (
-    LESSON,
-    all_same,
-    collectives,
-    entries,
-    hangs,
-    model_of,
-    same,
-    tensor,
-)
+from course_utils.checks.lessons.data_parallel import common
 from course_utils.checks.seen import raised
 from course_utils.words import ranks
 
@@ -27,7 +18,7 @@ def state_after(
     function: Callable, parameters: Sequence["Tensor"], buffers: Sequence["Tensor"], frozen: int | None
 ) -> dict[str, "Tensor"]:
     """Call the learner's function on a model and return what its tensors, those the optimizer knows, hold then."""
-    model = model_of(parameters, buffers)
+    model = common.model_of(parameters, buffers)
     if frozen is not None:
         model.weights[frozen].requires_grad_(False)
     state = [*model.parameters(), *model.buffers()]
@@ -47,8 +38,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     ) -> Case:
         models = []
         for _ in range(size):
-            weights = [tensor(rng.standard_normal(shape).astype(dtype)) for shape in shapes]
-            statistics = [tensor(rng.random(5).astype(dtype)), tensor(rng.integers(1, 10**9))] if buffers else []
+            weights = [common.tensor(rng.standard_normal(shape).astype(dtype)) for shape in shapes]
+            statistics = (
+                [common.tensor(rng.random(5).astype(dtype)), common.tensor(rng.integers(1, 10**9))] if buffers else []
+            )
             models.append((weights, statistics))
         holds = f"{len(shapes)} parameters{', one of them frozen' if frozen is not None else ''}"
         label = f"{ranks(size)}, {holds}{' and 2 buffers' if buffers else ''}, {dtype}"
@@ -72,36 +65,40 @@ def _tensors(case: Case, rank: int) -> list:
 def _held(case: Case, outcome: Outcome, which: Callable[[list], list], of_rank: int) -> bool:
     """Whether a selection of tensors is that of `of_rank` on every rank but rank 0."""
     wanted = which(_tensors(case, of_rank))
-    return all(same(which(entries(result)), wanted) for result in outcome.results[1:])
+    return all(common.same(which(common.entries(result)), wanted) for result in outcome.results[1:])
 
 
 def _unchanged(case: Case, outcome: Outcome) -> bool:
-    return all_same(outcome, [_tensors(case, rank) for rank in range(outcome.world_size)])
+    return common.all_same(outcome, [_tensors(case, rank) for rank in range(outcome.world_size)])
 
 
 def _only_rank_0_called(case: Case, outcome: Outcome) -> bool:
-    return len({collectives(outcome, rank) for rank in range(outcome.world_size)}) > 1
+    return len({common.collectives(outcome, rank) for rank in range(outcome.world_size)}) > 1
 
 
 def _other_root(case: Case, outcome: Outcome) -> bool:
-    return any(all_same(outcome, [_tensors(case, rank)] * outcome.world_size) for rank in range(1, outcome.world_size))
+    return any(
+        common.all_same(outcome, [_tensors(case, rank)] * outcome.world_size) for rank in range(1, outcome.world_size)
+    )
 
 
 def _own_buffers(case: Case, outcome: Outcome) -> bool:
     return bool(case.arguments[0][1]) and all(
-        same(entries(result)[-2:], list(case.arguments[rank][1])) for rank, result in enumerate(outcome.results)
+        common.same(common.entries(result)[-2:], list(case.arguments[rank][1]))
+        for rank, result in enumerate(outcome.results)
     )
 
 
 def _own_frozen(case: Case, outcome: Outcome) -> bool:
     frozen = case.arguments[0][2]
     return frozen is not None and all(
-        same(entries(result)[frozen], _tensors(case, rank)[frozen]) for rank, result in enumerate(outcome.results)
+        common.same(common.entries(result)[frozen], _tensors(case, rank)[frozen])
+        for rank, result in enumerate(outcome.results)
     )
 
 
 def _rank_0_changed(case: Case, outcome: Outcome) -> bool:
-    return outcome.results[0] is not NO_RESULT and not same(outcome.results[0], _tensors(case, 0), 0)
+    return outcome.results[0] is not NO_RESULT and not common.same(outcome.results[0], _tensors(case, 0), 0)
 
 
 def _some(case: Case, outcome: Outcome) -> bool:
@@ -109,13 +106,13 @@ def _some(case: Case, outcome: Outcome) -> bool:
 
 
 def _nothing_sent(case: Case, outcome: Outcome) -> bool:
-    return collectives(outcome, 0) == 0 and all(not reply.events for reply in outcome.attempt.replies)
+    return common.collectives(outcome, 0) == 0 and all(not reply.events for reply in outcome.attempt.replies)
 
 
 BROADCAST_PARAMETERS = Exercise(
     name="broadcast_parameters",
     library="course_utils.data_parallel:broadcast_parameters",
-    lesson=LESSON,
+    lesson=common.LESSON,
     place=2,
     minutes=5,
     difficulty=1,
@@ -132,7 +129,7 @@ BROADCAST_PARAMETERS = Exercise(
     ),
     mistakes=(
         Mistake("Does autograd have to know of this?", lambda case, outcome: raised(outcome, "requires grad")),
-        Mistake("Does every rank make the same calls?", hangs),
+        Mistake("Does every rank make the same calls?", common.hangs),
         Mistake("Does every rank make the same calls?", _only_rank_0_called),
         Mistake("Can a rank know rank 0's weights when nothing was sent?", _nothing_sent),
         Mistake("Do the model's own tensors hold what arrived?", _unchanged),
