@@ -1,6 +1,7 @@
 """The pictures of deck 6: training runs on real ranks, and what each rank holds of one batch."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -13,10 +14,14 @@ from torch.utils.data import DistributedSampler
 import course_utils as course
 from course_utils import data_parallel, training
 from course_utils.draw import style
+from course_utils.replicas import all_reduce_flat
+from course_utils.reporting import figures, train_way
 
 RANKS = style.CURVES[:4]  # one colour for each rank
-PARTS = ("forward", "backward", "communication", "step")
 LATE = 0.05  # seconds that the straggler sleeps
+IMAGES = None  # as many as there are
+STEPS = 5  # of VGG-11
+DRAFT = {"IMAGES": 512, "STEPS": 2}
 
 
 def sum_gradients(model):
@@ -61,13 +66,14 @@ def weights_on_the_way(data, broadcast):
 @cache
 def four_ranks():
     """The ranks that all pictures of this deck run on."""
-    return course.start(4)
+    return course.start(4, link="200 Mbit/s")
 
 
 @cache
-def digits(dtype: str = "float64"):
+def digits():
     """The handwritten digits."""
-    return course.data.digits(dtype)
+    split = course.data.digits("float64")
+    return split._replace(train_x=split.train_x[:IMAGES], train_y=split.train_y[:IMAGES])
 
 
 def parallel(*args, **options):
@@ -75,9 +81,9 @@ def parallel(*args, **options):
     return four_ranks().run(training.train_parallel, *args, backend="gloo", **options)
 
 
-def losses(run) -> np.ndarray:
+def losses(run) -> list[float]:
     """The loss of the whole batch at each step."""
-    return np.mean([history.losses for history in run.results], axis=0)
+    return training.mean_losses(run.results)
 
 
 def last_steps(run, count: int = 1) -> list:
@@ -160,32 +166,25 @@ def same_loss() -> Figure:
 
 
 def one_step() -> Figure:
-    """The four phases of one step, and its six all-reduces."""
-    few = [part[: 64 * 4] for part in digits("float32")]
-    return course.draw.timeline(last_steps(parallel(few, training.wide_mlp)), "The last of four steps", ranks=4)
+    """The four phases of one step: with six all-reduces, and with one for all gradients."""
+    few = [part[: 64 * 4] for part in digits()]
+    six, one = parallel(few), parallel(few, replicate=all_reduce_flat)
+    titles = ["an all-reduce for each weight matrix and bias", "one for all"]
+    return course.draw.timelines(
+        *[replace(run, events=last_steps(run)) for run in (six, one)], titles=titles, side_by_side=True
+    )
+
+
+@cache
+def ways() -> list:
+    """VGG-11 in one process, through rank 0, and with all-reduces."""
+    names = ("one process", "gather-scatter", "all-reduce, each")
+    return [train_way(four_ranks(), name, images=96, steps=STEPS, keep=False) for name in names]
 
 
 def two_ways() -> Figure:
-    """A step in one process, through rank 0, and with an all-reduce: where the time goes."""
-    data = [part[: 64 * 12] for part in digits("float32")]
-    alone = four_ranks().run(training.train_serial, data, training.wide_mlp, backend="gloo", ranks=1)
-    long_way = parallel(data, training.wide_mlp, data_parallel.gather_scatter_gradients)
-    short_way = parallel(data, training.wide_mlp)
-    runs = {"serial": alone, "2a: through rank 0": long_way, "2b: all-reduce": short_way}
-    given = [style.bytes_text(handed_over(run)) for run in (long_way, short_way)]
-    title = f"Handed over by rank 0 in one step: {given[0]} (2a), {given[1]} (2b)"
-    return course.draw.stacked_bars({name: typical_step(run) for name, run in runs.items()}, title)
-
-
-def handed_over(run) -> int:
-    """Bytes that rank 0 gives to the collectives of the last step."""
-    return sum(event.bytes for event in last_steps(run) if event.rank == 0 and event.kind == "collective")
-
-
-def typical_step(run) -> dict[str, float]:
-    """Seconds of each phase on rank 0, the median over the steps."""
-    spans = [(e.name, e.end - e.start) for e in run.events if e.rank == 0 and e.kind == "phase"]
-    return {part: float(np.median([s for name, s in spans if name == part] or [0.0])) for part in PARTS}
+    """A step in one process, through rank 0, and with all-reduces: where the time goes."""
+    return figures.stages(ways())
 
 
 def sum_or_mean() -> Figure:
@@ -237,7 +236,7 @@ def norm_distance() -> Figure:
     """How far four ranks with batch norm are from one process with batch norm."""
     whole = training.train_serial(digits(), training.local_norm_mlp).losses
     builds = {"own statistics": training.local_norm_mlp, "everybody's": training.sync_norm_mlp}
-    curves = {name: np.abs(losses(parallel(digits(), build)) - whole) for name, build in builds.items()}
+    curves = {name: np.abs(np.subtract(losses(parallel(digits(), build)), whole)) for name, build in builds.items()}
     title = "How far the loss is from one process with batch norm"
     return course.draw.loss_curves(curves, title, y="difference of the loss")
 
@@ -288,8 +287,8 @@ def forgotten_epoch() -> Figure:
 
 def straggler() -> Figure:
     """Rank 3 sleeps in its forward pass; the others wait in the all-reduce."""
-    few = [part[: 64 * 4] for part in digits("float32")]
-    run = parallel(few, training.wide_mlp, delay=course.per_rank([0, 0, 0, LATE]))
+    few = [part[: 64 * 4] for part in digits()]
+    run = parallel(few, replicate=all_reduce_flat, delay=course.per_rank([0, 0, 0, LATE]))
     return course.draw.timeline(
         last_steps(run), f"Rank 3 sleeps {style.seconds_text(LATE)} in its forward pass", ranks=4
     )
