@@ -35,9 +35,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
     return ByFile(config, log)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_folders() -> Iterator[None]:
-    yield
+def pytest_sessionfinish() -> None:
+    """Remove the folders; the process that deals out the tests has made some too."""
     for folder in RanksFolder.all():  # of a test that failed before it could stop its ranks
         folder.end()
     shutil.rmtree(_OWN, ignore_errors=True)
