@@ -28,7 +28,7 @@ def over_numbers(
 ) -> Figure:
     """Draw measured points over the numbers `x`, with a bar from the lowest run to the highest.
 
-    Without a prediction the points are joined; with one, the line is the prediction. Numbers that double over and over
+    Without a prediction the points are joined; with one, the line is the prediction. Numbers that grow by one factor
     stand at equal distances.
 
     Args:
@@ -54,7 +54,8 @@ def over_numbers(
         title, subtitle, heights=[2.6], left=left, right=0.25, below=0.55, above=above + 0.22
     )
     place = np.asarray(x, float)
-    if place[0] > 0 and place[-1] >= 16 * place[0] and np.allclose(place[1:] / place[:-1], 2):
+    factors = place[1:] / place[:-1] if place[0] > 0 else np.array([1.0])
+    if place[-1] >= 16 * place[0] and np.allclose(factors, factors[0]):
         ax.set_xscale("log", base=2)
     if log:
         ax.set_yscale("log")

@@ -34,6 +34,13 @@ WORKERS = (1, 2, 4, 7)
 RATES = (0.1, 0.3, 0.6)
 LOCAL_STEPS = (1, 2, 4, 8, 16, 32, 64)
 TARGET = 0.95
+RUNS = 3  # of the link, and of every race
+UPDATES = 200  # with fresh gradients and with old ones
+AGES = 350  # updates whose staleness is counted
+PACE = 0.005  # seconds of a gradient in the races
+ROUNDS = 10  # means of the clinics
+DRAFT = {"WORKERS": (1, 7), "RATES": (0.1, 0.6), "LOCAL_STEPS": (16, 64), "RUNS": 1, "UPDATES": 20, "AGES": 60}
+DRAFT |= {"PACE": 0.0005, "ROUNDS": 2}
 
 
 @cache
@@ -65,7 +72,7 @@ def link() -> Figure:
     times = nodes().run(message_seconds, MESSAGES).results[0]
     beta = (times[2] - times[1]) / (MESSAGES[2] - MESSAGES[1])
     network = Network(times[0], beta, shared=nodes().facts["network"] is not None)
-    taken = link_seconds(nodes(), WORKERS, VECTOR, runs=5)
+    taken = link_seconds(nodes(), WORKERS, VECTOR, RUNS)
     predicted = {
         "server": [step_seconds(workers, VECTOR, 1 / beta, times[0]) for workers in WORKERS],
         "ring": [allreduce_time("ring", workers, VECTOR, network) for workers in WORKERS],
@@ -79,7 +86,7 @@ def staleness() -> Figure:
     """How old gradients are that seven workers bring."""
     paces = {"7 equal workers": Pace(0.008), "one is 5 times slower": Pace(0.008, straggler=3)}
     ages = {
-        setting: nodes().run(train_asynchronously, images(), 350, pace=pace).results[0].staleness
+        setting: nodes().run(train_asynchronously, images(), AGES, pace=pace).results[0].staleness
         for setting, pace in paces.items()
     }
     return course.draw.staleness(ages, 6, "How old is a gradient that 7 workers bring?", staleness_said(7, ages))
@@ -93,17 +100,17 @@ def rates() -> Figure:
         ("seven", 7, False),
         ("seven, rate ÷ staleness", 7, True),
     ):
-        train = partial(nodes().run, train_asynchronously, images(), 200, pace=Pace(0.002), ranks=workers + 1)
+        train = partial(nodes().run, train_asynchronously, images(), UPDATES, pace=Pace(0.002), ranks=workers + 1)
         ends[name] = [train(rate=rate, scaled=scaled).results[0].accuracies[-1] for rate in RATES]
-    look = {"across": "learning rate", "up": "test images recognised after 200 updates", "unit": percent}
+    look = {"across": "learning rate", "up": f"test images recognised after {UPDATES} updates", "unit": percent}
     title, found = "The same number of updates, fresh and stale", rates_said(RATES, *ends.values())
     return course.draw.over_numbers(RATES, ends, title, found, limits=(0, 1), **look)
 
 
 def straggler() -> Figure:
     """Accuracy against epochs and seconds, with equal workers and with a straggler."""
-    paces = {"equal workers": Pace(0.005), "a straggler": Pace(0.005, straggler=2)}
-    curves = race(nodes(), images(), paces)
+    paces = {"equal workers": Pace(PACE), "a straggler": Pace(PACE, straggler=2)}
+    curves = race(nodes(), images(), paces, RUNS)
     equal, slow = (
         float(np.median([curve.seconds[-1] for curve in curves[setting]["synchronous"]])) for setting in paces
     )
@@ -120,7 +127,7 @@ def local() -> Figure:
     sent = [run.bytes_per_rank[0] for run in runs]
     found = local_said(LOCAL_STEPS, sent, [run.results[0].accuracies[-1] for run in runs])
     look = {"across": "local steps", "up": "bytes of one rank", "unit": bytes_text, "log": True}
-    look["predicted"] = {"sent": [sent[0] / k for k in LOCAL_STEPS]}
+    look["predicted"] = {"sent": [sent[0] * LOCAL_STEPS[0] / k for k in LOCAL_STEPS]}
     return course.draw.over_numbers(LOCAL_STEPS, {"sent": sent}, "64 steps, a mean now and then", found, **look)
 
 
@@ -133,13 +140,13 @@ def clinics() -> Figure:
 def federated() -> Figure:
     """Accuracy over bytes for 1, 5 and 20 local epochs."""
     runs = {
-        epochs: nodes().run(train_clinics, images(), shards(), 10, local_epochs=epochs, ranks=4)
+        epochs: nodes().run(train_clinics, images(), shards(), ROUNDS, local_epochs=epochs, ranks=4)
         for epochs in (1, 5, 20)
     }
-    nbytes = runs[1].bytes_per_rank[0] / 10
+    nbytes = runs[1].bytes_per_rank[0] / ROUNDS
     accuracies = {epochs: run.results[0] for epochs, run in runs.items()}
     lines = {f"{epochs} local epoch{'s' * (epochs > 1)}": line for epochs, line in accuracies.items()}
-    sent = [round(nbytes * number / 1000) for number in range(1, 11)]
+    sent = [round(nbytes * number / 1000) for number in range(1, ROUNDS + 1)]
     title, found = "More work at home, fewer bytes on the line", clinics_said(accuracies, 0.85, nbytes)
     look = {"across": "KB sent by each clinic", "up": "test images recognised", "unit": percent}
     return course.draw.over_numbers(sent, lines, title, found, limits=(0.3, 1), **look)
