@@ -16,6 +16,8 @@ _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test i
 class Training(Protocol):
     """How one training went; see `server_training.Curve`."""
 
+    seconds: Sequence[float]
+
     def reached(self, accuracy: float) -> float | None:
         """Seconds until this accuracy."""
 
@@ -136,6 +138,28 @@ def local_said(local_steps: Sequence[int], nbytes: Sequence[float], accuracies: 
     if most >= few - _APART:
         return f"{start}, and no fewer images: {percent(few)}, then {percent(most)}"
     return f"{start}; the accuracy holds up to {max(kept)}, then falls to {percent(most)}"
+
+
+def slower(rows: Mapping[str, Mapping[str, Sequence[Training]]]) -> dict[str, float]:
+    """How many times as long each way takes in the last setting as in the first, from the medians of all runs."""
+    first, *_, last = rows.values()
+    return {
+        name: statistics.median(run.seconds[-1] for run in last[name])
+        / statistics.median(run.seconds[-1] for run in first[name])
+        for name in first
+    }
+
+
+def straggler_said(times: Mapping[str, float]) -> str:
+    """What a straggler cost those who wait and those who do not, or that something else took the time.
+
+    Args:
+        times: how many times as long "synchronous" and "asynchronous" training took with it.
+    """
+    waits, goes_on = times["synchronous"], times["asynchronous"]
+    if waits >= 2 and waits >= 1.5 * goes_on:
+        return f"One straggler: who waits takes {waits:.1f} times as long, who does not {goes_on:.1f} times"
+    return f"Waiting costs {waits:.1f} times the seconds, not waiting {goes_on:.1f}: the computer was busy otherwise"
 
 
 def rounds_to(accuracies: Sequence[float], target: float) -> int | None:

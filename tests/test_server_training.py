@@ -93,6 +93,16 @@ def test_nobody_is_first_where_the_runs_overlap() -> None:
     assert said.races_said({"equal": apart, "slow": tied}, 0.95).startswith("Equal: does not is first")
 
 
+def test_a_straggler_s_price_is_named_only_where_it_shows() -> None:
+    rows = {"equal": {"synchronous": [FAST] * 3, "asynchronous": [FAST] * 3}}
+    rows["slow"] = {"synchronous": [SLOW] * 3, "asynchronous": [FAST, FAST, SLOW]}
+    times = said.slower(rows)
+    assert times == pytest.approx({"synchronous": 4.0, "asynchronous": 1.0})
+    assert "who waits takes 4.0 times as long, who does not 1.0 times" in said.straggler_said(times)
+    assert "busy otherwise" in said.straggler_said({"synchronous": 1.7, "asynchronous": 1.1})
+    assert "busy otherwise" in said.straggler_said({"synchronous": 3.0, "asynchronous": 2.9})
+
+
 def test_most_runs_must_have_reached_the_target() -> None:
     assert said.median_to([FAST, SLOW, NEVER], 0.95) == 0.5
     assert said.median_to([FAST, NEVER, NEVER], 0.95) is None

@@ -241,7 +241,7 @@ course.draw.over_numbers(rates, ends, title, finding, limits=(0, 1), unit=percen
 # many *seconds* does each then take?
 
 # %%
-course.predict("late", within=1.5, synchronous=..., asynchronous=..., local=...)
+course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., local=...)
 
 # %%
 from course_utils.server_experiments import WAYS, race
@@ -252,20 +252,13 @@ paces = {"equal workers": Pace(0.004), "a straggler": Pace(0.004, straggler=2)}
 races = race(ranks, images, paces, runs=3)
 
 # %%
-from course_utils.server_findings import races_said, reached_table
+from course_utils.server_findings import races_said, reached_table, slower, straggler_said
 
-
-def seconds(setting, name):
-    return np.median([curve.seconds[-1] for curve in races[setting][name]])
-
-
-times = {
-    name: seconds("a straggler", name) / seconds("equal workers", name) for name in WAYS
-}
-course.measured("late", **times)
-title = f"One straggler: who waits takes {times['synchronous']:.1f} times as long"
+times = slower(races)
+course.measured("server_late", **times)
 print(reached_table(races, 0.95))
-course.draw.races(races, title, races_said(races, 0.95), target=0.95)
+title, finding = straggler_said(times), races_said(races, 0.95)
+course.draw.races(races, title, finding, target=0.95)
 
 # %% [markdown]
 # Left, against *epochs*: the straggler changes little. Whoever shows you only this column leaves out the waiting.

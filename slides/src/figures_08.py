@@ -18,7 +18,9 @@ from course_utils.server_findings import (
     local_said,
     races_said,
     rates_said,
+    slower,
     staleness_said,
+    straggler_said,
 )
 from course_utils.server_training import (
     Pace,
@@ -111,10 +113,7 @@ def straggler() -> Figure:
     """Accuracy against epochs and seconds, with equal workers and with a straggler."""
     paces = {"equal workers": Pace(PACE), "a straggler": Pace(PACE, straggler=2)}
     curves = race(nodes(), images(), paces, RUNS)
-    equal, slow = (
-        float(np.median([curve.seconds[-1] for curve in curves[setting]["synchronous"]])) for setting in paces
-    )
-    title = f"One straggler: who waits takes {slow / equal:.1f} times as long"
+    title = straggler_said(slower(curves))
     return course.draw.races(curves, title, races_said(curves, TARGET), target=TARGET, wide=True)
 
 
