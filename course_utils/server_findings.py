@@ -158,7 +158,7 @@ def straggler_said(times: Mapping[str, float]) -> str:
     """
     waits, goes_on = times["synchronous"], times["asynchronous"]
     if waits >= 2 and waits >= 1.5 * goes_on:
-        return f"One straggler: who waits takes {waits:.1f} times as long, who does not {goes_on:.1f} times"
+        return f"One straggler: waiting takes {waits:.1f} times as long, not waiting {goes_on:.1f} times"
     return f"Waiting costs {waits:.1f} times the seconds, not waiting {goes_on:.1f}: the computer was busy otherwise"
 
 

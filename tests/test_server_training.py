@@ -98,7 +98,7 @@ def test_a_straggler_s_price_is_named_only_where_it_shows() -> None:
     rows["slow"] = {"synchronous": [SLOW] * 3, "asynchronous": [FAST, FAST, SLOW]}
     times = said.slower(rows)
     assert times == pytest.approx({"synchronous": 4.0, "asynchronous": 1.0})
-    assert "who waits takes 4.0 times as long, who does not 1.0 times" in said.straggler_said(times)
+    assert "waiting takes 4.0 times as long, not waiting 1.0 times" in said.straggler_said(times)
     assert "busy otherwise" in said.straggler_said({"synchronous": 1.7, "asynchronous": 1.1})
     assert "busy otherwise" in said.straggler_said({"synchronous": 3.0, "asynchronous": 2.9})
 

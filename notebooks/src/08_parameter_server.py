@@ -263,9 +263,9 @@ course.draw.races(races, title, finding, target=0.95)
 # %% [markdown]
 # Left, against *epochs*: the straggler changes little. Whoever shows you only this column leaves out the waiting.
 #
-# Right: who waits takes the straggler's time, at every step or at every mean. Asynchronous SGD loses a worker's share:
-# 3.2 workers' work instead of 4's. Its price: its curves differ from run to run, while the synchronous one is the same
-# three times.
+# Right: who waits takes the straggler's time, at every step or at every mean. Asynchronous SGD loses at most one
+# worker's share: 3.2 workers' work is left of 4's. Its price: its curves differ from run to run, while the
+# synchronous one is the same three times.
 #
 # Where machines are equal, waiting costs little. That is why SURF's advice stands.
 
