@@ -81,11 +81,10 @@ def timed_steps(way: str, work: Work) -> RankSteps:
         way: a key of `course_utils.replicas.WAYS`, or "one process".
 
     Raises:
-        CourseError: the images do not divide among the ranks, or the way is not known.
+        CourseError: see `check_work`.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
-    if work.images % world_size:
-        raise CourseError(f"{work.images} images do not divide among {world_size} ranks. Choose a multiple of them.")
+    check_work(way, work, world_size)
     model = vgg11(work.width, CLASSES, work.norm, seed=work.seed + rank).train()
     broadcast_parameters(model)
     replica = replica_of(way, model, work)
@@ -109,16 +108,25 @@ def timed_steps(way: str, work: Work) -> RankSteps:
     return taken
 
 
-def replica_of(way: str, model: nn.Module, work: Work) -> Replica:
-    """The model behind one of the ways.
+def check_work(way: str, work: Work, world_size: int) -> None:
+    """Can this be done?
 
     Raises:
-        CourseError: there is no such way.
+        CourseError: there is no such way, the images do not divide among the ranks, or there is nothing to do.
     """
-    if way == ALONE and dist.get_world_size() == 1:
+    if way not in WAYS and (way != ALONE or world_size > 1):
+        names = ", ".join(map(repr, WAYS))
+        raise CourseError(f"There is no way {way!r} for {world_size} ranks. Take one of {names}.")
+    if work.images < 1 or work.steps < 1 or work.width <= 0:
+        raise CourseError("images, steps and width must be above zero.")
+    if work.images % world_size:
+        raise CourseError(f"{work.images} images do not divide among {world_size} ranks. Choose a multiple of them.")
+
+
+def replica_of(way: str, model: nn.Module, work: Work) -> Replica:
+    """The model behind one of the ways."""
+    if way == ALONE:
         return Replica(model, lambda: None)
-    if way not in WAYS:
-        raise CourseError(f"There is no way {way!r} for {dist.get_world_size()} ranks. Take one of {', '.join(WAYS)}.")
     if work.bucket_bytes and way in ("overlapped", "DDP"):
         return WAYS[way](model, work.bucket_bytes)
     return WAYS[way](model)

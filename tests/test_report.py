@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import types
 
 import pytest
 
@@ -17,7 +18,7 @@ from course_utils.reporting import figures, findings, published
 from course_utils.reporting.kept import FORM, KEY, keep_run, kept_runs
 from course_utils.reporting.page import NONE_YET, Report, page_of
 from course_utils.reporting.run import Series, TrainingRun, train_way
-from course_utils.timed_steps import ALONE, PARTS, Work, timed_steps
+from course_utils.timed_steps import ALONE, PARTS
 
 GRADIENTS = 1_000_000
 SECONDS = {"gather-scatter": 2.0, "all-reduce, each": 1.0, "DDP": 0.6, ALONE: 0.9}
@@ -322,12 +323,18 @@ def test_a_run_on_ranks_is_measured_and_kept(four_ranks) -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "images", "said"),
-    [("DDP", 5, "5 images do not divide among 2 ranks"), ("my way", 4, "There is no way 'my way' for 2 ranks")],
+    ("way", "options", "said"),
+    [
+        ("DDP", {"images": 5}, "5 images do not divide among 4 ranks"),
+        ("my way", {}, "There is no way 'my way' for 4 ranks. Take one of 'gather-scatter'"),
+        ("DDP", {"steps": 0}, "above zero"),
+        ("DDP", {"batch": 4}, "train_way has no batch=. It takes width, images"),
+    ],
 )
-def test_what_cannot_be_run_is_refused(four_ranks, way, images, said) -> None:
-    with pytest.raises(course.RankError, match=said):
-        four_ranks.run(timed_steps, way, Work(width=0.05, images=images), ranks=2, backend="gloo")
+def test_what_cannot_be_run_is_refused_before_it_begins(way, options, said) -> None:
+    ranks = types.SimpleNamespace(world_size=4)  # they are not asked
+    with pytest.raises(CourseError, match=said):
+        train_way(ranks, way, **options)
 
 
 @pytest.mark.skipif(obstacle() is not None, reason="no namespaces here")

@@ -83,9 +83,12 @@ def backward_times(build: Callable[[int], nn.Module], batch: int, repeats: int) 
     """On every rank, all at once and without messages: when gradients are ready; and the parameters' names in order."""
     model = build(0).train()
     x, y = torch.randn(batch, 3, PIXELS, PIXELS), torch.randint(10, (batch,))
-    dist.barrier()
-    times = measure_ready_order(model, lambda: cross_entropy(model(x), y), repeats, warm_up=1)
-    return times, [name for name, _ in model.named_parameters()]
+
+    def loss() -> torch.Tensor:
+        dist.barrier()  # ranks that share cores must be at work at the same time, as in a step
+        return cross_entropy(model(x), y)
+
+    return measure_ready_order(model, loss, repeats), [name for name, _ in model.named_parameters()]
 
 
 def bucket_seconds(sizes: Sequence[int], runs: int) -> list[float]:

@@ -1,14 +1,16 @@
 """A measured training run: what the figures need of it, and how one is made on the ranks."""
 
+import dataclasses
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from course_utils.cluster.cores import allowed_cores
+from course_utils.errors import CourseError
 from course_utils.hardware.rates import Measured
 from course_utils.hardware.shares import EPOCH_IMAGES
-from course_utils.timed_steps import ALONE, PARTS, RankSteps, Work, timed_steps
+from course_utils.timed_steps import ALONE, PARTS, RankSteps, Work, check_work, timed_steps
 
 if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
@@ -132,9 +134,14 @@ def train_way(
 
     Raises:
         CourseError: there is no such way, or the images do not divide among the ranks.
+        RankError: a rank raised.
     """
+    known = [field.name for field in dataclasses.fields(Work)]
+    if unknown := [name for name in work if name not in known]:
+        raise CourseError(f"train_way has no {unknown[0]}=. It takes {', '.join(known)}.")
     asked = Work(**work)
     taking_part = 1 if way == ALONE else world_size or ranks.world_size
+    check_work(way, asked, taking_part)
     results = ranks.run(timed_steps, way, asked, ranks=taking_part, backend="gloo").results
     traffic = ranks.traffic() if ranks.facts["network"] else None
     run = run_of(way, asked, results, traffic)
