@@ -38,14 +38,13 @@ def make_buckets(sizes: Sequence[int], bucket_bytes: int, dtypes: Sequence[Any] 
     Source: Li et al. 2020, "PyTorch Distributed", §3.2.2 (gradient bucketing) and §3.2.3 (their order).
     """
     buckets: list[list[int]] = []
-    room = 0
     for place in reversed(range(len(sizes))):
-        alike = dtypes is None or not buckets or dtypes[place] == dtypes[buckets[-1][-1]]
-        if not buckets or sizes[place] > room or not alike:
+        last = buckets[-1] if buckets else []
+        alike = dtypes is None or {dtypes[other] for other in last} <= {dtypes[place]}
+        held = sum(sizes[other] for other in last)
+        if not (last and alike and held + sizes[place] <= bucket_bytes):
             buckets.append([])
-            room = bucket_bytes
         buckets[-1].append(place)
-        room -= sizes[place]
     return buckets
 
 

@@ -78,13 +78,14 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         more = {"backend": "gloo", "harness": gradients_after, "judge": _sent_once}
         return Case(label, given, expected(given), **more)
 
-    yield case([[4, 4, 4]] * world_size)
-    yield case([[6, 6, 2]] * world_size, steps=2)
-    yield case([[5]] * world_size)
-    yield case([[1, 7, 3, 2]] * world_size, dtype="float32")
-    yield case([[3, 5, 1], [4]][:world_size], steps=2)
-    for size in range(1, world_size + 1):
-        yield case([[int(n) for n in rng.integers(1, 9, int(rng.integers(2, 6)))] for _ in range(size)], steps=2)
+    # One rank more each time: each must first import half of torch to make a DistributedDataParallel.
+    yield case([[4, 4, 4]])
+    yield case([[6, 6, 2]] * min(2, world_size), steps=2)
+    yield case([[3, 5, 1], [4], [1, 1, 7]][:world_size], steps=2)
+    yield case([[int(n) for n in rng.integers(1, 9, int(rng.integers(2, 6)))] for _ in range(world_size)], steps=2)
+    yield case([[5]] * min(2, world_size))
+    yield case([[1, 7, 3, 2]] * min(3, world_size), dtype="float32")
+    yield case([[int(n) for n in rng.integers(1, 9, 4)]] * world_size)
 
 
 def _batch(rng: np.random.Generator, n: int, dtype: str) -> tuple["Tensor", "Tensor"]:

@@ -127,8 +127,8 @@ MAKE_BUCKETS = Exercise(
         "You go through the gradients from the last to the first. What do you have to know at each, to decide whether "
         "it still goes into the open bucket?",
         "`for place in reversed(range(len(sizes)))`: open a new bucket where there is none yet, where `sizes[place]` "
-        "is more than the room left in the last one, or where its dtype is another one; then append `place` and take "
-        "its size off the room.",
+        "is more than the room left in the last one, or where its dtype is another one; then append `place` to the "
+        "last bucket.",
     ),
     mistakes=(
         Mistake("What are the buckets of a model without parameters?", _fails_on_nothing),
