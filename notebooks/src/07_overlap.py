@@ -23,11 +23,10 @@ ranks.load_torch()
 
 # %% [markdown]
 # Four **nodes** again, as in lesson 5, each behind a link of 400 million bits a second: emulated on this machine,
-# whose cores they share. (Where your system forbids it, a line says so, and there is less to hide.)
+# whose cores they share. (Where your system forbids it, a line says so.)
 #
-# Lesson 6 left us with a loop: forward, backward, and then one all-reduce for each gradient. Here it trains VGG-11
-# with a quarter of its channels: 580 thousand weights in 34 **tensors**, 2.3 MB of gradients. Each node takes 32
-# images a step.
+# Lesson 6 left us with a loop: forward, backward, then an all-reduce for each gradient. Here it trains VGG-11 with a
+# quarter of its channels: 580 thousand weights in 34 **tensors**, 2.3 MB of gradients; 32 images a step on each node.
 
 # %%
 from course_utils.draw.overlap import behind_the_step
@@ -60,8 +59,6 @@ ready_order(by_layer, times.end, "A backward pass on node 0", times.ends)
 # pass goes on. What then is still under way at its end is **exposed** communication: the only part that costs time.
 #
 # **Predict.** What percentage of the loop's communication will hide?
-
-# (Answer below the hooks.)
 
 # %% [markdown]
 # ## Hooks
@@ -129,13 +126,13 @@ course.measured("overlap_hidden", percent=round(100 * hidden))
 course.draw.stacked_bars(taken.bars, hiding_said(taken, "hooks", "loop"))
 
 # %% [markdown]
-# Better, but most is still exposed, and far more than the backward pass is long. Why?
+# On slow links most stays exposed, though the backward pass had time for many more bytes. Why?
 #
 # ## Why buckets?
 #
 # Lesson 5: a message of $n$ bytes takes $\alpha + \beta n$. So does a whole all-reduce, and we send 34, most of them
 # for biases of a few hundred bytes. Better to send several gradients as one vector, a **bucket**. But all in *one*
-# bucket must wait for the first layer, the last to be ready: nothing hides. The two numbers, from four sizes:
+# bucket must wait for the first layer: nothing hides. The two numbers, from four sizes:
 
 # %%
 from course_utils.bucket_size import BucketModel, all_reduce_line
@@ -146,8 +143,8 @@ model = BucketModel.of(times, names, alpha, beta)
 print(line_said(alpha, beta, len(model.sizes), sum(model.sizes)))
 
 # %% [markdown]
-# Between the two lies an optimum, and it can be computed. A bucket starts when its last gradient is ready *and* the
-# bucket before it has gone. What ends after the backward pass is exposed:
+# Between the two lies an optimum. A bucket starts when its last gradient is ready *and* the bucket before it has gone.
+# What ends after the backward pass is exposed:
 #
 # ```
 # for bucket in buckets:
@@ -156,8 +153,7 @@ print(line_said(alpha, beta, len(model.sizes), sum(model.sizes)))
 # exposed = max(0, free - backward)
 # ```
 #
-# That is `exposed_seconds`, with your exercise `make_buckets` in it. **Predict.** Where is the optimum, for 2.3 MB of
-# gradients?
+# That is `exposed_seconds`; your exercise `make_buckets` is in it. **Predict.** Where is the optimum, for 2.3 MB?
 
 # %%
 course.predict(
@@ -248,15 +244,14 @@ course.measured("overlap_batch", answer=letter)
 course.draw.stacked_bars(more.bars, bars_said(more, "flat", "DDP"))
 
 # %% [markdown]
-# As many bytes, but twice the time to hide them behind. What can hide at all is the smaller of two: the communication,
-# and the backward pass after the first bucket is full. So overlap is best where both are about equal. Where
-# communication is ten times as long, overlap saves a tenth; where it is a tenth, too.
+# As many bytes, twice the time to hide them behind. At best the smaller of two hides: communication, or backward pass
+# after the first bucket. Overlap is worth most where both are equal.
 #
 # ## More workers
 #
-# **Strong scaling**: the same work for more workers, at best $P$ times as fast. **Weak scaling**: each has as much work
-# as one had; at best the same time. `scaling_efficiency` is the share of that best which one gets. We have 4 nodes,
-# but their computing shares this machine's cores. **Predict** both for DDP on 4 nodes, in percent:
+# **Strong scaling**: the same work for more workers, at best $P$ times as fast. **Weak scaling**: each has as much as
+# one had; at best the same time. `scaling_efficiency` is the share of that best. **Predict** both for DDP on 4 nodes,
+# which share this machine's cores, in percent:
 
 # %%
 course.predict("overlap_scaling", within=1.25, strong=..., weak=...)
@@ -269,8 +264,8 @@ from course_utils.scaling import scaling_efficiency
 
 def train(workers, images):  # VGG-11 again
     way = "DDP" if workers > 1 else "one process"
-    options = {"images": images, "steps": 3, "bucket_bytes": best, "keep": False}
-    return train_way(ranks, way, world_size=workers, **options)
+    options = {"images": images, "steps": 3, "bucket_bytes": best}
+    return train_way(ranks, way, world_size=workers, keep=images == 256, **options)
 
 
 same_work = {P: train(P, 256) for P in (1, 2, 4)}
@@ -291,9 +286,9 @@ print(efficiency_said("weak", weak, cores))
 figures.time_by_workers(list(same_work.values()))
 
 # %% [markdown]
-# Hatched: what three students of the course CS744 published in 2020 for VGG-11 in full width on four machines of five
-# cores each. From 437 to 153 seconds: an efficiency of 0.71. Their conclusion is ours: from 3 to 4 the gain is
-# small, for this model is small, and its communication does not shrink with $P$.
+# Hatched: what three students of the course CS744 published in 2020 for VGG-11 in full width, on four machines of five
+# cores each. From 437 to 153 seconds: an efficiency of 0.71. From 3 to 4 they gained little: the model is small, and
+# its communication does not shrink with $P$. (`course.report()` redoes all their figures with your runs.)
 #
 # They also looked at processors and network. So do we, with the counters of the kernel:
 
@@ -305,18 +300,15 @@ several = [run for run in same_work.values() if run.sent]
 figures.traffic_by_workers(several) if several else "No links, so nothing to count."
 
 # %% [markdown]
-# Each node must send $2\frac{P-1}{P}$ times the gradient, lesson 5's least; headers come on top. A processor that waits
-# is not busy: overlap raises its use, and that is the point of it.
+# Each node must send $2\frac{P-1}{P}$ times the gradient, as lesson 5 says. And a processor that waits is not busy.
 #
 # ## Rarer messages
 #
-# A batch too large for memory can be made of **micro-batches**: their gradients add up in `parameter.grad`, and only
-# then comes the step: **gradient accumulation**. DDP would send after *every* backward pass. **Predict.** With 4
-# micro-batches, how many times fewer bytes does a node send if only the last one sends?
+# Many small **micro-batches** make a large batch that does not fit into memory: their gradients add up in
+# `parameter.grad`, then comes the step. That is **gradient accumulation**. But DDP sends after every backward pass.
+# **Predict.** With 4 micro-batches, how many times fewer bytes leave a node if only the last one sends?
 
 # %%
-from torch.nn.functional import cross_entropy
-
 from course_utils.overlap import accumulate_gradients
 from course_utils.step_times import small_vgg
 from course_utils.timed_steps import node_bytes
@@ -326,13 +318,9 @@ def bytes_of_a_step(quietly):
     module = torch_ddp(small_vgg(0)).module
     x, y = torch.randn(32, 3, 32, 32), torch.randint(10, (32,))
     micro_batches = list(zip(x.split(8), y.split(8), strict=True))
-    dist.barrier()
     before = node_bytes()
-    if quietly:
-        accumulate_gradients(module, micro_batches)
-    else:
-        for part, labels in micro_batches:
-            cross_entropy(module(part), labels).backward()
+    for group in [micro_batches] if quietly else [[one] for one in micro_batches]:
+        accumulate_gradients(module, group)  # sends at its end
     dist.barrier()
     return node_bytes()[0] - before[0] if before else None
 
@@ -349,17 +337,16 @@ if linked:
     print(fewer_bytes_said(often, once, micro_batches=4))
 
 # %% [markdown]
-# `accumulate_gradients` is your exercise. Its heart is `with module.no_sync():`, in which DDP's hooks only add up. The
-# gradient is the same as that of the large batch: no trick, and no loss.
+# `accumulate_gradients` is your exercise; its heart is `with module.no_sync():`. The gradient is the large batch's.
 #
 # ## Smaller messages
 #
-# The other way loses something. A **communication hook** takes the place of DDP's all-reduce and may send less:
+# A **communication hook** takes the place of DDP's all-reduce, and may lose something:
 #
-# - **fp16**: 16 bits for a number;
-# - **top-k**: only the 2 % of largest magnitude, with their places. What is left out is kept and added to the next
-#   gradient: **error feedback**;
-# - **PowerSGD**: a matrix as a product of two thin ones.
+# - **fp16**: 16 bits a number;
+# - **top-k**: the 2 % of largest magnitude, and their places; the rest is added to the next gradient (**error
+#   feedback**);
+# - **PowerSGD**: a matrix as the product of two thin ones.
 #
 # **Predict.** Which sends least, and which recognises most digits after 22 steps?
 
@@ -388,11 +375,9 @@ course.measured("overlap_compression", **letters)
 compression(found, compression_said(found))
 
 # %% [markdown]
-# The network is lesson 6's wide one: 1.2 MB of gradients. Bytes are the kernel's count. Top-k needs 12 bytes for each
-# number (place and value) and everybody's go to everybody, so its advantage shrinks with $P$.
-#
-# Compression pays where the link is slow and the processor is not. Always look at all three columns: a step that is
-# twice as fast and learns half as much is no gain. (`top_k_with_error_feedback` is your last exercise.)
+# The network: lesson 6's wide one, 1.2 MB of gradients. Bytes are the kernel's count. Top-k's numbers (12 bytes each,
+# with their place) go from everybody to everybody: its advantage shrinks with $P$. Look at all three columns: twice as
+# fast and half as good is no gain. (Your last exercise: `top_k_with_error_feedback`.)
 #
 # ## On one machine
 #
@@ -417,18 +402,16 @@ said = loopback_said(memory, "flat", "ours", cores, ranks=2)
 course.draw.stacked_bars(memory.bars, said)
 
 # %% [markdown]
-# A message through memory is work *for a processor*: it copies. Where every core computes already, there is nothing to
-# hide behind. A network card, or a GPU's copy engine, works by itself: that is what overlap needs. So measure on what
-# you will use.
+# A message through memory is work *for a processor*: it copies. Where all cores compute, there is nothing to hide
+# behind. Overlap needs another who carries: a network card, a GPU's copy engine.
 #
 # ## What you take with you
 #
-# You can **hide** messages: a hook starts an asynchronous all-reduce, and only what is exposed costs time. You can
-# **predict** the best bucket from $\alpha$, $\beta$ and the ready order. And you can **judge**: DDP is fewer and
-# earlier messages; `no_sync` makes them rarer, compression smaller, and neither helps where the cores are the limit.
+# You can **hide** messages behind the backward pass, **predict** the best bucket from $\alpha$, $\beta$ and the ready
+# order, and **judge** what more workers, rarer and smaller messages bring.
 #
-# Next: [the exercises](../exercises/07_overlap.ipynb). To read: Li and others 2020, *PyTorch Distributed*, §3.2. Then
-# lesson 8: what if nobody waits?
+# Next: [the exercises](../exercises/07_overlap.ipynb). To read: Li and others 2020, *PyTorch Distributed*, §3.
+# Lesson 8: what if nobody waits?
 
 # %%
 ranks.stop()

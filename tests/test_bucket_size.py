@@ -1,0 +1,219 @@
+"""The best bucket predicted, steps timed by turns, what is said of them, and their pictures."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from course_utils import overlap_findings as findings
+from course_utils.bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try, time_all_reduces
+from course_utils.compressed_training import Compressed, train_compressed
+from course_utils.data import digits
+from course_utils.draw.buckets import bucket_sweep, compression
+from course_utils.draw.overlap import behind_the_step, on_rank, waited
+from course_utils.ready_order import BackwardTimes
+from course_utils.replicas import all_reduce_each, overlapped
+from course_utils.step_times import ALONE, StepTimes, alone, last_step, one_step, slowest, step_seconds, step_times
+from course_utils.trace.events import Event
+
+MODEL = BucketModel(
+    names=("first", "second", "third", "last"),
+    sizes=(1000, 1000, 1000, 1000),
+    ready=(0.04, 0.03, 0.02, 0.01),
+    forward=0.02,
+    backward=0.04,
+    alpha=0.004,
+    beta=1e-6,
+)
+
+
+def test_a_bucket_pays_alpha_once_and_waits_for_its_last_gradient() -> None:
+    assert MODEL.exposed(1000) == pytest.approx(0.005)  # the first layer's own message, all others are gone
+    assert MODEL.exposed(2000) == pytest.approx(0.006)
+    assert MODEL.exposed(4000) == pytest.approx(0.008)  # one bucket hides nothing
+    assert MODEL.communication(1000) == pytest.approx(4 * 0.005)
+    assert MODEL.communication(4000) == pytest.approx(0.008)
+    assert MODEL.step(4000) == pytest.approx(0.068)
+
+
+@pytest.mark.parametrize(("alpha", "best"), [(0.0, 1000), (0.1, 4000)])
+def test_without_latency_small_buckets_are_best_with_much_of_it_one(alpha, best) -> None:
+    assert dataclasses.replace(MODEL, alpha=alpha, beta=1e-5).best([1000, 2000, 4000]) == best
+
+
+def test_the_best_bucket_is_no_worse_than_any_other_by_more_than_two_percent(seed) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        sizes = tuple(int(size) for size in rng.integers(100, 100_000, 12))
+        ready = tuple(sorted(rng.random(12).tolist(), reverse=True))
+        model = BucketModel(tuple("abcdefghijkl"), sizes, ready, 0.5, 1.0, float(rng.random() / 20), 2e-6)
+        best, tried = sizes_to_try(model)
+        assert best in tried and tried == sorted(tried)
+        assert len(model.names) == 12 and tried[0] < best or best == tried[0]
+        assert model.step(best) <= 1.025 * min(map(model.step, tried))
+
+
+def test_the_model_orders_gradients_as_the_parameters_stand() -> None:
+    seconds = np.array([[0.1, 0.3], [0.2, 0.4], [0.1, 0.3]])
+    times = BackwardTimes(("last", "first"), (8, 4), seconds, np.array([0.5, 0.6, 0.5]), np.array([0.2, 0.2, 0.3]))
+    model = BucketModel.of(times, ["first", "frozen", "last"], 0.1, 0.01)
+    assert model.names == ("first", "last") and model.sizes == (4, 8) and model.ready == (0.3, 0.1)
+    assert (model.forward, model.backward) == (0.2, 0.5)
+
+
+def test_the_slowest_rank_counts() -> None:
+    assert slowest([{"a": [1.0, 5.0]}, {"a": [2.0, 4.0]}]) == {"a": [2.0, 5.0]}
+
+
+def plain(text: str) -> str:
+    """The text with spaces that may break."""
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def times_of(**seconds: list[float]) -> StepTimes:
+    return StepTimes({ALONE if name == "alone" else name: values for name, values in seconds.items()})
+
+
+def test_exposed_is_what_a_step_takes_beyond_one_without_communication() -> None:
+    times = times_of(alone=[1.0, 2.0, 1.0], flat=[3.0, 5.0, 2.5])
+    assert times.exposed("flat") == [2.0, 3.0, 1.5] and times.exposed_median("flat") == 2.0
+    assert times.bars == {ALONE: {"computing": 1.0}, "flat": {"computing": 1.0, "communication": 2.0}}
+    assert times_of(alone=[1.0], fast=[0.5]).exposed_median("fast") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("ours", "said"),
+    [([1.5] * 3, "ours: 500 ms. 50 % less"), ([2.1] * 3, "Nothing is gained here")],
+)
+def test_what_is_said_of_hiding(ours, said) -> None:
+    assert said in plain(findings.hiding_said(times_of(alone=[1.0] * 3, flat=[2.0] * 3, ours=ours), "ours", "flat"))
+
+
+@pytest.mark.parametrize(
+    ("flat", "ours", "said"),
+    [
+        (1.02, 1.0, "next to nothing"),
+        (2.0, 1.95, "no faster"),
+        (2.0, 1.25, "ours hides 75 % of the communication of flat"),
+    ],
+)
+def test_the_title_of_the_bars(flat, ours, said) -> None:
+    assert said in plain(findings.bars_said(times_of(alone=[1.0], flat=[flat], ours=[ours]), "flat", "ours"))
+
+
+@pytest.mark.parametrize(("ours", "said"), [(1.02, ": the same"), (1.5, "DDP is faster"), (0.5, "ours is faster")])
+def test_whether_two_ways_take_the_same_time(ours, said) -> None:
+    assert said in findings.same_said(times_of(ours=[ours] * 3, DDP=[1.0] * 3), "ours", "DDP")
+
+
+@pytest.mark.parametrize(
+    ("small", "said"),
+    [
+        ([1.2, 1.3], "predicted 1 MB, measured 1 MB"),
+        ([0.99, 0.99], "noise"),
+        ([0.5, 0.5], "measured 1 KB, 100 % faster"),
+    ],
+)
+def test_the_best_bucket_in_words(small, said) -> None:
+    assert said in plain(findings.best_said(10**6, {1000: small, 10**6: [1.0, 1.0]}))
+
+
+@pytest.mark.parametrize(
+    ("ours", "letter", "said"), [(0.5, "a", "faster"), (1.0, "b", "within the noise"), (2.0, "c", "slower")]
+)
+def test_what_is_said_where_there_is_nothing_to_hide_behind(ours, letter, said) -> None:
+    times = times_of(flat=[1.0] * 4, ours=[ours] * 4)
+    assert findings.loopback_letter(times, "flat", "ours") == letter
+    assert said in plain(findings.loopback_said(times, "flat", "ours", cores=2, ranks=2))
+
+
+def test_scaling_alpha_and_bytes_in_words() -> None:
+    assert plain(findings.efficiency_said("strong", {2: 0.9, 4: 0.4}, cores=2)).endswith(
+        "(at most 50 % with 4 ranks on 2 cores)"
+    )
+    assert plain(findings.efficiency_said("weak", {2: 0.9}, cores=8)) == "weak scaling: 90 % with 2"
+    said = findings.line_said(0.005, 2e-8, 34, 2_000_000)
+    assert "alpha 5 ms, beta 20 ms for a MB" in said and "one by one: 210 ms" in said and "at once: 45 ms" in said
+    assert "4 times less, as many as" in findings.fewer_bytes_said([8, 8], [2, 2], 4)
+    assert "by the kernel's count" in findings.fewer_bytes_said([8, 8], [4, 4], 4)
+
+
+FOUND = {"none": Compressed(1e6, 0.04, 0.95), "top-k": Compressed(1e5, 0.02, 0.93)}
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "said"),
+    [(0.93, "2 % fewer images"), (0.95, "as many images"), (0.96, "1 % more images")],
+)
+def test_what_compression_cost(accuracy, said) -> None:
+    found = FOUND | {"top-k": Compressed(1e5, 0.02, accuracy)}
+    assert findings.compression_said(found) == f"top-k sends 10 times less and recognises {said}"
+    unknown = {how: dataclasses.replace(one, bytes_per_step=None) for how, one in found.items()}
+    assert findings.compression_said(unknown).startswith("No links")
+    assert "not counted" in compression(unknown, "x").alt_text
+
+
+def test_pictures_tell_what_they_show() -> None:
+    picture = bucket_sweep({1000: [0.2, 0.3], 4000: [0.1, 0.2]}, MODEL.step, 4000, 0.06, "A finding")
+    assert "Predicted optimum 4 KB" in picture.alt_text and "1 KB: 250 ms" in picture.alt_text
+    assert "none 1 MB, top-k 100 KB" in compression(FOUND, "x").alt_text
+    events = step_of_events(0) + step_of_events(1)
+    picture = behind_the_step({"loop": events, "hooks": events}, "One step")
+    assert "10 ms of 50 ms (loop) and 10 ms of 50 ms (hooks)" in picture.alt_text
+    assert "1 all-reduce between 20 ms and 50 ms" in picture.alt_text
+
+
+def step_of_events(rank: int, begin: float = 1.0) -> list[Event]:
+    spans = [("forward", "phase", 0.0, 0.01), ("backward", "phase", 0.01, 0.04), ("communication", "phase", 0.04, 0.05)]
+    spans.append(("all_reduce", "collective", 0.02, 0.05))
+    return [Event(rank, name, kind, None, None, 4, begin + start, begin + end) for name, kind, start, end in spans]
+
+
+def test_the_last_step_of_each_rank_and_how_long_steps_take() -> None:
+    events = [event for begin in (1.0, 2.0, 4.0) for event in step_of_events(0, begin) + step_of_events(1, begin)]
+    last = last_step(events)
+    assert len(last) == 8 and min(event.start for event in last) == 4.0
+    assert step_seconds(events) == 1.5
+    assert on_rank(last, 1)[0].start == 0.0 and waited(on_rank(last, 1)) == pytest.approx(0.01)
+
+
+def tiny(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 4), nn.Linear(4, 10))
+
+
+def test_steps_are_timed_by_turns_and_one_can_be_drawn(four_ranks) -> None:
+    ways = {ALONE: alone, "each": all_reduce_each, "ours": overlapped}
+    times = step_times(four_ranks, ways, batch=2, rounds=2, build=tiny, world_size=2)
+    assert list(times.seconds) == list(ways) and all(len(seconds) == 2 for seconds in times.seconds.values())
+    assert all(value > 0 for seconds in times.seconds.values() for value in seconds)
+    step = one_step(four_ranks, all_reduce_each, batch=2, build=tiny)
+    calls = [event for event in step if event.name == "all_reduce"]
+    assert len(calls) == 4 * 4, "two weights and two biases on four ranks"
+
+
+def test_an_all_reduce_costs_something(four_ranks) -> None:
+    run = four_ranks.run(time_all_reduces, [4, 4000], 2, backend="gloo", ranks=2)
+    assert [list(result) for result in run.results] == [[4, 4000]] * 2
+    assert all(math.isfinite(value) for value in all_reduce_line(four_ranks, sizes=(4_000, 400_000), runs=2))
+
+
+def test_ready_order_on_the_ranks(four_ranks) -> None:
+    times, order = four_ranks.run(backward_times, 1, 2, backend="gloo", ranks=2).results[0]
+    assert times.names[0].startswith("linear") and times.names[-1].startswith("conv1")
+    model = BucketModel.of(times, order, 0.001, 1e-9)
+    assert model.names[0] == "conv1.weight" and sum(model.sizes) == 2_319_144
+
+
+def test_training_with_compressed_gradients_says_what_it_needed(four_ranks) -> None:
+    data = type(digits("float32"))(*(part[:64] for part in digits("float32")))
+    for one in four_ranks.run(
+        train_compressed, data, "top-k", epochs=2, batch_size=16, share=0.1, backend="gloo", ranks=2
+    ).results:
+        assert one.bytes_per_step is None, "these ranks share memory"
+        assert one.step > 0 and 0 <= one.accuracy <= 1
+    assert not dist.is_initialized()
