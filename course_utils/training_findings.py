@@ -2,9 +2,13 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from course_utils.draw.style import number_text, seconds_text
 from course_utils.trace.events import Event
+
+if TYPE_CHECKING:
+    from course_utils.reporting import TrainingRun
 
 _TIE = 1.1  # two times that differ by no more than this factor are called equal
 
@@ -32,13 +36,18 @@ def exchange_said(seconds: Mapping[str, Sequence[float]]) -> str:
     return f"{told}. No difference here: something else kept the computer busy"
 
 
-def sent_said(way: str, sent: Sequence[int], gradient_bytes: int, steps: int) -> str:
-    """How many vectors of all gradients each node sent in a step, by its kernel's count."""
-    if not sent:
-        return f"{way}: nothing to count, the ranks share one memory"
-    vectors = [nbytes / gradient_bytes / steps for nbytes in sent]
+def vectors_sent(run: "TrainingRun") -> list[float]:
+    """How many times the bytes of all gradients each node sent in a step, by its kernel's count; [] without links."""
+    return [nbytes / run.gradient_bytes / run.steps for nbytes in run.sent]
+
+
+def sent_said(run: "TrainingRun") -> str:
+    """What each node sent, and all together."""
+    vectors = vectors_sent(run)
+    if not vectors:
+        return f"{run.way}: nothing to count, the ranks share one memory"
     told = ", ".join(f"{one:.2f}" for one in vectors)
-    return f"{way}: ranks 0 to {len(sent) - 1} send {told} vectors a step, together {sum(vectors):.1f}"
+    return f"{run.way}: ranks 0 to {len(vectors) - 1} send {told} vectors a step, together {sum(vectors):.1f}"
 
 
 def climbs_said(losses: Mapping[str, Sequence[float]]) -> str:

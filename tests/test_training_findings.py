@@ -1,5 +1,7 @@
 """The sentences of lesson 6 are chosen by the numbers."""
 
+from types import SimpleNamespace
+
 from course_utils import training, training_findings
 from course_utils.trace.events import Event
 
@@ -22,9 +24,11 @@ def test_the_exchange_is_compared_only_where_it_differs():
 
 
 def test_what_the_kernel_counted_is_told_in_vectors():
-    said = training_findings.sent_said("ring", [30, 30, 30, 30], gradient_bytes=10, steps=2)
+    run = SimpleNamespace(way="ring", sent=[30, 30, 30, 30], gradient_bytes=10, steps=2)
+    said = training_findings.sent_said(run)
     assert said == "ring: ranks 0 to 3 send 1.50, 1.50, 1.50, 1.50 vectors a step, together 6.0"
-    assert "share one memory" in training_findings.sent_said("ring", [], 10, 2)
+    run.sent = []
+    assert "share one memory" in training_findings.sent_said(run)
 
 
 def test_a_loss_climbs_or_does_not():

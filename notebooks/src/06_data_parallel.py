@@ -161,19 +161,20 @@ assert np.allclose(losses, serial.losses[:22], atol=1e-6)  # the same training
 # Their task 2b is `average_gradients`: one all-reduce for each gradient. Which costs what? We train VGG-11, too, with
 # a quarter of its channels: 2.3 MB of gradients, so that it fits these links.
 #
-# **Predict**, from lesson 5: how many times as long does the exchange take through rank 0? (A link carries incoming
-# and outgoing bytes at the same time.)
+# **Predict**, from lesson 5: in a step, how many times 2.3 MB does *rank 0* send over its link, in each way?
 
 # %%
-course.predict("two_ways", within=1.5, factor=...)
+course.predict("two_ways", within=1.2, gather_scatter=..., all_reduce=...)
 
 # %%
 from course_utils.reporting import figures, train_way
+from course_utils.training_findings import sent_said, vectors_sent
 
 ways = ["one process", "gather-scatter", "all-reduce, each"]
 tasks = [train_way(ranks, way, images=96, steps=3) for way in ways]
-exchange = [task.part("communication").median for task in tasks]
-course.measured("two_ways", factor=exchange[1] / exchange[2])
+if tasks[1].sent:  # there are links: their kernel counts
+    rank_0 = [vectors_sent(task)[0] for task in tasks[1:]]
+    course.measured("two_ways", gather_scatter=rank_0[0], all_reduce=rank_0[1])
 print(figures.forward_sentence(tasks))
 figures.stages(tasks)
 
@@ -181,14 +182,12 @@ figures.stages(tasks)
 # Their figure 6, from your run; their figure 5 is its middle. Blue and yellow are work: a quarter of it for each
 # rank, a quarter of the *time* only with cores of its own. Pink is the price.
 #
-# Rank 0 takes in 3 vectors, then gives 3 out; a ring's links carry 1.5. That would be 4 times as long. But 34
-# gradients are 34 messages, each with its $\alpha$, in both ways. What did the kernel count on each link?
+# Rank 0 takes in 3 vectors, then gives 3 out; a ring's links carry 1.5, both ways at once. By bytes alone, 2a would
+# wait 4 times as long. But 34 gradients are 34 messages, each with its $\alpha$, in both ways. And the other links?
 
 # %%
-from course_utils.training_findings import sent_said
-
 for task in tasks[1:]:
-    print(sent_said(task.way, task.sent, task.gradient_bytes, task.steps))
+    print(sent_said(task))
 figures.total_time(tasks)
 
 # %% [markdown]
