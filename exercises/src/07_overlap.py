@@ -173,7 +173,7 @@ who_comes_first()
 course.progress()
 
 # %% [markdown]
-# Next: lesson 8, where nobody waits for anybody.
+# Next: [lesson 8](../notebooks/08_parameter_server.ipynb), where nobody waits for anybody.
 
 # %%
 ranks.stop()
