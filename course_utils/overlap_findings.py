@@ -24,6 +24,14 @@ def line_said(alpha: float, beta: float, gradients: int, nbytes: int) -> str:
     )
 
 
+BUSY = "A step without messages took longer than one with them: the machine is busy. Run the cell again"
+
+
+def is_busy(times: StepTimes) -> bool:
+    """Whether a way that sends something was clearly faster than none: then other work has spoilt the measurement."""
+    return any(times.median(way) < (1 - TIE) * times.median(ALONE) for way in times.seconds)
+
+
 def hidden_share(times: StepTimes, way: str, plain: str) -> float:
     """Which share of the communication of `plain`, which hides nothing, hides with `way`; never below 0."""
     exposed = times.exposed_median(plain)
@@ -32,6 +40,8 @@ def hidden_share(times: StepTimes, way: str, plain: str) -> float:
 
 def hiding_said(times: StepTimes, way: str, plain: str) -> str:
     """How much of the step's communication one way hides that another leaves exposed."""
+    if is_busy(times):
+        return BUSY
     before, after = times.exposed_median(plain), times.exposed_median(way)
     told = f"{plain}: {seconds_text(before)} of communication exposed; {way}: {seconds_text(after)}"
     if after < (1 - TIE) * before:
@@ -41,12 +51,14 @@ def hiding_said(times: StepTimes, way: str, plain: str) -> str:
 
 def bars_said(times: StepTimes, plain: str, best: str) -> str:
     """The title of bars: how the best overlap compares with sending everything at the end."""
+    if is_busy(times):
+        return BUSY
     flat, ours = times.median(plain), times.median(best)
     free = times.median(ALONE)
     if flat <= (1 + TIE) * free:
         return "Communication costs next to nothing here"
     if ours >= (1 - TIE) * flat:
-        return f"{best} is no faster than {plain} in this run"
+        return f"{best} is not much faster than {plain} in this run"
     share = hidden_share(times, best, plain)
     return f"{best} hides {percent(share)} of the communication of {plain}"
 

@@ -61,10 +61,17 @@ class StepTimes:
 
     @property
     def bars(self) -> dict[str, dict[str, float]]:
-        """For `draw.stacked_bars`: for each way the seconds of its computing and of its exposed communication."""
-        computing = {ALONE: {"computing": self.median(ALONE)}}
-        rest = {way: max(0.0, self.median(way) - self.median(ALONE)) for way in self.seconds if way != ALONE}
-        return computing | {way: {"computing": self.median(ALONE), "communication": more} for way, more in rest.items()}
+        """For `draw.stacked_bars`: for each way the seconds of its computing and of its exposed communication.
+
+        Together they are the median step; where that is shorter than the one of `alone`, nothing counts as exposed.
+        """
+        free = self.median(ALONE)
+        bars = {ALONE: {"computing": free}}
+        for way in self.seconds:
+            if way != ALONE:
+                step = self.median(way)
+                bars[way] = {"computing": min(free, step), "communication": max(0.0, step - free)}
+        return bars
 
 
 def time_steps(

@@ -54,8 +54,8 @@ def bucket_sweep(
     ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: style.bytes_text(size)))
     ax.set_xlabel("bucket size", fontsize=style.TEXT)
     ax.set_ylabel(f"time of a step, in {unit}", fontsize=style.TEXT)
-    words = {"ha": "left", "va": "top", "fontsize": style.SMALL}
-    ax.text(sizes[0] / 1.25, scale * computing * 0.94, "computing", **words)
+    words = {"ha": "center", "va": "top", "fontsize": style.SMALL}
+    ax.text(np.sqrt(sizes[0] * sizes[1]), scale * computing * 0.94, "computing", **words)
     marks = {
         "measured (all runs)": Line2D([], [], color=style.INK, marker="o", markersize=5),
         "predicted": Line2D([], [], color=sent, linewidth=2.2),

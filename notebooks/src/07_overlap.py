@@ -116,13 +116,13 @@ print(f"22 steps, at most {apart:.0e} apart: the same")
 # hooks, one **without any communication**, and again. What a step takes beyond the last one is exposed.
 
 # %%
-from course_utils.overlap_findings import hiding_said
+from course_utils.overlap_findings import hidden_share, hiding_said
 from course_utils.step_times import ALONE, alone, step_times
 
 ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
 taken = step_times(ranks, ways, rounds=3, warm_up=1)
-hidden = 1 - taken.exposed_median("hooks") / taken.exposed_median("loop")
-course.measured("overlap_hidden", percent=round(100 * hidden))
+hidden = 100 * hidden_share(taken, "hooks", "loop")
+course.measured("overlap_hidden", percent=round(hidden))
 course.draw.stacked_bars(taken.bars, hiding_said(taken, "hooks", "loop"))
 
 # %% [markdown]

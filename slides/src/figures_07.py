@@ -137,7 +137,7 @@ def ddp() -> Figure:
 def larger_batch() -> Figure:
     """The same with twice the images."""
     times = step_times(nodes(), three_ways(), batch=64, rounds=ROUNDS)
-    return course.draw.stacked_bars(times.bars, f"64 images a node: {findings.bars_said(times, 'flat', 'DDP')}")
+    return course.draw.stacked_bars(times.bars, findings.bars_said(times, "flat", "DDP"))
 
 
 def workers() -> Figure:
