@@ -58,7 +58,7 @@ def sharded_training(n: int, steps: int) -> tuple[np.ndarray, int]:
 
 def gradient_of(parameters: torch.Tensor, step: int, rank: int) -> torch.Tensor:
     """Some gradient, unlike on all ranks."""
-    return parameters * (rank + 1) + math.sin(step + rank)
+    return parameters * (rank + 1) + math.sin(step + rank + 1)
 
 
 @pytest.mark.parametrize(("n", "world_size"), [(12, 4), (10, 4), (3, 4), (1, 2), (7, 1)])
