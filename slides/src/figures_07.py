@@ -22,8 +22,9 @@ LINK = "400 Mbit/s"
 ROUNDS = 7
 STEPS = 3
 EPOCHS = 2
+BATCH = 32  # images on each node
 WORKERS = (1, 2, 4)
-DRAFT = {"ROUNDS": 2, "STEPS": 1, "EPOCHS": 1, "WORKERS": (1, 4)}
+DRAFT = {"ROUNDS": 2, "STEPS": 1, "EPOCHS": 1, "BATCH": 4, "WORKERS": (1, 4)}
 
 
 def start_when_ready(model):
@@ -54,13 +55,13 @@ def nodes():
 def step(name: str):
     """One step of one way."""
     ways = {"loop": all_reduce_each, "hooks": start_when_ready, "buckets": partial(overlapped, bucket_bytes=best())}
-    return one_step(nodes(), ways[name])
+    return one_step(nodes(), ways[name], batch=BATCH)
 
 
 @cache
 def backward():
     """When gradients are ready, and the parameters' names."""
-    return nodes().run(backward_times, 32, ROUNDS, backend="gloo").results[0]
+    return nodes().run(backward_times, BATCH, ROUNDS, backend="gloo").results[0]
 
 
 @cache
@@ -84,7 +85,7 @@ def three_ways() -> dict:
 def scaled():
     """DDP with the same work for 1, 2 and 4 workers."""
     ways = {1: "one process"}
-    options = {"images": 256, "steps": STEPS, "bucket_bytes": best(), "keep": False}
+    options = {"images": 8 * BATCH, "steps": STEPS, "bucket_bytes": best(), "keep": False}
     return [train_way(nodes(), ways.get(P, "DDP"), world_size=P, **options) for P in WORKERS]
 
 
@@ -109,7 +110,7 @@ def hooks() -> Figure:
 def exposed() -> Figure:
     """Loop and hooks, timed by turns."""
     ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
-    times = step_times(nodes(), ways, rounds=ROUNDS)
+    times = step_times(nodes(), ways, BATCH, ROUNDS)
     return course.draw.stacked_bars(times.bars, findings.hiding_said(times, "hooks", "loop"))
 
 
@@ -117,7 +118,7 @@ def sweep() -> Figure:
     """The step time over the bucket size, measured and predicted."""
     size, sizes = sizes_to_try(model())
     ways = {each: partial(overlapped, bucket_bytes=each) for each in sizes}
-    times = step_times(nodes(), {ALONE: alone} | ways, rounds=ROUNDS)
+    times = step_times(nodes(), {ALONE: alone} | ways, BATCH, ROUNDS)
     runs = {each: times.seconds[each] for each in sizes}
     free, said = times.median(ALONE), findings.best_said(size, runs)
     return buckets.bucket_sweep(runs, lambda each: free + model().exposed(each), size, free, said)
@@ -130,13 +131,13 @@ def in_buckets() -> Figure:
 
 def ddp() -> Figure:
     """All at the end, our buckets, DDP."""
-    times = step_times(nodes(), three_ways(), rounds=ROUNDS)
+    times = step_times(nodes(), three_ways(), BATCH, ROUNDS)
     return course.draw.stacked_bars(times.bars, findings.bars_said(times, "flat", "DDP"))
 
 
 def larger_batch() -> Figure:
     """The same with twice the images."""
-    times = step_times(nodes(), three_ways(), batch=64, rounds=ROUNDS)
+    times = step_times(nodes(), three_ways(), 2 * BATCH, ROUNDS)
     return course.draw.stacked_bars(times.bars, findings.bars_said(times, "flat", "DDP"))
 
 
@@ -165,7 +166,7 @@ def compressed() -> Figure:
 def loopback() -> Figure:
     """Two ranks in one memory; the nodes are gone after that."""
     ways = {name: way for name, way in three_ways().items() if name != "DDP"}
-    times = step_times(course.start(2), ways, rounds=ROUNDS)
+    times = step_times(course.start(2), ways, BATCH, ROUNDS)
     said = findings.loopback_said(times, "flat", "ours", allowed_cores(), ranks=2)
     return course.draw.stacked_bars(times.bars, said)
 
