@@ -1,5 +1,6 @@
 """The form of all benches: rows, comparisons by turns, a table and JSON."""
 
+import functools
 import importlib
 import json
 from pathlib import Path
@@ -9,11 +10,12 @@ import torch
 
 from course_utils import cli
 from course_utils.bench import BENCHES, checks, cluster, grader, overlap
-from course_utils.bench.overlap_ranks import multiplications, plain_vgg, waiting_vgg
+from course_utils.bench.overlap_ranks import multiplications, plain_steps, plain_vgg, waiting_vgg
 from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row, spread, table
 from course_utils.checks.answers import FOLDER, answers
 from course_utils.checks.registry import chosen, declared
 from course_utils.errors import CourseError
+from course_utils.replicas import overlapped
 
 KEYS = ["bench", "metric", "value", "unit", "better", "target", "spread", "runs", "ok"]
 
@@ -110,3 +112,17 @@ def test_a_network_that_waits_has_the_weights_and_the_values_of_the_one_that_com
 def test_a_bench_without_figures_says_so() -> None:
     with pytest.raises(CourseError, match="draws no figures"):
         cli.bench("network", figures=Path("figures"))
+
+
+def steps_and_what_is_left(build) -> tuple[dict[str, list[float]], bool]:
+    """Steps with torch's own all-reduce; and whether calls are recorded again afterwards."""
+    ways = {"overlapped": functools.partial(overlapped, bucket_bytes=1000)}
+    before = torch.distributed.all_reduce
+    taken = plain_steps(ways, 2, 2, build, 1)
+    return taken, before is torch.distributed.all_reduce
+
+
+def test_steps_are_timed_without_being_recorded(four_ranks) -> None:
+    run = four_ranks.run(steps_and_what_is_left, functools.partial(plain_vgg, width=0.05), ranks=2, backend="gloo")
+    assert not [event for event in run.events if event.name == "all_reduce"]
+    assert all(len(taken["overlapped"]) == 2 and same for taken, same in run.results)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from course_utils.cluster.ranks import Ranks
+    from course_utils.step_times import StepTimes, Way
 
 NODES = 4
 EXPOSED = 1.10  # of the least possible
@@ -91,7 +92,7 @@ def rows_of(case: Case, ranks: "Ranks", rounds: int) -> list[Row]:
     from course_utils.bucket_size import BucketModel
     from course_utils.overlap import make_buckets
     from course_utils.replicas import all_reduce_flat, overlapped, torch_ddp
-    from course_utils.step_times import ALONE, alone, step_times
+    from course_utils.step_times import ALONE, alone
 
     ways = {
         ALONE: alone,
@@ -108,7 +109,7 @@ def rows_of(case: Case, ranks: "Ranks", rounds: int) -> list[Row]:
     overlappable = [one.backward - max(one.ready[place] for place in buckets[0]) for one in models]
     taken = ranks.run(bucket_seconds, sizes, rounds, backend="gloo").results
     communication = [max(each) for each in zip(*taken, strict=True)]
-    steps = step_times(ranks, ways, case.batch, rounds, case.build)
+    steps = timed(case, ranks, ways, rounds)
     least = max(0.0, statistics.median(communication) - statistics.median(overlappable))
     name = case.name
     rows = [seconds_row("overlap", f"{name}: step, {way}", seconds) for way, seconds in steps.seconds.items()]
@@ -123,6 +124,15 @@ def rows_of(case: Case, ranks: "Ranks", rounds: int) -> list[Row]:
         rows.append(exposed_row(f"{name}: exposed, {way}", steps.exposed(way), least, steps.seconds[way], target))
     ours, theirs = steps.seconds[OURS], steps.seconds[DDP]
     return [*rows, ratio_row("overlap", f"{name}: step, {OURS} / {DDP}", ours, theirs, target=1.0)]
+
+
+def timed(case: Case, ranks: "Ranks", ways: "dict[str, Way]", rounds: int) -> "StepTimes":
+    """One step of each way by turns, again and again; two rounds before them do not count: DDP finds its buckets."""
+    from course_utils.bench.overlap_ranks import plain_steps
+    from course_utils.step_times import StepTimes, slowest
+
+    run = ranks.run(plain_steps, ways, case.batch, rounds, case.build, 2, backend="gloo")
+    return StepTimes(slowest(run.results))
 
 
 def exposed_row(
@@ -143,7 +153,7 @@ def weak_scaling(rounds: int) -> list[Row]:
     """Two processes with as many images each as one alone: how much of the speed of two that do not talk is left."""
     from course_utils.bench.allreduce import ranks_of
     from course_utils.replicas import overlapped, torch_ddp
-    from course_utils.step_times import ALONE, alone, step_times
+    from course_utils.step_times import ALONE, alone
 
     case = WEAK_CASE
     ways = {
@@ -152,7 +162,7 @@ def weak_scaling(rounds: int) -> list[Row]:
         DDP: functools.partial(torch_ddp, bucket_bytes=case.bucket_bytes),
     }
     with ranks_of(2) as ranks:
-        seconds = step_times(ranks, ways, case.batch, rounds, case.build).seconds
+        seconds = timed(case, ranks, ways, rounds).seconds
     rows = [seconds_row("overlap", f"{case.name}: step, {way}", each) for way, each in seconds.items()]
     for way in (OURS, DDP):
         name = f"{case.name}: weak-scaling efficiency, {way}"
