@@ -15,11 +15,15 @@ Source: Shoeybi et al. 2019, "Megatron-LM", §3 (the first two, f and g); Korthi
 Recomputation in Large Transformer Models", §4.2.2 (the others, g and its conjugate).
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 import torch.distributed as dist
 
 Group = dist.ProcessGroup | None
 """Ranks that share a layer; None for all."""
+Move = Callable[[torch.Tensor], torch.Tensor]
 
 
 def all_reduced(x: torch.Tensor, group: Group) -> torch.Tensor:
@@ -49,69 +53,22 @@ def reduce_scattered(x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
     return mine
 
 
-class _CopyToRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x: torch.Tensor, group: Group) -> torch.Tensor:
-        context.group = group
-        return x.view_as(x)
+class _Moved(torch.autograd.Function):
+    """One move forward, another one backward."""
 
     @staticmethod
-    def backward(context, gradient: torch.Tensor):
-        return all_reduced(gradient, context.group), None
-
-
-class _SumOverRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x: torch.Tensor, group: Group) -> torch.Tensor:
-        return all_reduced(x, group)
+    def forward(context, x: torch.Tensor, there: Move, back: Move) -> torch.Tensor:
+        context.back = back
+        return there(x)
 
     @staticmethod
     def backward(context, gradient: torch.Tensor):
-        return gradient, None
+        return context.back(gradient), None, None
 
 
-class _GatherOverRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
-        context.dim, context.group = dim, group
-        return all_gathered(x, dim, group)
-
-    @staticmethod
-    def backward(context, gradient: torch.Tensor):
-        return reduce_scattered(gradient, context.dim, context.group), None, None
-
-
-class _ScatterOverRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
-        context.dim, context.group = dim, group
-        return reduce_scattered(x, dim, group)
-
-    @staticmethod
-    def backward(context, gradient: torch.Tensor):
-        return all_gathered(gradient, context.dim, context.group), None, None
-
-
-class _SplitOverRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
-        context.dim, context.group = dim, group
-        return own_part(x, dim, group)
-
-    @staticmethod
-    def backward(context, gradient: torch.Tensor):
-        return all_gathered(gradient, context.dim, context.group), None, None
-
-
-class _JoinOverRanks(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
-        context.dim, context.group = dim, group
-        return all_gathered(x, dim, group)
-
-    @staticmethod
-    def backward(context, gradient: torch.Tensor):
-        return own_part(gradient, context.dim, context.group), None, None
+def unmoved(x: torch.Tensor) -> torch.Tensor:
+    """The same numbers; nothing moves."""
+    return x.view_as(x)
 
 
 def copy_to_ranks(x: torch.Tensor, group: Group = None) -> torch.Tensor:
@@ -122,7 +79,7 @@ def copy_to_ranks(x: torch.Tensor, group: Group = None) -> torch.Tensor:
     Args:
         x: equal on all ranks.
     """
-    return _CopyToRanks.apply(x, group)
+    return _Moved.apply(x, unmoved, partial(all_reduced, group=group))
 
 
 def sum_over_ranks(x: torch.Tensor, group: Group = None) -> torch.Tensor:
@@ -131,7 +88,7 @@ def sum_over_ranks(x: torch.Tensor, group: Group = None) -> torch.Tensor:
     All ranks go on with the same sum and have the same loss, once. So the gradient of the sum, which every rank has, is
     that of each term. (`course_utils.differentiable.all_reduce_sum` is for ranks that have losses of their own.)
     """
-    return _SumOverRanks.apply(x, group)
+    return _Moved.apply(x, partial(all_reduced, group=group), unmoved)
 
 
 def gather_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
@@ -139,17 +96,20 @@ def gather_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.T
 
     Forward: all-gather. Backward: reduce-scatter, as each rank's layer asks for changes of every part.
     """
-    return _GatherOverRanks.apply(x, dim, group)
+    where = {"dim": dim, "group": group}
+    return _Moved.apply(x, partial(all_gathered, **where), partial(reduce_scattered, **where))
 
 
 def scatter_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
     """This rank's part along `dim` of the sum of all ranks' `x`. Forward: reduce-scatter. Backward: all-gather."""
-    return _ScatterOverRanks.apply(x, dim, group)
+    where = {"dim": dim, "group": group}
+    return _Moved.apply(x, partial(reduce_scattered, **where), partial(all_gathered, **where))
 
 
 def split_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
     """This rank's part of an `x` that is equal on all ranks. Forward: nothing moves. Backward: all-gather."""
-    return _SplitOverRanks.apply(x, dim, group)
+    where = {"dim": dim, "group": group}
+    return _Moved.apply(x, partial(own_part, **where), partial(all_gathered, **where))
 
 
 def join_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
@@ -157,4 +117,5 @@ def join_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Ten
 
     Forward: all-gather. Backward: each takes its part of the gradient, which all have; nothing moves.
     """
-    return _JoinOverRanks.apply(x, dim, group)
+    where = {"dim": dim, "group": group}
+    return _Moved.apply(x, partial(all_gathered, **where), partial(own_part, **where))
