@@ -15,7 +15,9 @@ from torch.nn.parallel import DistributedDataParallel
 def top_k_with_error_feedback(
     gradient: torch.Tensor, error: torch.Tensor, k: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The k entries of largest magnitude of gradient + error, and the error that is left. Nothing moves between ranks.
+    """The k entries of largest magnitude of gradient + error, and the error that is left.
+
+    Nothing moves between ranks.
 
     Args:
         gradient: (n,), this step's.
@@ -23,8 +25,9 @@ def top_k_with_error_feedback(
         k: how many entries to send; where it is more than n, all are.
 
     Returns:
-        (indices, values, error): int64 (k,) and values (k,), what is to be sent, in any order; error (n,), what is
-        not, for the next step. Among equal magnitudes any may be chosen. The arguments are left as they are.
+        (indices, values, error): int64 (k,) and values (k,), what is to be sent, in any order;
+        error (n,), what is not, for the next step. Among equal magnitudes any may be chosen. The
+        arguments are left as they are.
 
     Source: Stich, Cordonnier, Jaggi 2018, "Sparsified SGD with Memory", algorithm 1.
     """

@@ -20,12 +20,16 @@ BUCKET_BYTES = 25 * 1024 * 1024
 """The size of a bucket in `DistributedDataParallel`, unless told otherwise."""
 
 
-def make_buckets(sizes: Sequence[int], bucket_bytes: int, dtypes: Sequence[Any] | None = None) -> list[list[int]]:
-    """Group gradients into buckets in the order in which they become ready: the last parameter's first.
+def make_buckets(
+    sizes: Sequence[int],
+    bucket_bytes: int,
+    dtypes: Sequence[Any] | None = None,
+) -> list[list[int]]:
+    """Group gradients into buckets in the order in which they are ready: the last parameter's first.
 
-    A bucket is closed when the next gradient would make it larger than `bucket_bytes`, or is of another dtype: a vector
-    has only one. A gradient that is larger by itself gets a bucket of its own. Nothing moves between ranks: all make
-    the same buckets.
+    A bucket is closed when the next gradient would make it larger than `bucket_bytes`, or is of
+    another dtype: a vector has only one. A gradient that is larger by itself gets a bucket of its
+    own. Nothing moves between ranks: all make the same buckets.
 
     Args:
         sizes: bytes of each gradient, in the order of `model.parameters()`.
@@ -35,7 +39,7 @@ def make_buckets(sizes: Sequence[int], bucket_bytes: int, dtypes: Sequence[Any] 
     Returns:
         The buckets in the order in which they are sent; each lists places in `sizes`, falling.
 
-    Source: Li et al. 2020, "PyTorch Distributed", §3.2.2 (gradient bucketing) and §3.2.3 (their order).
+    Source: Li et al. 2020, "PyTorch Distributed", §3.2.2 (bucketing) and §3.2.3 (their order).
     """
     buckets: list[list[int]] = []
     for place in reversed(range(len(sizes))):
@@ -77,17 +81,21 @@ class Bucket:
         self.missing, self.work = len(self.parameters), None
 
 
-def overlapped_allreduce(parameters: Sequence[nn.Parameter], bucket_bytes: int = BUCKET_BYTES) -> Callable[[], None]:
-    """From now on average the gradients during every backward pass; returns the function that ends one.
+def overlapped_allreduce(
+    parameters: Sequence[nn.Parameter],
+    bucket_bytes: int = BUCKET_BYTES,
+) -> Callable[[], None]:
+    """From now on average the gradients during every backward pass; returns what ends a pass, `finish`.
 
-    Each gradient calls a hook the moment it is ready. When the last one of a bucket has come, the bucket starts its
-    all-reduce and the backward pass goes on. Buckets start in their order on every rank, whatever the order in which
-    they fill up: otherwise unlike vectors would be added. `finish()`, called after each `backward()`, starts what is
-    left (a parameter that this batch did not use counts as zeros), waits, and puts the means into `parameter.grad`.
+    Each gradient calls a hook the moment it is ready. When the last one of a bucket has come, the
+    bucket starts its all-reduce and the backward pass goes on. Buckets start in their order on every
+    rank, whatever the order in which they fill up: otherwise unlike vectors would be added.
+    `finish()`, called after each `backward()`, starts what is left (a parameter that this batch did
+    not use counts as zeros), waits, and puts the means into `parameter.grad`.
 
     Args:
-        parameters: same shapes and order on all ranks. Frozen ones are left out; one that stands there twice counts
-            once, in its first place.
+        parameters: same shapes and order on all ranks. Frozen ones are left out; one that stands
+            there twice counts once, in its first place.
         bucket_bytes: see `make_buckets`.
 
     Source: Li et al. 2020, "PyTorch Distributed", algorithm 1.
@@ -121,14 +129,15 @@ def overlapped_allreduce(parameters: Sequence[nn.Parameter], bucket_bytes: int =
 def accumulate_gradients(
     module: DistributedDataParallel, micro_batches: Sequence[tuple[torch.Tensor, torch.Tensor]]
 ) -> float:
-    """The gradient of one large batch, made of small ones that fit: only the last backward pass talks to the others.
+    """The gradient of one large batch, made of small ones that fit: only the last one talks to the others.
 
-    Every micro-batch adds its gradients to `parameter.grad`, weighted by its share of the examples. Until the last one
-    `module.no_sync()` keeps the hooks quiet; then each bucket is averaged over the ranks once.
+    Every micro-batch adds its gradients to `parameter.grad`, weighted by its share of the examples.
+    Until the last one `module.no_sync()` keeps the hooks quiet; then each bucket is averaged over the
+    ranks once.
 
     Args:
         module: its old gradients are gone; the loss is the mean cross-entropy.
-        micro_batches: (x, y) pairs, at least one; they may have unlike numbers of examples.
+        micro_batches: (x, y) pairs, at least one, with any numbers of examples.
 
     Returns:
         The loss of this rank's whole batch.

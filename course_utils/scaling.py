@@ -5,14 +5,19 @@ from collections.abc import Callable, Sequence
 from course_utils.overlap import make_buckets
 
 
-def scaling_efficiency(seconds_alone: float, seconds_together: float, world_size: int, kind: str = "strong") -> float:
+def scaling_efficiency(
+    seconds_alone: float,
+    seconds_together: float,
+    world_size: int,
+    kind: str = "strong",
+) -> float:
     """The share of P ranks' work that is of use: 1 is perfect. Nothing moves between ranks.
 
     Args:
         seconds_alone: of one rank.
         seconds_together: of `world_size` ranks.
-        kind: "strong": together they do the work of the one, at best in 1/P of its time. "weak": each does as much as
-            the one, at best in the same time.
+        kind: "strong": together they do the work of the one, at best in 1/P of its time.
+            "weak": each does as much as the one, at best in the same time.
 
     Raises:
         ValueError: `kind` is neither, or a number is not above zero.

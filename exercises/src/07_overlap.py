@@ -120,11 +120,11 @@ who_comes_first()
 # paid, 8 s were of use.
 #
 # ```
-# alone      ████████
-# rank 0     ██▌                    strong: 8 s of use ÷ 10 s paid = 0.8
-# rank 1     ██▌
-# rank 2     ██▌
-# rank 3     ██▌
+# alone      ████████████████     8 s
+# rank 0     █████                2.5 s
+# rank 1     █████                2.5 s      strong: 8 s of use ÷ 10 s paid = 0.8
+# rank 2     █████                2.5 s
+# rank 3     █████                2.5 s
 # ```
 #
 # In weak scaling each of the four does as much as the one: how much is of use then?

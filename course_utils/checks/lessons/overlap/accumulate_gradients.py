@@ -170,11 +170,6 @@ def _weighted(weight: Callable[[int, list[int]], float]) -> Callable[[Case, int]
     return lambda case, rank: mean_of([_sum_of(given, weight) for given in case.arguments])
 
 
-def _own(case: Case, rank: int) -> list["Tensor"]:
-    """Nothing has travelled."""
-    return _sum_of(case.arguments[rank], _share)
-
-
 def _first_travelled(case: Case, rank: int) -> list["Tensor"]:
     """The first micro-batch alone has."""
     first = _weighted(lambda k, sizes: _share(k, sizes) * (k == 0))(case, rank)
@@ -213,6 +208,10 @@ def _no_number(case: Case, outcome: Outcome) -> bool:
     return all(kind_of(result[f"{LOSS} (step 0)"]) not in ("int", "float") for result in outcome.results)
 
 
+def _silent(case: Case, outcome: Outcome) -> bool:
+    return not any(collectives(outcome, rank) for rank in range(outcome.world_size))
+
+
 def _too_often(case: Case, outcome: Outcome) -> bool:
     return "sent" in outcome.wrong and "bytes" in outcome.wrong
 
@@ -239,9 +238,9 @@ ACCUMULATE_GRADIENTS = Exercise(
         Mistake("What does the function return?", _no_number),
         Mistake("Is there memory for the whole batch at once?", _all_at_once),
         Mistake("How long does the memory of a forward pass stay in use?", _one_way_back),
+        Mistake("Which backward pass talks to the other ranks?", _silent),
         Mistake("How often do the gradients travel in one step?", _too_often),
         Mistake("Is this the loss of all micro-batches together?", _loss_wrong),
-        Mistake("Which backward pass talks to the other ranks?", _gradients_are(_own)),
         Mistake("Which backward pass talks to the other ranks?", _gradients_are(_first_travelled)),
         Mistake("Does a micro-batch with fewer examples count as much?", _gradients_are(_weighted(_alike))),
         Mistake("Is the sum of means a mean?", _gradients_are(_weighted(lambda number, sizes: 1.0))),
