@@ -86,8 +86,9 @@ def sizes_to_try(model: BucketModel) -> tuple[int, list[int]]:
     """The predicted best bucket size, and sizes around it, from hardly more than one gradient each to all in one."""
     whole = sum(model.sizes)
     best = round(model.best([round(size) for size in np.geomspace(whole / 500, whole, 200)]), -3)
-    others = [round(whole * share, -3) for share in (0.002, 0.03, 0.12, 0.3, 1.05)]
-    return best, sorted({best, *(size for size in others if not 0.6 < size / best < 1.6)})
+    between = [size for share in (0.03, 0.12, 0.3) if not 0.45 < (size := round(whole * share, -3)) / best < 2.2]
+    ends = [size for share in (0.002, 1.05) if not 0.75 < (size := round(whole * share, -3)) / best < 1.33]
+    return best, sorted({best, *between, *ends})  # apart from each other, so that a picture can name them
 
 
 def time_all_reduces(sizes: Sequence[int], runs: int) -> dict[int, list[float]]:
