@@ -1,6 +1,5 @@
 """Buckets, and gradients that are averaged while the backward pass is at work."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -14,7 +13,7 @@ import course_utils as course
 from course_utils import training
 from course_utils.compression import compress, top_k_with_error_feedback
 from course_utils.overlap import accumulate_gradients, make_buckets, overlapped_allreduce
-from course_utils.replicas import WAYS, Replica, torch_ddp
+from course_utils.replicas import Replica, torch_ddp
 from course_utils.scaling import exposed_seconds, scaling_efficiency
 
 
@@ -29,6 +28,11 @@ def test_buckets_hold_every_gradient_once_the_last_first(seed) -> None:
             held = sum(sizes[place] for place in bucket)
             assert held <= limit or len(bucket) == 1
             assert following is None or held + sizes[following[0]] > limit, "a bucket is closed only when it must be"
+
+
+def test_a_bucket_holds_one_dtype() -> None:
+    assert make_buckets([4, 4, 8, 8, 4], 100, ["f4", "f4", "f8", "f8", "f4"]) == [[4], [3, 2], [1, 0]]
+    assert make_buckets([4, 4], 100, ["f4", "f8"]) == [[1], [0]]
 
 
 class Strange(nn.Module):
@@ -74,43 +78,23 @@ def test_overlapped_gradients_are_the_means_whatever_the_buckets(four_ranks, buc
     assert max(run.results) < 1e-12
 
 
-def histories(way: str, data, steps_of: int):
-    return training.train_parallel(data, replicate=WAYS[way], epochs=1, batch_size=steps_of, rate=0.2)
+def two_dtypes_in_any_order() -> list[torch.Tensor]:
+    """Gradients of layers that odd ranks use the other way round, in buckets of one; rank r's loss weighs r + 1."""
+    dtypes = {2.0: torch.float64, 3.0: torch.float64, 5.0: torch.float32}
+    weights = [nn.Parameter(torch.full((2,), value, dtype=dtype)) for value, dtype in dtypes.items()]
+    finish = overlapped_allreduce(weights, 1)
+    product = torch.full((2,), float(dist.get_rank() + 1), dtype=torch.float64)
+    for weight in weights[:: -1 if dist.get_rank() % 2 else 1]:
+        product = product * weight
+    product.sum().backward()
+    finish()
+    return [weight.grad for weight in weights]
 
 
-def test_all_ways_train_alike_step_for_step_as_one_process_does(four_ranks) -> None:
-    data = course.data.digits("float64")
-    serial = training.train_serial(data, epochs=1, batch_size=128, rate=0.2)
-    for way in WAYS:
-        for history in four_ranks.run(histories, way, data, 128, backend="gloo").results:
-            assert torch.allclose(history.parameters, serial.parameters, rtol=0, atol=1e-12), way
-            assert history.test_accuracy == serial.test_accuracy, way
-
-
-def strange_gradients(way: str, step: int) -> list[torch.Tensor | None]:
-    torch.manual_seed(0)
-    model = Strange().double()
-    make = functools.partial(torch_ddp, unused=True) if way == "DDP" else WAYS[way]
-    replica = make(model)
-    replica.module(torch.randn(4, 5, 6, dtype=torch.float64)[dist.get_rank()], step).square().sum().backward()
-    replica.finish()
-    return [parameter.grad for parameter in model.parameters()]
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_tied_frozen_and_unused_weights(four_ranks, way) -> None:
-    wanted = four_ranks.run(strange_gradients, "all-reduce, each", 0, backend="gloo").results[0]
-    for gradients in four_ranks.run(strange_gradients, way, 0, backend="gloo").results:
-        for ours, theirs in zip(gradients, wanted, strict=True):
-            assert (ours is None) == (theirs is None) or way == "DDP"  # DDP leaves what nobody used without a gradient
-            if ours is not None:
-                assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
-
-
-def test_a_batch_that_does_not_divide_is_refused(four_ranks) -> None:
-    data = course.data.digits("float64")
-    with pytest.raises(course.RankError, match="a global batch of 65 does not divide among 4 ranks"):
-        four_ranks.run(histories, "DDP", data, 65, backend="gloo")
+def test_buckets_leave_in_the_same_order_on_ranks_whose_gradients_come_in_another(four_ranks) -> None:
+    for gradients in four_ranks.run(two_dtypes_in_any_order, backend="gloo").results:
+        for gradient, others, dtype in zip(gradients, (15, 10, 6), (torch.float64, torch.float64, torch.float32)):
+            assert torch.equal(gradient, torch.full((2,), 2.5 * others, dtype=dtype))
 
 
 def accumulated(micro_sizes: list[int]) -> tuple[float, float, int]:
