@@ -20,6 +20,10 @@ from course_utils.draw.findings import finding
 from course_utils.draw.layout import lay_out
 from course_utils.draw.style import bytes_text, seconds_text
 from course_utils.errors import CourseError
+from course_utils.pipeline.interleaved import interleaved_schedule
+from course_utils.pipeline.schedules import one_f_one_b_schedule
+from course_utils.pipeline.timing import simulate_schedule
+from course_utils.pipeline.zero_bubble import zb_h1_schedule
 from course_utils.trace.events import Event
 
 NEVER = math.inf
@@ -177,6 +181,22 @@ OTHERS |= {
         "How old?",
     ),
     "staleness of nobody else": lambda: draw.staleness({"1 worker": [0] * 9}, 0, "How old?"),
+    "pipelines": lambda: draw.pipelines(
+        {
+            name: simulate_schedule(make(4, 8))
+            for name, make in {"1F1B": one_f_one_b_schedule, "ZB-H1": zb_h1_schedule}.items()
+        },
+        "ZB-H1 idles less than half as long as 1F1B",
+        "Simulated. Every half of a backward pass takes as long as a forward pass",
+    ),
+    "pipelines, a plan in units and a run in seconds": lambda: draw.pipelines(
+        {
+            "interleaved, as planned": simulate_schedule(interleaved_schedule(8, 8), 0.5, 0.5, 0.5),
+            "as run": simulate_schedule(interleaved_schedule(8, 8), 0.01, 0.012, 0.011, latency=0.002),
+        },
+        "Plan above run",
+        in_seconds=["as run"],
+    ),
     "who has what": lambda: draw.who_has_what(
         np.array([[0, 140, 3], [99, 0, 0]]), "clinic", "digit", "Two clinics, and which digits each has seen"
     ),

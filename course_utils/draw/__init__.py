@@ -30,6 +30,7 @@ _HOME = {
     "staleness": "waiting",
     "who_has_what": "waiting",
     "over_numbers": "series",
+    "pipelines": "pipeline",
     "Picture": "style",
 }
 

@@ -1,0 +1,106 @@
+"""Pipelines: what each rank computes when, on which micro-batch; a plan above the run that it became."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from course_utils.draw import style
+from course_utils.draw.rows import boxes, paler
+from course_utils.errors import CourseError
+
+_KINDS = {
+    "F": ("forward", style.COLOURS["forward"]),
+    "B": ("backward", style.COLOURS["backward"]),
+    "I": ("backward, input's gradient", style.COLOURS["backward"]),
+    "W": ("backward, weights' gradient", style.COLOURS["weight gradient"]),
+}
+_IDLE = "#ECECEC"
+_ROW = 0.30  # inches
+
+
+class Timing(Protocol):
+    """When every computation began and ended: `entries` with rank, action (kind, stage, micro_batch), start and end."""
+
+    ranks: int
+    entries: Sequence[Any]
+    seconds: float
+    idle_share: float
+
+
+def pipelines(
+    timings: Mapping[str, Timing],
+    title: str,
+    subtitle: str = "",
+    in_seconds: Sequence[str] = (),
+    same_scale: bool = True,
+) -> Figure:
+    """Draw pipelines one under the other: a row for each rank, a box with its micro-batch for each computation.
+
+    The first stage on a rank has strong colours, its further ones (interleaved schedules) paler ones. Grey is idle.
+
+    Args:
+        timings: by name, as simulated or as run.
+        in_seconds: names of those whose times are seconds; the others count in units of the plan.
+        same_scale: one axis of time for all that count alike.
+    """
+    if not timings or not all(timing.entries for timing in timings.values()):
+        raise CourseError("pipelines: at least one schedule, with at least one computation.")
+    used = {one.action.kind for timing in timings.values() for one in timing.entries}
+    kinds = {word: Patch(facecolor=colour) for kind, (word, colour) in _KINDS.items() if kind in used}
+    if {"B", "I"} <= used:  # of one colour
+        del kinds[_KINDS["I"][0]]
+    kinds["idle"] = Patch(facecolor=_IDLE)
+    heights = [_ROW * timing.ranks for timing in timings.values()]
+    above = style.legend_height(list(kinds)) + 0.24
+    picture, axes = style.new_picture(title, subtitle, heights=heights, above=above, between=0.85)
+    spans = {name: timing.seconds for name, timing in timings.items()}
+    for ax, (name, timing) in zip(axes, timings.items(), strict=True):
+        alike = [span for other, span in spans.items() if (other in in_seconds) == (name in in_seconds)]
+        _draw(ax, name, timing, max(alike) if same_scale else timing.seconds, name in in_seconds)
+    style.draw_legend(axes[0], kinds, offset=0.3)
+    told = "; ".join(f"{name}: idle {style.percent(timing.idle_share)}" for name, timing in timings.items())
+    picture.alt_text = f"Pipelines, a row for each rank, a box for each computation. {title}. {subtitle} {told}."
+    return picture
+
+
+def _draw(ax: Axes, name: str, timing: Timing, span: float, in_seconds: bool) -> None:
+    """One pipeline on its axes."""
+    scale, unit = style.time_unit(span) if in_seconds else (1.0, "units of the plan")
+    began = min(one.start for one in timing.entries)
+    lowest = {rank: min(one.action.stage for one in timing.entries if one.rank == rank) for rank in _ranks(timing)}
+    end = timing.seconds * scale
+    boxes(ax, [(0, end, rank - 0.5, rank + 0.5) for rank in range(timing.ranks)], facecolor=_IDLE, edgecolor="none")
+    for kind, (_, colour) in _KINDS.items():
+        for first in (True, False):
+            mine = [
+                one
+                for one in timing.entries
+                if one.action.kind == kind and (one.action.stage == lowest[one.rank]) == first
+            ]
+            corners = [
+                ((one.start - began) * scale, (one.end - began) * scale, one.rank - 0.5, one.rank + 0.5) for one in mine
+            ]
+            look = {"facecolor": colour if first else paler(colour, 0.55), "edgecolor": "white", "linewidth": 0.8}
+            boxes(ax, corners, zorder=2, **look)
+    inches = ax.get_position().width * ax.figure.get_size_inches()[0]
+    for one in timing.entries:
+        text, width = str(one.action.micro_batch), (one.end - one.start) * scale
+        if width / (span * scale) * inches * style.DOTS > style.text_width(text) + 3:
+            dark = one.action.kind == "F" and one.action.stage == lowest[one.rank]
+            middle = ((one.start + one.end) / 2 - began) * scale
+            at = {"ha": "center", "va": "center_baseline", "fontsize": style.SMALL, "zorder": 3}
+            ax.text(middle, one.rank, text, color="white" if dark else style.INK, **at)
+    ax.set_xlim(0, span * scale)
+    ax.set_ylim(timing.ranks - 0.5, -0.5)
+    ax.set_yticks(range(timing.ranks), [f"rank {rank}" for rank in range(timing.ranks)])
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(f"time, in {unit}", fontsize=style.SMALL, labelpad=1)
+    heading = f"{name}: {style.percent(timing.idle_share)} idle"
+    ax.set_title(heading, fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
+
+
+def _ranks(timing: Timing) -> set[int]:
+    return {one.rank for one in timing.entries}
