@@ -168,6 +168,9 @@ OTHERS |= {
     "over numbers, one line that falls": lambda: draw.over_numbers(
         [1, 2, 4, 8, 16], {"sent": [1e6 / k for k in (1, 2, 4, 8, 16)]}, "Bytes", across="k", up="bytes", log=True
     ),
+    "over numbers, from 0": lambda: draw.over_numbers(
+        [0, 1, 2, 14], {"longest": [1.99, 1.0, 0.6, 0.1]}, "Old news", across="staleness", up="longest step"
+    ),
     "races": lambda: draw.races(
         {row: {name: [COURSE] * 3 for name in ("synchronous", "asynchronous", "local")} for row in ("equal", "slow")},
         "One straggler: who waits takes 4.4 times as long",

@@ -54,8 +54,7 @@ def over_numbers(
         title, subtitle, heights=[2.6], left=left, right=0.25, below=0.55, above=above + 0.22
     )
     place = np.asarray(x, float)
-    factors = place[1:] / place[:-1] if place[0] > 0 else np.array([1.0])
-    if place[-1] >= 16 * place[0] and np.allclose(factors, factors[0]):
+    if _grows_by_one_factor(place):
         ax.set_xscale("log", base=2)
     if log:
         ax.set_yscale("log")
@@ -71,7 +70,7 @@ def over_numbers(
     if not log:
         ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: unit(value)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: unit(value) if value else "0"))
     ax.xaxis.set_major_locator(FixedLocator(list(x)))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
@@ -83,3 +82,11 @@ def over_numbers(
     said = [title, subtitle, f"{up} over {across} {', '.join(f'{n:g}' for n in x)}", *told]
     picture.alt_text = " ".join(f"{text}." for text in said if text)
     return picture
+
+
+def _grows_by_one_factor(numbers: np.ndarray) -> bool:
+    """Whether each number is the one before times the same factor, and the last at least 16 times the first."""
+    if numbers[0] <= 0 or numbers[-1] < 16 * numbers[0]:
+        return False
+    factors = numbers[1:] / numbers[:-1]
+    return bool(np.allclose(factors, factors[0]))

@@ -47,8 +47,8 @@ three_steps.timeline("Four workers, one server, three synchronous steps")
 # Look at rank 0: all gradients come in over one link, all weights go out over it, while the workers' links rest.
 #
 # **Predict.** 100 KB take 8 ms through such a link. How many milliseconds does a step with 7 workers take, computing
-# left out? And a ring all-reduce among the 7, without a server? (A server whose weights are 0 and whose rate is $-W$
-# *adds up* what $W$ workers send: so lesson 5's stopwatch can time both.)
+# left out? And a ring all-reduce among the 7, without a server? (Both shall do the same work, so our server starts from
+# weights 0 with rate $-W$: its step then adds up what $W$ workers send.)
 
 # %%
 from course_utils.allreduce.cost import Network, allreduce_time
@@ -160,8 +160,8 @@ course.draw.staleness(ages, predicted=6, title=title, subtitle=staleness_said(7,
 
 # %% [markdown]
 # Why $W-1$, whoever is slow? If a worker made updates number $p_1 < p_2 < \dots$ of $T$, it fetched right after
-# $p_{k-1}$: staleness $p_k - p_{k-1} - 1$. Summed up, about $T$ minus its own updates remain. All workers together:
-# $W\,T - T$. Exercise: `measure_staleness`.
+# $p_{k-1}$: staleness $p_k - p_{k-1} - 1$. Summed up, about $T$ minus its own updates remain. All $W$ workers
+# together: $W\,T - T$. Shared by the $T$ updates: $W - 1$. Exercise: `measure_staleness`.
 #
 # ## How much does old news harm?
 #
@@ -237,10 +237,11 @@ course.draw.over_numbers(rates, ends, title, finding, limits=(0, 1), unit=percen
 # - **asynchronous**: a fifth rank serves, at a quarter of the rate, as it steps four times as often;
 # - **local SGD**: each takes 4 steps alone, then all take the mean of their *weights*.
 #
-# The same number of images, with equal workers, then with worker 2 five times slower. **Predict**: how many times as
-# many *seconds* does each then take?
+# The same number of images, with equal workers (a gradient takes 4 ms), then with worker 2 five times slower (20 ms).
+# **Predict**: how many times as many *seconds* does each then take? Messages take time, too:
 
 # %%
+print("an all-reduce:", seconds_text(allreduce_time("ring", 4, 19_280, network)))
 course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., local=...)
 
 # %%
@@ -263,9 +264,9 @@ course.draw.races(races, title, finding, target=0.95)
 # %% [markdown]
 # Left, against *epochs*: the straggler changes little. Whoever shows you only this column leaves out the waiting.
 #
-# Right: who waits takes the straggler's time, at every step or at every mean. Asynchronous SGD loses at most one
-# worker's share: 3.2 workers' work is left of 4's. Its price: its curves differ from run to run, while the
-# synchronous one is the same three times.
+# Right: who waits takes the straggler's time, at every step or at every mean; only the messages take no longer, so
+# synchronous SGD stays below 5 times. Asynchronous SGD loses at most one worker's share: $3\frac15$ workers' work is
+# left of 4's. Its price: its curves differ from run to run; the synchronous one is the same three times.
 #
 # Where machines are equal, waiting costs little. That is why SURF's advice stands.
 
@@ -273,10 +274,11 @@ course.draw.races(races, title, finding, target=0.95)
 # ## Talking less
 #
 # Local SGD did not help against the straggler. It helps against slow *links*: $k$ local steps need one all-reduce, not
-# $k$. **Predict**, for 64 steps: how many KB does each rank contribute with 1 local step, and with 16?
+# $k$. **Predict**, for 64 steps: how many vectors does each rank contribute with 1 local step, and with 16?
 
 # %%
-course.predict("local_bytes", within=1.1, one=..., sixteen=...)  # KB, 19.28 a vector
+vector = 2410 * 8  # bytes
+course.predict("local_bytes", within=1.1, one=..., sixteen=...)  # vectors
 
 # %%
 from course_utils.server_findings import local_said
@@ -288,9 +290,9 @@ for k in local_steps:
     run = ranks.run(train_locally, images, 64 // k, **options)
     sent.append(run.bytes_per_rank[0])
     ends.append(run.results[0].accuracies[-1])
-course.measured("local_bytes", one=sent[0] / 1000, sixteen=sent[2] / 1000)
+course.measured("local_bytes", one=sent[0] / vector, sixteen=sent[2] / vector)
 look = {"across": "local steps", "up": "bytes of one rank", "unit": bytes_text}
-look["predicted"] = {"sent": [2410 * 8 * 64 / k for k in local_steps]}
+look["predicted"] = {"sent": [vector * 64 / k for k in local_steps]}
 title, finding = "64 steps, a mean now and then", local_said(local_steps, sent, ends)
 course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, log=True, **look)
 
@@ -302,8 +304,8 @@ course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, log=True, 
 #
 # ## Clinics
 #
-# The report on all-reduce ends with an idea: health workers across Africa train together, "sharing only the
-# parameters"; no patient's picture leaves the clinic. That is **federated averaging**, and clinics see *unlike*
+# Lesson 5's report ends with an idea: health workers across Africa train together, "sharing only the parameters"; no
+# patient's picture leaves the clinic. That is **federated averaging**, and clinics see *unlike*
 # things. Let the ten digits stand for ten diagnoses:
 
 # %%
@@ -398,11 +400,11 @@ course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
 # %% [markdown]
 # ## Who waits, in practice?
 #
-# | | waits | a step sends | today |
+# | | waits | vectors a step, in and out | today |
 # |---|---|---|---|
-# | all-reduce | all | $<2$ vectors | nearly all training |
-# | server | nobody | $2W$, one link | huge tables |
-# | local SGD | all, at times | $<2/k$ | phones, clinics, far data centres |
+# | all-reduce | all | $<2$ each way | nearly all training |
+# | server | nobody | $W$ each way, at the server | huge tables of words or goods |
+# | local SGD | all, at times | $<2/k$ each way | phones, clinics, far data centres |
 #
 # Against stragglers: *backup workers*; the gradients that come last are dropped (Chen and others, 2016). Across slow
 # links: DiLoCo (Douillard and others, 2023) trains language models with 500 local steps.

@@ -157,7 +157,7 @@ FIGURES = {
     "08_asynchronous": partial(waiting, train_asynchronously, 14, "Nobody waits", Pace(0.008)),
     "08_staleness": staleness,
     "08_rates": rates,
-    "08_late": partial(waiting, train_synchronously, 2, "Worker 2 is late", Pace(0.006, straggler=2, factor=4)),
+    "08_late": partial(waiting, train_synchronously, 2, "Worker 2 is late", Pace(0.006, straggler=2)),
     "08_straggler": straggler,
     "08_local": local,
     "08_clinics": clinics,

@@ -201,6 +201,10 @@ def _rank_0_alone(case: Case, outcome: Outcome) -> bool:
     return outcome.world_size > 1 and same(got[0], wanted) and not same(got[1], wanted)
 
 
+def _mean_lost(case: Case, outcome: Outcome) -> bool:
+    return outcome.run is not None and outcome.run.collectives > 0 and _leave(_ends)(case, outcome)
+
+
 def _other_calls(case: Case, outcome: Outcome) -> bool:
     return outcome.run is not None and (outcome.run.messages > 0 or outcome.run.collectives > 1)
 
@@ -238,6 +242,7 @@ LOCAL_SGD_ROUND = Exercise(
             "Do the weights change in the array that you were given?",
             _leave(lambda w, batches, rate, g: [w] * len(batches)),
         ),
+        Mistake("Did the mean arrive in the array that you were given?", _mean_lost),
         Mistake("What do the other ranks know of this rank's weights?", _leave(_ends)),
         Mistake("Was the sum divided by the number of ranks?", _leave(_summed)),
         Mistake("Does a rank with more batches count for more here?", _leave(_by_batches)),

@@ -17,7 +17,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         kept = [{0: list(log)}]
         return Case(label, [(log,)], [staleness_of(log)], kept, with_comm=False)
 
-    yield case("two workers", [(FETCH, 1), (FETCH, 2), (PUSH, 2), (FETCH, 2), (PUSH, 2), (FETCH, 2), (PUSH, 1)])
+    yield case("two workers", [(FETCH, 1), (FETCH, 2), (PUSH, 2), (FETCH, 2), (PUSH, 2), (PUSH, 1)])
     yield case("a single worker", [(what, 1) for _ in range(4) for what in (FETCH, PUSH)])
     turns = [(what, worker) for _ in range(3) for worker in (1, 2, 3) for what in (FETCH, PUSH)]
     yield case("three workers that take turns", turns)
@@ -85,6 +85,11 @@ def _first_fetch(log: Log) -> list[int]:
     return [sum(firsts[log[place][1]] < other < place for other in pushes) for place in pushes]
 
 
+def _anybody_s_fetch(log: Log) -> list[int]:
+    """Counted from the last fetch, whoever it was that fetched."""
+    return staleness_of([(what, 0) for what, _ in log])
+
+
 def _an_entry_too_many(case: Case, outcome: Outcome) -> bool:
     return type(outcome.results[0]) is list and len(outcome.results[0]) == len(case.arguments[0][0])
 
@@ -132,6 +137,7 @@ MEASURE_STALENESS = Exercise(
             _gives(lambda log: staleness_of(log, counted=lambda what, worker, own: what == PUSH and worker != own)),
         ),
         Mistake("Has a worker that pushes again fetched again?", _pushes_again),
+        Mistake("Does a fetch of one worker make the gradients of all others fresh?", _gives(_anybody_s_fetch)),
         Mistake(
             "Is the staleness counted from the last fetch, or from the last push?",
             _gives(lambda log: staleness_of(log, PUSH)),

@@ -71,6 +71,10 @@ def _alone(case: Case, outcome: Outcome) -> bool:
     return outcome.world_size == 1
 
 
+def _silent(case: Case, outcome: Outcome) -> bool:
+    return several_returned(outcome) and outcome.run.messages == 0 and outcome.run.collectives == 0
+
+
 def _open_requests(case: Case, outcome: Outcome) -> bool:
     return right(case, outcome) and not all(reply.clean for reply in outcome.attempt.replies)
 
@@ -131,6 +135,7 @@ PARAMETER_SERVER_STEP = Exercise(
     mistakes=(
         Mistake("Can you do it with messages from one rank to another alone?", uses_collectives),
         Mistake("What does a server do that has no workers?", _alone),
+        Mistake("How does the server learn of the workers' gradients?", _silent),
         Mistake("Have the numbers that arrive the dtype of the place that waits for them?", _no_room),
         Mistake("Who waits for whom, and does that message ever come?", hangs),
         Mistake("When is a message of Isend finished?", _open_requests),

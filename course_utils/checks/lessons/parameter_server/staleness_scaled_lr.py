@@ -51,6 +51,10 @@ def _fresh(formula: Callable[[float], float]) -> Recogniser:
     return recognises
 
 
+def _no_rate(case: Case, outcome: Outcome) -> bool:
+    return case.harness is rates and type(outcome.results[0]) is list and None in outcome.results[0]
+
+
 def _from_the_future(case: Case, outcome: Outcome) -> bool:
     return case.harness is error_of
 
@@ -77,6 +81,7 @@ STALENESS_SCALED_LR = Exercise(
             "What is the staleness of a fresh gradient, and can you divide by it?",
             lambda case, outcome: raised(outcome, "ZeroDivision"),
         ),
+        Mistake("Do you return the rate?", _no_rate),
         Mistake("How far may a fresh gradient move the weights?", _fresh(lambda rate: 0.0)),
         Mistake("How far may a fresh gradient move the weights?", _fresh(lambda rate: math.inf)),
         Mistake("Which staleness is divided by 1, and which by 2?", _gives(lambda rate, age: rate / (1 + age))),
