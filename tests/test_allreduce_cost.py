@@ -239,8 +239,11 @@ def test_the_bench_knows_what_was_predicted_rightly():
     error, simulated, strictly, share = bench.prediction_rows({4: taken}, network, "here")
     assert error.value == pytest.approx(0, abs=1e-6) and error.ok and simulated.ok
     assert (share.value, share.runs, share.ok) == (100, len(bench.LINK_SIZES), True)
+    assert strictly.value == 100 and strictly.metric == "named: strictly the fastest, here"
+    assert "at most 5 % slower or no more than both spreads together" in share.metric
     taken["recursive doubling", 4] = [1.01 * taken["recursive doubling", 4][0]]
-    assert bench.prediction_rows({4: taken}, network, "here")[3].ok
+    _, _, strictly, share = bench.prediction_rows({4: taken}, network, "here")
+    assert share.value == 100 and strictly.value < 100
     taken["recursive doubling", 4] = [1.0]
     assert not bench.prediction_rows({4: taken}, network, "here")[3].ok
 

@@ -91,7 +91,7 @@ def test_findings_follow_the_numbers() -> None:
     assert findings.bus_said(4, 1e6, 1.5) == "1 MB/s"
     assert "10\N{NO-BREAK SPACE}% at worst: right" in findings.error_said([1.1, 1.0], [1.0, 1.0])
     assert findings.error_said([1.0, 1.0, 2.0], [1.0, 1.0, 1.0]).endswith("not in every case")
-    assert findings.error_said([2.0, 2.0], [1.0, 1.0]).endswith("do not trust it here")
+    assert "do not trust it here" in findings.error_said([2.0, 2.0], [1.0, 1.0])
     measured = {"2 ranks": {"ring": [[9.0], [1.0]]}, "4 ranks": {"ring": [[9.0], [3.0]]}}
     assert findings.kept_said(measured) == "From 2 ranks to 4 ranks: ring keeps 50\N{NO-BREAK SPACE}%"
     assert "70,000 times" in findings.rounding_said({"tree": 1e-6}, 0.07)

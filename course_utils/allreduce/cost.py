@@ -133,8 +133,8 @@ class Network:
             at a time under way each way, as the textbooks have it.
         overhead: where links are shared, seconds that each further message at the same time costs beside its bytes.
         work: where links are shared, seconds that the computer on which all nodes are emulated works for a message.
-            Its few cores serve the messages of all nodes, so that more ranks make each message slower: the
-            emulation's own cost, which real nodes do not have.
+            Its few cores serve the messages of all nodes, so that more ranks make each message slower. Real nodes
+            have no such cost.
     """
 
     alpha: float
@@ -156,21 +156,29 @@ class Network:
         return self.gamma * nbytes
 
 
-def allreduce_time(algorithm: str, world_size: int, nbytes: float, network: Network) -> float:
-    """Predict how many seconds an all-reduce takes: a message for each round, and what a rank combines.
+def allreduce_time(
+    algorithm: str,
+    world_size: int,
+    nbytes: float,
+    network: Network,
+) -> float:
+    """Predict the seconds of an all-reduce: a message for each round, and the additions.
 
-    Recursive doubling takes log₂ P (α + nβ); halving-doubling 2 log₂ P α + 2 (P − 1)/P nβ, of which the first round
-    sends half the vector, the next a quarter, and so on.
+    Recursive doubling takes log₂ P (α + nβ); halving-doubling
+    2 log₂ P α + 2 (P − 1)/P nβ, of which the first round sends half the vector, the next
+    a quarter, and so on.
 
     Args:
         algorithm: a name in `ALGORITHMS`.
         nbytes: bytes of the vector.
-        network: what a message of each size takes. Where links are shared, `shared_links` says what that changes.
+        network: what a message of each size takes. Where links are shared, `shared_links`
+            says what that changes.
 
     Raises:
         CourseError: there is no such algorithm.
 
-    Source: Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication Operations in MPICH", §4.
+    Source: Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication
+    Operations in MPICH", §4.
     """
     if network.shared:
         from course_utils.allreduce import shared_links
@@ -189,9 +197,8 @@ def allreduce_time(algorithm: str, world_size: int, nbytes: float, network: Netw
         "ring": [block] * around,
         "asynchronous ring": [block / segments] * segments * around,
     }
-    return sum(map(network.message_seconds, named(algorithm, sizes))) + network.combine_seconds(
-        combined_bytes(algorithm, world_size, nbytes)
-    )
+    sent = sum(map(network.message_seconds, named(algorithm, sizes)))
+    return sent + network.combine_seconds(combined_bytes(algorithm, world_size, nbytes))
 
 
 def combined_bytes(algorithm: str, world_size: int, nbytes: float) -> float:

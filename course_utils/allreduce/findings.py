@@ -31,7 +31,7 @@ def error_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
     middle, worst = percent(statistics.median(errors)), percent(max(errors))
     off = f"off by {middle} in the median of {len(errors)} cases, by {worst} at worst"
     if statistics.median(errors) > _NEAR:
-        return f"{off}: do not trust it here"
+        return f"{off}: do not trust it here. Is the computer busy with something else?"
     return f"{off}: right" if max(errors) <= _NEAR else f"{off}: right as a rule, not in every case"
 
 

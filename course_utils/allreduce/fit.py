@@ -79,7 +79,8 @@ def fit_links(
         nbytes: sizes of the messages, rising, the first next to nothing.
         seconds: how long each took when it was swapped `turns` times in a row, divided by `turns`.
         turns: for each size; in each turn the message goes once over the same links.
-        busy: (ranks, seconds of the shortest message while so many swap with their neighbours), for `Network.work`.
+        busy: (ranks, more than two; seconds of the shortest message while so many swap with their neighbours), for
+            `Network.work`.
         gamma, overhead: as in `Network`.
 
     Raises:

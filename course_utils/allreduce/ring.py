@@ -32,7 +32,8 @@ def ring_reduce_scatter(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op |
     blocks = blocks_of(vector, world_size)
     incoming = np.empty_like(blocks[0])  # the first block is the longest
     for step in range(world_size - 1):
-        outgoing, arriving = blocks[(rank - step - 1) % world_size], blocks[(rank - step - 2) % world_size]
+        outgoing = blocks[(rank - step - 1) % world_size]
+        arriving = blocks[(rank - step - 2) % world_size]
         place = incoming[: len(arriving)]
         comm.Sendrecv(outgoing, dest=right, recvbuf=place, source=left)
         combine(place, arriving, op)
@@ -57,24 +58,32 @@ def ring_all_gather(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
     left, right = (rank - 1) % world_size, (rank + 1) % world_size
     blocks = blocks_of(vector, world_size)
     for step in range(world_size - 1):
-        outgoing, arriving = blocks[(rank - step) % world_size], blocks[(rank - step - 1) % world_size]
+        outgoing = blocks[(rank - step) % world_size]
+        arriving = blocks[(rank - step - 1) % world_size]
         comm.Sendrecv(outgoing, dest=right, recvbuf=arriving, source=left)
 
 
-def ring_allreduce(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op | None" = None) -> None:
-    """Combine the vectors of all ranks, in place: a reduce-scatter round the ring, then an all-gather.
+def ring_allreduce(
+    comm: "MPI.Intracomm",
+    vector: np.ndarray,
+    op: "MPI.Op | None" = None,
+) -> None:
+    """Combine the vectors of all ranks, in place: blocks go round, twice.
 
-    2 (P − 1) rounds. Each rank sends 2 (P − 1)/P of the vector, the least that is possible, up to the rounding of
-    blocks, and only ever to its right neighbour.
+    A reduce-scatter, then an all-gather: 2 (P − 1) rounds. Each rank sends 2 (P − 1)/P of
+    the vector, the least that is possible, up to the rounding of blocks, and only ever to
+    its right neighbour.
 
     Args:
-        vector: one-dimensional and contiguous, length and dtype equal on all ranks; overwritten with the result.
+        vector: one-dimensional and contiguous, length and dtype equal on all ranks;
+            overwritten with the result.
         op: a commutative operation of MPI; None for the sum.
 
     Raises:
         ValueError: vector or operation do not fit.
 
-    Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations".
+    Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters
+    of workstations".
     """
     check_operands(vector, op)
     rank, world_size = comm.rank, comm.size
@@ -82,8 +91,9 @@ def ring_allreduce(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op | None
     blocks = blocks_of(vector, world_size)
     incoming = np.empty_like(blocks[0])
     for step in range(2 * (world_size - 1)):
-        outgoing, arriving = blocks[(rank - step - 1) % world_size], blocks[(rank - step - 2) % world_size]
-        adding = step < world_size - 1  # afterwards finished blocks go round, and take the place of partial ones
+        outgoing = blocks[(rank - step - 1) % world_size]
+        arriving = blocks[(rank - step - 2) % world_size]
+        adding = step < world_size - 1  # afterwards finished blocks replace partial ones
         place = incoming[: len(arriving)] if adding else arriving
         comm.Sendrecv(outgoing, dest=right, recvbuf=place, source=left)
         if adding:

@@ -1,7 +1,7 @@
 """How long an all-reduce takes where links are shared: nodes behind links, with sockets that send in the background.
 
 Four things differ from one message at a time. What a rank sends at the same time shares its link, and so does what it
-receives: a root that has sent three vectors off delivers all three late. Their latencies overlap. And a link that has
+receives: a root that has sent three vectors off delivers all three late. Their latencies overlap. A link that has
 rested lets some bytes through at once, which a link that is busy does not: it pays back. And one computer emulates all
 nodes: it works for every message of every rank.
 """

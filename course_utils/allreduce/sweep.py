@@ -90,12 +90,12 @@ def start_together(comm: "MPI.Intracomm", margin: float) -> float:
 
 
 def work_per_message(comm: "MPI.Intracomm", runs: int = 9) -> float:
-    """Seconds that each further message at once makes a message later, because one computer emulates all nodes.
+    """Seconds by which each further message at once delays a message, because one computer emulates all nodes.
 
-    All ranks pass a byte on to the right; then ranks 0 and 1 alone swap one. The difference, divided by the further
-    messages; 0 with two ranks.
+    All ranks pass a byte on to the right; then ranks 0 and 1 alone swap one. The difference of the medians of so many
+    runs, divided by the number of further messages; 0 with two ranks, where there are none.
     """
-    if comm.size == 2:
+    if comm.size <= 2:
         return 0.0
     margin, byte, incoming = start_margin(comm), np.zeros(1, np.uint8), np.zeros(1, np.uint8)
     taken: dict[int, list[float]] = {comm.size: [], 2: []}

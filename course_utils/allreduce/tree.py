@@ -10,21 +10,28 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def tree_allreduce(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op | None" = None) -> None:
-    """Combine the vectors of all ranks, in place: a binomial reduce to rank 0, and a broadcast back along it.
+def tree_allreduce(
+    comm: "MPI.Intracomm",
+    vector: np.ndarray,
+    op: "MPI.Op | None" = None,
+) -> None:
+    """Combine the vectors of all ranks, in place: along a tree to rank 0, and back.
 
-    In round k of the reduce, ranks 2^k apart meet in pairs: the upper one sends what it has gathered to the lower
-    one, and waits until the sum comes back the same way. 2 ⌈log₂ P⌉ rounds, 2 (P − 1) messages of the whole vector;
-    rank 0's link carries up to ⌈log₂ P⌉ vectors each way.
+    The tree is binomial: in round k, ranks 2^k apart meet in pairs. The upper one sends
+    what it has gathered to the lower one, and waits until the sum comes back the same
+    way. 2 ⌈log₂ P⌉ rounds, 2 (P − 1) messages of the whole vector; rank 0's link carries
+    up to ⌈log₂ P⌉ vectors each way.
 
     Args:
-        vector: one-dimensional and contiguous, length and dtype equal on all ranks; overwritten with the result.
+        vector: one-dimensional and contiguous, length and dtype equal on all ranks;
+            overwritten with the result.
         op: a commutative operation of MPI; None for the sum.
 
     Raises:
         ValueError: vector or operation do not fit.
 
-    Source: Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication Operations in MPICH", §4.
+    Source: Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication
+    Operations in MPICH", §4.
     """
     check_operands(vector, op)
     rank, world_size = comm.rank, comm.size

@@ -155,7 +155,8 @@ titles = ["ring", "asynchronous ring"]
 course.draw.timelines(round_the_ring, segmented, titles=titles)
 
 # %% [markdown]
-# Twice the messages and rounds, each of half the size: the same bytes, less waiting. (NCCL and gloo cut blocks too.)
+# Twice the messages and rounds, each of half the size: the same bytes, less waiting; NCCL and gloo cut blocks too. (Not
+# faster in your run? *One* computer plays all nodes here, and more messages are more work for it. We shall measure it.)
 #
 # Now count all six against their formulas: rounds, and the vectors that the busiest rank sends. (With 6,000 numbers
 # a block is one segment.) Where $P$ is no power of two, the surplus ranks first hand their vector to a partner.
@@ -375,8 +376,10 @@ for n, seconds in zip(two_sizes, timed, strict=True):
 # ## A network made of numbers
 #
 # The table's formulas know nothing of links that are shared. A **simulator** does: every message queues for the links
-# on its way, and each rank goes on when its message has come. It knows our network from the same ping-pong, and one
-# thing that real nodes do not have: all messages here are `work` for the few cores of one computer. Is it right?
+# on its way, and each rank goes on when its message has come. It knows our network from the same ping-pong.
+#
+# One thing real nodes do not know: here one computer plays them all, and with more messages under way each waits longer
+# for its few cores. So we measure that `work` as well, and tell the simulator. Is it right then?
 
 # %%
 from course_utils.allreduce.findings import error_said
@@ -384,15 +387,14 @@ from course_utils.allreduce.simulate import simulate_allreduce
 from course_utils.allreduce.sweep import work_per_message
 from course_utils.allreduce.topology import alpha_of, switch
 
-work = ranks.run(work_per_message).results[0]  # seconds by which messages delay another
+work = ranks.run(work_per_message).results[0]  # seconds that a message delays another
+print(f"Each further message under way makes one {1e6 * work:.0f} µs later")
 link = (alpha_of(sizes, times, beta), beta)  # α here differs with the size, as measured
 simulated, clock = [], []
 for panel, by_name in measured.items():
     P = int(panel.split()[0])
     for name, seconds in medians(by_name).items():
-        made_up = switch(
-            P, *link, overhead=0.0002, work=work
-        )  # a rank's own, the computer's
+        made_up = switch(P, *link, overhead=0.0002, work=work)  # overhead: a rank's own
         simulated += [simulate_allreduce(name, P, n, made_up).seconds for n in lengths]
         clock += seconds
 print("Simulated against measured:", error_said(simulated, clock))
