@@ -86,8 +86,8 @@ course.draw.over_numbers(workers, lines, title, finding, predicted=predicted, **
 
 # %% [markdown]
 # The server's link carries $W$ vectors in and $W$ out: $2\,W\beta n$. The ring stays below $2\beta n$ for any $W$.
-# Where $2\,W\beta n$ is longer than a gradient takes, workers mostly wait: the link is **saturated**. (19 KB, 8 ms:
-# from 3 workers on.) A cure: cut the weights over $W$ servers: a reduce-scatter and an all-gather.
+# Where $2\,W\beta n$ is longer than a gradient takes, workers mostly wait: the link is **saturated**. (Vectors of 19
+# KB, gradients of 8 ms: from 3 workers on.) A cure: $W$ servers, a block each: a reduce-scatter and an all-gather.
 #
 # [Exercise](../exercises/08_parameter_server.ipynb): `parameter_server_step`.
 #
@@ -132,8 +132,8 @@ print("updates by worker:", *run.results[0])
 run.timeline("Four workers, one server, and nobody waits")
 
 # %% [markdown]
-# Each worker goes round in its own time, and the server's link is used evenly. But while a worker computes, others
-# move the weights: its gradient belongs to weights that are gone. The **staleness** of an update is the number of
+# Each worker goes round in its own time, and waits for the server alone. But while a worker computes, others move the
+# weights: its gradient belongs to weights that are gone. The **staleness** of an update is the number of
 # *other* updates that the server made since this worker fetched its weights.
 #
 # **Predict** the mean staleness with 7 equally fast workers. And when one of them is five times slower?
@@ -159,9 +159,11 @@ title = "How old is a gradient that 7 workers bring?"
 course.draw.staleness(ages, predicted=6, title=title, subtitle=staleness_said(7, ages))
 
 # %% [markdown]
-# Why $W-1$, whoever is slow? If a worker made updates number $p_1 < p_2 < \dots$ of $T$, it fetched right after
-# $p_{k-1}$: staleness $p_k - p_{k-1} - 1$. Summed up, about $T$ minus its own updates remain. All $W$ workers
-# together: $W\,T - T$. Shared by the $T$ updates: $W - 1$. Exercise: `measure_staleness`.
+# Single gradients differ, for workers overtake each other. But why $W-1$ in the mean? If a worker made updates number
+# $p_1 < p_2 < \dots$ of $T$, it fetched right after $p_{k-1}$: staleness $p_k - p_{k-1} - 1$. Summed up, about $T$
+# minus its own updates remain. All workers together: $W\,T - T$, that is $W - 1$ for each update.
+#
+# Exercise: `measure_staleness`.
 #
 # ## How much does old news harm?
 #
@@ -241,7 +243,8 @@ course.draw.over_numbers(rates, ends, title, finding, limits=(0, 1), unit=percen
 # **Predict**: how many times as many *seconds* does each then take? Messages take time, too:
 
 # %%
-print("an all-reduce:", seconds_text(allreduce_time("ring", 4, 19_280, network)))
+messages = seconds_text(allreduce_time("ring", 4, 19_280, network))
+print("an all-reduce of 19 KB, predicted as in lesson 5:", messages)
 course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., local=...)
 
 # %%
