@@ -388,7 +388,7 @@ from course_utils.allreduce.sweep import work_per_message
 from course_utils.allreduce.topology import alpha_of, switch
 
 work = ranks.run(work_per_message).results[0]  # seconds that a message delays another
-print(f"Each further message under way makes one {1e6 * work:.0f} µs later")
+print(f"Each message under way delays every other by {1e6 * work:.0f} µs")
 link = (alpha_of(sizes, times, beta), beta)  # α here differs with the size, as measured
 simulated, clock = [], []
 for panel, by_name in measured.items():
