@@ -2,13 +2,16 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from course_utils.draw.style import number_text, seconds_text
 from course_utils.trace.events import Event
 
 if TYPE_CHECKING:
+    from course_utils.draw.messages import HasEvents
     from course_utils.reporting import TrainingRun
+
+Traced = TypeVar("Traced", bound="HasEvents")
 
 _TIE = 1.1  # two times that differ by no more than this factor are called equal
 
@@ -18,6 +21,11 @@ def phase_durations(events: Sequence[Event], name: str, rank: int = 0) -> list[f
     return [
         event.end - event.start for event in events if (event.kind, event.name, event.rank) == ("phase", name, rank)
     ]
+
+
+def quickest(runs: Sequence[Traced]) -> Traced:
+    """Of several runs of the same, that whose events span the least time: the one least disturbed by other work."""
+    return min(runs, key=lambda run: max(event.end for event in run.events) - min(event.start for event in run.events))
 
 
 def exchange_said(seconds: Mapping[str, Sequence[float]]) -> str:
@@ -32,7 +40,7 @@ def exchange_said(seconds: Mapping[str, Sequence[float]]) -> str:
         for name, each in seconds.items()
     )
     if long > _TIE * short:
-        return f"{told}. {number_text(long / short)} times as long"
+        return f"{told}. The first takes {number_text(long / short)} times as long"
     return f"{told}. No difference here: something else kept the computer busy"
 
 
@@ -55,7 +63,9 @@ def climbs_said(losses: Mapping[str, Sequence[float]]) -> str:
     told = []
     for name, values in losses.items():
         times = max(values) / values[0]
-        climbs = f"climbs to {times:.1f} times its first value" if times >= 1.05 else "never climbs far"
+        climbs = (
+            f"climbs to {times:.1f} times its first value" if times >= 1.05 else "hardly climbs above its first value"
+        )
         told.append(f"{name}: the loss {climbs}")
     return "; ".join(told)
 

@@ -16,10 +16,15 @@ def test_the_phases_of_one_rank_are_listed_step_by_step():
     assert training_findings.phase_durations(events, "communication") == [2, 1]
 
 
+def test_the_quickest_run_is_that_which_spans_the_least_time():
+    slow, quick = (SimpleNamespace(events=[phase(0, "a", 5, 6), phase(1, "b", 1, end)]) for end in (9, 7))
+    assert training_findings.quickest([slow, quick]) is quick
+
+
 def test_the_exchange_is_compared_only_where_it_differs():
     six, one = [0.03, 0.02, 0.04], [0.005, 0.01, 0.02]
     said = training_findings.exchange_said({"six": six, "one": one})
-    assert said == "six: 30 ms (from 20 ms to 40 ms); one: 10 ms (from 5 ms to 20 ms). 3 times as long"
+    assert said == "six: 30 ms (from 20 ms to 40 ms); one: 10 ms (from 5 ms to 20 ms). The first takes 3 times as long"
     assert "busy" in training_findings.exchange_said({"six": one, "one": six})
 
 
@@ -33,7 +38,8 @@ def test_what_the_kernel_counted_is_told_in_vectors():
 
 def test_a_loss_climbs_or_does_not():
     said = training_findings.climbs_said({"at once": [2.0, 5.0, 1.0], "warm-up": [2.0, 2.05, 1.0]})
-    assert said == "at once: the loss climbs to 2.5 times its first value; warm-up: the loss never climbs far"
+    high = "at once: the loss climbs to 2.5 times its first value"
+    assert said == f"{high}; warm-up: the loss hardly climbs above its first value"
 
 
 def test_who_waits_is_told_only_where_somebody_does():

@@ -179,8 +179,9 @@ print(figures.forward_sentence(tasks))
 figures.stages(tasks)
 
 # %% [markdown]
-# Their figure 6, from your run; their figure 5 is its middle. Blue and yellow are work: a quarter of it for each
-# rank, a quarter of the *time* only with cores of its own. Pink is the price.
+# Their figure 6, from your run (their figure 5: its yellow and pink). Blue and yellow are work: a quarter of it for
+# each rank, a quarter of the *time* only with cores of its own. Pink is the price. The title compares the two ways
+# of sharing.
 #
 # Rank 0 takes in 3 vectors, then gives 3 out; a ring's links carry 1.5, both ways at once. By bytes alone, 2a would
 # wait 4 times as long. But 34 gradients are 34 messages, each with its $\alpha$, in both ways. And the other links?
@@ -191,7 +192,8 @@ for task in tasks[1:]:
 figures.total_time(tasks)
 
 # %% [markdown]
-# Together both move $2(P-1) = 6$ vectors; but of 2a's, half leave through *one* link. (Compare the busiest links: the
+# Together both move $2(P-1) = 6$ vectors, and a little more: headers and acknowledgements. But of 2a's, half leave
+# through *one* link. (Compare the busiest links: the
 # students' 2b sent "less than 60%" of 2a.)
 #
 # The bars are their figure 4; hatched, their times (five cores each, lesson 7's DDP). Are your four faster than one?
@@ -216,7 +218,7 @@ def in_one_vector(model, mean=True):
 
 
 # %%
-from course_utils.training_findings import exchange_said, phase_durations
+from course_utils.training_findings import exchange_said, phase_durations, quickest
 
 runs = {"six all-reduces": train(), "one": train(synchronise=in_one_vector)}
 exchange = {
@@ -224,19 +226,22 @@ exchange = {
 }
 print("In a step:", exchange_said(exchange))
 few = [part[:128] for part in data]
-six, one = train(few), train(few, synchronise=in_one_vector)
-titles = ["a broadcast, then two steps: six all-reduces each", "with one"]
+six = quickest([train(few) for _ in range(3)])
+one = quickest([train(few, synchronise=in_one_vector) for _ in range(3)])
+titles = ["six all-reduces", "one"]
 course.draw.timelines(six, one, titles=titles)
 
 # %% [markdown]
-# The same means; from here on our way. (Lesson 7 packs *buckets*, and sends the first *during* the backward pass.)
+# Drawn is the quickest of three runs, each with a broadcast of six tensors, then two steps. The means are the same; so
+# from here on we send one vector. (Lesson 7 packs *buckets*, and sends the first *during* the backward pass.)
 #
 # ## Sum or mean?
 #
 # SURF's slides say: add up the gradients, $\nabla Q = \sum_j \nabla Q_j$. A slide later: multiply the learning rate by
 # $N$, the number of workers. But our ranks each take the *mean* over their images.
 #
-# **Predict.** If you follow both, how many times as long is a step as one process's with the same global batch?
+# **Predict.** If you follow both, how many times as *far* does a step move the weights as one process's step, with the
+# same global batch and rate?
 
 # %%
 course.predict("step_factor", answer=...)  # a number
@@ -277,7 +282,8 @@ course.draw.loss_curves(curves, title)
 #
 # ## A larger batch
 #
-# Now each rank keeps its 32 images: 128 together, a quarter of the steps. The **linear** rule takes $P$ times the
+# Instead of cutting one batch in four, let each rank take as many images as one rank alone, here 32: 128 together,
+# and a quarter of the steps. The **linear** rule takes $P$ times the
 # rate: one step stands for $P$. The **square root** rule takes $\sqrt P$ times, by which the noise falls (lesson 1).
 # **Predict:** which recognises most test images after four epochs?
 
@@ -293,18 +299,20 @@ rank_alone = train_serial(data, epochs=4, batch_size=32, rate=0.1)
 rates = {"one rank's rate": 0.1, "times √4": 0.2, "times 4": 0.4}
 runs = [train(rate=rate, epochs=4, batch_size=128) for rate in rates.values()]
 shares = [run.results[0].test_accuracy for run in runs]
-course.measured("rule", answer="abc"[np.argmax(shares)])
+best = np.argmax(shares)
+course.measured("rule", answer="abc"[best])
 four_steps = np.reshape(rank_alone.losses, (-1, 4))  # 4 · 32 images a row
 curves = {f"one rank: {rank_alone.test_accuracy:.0%}": four_steps.mean(axis=1)}
 for name, run, share in zip(rates, runs, shares):
     curves[f"{name}: {share:.0%}"] = mean_losses(run.results)
-title = "The same images, 1 rank and 4, and the share recognised"
+title = f"Of three rates on 4 ranks, “{list(rates)[best]}” recognises most"
 course.draw.loss_curves(curves, title, x="step of 128 images")
 
 # %% [markdown]
-# With the old rate, a quarter of the steps is a fraction of the way. Linear makes up for it: one long step stands
-# for four short ones, *as long as the gradient hardly turns on the way*. Early in training it does turn. Twice the
-# rate, and you see it:
+# At each label, the share recognised: it counts right answers, not how sure they are, so equal shares may have unlike
+# losses. With the old rate, a quarter of the steps is a fraction of the way. Linear makes up for it: one long step
+# stands for four short ones, *as long as the gradient hardly turns on the way*. Early in training it does turn. Twice
+# the rate, and you see it:
 
 # %%
 from course_utils.data_parallel import scaled_learning_rate
@@ -328,9 +336,9 @@ course.draw.loss_curves(warmed, "0.2 · 4 from the first step, and climbing to i
 #
 # ## What the mean does not mend
 #
-# Batch norm divides by the spread of *the batch*. Each rank sees only its own 16 images, so the network computes
-# something else, before any gradient is averaged. The cure: share $\sum x$, $\sum x^2$ and the count, in one
-# all-reduce forward and one backward.
+# Batch norm, known from VGG, takes from each feature its mean over *the batch*, and divides by its spread. Each rank
+# sees only its own 16 images, so the network computes something else, before any gradient is averaged. The cure: share
+# $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
 
 # %%
 from course_utils.training import local_norm_mlp, sync_norm_mlp
@@ -397,8 +405,8 @@ print("forgotten:", different_batches(False), " told:", different_batches(True))
 # %% [markdown]
 # Forgotten, an image meets the same companions in every epoch, and there is less noise to learn from.
 #
-# **A straggler** is a rank that comes late. Let rank 3 be slower by 20 ms a step. **Predict.** Whose *communication*
-# grows?
+# **A straggler** is a rank that comes late. Let rank 3 sleep for 20 ms in each forward pass. **Predict.** Whose
+# *communication* grows?
 
 # %%
 course.predict(

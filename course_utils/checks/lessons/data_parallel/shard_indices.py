@@ -173,7 +173,7 @@ SHARD_INDICES = Exercise(
         Mistake("What does a rank do while another one has a step more than it?", _unlike_lengths),
         Mistake("Which examples does nobody ever see?", _examples_lost),
         Mistake("How many examples does one rank work on, and how many all of them?", _too_many),
-        Mistake("Is the order drawn anew?", _in_order),
+        Mistake("Were the examples shuffled before they were dealt out?", _in_order),
         Mistake("What is different in the next epoch?", _same_every_epoch),
         Mistake("Do the ranks count from 0?", _other_rank),
         Mistake("Are the first batches of all ranks, taken together, the first batch of one process?", _blocks),

@@ -1,4 +1,4 @@
-"""Refused with: Is the order drawn anew?"""
+"""Refused with: Were the examples shuffled before they were dealt out?"""
 
 import math
 
