@@ -78,6 +78,11 @@ def test_the_order_is_compared_with_the_reports(seconds, said) -> None:
     assert said in findings.order_finding(dict(zip(findings.ORDER, seconds, strict=True)))
 
 
+def test_one_process_beside_them_is_not_compared() -> None:
+    said = findings.order_finding({"gather-scatter": 2.0, "DDP": 1.0}, alone=True)
+    assert said == "Of 2 ways to share, DDP is fastest; gather-scatter takes 2 times as long"
+
+
 def test_one_way_alone_has_no_order() -> None:
     assert findings.order_finding({"DDP": 0.5}) == "DDP: 500 ms for a step"
 

@@ -80,7 +80,7 @@ def total_time(runs: Sequence[TrainingRun]) -> Figure:
         f"{count(workers, 'worker')} (table 1)": Measured((max(published.EPOCH_SECONDS[workers]),))
         for workers in (1, 4)
     }
-    found = findings.order_finding(steps_of(ways))
+    found = findings.order_finding(steps_of(ways), alone=ALONE in ways)
     groups = {HERE: ours, published.REPORT: theirs}
     says = setting(runs[-1])
     if not all(seconds.calm for seconds in ours.values()):
@@ -102,7 +102,7 @@ def stages(runs: Sequence[TrainingRun]) -> Figure:
     """Figure 6: a step of every task, cut into its stages."""
     ways = by_way(runs)
     bars = {named(way): medians(each) for way, each in ways.items()}
-    return draw.stacked_bars(bars, findings.order_finding(steps_of(ways)))
+    return draw.stacked_bars(bars, findings.order_finding(steps_of(ways), alone=ALONE in ways))
 
 
 def steps_of(ways: dict[str, list[TrainingRun]]) -> dict[str, float]:

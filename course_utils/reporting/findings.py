@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from course_utils.draw import style
 from course_utils.timed_steps import ALONE
+from course_utils.words import count
 
 EACH, FLAT, GATHER, OVERLAPPED, DDP = "all-reduce, each", "all-reduce, flat", "gather-scatter", "overlapped", "DDP"
 TASKS = {ALONE: "task 1", GATHER: "task 2a", EACH: "task 2b", DDP: "task 3"}
@@ -24,20 +25,22 @@ def named(way: str) -> str:
     return f"{way} ({TASKS[way]})" if way in TASKS else way
 
 
-def order_finding(seconds: Mapping[str, float]) -> str:
+def order_finding(seconds: Mapping[str, float], alone: bool = False) -> str:
     """Which way is fastest and which slowest, and whether the report's order holds here.
 
     Args:
         seconds: way → of a step, on the same number of ranks.
+        alone: one process is in the picture too; then it is said that the others are compared.
     """
     if len(seconds) < 2:
         return "; ".join(f"{way}: {style.seconds_text(one)} for a step" for way, one in seconds.items())
     fast, slow = min(seconds, key=seconds.__getitem__), max(seconds, key=seconds.__getitem__)
     times = seconds[slow] / seconds[fast]
     if times < 1 + TIE:
-        found = "All ways take the same time"
+        found = "All ways to share take the same time" if alone else "All ways take the same time"
     else:
-        found = f"{fast[:1].upper()}{fast[1:]} is fastest; {slow} takes {style.number_text(times)} times as long"
+        name = f"Of {count(len(seconds), 'way')} to share, {fast}" if alone else f"{fast[:1].upper()}{fast[1:]}"
+        found = f"{name} is fastest; {slow} takes {style.number_text(times)} times as long"
     known = [seconds[way] for way in ORDER if way in seconds]
     if len(known) < len(ORDER):
         return found
