@@ -169,7 +169,7 @@ def one_step() -> Figure:
     """The four phases of one step: with six all-reduces, and with one for all gradients."""
     few = [part[: 64 * 4] for part in digits()]
     six, one = parallel(few), parallel(few, replicate=all_reduce_flat)
-    titles = ["an all-reduce for each weight matrix and bias", "one for all"]
+    titles = ["six all-reduces", "one"]
     return course.draw.timelines(
         *[replace(run, events=last_steps(run)) for run in (six, one)], titles=titles, side_by_side=True
     )
