@@ -85,10 +85,16 @@ class BucketModel:
 def sizes_to_try(model: BucketModel) -> tuple[int, list[int]]:
     """The predicted best bucket size, and sizes around it, from hardly more than one gradient each to all in one."""
     whole = sum(model.sizes)
-    best = round(model.best([round(size) for size in np.geomspace(whole / 500, whole, 200)]), -3)
-    between = [size for share in (0.03, 0.12, 0.3) if not 0.45 < (size := round(whole * share, -3)) / best < 2.2]
-    ends = [size for share in (0.002, 1.05) if not 0.75 < (size := round(whole * share, -3)) / best < 1.33]
-    return best, sorted({best, *between, *ends})  # apart from each other, so that a picture can name them
+    between, ends = ([in_thousands(whole * share) for share in shares] for shares in ((0.03, 0.12, 0.3), (0.002, 1.05)))
+    best = model.best(sorted({*map(in_thousands, np.geomspace(whole / 500, whole, 200).tolist()), *between, *ends}))
+    tried = [size for size in between if not 0.45 < size / best < 2.2]
+    tried += [size for size in ends if not 0.75 < size / best < 1.33]
+    return best, sorted({best, *tried})  # apart from each other, so that a picture can name them
+
+
+def in_thousands(nbytes: float) -> int:
+    """The nearest whole thousand of bytes, at least one."""
+    return max(1000, 1000 * round(nbytes / 1000))
 
 
 def time_all_reduces(sizes: Sequence[int], runs: int) -> dict[int, list[float]]:

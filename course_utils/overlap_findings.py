@@ -34,19 +34,37 @@ def is_busy(times: StepTimes) -> bool:
 
 def hidden_share(times: StepTimes, way: str, plain: str) -> float:
     """Which share of the communication of `plain`, which hides nothing, hides with `way`; never below 0."""
-    exposed = times.exposed_median(plain)
-    return max(0.0, 1 - times.exposed_median(way) / exposed) if exposed else 0.0
+    exposed = times.exposed(plain)
+    return max(0.0, 1 - times.exposed(way) / exposed) if exposed else 0.0
 
 
 def hiding_said(times: StepTimes, way: str, plain: str) -> str:
     """How much of the step's communication one way hides that another leaves exposed."""
     if is_busy(times):
         return BUSY
-    before, after = times.exposed_median(plain), times.exposed_median(way)
+    before, after = times.exposed(plain), times.exposed(way)
     told = f"{plain}: {seconds_text(before)} of communication exposed; {way}: {seconds_text(after)}"
     if after < (1 - TIE) * before:
         return f"{told}. {percent(1 - after / before)} less"
     return f"{told}. Nothing is gained here: is the machine busy with other work?"
+
+
+def batch_letter(before: StepTimes, after: StepTimes, way: str) -> str | None:
+    """What became of a way's exposed communication: "a" much more, "b" as much, "c" less; None on a busy machine."""
+    if is_busy(before) or is_busy(after):
+        return None
+    small, large = before.exposed(way), after.exposed(way)
+    if abs(large - small) <= TIE * before.median(way):
+        return "b"
+    return "c" if large < small else "b" if large < 1.5 * small else "a"
+
+
+def batch_said(before: StepTimes, after: StepTimes, way: str) -> str:
+    """What of a way's communication is exposed with one batch and with twice as many images."""
+    if is_busy(before) or is_busy(after):
+        return BUSY
+    small, large = seconds_text(before.exposed(way)), seconds_text(after.exposed(way))
+    return f"{way}: {small} of communication exposed; with twice the images {large}"
 
 
 def bars_said(times: StepTimes, plain: str, best: str) -> str:
@@ -145,7 +163,5 @@ def fewer_bytes_said(often: Sequence[int], once: Sequence[int], micro_batches: i
     """How much less each node sent when only the last micro-batch talked."""
     times = statistics.fmean(often) / statistics.fmean(once)
     told = f"A node sent {bytes_text(statistics.fmean(often))} and {bytes_text(statistics.fmean(once))}"
-    near = (
-        "as many as there are micro-batches" if abs(times / micro_batches - 1) <= 2 * TIE else "by the kernel's count"
-    )
+    near = "as many as there are micro-batches" if abs(times / micro_batches - 1) <= TIE else "by the kernel's count"
     return f"{told}: {number_text(times)} times less, {near}"

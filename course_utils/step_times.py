@@ -51,13 +51,9 @@ class StepTimes:
         """The median step of a way, in seconds."""
         return statistics.median(self.seconds[way])
 
-    def exposed(self, way: str) -> list[float]:
-        """For each round, how much longer its step was than that of `alone`; below 0 where noise won."""
-        return [step - free for step, free in zip(self.seconds[way], self.seconds[ALONE], strict=True)]
-
-    def exposed_median(self, way: str) -> float:
-        """The median exposed communication of a way, in seconds; never below 0."""
-        return max(0.0, statistics.median(self.exposed(way)))
+    def exposed(self, way: str) -> float:
+        """The exposed communication of a way, in seconds: its median step beyond that of `alone`; never below 0."""
+        return max(0.0, self.median(way) - self.median(ALONE))
 
     @property
     def bars(self) -> dict[str, dict[str, float]]:
@@ -70,7 +66,7 @@ class StepTimes:
         for way in self.seconds:
             if way != ALONE:
                 step = self.median(way)
-                bars[way] = {"computing": min(free, step), "communication": max(0.0, step - free)}
+                bars[way] = {"computing": min(free, step), "communication": self.exposed(way)}
         return bars
 
 

@@ -80,10 +80,10 @@ def times_of(**seconds: list[float]) -> StepTimes:
 
 def test_exposed_is_what_a_step_takes_beyond_one_without_communication() -> None:
     times = times_of(alone=[1.0, 2.0, 1.0], flat=[3.0, 5.0, 2.5])
-    assert times.exposed("flat") == [2.0, 3.0, 1.5] and times.exposed_median("flat") == 2.0
+    assert times.exposed("flat") == 2.0
     assert times.bars == {ALONE: {"computing": 1.0}, "flat": {"computing": 1.0, "communication": 2.0}}
     faster = times_of(alone=[1.0], fast=[0.5])
-    assert faster.exposed_median("fast") == 0.0 and faster.bars["fast"] == {"computing": 0.5, "communication": 0.0}
+    assert faster.exposed("fast") == 0.0 and faster.bars["fast"] == {"computing": 0.5, "communication": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,15 @@ def test_exposed_is_what_a_step_takes_beyond_one_without_communication() -> None
 )
 def test_what_is_said_of_hiding(ours, said) -> None:
     assert said in plain(findings.hiding_said(times_of(alone=[1.0] * 3, flat=[2.0] * 3, ours=ours), "ours", "flat"))
+
+
+@pytest.mark.parametrize(("ours", "letter"), [(3.0, "a"), (1.5, "b"), (1.52, "b"), (1.6, "b"), (1.2, "c"), (0.5, None)])
+def test_what_becomes_of_the_exposed_communication(ours, letter) -> None:
+    before = times_of(alone=[1.0], ours=[1.5])
+    after = times_of(alone=[1.0], ours=[ours])
+    assert findings.batch_letter(before, after, "ours") == letter
+    said = findings.batch_said(before, after, "ours")
+    assert said == findings.BUSY if letter is None else said.startswith("ours: 500 ms of communication exposed; with")
 
 
 @pytest.mark.parametrize(
@@ -141,6 +150,7 @@ def test_scaling_alpha_and_bytes_in_words() -> None:
     said = findings.line_said(0.005, 2e-8, 34, 2_000_000)
     assert "alpha 5 ms, beta 20 ms for a MB" in said and "one by one: 210 ms" in said and "at once: 45 ms" in said
     assert "4 times less, as many as" in findings.fewer_bytes_said([8, 8], [2, 2], 4)
+    assert "by the kernel's count" in findings.fewer_bytes_said([36, 36], [10, 10], 4)
     assert "by the kernel's count" in findings.fewer_bytes_said([8, 8], [4, 4], 4)
 
 

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from course_utils import draw
+from course_utils.draw import style
 from course_utils.draw.curves import spread, stacking
 from course_utils.draw.findings import finding
 from course_utils.draw.layout import lay_out
@@ -409,3 +410,14 @@ def test_words_beside_short_operations_keep_out_of_each_others_way():
             start = chance.random()
             events += message(sender, receiver, start, start + 0.02 * chance.random(), 8)
         test_every_picture_is_described_and_no_words_collide_or_leave_it(lambda events=events: draw.timeline(events))
+
+
+@pytest.mark.parametrize("bold", [False, True])
+def test_lines_of_a_title_fit_on_the_png_that_is_shown(bold) -> None:
+    text = "A step without messages took longer than one with them: the machine is busy. Run the cell again. " * 3
+    picture, _ = style.new_picture(text if bold else "", "" if bold else text, heights=[1.0])
+    picture.set_dpi(2 * style.DOTS)
+    renderer = FigureCanvasAgg(picture).get_renderer()
+    room = style.WIDTH * 2 * style.DOTS
+    assert len(picture.texts) > 2
+    assert all(line.get_window_extent(renderer).x1 <= room for line in picture.texts)

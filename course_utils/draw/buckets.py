@@ -46,7 +46,8 @@ def bucket_sweep(
     whiskers = scale * np.abs(ends.T - middle)
     ax.errorbar(sizes, scale * middle, whiskers, fmt="o", color=style.INK, markersize=5, capsize=2.5, zorder=3)
     ax.plot(best, scale * predicted(best), "o", color=sent, markersize=15, markerfacecolor="none", markeredgewidth=2)
-    top = scale * max(1.15 * line.max(), 1.25 * middle.max())
+    highest = max(line.max(), middle.max())
+    top = scale * max(1.15 * highest, 1.05 * min(ends.max(), 2 * highest))  # a step far above all is cut
     ax.set_ylim(0, top)
     ax.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.3)
     ax.xaxis.set_major_locator(FixedLocator(sizes))
