@@ -388,3 +388,15 @@ def test_a_communicator_is_given_up_unless_its_call_ended_well(four_ranks) -> No
                 mine.clean()
     first = numbers[0]
     assert numbers == [first, first, first, first + 1]
+
+
+@pytest.mark.parametrize(("disabled", "shown"), [("", True), ("1", False)])
+def test_a_progress_bar_shows_what_takes_long_unless_it_is_disabled(disabled, shown) -> None:
+    program = (
+        "from course_utils.cluster.progress_bar import ProgressBar\n"
+        "with ProgressBar('3 ranks at work', delay=0.0) as bar:\n"
+        "    bar.look()\n"
+    )
+    environment = {**os.environ, "TQDM_DISABLE": disabled}
+    said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert ("3 ranks at work" in said.stderr) == shown

@@ -162,7 +162,8 @@ def kernel_environment(scratch: Path, root: Path) -> dict[str, str]:
     for folder in folders.values():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = os.pathsep.join(part for part in (str(root), str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
-    return {**os.environ, "PYTHONPATH": path, **{name: str(folder) for name, folder in folders.items()}}
+    own = {"PYTHONPATH": path, "TQDM_DISABLE": "1"}  # a progress bar is no output to keep
+    return {**os.environ, **own, **{name: str(folder) for name, folder in folders.items()}}
 
 
 def join_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:

@@ -1,4 +1,4 @@
-"""A bar for what takes longer than two seconds; nothing is shown before."""
+"""A bar for what takes longer than two seconds; nothing is shown before, and nothing at all under TQDM_DISABLE=1."""
 
 import sys
 import time
@@ -28,7 +28,8 @@ class ProgressBar:
         if self._bar is None:
             form = "{desc}: {elapsed}"
             self._bar = tqdm(desc=self._text, bar_format=form, leave=False, file=sys.stderr, mininterval=0.5)
-            self._bar.start_t -= seconds
+            if not self._bar.disable:
+                self._bar.start_t -= seconds
         if seconds - getattr(self, "_drawn", 0.0) > 0.5:
             self._drawn = seconds
             self._bar.refresh()
