@@ -1,5 +1,6 @@
 """A bar for what takes longer than two seconds; nothing is shown before, and nothing at all under TQDM_DISABLE=1."""
 
+import os
 import sys
 import time
 from types import TracebackType
@@ -23,13 +24,12 @@ class ProgressBar:
     def look(self) -> None:
         """Show how long it has taken so far."""
         seconds = time.monotonic() - self._began
-        if seconds < self._delay:
+        if seconds < self._delay or os.environ.get("TQDM_DISABLE") == "1":  # tqdm's bars for notebooks do not look
             return
         if self._bar is None:
             form = "{desc}: {elapsed}"
             self._bar = tqdm(desc=self._text, bar_format=form, leave=False, file=sys.stderr, mininterval=0.5)
-            if not self._bar.disable:
-                self._bar.start_t -= seconds
+            self._bar.start_t -= seconds
         if seconds - getattr(self, "_drawn", 0.0) > 0.5:
             self._drawn = seconds
             self._bar.refresh()
