@@ -45,7 +45,7 @@ def hiding_said(times: StepTimes, way: str, plain: str) -> str:
     before, after = times.exposed(plain), times.exposed(way)
     told = f"{plain}: {seconds_text(before)} of communication exposed; {way}: {seconds_text(after)}"
     if after < (1 - TIE) * before:
-        return f"{told}. {percent(1 - after / before)} less"
+        return f"{told}. {percent(hidden_share(times, way, plain))} less"
     return f"{told}. Nothing is gained here: is the machine busy with other work?"
 
 

@@ -55,6 +55,10 @@ class StepTimes:
         """The exposed communication of a way, in seconds: its median step beyond that of `alone`; never below 0."""
         return max(0.0, self.median(way) - self.median(ALONE))
 
+    def exposed_by_round(self, way: str) -> list[float]:
+        """The same for each round by itself: the way's step beyond the one of `alone` next to it. For a spread."""
+        return [step - free for step, free in zip(self.seconds[way], self.seconds[ALONE], strict=True)]
+
     @property
     def bars(self) -> dict[str, dict[str, float]]:
         """For `draw.stacked_bars`: for each way the seconds of its computing and of its exposed communication.

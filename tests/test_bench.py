@@ -16,6 +16,7 @@ from course_utils.checks.answers import FOLDER, answers
 from course_utils.checks.registry import chosen, declared
 from course_utils.errors import CourseError
 from course_utils.replicas import overlapped
+from course_utils.step_times import ALONE, StepTimes
 
 KEYS = ["bench", "metric", "value", "unit", "better", "target", "spread", "runs", "ok"]
 
@@ -98,6 +99,17 @@ def test_exposed_communication_is_compared_with_the_least_possible_or_with_the_s
     assert (row.metric, row.value, row.target) == ("m / least possible", pytest.approx(1.2), overlap.EXPOSED)
     hidden = overlap.exposed_row("m", [0.01, 0.02, 0.06], 0.0, [1.0, 1.0, 2.0])
     assert (hidden.metric, hidden.value, hidden.target) == ("m / step", pytest.approx(0.02), overlap.HIDDEN)
+
+
+def test_a_case_of_overlap_pairs_its_rounds() -> None:
+    seconds = {ALONE: [1.0, 2.0, 1.0], "flat": [1.5, 2.5, 1.6]}
+    seconds |= {overlap.OURS: [1.2, 2.3, 1.2], overlap.DDP: [1.4, 2.4, 1.4]}
+    rows = overlap.case_rows("case", 3, [0.5, 0.6, 0.7], [0.4, 0.4], StepTimes(seconds))
+    values = {row.metric: row.value for row in rows}
+    assert values["case: exposed, all after the backward pass"] == pytest.approx(0.5)
+    assert values[f"case: exposed, {overlap.OURS}"] == pytest.approx(0.2)
+    assert values[f"case: exposed, {overlap.OURS} / least possible"] == pytest.approx(0.2 / (0.6 - 0.4))
+    assert values[f"case: step, {overlap.OURS} / {overlap.DDP}"] == pytest.approx(1.2 / 1.4)
 
 
 def test_a_network_that_waits_has_the_weights_and_the_values_of_the_one_that_computes() -> None:

@@ -109,19 +109,30 @@ def rows_of(case: Case, ranks: "Ranks", rounds: int) -> list[Row]:
     overlappable = [one.backward - max(one.ready[place] for place in buckets[0]) for one in models]
     taken = ranks.run(bucket_seconds, sizes, rounds, backend="gloo").results
     communication = [max(each) for each in zip(*taken, strict=True)]
-    steps = timed(case, ranks, ways, rounds)
+    return case_rows(case.name, len(buckets), communication, overlappable, timed(case, ranks, ways, rounds))
+
+
+def case_rows(
+    name: str, buckets: int, communication: Sequence[float], overlappable: Sequence[float], steps: "StepTimes"
+) -> list[Row]:
+    """The rows of a case from what was measured.
+
+    Args:
+        buckets: how many there are.
+        communication: seconds of all buckets by themselves, run by run.
+        overlappable: seconds of the backward pass behind the first bucket, rank by rank.
+    """
     least = max(0.0, statistics.median(communication) - statistics.median(overlappable))
-    name = case.name
     rows = [seconds_row("overlap", f"{name}: step, {way}", seconds) for way, seconds in steps.seconds.items()]
     rows += [
-        seconds_row("overlap", f"{name}: communication by itself, {len(buckets)} buckets", communication),
+        seconds_row("overlap", f"{name}: communication by itself, {buckets} buckets", communication),
         seconds_row("overlap", f"{name}: backward pass behind the first bucket", overlappable),
-        seconds_row("overlap", f"{name}: exposed, all after the backward pass", steps.exposed("flat")),
+        seconds_row("overlap", f"{name}: exposed, all after the backward pass", steps.exposed_by_round("flat")),
     ]
     for way in (OURS, DDP):
-        target = way == OURS
-        rows.append(seconds_row("overlap", f"{name}: exposed, {way}", steps.exposed(way)))
-        rows.append(exposed_row(f"{name}: exposed, {way}", steps.exposed(way), least, steps.seconds[way], target))
+        exposed = steps.exposed_by_round(way)
+        rows.append(seconds_row("overlap", f"{name}: exposed, {way}", exposed))
+        rows.append(exposed_row(f"{name}: exposed, {way}", exposed, least, steps.seconds[way], way == OURS))
     ours, theirs = steps.seconds[OURS], steps.seconds[DDP]
     return [*rows, ratio_row("overlap", f"{name}: step, {OURS} / {DDP}", ours, theirs, target=1.0)]
 
