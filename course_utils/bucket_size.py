@@ -6,13 +6,14 @@ the computing lasts. Small buckets start early and pay alpha often; large ones p
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.messages import fit_alpha_beta
@@ -20,7 +21,7 @@ from course_utils.overlap import make_buckets
 from course_utils.ready_order import BackwardTimes, measure_ready_order
 from course_utils.scaling import exposed_seconds
 from course_utils.step_times import slowest, small_vgg
-from course_utils.vgg import PIXELS
+from course_utils.vgg import random_images
 
 if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
@@ -117,12 +118,18 @@ def all_reduce_line(ranks: "Ranks", sizes: Sequence[int] = SIZES, runs: int = 5)
     return fit_alpha_beta(list(seconds), [statistics.median(runs) for runs in seconds.values()])
 
 
-def backward_times(batch: int, repeats: int) -> tuple[BackwardTimes, list[str]]:
+def backward_times(
+    batch: int, repeats: int, build: Callable[[int], nn.Module] = small_vgg
+) -> tuple[BackwardTimes, list[str]]:
     """On every rank, all at once and without messages: when gradients are ready; and the parameters' names in order."""
-    model = small_vgg(0).train()
-    x, y = torch.randn(batch, 3, PIXELS, PIXELS), torch.randint(10, (batch,))
-    times = measure_ready_order(model, lambda: cross_entropy(model(x), y), repeats)
-    return times, [name for name, _ in model.named_parameters()]
+    model = build(0).train()
+    x, y = random_images(batch)
+
+    def loss() -> torch.Tensor:
+        dist.barrier()  # ranks that share cores must be at work at the same time, as in a step
+        return cross_entropy(model(x), y)
+
+    return measure_ready_order(model, loss, repeats), [name for name, _ in model.named_parameters()]
 
 
 def measure_bucket_model(ranks: "Ranks", batch: int = 32, repeats: int = 5) -> BucketModel:

@@ -35,6 +35,11 @@ class Replica:
     finish: Callable[[], None]
 
 
+def alone(model: nn.Module) -> Replica:
+    """Every rank trains by itself: no messages, and replicas that drift apart. Here to be subtracted."""
+    return Replica(model, lambda: None)
+
+
 def through_rank_0(model: nn.Module) -> Replica:
     """Task 2a: rank 0 gathers every gradient, and scatters the mean."""
     return Replica(model, lambda: gather_scatter_gradients(model))

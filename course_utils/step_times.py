@@ -1,6 +1,7 @@
 """How long one training step takes with each of several ways to keep replicas equal, measured by turns.
 
-One of the ways should be `alone`, which sends nothing: what a step takes beyond it is its *exposed* communication.
+One of the ways should be `replicas.alone`, which sends nothing: what a step takes beyond it is its *exposed*
+communication.
 """
 
 import statistics
@@ -9,14 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
 import torch.distributed as dist
 from torch import nn
 
 from course_utils.replicas import Replica
 from course_utils.trace.events import Event
 from course_utils.training import Sgd, train_step
-from course_utils.vgg import PIXELS, vgg11
+from course_utils.vgg import random_images, vgg11
 
 if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 Way = Callable[[nn.Module], Replica]
 """Makes a replica of a model, as the functions of `course_utils.replicas` do."""
 ALONE = "no communication"
-"""The name of `alone` among the ways."""
-
-
-def alone(model: nn.Module) -> Replica:
-    """Every rank trains by itself: no messages, and replicas that drift apart. Here to be subtracted."""
-    return Replica(model, lambda: None)
+"""The name of `replicas.alone` among the ways."""
 
 
 def small_vgg(seed: int) -> nn.Module:
@@ -87,9 +82,7 @@ def time_steps(
         batch: images on this rank.
         rounds: that count; `warm_up` rounds go before them.
     """
-    generator = torch.Generator().manual_seed(dist.get_rank())
-    x = torch.randn(batch, 3, PIXELS, PIXELS, generator=generator)
-    y = torch.randint(10, (batch,), generator=generator)
+    x, y = random_images(batch, seed=dist.get_rank())
     replicas = {name: way(build(0).train()) for name, way in ways.items()}
     steppers = {name: Sgd(one.module.parameters(), rate=0.01) for name, one in replicas.items()}
     taken: dict[str, list[float]] = {name: [] for name in ways}

@@ -49,6 +49,13 @@ def vgg11(width: float = 1.0, classes: int = 10, norm: bool = True, seed: int | 
     return nn.Sequential(layers)
 
 
+def random_images(images: int, classes: int = 10, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Made-up images (images, 3, 32, 32) and their classes (images,): a step takes as long whatever they show."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(images, 3, PIXELS, PIXELS, generator=generator)
+    return x, torch.randint(classes, (images,), generator=generator)
+
+
 def parameter_count(model: nn.Module) -> int:
     """How many numbers the model learns; a float32 of 4 bytes each."""
     return sum(parameter.numel() for parameter in model.parameters())

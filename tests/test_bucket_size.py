@@ -16,8 +16,8 @@ from course_utils.data import digits
 from course_utils.draw.buckets import bucket_sweep, compression
 from course_utils.draw.overlap import behind_the_step, on_rank, waited
 from course_utils.ready_order import BackwardTimes
-from course_utils.replicas import all_reduce_each, overlapped
-from course_utils.step_times import ALONE, StepTimes, alone, last_step, one_step, slowest, step_seconds, step_times
+from course_utils.replicas import all_reduce_each, alone, overlapped
+from course_utils.step_times import ALONE, StepTimes, last_step, one_step, slowest, step_seconds, step_times
 from course_utils.trace.events import Event
 
 MODEL = BucketModel(

@@ -10,7 +10,7 @@ import pytest
 
 import course_utils as course
 from course_utils.bench import vgg
-from course_utils.bench.network import nodes_of
+from course_utils.bench.ranks import nodes_of
 from course_utils.checks import records
 from course_utils.cluster.network import obstacle
 from course_utils.errors import CourseError
@@ -18,10 +18,10 @@ from course_utils.reporting import figures, findings, published
 from course_utils.reporting.kept import FORM, KEY, keep_run, kept_runs
 from course_utils.reporting.page import NONE_YET, Report, page_of
 from course_utils.reporting.run import Series, TrainingRun, train_way
-from course_utils.timed_steps import ALONE, PARTS
+from course_utils.reporting.steps import ONE_PROCESS, PARTS
 
 GRADIENTS = 1_000_000
-SECONDS = {"gather-scatter": 2.0, "all-reduce, each": 1.0, "DDP": 0.6, ALONE: 0.9}
+SECONDS = {"gather-scatter": 2.0, "all-reduce, each": 1.0, "DDP": 0.6, ONE_PROCESS: 0.9}
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,8 @@ def made(way: str, world_size: int = 4, with_nodes: bool = True, exchange: float
 
 
 def all_runs() -> list[TrainingRun]:
-    return [made(ALONE, 1), *(made(way) for way in SECONDS if way != ALONE), *(made("DDP", p) for p in (2, 3))]
+    parallel = [made(way) for way in SECONDS if way != ONE_PROCESS]
+    return [made(ONE_PROCESS, 1), *parallel, *(made("DDP", workers) for workers in (2, 3))]
 
 
 # --- sentences ------------------------------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def test_every_figure_says_in_words_what_it_shows(name) -> None:
 def test_figures_of_what_is_missing_say_what_to_run() -> None:
     for name in ("mean_cpu", "mean_send", "backward_split"):
         with pytest.raises(CourseError, match="train_way"):
-            getattr(figures, name)([made(ALONE, 1)])
+            getattr(figures, name)([made(ONE_PROCESS, 1)])
     with pytest.raises(CourseError, match="None of these runs had links"):
         figures.mean_send([made("DDP", with_nodes=False)])
 
@@ -297,7 +298,7 @@ def test_the_page_shows_the_setting_with_most_ways_or_the_latest() -> None:
     assert "96 images a step" in page_of([*all_runs(), other], latest=True).text
 
 
-@pytest.mark.parametrize("runs", [[made(ALONE, 1)], [made("DDP", 2)], [made("my own way")]])
+@pytest.mark.parametrize("runs", [[made(ONE_PROCESS, 1)], [made("DDP", 2)], [made("my own way")]])
 def test_any_single_run_has_a_page(runs) -> None:
     assert "Figure 4" in page_of(runs).html
 
@@ -308,7 +309,7 @@ def test_any_single_run_has_a_page(runs) -> None:
 def test_the_benchs_rows_hold_stages_bytes_order_and_published_numbers() -> None:
     ways = ("gather-scatter", "all-reduce, each", "all-reduce, flat", "overlapped", "DDP")
     one = {(way, 4): made(way) for way in ways} | {("DDP", workers): made("DDP", workers) for workers in (1, 2, 3)}
-    one[ALONE, 1] = made(ALONE, 1)
+    one[ONE_PROCESS, 1] = made(ONE_PROCESS, 1)
     rows = {row.metric: row for row in vgg.rows_of([one] * 3)}
     assert rows["DDP, P = 4: exposed communication"].value == pytest.approx(0.1)
     assert rows["DDP / all-reduce, each, step"].value == pytest.approx(0.6) and rows["DDP / all-reduce, each, step"].ok

@@ -4,10 +4,8 @@ Against MPI_Allreduce on two ranks, against gloo behind links, against copying m
 `allreduce_time` predicts from messages between two ranks, at sizes and numbers of ranks that the fit has not seen.
 """
 
-import contextlib
-import io
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.allreduce import ALGORITHMS, async_ring_allreduce
@@ -26,11 +24,12 @@ from course_utils.bench.allreduce_ranks import (
     ring_and_mpi,
     turns_of,
 )
-from course_utils.bench.network import nodes_of, timed, timed_gloo
-from course_utils.bench.rows import Row, ratio_row, seconds_row, spread
+from course_utils.bench.network import timed, timed_gloo
+from course_utils.bench.ranks import nodes_of, ranks_of
+from course_utils.bench.rows import Row, ratio_row, seconds_row, spread, value_row
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    pass
 
 FEWEST = 7  # runs
 LOOPBACK_SIZES = (4, 256, 4096, 1 << 16, 1 << 20, 1 << 22, 1 << 24, 1 << 26)  # bytes
@@ -134,19 +133,6 @@ def links(nodes: int, runs: int) -> list[Row]:
     return rows + prediction_rows({p: seconds[p] for p in world_sizes}, network, where)
 
 
-@contextlib.contextmanager
-def ranks_of(number: int) -> Iterator["Ranks"]:
-    """So many ranks of this machine for as long as the block lasts."""
-    from course_utils.cluster import start
-
-    with contextlib.redirect_stdout(io.StringIO()):
-        ranks = start(number)
-    try:
-        yield ranks
-    finally:
-        ranks.stop()
-
-
 def fitted(pair: Seconds, nodes: int, busy: Seconds, gamma: float) -> Network:
     """The network that messages between two of the nodes show, and the shortest ones while all nodes send.
 
@@ -216,7 +202,7 @@ def measurably_slower(times: Sequence[float], least: Sequence[float]) -> bool:
 
 def percent_row(metric: str, values: Sequence[float], target: float, better: str) -> Row:
     """The median of percentages."""
-    return Row("allreduce", metric, statistics.median(values), "%", better, target, spread(values), len(values))
+    return value_row("allreduce", metric, values, "%", target=target, better=better)
 
 
 def sweep_rows(seconds: Seconds, where: str) -> list[Row]:

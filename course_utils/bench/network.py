@@ -4,8 +4,6 @@ gloo and the course's ring against the line rate; gather-scatter against the rin
 n nodes, as its root's link carries everything; a round trip against twice the latency.
 """
 
-import contextlib
-import io
 import statistics
 import time
 from collections.abc import Callable
@@ -14,13 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.allreduce import gather_broadcast_allreduce, ring_allreduce
+from course_utils.bench.ranks import nodes_of
 from course_utils.bench.rows import Row, ratio_row
-from course_utils.errors import CourseError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from course_utils.cluster.ranks import Ranks
 
 RATES = (100, 200, 500)  # Mbit/s
 NODES = {4: 200, 8: 100}  # Mbit/s; two cores do not keep 8 nodes' links full at more
@@ -84,26 +81,6 @@ def round_trips(latency: int, runs: int) -> list[Row]:
         taken = [ranks.run(round_trip).results[0] for _ in range(runs + 1)][1:]
     asked = [2 * latency / 1000] * runs
     return [ratio_row("network", f"round trip / twice the latency, {latency} ms", taken, asked, target=1.2)]
-
-
-@contextlib.contextmanager
-def nodes_of(nodes: int, rate: int, latency: str | None = None):
-    """So many nodes for as long as the block lasts.
-
-    Raises:
-        CourseError: the system allows none.
-    """
-    from course_utils.cluster import start
-
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        ranks: Ranks = start(nodes, link=f"{rate} Mbit/s", latency=latency)
-    try:
-        if not ranks.facts["network"]:
-            raise CourseError(said.getvalue().splitlines()[0])
-        yield ranks
-    finally:
-        ranks.stop()
 
 
 def _size(nodes: int, rate: int) -> int:

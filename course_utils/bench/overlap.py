@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from course_utils.bench.network import nodes_of
-from course_utils.bench.rows import Row, ratio_row, seconds_row, spread
+from course_utils.bench.ranks import nodes_of, ranks_of
+from course_utils.bench.rows import Row, ratio_row, seconds_row, value_row
 
 if TYPE_CHECKING:
     from torch import nn
@@ -88,11 +88,11 @@ def chosen(case: Case, only: Sequence[str]) -> bool:
 
 def rows_of(case: Case, ranks: "Ranks", rounds: int) -> list[Row]:
     """Steps by turns: without communication, after the backward pass, in the course's buckets, in torch's."""
-    from course_utils.bench.overlap_ranks import backward_times, bucket_seconds
-    from course_utils.bucket_size import BucketModel
+    from course_utils.bench.overlap_ranks import bucket_seconds
+    from course_utils.bucket_size import BucketModel, backward_times
     from course_utils.overlap import make_buckets
-    from course_utils.replicas import all_reduce_flat, overlapped, torch_ddp
-    from course_utils.step_times import ALONE, alone
+    from course_utils.replicas import all_reduce_flat, alone, overlapped, torch_ddp
+    from course_utils.step_times import ALONE
 
     ways = {
         ALONE: alone,
@@ -102,7 +102,7 @@ def rows_of(case: Case, ranks: "Ranks", rounds: int) -> list[Row]:
     }
     models = [
         BucketModel.of(times, order, 0.0, 0.0)
-        for times, order in ranks.run(backward_times, case.build, case.batch, rounds, backend="gloo").results
+        for times, order in ranks.run(backward_times, case.batch, rounds, case.build, backend="gloo").results
     ]
     buckets = make_buckets(models[0].sizes, case.bucket_bytes)
     sizes = [sum(models[0].sizes[place] for place in places) for places in buckets]
@@ -157,14 +157,13 @@ def exposed_row(
         what, target, unit = "step", HIDDEN, "of it"
     name = f"{metric} / {what}"
     wanted = target if with_target else None
-    return Row("overlap", name, statistics.median(values), unit, "lower", wanted, spread(values), len(values))
+    return value_row("overlap", name, values, unit, target=wanted)
 
 
 def weak_scaling(rounds: int) -> list[Row]:
     """Two processes with as many images each as one alone: how much of the speed of two that do not talk is left."""
-    from course_utils.bench.allreduce import ranks_of
-    from course_utils.replicas import overlapped, torch_ddp
-    from course_utils.step_times import ALONE, alone
+    from course_utils.replicas import alone, overlapped, torch_ddp
+    from course_utils.step_times import ALONE
 
     case = WEAK_CASE
     ways = {

@@ -6,15 +6,13 @@ wait instead of computing, each for its share of the arithmetic: so every node h
 
 import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.functional import cross_entropy
 
-from course_utils.ready_order import BackwardTimes, measure_ready_order
 from course_utils.step_times import time_steps
 from course_utils.vgg import PIXELS, vgg11
 
@@ -80,18 +78,6 @@ def multiplications(model: nn.Sequential) -> dict[str, int]:
         elif isinstance(layer, nn.Linear):
             work[name] = layer.weight.numel()
     return work
-
-
-def backward_times(build: Callable[[int], nn.Module], batch: int, repeats: int) -> tuple[BackwardTimes, list[str]]:
-    """On every rank, all at once and without messages: when gradients are ready; and the parameters' names in order."""
-    model = build(0).train()
-    x, y = torch.randn(batch, 3, PIXELS, PIXELS), torch.randint(10, (batch,))
-
-    def loss() -> torch.Tensor:
-        dist.barrier()  # ranks that share cores must be at work at the same time, as in a step
-        return cross_entropy(model(x), y)
-
-    return measure_ready_order(model, loss, repeats), [name for name, _ in model.named_parameters()]
 
 
 def plain_steps(*arguments: Any, **options: Any) -> dict[str, list[float]]:

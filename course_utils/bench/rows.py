@@ -58,9 +58,22 @@ def spread(values: Sequence[float]) -> float:
     return (upper - lower) / 2
 
 
+def value_row(
+    bench: str,
+    metric: str,
+    values: Sequence[float],
+    unit: str,
+    *,
+    target: float | None = None,
+    better: Literal["higher", "lower"] = "lower",
+) -> Row:
+    """The median of a quantity, in `unit`."""
+    return Row(bench, metric, statistics.median(values), unit, better, target, spread(values), len(values))
+
+
 def seconds_row(bench: str, metric: str, seconds: Sequence[float], target: float | None = None) -> Row:
     """A duration: less is better."""
-    return Row(bench, metric, statistics.median(seconds), "s", "lower", target, spread(seconds), len(seconds))
+    return value_row(bench, metric, seconds, "s", target=target)
 
 
 def ratio_row(
@@ -75,7 +88,7 @@ def ratio_row(
 ) -> Row:
     """The median of value ÷ reference, each pair measured one right after the other."""
     ratios = [value / reference for value, reference in zip(values, references, strict=True)]
-    return Row(bench, metric, statistics.median(ratios), unit, better, target, spread(ratios), len(ratios))
+    return value_row(bench, metric, ratios, unit, target=target, better=better)
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -12,7 +12,8 @@ from course_utils.allreduce import (
     ring_allreduce,
     tree_allreduce,
 )
-from course_utils.bench.network import nodes_of, timed
+from course_utils.bench.network import timed
+from course_utils.bench.ranks import nodes_of
 
 SIZES = tuple(4 * 4**power for power in range(4, 11))  # 1 KB to 4 MB
 

@@ -6,12 +6,11 @@ local SGD with equal workers and with one that is five times slower (it sleeps),
 """
 
 import statistics
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from course_utils.allreduce.sweep import message_seconds
-from course_utils.bench.network import nodes_of
-from course_utils.bench.rows import Row, ratio_row, seconds_row, spread
+from course_utils.bench.ranks import nodes_of
+from course_utils.bench.rows import Row, ratio_row, seconds_row, value_row
 from course_utils.data import digits_arrays
 from course_utils.parameter_server import step_seconds
 from course_utils.server_experiments import link_seconds, race
@@ -52,7 +51,7 @@ def link(ranks: "Ranks", runs: int) -> list[Row]:
             name = f"server's step, predicted / measured, {workers} workers ({bound})"
             rows.append(ratio_row("server", name, predicted, taken["server"][place], target=target, better=better))
     slow = [one / taken["server"][0][index] for index, one in enumerate(taken["server"][-1])]
-    rows.append(row("server's step, 7 workers / 2 workers (3.5 predicted)", slow, "×"))
+    rows.append(value_row("server", "server's step, 7 workers / 2 workers (3.5 predicted)", slow, "×"))
     return rows
 
 
@@ -77,12 +76,20 @@ def races(ranks: "Ranks", runs: int) -> list[Row]:
         for name, taken in ways.items():
             where = f"{name}, {setting}"
             there = [curve for curve in taken if curve.reached(TARGET) is not None]
-            rows.append(row(f"runs that reach {TARGET:.0%}: {where}", [100 * len(there) / runs], "%", "higher"))
+            rows.append(
+                value_row(
+                    "server", f"runs that reach {TARGET:.0%}: {where}", [100 * len(there) / runs], "%", better="higher"
+                )
+            )
             if there:
                 rows.append(
                     seconds_row("server", f"seconds to {TARGET:.0%}: {where}", [c.reached(TARGET) for c in there])
                 )
-                rows.append(row(f"epochs to {TARGET:.0%}: {where}", [c.epochs_to(TARGET) for c in there], "epochs"))
+                rows.append(
+                    value_row(
+                        "server", f"epochs to {TARGET:.0%}: {where}", [c.epochs_to(TARGET) for c in there], "epochs"
+                    )
+                )
     for name in curves["equal workers"]:
         equal, slow = ([curve.seconds[-1] for curve in curves[setting][name]] for setting in PACES)
         name = f"seconds with a straggler / with equal workers, {name}"
@@ -95,10 +102,5 @@ def local(ranks: "Ranks") -> list[Row]:
     images, rows = digits_arrays(), []
     for steps in LOCAL_STEPS:
         taken = ranks.run(train_locally, images, 64 // steps, local_steps=steps, pace=Pace(0.0), ranks=4)
-        rows.append(row(f"64 steps of local SGD, a mean every {steps}", [taken.bytes_per_rank[0]], "B"))
+        rows.append(value_row("server", f"64 steps of local SGD, a mean every {steps}", [taken.bytes_per_rank[0]], "B"))
     return rows
-
-
-def row(metric: str, values: Sequence[float], unit: str, better: Literal["higher", "lower"] = "lower") -> Row:
-    """A quantity without a target."""
-    return Row("server", metric, statistics.median(values), unit, better, None, spread(values), len(values))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.bench.network import nodes_of
-from course_utils.bench.rows import Row, ratio_row, seconds_row, spread
+from course_utils.bench.ranks import nodes_of
+from course_utils.bench.rows import Row, ratio_row, seconds_row, value_row
 from course_utils.words import count
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ def run(runs: int, figures: Path | None = None) -> list[Row]:
 
 def measure(runs: int) -> list[dict[tuple[str, int], "TrainingRun"]]:
     """For each round the run of each way on each number of workers; a first short round warms the connections up."""
+    from course_utils.replicas import WAYS
     from course_utils.reporting.run import train_way
-    from course_utils.timed_steps import ALONE, WAYS
+    from course_utils.reporting.steps import ONE_PROCESS
 
-    cases = [(ALONE, 1), *((way, NODES) for way in WAYS), *(("DDP", workers) for workers in range(1, NODES))]
+    cases = [(ONE_PROCESS, 1), *((way, NODES) for way in WAYS), *(("DDP", workers) for workers in range(1, NODES))]
     with nodes_of(NODES, RATE) as ranks:
         train_way(ranks, "DDP", keep=False, **{**WORK, "steps": 1})
         return [
@@ -58,7 +59,8 @@ def rows_of(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[Row]
 
 def rows_of_way(name: str, runs: Sequence["TrainingRun"]) -> list[Row]:
     """Seconds of a step and of its stages, bytes of each node, CPU of each rank."""
-    from course_utils.timed_steps import PARTS
+    from course_utils.reporting.findings import GATHER, ONE_PROCESS
+    from course_utils.reporting.steps import PARTS
 
     first = runs[0]
     rows = [seconds_row("vgg", f"{name}: step", [one.step.median for one in runs])]
@@ -68,24 +70,24 @@ def rows_of_way(name: str, runs: Sequence["TrainingRun"]) -> list[Row]:
     for node in range(first.world_size):
         sent = [one.sent[node] / one.steps / one.gradient_bytes for one in runs]
         target = None
-        if first.way not in ("one process", "gather-scatter"):
+        if first.way not in (ONE_PROCESS, GATHER):
             target = round(MOST * 2 * (first.world_size - 1) / first.world_size, 6)
-        rows.append(value_row(f"{name}: sent by node {node} in a step", sent, "gradients", target))
+        rows.append(value_row("vgg", f"{name}: sent by node {node} in a step", sent, "gradients", target=target))
     for rank in range(first.world_size):
-        rows.append(value_row(f"{name}: CPU of rank {rank}", [100 * one.cpu[rank] for one in runs], "%"))
+        rows.append(value_row("vgg", f"{name}: CPU of rank {rank}", [100 * one.cpu[rank] for one in runs], "%"))
     return rows
 
 
 def order_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[Row]:
     """DDP < all-reduce < gather-scatter in time; gather-scatter's load goes through rank 0."""
-    from course_utils.reporting.findings import ORDER
+    from course_utils.reporting.findings import GATHER, ORDER
 
     seconds = {way: [each[way, NODES].step.median for each in rounds] for way in ORDER}
     rows = [
         ratio_row("vgg", f"{fast} / {slow}, step", seconds[fast], seconds[slow], target=1.0)
         for fast, slow in zip(ORDER, ORDER[1:], strict=False)
     ]
-    sent = [each["gather-scatter", NODES].sent for each in rounds]
+    sent = [each[GATHER, NODES].sent for each in rounds]
     through = [nodes[0] for nodes in sent]
     others = [statistics.fmean(nodes[1:]) for nodes in sent]
     target = THROUGH_ROOT * (NODES - 1)
@@ -103,21 +105,16 @@ def worker_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[
         runs = [each["DDP", workers] for each in rounds]
         name = f"DDP, {count(workers, 'worker')}"
         rows.append(seconds_row("vgg", f"{name}: epoch", [epoch([one]).median for one in runs]))
-        rows.append(value_row(f"{name}: CPU of a rank", [100 * statistics.fmean(one.cpu) for one in runs], "%"))
+        rows.append(value_row("vgg", f"{name}: CPU of a rank", [100 * statistics.fmean(one.cpu) for one in runs], "%"))
         sent = [statistics.fmean(one.sent) / one.seconds / 1e6 for one in runs]
-        rows.append(value_row(f"{name}: sent by a node", sent, "MB/s"))
+        rows.append(value_row("vgg", f"{name}: sent by a node", sent, "MB/s"))
         theirs = f"{name}, {published.REPORT}, not measured here"
         rows.append(seconds_row("vgg", f"{theirs}: epoch", published.EPOCH_SECONDS[workers]))
         cpu = [user + system for user, system in published.CPU[workers]]
-        rows.append(value_row(f"{theirs}: CPU of a node", cpu, "%"))
+        rows.append(value_row("vgg", f"{theirs}: CPU of a node", cpu, "%"))
         if workers in published.SENT_PER_SECOND:
-            rows.append(value_row(f"{theirs}: sent by a node", published.SENT_PER_SECOND[workers], "MB/s"))
+            rows.append(value_row("vgg", f"{theirs}: sent by a node", published.SENT_PER_SECOND[workers], "MB/s"))
     return rows
-
-
-def value_row(metric: str, values: Sequence[float], unit: str, target: float | None = None) -> Row:
-    """The median of some quantity of which less is better."""
-    return Row("vgg", metric, statistics.median(values), unit, "lower", target, spread(values), len(values))
 
 
 def draw_all(runs: Sequence["TrainingRun"], folder: Path) -> list[Path]:

@@ -125,3 +125,11 @@ def cpu_seconds(pid: int) -> float:
     """CPU time of a process so far, its threads and the kernel's work for it included; counted in ticks of 10 ms."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * _TICK
+
+
+def node_bytes() -> tuple[int, int] | None:
+    """Bytes out of and into this rank's node so far; None where its ranks share memory."""
+    try:
+        return interface_bytes(os.getpid()) if os.environ.get("GLOO_SOCKET_IFNAME") == "eth0" else None
+    except (OSError, StopIteration):
+        return None

@@ -14,13 +14,14 @@ from course_utils.draw import style
 from course_utils.draw.nodes import NodePanel, node_bars
 from course_utils.errors import CourseError
 from course_utils.hardware.rates import Measured
+from course_utils.replicas import WAYS
 from course_utils.reporting import findings, published
-from course_utils.reporting.findings import ALONE, DDP, EACH, FLAT, GATHER, named
+from course_utils.reporting.findings import DDP, EACH, FLAT, GATHER, ONE_PROCESS, named
 from course_utils.reporting.run import TrainingRun, epoch, pooled
 from course_utils.words import count
 
 HERE = "this machine"
-WAYS_IN_ORDER = (ALONE, GATHER, EACH, FLAT, "overlapped", DDP)
+WAYS_IN_ORDER = (ONE_PROCESS, *WAYS)
 MEGA = 1e6
 
 
@@ -29,7 +30,7 @@ def by_way(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
     most = max((run.world_size for run in runs), default=0)
     chosen: dict[str, list[TrainingRun]] = {}
     for run in runs:
-        if run.world_size == most or run.way == ALONE:
+        if run.world_size == most or run.way == ONE_PROCESS:
             chosen.setdefault(run.way, []).append(run)
     return {way: chosen[way] for way in (*WAYS_IN_ORDER, *chosen) if way in chosen}
 
@@ -40,7 +41,7 @@ def parallel(runs: Sequence[TrainingRun], with_nodes: bool = False) -> dict[str,
     Raises:
         CourseError: there is none, or bytes are asked for and no run had links.
     """
-    ways = {way: each for way, each in by_way(runs).items() if way != ALONE}
+    ways = {way: each for way, each in by_way(runs).items() if way != ONE_PROCESS}
     if not ways:
         raise CourseError('No runs of several ranks yet: `train_way(ranks, "DDP")` makes one.')
     if with_nodes:
@@ -58,7 +59,7 @@ def by_workers(runs: Sequence[TrainingRun]) -> dict[int, list[TrainingRun]]:
     """
     chosen: dict[int, list[TrainingRun]] = {}
     for run in runs:
-        if run.way in (ALONE, DDP):
+        if run.way in (ONE_PROCESS, DDP):
             chosen.setdefault(run.world_size, []).append(run)
     if not chosen:
         raise CourseError('No runs of DDP yet: `train_way(ranks, "DDP", world_size=2)` makes one with two workers.')
@@ -80,7 +81,7 @@ def total_time(runs: Sequence[TrainingRun]) -> Figure:
         f"{count(workers, 'worker')} (table 1)": Measured((max(published.EPOCH_SECONDS[workers]),))
         for workers in (1, 4)
     }
-    found = findings.order_finding(steps_of(ways), alone=ALONE in ways)
+    found = findings.order_finding(steps_of(ways), alone=ONE_PROCESS in ways)
     groups = {HERE: ours, published.REPORT: theirs}
     says = setting(runs[-1])
     if not all(seconds.calm for seconds in ours.values()):
@@ -102,22 +103,22 @@ def stages(runs: Sequence[TrainingRun]) -> Figure:
     """Figure 6: a step of every task, cut into its stages."""
     ways = by_way(runs)
     bars = {named(way): medians(each) for way, each in ways.items()}
-    return draw.stacked_bars(bars, findings.order_finding(steps_of(ways), alone=ALONE in ways))
+    return draw.stacked_bars(bars, findings.order_finding(steps_of(ways), alone=ONE_PROCESS in ways))
 
 
 def steps_of(ways: dict[str, list[TrainingRun]]) -> dict[str, float]:
     """Way → median seconds of a step; without one process, unless that is all there is."""
-    return {way: pooled(each).median for way, each in ways.items() if way != ALONE or len(ways) == 1}
+    return {way: pooled(each).median for way, each in ways.items() if way != ONE_PROCESS or len(ways) == 1}
 
 
 def forward_sentence(runs: Sequence[TrainingRun]) -> str:
     """Figure 6's other finding: the forward pass on several ranks against that of one process; "" without both."""
     ways = by_way(runs)
-    several = [each for way, each in ways.items() if way != ALONE]
-    if ALONE not in ways or not several:
+    several = [each for way, each in ways.items() if way != ONE_PROCESS]
+    if ONE_PROCESS not in ways or not several:
         return ""
     fast = statistics.median(pooled(each, "forward").median for each in several)
-    times = pooled(ways[ALONE], "forward").median / fast
+    times = pooled(ways[ONE_PROCESS], "forward").median / fast
     return findings.forward_finding(times, published.FORWARD_TIMES, several[0][0].world_size, runs[-1].cores)
 
 
@@ -201,10 +202,7 @@ def time_by_workers(runs: Sequence[TrainingRun]) -> Figure:
 def cpu_by_workers(runs: Sequence[TrainingRun]) -> Figure:
     """Table 2: the CPU that each rank uses with 1, 2, 3, 4 workers."""
     ours = {workers: cpu_of(each) for workers, each in by_workers(runs).items()}
-    report = {
-        workers: [{"user": user, "system": system} for user, system in nodes]
-        for workers, nodes in published.CPU.items()
-    }
+    report = {workers: published_cpu(workers) for workers in published.CPU}
     first, last = min(ours), max(ours)
     each = [statistics.fmean(map(total, ours[workers])) for workers in (first, last)]
     title = f"A rank uses {each[0]:.0f} % of a core with {count(first, 'worker')}"

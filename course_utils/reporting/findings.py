@@ -4,11 +4,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from course_utils.draw import style
-from course_utils.timed_steps import ALONE
+from course_utils.reporting.steps import ONE_PROCESS
 from course_utils.words import count
 
 EACH, FLAT, GATHER, OVERLAPPED, DDP = "all-reduce, each", "all-reduce, flat", "gather-scatter", "overlapped", "DDP"
-TASKS = {ALONE: "task 1", GATHER: "task 2a", EACH: "task 2b", DDP: "task 3"}
+TASKS = {ONE_PROCESS: "task 1", GATHER: "task 2a", EACH: "task 2b", DDP: "task 3"}
 """The ways that the report has, by its names."""
 ORDER = (DDP, EACH, GATHER)
 """From fast to slow, as the report found it."""

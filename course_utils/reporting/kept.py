@@ -11,7 +11,7 @@ from typing import Any
 
 from course_utils.checks.records import SESSION, read
 from course_utils.reporting.run import Series, TrainingRun
-from course_utils.timed_steps import PARTS
+from course_utils.reporting.steps import PARTS
 from course_utils.words import count
 
 FORM = 1

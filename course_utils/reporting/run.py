@@ -10,7 +10,7 @@ from course_utils.cluster.cores import allowed_cores
 from course_utils.errors import CourseError
 from course_utils.hardware.rates import Measured
 from course_utils.hardware.shares import EPOCH_IMAGES
-from course_utils.timed_steps import ALONE, PARTS, RankSteps, Work, check_work, timed_steps
+from course_utils.reporting.steps import ONE_PROCESS, PARTS, RankSteps, Work, check_work, timed_steps
 
 if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
@@ -43,7 +43,7 @@ class TrainingRun:
     Attributes:
         way: a key of `course_utils.replicas.WAYS`, or "one process".
         world_size: ranks that took part.
-        width, images, bucket_bytes: see `course_utils.timed_steps.Work`.
+        width, images, bucket_bytes: see `course_utils.reporting.steps.Work`.
         gradient_bytes: of all gradients together.
         rates: bits per second of each node's link; empty where the ranks share memory.
         cores: that all ranks together may use.
@@ -130,7 +130,7 @@ def train_way(
         way: a key of `course_utils.replicas.WAYS`, or "one process", which takes one rank.
         world_size: how many ranks take part; None: all of them.
         keep: False where the run is only a rehearsal.
-        work: fields of `course_utils.timed_steps.Work`: width, images, steps, bucket_bytes, …
+        work: fields of `course_utils.reporting.steps.Work`: width, images, steps, bucket_bytes, …
 
     Raises:
         CourseError: there is no such way, or the images do not divide among the ranks.
@@ -140,7 +140,7 @@ def train_way(
     if unknown := [name for name in work if name not in known]:
         raise CourseError(f"train_way has no {unknown[0]}=. It takes {', '.join(known)}.")
     asked = Work(**work)
-    taking_part = 1 if way == ALONE else world_size or ranks.world_size
+    taking_part = 1 if way == ONE_PROCESS else world_size or ranks.world_size
     check_work(way, asked, taking_part)
     results = ranks.run(timed_steps, way, asked, ranks=taking_part, backend="gloo").results
     traffic = ranks.traffic() if ranks.facts["network"] else None

@@ -117,7 +117,8 @@ print(f"22 steps, at most {apart:.0e} apart: the same")
 
 # %%
 from course_utils.overlap_findings import hidden_share, hiding_said, is_busy
-from course_utils.step_times import ALONE, alone, step_times
+from course_utils.replicas import alone
+from course_utils.step_times import ALONE, step_times
 
 ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
 taken = step_times(ranks, ways, rounds=3, warm_up=1)
@@ -319,7 +320,7 @@ figures.traffic_by_workers(several) if several else "No links, so nothing to cou
 # %%
 from course_utils.overlap import accumulate_gradients
 from course_utils.step_times import small_vgg
-from course_utils.timed_steps import node_bytes
+from course_utils.cluster.traffic import node_bytes
 
 
 def bytes_of_a_step(quietly):

@@ -14,9 +14,9 @@ from course_utils.draw import buckets
 from course_utils.draw.overlap import behind_the_step
 from course_utils.draw.ready import ready_order
 from course_utils.ready_order import layers
-from course_utils.replicas import Replica, all_reduce_each, all_reduce_flat, overlapped, torch_ddp
+from course_utils.replicas import Replica, all_reduce_each, all_reduce_flat, alone, overlapped, torch_ddp
 from course_utils.reporting import figures, train_way
-from course_utils.step_times import ALONE, alone, one_step, step_times
+from course_utils.step_times import ALONE, one_step, step_times
 
 LINK = "400 Mbit/s"
 ROUNDS = 7

@@ -13,16 +13,16 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.cluster.traffic import interface_bytes
+from course_utils.cluster.traffic import node_bytes
 from course_utils.data_parallel import broadcast_parameters
 from course_utils.errors import CourseError
 from course_utils.ready_order import watch_gradients
-from course_utils.replicas import WAYS, Replica
+from course_utils.replicas import WAYS, Replica, alone
 from course_utils.trace import phase
 from course_utils.training import Sgd
-from course_utils.vgg import PIXELS, vgg11
+from course_utils.vgg import random_images, vgg11
 
-ALONE = "one process"
+ONE_PROCESS = "one process"
 """Task 1: no replicas, nothing to send."""
 PARTS = ("forward", "backward", "communication", "optimizer")
 CLASSES = 10
@@ -89,9 +89,7 @@ def timed_steps(way: str, work: Work) -> RankSteps:
     broadcast_parameters(model)
     replica = replica_of(way, model, work)
     optimizer = Sgd(model.parameters(), 0.01)
-    torch.manual_seed(work.seed + 1 + rank)
-    x = torch.randn(work.images // world_size, 3, PIXELS, PIXELS)
-    y = torch.randint(0, CLASSES, (len(x),))
+    x, y = random_images(work.images // world_size, seed=work.seed + 1 + rank)
     for _ in range(work.warm_up):
         one_step(model, replica, optimizer, x, y, RankSteps())
     taken = RankSteps(gradient_bytes=sum(one.numel() * one.element_size() for one in model.parameters()))
@@ -114,7 +112,7 @@ def check_work(way: str, work: Work, world_size: int) -> None:
     Raises:
         CourseError: there is no such way, the images do not divide among the ranks, or there is nothing to do.
     """
-    if way not in WAYS and (way != ALONE or world_size > 1):
+    if way not in WAYS and (way != ONE_PROCESS or world_size > 1):
         names = ", ".join(map(repr, WAYS))
         raise CourseError(f"There is no way {way!r} for {world_size} ranks. Take one of {names}.")
     if work.images < 1 or work.steps < 1 or work.width <= 0:
@@ -125,8 +123,8 @@ def check_work(way: str, work: Work, world_size: int) -> None:
 
 def replica_of(way: str, model: nn.Module, work: Work) -> Replica:
     """The model behind one of the ways."""
-    if way == ALONE:
-        return Replica(model, lambda: None)
+    if way == ONE_PROCESS:
+        return alone(model)
     if work.bucket_bytes and way in ("overlapped", "DDP"):
         return WAYS[way](model, work.bucket_bytes)
     return WAYS[way](model)
@@ -161,11 +159,3 @@ def one_step(
     for part, start, end in zip(PARTS, ends, ends[1:], strict=False):
         into.parts[part].append(end - start)
     into.losses.append(loss.item())
-
-
-def node_bytes() -> tuple[int, int] | None:
-    """Bytes out of and into this rank's node so far; None where its ranks share memory."""
-    try:
-        return interface_bytes(os.getpid()) if os.environ.get("GLOO_SOCKET_IFNAME") == "eth0" else None
-    except (OSError, StopIteration):
-        return None

@@ -1,0 +1,38 @@
+"""Ranks for as long as a bench needs them, without the lines that they print when they start."""
+
+import contextlib
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from course_utils.cluster import network
+from course_utils.errors import CourseError
+
+if TYPE_CHECKING:
+    from course_utils.cluster.ranks import Ranks
+
+
+@contextlib.contextmanager
+def ranks_of(number: int, **options) -> Iterator["Ranks"]:
+    """So many ranks of this machine for as long as the block lasts; options as for `course_utils.start`."""
+    from course_utils.cluster import start
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        ranks = start(number, **options)
+    try:
+        yield ranks
+    finally:
+        ranks.stop()
+
+
+@contextlib.contextmanager
+def nodes_of(nodes: int, rate: int, latency: str | None = None) -> Iterator["Ranks"]:
+    """So many nodes behind links of `rate` Mbit/s for as long as the block lasts.
+
+    Raises:
+        CourseError: the system allows none.
+    """
+    with ranks_of(nodes, link=f"{rate} Mbit/s", latency=latency) as ranks:
+        if not ranks.facts["network"]:
+            raise CourseError(f"This bench needs nodes behind links. {network.obstacle() or ''}".strip())
+        yield ranks
