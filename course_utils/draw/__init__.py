@@ -30,7 +30,12 @@ _HOME = {
     "staleness": "waiting",
     "who_has_what": "waiting",
     "over_numbers": "series",
+    "matrix_cuts": "cuts",
+    "Cut": "cuts",
     "pipelines": "pipeline",
+    "mesh": "meshes",
+    "shares": "share_bars",
+    "SharesPanel": "share_bars",
     "Picture": "style",
 }
 

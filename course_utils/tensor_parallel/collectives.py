@@ -66,6 +66,14 @@ class _Moved(torch.autograd.Function):
         return context.back(gradient), None, None
 
 
+def moved(x: torch.Tensor, forward: Move, backward: Move) -> torch.Tensor:
+    """`forward(x)`, and the backward pass applies `backward` to the gradient that arrives.
+
+    Nobody checks that the two belong together: whoever pairs them says what the ranks do with the result.
+    """
+    return _Moved.apply(x, forward, backward)
+
+
 def unmoved(x: torch.Tensor) -> torch.Tensor:
     """The same numbers; nothing moves."""
     return x.view_as(x)
@@ -79,7 +87,7 @@ def copy_to_ranks(x: torch.Tensor, group: Group = None) -> torch.Tensor:
     Args:
         x: equal on all ranks.
     """
-    return _Moved.apply(x, unmoved, partial(all_reduced, group=group))
+    return moved(x, unmoved, partial(all_reduced, group=group))
 
 
 def sum_over_ranks(x: torch.Tensor, group: Group = None) -> torch.Tensor:
@@ -88,7 +96,7 @@ def sum_over_ranks(x: torch.Tensor, group: Group = None) -> torch.Tensor:
     All ranks go on with the same sum and have the same loss, once. So the gradient of the sum, which every rank has, is
     that of each term. (`course_utils.differentiable.all_reduce_sum` is for ranks that have losses of their own.)
     """
-    return _Moved.apply(x, partial(all_reduced, group=group), unmoved)
+    return moved(x, partial(all_reduced, group=group), unmoved)
 
 
 def gather_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
@@ -97,19 +105,19 @@ def gather_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.T
     Forward: all-gather. Backward: reduce-scatter, as each rank's layer asks for changes of every part.
     """
     where = {"dim": dim, "group": group}
-    return _Moved.apply(x, partial(all_gathered, **where), partial(reduce_scattered, **where))
+    return moved(x, partial(all_gathered, **where), partial(reduce_scattered, **where))
 
 
 def scatter_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
     """This rank's part along `dim` of the sum of all ranks' `x`. Forward: reduce-scatter. Backward: all-gather."""
     where = {"dim": dim, "group": group}
-    return _Moved.apply(x, partial(reduce_scattered, **where), partial(all_gathered, **where))
+    return moved(x, partial(reduce_scattered, **where), partial(all_gathered, **where))
 
 
 def split_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
     """This rank's part of an `x` that is equal on all ranks. Forward: nothing moves. Backward: all-gather."""
     where = {"dim": dim, "group": group}
-    return _Moved.apply(x, partial(own_part, **where), partial(all_gathered, **where))
+    return moved(x, partial(own_part, **where), partial(all_gathered, **where))
 
 
 def join_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
@@ -118,4 +126,4 @@ def join_over_ranks(x: torch.Tensor, dim: int, group: Group = None) -> torch.Ten
     Forward: all-gather. Backward: each takes its part of the gradient, which all have; nothing moves.
     """
     where = {"dim": dim, "group": group}
-    return _Moved.apply(x, partial(all_gathered, **where), partial(own_part, **where))
+    return moved(x, partial(all_gathered, **where), partial(own_part, **where))

@@ -4,6 +4,8 @@ By columns each rank makes some of the outputs, from the whole input. By rows ea
 from some of the inputs; the parts have to be added. One behind the other they fit without a message between them.
 """
 
+from functools import partial
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -12,18 +14,21 @@ from torch.nn.functional import linear
 from course_utils.errors import CourseError
 from course_utils.tensor_parallel.collectives import (
     Group,
-    copy_to_ranks,
+    all_reduced,
     gather_over_ranks,
+    moved,
     own_part,
     scatter_over_ranks,
-    sum_over_ranks,
+    unmoved,
 )
 
 
 def column_parallel_linear(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, group: Group = None
 ) -> torch.Tensor:
-    """This rank's outputs of a linear layer. Forward: nothing moves. Backward: one all-reduce, of x's gradient.
+    """This rank's outputs of a linear layer.
+
+    Forward: nothing moves. Backward: one all-reduce, of x's gradient.
 
     Args:
         x: (…, in), equal on all ranks.
@@ -35,13 +40,16 @@ def column_parallel_linear(
 
     Source: Shoeybi et al. 2019, §3: "column parallel".
     """
-    return linear(copy_to_ranks(x, group), weight, bias)
+    x = moved(x, unmoved, partial(all_reduced, group=group))
+    return linear(x, weight, bias)
 
 
 def row_parallel_linear(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, group: Group = None
 ) -> torch.Tensor:
-    """A linear layer from inputs that lie on different ranks. Forward: one all-reduce, of y. Backward: nothing moves.
+    """A linear layer from inputs that lie on different ranks.
+
+    Forward: one all-reduce, of y. Backward: nothing moves.
 
     Args:
         x: (…, in / P), this rank's inputs.
@@ -53,7 +61,7 @@ def row_parallel_linear(
 
     Source: Shoeybi et al. 2019, §3: "row parallel".
     """
-    y = sum_over_ranks(linear(x, weight), group)
+    y = moved(linear(x, weight), partial(all_reduced, group=group), unmoved)
     return y if bias is None else y + bias
 
 
