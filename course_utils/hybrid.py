@@ -25,9 +25,10 @@ def hybrid_step(
 ) -> float:
     """One forward and backward pass; the gradients of the whole batch's loss lie in `parameter.grad`.
 
-    Forward, the activations of all shards are gathered on rank 0, which goes on alone. Backward, it scatters their
-    gradients; the convolutions' gradients are then summed over the ranks. Summed, not averaged: the loss is already the
-    mean over the whole batch, and each rank's gradient is its shard's share of it.
+    Forward, the activations of all shards are gathered on rank 0, which goes on alone. Backward,
+    it scatters their gradients; the convolutions' gradients are then summed over the ranks.
+    Summed, not averaged: the loss is already the mean over the whole batch, and each rank's
+    gradient is its shard's share of it.
 
     Args:
         convolutions: equal on all ranks.

@@ -10,15 +10,15 @@ from course_utils.errors import CourseError
 def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
     """The groups of each axis: ranks that differ in their place along it and in nothing else.
 
-    Ranks are counted along the last axis first, as in `torch.distributed.init_device_mesh`: name last what talks most,
-    so that its ranks are neighbours.
+    Ranks are counted along the last axis first, as in `torch.distributed.init_device_mesh`: name
+    last what talks most, so that its ranks are neighbours.
 
     Args:
         sizes: ranks along each axis, by name, {"data": 2, "pipeline": 2, "tensor": 2}.
 
     Returns:
-        For each axis its groups, each in rising order, ordered by their first rank. Every rank is in one group of each
-        axis.
+        For each axis its groups, each in rising order, ordered by their first rank. Every rank is
+        in one group of each axis.
 
     Raises:
         CourseError: no axis, or a size below 1.

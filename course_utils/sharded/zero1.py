@@ -1,0 +1,82 @@
+"""ZeRO, stage 1, by hand: no two ranks keep the same part of Adam's state.
+
+All ranks have all parameters and make a whole gradient; each updates only its part of the parameters.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import pad
+
+
+@dataclass
+class AdamShard:
+    """What one rank keeps of Adam's state: means and squares of its part, and how many steps."""
+
+    mean: torch.Tensor
+    square: torch.Tensor
+    steps: int = 0
+
+    def change(self, gradient: torch.Tensor, rate: float, betas: tuple[float, float], eps: float) -> torch.Tensor:
+        """What Adam adds to this part of the parameters; mean, square and steps go on by one step.
+
+        Args:
+            gradient: of this part, the same shape.
+
+        Source: Kingma & Ba 2015, algorithm 1, as in lesson 2.
+        """
+        self.steps += 1
+        self.mean.lerp_(gradient, 1 - betas[0])
+        self.square.lerp_(gradient**2, 1 - betas[1])
+        mean = self.mean / (1 - betas[0] ** self.steps)
+        square = self.square / (1 - betas[1] ** self.steps)
+        return -rate * mean / (square.sqrt() + eps)
+
+
+def shard_length(parameters: int, ranks: int) -> int:
+    """How many numbers of a vector each rank owns; the last rank's part may reach over the end."""
+    return -(-parameters // ranks)
+
+
+def adam_shard(parameters: torch.Tensor) -> AdamShard:
+    """A state of zeros for this rank's part of a vector of parameters."""
+    length = shard_length(parameters.numel(), dist.get_world_size())
+    return AdamShard(parameters.new_zeros(length), parameters.new_zeros(length))
+
+
+@torch.no_grad()
+def zero1_step(
+    parameters: torch.Tensor,
+    gradient: torch.Tensor,
+    state: AdamShard,
+    rate: float = 0.001,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+) -> None:
+    """One step of Adam, each rank its part: reduce-scatter gradients, update, all-gather.
+
+    Rank r owns the r-th of P equal parts of the vector, and is the only one that keeps Adam's
+    state for it. As much moves as in an all-reduce, which is these two collectives one after
+    the other.
+
+    Args:
+        parameters: (n,), equal on all ranks; changed in place, equal again. n need not be a
+            multiple of P: the last part is filled up with zeros.
+        gradient: (n,), this rank's; left as it is. The step is made with the mean over the ranks.
+        state: of `adam_shard(parameters)`; `state.change(…)` is what Adam adds to this part.
+
+    Source: Rajbhandari et al. 2020, "ZeRO", §5.1 and §7.1; Adam as in lesson 2.
+    """
+    ranks, rank, total = dist.get_world_size(), dist.get_rank(), parameters.numel()
+    length = state.mean.numel()
+    filled = pad(gradient, (0, ranks * length - total))
+    mine = torch.empty_like(state.mean)
+    dist.reduce_scatter_single(mine, filled)
+
+    own = pad(parameters, (0, ranks * length - total))[rank * length : (rank + 1) * length]
+    own = own + state.change(mine / ranks, rate, betas, eps)
+
+    everything = torch.empty_like(filled)
+    dist.all_gather_single(everything, own)
+    parameters.copy_(everything[:total])
