@@ -23,11 +23,11 @@ def hybrid_step(
     y: torch.Tensor,
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> float:
-    """One forward and backward pass; the gradients of the whole batch's loss lie in `parameter.grad`.
+    """One forward and backward pass; the whole batch's gradients lie in `parameter.grad`.
 
-    Forward, the activations of all shards are gathered on rank 0, which goes on alone. Backward,
-    it scatters their gradients; the convolutions' gradients are then summed over the ranks.
-    Summed, not averaged: the loss is already the mean over the whole batch, and each rank's
+    Forward, the activations of all shards are gathered on rank 0, which goes on alone.
+    Backward, it scatters their gradients; the convolutions' gradients are then summed over the
+    ranks. Summed, not averaged: the loss is already the mean over the whole batch, and each rank's
     gradient is its shard's share of it.
 
     Args:
@@ -39,7 +39,8 @@ def hybrid_step(
     Returns:
         The loss on rank 0, 0.0 elsewhere.
 
-    Source: Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks", §4.
+    Source: Krizhevsky 2014, "One weird trick for parallelizing convolutional neural
+        networks", §4.
     """
     ranks, alone = dist.get_world_size(), dist.get_rank() != OWNER
     activations = convolutions(x)

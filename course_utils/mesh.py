@@ -10,15 +10,15 @@ from course_utils.errors import CourseError
 def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
     """The groups of each axis: ranks that differ in their place along it and in nothing else.
 
-    Ranks are counted along the last axis first, as in `torch.distributed.init_device_mesh`: name
-    last what talks most, so that its ranks are neighbours.
+    Ranks are counted along the last axis first, as in `torch.distributed.init_device_mesh`:
+    name last what talks most, so that its ranks are neighbours.
 
     Args:
         sizes: ranks along each axis, by name, {"data": 2, "pipeline": 2, "tensor": 2}.
 
     Returns:
-        For each axis its groups, each in rising order, ordered by their first rank. Every rank is
-        in one group of each axis.
+        For each axis its groups, each in rising order, ordered by their first rank. Every rank
+        is in one group of each axis.
 
     Raises:
         CourseError: no axis, or a size below 1.
@@ -26,7 +26,7 @@ def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
     Source: Narayanan et al. 2021, §3.1; Shazeer et al. 2018, "Mesh-TensorFlow", §2.
     """
     if not sizes or min(sizes.values()) < 1:
-        raise CourseError(f"A mesh has at least one axis, and each axis at least one rank: {dict(sizes)} is none.")
+        raise CourseError(f"A mesh has at least one axis, each of at least one rank, not {dict(sizes)}.")
     groups: dict[str, list[list[int]]] = {}
     for axis in sizes:
         found: dict[tuple[int, ...], list[int]] = {}

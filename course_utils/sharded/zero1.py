@@ -63,7 +63,7 @@ def zero1_step(
     Args:
         parameters: (n,), equal on all ranks; changed in place, equal again. n need not be a
             multiple of P: the last part is filled up with zeros.
-        gradient: (n,), this rank's; left as it is. The step is made with the mean over the ranks.
+        gradient: (n,), this rank's; left as it is. The step takes the mean over the ranks.
         state: of `adam_shard(parameters)`; `state.change(…)` is what Adam adds to this part.
 
     Source: Rajbhandari et al. 2020, "ZeRO", §5.1 and §7.1; Adam as in lesson 2.
