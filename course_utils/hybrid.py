@@ -27,8 +27,8 @@ def hybrid_step(
 
     Forward, the activations of all shards are gathered on rank 0, which goes on alone.
     Backward, it scatters their gradients; the convolutions' gradients are then summed over the
-    ranks. Summed, not averaged: the loss is already the mean over the whole batch, and each rank's
-    gradient is its shard's share of it.
+    ranks. Summed, not averaged: the loss is already the mean over the whole batch, and each
+    rank's gradient is its shard's share of it.
 
     Args:
         convolutions: equal on all ranks.
