@@ -1,0 +1,81 @@
+"""What the runs of lesson 11 say, in a sentence: written here once, chosen by the numbers."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+
+from course_utils.draw.findings import join
+from course_utils.draw.style import bytes_text, number_text, percent
+from course_utils.hybrid_training import Trained
+
+SAME = 1e-10
+"""In double precision, losses and weights nearer than this are the same training, added up in another order."""
+
+
+def apart(one: Sequence[float] | torch.Tensor, other: Sequence[float] | torch.Tensor) -> float:
+    """The largest difference between two lists of numbers of one length, infinite where one is no number."""
+    difference = np.abs(np.subtract(np.asarray(one), np.asarray(other))).max()
+    return float(difference) if np.isfinite(difference) else float("inf")
+
+
+def distances(replicas: Sequence[Trained]) -> dict[str, list[float]]:
+    """After each step, how far each rank's fully connected layers are from rank 0's, by the rank's name."""
+    first = replicas[0].dense
+    others = enumerate(replicas[1:], start=1)
+    return {f"rank {rank}": (one.dense - first).norm(dim=1).tolist() for rank, one in others}
+
+
+def drift_said(replicas: Sequence[Trained]) -> str:
+    """How far the fully connected layers of the ranks end up from each other, as a share of the way that they went."""
+    first = replicas[0].dense
+    went = (first[-1] - first[0]).norm().item()
+    far = max(line[-1] for line in distances(replicas).values())
+    convolutions = max(apart(one.convolutions[-1], replicas[0].convolutions[-1]) for one in replicas)
+    agree = "The convolutions agree" if convolutions <= SAME else "Not even the convolutions agree"
+    if far <= SAME:
+        return f"{agree}, and so do the fully connected layers"
+    share = far / went if went else float("inf")
+    return f"{agree}; the fully connected layers end up {percent(share)} of their way apart"
+
+
+def symptom(replicas: Sequence[Trained], chance: float = 0.1) -> str:
+    """What replicas that drift show: "a" a loss that does not fall, "b" images not recognised, "c" neither."""
+    if any(np.mean(one.losses[-5:]) >= one.losses[0] for one in replicas):
+        return "a"
+    return "b" if min(one.accuracy for one in replicas) < 3 * chance else "c"
+
+
+def stages_said(kept: Mapping[str, float], sent: Mapping[str, float]) -> str:
+    """What the last stage saves and costs beside the first: the totals of both, in the stages' order."""
+    (first, *_, last), (few, *_, many) = list(kept), list(sent)
+    saved, more = kept[first] / kept[last], sent[many] / sent[few]
+    cost = "the same bytes" if abs(more - 1) < 0.02 else f"{number_text(more)} times the bytes"
+    keeps = f"{last[:1].upper()}{last[1:]} keeps {bytes_text(kept[last])} where {first} keeps {bytes_text(kept[first])}"
+    return f"{keeps}, {number_text(saved)} times less, for {cost} on the way"
+
+
+def mixtures_said(sent: Mapping[str, Mapping[str, float]]) -> str:
+    """Which mixture sends least, and which most: bytes of the busiest rank, by mixture and axis."""
+    totals = {name: sum(parts.values()) for name, parts in sent.items()}
+    least, most = min(totals, key=totals.__getitem__), max(totals, key=totals.__getitem__)
+    if totals[least] > 0.98 * totals[most]:
+        return "All mixtures send the same"
+    factor = number_text(totals[most] / totals[least])
+    return f"Of these, {least} sends least; {most} sends {factor} times as much"
+
+
+def busiest_axis(sent: Mapping[str, float]) -> str:
+    """The axis along which most travels, of those along which anything does."""
+    return max(sent, key=sent.__getitem__)
+
+
+def same_said(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) -> str:
+    """How far the losses of each mixture are from the serial ones, and whether that is rounding.
+
+    Raises:
+        AssertionError: a mixture trains something else.
+    """
+    far = {name: apart(line, serial) for name, line in losses.items()}
+    assert max(far.values()) <= SAME, f"another training than the serial one: {far}"
+    return f"{join(list(far))}: at most {max(far.values()):.0e} from one process, at every one of {len(serial)} steps"
