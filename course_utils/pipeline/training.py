@@ -1,0 +1,86 @@
+"""The handwritten digits through a pipeline: a network in eight layers, and its batches in micro-batches."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from course_utils.data import CLASSES, digits
+from course_utils.pipeline.actions import Action, micro_batches_of, rank_of_stages
+from course_utils.pipeline.pace import stage_pace
+from course_utils.pipeline.run import Loss, run_schedule, split_model
+from course_utils.pipeline.split import Stage
+from course_utils.pipeline.timing import Timing, timing_of
+
+if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
+    from mpi4py import MPI
+
+    from course_utils.cluster.ranks import Ranks
+
+LAYERS = 8
+BATCH = 64
+"""Images of a batch."""
+
+
+def digit_layers(width: int = 16, seed: int = 0) -> list[nn.Module]:
+    """A network for the digits in eight layers, in float64; the same on every rank.
+
+    Args:
+        width: outputs of every layer but the last, which has one for each digit.
+        seed: of the first weights.
+    """
+    torch.manual_seed(seed)
+    sizes = [64, *[width] * (LAYERS - 1), CLASSES]
+    layers = [nn.Sequential(nn.Linear(a, b), nn.Tanh()) for a, b in itertools.pairwise(sizes)]
+    return [layer.double() for layer in [*layers[:-1], layers[-1][0]]]
+
+
+def digit_batches(
+    steps: int, micro_batches: int, examples: int = BATCH
+) -> Iterator[tuple[Sequence[torch.Tensor], Loss]]:
+    """For each step a batch of digits, cut into micro-batches, and the loss of one of them.
+
+    The losses of a batch's micro-batches add up to the mean loss of its images, so their gradients do, too.
+
+    Yields:
+        Images, (examples / micro_batches, 64) each; and (output, micro-batch) → its share of the batch's loss.
+    """
+    data = digits("float64")
+    for step in range(steps):
+        chosen = torch.arange(step * examples, (step + 1) * examples) % len(data.train_x)
+        targets = data.train_y[chosen].tensor_split(micro_batches)
+
+        def loss(output: torch.Tensor, index: int, targets: Sequence[torch.Tensor] = targets) -> torch.Tensor:
+            return nn.functional.cross_entropy(output, targets[index], reduction="sum") / examples
+
+        yield data.train_x[chosen].tensor_split(micro_batches), loss
+
+
+def own_stages(schedule: Sequence[Sequence[Action]], rank: int, layers: Sequence[nn.Module]) -> dict[int, Stage]:
+    """The stages of one rank, where the schedule puts them; every stage has as many layers as the others."""
+    rank_of = rank_of_stages(schedule)
+    parts = split_model(layers, [len(layers) // len(rank_of)] * len(rank_of))
+    return {stage: part for stage, part in enumerate(parts) if rank_of[stage] == rank}
+
+
+def paced_batch(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], seconds: float) -> None:
+    """One batch through stages that wait in place of computing; see `course_utils.pipeline.pace`.
+
+    Args:
+        seconds: of a rank's forward pass, of the first half of its backward pass and of the second. Where a rank has
+            several stages, they share them.
+    """
+    mine = own_stages(schedule, comm.rank, digit_layers())
+    each = seconds / len(mine)
+    ((images, loss),) = digit_batches(1, micro_batches_of(schedule))
+    comm.Barrier()
+    run_schedule(comm, schedule, mine, images, loss, stage_pace(each, each, each))
+
+
+def timed_runs(ranks: "Ranks", schedule: Sequence[Sequence[Action]], seconds: float, runs: int = 1) -> list[Timing]:
+    """When everything happened in so many runs of `paced_batch`; the one with the median idle share comes first."""
+    timings = [timing_of(ranks.run(paced_batch, schedule, seconds).events, len(schedule)) for _ in range(runs)]
+    timings.sort(key=lambda timing: timing.idle_share)
+    return [timings.pop(len(timings) // 2), *timings]
