@@ -1,6 +1,7 @@
 """Layers, matrices and sequences cut over ranks, equal to the serial model."""
 
 import itertools
+from functools import partial
 
 import pytest
 import torch
@@ -9,12 +10,10 @@ from torch import nn
 
 from course_utils.errors import CourseError
 from course_utils.tensor_parallel import block as blocks
-from course_utils.tensor_parallel.collectives import join_over_ranks, split_over_ranks
+from course_utils.tensor_parallel.experiments import BATCH, LENGTH, WIDTH, beside_serial, small_batch, small_block
 from course_utils.tensor_parallel.layers import split_layers
 from course_utils.tensor_parallel.linear import ColumnParallelLinear, RowParallelLinear
 from course_utils.transformer import Block, character_model
-
-WIDTH, HEADS, LENGTH = 16, 4, 8
 
 
 def test_layers_are_cut_as_well_as_by_trying_everything(seed) -> None:
@@ -41,61 +40,16 @@ def test_cuts_that_are_none_are_refused(costs, ranks) -> None:
         split_layers(costs, ranks)
 
 
-def make_block(dropout: float) -> Block:
-    """In float64, the same on every rank; norms and biases with values of their own."""
-    torch.manual_seed(3)
-    block = Block(WIDTH, HEADS, dropout, torch.Generator().manual_seed(5)).double()
-    with torch.no_grad():
-        for one in block.parameters():
-            one += 0.1 * torch.randn_like(one)
-    return block
-
-
-def batch(requires_grad: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
-    """An input, and what the output is multiplied with to give a loss."""
-    torch.manual_seed(4)
-    x, weights = torch.randn(2, 3, LENGTH, WIDTH, dtype=torch.float64)
-    return x.requires_grad_(requires_grad), weights
-
-
-def cut_gradient(name: str, gradient: torch.Tensor, ranks: int, rank: int) -> torch.Tensor:
-    """What this rank should have of a parameter's gradient."""
-    if name in ("attention.qkv.weight", "attention.qkv.bias", "mlp.up.weight", "mlp.up.bias"):
-        return gradient.chunk(ranks, 0)[rank]
-    if name in ("attention.out.weight", "mlp.down.weight"):
-        return gradient.chunk(ranks, 1)[rank]
-    return gradient
-
-
-def differences(dropout: float, sequence: bool) -> dict[str, float]:
-    """The largest difference of everything to the serial block, after two passes, on this rank."""
-    ranks, rank = dist.get_world_size(), dist.get_rank()
-    serial, parallel = make_block(dropout), make_block(dropout)
-    blocks.parallelise_block(parallel, sequence=sequence)
-    for _ in range(2):
-        x, weights = batch()
-        serial.zero_grad()
-        wanted = serial(x)
-        (wanted * weights).sum().backward()
-        own, _ = batch()
-        parallel.zero_grad()
-        got = parallel(split_over_ranks(own, 1) if sequence else own)
-        got = join_over_ranks(got, 1) if sequence else got
-        (got * weights).sum().backward()
-        if sequence:
-            blocks.sum_sequence_gradients(parallel)
-    found = {"output": (got - wanted).abs().max().item(), "x": (own.grad - x.grad).abs().max().item()}
-    theirs = dict(serial.named_parameters())
-    for name, one in parallel.named_parameters():
-        found[name] = (one.grad - cut_gradient(name, theirs[name].grad, ranks, rank)).abs().max().item()
-    return found
+def cut(sequence: bool = False):
+    """Our way to cut a block."""
+    return partial(blocks.parallelise_block, sequence=sequence)
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 4])
 @pytest.mark.parametrize("dropout", [0.0, 0.25])
 @pytest.mark.parametrize("sequence", [False, True])
 def test_a_block_cut_over_ranks_is_the_serial_block(four_ranks, world_size, dropout, sequence) -> None:
-    run = four_ranks.run(differences, dropout, sequence, ranks=world_size, backend="gloo")
+    run = four_ranks.run(beside_serial, cut(sequence), dropout, sequence, ranks=world_size, backend="gloo")
     for found in run.results:
         assert len(found) == 14
         assert {name: error for name, error in found.items() if not error <= 1e-10} == {}
@@ -103,10 +57,30 @@ def test_a_block_cut_over_ranks_is_the_serial_block(four_ranks, world_size, drop
 
 def forward_and_backward(part: str) -> None:
     """One pass forward and backward through half a block."""
-    block = make_block(0.0)
+    block = small_block()
     blocks.parallelise_block(block)
-    x, weights = batch()
+    x, weights = small_batch()
     (getattr(block, part)(x) * weights).sum().backward()
+
+
+def with_wrong_part(block: Block) -> None:
+    """Every rank cuts out the part of rank 0, as one that forgets its own number does."""
+    whole = block.mlp.up.weight.detach().clone()
+    blocks.parallelise_block(block)
+    block.mlp.up.weight.data = whole.chunk(dist.get_world_size())[0].clone()
+
+
+def without_its_sum(block: Block) -> None:
+    """The column-parallel layer of the perceptron forgets to add up the gradient of its input."""
+    blocks.parallelise_block(block)
+    layer = block.mlp.up
+    layer.forward = lambda x: nn.functional.linear(x, layer.weight, layer.bias)
+
+
+@pytest.mark.parametrize(("wrong", "seen"), [(with_wrong_part, "output"), (without_its_sum, "x")])
+def test_a_block_that_is_cut_wrongly_is_found(four_ranks, wrong, seen) -> None:
+    found = four_ranks.run(beside_serial, wrong, ranks=2, backend="gloo").results
+    assert max(errors[seen] for errors in found) > 1e-3
 
 
 @pytest.mark.parametrize("part", ["attention", "mlp"])
@@ -115,14 +89,14 @@ def test_half_a_block_needs_one_all_reduce_forward_and_one_backward(four_ranks, 
     for rank in range(2):
         sent = [event for event in run.events if event.kind == "collective" and event.rank == rank]
         assert [event.name for event in sent] == ["all_reduce", "all_reduce"]
-        assert [event.bytes for event in sent] == [3 * LENGTH * WIDTH * 8] * 2
+        assert [event.bytes for event in sent] == [BATCH * LENGTH * WIDTH * 8] * 2
 
 
 def sequence_pass() -> None:
     """A whole block, sequence-parallel."""
-    block = make_block(0.0)
+    block = small_block()
     blocks.parallelise_block(block, sequence=True)
-    x, weights = batch()
+    x, weights = small_batch()
     mine = x.detach().chunk(2, 1)[dist.get_rank()].requires_grad_()
     (block(mine) * weights.chunk(2, 1)[dist.get_rank()]).sum().backward()
 

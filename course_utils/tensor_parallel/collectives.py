@@ -26,26 +26,26 @@ Group = dist.ProcessGroup | None
 Move = Callable[[torch.Tensor], torch.Tensor]
 
 
-def all_reduced(x: torch.Tensor, group: Group) -> torch.Tensor:
+def all_reduced(x: torch.Tensor, group: Group = None) -> torch.Tensor:
     """The sum of all ranks' `x`, in a new tensor."""
     total = x.detach().clone(memory_format=torch.contiguous_format)
     dist.all_reduce(total, group=group)
     return total
 
 
-def all_gathered(x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
+def all_gathered(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
     """All ranks' `x`, one behind the other along `dim`."""
     parts = [torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size(group))]
     dist.all_gather(parts, x.contiguous(), group=group)
     return torch.cat(parts, dim=dim)
 
 
-def own_part(x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
+def own_part(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
     """This rank's part of what every rank has, along `dim`, as a copy. Nothing moves."""
     return x.detach().chunk(dist.get_world_size(group), dim=dim)[dist.get_rank(group)].clone()
 
 
-def reduce_scattered(x: torch.Tensor, dim: int, group: Group) -> torch.Tensor:
+def reduce_scattered(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
     """This rank's part along `dim` of the sum of all ranks' `x`."""
     parts = x.chunk(dist.get_world_size(group), dim=dim)
     mine = torch.empty_like(parts[0], memory_format=torch.contiguous_format)

@@ -8,7 +8,14 @@ from course_utils.errors import CourseError
 from course_utils.trace.events import Event, phase_seconds
 from course_utils.words import count
 
-WORDS = {"all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter_single": "reduce-scatter"}
+WORDS = {
+    "all_reduce": "all-reduce",
+    "all_gather": "all-gather",
+    "all_gather_single": "all-gather",
+    "reduce_scatter": "reduce-scatter",
+    "reduce_scatter_single": "reduce-scatter",
+}
+"""torch's names for collectives, and what they are called in sentences."""
 
 
 def collectives_in(events: Iterable[Event], phase: str, rank: int = 0) -> list[Event]:
@@ -42,11 +49,10 @@ def ring_bytes(event: Event, ranks: int) -> float:
 
     Source: lesson 5; Thakur et al. 2005, §4.
     """
-    times = {"all_reduce": 2 * (ranks - 1) / ranks, "reduce_scatter_single": (ranks - 1) / ranks}
-    times["all_gather"] = ranks - 1
-    if event.name not in times:
-        raise CourseError(f"{event.name!r} is none of {', '.join(times)}.")
-    return times[event.name] * event.bytes
+    if event.name not in WORDS:
+        raise CourseError(f"{event.name!r} is none of {', '.join(WORDS)}.")
+    vectors = {"all-reduce": 2 * (ranks - 1) / ranks, "reduce-scatter": (ranks - 1) / ranks, "all-gather": ranks - 1}
+    return vectors[WORDS[event.name]] * event.bytes
 
 
 def pass_bytes(events: Sequence[Event], ranks: int, rank: int = 0) -> float:

@@ -6,10 +6,8 @@ A DTensor is a tensor that knows on which mesh it lies and how: whole on every r
 
 from collections import Counter
 
-import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -47,11 +45,6 @@ def parallelize_block(block: Block, mesh: DeviceMesh) -> None:
     attention.heads //= ranks  # the layers hand on plain tensors, so that attention sees its own heads only
     attention.dropout.parts, attention.dropout.part = ranks, mesh.get_local_rank()
     parallelize_module(block, mesh, {name: style() for name, style in PLAN.items()})
-
-
-def own(tensor: torch.Tensor) -> torch.Tensor:
-    """What of a tensor lies on this rank: a DTensor's local part, any other tensor itself."""
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def counted(work) -> tuple[object, dict[str, int]]:

@@ -1,0 +1,145 @@
+"""The cut through DTensor is ours, and what a pass moves is told as it was counted."""
+
+import pytest
+import torch
+
+from course_utils import draw
+from course_utils.errors import CourseError
+from course_utils.tensor_parallel import counting, experiments
+from course_utils.tensor_parallel.block import parallelise_block
+from course_utils.tensor_parallel.collectives import sum_over_ranks
+from course_utils.tensor_parallel.experiments import OWN_SEEDS, beside_serial, cut_layer, ranks_apart, small_batch
+from course_utils.trace.events import Event
+from course_utils.transformer import Block
+
+
+def with_dtensor(dropout: float) -> dict[str, float]:
+    """The block that torch has cut, beside the serial one."""
+    from course_utils.tensor_parallel.with_torch import parallelize_block, tensor_mesh
+
+    return beside_serial(lambda block: parallelize_block(block, tensor_mesh()), dropout)
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+@pytest.mark.parametrize("dropout", [0.0, 0.25])
+def test_dtensor_is_the_serial_block(four_ranks, world_size, dropout) -> None:
+    for found in four_ranks.run(with_dtensor, dropout, ranks=world_size, backend="gloo").results:
+        assert len(found) == 14
+        assert {name: error for name, error in found.items() if not error <= 1e-10} == {}
+
+
+def beside_ours() -> tuple[float, dict[str, int], dict[str, int]]:
+    """The two cut blocks' outputs, and what torch's moves forward and backward."""
+    from course_utils.tensor_parallel.with_torch import counted, parallelize_block, tensor_mesh
+
+    ours, theirs = experiments.small_block(), experiments.small_block()
+    parallelise_block(ours)
+    parallelize_block(theirs, tensor_mesh())
+    x, weights = small_batch()
+    y, forward = counted(lambda: theirs(x))
+    _, backward = counted((y * weights).sum().backward)
+    return (ours(x) - y).abs().max().item(), forward, backward
+
+
+def test_dtensor_moves_what_ours_moves(four_ranks) -> None:
+    for apart, forward, backward in four_ranks.run(beside_ours, ranks=2, backend="gloo").results:
+        assert apart <= 1e-12
+        assert forward == backward == {"all_reduce": 2}
+
+
+def test_heads_that_dtensor_cannot_divide_are_refused(four_ranks) -> None:
+    def odd():
+        from course_utils.tensor_parallel.with_torch import parallelize_block, tensor_mesh
+
+        parallelize_block(Block(18, 3, 0.0, torch.Generator()), tensor_mesh())
+
+    with pytest.raises(Exception, match="3 heads cannot be divided among 4 ranks"):
+        four_ranks.run(odd, backend="gloo")
+
+
+@pytest.mark.parametrize(
+    ("way", "shapes", "forward", "backward"),
+    [
+        ("by batch", [(2, 12), (4, 12), (2, 4)], "nothing", "1 all-reduce of 192 B"),
+        ("by column", [(8, 12), (1, 12), (8, 1)], "nothing", "1 all-reduce of 384 B"),
+        ("by row", [(8, 3), (4, 3), (8, 4)], "1 all-reduce of 128 B", "nothing"),
+    ],
+)
+def test_a_layer_cut_each_way_holds_and_moves_its_part(four_ranks, way, shapes, forward, backward) -> None:
+    x, weight = torch.arange(96.0).view(8, 12), torch.arange(48.0).view(4, 12)
+    run = four_ranks.run(cut_layer, way, x, weight, backend="gloo")
+    wanted = x @ weight.T
+    for rank, (own_x, own_weight, y) in enumerate(run.results):
+        assert [tuple(one.shape) for one in (own_x, own_weight, y)] == shapes
+        parts = {"by batch": wanted.chunk(4, 0), "by column": wanted.chunk(4, 1), "by row": [wanted] * 4}
+        torch.testing.assert_close(y, parts[way][rank])
+    assert counting.moved_said(run.events, "forward") == forward
+    assert counting.moved_said(run.events, "backward", rank=3) == backward
+
+
+def test_seeds_of_their_own_behind_the_sum_drive_ranks_apart(four_ranks) -> None:
+    for own_seeds in OWN_SEEDS:
+        apart = four_ranks.run(ranks_apart, own_seeds, 3, ranks=2, backend="gloo").results[0]
+        assert len(apart) == 3
+        assert min(apart) > 1e-6 if own_seeds == "everywhere" else max(apart) == 0
+    with pytest.raises(CourseError, match="'somewhere'"):
+        ranks_apart("somewhere")
+
+
+def event(name: str, kind: str, start: float, end: float, size: int = 0, rank: int = 0) -> Event:
+    return Event(rank, name, kind, None, None, size, start, end)
+
+
+EVENTS = [
+    event("forward", "phase", 0, 2),
+    event("backward", "phase", 2, 4),
+    event("forward", "phase", 5, 8, rank=1),
+    event("all_gather", "collective", 1, 2, 10),
+    event("all_reduce", "collective", 2.5, 3, 40),
+    event("all_reduce", "collective", 3, 3.5, 40),
+    event("all_reduce", "collective", 6, 7, 40, rank=1),
+    event("barrier", "collective", 9, 10),
+]
+
+
+def test_collectives_belong_to_the_phase_they_began_in() -> None:
+    assert [one.start for one in counting.collectives_in(EVENTS, "backward")] == [2.5, 3]
+    assert counting.moved_said(EVENTS, "forward") == "1 all-gather of 10 B"
+    assert counting.moved_said(EVENTS, "backward") == "2 all-reduces of 40 B"
+    assert counting.moved_said(EVENTS, "backward", rank=1) == "nothing"
+
+
+def test_an_all_reduce_sends_as_much_as_the_two_that_it_is_made_of() -> None:
+    def sent(name: str, size: int) -> float:
+        return counting.ring_bytes(event(name, "collective", 0, 1, size), ranks=4)
+
+    assert sent("all_reduce", 40) == 60 == sent("reduce_scatter_single", 40) + sent("all_gather", 10)
+    assert counting.pass_bytes(EVENTS[:-1], ranks=4) == 30 + 60 + 60
+    with pytest.raises(CourseError, match="barrier"):
+        counting.pass_bytes(EVENTS, ranks=4)
+
+
+def test_who_is_not_in_a_phase_is_idle() -> None:
+    assert counting.idle_share(EVENTS, ranks=2) == pytest.approx(1 - 7 / 16)
+    with pytest.raises(CourseError, match="no phase"):
+        counting.idle_share(EVENTS[3:], ranks=2)
+
+
+def test_cuts_are_drawn_with_what_moves() -> None:
+    whole = draw.Cut((8, 12), (4, 12), (8, 4), "nothing", "nothing")
+    row = draw.Cut((8, 3), (4, 3), (8, 4), "1 all-reduce of 128 B", "nothing")
+    picture = draw.matrix_cuts({"by row": row}, whole, 4, "A layer")
+    assert "by row: forward 1 all-reduce of 128 B, backward nothing; a rank has x 8 by 3" in picture.alt_text
+    texts = {text.get_text() for text in picture.axes[0].texts}
+    assert {"0", "3", "0 + 1 + 2 + 3", "Wᵀ: 3 × 4"} <= texts
+    with pytest.raises(CourseError, match="2 to 8 ranks"):
+        draw.matrix_cuts({"by row": row}, whole, 1, "A layer")
+
+
+def test_a_sum_over_ranks_has_one_gradient_for_all(four_ranks) -> None:
+    def term() -> float:
+        x = torch.ones(2, requires_grad=True)
+        sum_over_ranks(x).sum().backward()
+        return x.grad[0].item()
+
+    assert four_ranks.run(term, backend="gloo").results == [1.0] * 4
