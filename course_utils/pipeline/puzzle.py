@@ -227,9 +227,20 @@ PUZZLES = {
     puzzle.name: puzzle
     for puzzle in (
         Puzzle((1.0,) * 4, (1.0,) * 4, (1.0,) * 4, 0.0, 0.0, (4, 4, 4, 4), 8, "even"),
-        Puzzle((1.0, 1.2, 0.9, 1.4), (1.1, 1.3, 1.0, 1.5), (0.9, 1.0, 0.8, 1.2), 0.2, 0.1, (5, 4, 4, 3), 8, "uneven"),
-        Puzzle((1.0,) * 4, (1.2,) * 4, (0.8,) * 4, 0.8, 0.3, (6, 5, 4, 3), 10, "far apart"),
-        Puzzle((0.6, 1.0, 1.0, 1.6), (0.7, 1.0, 1.0, 1.8), (0.5, 1.0, 1.0, 1.4), 0.1, 0.1, (4, 3, 2, 1), 8, "tight"),
+        Puzzle((1.1, 0.8, 1.2, 0.8), (1.3, 1.5, 1.5, 0.8), (1.1, 0.7, 1.2, 0.9), 0.2, 0.1, (4, 3, 4, 2), 8, "uneven"),
+        Puzzle(
+            (0.8, 0.7, 0.8, 1.0), (1.1, 1.2, 1.3, 0.8), (0.8, 0.9, 0.8, 0.7), 0.8, 0.3, (6, 5, 2, 2), 8, "far apart"
+        ),
+        Puzzle(
+            forward=(1.0, 1.3, 0.8, 0.9, 1.3),
+            input_gradient=(0.8, 1.4, 1.3, 1.0, 0.9),
+            weight_gradient=(1.1, 1.1, 0.7, 0.9, 0.9),
+            latency=0.1,
+            message=0.1,
+            memory=(5, 4, 3, 2, 1),
+            micro_batches=8,
+            name="tight",
+        ),
     )
 }
 """The puzzles of a class, by name: equal stages; unequal ones; a slow link; no more memory than 1F1B needs."""

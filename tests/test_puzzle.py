@@ -1,0 +1,92 @@
+"""The puzzle of pipelines: what is judged, what is refused, and the best that is known."""
+
+import pytest
+
+from course_utils.errors import CourseError
+from course_utils.pipeline.actions import Action, parse_schedule
+from course_utils.pipeline.beat import beat_1f1b
+from course_utils.pipeline.messages import with_messages
+from course_utils.pipeline.puzzle import PUZZLES, Puzzle, best_known, judge, random_puzzle
+from course_utils.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
+from course_utils.pipeline.search import cost, search
+from course_utils.pipeline.zero_bubble import zb_h1_schedule
+
+EVEN = PUZZLES["even"]
+
+
+@pytest.mark.parametrize("name", PUZZLES)
+def test_the_best_known_is_what_it_claims_to_be(name) -> None:
+    puzzle = PUZZLES[name]
+    known = best_known(puzzle)
+    judged = judge(puzzle, known.schedule)
+    assert judged.valid and judged.beats_1f1b
+    assert (judged.seconds, judged.idle_share) == pytest.approx((known.seconds, known.idle_share), abs=1e-8)
+    assert puzzle.least_seconds() <= judged.seconds + 1e-9
+    assert judged.seconds <= judge(puzzle, beat_1f1b(puzzle)).seconds + 1e-9
+    assert "best known" in str(judged)
+
+
+def test_on_equal_stages_the_best_known_is_as_fast_as_zb_h1_and_nothing_is_faster() -> None:
+    assert best_known(EVEN).seconds == judge(EVEN, zb_h1_schedule(4, 8)).seconds == EVEN.least_seconds()
+
+
+def test_a_search_is_repeated_by_its_seed_and_never_ends_behind_its_start() -> None:
+    puzzle = PUZZLES["uneven"]
+    found = search(puzzle, seed=3, steps=800)
+    assert found == search(puzzle, seed=3, steps=800)
+    assert judge(puzzle, found).seconds <= judge(puzzle, beat_1f1b(puzzle)).seconds
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_random_puzzle_can_be_beaten_by_whoever_begins_first(seed) -> None:
+    puzzle = random_puzzle(seed)
+    judged = judge(puzzle, beat_1f1b(puzzle))
+    assert judged.beats_1f1b, judged
+    assert puzzle == random_puzzle(seed)
+    assert puzzle.least_seconds() <= judged.seconds + 1e-9
+    orders = [[action.kind for action in actions] for actions in beat_1f1b(puzzle)]
+    assert cost(puzzle, orders) == pytest.approx(judged.seconds, rel=2e-3), "the search's clock is the simulator's"
+    assert best_known(puzzle) is None
+
+
+def test_1f1b_does_not_beat_itself_and_messages_may_be_written_out() -> None:
+    plain = one_f_one_b_schedule(4, 8)
+    for schedule in (plain, with_messages(plain)):
+        judged = judge(EVEN, schedule)
+        assert judged.valid and not judged.beats_1f1b
+        assert judged.seconds == judged.plain.seconds
+
+
+REFUSED = {
+    "a text": ("0F0", "a list of lists"),
+    "a row of texts": (["0F0"] * 4, "a list of lists"),
+    "too few": (one_f_one_b_schedule(3, 8), "4 ranks, the schedule 3 lists"),
+    "a text in a list": ([["0F0"], [], [], []], "'0F0' in its list, which is no action"),
+    "another kind": ([[Action("X", 0, 0)], [], [], []], "which is no action"),
+    "moved": (parse_schedule(["1F0", "0F0", "2F0", "3F0"]), "stage 1 lies elsewhere"),
+    "one more": (one_f_one_b_schedule(4, 9), "go from 0 to 7"),
+    "one less": (one_f_one_b_schedule(4, 7), "0F7 is missing"),
+    "memory": (gpipe_schedule(4, 8), "rank 0 keeps 5 after 0F4, and 4 is allowed"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_run_is_said(name) -> None:
+    schedule, words = REFUSED[name]
+    judged = judge(EVEN, schedule)
+    assert not judged.valid and not judged.beats_1f1b
+    assert words in str(judged)
+    assert judged.seconds == float("inf") and judged.idle_share == 1
+
+
+def test_no_puzzle() -> None:
+    one = ((1.0,), (1.0,), (1.0,))
+    assert Puzzle(*one, 0, 0, (1,), 2).one_f_one_b().seconds == 6
+    for times, memory, micro_batches, words in (
+        (one, (1, 1), 2, "four lists"),
+        (one, (0,), 2, "needs 1"),
+        (one, (1,), 0, "whole number"),
+        (((0.0,), *one[1:]), (1,), 2, "positive"),
+    ):
+        with pytest.raises(CourseError, match=words):
+            Puzzle(*times, 0, 0, memory, micro_batches)
