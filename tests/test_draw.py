@@ -201,6 +201,12 @@ OTHERS |= {
         "Plan above run",
         in_seconds=["as run"],
     ),
+    "a plan above its run": lambda: draw.plan_and_run(
+        "1F1B",
+        simulate_schedule(one_f_one_b_schedule(4, 16), 0.02, 0.02, 0.02),
+        simulate_schedule(one_f_one_b_schedule(4, 16), 0.021, 0.022, 0.021, latency=0.002),
+        "Plan above run",
+    ),
     "who has what": lambda: draw.who_has_what(
         np.array([[0, 140, 3], [99, 0, 0]]), "clinic", "digit", "Two clinics, and which digits each has seen"
     ),

@@ -33,6 +33,7 @@ _HOME = {
     "matrix_cuts": "cuts",
     "Cut": "cuts",
     "pipelines": "pipeline",
+    "plan_and_run": "pipeline",
     "mesh": "meshes",
     "shares": "share_bars",
     "SharesPanel": "share_bars",

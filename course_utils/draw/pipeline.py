@@ -19,6 +19,7 @@ _KINDS = {
 }
 _IDLE = "#ECECEC"
 _ROW = 0.30  # inches
+_MOST = 0.9  # share of the boxes of a kind that have room for their number
 
 
 class Timing(Protocol):
@@ -55,15 +56,24 @@ def pipelines(
     kinds["idle"] = Patch(facecolor=_IDLE)
     heights = [_ROW * timing.ranks for timing in timings.values()]
     above = style.legend_height(list(kinds)) + 0.24
-    picture, axes = style.new_picture(title, subtitle, heights=heights, above=above, between=0.85)
+    one_clock = same_scale and len({name in in_seconds for name in timings}) == 1
+    picture, axes = style.new_picture(title, subtitle, heights=heights, above=above, between=0.6 if one_clock else 0.85)
     spans = {name: timing.seconds for name, timing in timings.items()}
     for ax, (name, timing) in zip(axes, timings.items(), strict=True):
         alike = [span for other, span in spans.items() if (other in in_seconds) == (name in in_seconds)]
         _draw(ax, name, timing, max(alike) if same_scale else timing.seconds, name in in_seconds)
+        if one_clock and ax is not axes[-1]:
+            ax.set_xlabel("")
     style.draw_legend(axes[0], kinds, offset=0.3)
     told = "; ".join(f"{name}: idle {style.percent(timing.idle_share)}" for name, timing in timings.items())
     picture.alt_text = f"Pipelines, a row for each rank, a box for each computation. {title}. {subtitle} {told}."
     return picture
+
+
+def plan_and_run(name: str, plan: Timing, run: Timing, title: str, subtitle: str = "") -> Figure:
+    """Draw a schedule as it was planned and, below, as it was run, on one axis of seconds; see `pipelines`."""
+    both = {f"{name} as planned": plan, f"{name} as run": run}
+    return pipelines(both, title, subtitle, in_seconds=list(both))
 
 
 def _draw(ax: Axes, name: str, timing: Timing, span: float, in_seconds: bool) -> None:
@@ -85,14 +95,7 @@ def _draw(ax: Axes, name: str, timing: Timing, span: float, in_seconds: bool) ->
             ]
             look = {"facecolor": colour if first else paler(colour, 0.55), "edgecolor": "white", "linewidth": 0.8}
             boxes(ax, corners, zorder=2, **look)
-    inches = ax.get_position().width * ax.figure.get_size_inches()[0]
-    for one in timing.entries:
-        text, width = str(one.action.micro_batch), (one.end - one.start) * scale
-        if width / (span * scale) * inches * style.DOTS > style.text_width(text) + 3:
-            dark = one.action.kind == "F" and one.action.stage == lowest[one.rank]
-            middle = ((one.start + one.end) / 2 - began) * scale
-            at = {"ha": "center", "va": "center_baseline", "fontsize": style.SMALL, "zorder": 3}
-            ax.text(middle, one.rank, text, color="white" if dark else style.INK, **at)
+    _number(ax, timing, began, scale, span, lowest)
     ax.set_xlim(0, span * scale)
     ax.set_ylim(timing.ranks - 0.5, -0.5)
     ax.set_yticks(range(timing.ranks), [f"rank {rank}" for rank in range(timing.ranks)])
@@ -100,6 +103,21 @@ def _draw(ax: Axes, name: str, timing: Timing, span: float, in_seconds: bool) ->
     ax.set_xlabel(f"time, in {unit}", fontsize=style.SMALL, labelpad=1)
     heading = f"{name}: {style.percent(timing.idle_share)} idle"
     ax.set_title(heading, fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
+
+
+def _number(ax: Axes, timing: Timing, began: float, scale: float, span: float, lowest: Mapping[int, int]) -> None:
+    """Write its micro-batch on every box of a kind, or on none: where most are too narrow, they stay empty."""
+    room = ax.get_position().width * ax.figure.get_size_inches()[0] * style.DOTS / span  # pixels to the second
+    for kind in _KINDS:
+        mine = [one for one in timing.entries if one.action.kind == kind]
+        fits = [(one.end - one.start) * room > style.text_width(str(one.action.micro_batch)) + 3 for one in mine]
+        if sum(fits) < _MOST * len(fits):
+            continue
+        for one in (one for one, fit in zip(mine, fits, strict=True) if fit):
+            dark = kind == "F" and one.action.stage == lowest[one.rank]
+            middle = ((one.start + one.end) / 2 - began) * scale
+            at = {"ha": "center", "va": "center_baseline", "fontsize": style.SMALL, "zorder": 3}
+            ax.text(middle, one.rank, str(one.action.micro_batch), color="white" if dark else style.INK, **at)
 
 
 def _ranks(timing: Timing) -> set[int]:

@@ -1,0 +1,132 @@
+"""What runs of pipelines say beside their plans: sentences chosen by the numbers."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from course_utils.draw.findings import join
+from course_utils.draw.style import percent, seconds_text
+from course_utils.pipeline.actions import Action
+from course_utils.pipeline.validate import in_flight
+
+_NEAR = 2.5  # percentage points between plan and run that messages may cost
+_FAR = 10.0  # more than this has another cause: somebody else works on this machine
+_EQUAL = 0.05  # shares of a loss that count as no difference
+
+
+class Timing(Protocol):
+    """When every computation began and ended; see `timing.Timing`."""
+
+    ranks: int
+    entries: Sequence
+    seconds: float
+    idle_share: float
+    bubble_share: float
+
+
+def plan_said(plan: Timing, run: Timing) -> str:
+    """How long a schedule took and how idle it was, beside its plan, and where the difference comes from."""
+    took = f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}"
+    idle = f"{percent(run.idle_share)} idle, planned {percent(plan.idle_share)}"
+    return f"{took}; {idle}{_because(100 * (run.idle_share - plan.idle_share))}"
+
+
+def _because(points: float) -> str:
+    if abs(points) <= _NEAR:
+        return "."
+    if 0 < points <= _FAR:
+        return ": the rest is messages, on which the plan spends no time."
+    return ": something else kept this machine busy."
+
+
+def faster_said(before: Timing, after: Timing, pieces: int) -> str:
+    """What cutting the batch brought, as a title."""
+    times = before.seconds / after.seconds
+    if times < 1.1:
+        return "Cutting the batch brought nothing in this run"
+    return f"The same work in {pieces} pieces: {times:.1f} times as fast"
+
+
+def formula_said(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], formula: Sequence[float]) -> str:
+    """How far the measured idle shares are from the formula.
+
+    Args:
+        runs: for each number of micro-batches the idle share of each run. formula: its idle share.
+    """
+    points = [100 * (statistics.median(each) - share) for each, share in zip(runs, formula, strict=True)]
+    worst = max(points, key=abs)
+    ends = f"From {percent(statistics.median(runs[0]))} idle with {micro_batches[0]} to "
+    ends += f"{percent(statistics.median(runs[-1]))} with {micro_batches[-1]}; "
+    if abs(worst) <= _NEAR:
+        return f"{ends}at most {abs(worst):.1f} points from the formula."
+    where = micro_batches[points.index(worst)]
+    return f"{ends}{abs(worst):.1f} points from the formula at m = {where}{_because(worst)}"
+
+
+def kept_by_rank(timing: Timing) -> list[int]:
+    """The most micro-batches that each rank kept at any time, counted in what it did."""
+    by_rank: list[list[Action]] = [[] for _ in range(timing.ranks)]
+    for one in sorted(timing.entries, key=lambda one: one.start):
+        by_rank[one.rank].append(one.action)
+    return [round(max(in_flight(actions), default=0)) for actions in by_rank]
+
+
+def kept_said(plain: Timing, other: Timing) -> str:
+    """What 1F1B costs in time against GPipe, and what it saves in memory."""
+    most, least = max(kept_by_rank(plain)), max(kept_by_rank(other))
+    points = 100 * (other.idle_share - plain.idle_share)
+    if abs(points) <= _NEAR:
+        told = "The bubble is as large"
+    elif abs(points) <= _FAR:
+        told = f"The bubble is {abs(points):.0f} points {'larger' if points > 0 else 'smaller'} in this run"
+    else:
+        told = "Something else kept this machine busy in one of the runs"
+    return f"{told}; rank 0 keeps {least} micro-batches, not {most}."
+
+
+def idle_seconds(timing: Timing) -> float:
+    """How long a rank does nothing, in the mean."""
+    return timing.idle_share * timing.seconds
+
+
+def bubble_said(plain: Timing, other: Timing, planned: float, name: str) -> str:
+    """How much of 1F1B's bubble is left, measured beside planned, as a title.
+
+    Args:
+        planned: the share that is left by the plan.
+    """
+    left = idle_seconds(other) / idle_seconds(plain)
+    if left > 0.9:
+        return f"{name} saved nothing in this run, where the plan leaves {percent(planned)} of the bubble"
+    return f"{name} leaves {percent(left)} of 1F1B's bubble, planned {percent(planned)}"
+
+
+def window_said(run: Timing, kept: Sequence[int]) -> str:
+    """What ZB-H2 leaves idle within a rank's own work, and what it keeps."""
+    inside = f"Between its first action and its last a rank is idle {percent(run.bubble_share)} of the time"
+    reason = "" if 100 * run.bubble_share <= _NEAR else " (planned: not at all)"
+    return f"{inside}{reason}. Rank 0 keeps {kept[0]} micro-batches."
+
+
+def stashing_said(losses: Mapping[str, Sequence[float]], last: int = 30) -> str:
+    """Where trainings with stashing, without it, and without any delay arrived.
+
+    Args:
+        losses: of every micro-batch, by name: first without delay, then with stashing, then without stashing.
+        last: micro-batches at the end whose mean counts.
+    """
+    no_delay, stashed, plain = (statistics.mean(line[-last:]) for line in losses.values())
+    names = list(losses)
+    told = join([f"{value:.2f} ({name})" for name, value in zip(names, (no_delay, stashed, plain), strict=True)])
+    if not plain <= 10:  # not finite either
+        return f"The loss of the last {last}: {told}. Without stashing it fell apart."
+    delay = stashed > (1 + _EQUAL) * no_delay
+    apart = (plain - stashed) / stashed
+    cost = "The delay costs something" if delay else "The delay costs nothing here"
+    if abs(apart) <= _EQUAL:
+        rest = "wrong gradients were forgiven: so small a difference, in so short a training"
+    elif apart > 0:
+        rest = "wrong gradients cost more"
+    else:
+        rest = "wrong gradients did no harm in this one run"
+    return f"The loss of the last {last}: {told}. {cost}; {rest}."

@@ -1,0 +1,75 @@
+"""Sentences about runs of pipelines are chosen by the numbers."""
+
+import pytest
+
+from course_utils.pipeline import findings
+from course_utils.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
+from course_utils.pipeline.timing import simulate_schedule
+from course_utils.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+
+
+def plain(text: str) -> str:
+    """With spaces at which lines may break."""
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+PLAN = simulate_schedule(gpipe_schedule(4, 8), 0.02, 0.02, 0.02)
+
+
+def slower(latency: float, make=gpipe_schedule):
+    """The same with messages that take their time."""
+    return simulate_schedule(make(4, 8), 0.02, 0.02, 0.02, latency=latency)
+
+
+def test_a_run_beside_its_plan() -> None:
+    assert plain(findings.plan_said(PLAN, PLAN)) == "660 ms, planned 660 ms; 27 % idle, planned 27 %."
+    assert findings.plan_said(PLAN, slower(0.005)).endswith("the rest is messages, on which the plan spends no time.")
+    assert findings.plan_said(PLAN, slower(0.1)).endswith("something else kept this machine busy.")
+    assert findings.plan_said(slower(0.1), PLAN).endswith("something else kept this machine busy.")
+
+
+def test_what_cutting_brought() -> None:
+    assert findings.faster_said(slower(0.1), PLAN, 8).startswith("The same work in 8 pieces: 1.9 times as fast")
+    assert "nothing" in findings.faster_said(PLAN, PLAN, 8)
+
+
+def test_the_formula_holds_or_not() -> None:
+    ms = [1, 4, 16]
+    formula = [bubble_fraction(4, m) for m in ms]
+    assert plain(findings.formula_said(ms, [[share + 0.01] for share in formula], formula)).endswith(
+        "From 76 % idle with 1 to 17 % with 16; at most 1.0 points from the formula."
+    )
+    off = [[formula[0]], [formula[1] + 0.05, 0.9, 0.1], [formula[2]]]
+    assert "5.0 points from the formula at m = 4: the rest is messages" in findings.formula_said(ms, off, formula)
+    assert "kept this machine busy" in findings.formula_said(ms, [[0.9], [0.9], [0.9]], formula)
+
+
+def test_what_is_kept_is_counted_in_the_run() -> None:
+    one = slower(0.0, one_f_one_b_schedule)
+    assert findings.kept_by_rank(PLAN) == [8] * 4
+    assert findings.kept_by_rank(one) == [4, 3, 2, 1]
+    assert findings.kept_said(PLAN, one) == "The bubble is as large; rank 0 keeps 4 micro-batches, not 8."
+    assert "points larger in this run" in findings.kept_said(PLAN, slower(0.005, one_f_one_b_schedule))
+    assert "points smaller in this run" in findings.kept_said(slower(0.005), one)
+    assert "kept this machine busy" in findings.kept_said(PLAN, slower(0.1, one_f_one_b_schedule))
+
+
+def test_how_much_of_the_bubble_is_left() -> None:
+    one, h1, h2 = (slower(0.0, make) for make in (one_f_one_b_schedule, zb_h1_schedule, zb_h2_schedule))
+    assert findings.idle_seconds(h1) / findings.idle_seconds(one) == pytest.approx(1 / 3)
+    assert plain(findings.bubble_said(one, h1, 1 / 3, "ZB-H1")) == "ZB-H1 leaves 33 % of 1F1B's bubble, planned 33 %"
+    assert "saved nothing" in findings.bubble_said(one, one, 1 / 3, "ZB-H1")
+    assert plain(findings.window_said(h2, [7])).startswith(
+        "Between its first action and its last a rank is idle 0 % of the"
+    )
+    assert "(planned: not at all). Rank 0 keeps 7" in findings.window_said(slower(0.01, zb_h2_schedule), [7])
+
+
+def test_what_stashing_brought() -> None:
+    def said(no_delay, stashed, plain):
+        return findings.stashing_said({"fresh": [no_delay], "stashed": [stashed], "plain": [plain]}, last=1)
+
+    assert said(1.0, 1.2, 1.4).endswith("The delay costs something; wrong gradients cost more.")
+    assert "The delay costs nothing here; wrong gradients were forgiven" in said(1.0, 1.01, 1.02)
+    assert said(1.0, 1.2, 1.0).endswith("wrong gradients did no harm in this one run.")
+    assert said(1.0, 1.2, float("nan")).endswith("Without stashing it fell apart.")
