@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from course_utils import cli
-from course_utils.bench import BENCHES, checks, cluster, grader, overlap
+from course_utils.bench import BENCHES, checks, cluster, grader, overlap, pipeline
 from course_utils.bench.overlap_ranks import multiplications, plain_steps, plain_vgg, waiting_vgg
+from course_utils.bench.pipeline_ranks import Trained
 from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row, spread, table
 from course_utils.checks.answers import FOLDER, answers
 from course_utils.checks.registry import chosen, declared
@@ -138,3 +139,23 @@ def test_steps_are_timed_without_being_recorded(four_ranks) -> None:
     run = four_ranks.run(steps_and_what_is_left, functools.partial(plain_vgg, width=0.05), ranks=2, backend="gloo")
     assert not [event for event in run.events if event.name == "all_reduce"]
     assert all(len(taken["overlapped"]) == 2 and same for taken, same in run.results)
+
+
+def test_a_pipeline_that_does_what_is_planned_is_idle_as_the_formula_says() -> None:
+    planned = pipeline.simulate_schedule(pipeline.SCHEDULES["1F1B"](pipeline.P, 8))
+    idle, off, kept = pipeline.rows_of("1F1B, m = 8", "1F1B", 8, [planned] * 3)
+    assert idle.value == pytest.approx(100 * 3 / 11) and off.value == pytest.approx(0) and kept.value == 0
+    other = pipeline.rows_of("m", "1F1B", 8, [pipeline.simulate_schedule(pipeline.SCHEDULES["GPipe"](pipeline.P, 8))])
+    assert other[2].value == 7 and not other[2].ok, "the last rank kept eight in place of one"
+
+
+def test_a_run_is_clean_when_it_ends_as_one_process_does(capsys) -> None:
+    def trained(weight: float, rank: int) -> Trained:
+        losses = [2.0, 1.0] if rank == 1 else [0.0, 0.0]
+        return Trained(losses, {rank: [torch.tensor([weight], dtype=torch.float64)]})
+
+    serial = Trained([2.0, 1.0], {0: [torch.tensor([3.0]).double(), torch.tensor([4.0]).double()]})
+    assert pipeline.is_clean("1F1B", lambda: [trained(3.0, 0), trained(4.0, 1)], serial)
+    assert not pipeline.is_clean("1F1B", lambda: [trained(3.0, 0), trained(4.1, 1)], serial)
+    assert not pipeline.is_clean("1F1B", lambda: 1 / 0, serial)
+    assert "division by zero" in capsys.readouterr().err

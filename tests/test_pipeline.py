@@ -17,6 +17,7 @@ from course_utils.pipeline.schedules import bubble_fraction, gpipe_schedule, one
 from course_utils.pipeline.timing import Stuck, simulate_schedule, timing_of
 from course_utils.pipeline.validate import peak_in_flight, problems, validate_schedule
 from course_utils.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+from course_utils.training import Sgd
 
 EVERY = {
     "GPipe": gpipe_schedule,
@@ -182,14 +183,6 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
     return x, torch.randint(3, (22,), generator=generator)
 
 
-@torch.no_grad()
-def sgd_step(model: nn.Module) -> None:
-    """Against the gradients, and forget them."""
-    for one in model.parameters():
-        one -= 0.5 * one.grad
-        one.grad = None
-
-
 def train(comm, name: str, steps: int) -> tuple[list[float], dict[int, list[torch.Tensor]]]:
     """A few steps with a schedule on this communicator: losses, and the weights of this rank's stages."""
     chunks = 2 if name == "interleaved" else 1
@@ -204,24 +197,27 @@ def train(comm, name: str, steps: int) -> tuple[list[float], dict[int, list[torc
         return nn.functional.cross_entropy(output, ys[index], reduction="sum") / len(y)
 
     schedule = EVERY[name](comm.size, micro)
+    optimizer = Sgd([one for part in mine.values() for one in part.parameters()], rate=0.5)
     losses = []
     for _ in range(steps):
+        optimizer.zero_grad()
         losses.append(run_schedule(comm, schedule, mine, xs, loss))
-        for part in mine.values():
-            sgd_step(part)
+        optimizer.step()
     return losses, {stage: [one.detach() for one in part.parameters()] for stage, part in mine.items()}
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_pipeline_is_the_serial_model_step_for_step(four_ranks, name) -> None:
     model = nn.Sequential(*layers())
+    optimizer = Sgd(model.parameters(), rate=0.5)
     x, y = batch()
     serial = []
     for _ in range(4):
+        optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)
         serial.append(loss.item())
         loss.backward()
-        sgd_step(model)
+        optimizer.step()
     for size in (1, 4):
         ranks = four_ranks
         if size == 4:

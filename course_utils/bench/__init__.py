@@ -18,6 +18,7 @@ BENCHES: dict[str, str] = {
     "vgg": "VGG-11 data-parallel on 4 nodes: stages of a step, bytes, CPU; --figures draws the CS744 report again",
     "server": "a parameter server's link, staleness, and who waits for a straggler: seconds, epochs, bytes",
     "overlap": "communication hidden behind the backward pass, against the least possible and against torch's DDP",
+    "pipeline": "pipeline schedules: equal to one process, idle as the formulas say, fifty clean runs of each",
     "network": "nodes behind links: gloo and a ring against the line rate, gather-scatter, round trips",
 }
 """Name and subject of every bench; the module has the same name."""

@@ -1,0 +1,87 @@
+"""What the bench of pipelines trains: the digits' network, through our schedules and through torch's."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from course_utils.data import digits
+from course_utils.pipeline.actions import Action, Schedule, micro_batches_of, rank_of_stages
+from course_utils.pipeline.run import Loss, run_schedule
+from course_utils.pipeline.training import BATCH, digit_batches, digit_layers, own_stages
+from course_utils.training import Sgd
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+RATE = 0.5
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a rank has after its training.
+
+    Attributes:
+        losses: before each step; zeros where the last stage is not.
+        parameters: of each stage, at the end.
+        order: what torch says that each rank does, where torch did it.
+    """
+
+    losses: list[float]
+    parameters: dict[int, list[torch.Tensor]]
+    order: Schedule | None = None
+
+
+Pass = Callable[[Any], float]
+"""A batch → its loss, when forward and backward pass are done."""
+
+
+def trained(stages: Mapping[int, nn.Module], batches: Iterable[Any], forward_and_backward: Pass) -> Trained:
+    """A step of gradient descent for each batch."""
+    optimizer = Sgd([one for stage in stages.values() for one in stage.parameters()], RATE)
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        losses.append(forward_and_backward(batch))
+        optimizer.step()
+    return Trained(losses, {stage: [one.detach() for one in part.parameters()] for stage, part in stages.items()})
+
+
+def serial_training(steps: int) -> Trained:
+    """Some steps of one process; the whole network counts as stage 0."""
+    model = nn.Sequential(*digit_layers())
+
+    def forward_and_backward(batch: tuple[Sequence[torch.Tensor], Loss]) -> float:
+        (x,), loss = batch
+        value = loss(model(x), 0)
+        value.backward()
+        return value.item()
+
+    return trained({0: model}, digit_batches(steps, 1), forward_and_backward)
+
+
+def train_pipeline(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], steps: int) -> Trained:
+    """The same through a schedule: losses where the last stage is, and this rank's stages."""
+    mine = own_stages(schedule, comm.rank, digit_layers())
+    batches = digit_batches(steps, micro_batches_of(schedule))
+    return trained(mine, batches, lambda batch: run_schedule(comm, schedule, mine, *batch))
+
+
+def train_with_torch(name: str, schedule: Schedule, steps: int) -> Trained:
+    """The same through torch's own schedule of this name, with stages where ours has them, on the default group."""
+    import torch.distributed as dist
+
+    from course_utils.pipeline.with_torch import published_order, run_with_torch, torch_pipeline
+
+    layers, rank_of = digit_layers(), rank_of_stages(schedule)
+    each = len(layers) // len(rank_of)
+    mine = [stage for stage, rank in rank_of.items() if rank == dist.get_rank()]
+    plain = {stage: nn.Sequential(*layers[stage * each : (stage + 1) * each]) for stage in mine}
+    pipeline = torch_pipeline(name, plain, len(rank_of), micro_batches_of(schedule), cross_entropy)
+    data = digits("float64")
+    batches = [slice(step * BATCH, (step + 1) * BATCH) for step in range(steps)]
+    result = trained(plain, batches, lambda own: run_with_torch(pipeline, data.train_x[own], data.train_y[own]))
+    return replace(result, order=published_order(pipeline))
