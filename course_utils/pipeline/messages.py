@@ -1,6 +1,6 @@
 """From computations to the whole program of each rank: what has to be sent and received, and where in the list."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from course_utils.pipeline.actions import (
     BACKWARD,
@@ -56,3 +56,18 @@ def other_end(action: Action) -> Action:
         RECV_B: (SEND_B, 1),
     }[action.kind]
     return Action(kind, action.stage + step, action.micro_batch)
+
+
+def address(action: Action, rank_of: Mapping[int, int]) -> tuple[int, int]:
+    """The rank at the other end of a message, and its tag: the same at both ends, and unlike every other message's.
+
+    The tag says micro-batch, border between stages, and direction. A computation stays where it is, with tag −1.
+
+    Args:
+        rank_of: stage → rank, as `rank_of_stages` gives it.
+    """
+    if action.computes:
+        return rank_of[action.stage], -1
+    other = other_end(action).stage
+    forward = action.kind in (SEND_F, RECV_F)
+    return rank_of[other], 2 * (1000 * action.micro_batch + max(action.stage, other)) + forward

@@ -13,14 +13,15 @@ from course_utils.pipeline.actions import (
     INPUT,
     RECV_B,
     RECV_F,
+    SEND_B,
     SEND_F,
-    WEIGHT,
     Action,
     rank_of_stages,
 )
-from course_utils.pipeline.messages import other_end, with_messages
-from course_utils.pipeline.pace import Pace, at_work
-from course_utils.pipeline.split import Later, Stage
+from course_utils.pipeline.messages import address, with_messages
+from course_utils.pipeline.pace import Pace
+from course_utils.pipeline.split import Stage
+from course_utils.pipeline.work import Work
 
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
     from mpi4py import MPI
@@ -37,9 +38,10 @@ def run_schedule(
     loss: Loss,
     pace: Pace | None = None,
 ) -> float:
-    """One forward and backward pass of the whole batch, as the schedule says; gradients are added to `parameter.grad`.
+    """One forward and backward pass of the whole batch, as the schedule says.
 
-    Activations go from rank to rank, gradients of activations come back, each as one message. Nothing else moves.
+    Activations go from rank to rank, gradients of activations come back, each as one message.
+    Nothing else moves. Gradients of weights are added to `parameter.grad`.
 
     Args:
         schedule: of `comm.size` lists. Messages are put in if it has none.
@@ -51,75 +53,34 @@ def run_schedule(
     Returns:
         The batch's loss where the last stage is, 0.0 elsewhere.
     """
-    rank_of = rank_of_stages(schedule)
-    last = max(rank_of)
-    inputs: dict[tuple[int, int], torch.Tensor] = {}
-    outputs: dict[tuple[int, int], torch.Tensor] = {}
-    gradients: dict[tuple[int, int], torch.Tensor] = {}  # of a stage's output
-    later: dict[tuple[int, int], list[Later]] = {}
-    on_their_way, total = [], 0.0
-
-    def forward(stage: int, index: int) -> None:
-        nonlocal total
-        x = micro_batches[index] if stage == 0 else inputs[stage, index]
-        y = stages[stage](x)
-        if stage == last:
-            y = loss(y, index)
-            total += y.item()
-        elif stage + 1 in stages:
-            inputs[stage + 1, index] = y.detach().requires_grad_()
-        inputs[stage, index], outputs[stage, index] = x, y
-
-    def backward(stage: int, index: int) -> None:
-        x, y = inputs.pop((stage, index)), outputs.pop((stage, index))
-        y.backward(gradients.pop((stage, index), None))
-        later[stage, index] = _put_aside(stages[stage])
-        if stage > 0:
-            gradients[stage - 1, index] = x.grad
-
-    def weights(stage: int, index: int) -> None:
-        for work in later.pop((stage, index)):
-            work()
-
+    rank_of, work = rank_of_stages(schedule), Work(stages, pace)
+    inputs = {(0, index): x for index, x in enumerate(micro_batches)}
+    outputs, gradients, requests, total = {}, {}, [], 0.0
     for action in with_messages(schedule)[comm.rank]:
-        stage, index = action.stage, action.micro_batch
-        if action.computes:
-            with at_work(action, pace):
-                if action.kind == FORWARD:
-                    forward(stage, index)
-                if action.kind in (BACKWARD, INPUT):
-                    backward(stage, index)
-                if action.kind in (BACKWARD, WEIGHT):
-                    weights(stage, index)
-            continue
-        peer = rank_of[other_end(action).stage]
-        if action.kind == RECV_F:
-            inputs[stage, index] = _tensor(comm.recv(source=peer, tag=_tag(action))).requires_grad_()
-        elif action.kind == RECV_B:
-            gradients[stage, index] = _tensor(comm.recv(source=peer, tag=_tag(action)))
-        elif action.kind == SEND_F:
-            on_their_way.append(comm.isend(outputs[stage, index].detach().numpy(), dest=peer, tag=_tag(action)))
-        else:
-            gradient = gradients.pop((stage - 1, index)).numpy()
-            on_their_way.append(comm.isend(gradient, dest=peer, tag=_tag(action)))
-    for request in on_their_way:
+        kind, stage, index = action.kind, action.stage, action.micro_batch
+        here, before, after = (stage, index), (stage - 1, index), (stage + 1, index)
+        peer, tag = address(action, rank_of)
+        with work.on(action):
+            if kind == RECV_F:
+                inputs[here] = torch.tensor(comm.recv(source=peer, tag=tag)).requires_grad_()
+            elif kind == RECV_B:
+                gradients[here] = torch.tensor(comm.recv(source=peer, tag=tag))
+            elif kind in (SEND_F, SEND_B):
+                values = outputs[here] if kind == SEND_F else gradients.pop(before)
+                requests.append(comm.isend(values.detach().numpy(), dest=peer, tag=tag))
+            elif kind == FORWARD:
+                outputs[here] = stages[stage](inputs[here])
+                if stage == max(rank_of):
+                    outputs[here] = loss(outputs[here], index)
+                    total += outputs[here].item()
+                elif stage + 1 in stages:
+                    inputs[after] = outputs[here].detach().requires_grad_()
+            elif kind in (BACKWARD, INPUT):
+                outputs.pop(here).backward(gradients.pop(here, None))
+                gradients[before] = inputs.pop(here).grad
+    for request in requests:
         request.wait()
     return total
-
-
-def _tensor(array) -> torch.Tensor:
-    return torch.from_numpy(array.copy())  # what came out of a message may be read-only
-
-
-def _put_aside(stage: nn.Module) -> list[Later]:
-    return stage.take() if isinstance(stage, Stage) else []
-
-
-def _tag(message: Action) -> int:
-    """The same at both ends, and unlike every other message's: micro-batch, border between stages, direction."""
-    forward = message.kind in (SEND_F, RECV_F)
-    border = max(message.stage, other_end(message).stage)
-    return 2 * (1000 * message.micro_batch + border) + forward
 
 
 def split_model(layers: Sequence[nn.Module], cuts: Sequence[int]) -> list[Stage]:

@@ -4,7 +4,7 @@ from course_utils.pipeline.actions import BACKWARD, FORWARD, Action, Schedule, w
 
 
 def gpipe_schedule(ranks: int, micro_batches: int) -> Schedule:
-    """All forward passes, then all backward passes: simple, and all micro-batches are in memory at once.
+    """All forward passes, then all backward passes; every micro-batch is in memory at once.
 
     Rank r holds stage r. The backward passes come in the same order as the forward ones.
 
@@ -28,10 +28,11 @@ def gpipe_schedule(ranks: int, micro_batches: int) -> Schedule:
 
 
 def one_f_one_b_schedule(ranks: int, micro_batches: int) -> Schedule:
-    """After a few forward passes one forward and one backward pass in turn: no slower, and rank r keeps P − r at most.
+    """After a few forward passes one forward and one backward pass in turn: less in memory.
 
-    Rank r begins with P − r − 1 forward passes, as many as there are ranks behind it: so long the first gradient takes
-    to come back. Then each new forward pass is followed by the oldest backward pass, which frees its activations.
+    Rank r begins with P − r − 1 forward passes, as many as there are ranks behind it: so long
+    the first gradient takes to come back. Then each new forward pass is followed by the oldest
+    backward pass, which frees its activations: rank r keeps P − r at most. No slower than GPipe.
 
     Args:
         ranks: P, the stages too.
@@ -40,8 +41,9 @@ def one_f_one_b_schedule(ranks: int, micro_batches: int) -> Schedule:
     Returns:
         For each rank its 2 m actions, in order.
 
-    Source: Narayanan et al. 2019, "PipeDream", §3.2; with the flush at the end of a batch Narayanan et al. 2021,
-    "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", §2.2.1 and figure 4.
+    Source: Narayanan et al. 2019, "PipeDream", §3.2; with the flush at the end of a batch
+    Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using
+    Megatron-LM", §2.2.1 and figure 4.
     """
     whole_number("ranks", ranks)
     whole_number("micro_batches", micro_batches)
@@ -60,17 +62,17 @@ def one_f_one_b_schedule(ranks: int, micro_batches: int) -> Schedule:
 def bubble_fraction(ranks: int, micro_batches: int, chunks: int = 1) -> float:
     """The share of the time in which a rank of a GPipe or 1F1B pipeline has nothing to do.
 
-    With equal stages and free messages the first rank waits for P − 1 forward and backward passes of other stages,
-    and works for m of its own: (P − 1) / (m + P − 1). Cut into v chunks for each rank, the passes that it waits for are
-    v times as short: (P − 1) / (v m + P − 1).
+    With equal stages and free messages a rank waits for P − 1 forward and backward passes of
+    other stages, and works for m of its own. With v chunks on each rank (interleaved) the
+    passes that it waits for are v times as short.
 
     Args:
         ranks: P.
         micro_batches: m.
         chunks: v, the stages on each rank; above 1 for the interleaved schedule.
 
-    Source: Huang et al. 2019, §2.3; Narayanan et al. 2021, §2.2.2, which gives the bubble's share of the ideal time
-    instead: (P − 1) / (v m).
+    Source: Huang et al. 2019, §2.3; Narayanan et al. 2021, §2.2.2, which gives the bubble as a
+    share of the time without bubble instead: (P − 1) / (v m).
     """
     whole_number("ranks", ranks)
     whole_number("micro_batches", micro_batches)
