@@ -28,6 +28,11 @@ def test_a_run_beside_its_plan() -> None:
     assert findings.plan_said(slower(0.1), PLAN).endswith("something else kept this machine busy.")
 
 
+def test_a_busy_machine_answers_no_prediction() -> None:
+    assert not findings.disturbed(PLAN, slower(0.005))
+    assert findings.disturbed(PLAN, slower(0.1))
+
+
 def test_what_cutting_brought() -> None:
     assert findings.faster_said(slower(0.1), PLAN, 8).startswith("The same work in 8 pieces: 1.9 times as fast")
     assert "nothing" in findings.faster_said(PLAN, PLAN, 8)

@@ -24,6 +24,11 @@ class Timing(Protocol):
     bubble_share: float
 
 
+def disturbed(plan: Timing, run: Timing) -> bool:
+    """Whether something else kept this machine so busy that the run answers no prediction."""
+    return abs(100 * (run.idle_share - plan.idle_share)) > _FAR
+
+
 def plan_said(plan: Timing, run: Timing) -> str:
     """How long a schedule took and how idle it was, beside its plan, and where the difference comes from."""
     took = f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}"

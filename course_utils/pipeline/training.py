@@ -11,7 +11,6 @@ from course_utils.data import CLASSES, digits
 from course_utils.pipeline.actions import Action, micro_batches_of, rank_of_stages
 from course_utils.pipeline.pace import stage_pace
 from course_utils.pipeline.run import Loss, run_schedule, split_model
-from course_utils.pipeline.split import Stage
 from course_utils.pipeline.timing import Timing, timing_of
 
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
@@ -58,11 +57,31 @@ def digit_batches(
         yield data.train_x[chosen].tensor_split(micro_batches), loss
 
 
-def own_stages(schedule: Sequence[Sequence[Action]], rank: int, layers: Sequence[nn.Module]) -> dict[int, Stage]:
-    """The stages of one rank, where the schedule puts them; every stage has as many layers as the others."""
+def digit_stream(micro_batches: int, examples: int) -> tuple[list[torch.Tensor], Loss]:
+    """Digits for a training that steps after every micro-batch: images, and (output, micro-batch) → its mean loss.
+
+    Args:
+        examples: images of a micro-batch.
+    """
+    pieces = list(digit_batches(micro_batches, 1, examples))
+    return [images[0] for images, _ in pieces], lambda output, index: pieces[index][1](output, 0)
+
+
+def own_stages(
+    schedule: Sequence[Sequence[Action]], rank: int, layers: Sequence[nn.Module], plain: bool = False
+) -> dict[int, nn.Sequential]:
+    """The stages of one rank, where the schedule puts them; every stage has as many layers as the others.
+
+    Args:
+        plain: as torch's own `nn.Sequential`; otherwise as `Stage`, whose backward pass can be cut in two.
+    """
     rank_of = rank_of_stages(schedule)
-    parts = split_model(layers, [len(layers) // len(rank_of)] * len(rank_of))
-    return {stage: part for stage, part in enumerate(parts) if rank_of[stage] == rank}
+    share = len(layers) // len(rank_of)
+    mine = [stage for stage, home in sorted(rank_of.items()) if home == rank]
+    if plain:
+        return {stage: nn.Sequential(*layers[stage * share : (stage + 1) * share]) for stage in mine}
+    parts = split_model(layers, [share] * len(rank_of))
+    return {stage: parts[stage] for stage in mine}
 
 
 def paced_batch(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], seconds: float) -> None:
