@@ -1,0 +1,3 @@
+"""What the checks of lesson 9 share."""
+
+LESSON = "09_model_parallel"

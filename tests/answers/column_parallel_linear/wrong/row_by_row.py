@@ -1,0 +1,23 @@
+"""Refused with: How often must the gradient of x travel?"""
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import linear
+
+
+class Copied(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x, group):
+        context.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(context, gradient):
+        total = gradient.clone()
+        for row in total.reshape(-1, total.shape[-1]):
+            dist.all_reduce(row, group=context.group)
+        return total, None
+
+
+def column_parallel_linear(x, weight, bias=None, group=None):
+    return linear(Copied.apply(x, group), weight, bias)

@@ -1,0 +1,11 @@
+"""Column, gelu, row."""
+
+from torch.nn.functional import gelu
+
+from course_utils.tensor_parallel.linear import column_parallel_linear, row_parallel_linear
+
+
+def tensor_parallel_mlp(x, up_weight, up_bias, down_weight, down_bias, group=None):
+    return row_parallel_linear(
+        gelu(column_parallel_linear(x, up_weight, up_bias, group)), down_weight, down_bias, group
+    )

@@ -1,0 +1,11 @@
+"""Refused with: Are the ranks' hidden numbers terms of one sum, or different numbers?"""
+
+from torch.nn.functional import gelu
+
+from course_utils.tensor_parallel.collectives import sum_over_ranks
+from course_utils.tensor_parallel.linear import column_parallel_linear, row_parallel_linear
+
+
+def tensor_parallel_mlp(x, up_weight, up_bias, down_weight, down_bias, group=None):
+    hidden = sum_over_ranks(gelu(column_parallel_linear(x, up_weight, up_bias, group)), group)
+    return row_parallel_linear(hidden, down_weight, down_bias, group)

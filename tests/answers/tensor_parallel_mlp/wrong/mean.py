@@ -1,0 +1,11 @@
+"""Refused with: A sum of terms, or their mean?"""
+
+import torch.distributed as dist
+from torch.nn.functional import gelu
+
+from course_utils.tensor_parallel.linear import column_parallel_linear, row_parallel_linear
+
+
+def tensor_parallel_mlp(x, up_weight, up_bias, down_weight, down_bias, group=None):
+    hidden = gelu(column_parallel_linear(x, up_weight, up_bias, group))
+    return row_parallel_linear(hidden, down_weight, None, group) / dist.get_world_size(group) + down_bias

@@ -1,0 +1,13 @@
+"""Refused with: Does every rank make the same calls?"""
+
+import torch.distributed as dist
+from torch.nn.functional import gelu
+
+from course_utils.tensor_parallel.linear import column_parallel_linear, row_parallel_linear
+
+
+def tensor_parallel_mlp(x, up_weight, up_bias, down_weight, down_bias, group=None):
+    hidden = gelu(column_parallel_linear(x, up_weight, up_bias, group))
+    if dist.get_rank() == 0:
+        return row_parallel_linear(hidden, down_weight, down_bias, group)
+    return hidden
