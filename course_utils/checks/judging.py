@@ -208,13 +208,14 @@ def _question(exercise: Exercise, outcome: Outcome) -> str:
 
 def _verdict(exercise: Exercise, mark: str, text: str, outcome: Outcome, seed: int, question: str = "") -> Verdict:
     replies = outcome.attempt.replies
-    events = tuple(events_of(replies)) if exercise.picture else ()
+    events = tuple(events_of(replies)) if exercise.picture and not exercise.drawing else ()
     output = tuple((reply.rank, reply.output) for reply in replies if reply.output) if mark == FAILED else ()
     cost = outcome.case.cost
     details = {
         "picture_title": None if mark == PASSED else outcome.case.label or None,
         "expected_rounds": cost.rounds if cost else None,
         "question": question,
+        "drawing": functools.partial(exercise.drawing, outcome) if exercise.drawing else None,
     }
     return Verdict(mark, exercise.name, text, events, output, seed, details)
 

@@ -1,5 +1,6 @@
 """The one line that a check ends with, and what a notebook shows around it."""
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,8 @@ class Verdict:
         events: what happened on the ranks in the failing (or last) case, for the picture.
         output: what the learner's function printed in the failing case: (rank, text).
         seed: the seed of the numbers that were used; the same seed gives the same numbers.
-        details: for the panel: "question", with which `text` ends; "expected_rounds" and "picture_title" of the case.
+        details: for the panel: "question", with which `text` ends; "expected_rounds" and "picture_title" of the case;
+            "drawing", a function that gives the picture of an exercise that has its own.
     """
 
     mark: str
@@ -62,14 +64,13 @@ def panel(verdict: Verdict, picture: bool = True) -> Panel:
     """The verdict as one output. Its text is the line; its HTML adds what was printed and at most one picture."""
     kind, words = _KINDS[verdict.mark], WORDS[verdict.mark]
     finding, question = split_question(verdict)
-    messages = sum(event.kind == "send" for event in verdict.events)
     html = parts.box(
         f"{verdict.name}: {words}",
         kind,
         parts.head(verdict.mark, words, kind, verdict.name, finding),
         parts.set_off(question, kind, "Ask yourself:"),
         parts.printed("Your function printed:", printed_lines(verdict)),
-        _picture(verdict) if picture and 0 < messages <= MOST_MESSAGES else "",
+        _picture(verdict) if picture else "",
     )
     return Panel(str(verdict), html)
 
@@ -103,6 +104,16 @@ def picture_title(verdict: Verdict) -> str | None:
 
 
 def _picture(verdict: Verdict) -> str:
+    """The exercise's own picture, or the messages; "" where there is nothing to draw, or too much."""
+    drawing = verdict.details.get("drawing")
+    if drawing:
+        figure = None
+        with contextlib.suppress(Exception):  # it looked into something of an unexpected form: then there is no picture
+            figure = drawing()
+        return parts.image(figure) if figure else ""
+    messages = sum(event.kind == "send" for event in verdict.events)
+    if not 0 < messages <= MOST_MESSAGES:
+        return ""
     from course_utils.draw import timeline
 
     return parts.image(timeline(list(verdict.events), title=picture_title(verdict)))
