@@ -65,6 +65,15 @@ def mixtures_said(sent: Mapping[str, Mapping[str, float]]) -> str:
     return f"Of these, {least} sends least; {most} sends {factor} times as much"
 
 
+def ring_sent(handed_over: Mapping[str, float], sizes: Mapping[str, int]) -> dict[str, float]:
+    """Bytes that a rank sends along each axis, from those that it hands over to all-reduces, were these rings.
+
+    A ring of P ranks sends 2 (P − 1)/P of the vector. Messages along "pipeline" are sent as they are.
+    """
+    rings = {axis: 1.0 if axis == "pipeline" else 2 * (1 - 1 / sizes.get(axis, 1)) for axis in handed_over}
+    return {axis: rings[axis] * nbytes for axis, nbytes in handed_over.items()}
+
+
 def busiest_axis(sent: Mapping[str, float]) -> str:
     """The axis along which most travels, of those along which anything does."""
     return max(sent, key=sent.__getitem__)

@@ -1,0 +1,412 @@
+# The lesson on mixtures. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # Which mixture?
+#
+# After this lesson you can **arrange** ranks in a mesh and give each axis its own kind of parallelism, **prove** that
+# a mixture trains as one process does, and **count** what each rank keeps and sends.
+#
+# *60 minutes · builds on lessons [6](06_data_parallel.ipynb), [9](09_model_parallel.ipynb) and
+# [10](10_pipeline.ipynb) · 4 ranks*
+
+# %%
+import numpy as np
+import torch
+import torch.distributed as dist
+
+import course_utils as course
+
+ranks = course.start(4)
+ranks.load_torch()
+
+# %% [markdown]
+# Ranks can share a batch (lesson 6), matrices (9), layers (10). Each way ends somewhere: batches cannot grow for ever,
+# pieces of matrices talk all the time, pipelines have bubbles. Large models mix all three.
+#
+# ## A mesh
+#
+# Put the ranks on a grid, a **mesh**. Each axis has a kind of parallelism. Along an axis a rank talks to those that
+# differ from it in *that* place only, its **group**.
+#
+# **Predict.** 2 × 2 × 2 ranks, counted along the last axis first. Who is rank 5's partner along each?
+
+# %%
+course.predict("mesh_partners", data=..., pipeline=..., tensor=...)  # three ranks
+
+# %%
+from course_utils.mesh import mesh_groups
+
+cube = {"data": 2, "pipeline": 2, "tensor": 2}
+partners = {
+    axis: sum(next(group for group in groups if 5 in group)) - 5
+    for axis, groups in mesh_groups(cube).items()
+}
+course.measured("mesh_partners", **partners)
+course.draw.mesh(cube)
+
+# %% [markdown]
+# Each panel shows the same eight ranks; one colour is one group. Neighbours in the count are usually neighbours in the
+# machine, so the axis that talks most is named *last*.
+#
+# `torch.distributed` makes such groups itself. On our four ranks: each adds up the numbers of the ranks in its groups.
+
+# %%
+square = {"data": 2, "tensor": 2}
+
+
+def sums_in_groups(sizes):
+    shape, names = tuple(sizes.values()), tuple(sizes)
+    mesh = dist.init_device_mesh("cpu", shape, mesh_dim_names=names)
+    found = {}
+    for axis in sizes:
+        number = torch.tensor(float(dist.get_rank()))
+        dist.all_reduce(number, group=mesh.get_group(axis))  # among this group only
+        found[axis] = int(number)
+    return found
+
+
+for rank, found in enumerate(ranks.run(sums_in_groups, square, backend="gloo").results):
+    ours = {
+        axis: sum(g)
+        for axis, own in mesh_groups(square).items()
+        for g in own
+        if rank in g
+    }
+    assert found == ours
+    print(f"rank {rank}:", found)
+
+# %% [markdown]
+# The same groups: rank 3 adds 1 along `data`, 2 along `tensor`. [Exercise](../exercises/11_hybrid_and_sharded.ipynb):
+# `mesh_groups`.
+#
+# ## Two kinds in one network
+#
+# The simplest mixture gives different *layers* different kinds. A student report asked a search program how to train
+# AlexNet on two GPUs. Its answer: convolutions on both, each with half of the batch; the fully connected layers on one.
+# Why? Look at the network that the student then built:
+
+# %%
+from course_utils.hybrid_training import enlarged, report_network
+from course_utils.vgg import parameter_count
+
+data = course.data.digits("float64")
+convolutions, dense = report_network()
+activations = convolutions(enlarged(data[0][:1]).float())
+print("an image after the convolutions:", activations.numel(), "numbers")
+print("convolutions:   ", parameter_count(convolutions), "weights")
+print("fully connected:", parameter_count(dense), "weights")
+
+# %% [markdown]
+# Convolutions: few weights. Fully connected: many. (In AlexNet, 5 % and 95 %: Krizhevsky 2014.) So copy the first, and
+# bring the *activations* to the second:
+#
+# 1. all ranks: convolutions, on a share of the batch; rank 0 **gathers** what comes out;
+# 2. rank 0: fully connected layers, forward and backward;
+# 3. rank 0 **scatters** the activations' gradients; all go backward through their convolutions;
+# 4. the convolutions' gradients are **added up**.
+
+# %% [markdown]
+# **Predict.** 64 images a step, so 16 on each of 4 ranks. How many numbers does rank 1 hand over in a step: activations,
+# labels, gradients? (With data parallelism all gradients: 21,840.)
+
+# %%
+course.predict("hybrid_numbers", within=1.1, numbers=...)
+
+# %%
+from course_utils.hybrid_training import train_network  # uses `hybrid_step`
+from course_utils.mixture_findings import apart, same_said
+
+alone = {"ranks": 1, "backend": "gloo"}
+serial = ranks.run(train_network, data, "serial", **alone).results[0]
+run = ranks.run(train_network, data, "hybrid", backend="gloo")
+hybrid = run.results
+course.measured("hybrid_numbers", numbers=run.bytes_per_rank[1] // 8 // 88)  # 88 steps
+ranks.run(train_network, data, "hybrid", steps=1, backend="gloo").timeline("One step")
+
+# %% [markdown]
+# 5,120 activations, 16 labels, 5,280 gradients: half of what data parallelism hands over, and for AlexNet far less. The
+# price: in part 2 three ranks wait. But is it the same training? 88 steps in float64:
+
+# %%
+print(same_said({"the hybrid": hybrid[0].losses}, serial.losses))
+for one in hybrid:  # after every step
+    assert apart(one.convolutions, serial.convolutions) <= 1e-10
+assert apart(hybrid[0].dense, serial.dense) <= 1e-10
+lines = {"one process": serial.losses, "hybrid": hybrid[0].losses}
+course.draw.loss_curves(lines, "Two kinds of parallelism in one network")
+
+# %% [markdown]
+# Step for step. (Part 4 *adds*: rank 0's loss is the whole batch's mean already.) Exercise: `hybrid_step`.
+#
+# ## What the report did
+#
+# Its program puts fully connected layers "only on GPU0", and exchanges gradients so:
+#
+# ```
+# for name, param in model.named_parameters():
+#     if "fc" not in name:                      # not the fully connected ones
+#         dist.all_reduce(param.grad.data)
+#     param.grad.data /= size
+# ```
+#
+# "The training flow works correctly", it says, and shows a falling loss. **Predict** what four ranks show after 88 such
+# steps:
+
+# %%
+course.predict(
+    "report_shows",
+    answer=...,  # "a", "b" or "c"
+    choices={
+        "a": "the loss does not fall",
+        "b": "the loss falls, but hardly an image is recognised",
+        "c": "neither: it learns",
+    },
+)
+
+# %%
+from course_utils.mixture_findings import distances, drift_said, symptom
+
+theirs = ranks.run(train_network, data, "report", backend="gloo").results
+course.measured("report_shows", answer=symptom(theirs))
+print(
+    "recognised:", *(f"{one.accuracy:.0%}" for one in theirs), "· one process:", end=" "
+)
+print(f"{serial.accuracy:.0%}")
+lines = {"one process": serial.losses}
+lines |= {f"rank {rank}": one.losses for rank, one in enumerate(theirs)}
+course.draw.loss_curves(lines, "The report's version, each rank's loss on its own images")
+
+# %% [markdown]
+# It learns, so nobody looked further. Now look at what should be *equal*: the fully connected layers of the four ranks.
+
+# %%
+title = drift_said(theirs)
+course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's layers")
+
+# %% [markdown]
+# Two processes that put a layer on the same GPU have *two* layers there. Nobody brings activations together, nobody
+# adds these gradients, yet they are divided by $P$: each rank trains layers of its own, on a quarter of the images,
+# with steps four times too short. Each rank has *another* network.
+#
+# Whatever is kept twice must get the same gradient twice. A loss does not tell; lesson 6's advice does: compare the
+# replicas' weights.
+
+# %% [markdown]
+# ## Data × tensor
+#
+# Now a mesh. A small transformer learns Python's own help text, character by character: `data` halves the batch,
+# `tensor` halves every matrix of attention and MLP (lesson 9).
+
+# %%
+from course_utils.text import CHARACTERS, character_text, generate, text_batches
+from course_utils.transformer import character_model
+
+
+def build():
+    layers = character_model(len(CHARACTERS), width=48, depth=2, context=32)
+    return layers.double()
+
+
+text = character_text()
+batches = text_batches(text.training, batch=16, context=32, steps=100)
+print(generate(build(), "The ", 60, context=32))
+
+# %% [markdown]
+# Not yet a writer. **Predict**: along which axis does a rank hand over more bytes in a step?
+
+# %%
+course.predict("axis", answer=..., choices={"a": "data", "b": "tensor", "c": "the same"})
+
+# %%
+from course_utils.mesh_training import (
+    bytes_by_axis,
+    train_on_mesh,
+    train_serially,
+    whole_model,
+)
+
+learn = {"micro_batches": 1, "rate": 0.01, "backend": "gloo"}
+run = ranks.run(train_on_mesh, square, build, batches, **learn)
+one = ranks.run(train_serially, build, batches, rate=0.01, **alone).results[0]
+print(same_said({"2 × 2": run.results[-1].losses}, one.losses))
+print(generate(whole_model(build(), run.results), "The ", 60, context=32))
+sent = bytes_by_axis(run.events, rank=0)
+course.measured("axis", answer="a" if sent["data"] > sent["tensor"] else "b")
+lines = {"one process": one.losses, "2 × 2": run.results[-1].losses}
+course.draw.loss_curves(lines, "Data × tensor, on text")
+
+# %% [markdown]
+# After 100 steps, word by word nonsense, but it has learned spaces, endings, line breaks. And it is *the same* nonsense
+# that one process writes.
+#
+# Per step: `data` moves each rank's *gradients* once. `tensor` moves *activations* four times a block, and they grow
+# with the batch. So `tensor` needs the fastest links: it is the axis that stays inside a node.
+#
+# ## Which mixture of 4?
+#
+# The same training on five meshes, batches cut into 4 micro-batches. **Predict:** where does rank 1 send least?
+
+# %%
+meshes = {
+    "4 data": {"data": 4},
+    "2 data × 2 tensor": square,
+    "4 tensor": {"tensor": 4},
+    "2 data × 2 stages": {"data": 2, "pipeline": 2},
+    "4 stages": {"pipeline": 4},
+}
+course.predict("least_sent", answer=..., choices=list(meshes))  # "a" to "e"
+
+# %%
+from course_utils.mixture_findings import mixtures_said
+
+learn["micro_batches"] = 4
+runs = {
+    name: ranks.run(train_on_mesh, sizes, build, batches[:4], **learn)
+    for name, sizes in meshes.items()
+}
+print(
+    same_said(
+        {name: run.results[-1].losses for name, run in runs.items()}, one.losses[:4]
+    )
+)
+
+# %%
+from course_utils.mixture_findings import ring_sent
+
+sent = {}
+for name, run in runs.items():
+    handed_over = bytes_by_axis(run.events, rank=1)
+    in_a_step = {axis: number / 4 for axis, number in handed_over.items()}
+    sent[name] = ring_sent(in_a_step, meshes[name])
+totals = [sum(parts.values()) for parts in sent.values()]
+course.measured("least_sent", answer="abcde"[np.argmin(totals)])
+panels = [course.draw.SharesPanel("sent by rank 1 in a step", sent)]
+course.draw.shares(panels, mixtures_said(sent))
+
+# %% [markdown]
+# Stages send little: only what lies on a cut; but they idle (lesson 10). `data` keeps the whole model on every rank.
+# `tensor` talks most. So: `tensor` as far as the fast links reach, stages as many as memory needs, `data` for the rest.
+# (2 × 2 × 2 at once is still the same training. That takes eight ranks, so the course's tests run it.)
+
+# %% [markdown]
+# ## Why keep everything P times?
+#
+# In data parallelism all ranks keep the same: weights, gradients, and Adam's two numbers for each weight. **ZeRO**
+# divides what is the same among them. Stage 1: Adam's state. Stage 2: the gradients too. Stage 3: the weights too.
+#
+# Stage 1, by hand. Rank $r$ owns the $r$-th part of the vector of weights, and Adam's state for it. Of the gradient it
+# needs the same part: a **reduce-scatter**. It updates its part; an **all-gather** brings all parts to all.
+
+# %%
+from course_utils.sharded import adam_shard, zero1_step
+
+
+def three_steps(length):
+    weights = torch.ones(length, dtype=torch.float64)
+    state = adam_shard(weights)  # of this rank's part
+    for _ in range(3):
+        gradient = (dist.get_rank() + 1) * weights  # each rank has its own
+        zero1_step(weights, gradient, state, rate=0.1)
+    return weights, len(state.mean)
+
+
+ranks.run(three_steps, 50_000, backend="gloo")  # the first run finds the connections
+run = ranks.run(three_steps, 50_000, backend="gloo")
+run.timeline("ZeRO-1: three steps of Adam")
+
+# %%
+weights = torch.ones(50_000, dtype=torch.float64, requires_grad=True)
+optimizer = torch.optim.Adam([weights], lr=0.1)  # one process, the mean gradient
+for _ in range(3):
+    weights.grad = 2.5 * weights.detach()
+    optimizer.step()
+far = max(apart(theirs, weights.detach()) for theirs, _ in run.results)
+assert far <= 1e-10
+print(
+    f"each rank keeps means and squares of {run.results[0][1]:,} weights; {far:.0e} apart"
+)
+
+# %% [markdown]
+# The same Adam, with a quarter of its state. And no byte more than before: the two halves of lesson 5's ring
+# all-reduce, with the update in between. Exercise: `zero1_step`.
+#
+# **Stage 2.** No rank keeps a whole gradient: buckets, as in lesson 7, are reduce-scattered as soon as they are full,
+# and let go.
+#
+# **Stage 3.** No rank keeps all weights. They are gathered layer by layer, just before a layer computes, forward and
+# again backward, and let go. PyTorch does it, as **FSDP2**:
+
+
+# %%
+def fully_sharded(steps):
+    from torch.distributed.fsdp import fully_shard
+
+    model = build()
+    for layer in model:
+        fully_shard(layer)  # this layer's weights are gathered when it computes
+    fully_shard(model)
+    for x, _ in batches[:steps]:
+        with course.phase("forward"):
+            loss = model(x).square().mean()
+        with course.phase("backward"):
+            loss.backward()
+    weight = model[1].mlp.up.weight
+    return tuple(weight.shape), tuple(weight.to_local().shape)
+
+
+whole, part = ranks.run(fully_sharded, 1, backend="gloo").results[0]
+print("a weight of", whole, "- of which a rank keeps", part)
+ranks.run(fully_sharded, 1, backend="gloo").timeline(
+    "FSDP2: a forward and a backward pass"
+)
+
+# %% [markdown]
+# A gather for each layer on the way forward, again on the way back, then a reduce-scatter of its gradients.
+#
+# **Predict** for Adam, all numbers of one size, 4 ranks. If stage 0 keeps 100 %, what do the others keep? And if stage 0
+# sends 100 %, what does stage 3 send?
+
+# %%
+course.predict("zero_kept", within=1.05, stage_1=..., stage_2=..., stage_3=...)  # percent
+course.predict("zero_sent", within=1.05, stage_3=...)  # percent
+
+# %%
+from course_utils.sharded.stages import on_paper, sent_by_rank, train_sharded
+
+kept, sent, paper, losses = {}, {}, ({}, {}), {}
+for stage in range(4):
+    run = ranks.run(train_sharded, stage, build, batches[:3], rate=0.01, backend="gloo")
+    name, rank_0 = f"stage {stage}", run.results[0]
+    kept[name], sent[name] = (
+        rank_0.kept,
+        {"sent": sent_by_rank(run.events, 4, steps=3)[0]},
+    )
+    losses[name] = np.mean([result.losses for result in run.results], axis=0)
+    parts, paper[1][name] = on_paper(list(rank_0.parameters.values()), 4, stage)
+    paper[0][name] = sum(parts.values())
+print(same_said(losses, one.losses[:3]))
+
+# %%
+from course_utils.mixture_findings import stages_said
+
+totals = {name: sum(parts.values()) for name, parts in kept.items()}
+percent = [100 * total / totals["stage 0"] for total in totals.values()]
+course.measured("zero_kept", stage_1=percent[1], stage_2=percent[2], stage_3=percent[3])
+on_the_way = {name: parts["sent"] for name, parts in sent.items()}
+course.measured("zero_sent", stage_3=100 * on_the_way["stage 3"] / on_the_way["stage 0"])
+panels = [
+    course.draw.SharesPanel("kept by each rank", kept, paper[0]),
+    course.draw.SharesPanel("sent by each rank in a step", sent, paper[1]),
+]
+course.draw.shares(panels, stages_said(totals, on_the_way))
+
+# %% [markdown]
+# Counted from the tensors and from the collectives, each as a ring would send it; black: `zero_memory` and
+# `zero_traffic`, from the paper (Rajbhandari 2020). Stages 1 and 2 save for nothing. Stage 3 gathers the weights twice:
+# half as much again on the way. (gloo's own reduce-scatter is built on an all-reduce and moves more.)
+#
+# In **mixed precision** a weight takes 2 bytes, its gradient 2, and Adam 12: in float32 the weight again, mean, square.
+# Exercises: `zero_memory`, `fits`.
+
+# %%
+ranks.stop()
