@@ -24,6 +24,7 @@ from course_utils.memory.parts import bytes_for_each_parameter
 from course_utils.memory.training import layer_parameters
 from course_utils.pipeline.run import run_schedule, split_model
 from course_utils.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
+from course_utils.sharded.stages import train_sharded
 from course_utils.tensor_parallel.block import parallelise_block
 from course_utils.tensor_parallel.collectives import join_over_ranks, split_over_ranks
 from course_utils.transformer import Block, character_model
@@ -71,10 +72,10 @@ def near(computed: Memory, counted: Memory) -> None:
     assert computed.total == pytest.approx(counted.total, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "precision", "checkpointing"), itertools.product(MAKE, DTYPES, [False, True])
-)
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
+EVERY_WAY = [*itertools.product(MAKE, DTYPES, [False, True], [0.0]), ("adam", "float32", False, 0.1)]
+
+
+@pytest.mark.parametrize(("optimizer", "precision", "checkpointing", "dropout"), EVERY_WAY)
 def test_one_rank_keeps_what_was_computed(optimizer, precision, checkpointing, dropout) -> None:
     model = make_model(dropout, precision)
     computed = training_memory(model, BATCH, LENGTH, optimizer, precision, ONE_RANK, checkpointing)
@@ -82,6 +83,16 @@ def test_one_rank_keeps_what_was_computed(optimizer, precision, checkpointing, d
     chosen = MixedPrecision(model.parameters(), made) if precision == "mixed" else made(model.parameters())
     layers = checkpointed(model) if checkpointing else model
     near(computed, measured_memory(layers, chosen, step_with(layers, chosen)))
+
+
+@pytest.mark.parametrize(("batch", "length", "heads"), [(1, 16, 4), (2, 1, 4), (1, 5, 1), (5, 7, 2)])
+def test_any_size_is_computed(batch, length, heads) -> None:
+    model = character_model(11, 24, heads, 1, 16, 0.2)
+    x = torch.randint(11, (batch, length))
+    with counting_saved(model) as saved:
+        loss_of(model(x), x.clone()).backward()
+    assert training_memory(model, batch, length).activations == pytest.approx(saved.most, rel=0.01)
+    assert saved.now == 0, "all is free after the backward pass"
 
 
 class Cut(nn.Module):
@@ -111,7 +122,7 @@ def tensor_parallel(dropout: float, sequence: bool, checkpointing: bool) -> tupl
 
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("sequence", [False, True])
-@pytest.mark.parametrize(("dropout", "ranks"), [(0.0, 2), (0.0, 4), (0.1, 2), (0.1, 4)])
+@pytest.mark.parametrize(("dropout", "ranks"), [(0.0, 4), (0.1, 2)])
 def test_tensor_parallel_ranks_keep_what_was_computed(four_ranks, ranks, dropout, sequence, checkpointing) -> None:
     for computed, counted in four_ranks.run(
         tensor_parallel, dropout, sequence, checkpointing, ranks=ranks, backend="gloo"
@@ -146,10 +157,92 @@ def pipelined(comm, way: str, micro_batches: int, checkpointing: bool, dropout: 
     return computed, measured_memory(stage, optimizer, step)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("checkpointing", [False, True])
-@pytest.mark.parametrize(("way", "ranks", "micro_batches"), [("gpipe", 2, 4), ("1f1b", 3, 5), ("1f1b", 3, 2)])
+@pytest.mark.parametrize(
+    ("way", "ranks", "micro_batches", "dropout"), [("gpipe", 2, 4, 0.1), ("1f1b", 3, 5, 0.0), ("1f1b", 3, 2, 0.1)]
+)
 def test_stages_keep_what_was_computed(four_ranks, way, ranks, micro_batches, checkpointing, dropout) -> None:
     run = four_ranks.run(pipelined, way, micro_batches, checkpointing, dropout, ranks=ranks)
     for computed, counted in run.results:
         near(computed, counted)
+
+
+def divided(stage: int) -> tuple[Memory, Memory]:
+    """Computed and counted on this rank, for a stage of ZeRO."""
+    model, ranks = make_model(), dist.get_world_size()
+    computed = training_memory(model, BATCH, LENGTH, parallelism=Parallelism(data=ranks, zero=stage))
+    x = torch.randint(CHARACTERS, (BATCH * ranks, LENGTH))
+    with counting_saved(model) as saved:
+        kept = train_sharded(stage, lambda: model, [(x, x.clone())] * 2).kept
+    return computed, Memory(kept["parameters"], kept["gradients"], kept["state"], saved.most)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_stages_of_zero_keep_what_was_computed(four_ranks, stage, ranks) -> None:
+    for computed, counted in four_ranks.run(divided, stage, ranks=ranks, backend="gloo").results:
+        near(computed, counted)
+
+
+def test_a_block_saves_what_the_paper_counts() -> None:
+    """Equations 1, 2 and 4, with 16 bits and dropout; where ours differ, by what the module says."""
+    b, s, h, a, t = 2, 64, 48, 6, 3
+    block = Block(h, a, 0.1, torch.Generator())
+    small = 2 * 4 * b * s + s * s  # means and deviations; the mask of the future
+    assert block_activations(block, b, s, 2) == s * b * h * (34 + 5 * a * s / h) + small
+    masks = a * s * s * b * (1 - 1 / t)  # of the attention's dropout, which our ranks keep whole
+    wanted = s * b * h * (10 + 24 / t + 5 * a * s / (h * t)) + masks + small
+    assert block_activations(block, b, s, 2, t) == pytest.approx(wanted)
+    whole = (1 - 1 / t) * s * b * h * (2 * 2 + 2)  # two gathered inputs, two masks
+    wanted = s * b * h / t * (34 + 5 * a * s / h) + whole + masks + small - 8 * b * s * (1 - 1 / t)
+    assert block_activations(block, b, s, 2, t, sequence=True) == pytest.approx(wanted)
+
+
+def test_mixed_precision_counts_two_two_and_twelve() -> None:
+    assert bytes_for_each_parameter("adam", "mixed") == (2, 2, 12)
+    assert bytes_for_each_parameter("momentum", "float32") == (4, 4, 4)
+    assert bytes_for_each_parameter("sgd", "float64") == (8, 8, 0)
+
+
+@pytest.mark.parametrize(("optimizer", "precision"), [("adagrad", "float32"), ("adam", "float8")])
+def test_what_is_not_known_is_refused(optimizer, precision) -> None:
+    with pytest.raises(CourseError, match="not known here"):
+        training_memory(make_model(), 1, 4, optimizer, precision)
+    with pytest.raises(CourseError, match="at least one rank"):
+        Parallelism(tensor=0)
+    with pytest.raises(CourseError, match="no layer of the character model"):
+        training_memory(nn.Sequential(nn.Linear(2, 2)), 1, 4)
+
+
+def test_parameters_of_all_ranks_are_the_models() -> None:
+    model = make_model()
+    assert layer_parameters(model[1]) == sum(one.numel() for one in model[1].parameters())
+    assert layer_parameters(model[1], 4) == 12 * 32**2 / 4 + 7 * 32 / 4 + 6 * 32
+
+
+def test_a_block_that_is_computed_again_has_the_same_gradients() -> None:
+    """With dropout, whose masks must be the same; and the generator goes on where it would be without."""
+    x, target = texts()
+    gradients = []
+    for wrap in (lambda model: model, checkpointed):
+        layers = wrap(make_model(0.3, "float64"))
+        for _ in range(2):
+            layers.zero_grad()
+            loss_of(layers(x), target).backward()
+        gradients.append([one.grad for one in layers.parameters()])
+    for plain, again in zip(*gradients, strict=True):
+        assert torch.equal(plain, again)
+
+
+def test_small_steps_are_not_lost_in_mixed_precision() -> None:
+    one = nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+    optimizer = MixedPrecision([one], lambda copies: torch.optim.SGD(copies, 1e-3))
+    for _ in range(20):
+        optimizer.zero_grad()
+        one.sum().backward()
+        optimizer.step()
+    assert one.tolist() == pytest.approx([0.98] * 3, abs=0.004)
+    alone = torch.ones(3, dtype=torch.bfloat16)
+    for _ in range(20):
+        alone -= 1e-3
+    assert alone.tolist() == [1.0] * 3, "each step is less than half of the last digit"

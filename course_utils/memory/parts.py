@@ -43,12 +43,19 @@ class Parallelism:
         zero: the stage of ZeRO, 0 to 3: what the replicas divide among each other.
         tensor: ranks that share each block's matrices.
         sequence: what tensor parallelism leaves whole is cut along the sequence.
+
+    Raises:
+        CourseError: fewer than one rank along an axis.
     """
 
     data: int = 1
     zero: int = 0
     tensor: int = 1
     sequence: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.data, self.tensor) < 1:
+            raise CourseError(f"Along each axis there is at least one rank: {self} has fewer.")
 
 
 ONE_RANK = Parallelism()
