@@ -114,7 +114,9 @@ def text_batches(
     return made
 
 
-def generate(model: "nn.Module", start: str, characters: int, context: int = 64, seed: int = 0) -> str:
+def generate(
+    model: "nn.Module", start: str, characters: int, context: int = 64, temperature: float = 1.0, seed: int = 0
+) -> str:
     """What a trained model writes after `start`: it draws one character after the other from what it predicts.
 
     Args:
@@ -122,6 +124,7 @@ def generate(model: "nn.Module", start: str, characters: int, context: int = 64,
         start: at least one character.
         characters: how many to add.
         context: the longest text that the model reads.
+        temperature: above 0; the lower it is, the more often the likeliest character comes.
 
     Returns:
         `start` and what was added.
@@ -132,6 +135,6 @@ def generate(model: "nn.Module", start: str, characters: int, context: int = 64,
     codes = encode(start)
     with torch.no_grad():
         for _ in range(characters):
-            shares = model(codes[None, -context:])[0, -1].softmax(dim=-1)
+            shares = (model(codes[None, -context:])[0, -1] / temperature).softmax(dim=-1)
             codes = torch.cat([codes, torch.multinomial(shares, 1, generator=generator)])
     return decode(codes)

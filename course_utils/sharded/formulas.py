@@ -45,6 +45,9 @@ def zero_traffic(parameters: float, ranks: int, stage: int, element_bytes: float
     Args:
         element_bytes: of one number as it travels.
 
+    Raises:
+        CourseError: no such stage, or fewer than one rank.
+
     Source: Rajbhandari et al. 2020, §7.2.
     """
     check_stage(stage, ranks)
@@ -64,6 +67,9 @@ def fits(
     Args:
         memory, activations: bytes.
         bytes_of: as for `zero_memory`.
+
+    Raises:
+        CourseError: no such stage, or fewer than one rank.
     """
     return zero_memory(parameters, ranks, stage, **bytes_of) + activations <= memory
 

@@ -13,7 +13,6 @@ from course_utils.hybrid import equal_shards
 from course_utils.memory.measured import bytes_of
 from course_utils.mesh_training import Batches
 from course_utils.sharded.formulas import check_stage, zero_memory, zero_traffic
-from course_utils.sharded.fsdp import shard_fully, whole_tensor
 from course_utils.sharded.zero1 import adam_shard, zero1_step
 from course_utils.sharded.zero2 import zero2_state, zero2_step
 from course_utils.tensor_parallel.counting import collectives_in, ring_bytes
@@ -73,8 +72,7 @@ def train_sharded(
             training.step(loss)
         losses.append(loss.item())
     kept = {name: bytes_of(tensors) for name, tensors in training.tensors().items()}
-    whole = {name: whole_tensor(one) for name, one in model.named_parameters()}
-    return ShardedRun(losses, whole, kept, training.most_gradients())
+    return ShardedRun(losses, training.whole(), kept, training.most_gradients())
 
 
 class Replicated:
@@ -106,6 +104,10 @@ class Replicated:
     def state(self) -> list[torch.Tensor]:
         """What the optimizer keeps on this rank."""
         return [entry for state in self.optimizer.state.values() for entry in state.values()]
+
+    def whole(self) -> dict[str, torch.Tensor]:
+        """Copies of the whole parameters, by their names."""
+        return {name: one.detach().clone() for name, one in self.model.named_parameters()}
 
     def most_gradients(self) -> int | None:
         """Bytes of gradients at most."""
@@ -160,6 +162,8 @@ class FullySharded(Replicated):
 
     def prepare(self) -> None:
         """Divide the parameters; Adam sees this rank's parts only."""
+        from course_utils.sharded.fsdp import shard_fully  # takes a second to import, and only this stage needs it
+
         shard_fully(self.model)
         self.optimizer = torch.optim.Adam(self.model.parameters(), self.rate)
 
@@ -168,6 +172,12 @@ class FullySharded(Replicated):
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
+
+    def whole(self) -> dict[str, torch.Tensor]:
+        """All-gathered."""
+        from course_utils.sharded.fsdp import whole_tensor
+
+        return {name: whole_tensor(one) for name, one in self.model.named_parameters()}
 
     def most_gradients(self) -> int | None:
         """torch does not say."""
