@@ -8,6 +8,7 @@ import numpy as np
 
 from course_utils.draw.findings import join
 from course_utils.draw.style import bytes_text, percent, seconds_text
+from course_utils.words import count
 
 _NEAR = 0.15  # a prediction that is off by no more counts as right
 _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test images
@@ -79,8 +80,13 @@ def rates_said(rates: Sequence[float], fresh: Sequence[float], stale: Sequence[f
 
 def median_to(runs: Sequence[Training], target: float) -> float | None:
     """The median of the seconds to the target; None where half of the runs, or more, never reached it."""
-    seconds = sorted(s for s in (run.reached(target) for run in runs) if s is not None)
-    return statistics.median(seconds) if 2 * len(seconds) > len(runs) else None
+    return _median([run.reached(target) for run in runs])
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    """The median of those that are not None; None where half of them, or more, are."""
+    found = [value for value in values if value is not None]
+    return statistics.median(found) if 2 * len(found) > len(values) else None
 
 
 def first_said(ways: Mapping[str, Sequence[Training]], target: float) -> str:
@@ -101,7 +107,7 @@ def reached_table(rows: Mapping[str, Mapping[str, Sequence[Training]]], target: 
     lines = [f"To {percent(target)}:"]
     for setting, ways in rows.items():
         for name, runs in ways.items():
-            seconds, epochs = median_to(runs, target), _median_epochs(runs, target)
+            seconds, epochs = median_to(runs, target), _median([run.epochs_to(target) for run in runs])
             told = "not reached"
             if seconds is not None and epochs is not None:
                 reach = f"{seconds_text(_least(runs, target))} to {seconds_text(_most(runs, target))}"
@@ -123,11 +129,6 @@ def races_said(rows: Mapping[str, Mapping[str, Sequence[Training]]], target: flo
     return ". ".join(
         f"{setting[:1].upper()}{setting[1:]}: {first_said(ways, target)}" for setting, ways in rows.items()
     )
-
-
-def _median_epochs(runs: Sequence[Training], target: float) -> float | None:
-    epochs = [e for e in (run.epochs_to(target) for run in runs) if e is not None]
-    return statistics.median(epochs) if 2 * len(epochs) > len(runs) else None
 
 
 def local_said(local_steps: Sequence[int], nbytes: Sequence[float], accuracies: Sequence[float]) -> str:
@@ -176,7 +177,7 @@ def clinics_said(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes
     told = []
     for epochs, accuracies in by_epochs.items():
         rounds = rounds_to(accuracies, target)
-        name = f"{epochs} local epoch{'s' * (epochs > 1)}"
+        name = count(epochs, "local epoch")
         if rounds is None:
             told.append(f"{name}: not reached in {len(accuracies)} rounds")
         else:

@@ -2,8 +2,8 @@
 
 
 def count(number: int, thing: str) -> str:
-    """A number of things: "1 round", "3 rounds", "2 switches"."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}{'es' if thing.endswith(('s', 'ch')) else 's'}"
+    """A number of things: "1 round", "3 epochs", "2 switches"."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}{'es' if thing.endswith(('s', 'tch')) else 's'}"
 
 
 def ranks(number: int) -> str:

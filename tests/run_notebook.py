@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from course_utils.authoring.notebooks import kernel_environment
+
 # What checks addresses in JSON takes a second to import, in every run of a notebook; notebooks hold none.
 sys.modules.setdefault("rfc3987_syntax", None)
 
@@ -70,13 +72,8 @@ def run_notebook(notebook: Path, seconds: float = 400, grace: float = GRACE_SECO
 
 def own_environment(scratch: Path) -> tuple[dict[str, str], Path]:
     """The environment of a run that shares neither progress nor ranks with any other, and its runtime folder."""
-    home, runtime = scratch / "home", scratch / "run"
-    for folder in (home, runtime):
-        folder.mkdir(mode=0o700)
-    path = os.pathsep.join(part for part in (str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")) if part)
-    own = {"COURSE_HOME": str(home), "COURSE_RUNTIME": str(runtime), "PYTHONPATH": path}
-    own["TQDM_DISABLE"] = "1"  # a slow machine shows bars, which are outputs that nobody committed
-    return {**os.environ, **own}, runtime
+    environment = kernel_environment(scratch, ROOT / "tests")
+    return environment, Path(environment["COURSE_RUNTIME"])
 
 
 def marked(runtime: Path) -> dict[int, str]:

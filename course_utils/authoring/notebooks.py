@@ -158,7 +158,7 @@ def execute(notebook: NotebookNode, page: Page, root: Path) -> None:
 
 def kernel_environment(scratch: Path, root: Path) -> dict[str, str]:
     """The environment of a kernel that keeps its progress and runtime files in `scratch`."""
-    folders = {"COURSE_HOME": scratch / "home", "COURSE_RUNTIME": scratch / "runtime"}
+    folders = {"COURSE_HOME": scratch / "home", "COURSE_RUNTIME": scratch / "run"}
     for folder in folders.values():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = os.pathsep.join(part for part in (str(root), str(ROOT), os.environ.get("PYTHONPATH", "")) if part)

@@ -41,7 +41,7 @@ BATCHES = 2 * P
 """Micro-batches where nothing is timed."""
 MICRO_BATCHES = (4, 8, 16)
 STEPS = 4
-SECONDS = 0.04
+SECONDS = 0.05
 """Of a forward pass, and of each half of a backward pass: a message that is waited for costs about a millisecond."""
 POINTS, EQUAL, ZB_H1_BUBBLE = 2.0, 1e-10, 0.40
 REPEATS = 50

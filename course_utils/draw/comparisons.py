@@ -133,7 +133,7 @@ def _label(ax: Axes, sizes: np.ndarray, first: bool) -> None:
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda time, _: style.seconds_text(time) if first else ""))
     ax.set_xlabel("size of the vector", fontsize=style.TEXT)
-    ax.grid(color="#E8E8E8", linewidth=0.7)
+    ax.grid(color=style.GRID, linewidth=0.7)
 
 
 def over_ranks(
@@ -180,7 +180,7 @@ def over_ranks(
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: unit(value)))
     ax.set_xlabel("ranks", fontsize=style.TEXT)
     ax.set_ylabel(y, fontsize=style.TEXT)
-    ax.grid(color="#E8E8E8", linewidth=0.7)
+    ax.grid(color=style.GRID, linewidth=0.7)
     _name_ends(ax, data, colours)
     ends = "; ".join(f"{name}: {unit(line[0])} to {unit(line[-1])}" for name, line in data.items())
     picture.alt_text = f"{title}. {y} from {world_sizes[0]} to {world_sizes[-1]:,} ranks: {ends}."

@@ -44,7 +44,7 @@ def loss_curves(
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
     ax.set_xlabel(x, fontsize=style.TEXT)
     ax.set_ylabel(y, fontsize=style.TEXT)
-    ax.grid(axis="y", color="#E8E8E8", linewidth=0.7)
+    ax.grid(axis="y", color=style.GRID, linewidth=0.7)
     if any(np.isfinite(values).any() for values in data.values()):
         name_curves(ax, data)
     else:
@@ -212,7 +212,7 @@ def label_axes(ax: Axes, zero: float | None) -> None:
     ax.set_xlim(left, right)
     ax.set_xlabel("size of the message", fontsize=style.TEXT)
     ax.set_ylabel("time, one way", fontsize=style.TEXT)
-    ax.grid(color="#E8E8E8", linewidth=0.7)
+    ax.grid(color=style.GRID, linewidth=0.7)
 
 
 def describe_parts(ax: Axes, alpha: float, beta: float) -> None:

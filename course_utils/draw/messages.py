@@ -19,7 +19,6 @@ from course_utils.trace.events import Event, count_rounds
 from course_utils.words import count
 
 _LEFT, _RIGHT = 0.7, 0.25  # inches beside the axes
-_SLIDE_WIDTH = 10.5  # inches for two runs side by side
 
 
 class HasEvents(Protocol):
@@ -76,7 +75,7 @@ def timelines(
     heights = [row_height(each) * max(each.world_size, 1) for each in layout]
     above = style.legend_height(list(kinds), _LEFT, _RIGHT) + 0.24
     look = {"left": _LEFT, "right": _RIGHT, "above": above, "between": 0.66, "side_by_side": side_by_side}
-    width = _SLIDE_WIDTH if side_by_side else style.WIDTH
+    width = style.SLIDE_WIDTH if side_by_side else style.WIDTH
     picture, axes = style.new_picture(comparison(layout), note, heights=heights, width=width, **look)
     for ax, each, name in zip(axes, layout, names, strict=True):
         draw(ax, each, last=side_by_side or ax is axes[-1])

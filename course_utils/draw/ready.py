@@ -72,7 +72,7 @@ def draw_share(ax: Axes, layers: Sequence[tuple[str, int, float]], end: float, s
     ax.text(end * scale * 0.51, 94 * half, f"{style.percent(half)} at half time", **right)
     ax.set(xlim=(0, end * scale), ylim=(0, 105), yticks=(0, 50, 100))
     ax.set_ylabel("% of bytes\nready", fontsize=style.SMALL)
-    ax.grid(axis="y", color="#E8E8E8", linewidth=0.7)
+    ax.grid(axis="y", color=style.GRID, linewidth=0.7)
 
 
 def share_at(layers: Sequence[tuple[str, int, float]], seconds: float) -> float:

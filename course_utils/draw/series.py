@@ -76,7 +76,7 @@ def over_numbers(
     ax.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
     ax.set_xlabel(across, fontsize=style.TEXT)
     ax.set_title(up, fontsize=style.TEXT, loc="left", color="#555555", pad=4)
-    ax.grid(color="#E8E8E8", linewidth=0.7)
+    ax.grid(color=style.GRID, linewidth=0.7)
     style.draw_legend(ax, marks, offset=0.26)
     told = [f"{name}: {', '.join(unit(value) for value in line)}" for name, line in middles.items()]
     said = [title, subtitle, f"{up} over {across} {', '.join(f'{n:g}' for n in x)}", *told]

@@ -26,11 +26,12 @@ COLOURS = {
 }
 SEND, RECEIVE, TOGETHER = "#8F2D66", "#CC79A7", "#B65A8E"  # shades of communication
 STUCK = "#D55E00"
-INK, FAINT = "#222222", "#8A8A8A"
+INK, FAINT, GRID = "#222222", "#8A8A8A", "#E8E8E8"
 OTHERS = ("#56B4E9", "#A6A1D6", "#C9B48A", "#7FB8A4", "#D8A6A0", "#9A9A9A")  # phases with names of their own
 CURVES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8A8A8A")
 
 WIDTH = 7.0  # inches; shown 700 pixels wide
+SLIDE_WIDTH = 10.5  # inches, for pictures that stand side by side
 DOTS = 100  # pixels to the inch as shown
 _FINER = 2  # times as many in the PNG, for sharp screens
 TEXT, SMALL, TITLE = 9.0, 8.0, 11.0  # points

@@ -11,9 +11,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from course_utils.draw import style
 from course_utils.errors import CourseError
 
-_GRID = "#E8E8E8"
-_SLIDE_WIDTH = 10.5  # inches
-
 
 class Training(Protocol):
     """A training's points: passes over the images, seconds, and the share of test images recognised."""
@@ -45,7 +42,7 @@ def races(
     colours = {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(names)}
     marks = {name: Line2D([], [], color=colours[name], linewidth=2) for name in names}
     above = style.legend_height(list(marks)) + 0.22
-    look = {"above": above, "between": 0.8, "width": _SLIDE_WIDTH if wide else style.WIDTH}
+    look = {"above": above, "between": 0.8, "width": style.SLIDE_WIDTH if wide else style.WIDTH}
     picture, left_axes = style.new_picture(title, subtitle, heights=[1.75] * len(rows), **look)
     longest = {
         what: max(getattr(run, what)[-1] for ways in rows.values() for runs in ways.values() for run in runs)
@@ -85,7 +82,7 @@ def _finish(ax, x: str, lowest: float) -> None:
     ax.set_ylim(lowest, 1.0)
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: style.percent(share)))
-    ax.grid(color=_GRID, linewidth=0.7)
+    ax.grid(color=style.GRID, linewidth=0.7)
     ax.set_xlabel(x, fontsize=style.TEXT)
 
 
@@ -117,7 +114,7 @@ def staleness(histograms: Mapping[str, Sequence[int]], predicted: float, title: 
         ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         ax.set_xlabel("staleness of an update", fontsize=style.TEXT)
-        ax.grid(axis="y", color=_GRID, linewidth=0.7)
+        ax.grid(axis="y", color=style.GRID, linewidth=0.7)
         ax.set_axisbelow(True)
     axes[0].set_ylabel("updates", fontsize=style.TEXT)
     told = "; ".join(
