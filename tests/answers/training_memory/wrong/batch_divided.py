@@ -1,0 +1,29 @@
+"""Refused with: Is `batch` the number of all examples, or of this rank's?"""
+
+from course_utils.memory import ONE_RANK, Memory
+from course_utils.memory.activations import saved_at_most
+from course_utils.memory.parts import NUMBER_BYTES, bytes_for_each_parameter
+from course_utils.memory.training import layer_parameters
+from course_utils.sharded import check_stage
+
+
+def training_memory(
+    model,
+    batch,
+    length,
+    optimizer="adam",
+    precision="float32",
+    parallelism=ONE_RANK,
+    checkpointing=False,
+    in_flight=1,
+):
+    check_stage(parallelism.zero, parallelism.data)
+    numbers = sum(layer_parameters(layer, parallelism.tensor) for layer in model)
+    parameter, gradient, state = bytes_for_each_parameter(optimizer, precision)
+    ranks = parallelism.data
+    parameters = numbers * parameter / (ranks if parallelism.zero >= 3 else 1)
+    gradients = numbers * gradient / (ranks if parallelism.zero >= 2 else 1)
+    state = numbers * state / (ranks if parallelism.zero >= 1 else 1)
+    number = NUMBER_BYTES[precision]
+    activations = saved_at_most(model, batch, length, number, parallelism, checkpointing, in_flight) / ranks
+    return Memory(parameters, gradients, state, activations)
