@@ -85,7 +85,6 @@ LESSONS: tuple[Lesson, ...] = (
         "Which mixture?",
         60,
         4,
-        ("mesh_groups", "hybrid_step", "zero1_step", "zero_memory", "fits"),
     ),
     Lesson(
         "12_strategy_search",

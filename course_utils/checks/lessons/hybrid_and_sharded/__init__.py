@@ -1,0 +1,1 @@
+"""The exercises of lesson 11, a module each."""

@@ -1,0 +1,80 @@
+"""A small network in two parts, on which `hybrid_step` is tried, and its gradients by one process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+LOSS = "the loss"
+CALLS = "the number of passes through the fully connected layers"
+CONVOLUTIONS, DENSE = "the convolutions'", "the fully connected layers'"
+WEIGHTS = "the weights of"
+
+
+@dataclass(frozen=True)
+class Network:
+    """How both parts are made, the same on every rank.
+
+    Attributes:
+        seed: of the weights.
+        regression: whether the loss is the mean square error, in place of the cross-entropy of classes.
+        images: whether the activations are images, flattened by the second part only.
+        turned: whether the activations lie in memory in another order than their axes stand.
+    """
+
+    seed: int
+    regression: bool = False
+    images: bool = False
+    turned: bool = False
+
+    def parts(self) -> "tuple[nn.Module, nn.Module]":
+        """Convolutions and fully connected layers in float64."""
+        import torch
+        from torch import nn
+
+        class Turned(nn.Module):
+            def forward(self, x: "Tensor") -> "Tensor":
+                return x.transpose(0, -1).contiguous().transpose(0, -1)
+
+        with torch.random.fork_rng():
+            torch.manual_seed(self.seed)
+            first = [nn.Conv2d(1, 2, 3), nn.Tanh()] + [nn.Flatten()] * (not self.images) + [Turned()] * self.turned
+            second = [nn.Flatten()] * self.images + [nn.Linear(32, 5), nn.Tanh(), nn.Linear(5, 3)]
+            return nn.Sequential(*first).double(), nn.Sequential(*second).double()
+
+    def loss(self) -> "Callable[[Tensor, Tensor], Tensor]":
+        """(output, target) → the mean loss."""
+        from torch.nn import functional
+
+        return functional.mse_loss if self.regression else functional.cross_entropy
+
+    def activations(self, x: "Tensor") -> "Tensor":
+        """What the first part makes of x."""
+        return self.parts()[0](x)
+
+
+def step(function: Callable, network: Network, x: "Tensor", y: "Tensor", where: slice) -> dict[str, Any]:
+    """Call the learner's function with this rank's shard; return the loss, all gradients, and all weights."""
+    convolutions, dense = network.parts()
+    calls = []
+    dense.register_forward_hook(lambda *_: calls.append(1))
+    loss = function(convolutions, dense, x[where], y[where], network.loss())
+    return named(convolutions, dense) | {LOSS: loss, CALLS: len(calls)}
+
+
+def gradients_of(network: Network, x: "Tensor", y: "Tensor") -> dict[str, Any]:
+    """The same by one process, with all of these examples."""
+    convolutions, dense = network.parts()
+    loss = network.loss()(dense(convolutions(x)), y)
+    loss.backward()
+    return named(convolutions, dense) | {LOSS: loss.item()}
+
+
+def named(convolutions: "nn.Module", dense: "nn.Module") -> dict[str, "Tensor | None"]:
+    """All gradients, then all weights, by names that a learner understands."""
+    parts = {CONVOLUTIONS: convolutions, DENSE: dense}
+    found = [(whose, name, one) for whose, part in parts.items() for name, one in part.named_parameters()]
+    gradients = {f"the gradient of {whose} {name}": one.grad for whose, name, one in found}
+    return gradients | {f"{WEIGHTS} {whose} {name}": one.detach() for whose, name, one in found}

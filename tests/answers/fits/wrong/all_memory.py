@@ -1,0 +1,7 @@
+"""Refused with: Whose memory is it, one rank's or that of all?"""
+
+from course_utils.sharded import zero_memory
+
+
+def fits(parameters, ranks, stage, memory, activations=0.0, **bytes_of):
+    return zero_memory(parameters, ranks, stage, **bytes_of) + activations <= memory * ranks

@@ -1,0 +1,7 @@
+"""Refused with: Yes or no: True or False?"""
+
+from course_utils.sharded import zero_memory
+
+
+def fits(parameters, ranks, stage, memory, activations=0.0, **bytes_of):
+    return memory - activations - zero_memory(parameters, ranks, stage, **bytes_of)

@@ -1,0 +1,9 @@
+"""Refused with: Which stage is asked about?"""
+
+from course_utils.sharded import zero_memory
+
+
+def fits(parameters, ranks, stage, memory, activations=0.0, **bytes_of):
+
+    zero_memory(parameters, ranks, stage, **bytes_of)
+    return zero_memory(parameters, ranks, 0, **bytes_of) + activations <= memory

@@ -1,0 +1,20 @@
+"""Refused with: How does a rank learn what the others have made of their parts?"""
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import pad
+
+
+@torch.no_grad()
+def zero1_step(parameters, gradient, state, rate=0.001, betas=(0.9, 0.999), eps=1e-8):
+    size, rank, n, length = dist.get_world_size(), dist.get_rank(), parameters.numel(), state.mean.numel()
+    more = (0, size * length - n)
+    mine, everything = torch.empty_like(state.mean), parameters.new_empty(size * length)
+
+    dist.reduce_scatter_single(mine, pad(gradient, more))
+    mine /= size
+
+    own = pad(parameters, more)[rank * length : (rank + 1) * length] + state.change(mine, rate, betas, eps)
+
+    end = min(n, (rank + 1) * length)
+    parameters[rank * length : end] = own[: max(0, end - rank * length)]

@@ -1,0 +1,19 @@
+"""Refused with: Is it the mean over the ranks? Adam hides it: what becomes of its step when the gradient doubles?"""
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import pad
+
+
+@torch.no_grad()
+def zero1_step(parameters, gradient, state, rate=0.001, betas=(0.9, 0.999), eps=1e-8):
+    size, rank, n, length = dist.get_world_size(), dist.get_rank(), parameters.numel(), state.mean.numel()
+    more = (0, size * length - n)
+    mine, everything = torch.empty_like(state.mean), parameters.new_empty(size * length)
+
+    dist.reduce_scatter_single(mine, pad(gradient, more))
+
+    own = pad(parameters, more)[rank * length : (rank + 1) * length] + state.change(mine, rate, betas, eps)
+
+    dist.all_gather_single(everything, own)
+    parameters.copy_(everything[:n])

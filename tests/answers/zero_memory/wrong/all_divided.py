@@ -1,0 +1,11 @@
+"""Refused with: What stays whole on every rank before stage 3?"""
+
+from course_utils.errors import CourseError
+
+
+def zero_memory(parameters, ranks, stage, parameter_bytes=2, gradient_bytes=2, state_bytes=12):
+    if stage not in (0, 1, 2, 3) or ranks < 1:
+        raise CourseError("There are the stages 0 to 3, and one rank at least.")
+
+    everything = parameters * (parameter_bytes + gradient_bytes + state_bytes)
+    return everything / ranks if stage else everything
