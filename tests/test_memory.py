@@ -7,6 +7,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from course_utils import draw
+from course_utils.draw.memory_bars import memory_finding
 from course_utils.errors import CourseError
 from course_utils.memory import (
     ONE_RANK,
@@ -246,3 +248,15 @@ def test_small_steps_are_not_lost_in_mixed_precision() -> None:
     for _ in range(20):
         alone -= 1e-3
     assert alone.tolist() == [1.0] * 3, "each step is less than half of the last digit"
+
+
+def test_the_picture_says_how_far_the_formula_is() -> None:
+    counted = Memory(100, 100, 200, 50)
+    picture = draw.memory({"plain": (counted, counted), "cut": (Memory(99, 100, 200, 52), counted)})
+    assert "within 4\N{NO-BREAK SPACE}% of what was counted" in picture.alt_text
+    assert "cut: computed parameters 99 B" in picture.alt_text
+    assert memory_finding({"a": (counted, counted)}) == "What was computed is what was counted, in every part"
+    wrong = memory_finding({"a": (counted, counted), "b": (Memory(100, 100, 200, 75), counted)})
+    assert wrong == "Activations of b: 50\N{NO-BREAK SPACE}% more was computed than counted"
+    with pytest.raises(CourseError, match="at least one entry"):
+        draw.memory({})

@@ -37,6 +37,7 @@ _HOME = {
     "mesh": "meshes",
     "shares": "share_bars",
     "SharesPanel": "share_bars",
+    "memory": "memory_bars",
     "Picture": "style",
 }
 
