@@ -60,19 +60,7 @@ LESSONS: tuple[Lesson, ...] = (
     ),
     Lesson("07_overlap", "Why is DDP faster than my loop?", 60, 4),
     Lesson("08_parameter_server", "What if nobody waits?", 60, 8),
-    Lesson(
-        "09_model_parallel",
-        "What if the model does not fit?",
-        60,
-        4,
-        (
-            "split_layers",
-            "column_parallel_linear",
-            "row_parallel_linear",
-            "tensor_parallel_mlp",
-            "training_memory",
-        ),
-    ),
+    Lesson("09_model_parallel", "What if the model does not fit?", 60, 4),
     Lesson(
         "10_pipeline",
         "How are all stages kept busy?",
