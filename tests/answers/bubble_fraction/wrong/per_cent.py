@@ -1,0 +1,5 @@
+"""Refused with: A share, or per cent?"""
+
+
+def bubble_fraction(ranks, micro_batches, chunks=1):
+    return 100 * (ranks - 1) / (chunks * micro_batches + ranks - 1)

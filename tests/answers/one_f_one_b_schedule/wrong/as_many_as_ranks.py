@@ -1,0 +1,16 @@
+"""Refused with: What if there are fewer micro-batches than ranks?"""
+
+from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+
+
+def one_f_one_b_schedule(ranks, micro_batches):
+    schedule = []
+    for rank in range(ranks):
+        ahead = ranks - rank - 1
+        actions = [Action(FORWARD, rank, index) for index in range(ahead)]
+        for index in range(micro_batches):
+            if ahead + index < micro_batches:
+                actions.append(Action(FORWARD, rank, ahead + index))
+            actions.append(Action(BACKWARD, rank, index))
+        schedule.append(actions)
+    return schedule

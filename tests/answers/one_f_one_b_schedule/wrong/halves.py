@@ -1,0 +1,16 @@
+"""Refused with: Which kind is the whole backward pass?"""
+
+from course_utils.pipeline.actions import FORWARD, INPUT, Action
+
+
+def one_f_one_b_schedule(ranks, micro_batches):
+    schedule = []
+    for rank in range(ranks):
+        ahead = min(ranks - rank - 1, micro_batches)
+        actions = [Action(FORWARD, rank, index) for index in range(ahead)]
+        for index in range(micro_batches):
+            if ahead + index < micro_batches:
+                actions.append(Action(FORWARD, rank, ahead + index))
+            actions.append(Action(INPUT, rank, index))
+        schedule.append(actions)
+    return schedule

@@ -1,0 +1,13 @@
+"""Refused with: Does the function return the schedule?"""
+
+from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+
+
+def one_f_one_b_schedule(ranks, micro_batches):
+    schedule = []
+    for rank in range(ranks):
+        ahead = min(ranks - rank - 1, micro_batches)
+        actions = [Action(FORWARD, rank, index) for index in range(ahead)]
+        for index in range(micro_batches):
+            actions.append(Action(BACKWARD, rank, index))
+        schedule.append(actions)

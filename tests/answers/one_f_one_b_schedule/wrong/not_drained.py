@@ -1,0 +1,15 @@
+"""Refused with: How many backward passes are left when the last forward pass is done?"""
+
+from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+
+
+def one_f_one_b_schedule(ranks, micro_batches):
+    schedule = []
+    for rank in range(ranks):
+        ahead = min(ranks - rank - 1, micro_batches)
+        actions = [Action(FORWARD, rank, index) for index in range(ahead)]
+        for index in range(micro_batches - ahead):
+            actions.append(Action(FORWARD, rank, ahead + index))
+            actions.append(Action(BACKWARD, rank, index))
+        schedule.append(actions)
+    return schedule

@@ -1,0 +1,15 @@
+"""Refused with: Which micro-batch has been in memory longest?"""
+
+from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+
+
+def one_f_one_b_schedule(ranks, micro_batches):
+    schedule = []
+    for rank in range(ranks):
+        ahead = min(ranks - rank - 1, micro_batches)
+        actions = [Action(FORWARD, rank, index) for index in range(ahead)]
+        for index in range(ahead, micro_batches):
+            actions += [Action(FORWARD, rank, index), Action(BACKWARD, rank, index)]
+        actions += [Action(BACKWARD, rank, index) for index in range(ahead)]
+        schedule.append(actions)
+    return schedule
