@@ -17,25 +17,26 @@ COMPUTED, COUNTED = "computed", "counted"
 _NEAR = 0.05  # within which a formula is called right
 
 
-def memory(bars: Mapping[str, tuple[Memory, Memory]], title: str | None = None) -> Figure:
+def memory(computed: Mapping[str, Memory], counted: Mapping[str, Memory], title: str | None = None) -> Figure:
     """Draw two horizontal bars for each entry, cut into parts: computed, hatched, above counted.
 
     Args:
-        bars: for each name ("4 ranks, tensor-parallel") what `training_memory` says and what `measured_memory` found.
+        computed: for each name ("4 ranks, sequence cut") what `training_memory` says.
+        counted: with the same names, what `measured_memory` found.
         title: said first; the finding (how far the two are apart) then stands under it.
     """
-    if not bars:
-        raise CourseError('memory: at least one entry, e.g. {"one rank": (training_memory(…), measured_memory(…))}.')
+    if not computed or list(computed) != list(counted):
+        raise CourseError("memory: one entry at least, and the same names in what was computed and what was counted.")
+    bars = {name: (one, counted[name]) for name, one in computed.items()}
     found = memory_finding(bars)
     parts = [part for part in PARTS if any(part in both[0].parts() for both in bars.values())]
     longest = max(one.total for both in bars.values() for one in both) or 1.0
     left = 0.3 + max(style.text_width(name, style.TEXT) for name in bars) / style.DOTS
-    right = 0.3 + max(style.text_width(_end(*one), style.TEXT) for both in bars.values() for one in _named(both))
-    right = 0.3 + (right - 0.3) / style.DOTS
+    ends = [_end(*one) for both in bars.values() for one in _named(both)]
+    right = 0.3 + max(style.text_width(end, style.TEXT, bold=True) for end in ends) / style.DOTS
     heading = (title, found) if title else (found, "")
     marks = {part: Patch(facecolor=PARTS[part]) for part in parts}
-    marks[COMPUTED] = Patch(facecolor="white", edgecolor=style.FAINT, hatch="////", linewidth=0.6)
-    above = style.legend_height(list(marks), left, right)
+    above = style.legend_height(list(marks), left, 0.0)
     picture, (ax,) = style.new_picture(*heading, heights=[0.62 * len(bars)], left=left, right=right, above=above)
     for row, both in enumerate(bars.values()):
         for (name, one), y in zip(_named(both), (row - 0.2, row + 0.2), strict=True):
@@ -97,6 +98,5 @@ def memory_finding(bars: Mapping[str, tuple[Memory, Memory]]) -> str:
     where = f"{part} of {name}" if len(bars) > 1 else part
     if most <= _NEAR:
         return f"What was computed is within {style.percent(most)} of what was counted, in every part"
-    return (
-        f"{where[:1].upper()}{where[1:]}: {style.percent(most)} {'more' if gap > 0 else 'less'} computed than counted"
-    )
+    more = "more" if gap > 0 else "less"
+    return f"{where[:1].upper()}{where[1:]}: {style.percent(most)} {more} was computed than counted"
