@@ -88,3 +88,12 @@ def same_said(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
     far = {name: apart(line, serial) for name, line in losses.items()}
     assert max(far.values()) <= SAME, f"another training than the serial one: {far}"
     return f"{join(list(far))}: at most {max(far.values()):.0e} from one process, at every one of {len(serial)} steps"
+
+
+def saved_said(bars: Mapping[str, Mapping[str, float]]) -> str:
+    """How much less is saved in the last way than in the first, and in which way between them least."""
+    totals = {name: sum(parts.values()) for name, parts in bars.items()}
+    first, *between, last = totals
+    best = min(between, key=totals.__getitem__)
+    factors = [number_text(totals[first] / totals[name]) for name in (best, last)]
+    return f"“{best}” saves {factors[0]} times less, “{last}” {factors[1]} times"

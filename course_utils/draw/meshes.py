@@ -17,7 +17,6 @@ _BLOCK_GAP = 0.55  # ranks' distances between two blocks, along the first of thr
 _RADIUS = 0.29
 _MOST = 32  # ranks that are told apart
 _DARK = ("#0072B2", "#222222")
-_SLIDE_WIDTH = 10.5  # inches
 
 
 def mesh(sizes: Mapping[str, int], title: str = "", wide: bool = False) -> Figure:
@@ -37,7 +36,7 @@ def mesh(sizes: Mapping[str, int], title: str = "", wide: bool = False) -> Figur
     places = [_at(rank, sizes) for rank in range(ranks)]
     across, down = (max(place[k] for place in places) + 1 for k in (0, 1))
     found = mesh_finding(groups)
-    width = _SLIDE_WIDTH if wide else style.WIDTH
+    width = style.SLIDE_WIDTH if wide else style.WIDTH
     look = {"left": 0.15, "right": 0.1, "above": 0.25, "below": 0.1, "width": width, "side_by_side": True}
     share = width / len(groups) - 0.25
     height = min(down * min(0.75, share / across), 4.0)

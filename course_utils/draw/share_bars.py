@@ -16,6 +16,7 @@ PARTS = {
     "parameters": style.COLOURS["forward"],
     "gradients": style.COLOURS["backward"],
     "optimizer state": style.COLOURS["optimizer"],
+    "state": style.COLOURS["optimizer"],
     "activations": style.OTHERS[0],
     "sent": style.COLOURS["communication"],
 }
@@ -23,7 +24,6 @@ PARTS = {
 FORMULA = "by the formula"
 _AXES = {"data": style.COLOURS["communication"], "pipeline": style.OTHERS[1], "tensor": style.SEND}
 _ROW = 0.4  # inches
-_SLIDE_WIDTH = 10.5
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def shares(panels: Sequence[SharesPanel], title: str, subtitle: str = "", wide: 
     if any(panel.formula for panel in panels):
         marks[FORMULA] = Line2D([], [], color=style.INK, linewidth=2, marker="|", markersize=9, linestyle="none")
     left = 0.3 + max(style.text_width(name, style.TEXT) for name in names) / style.DOTS
-    width = _SLIDE_WIDTH if wide else style.WIDTH
+    width = style.SLIDE_WIDTH if wide else style.WIDTH
     above = 0.3 + (style.legend_height(list(marks), left) if marks else 0.0)
     height = _ROW * len(names)
     look = {"left": left, "right": 0.2, "below": 0.5, "above": above, "width": width}

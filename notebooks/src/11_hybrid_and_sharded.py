@@ -65,19 +65,13 @@ def sums_in_groups(sizes):
     return found
 
 
-for rank, found in enumerate(ranks.run(sums_in_groups, square, backend="gloo").results):
-    ours = {
-        axis: sum(g)
-        for axis, own in mesh_groups(square).items()
-        for g in own
-        if rank in g
-    }
-    assert found == ours
+sums = ranks.run(sums_in_groups, square, backend="gloo").results
+for rank, found in enumerate(sums):
     print(f"rank {rank}:", found)
 
 # %% [markdown]
-# The same groups: rank 3 adds 1 along `data`, 2 along `tensor`. [Exercise](../exercises/11_hybrid_and_sharded.ipynb):
-# `mesh_groups`.
+# Rank 3 meets rank 1 along `data`, rank 2 along `tensor`, and rank 0 never.
+# [Exercise](../exercises/11_hybrid_and_sharded.ipynb): `mesh_groups`.
 #
 # ## Two kinds in one network
 #
@@ -106,8 +100,8 @@ print("fully connected:", parameter_count(dense), "weights")
 # 4. the convolutions' gradients are **added up**.
 
 # %% [markdown]
-# **Predict.** 64 images a step, so 16 on each of 4 ranks. How many numbers does rank 1 hand over in a step: activations,
-# labels, gradients? (With data parallelism all gradients: 21,840.)
+# **Predict.** 64 images a step, so 16 on each of 4 ranks. How many numbers does rank 1 hand over in a step:
+# activations, labels, gradients? (With data parallelism all gradients: 21,840.)
 
 # %%
 course.predict("hybrid_numbers", within=1.1, numbers=...)
@@ -116,7 +110,7 @@ course.predict("hybrid_numbers", within=1.1, numbers=...)
 from course_utils.hybrid_training import train_network  # uses `hybrid_step`
 from course_utils.mixture_findings import apart, same_said
 
-alone = {"ranks": 1, "backend": "gloo"}
+alone = {"ranks": 1, "backend": "gloo"}  # one process
 serial = ranks.run(train_network, data, "serial", **alone).results[0]
 run = ranks.run(train_network, data, "hybrid", backend="gloo")
 hybrid = run.results
@@ -229,7 +223,7 @@ learn = {"micro_batches": 1, "rate": 0.01, "backend": "gloo"}
 run = ranks.run(train_on_mesh, square, build, batches, **learn)
 one = ranks.run(train_serially, build, batches, rate=0.01, **alone).results[0]
 print(same_said({"2 × 2": run.results[-1].losses}, one.losses))
-print(generate(whole_model(build(), run.results), "The ", 60, context=32))
+print(generate(whole_model(build(), run.results), "The ", 60, 32, temperature=0.6))
 sent = bytes_by_axis(run.events, rank=0)
 course.measured("axis", answer="a" if sent["data"] > sent["tensor"] else "b")
 lines = {"one process": one.losses, "2 × 2": run.results[-1].losses}
@@ -264,11 +258,8 @@ runs = {
     name: ranks.run(train_on_mesh, sizes, build, batches[:4], **learn)
     for name, sizes in meshes.items()
 }
-print(
-    same_said(
-        {name: run.results[-1].losses for name, run in runs.items()}, one.losses[:4]
-    )
-)
+losses = {name: run.results[-1].losses for name, run in runs.items()}
+print(same_said(losses, one.losses[:4]))
 
 # %%
 from course_utils.mixture_findings import ring_sent
@@ -301,23 +292,23 @@ course.draw.shares(panels, mixtures_said(sent))
 from course_utils.sharded import adam_shard, zero1_step
 
 
-def three_steps(length):
+def two_steps(length):
     weights = torch.ones(length, dtype=torch.float64)
     state = adam_shard(weights)  # of this rank's part
-    for _ in range(3):
+    for _ in range(2):
         gradient = (dist.get_rank() + 1) * weights  # each rank has its own
         zero1_step(weights, gradient, state, rate=0.1)
     return weights, len(state.mean)
 
 
-ranks.run(three_steps, 50_000, backend="gloo")  # the first run finds the connections
-run = ranks.run(three_steps, 50_000, backend="gloo")
-run.timeline("ZeRO-1: three steps of Adam")
+ranks.run(two_steps, 50_000, backend="gloo")  # the first run finds the connections
+run = ranks.run(two_steps, 50_000, backend="gloo")
+run.timeline("ZeRO-1: two steps of Adam")
 
 # %%
 weights = torch.ones(50_000, dtype=torch.float64, requires_grad=True)
 optimizer = torch.optim.Adam([weights], lr=0.1)  # one process, the mean gradient
-for _ in range(3):
+for _ in range(2):
     weights.grad = 2.5 * weights.detach()
     optimizer.step()
 far = max(apart(theirs, weights.detach()) for theirs, _ in run.results)
@@ -341,14 +332,16 @@ print(
 def fully_sharded(steps):
     from torch.distributed.fsdp import fully_shard
 
+    from course_utils.trace import phase
+
     model = build()
     for layer in model:
         fully_shard(layer)  # this layer's weights are gathered when it computes
     fully_shard(model)
     for x, _ in batches[:steps]:
-        with course.phase("forward"):
+        with phase("forward"):
             loss = model(x).square().mean()
-        with course.phase("backward"):
+        with phase("backward"):
             loss.backward()
     weight = model[1].mlp.up.weight
     return tuple(weight.shape), tuple(weight.to_local().shape)
@@ -363,8 +356,8 @@ ranks.run(fully_sharded, 1, backend="gloo").timeline(
 # %% [markdown]
 # A gather for each layer on the way forward, again on the way back, then a reduce-scatter of its gradients.
 #
-# **Predict** for Adam, all numbers of one size, 4 ranks. If stage 0 keeps 100 %, what do the others keep? And if stage 0
-# sends 100 %, what does stage 3 send?
+# **Predict** for Adam, all numbers of one size, 4 ranks. If stage 0 keeps 100 %, what do the others keep? And if
+# stage 0 sends 100 %, what does stage 3 send?
 
 # %%
 course.predict("zero_kept", within=1.05, stage_1=..., stage_2=..., stage_3=...)  # percent
@@ -401,12 +394,115 @@ panels = [
 course.draw.shares(panels, stages_said(totals, on_the_way))
 
 # %% [markdown]
-# Counted from the tensors and from the collectives, each as a ring would send it; black: `zero_memory` and
-# `zero_traffic`, from the paper (Rajbhandari 2020). Stages 1 and 2 save for nothing. Stage 3 gathers the weights twice:
-# half as much again on the way. (gloo's own reduce-scatter is built on an all-reduce and moves more.)
+# Counted from the tensors, and from the collectives, each as a ring would send it. Black: `zero_memory`, `zero_traffic`
+# (Rajbhandari 2020). Stages 1 and 2 save for nothing; stage 3 gathers weights twice, half as much again. (gloo's
+# reduce-scatter is built on an all-reduce, and really moves more.)
 #
-# In **mixed precision** a weight takes 2 bytes, its gradient 2, and Adam 12: in float32 the weight again, mean, square.
+# In **mixed precision** a weight takes 2 bytes, its gradient 2, Adam 12: in float32 the weight again, mean, square.
 # Exercises: `zero_memory`, `fits`.
+
+# %% [markdown]
+# ## Written by four, read by two
+#
+# A checkpoint of a sharded model is in pieces, one file for each rank. Tomorrow you get fewer ranks.
+#
+# **Predict.** 2 × 2 ranks train three steps and write weights and Adam's state. Then two ranks read them, then one.
+# How far are the values apart?
+
+# %%
+choices = {"a": "0", "b": "about 1e-15", "c": "other meshes cannot read them"}
+course.predict("checkpoint", answer=..., choices=choices)
+
+# %%
+import tempfile
+
+from course_utils.sharded.over_meshes import load_on_mesh, save_on_mesh
+
+folder = tempfile.TemporaryDirectory()
+four = ranks.run(save_on_mesh, folder.name, square, build, batches[:3], backend="gloo")
+written, far = four.results[0].state, {}
+for sizes, P in (({"data": 2}, 2), ({"tensor": 2}, 2), ({}, 1)):
+    run = ranks.run(
+        load_on_mesh, folder.name, sizes, build, batches[3:5], ranks=P, backend="gloo"
+    )
+    read = run.results[0].state
+    far[str(sizes)] = max(apart(read[name], value) for name, value in written.items())
+    goes_on = np.mean([result.losses for result in run.results], axis=0)
+    print(P, "ranks,", sizes, "go on with losses", *(f"{loss:.6f}" for loss in goes_on))
+folder.cleanup()
+course.measured("checkpoint", answer="a" if max(far.values()) == 0 else "b")
+
+# %% [markdown]
+# Each piece says which part of which tensor it is, so any mesh finds its own parts; they are copied, not computed, so
+# they are equal in every digit. And training goes on the same everywhere. (`torch.distributed.checkpoint`.)
+#
+# ## Two more ways to save memory
+#
+# ZeRO divides weights, gradients, state. Not **activations**, which grow with the batch. Two ways are known:
+# **accumulate** gradients over micro-batches (lesson 7), and **checkpoint** activations: keep each block's input,
+# compute the rest again (lesson 9). **Predict** how many percent remain, with 4 micro-batches, and with checkpointing:
+
+# %%
+course.predict("activations", within=1.3, micro_batches=..., checkpointing=...)  # percent
+
+# %%
+from torch.nn.functional import cross_entropy
+
+from course_utils.memory import checkpointed, counting_saved
+
+
+def most_saved(layers, pieces):
+    x, y = batches[0]
+    with counting_saved(layers) as saved:
+        for xs, ys in zip(x.chunk(pieces), y.chunk(pieces)):
+            loss = cross_entropy(layers(xs).flatten(0, 1), ys.flatten())
+            (loss / pieces).backward()
+    return {"activations": saved.most}
+
+
+bars = {
+    "as it is": most_saved(build(), 1),
+    "4 micro-batches": most_saved(build(), 4),
+    "checkpointing": most_saved(checkpointed(build()), 1),
+    "both": most_saved(checkpointed(build()), 4),
+}
+
+# %%
+from course_utils.mixture_findings import saved_said
+
+share = {
+    name: 100 * bar["activations"] / bars["as it is"]["activations"]
+    for name, bar in bars.items()
+}
+course.measured(
+    "activations",
+    micro_batches=share["4 micro-batches"],
+    checkpointing=share["checkpointing"],
+)
+panel = course.draw.SharesPanel("saved for the backward pass, at most", bars)
+course.draw.shares([panel], saved_said(bars))
+
+# %% [markdown]
+# Four micro-batches: a quarter, for nothing, as long as small batches keep the processor busy. Checkpointing: each
+# block's input, and one block whole; it costs a second forward pass. (Ours has two blocks; with a hundred it saves
+# far more.)
+
+# %% [markdown]
+# ## What you take with you
+#
+# - You can **arrange** ranks in a mesh: each axis a kind of parallelism, the most talkative one inside the node.
+# - You can **prove** that a mixture is one training: loss beside loss, and what is kept twice is equal twice.
+# - You can **count**: stages 1 and 2 are free, stage 3 costs half as much again on the way.
+#
+# Next: [the exercises](../exercises/11_hybrid_and_sharded.ipynb). After that, lesson 12 lets the machine choose.
+#
+# <details><summary>The words of this lesson</summary>
+#
+# **Mesh**: ranks on a grid, an axis for each kind of parallelism. **Group**: ranks that differ in one place only.
+# **Hybrid**: different layers, different kinds. **ZeRO**: data parallelism that divides state, gradients, weights.
+# **FSDP**: its stage 3 in PyTorch. **Reduce-scatter**: add up, each keeps a part. **All-gather**: each part to all.
+# **Checkpoint**: a training, written down; *activation* checkpointing is something else.
+# </details>
 
 # %%
 ranks.stop()
