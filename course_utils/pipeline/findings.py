@@ -29,11 +29,11 @@ def disturbed(plan: Timing, run: Timing) -> bool:
     return abs(100 * (run.idle_share - plan.idle_share)) > _FAR
 
 
-def plan_said(plan: Timing, run: Timing) -> str:
-    """How long a schedule took and how idle it was, beside its plan, and where the difference comes from."""
+def plan_said(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
+    """How idle the ranks were and how long the schedule took, beside the plan: a title, and a line below it."""
+    title = f"{name}: {percent(run.idle_share)} idle on {run.ranks} ranks, {percent(plan.idle_share)} planned"
     took = f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}"
-    idle = f"{percent(run.idle_share)} idle, planned {percent(plan.idle_share)}"
-    return f"{took}; {idle}{_because(100 * (run.idle_share - plan.idle_share))}"
+    return title, took + _because(100 * (run.idle_share - plan.idle_share))
 
 
 def _because(points: float) -> str:

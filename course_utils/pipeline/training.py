@@ -1,7 +1,7 @@
 """The handwritten digits through a pipeline: a network in eight layers, and its batches in micro-batches."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -82,6 +82,34 @@ def own_stages(
         return {stage: nn.Sequential(*layers[stage * share : (stage + 1) * share]) for stage in mine}
     parts = split_model(layers, [share] * len(rank_of))
     return {stage: parts[stage] for stage in mine}
+
+
+def train_alone(steps: int, rate: float) -> tuple[nn.Sequential, list[float]]:
+    """The network trained in one process on whole batches, and the loss of each batch before its step."""
+    model, losses = nn.Sequential(*digit_layers()), []
+    optimizer = torch.optim.SGD(model.parameters(), rate)
+    for (images,), loss in digit_batches(steps, 1):
+        value = loss(model(images), 0)
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(value.item())
+    return model, losses
+
+
+def largest_difference(held: Iterable[Mapping[int, Iterable[torch.Tensor]]], expected: Iterable[torch.Tensor]) -> float:
+    """How far what the ranks hold, stage by stage, is from what one process holds.
+
+    Args:
+        held: for each rank and each of its stages, arrays.
+        expected: the same arrays, in the order of the model's layers.
+
+    Raises:
+        ValueError: they are not as many.
+    """
+    stages = dict(sorted((stage, part) for parts in held for stage, part in parts.items()))
+    pairs = zip(itertools.chain.from_iterable(stages.values()), expected, strict=True)
+    return max((ours - theirs).abs().max().item() for ours, theirs in pairs)
 
 
 def paced_batch(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], seconds: float) -> None:
