@@ -4,13 +4,15 @@ Each half has a column-parallel layer first and a row-parallel layer last, and n
 one backward. Everything between the two works on what this rank has.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import gelu
 
 from course_utils.errors import CourseError
-from course_utils.tensor_parallel.collectives import Group, all_reduced
+from course_utils.tensor_parallel.collectives import Group, all_reduced, join_over_ranks, split_over_ranks
 from course_utils.tensor_parallel.linear import (
     ColumnParallelLinear,
     RowParallelLinear,
@@ -70,6 +72,37 @@ def parallelise_block(block: Block, group: Group = None, sequence: bool = False)
     attention.out = RowParallelLinear(attention.out, group, sequence)
     block.mlp.up = ColumnParallelLinear(block.mlp.up, group, sequence)
     block.mlp.down = RowParallelLinear(block.mlp.down, group, sequence)
+
+
+class Move(nn.Module):
+    """A move between ranks, along dimension 1, in the place of a layer."""
+
+    def __init__(self, move: Callable[[torch.Tensor, int, Group], torch.Tensor], group: Group) -> None:
+        super().__init__()
+        self.move, self.group = move, group
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x as it lies after the move."""
+        return self.move(x, 1, self.group)
+
+
+def parallelise_model(layers: nn.Sequential, group: Group = None, sequence: bool = False) -> nn.Sequential:
+    """Cut every block of a character model over ranks, in place. Embedding and head stay whole on every rank.
+
+    Args:
+        layers: equal on all ranks.
+        sequence: as for `parallelise_block`; the text is cut behind the embedding and joined before the head.
+
+    Returns:
+        The same layers, with the cut and the join between them where there are any.
+    """
+    for layer in layers:
+        if isinstance(layer, Block):
+            parallelise_block(layer, group, sequence)
+    if not sequence:
+        return layers
+    first, *blocks, last = layers
+    return nn.Sequential(first, Move(split_over_ranks, group), *blocks, Move(join_over_ranks, group), last)
 
 
 def sequence_parameters(block: Block) -> list[nn.Parameter]:

@@ -11,7 +11,13 @@ from torch import nn
 from torch.nn.functional import linear
 
 from course_utils.errors import CourseError
-from course_utils.tensor_parallel.block import parallelise_block, sequence_parameters, sum_sequence_gradients
+from course_utils.memory import Memory, checkpointed, measured_memory
+from course_utils.tensor_parallel.block import (
+    parallelise_block,
+    parallelise_model,
+    sequence_parameters,
+    sum_sequence_gradients,
+)
 from course_utils.tensor_parallel.collectives import (
     all_gathered,
     all_reduced,
@@ -30,6 +36,11 @@ WIDTH, HEADS, LENGTH, BATCH = 16, 4, 8, 3
 """Of the small block that is compared with its serial self."""
 
 
+def cut_along(whole: torch.Tensor, dim: int | None) -> torch.Tensor:
+    """This rank's part along a dimension, or all of it where that is None; a copy that gets a gradient of its own."""
+    return (whole.clone() if dim is None else own_part(whole, dim)).requires_grad_()
+
+
 def cut_layer(way: str, x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """One linear layer forward and backward, cut over the ranks; the phases "forward" and "backward" say what moves.
 
@@ -40,9 +51,7 @@ def cut_layer(way: str, x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Te
     Returns:
         x, weight and y as this rank uses them; by row, y is the term of the sum before it is added up.
     """
-    of_x, of_weight = CUTS[way]
-    x = (x.clone() if of_x is None else own_part(x, of_x)).requires_grad_()
-    weight = (weight.clone() if of_weight is None else own_part(weight, of_weight)).requires_grad_()
+    x, weight = map(cut_along, (x, weight), CUTS[way])
     with phase("forward"):
         plain = {"by batch": linear, "by column": column_parallel_linear, "by row": row_parallel_linear}
         y = plain[way](x, weight)
@@ -150,3 +159,35 @@ def ranks_apart(own_seeds: str, steps: int = 8, rate: float = 0.1) -> list[float
         every = all_gathered(copies[None], 0)
         apart.append((every.max(0).values - every.min(0).values).max().item())
     return apart
+
+
+def step_memory(
+    layers: nn.Sequential,
+    batch: tuple[torch.Tensor, torch.Tensor],
+    sequence: bool = False,
+    checkpointing: bool = False,
+) -> Memory:
+    """Do one step of Adam with a character model cut over the ranks, and count what this rank keeps.
+
+    Args:
+        layers: the whole model, equal on all ranks; this rank's copy of it is cut.
+        batch: characters and those that follow them, equal on all ranks.
+        sequence, checkpointing: as for `parallelise_model`, `course_utils.memory.checkpointed`.
+    """
+    layers = parallelise_model(layers, sequence=sequence)
+    blocks = [one for one in layers if isinstance(one, Block)]
+    layers = checkpointed(layers) if checkpointing else layers
+    optimizer = torch.optim.Adam(layers.parameters())
+    x, target = batch
+
+    def step() -> None:
+        with phase("forward"):
+            loss = nn.functional.cross_entropy(layers(x).flatten(0, 1), target.flatten())
+        with phase("backward"):
+            loss.backward()
+        with phase("step"):
+            for block in blocks if sequence else []:
+                sum_sequence_gradients(block)
+            optimizer.step()
+
+    return measured_memory(layers, optimizer, step)

@@ -1,0 +1,78 @@
+"""What the measurements of lesson 9 say: sentences chosen by the numbers."""
+
+from collections.abc import Mapping, Sequence
+
+from course_utils.draw.findings import join
+from course_utils.draw.style import bytes_text, number_text, percent
+from course_utils.words import ranks as ranks_text
+
+_NEAR = 0.05  # a share that is off by no more is the predicted one
+
+
+def idle_said(share: float, ranks: int) -> str:
+    """How much of the ranks' time nobody used, beside (P - 1)/P."""
+    wanted = (ranks - 1) / ranks
+    told = f"{ranks_text(ranks)}, one at a time: {percent(share)} of their time is idle"
+    if abs(share - wanted) <= _NEAR:
+        return f"{told}; ({ranks} − 1)/{ranks} was predicted"
+    if share > wanted:
+        return f"{told}; messages and other work on this machine add to the predicted {percent(wanted)}"
+    return f"{told}, less than the predicted {percent(wanted)}: phases overlap here"
+
+
+def cuts_said(moved: Mapping[str, float], examples: int) -> str:
+    """Which cut moves least, and how many times as much the worst one.
+
+    Args:
+        moved: bytes of a rank, forward and backward, by the cut's name.
+        examples: in the batch.
+    """
+    best, worst = min(moved, key=moved.__getitem__), max(moved, key=moved.__getitem__)
+    start = f"{examples} examples: {best} moves least, {bytes_text(moved[best])}"
+    if moved[worst] <= moved[best]:
+        return f"{examples} examples: all cuts move {bytes_text(moved[best])}"
+    return f"{start}; {worst} {number_text(moved[worst] / moved[best])} times as much"
+
+
+def sizes_said(examples: Sequence[int], moved: Mapping[str, Sequence[float]], plain: str = "by batch") -> str:
+    """From how many examples on the cut that sends the weights' gradients is the cheapest.
+
+    Args:
+        moved: for each cut its bytes at each number of examples.
+        plain: the cut in question.
+    """
+    others = [min(moved[way][i] for way in moved if way != plain) for i in range(len(examples))]
+    cheap = [n for n, own, other in zip(examples, moved[plain], others, strict=True) if own < other]
+    if not cheap:
+        return f"Up to {examples[-1]} examples, cutting the weights moves less than cutting the batch"
+    if len(cheap) == len(examples):
+        return f"From {examples[0]} examples on, cutting the batch moves less than cutting the weights"
+    return f"Least moves who cuts the weights, and from {cheap[0]} examples on the batch"
+
+
+def apart_said(apart: Mapping[str, Sequence[float]]) -> str:
+    """Whose copies of the same weights drift apart, and how far.
+
+    Args:
+        apart: the largest difference between ranks after each step, by where ranks have seeds of their own.
+    """
+    far = [name for name, line in apart.items() if line[-1] > 0]
+    near = [name for name in apart if name not in far]
+    told = [f"{name}: {apart[name][-1]:.1g} apart after {len(apart[name])} steps" for name in far]
+    if near:
+        told.append(f"{join(near)}: equal to the last digit")
+    return "; ".join(told)
+
+
+def sequence_said(plain: tuple[float, float], sequence: tuple[float, float]) -> str:
+    """What cutting the sequence too changes.
+
+    Args:
+        plain, sequence: bytes that a rank sends in a step's blocks, and bytes of activations that it keeps.
+    """
+    (sent, kept), (sent_now, kept_now) = plain, sequence
+    same = abs(sent_now / sent - 1) <= 2 * _NEAR
+    start = "As many bytes sent, or nearly" if same else f"{number_text(sent_now / sent)} times the bytes sent"
+    if kept_now < kept:
+        return f"{start}; {percent(1 - kept_now / kept)} less of activations kept"
+    return f"{start}; no less of activations kept"

@@ -1,0 +1,494 @@
+# The lesson on model and tensor parallelism. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # What if the model does not fit?
+#
+# After this lesson you can **place** a model's layers on several ranks, **cut** through layers so that few messages are
+# enough, and **compute** what training keeps in memory before it starts.
+#
+# *60 minutes · builds on lessons [2](02_autodiff_and_optimizers.ipynb) and [6](06_data_parallel.ipynb) · 4 ranks*
+
+# %%
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy, gelu, linear
+
+import course_utils as course
+from course_utils.trace import phase
+
+ranks = course.start(4)
+ranks.load_torch()
+
+# %% [markdown]
+# So far every worker held the whole model. With Adam that is 16 bytes for each weight (lesson 2): the weight, its
+# gradient, a mean, a mean square. For 7 billion weights: 112 GB. A large GPU has 80.
+#
+# More workers do not help: in data parallelism each holds everything. **Model parallelism**, says SURF's course: "Split
+# the model over multiple processors. Each processor sees all the data."
+#
+# Cut where? Today: *between* layers, then right *through* them.
+
+# %% [markdown]
+# ## Between layers
+#
+# The model of this lesson and the next two is a small **transformer**: it reads characters and predicts the next one.
+# What is in its blocks comes later. For now it is a list of ten layers, and `split_layers` cuts it so that the
+# fullest rank is as empty as possible. Let a rank have room for 8 MB (pretended: yours has more).
+#
+# [Exercise](../exercises/09_model_parallel.ipynb): `split_layers`.
+
+# %%
+from course_utils.tensor_parallel.layers import split_layers
+from course_utils.text import CHARACTERS, character_text, text_batches
+from course_utils.transformer import character_model
+
+layers = character_model(len(CHARACTERS), width=128, depth=8)
+texts = character_text().training  # Python's own help, as numbers
+(batch,) = text_batches(texts, 16, 64, 1)  # 16 pieces of 64 characters
+costs = [16 * sum(p.numel() for p in layer.parameters()) for layer in layers]
+print(f"with Adam {sum(costs) / 1e6:.1f} MB")
+ends = np.cumsum([0, *split_layers(costs, 4)])
+stages = [layers[begin:end] for begin, end in pairwise(ends)]
+for rank, (begin, end) in enumerate(pairwise(ends)):
+    held = sum(costs[begin:end])
+    print(f"rank {rank}: {end - begin} layers, {held / 1e6:.1f} MB")
+
+# %% [markdown]
+# Each rank has its layers, a **stage**. Forward, activations go from rank to rank. Backward, the gradients of these
+# activations come back. That is all there is in the next cell. Read it, and **predict** below it: in what percentage of
+# the time is a rank idle, on average?
+
+
+# %%
+def in_turns(comm, stage, x, target):
+    first, last = comm.rank == 0, comm.rank == comm.size - 1
+    if not first:
+        x = torch.tensor(comm.recv(source=comm.rank - 1), requires_grad=True)
+    with phase("forward"):
+        y = stage(x)
+        y = cross_entropy(y.flatten(0, 1), target.flatten()) if last else y
+    if not last:
+        comm.send(y.detach().numpy(), dest=comm.rank + 1)
+        gradient = torch.tensor(comm.recv(source=comm.rank + 1))
+    with phase("backward"):
+        y.backward(None if last else gradient)
+    if not first:
+        comm.send(x.grad.numpy(), dest=comm.rank - 1)
+    return y.item() if last else None
+
+
+# %%
+course.predict("model_idle", percent=...)  # 0 to 100
+
+# %%
+from course_utils.tensor_parallel.counting import idle_share
+from course_utils.tensor_parallel.findings import idle_said
+
+step = partial(ranks.run, in_turns, course.per_rank(stages), *batch)
+step()  # the first one finds memory and connections
+run = step()
+alone = cross_entropy(layers(batch[0]).flatten(0, 1), batch[1].flatten()).item()
+print(f"loss on four ranks {run.results[3]:.5f}, in one process {alone:.5f}")
+assert abs(run.results[3] - alone) <= 1e-4
+idle = idle_share(run.events, ranks=4)
+course.measured("model_idle", percent=round(100 * idle))
+run.timeline(idle_said(idle, ranks=4))
+
+# %% [markdown]
+# Exact, and slow: at any moment one rank works and $P-1$ wait. So $\frac{P-1}{P}$ of the time is idle, *wherever* you
+# cut. Four ranks give four times the memory and not one step more per second. SURF's table says it: the throughput of
+# data parallelism "increases", that of model parallelism "decreases".
+#
+# [Lesson 10](10_pipeline.ipynb) fills the gaps, with many small batches under way. Today's other way: all ranks work on
+# the *same* layer.
+
+# %% [markdown]
+# ## Through a layer
+#
+# A fully connected layer is a matrix product: $y = x\,W^\top$, with $x$ of (examples × inputs), $W$ of (outputs ×
+# inputs). Three ways to cut it:
+#
+# - **by batch**: each rank takes some examples: data parallelism;
+# - **by column** of $W^\top$: it makes some of the outputs;
+# - **by row**: it takes some inputs, and makes a *term of the sum* for every output.
+#
+# **Predict**, in the last line. With 16 examples, 1,152 inputs and 512 outputs, which way moves the fewest bytes?
+
+# %%
+from course_utils.tensor_parallel.experiments import cut_along
+
+
+def one_layer(way, x, weight):
+    cuts = {"batch": (0, None), "column": (None, 0), "row": (1, 1)}  # None: whole
+    x, weight = map(cut_along, (x, weight), cuts[way])
+    with phase("forward"):
+        y = linear(x, weight)
+        if way == "row":
+            dist.all_reduce(y.detach())  # in place
+    with phase("backward"):
+        y.sum().backward()
+        if way != "row":
+            dist.all_reduce(weight.grad if way == "batch" else x.grad)
+    return x.shape, weight.shape, y.shape
+
+
+choices = {"a": "batch", "b": "column", "c": "row"}
+course.predict("model_cut", answer=..., choices=choices)
+
+# %%
+from course_utils.tensor_parallel.counting import moved_said
+from course_utils.tensor_parallel.findings import cuts_said
+
+x, weight = torch.randn(16, 1152), torch.randn(512, 1152)
+cuts, moved = {}, {}
+for way in choices.values():
+    run = ranks.run(one_layer, way, x, weight, backend="gloo")
+    messages = [moved_said(run.events, name) for name in ("forward", "backward")]
+    cuts[f"by {way}"] = course.draw.Cut(*run.results[0], *messages)
+    moved[f"by {way}"] = run.bytes_per_rank[0]
+course.measured("model_cut", answer="abc"[np.argmin(list(moved.values()))])
+whole = course.draw.Cut(x.shape, weight.shape, (16, 512), "", "")
+course.draw.matrix_cuts(cuts, whole, 4, cuts_said(moved, examples=16))
+
+# %% [markdown]
+# By batch, the gradient of $W$ is a sum over examples, so it is all-reduced: as large as $W$. By column, it is the
+# gradient of $x$: every rank's outputs ask for a change of their own. By row, it is $y$ itself.
+#
+# The sizes of $x$ and $y$ grow with the examples, that of $W$ does not. So where do the lines cross, with 288 inputs
+# and 128 outputs?
+
+# %%
+from course_utils.draw.style import bytes_text
+from course_utils.tensor_parallel.findings import sizes_said
+
+examples, weight = [8, 32, 128, 512, 2048], torch.randn(128, 288)
+lines = {"by batch": [], "by column": [], "by row": []}
+for n in examples:
+    for way, line in lines.items():
+        x, way = torch.randn(n, 288), way.removeprefix("by ")
+        run = ranks.run(one_layer, way, x, weight, backend="gloo")
+        line.append(run.bytes_per_rank[0])
+theory = {"by batch": [4 * 288 * 128 for n in examples]}
+theory |= {"by column": [4 * 288 * n for n in examples]}
+theory |= {"by row": [4 * 128 * n for n in examples]}
+look = {"across": "examples", "up": "bytes that a rank puts in", "unit": bytes_text}
+look |= {"predicted": theory, "log": True}
+course.draw.over_numbers(examples, lines, sizes_said(examples, lines), **look)
+
+# %% [markdown]
+# Few examples and many weights: cut the weights. Many examples and few weights, as in convolutions: cut the batch.
+# FlexFlow's search finds this by itself: lesson 12.
+#
+# ## Two layers, one message
+#
+# In both cuts of $W$, something moves forward *or* backward. As functions for autograd:
+#
+# | | forward | backward |
+# |---|---|---|
+# | `copy_to_ranks`, before a column cut | nothing | all-reduce |
+# | `sum_over_ranks`, behind a row cut | all-reduce | nothing |
+#
+# Exercises: `column_parallel_linear`, `row_parallel_linear`.
+
+# %% [markdown]
+# Now a **multilayer perceptron**: two layers with a bend between them, `down(gelu(up(x)))`. (gelu is a smooth relu.)
+# Here it is cut by row first, then by column. `split_over_ranks` moves nothing forward and all-gathers backward;
+# `join_over_ranks` the other way round.
+#
+# **Predict**, in the last line. How many collectives is that, forward and backward together? And by *column first, then
+# by row*?
+
+# %%
+from course_utils.tensor_parallel import collectives as moves
+from course_utils.tensor_parallel.collectives import own_part
+
+
+def row_then_column(x, up, up_bias, down, down_bias):
+    term = linear(moves.split_over_ranks(x, 1), own_part(up, 1))
+    hidden = gelu(moves.sum_over_ranks(term) + up_bias)  # gelu needs the sum
+    hidden = moves.copy_to_ranks(hidden)
+    part = linear(hidden, own_part(down, 0), own_part(down_bias, 0))
+    return moves.join_over_ranks(part, 1)
+
+
+course.predict("model_mlp", row_then_column=..., column_then_row=...)
+
+# %%
+from course_utils.tensor_parallel.block import tensor_parallel_mlp
+
+
+def column_then_row(x, up, up_bias, down, down_bias):
+    mine = own_part(up, 0), own_part(up_bias, 0), own_part(down, 1)
+    return tensor_parallel_mlp(x, *mine, down_bias)  # your exercise
+
+
+def both_passes(mlp):
+    torch.manual_seed(0)  # the same weights on every rank, in float64
+    up, down = nn.Linear(64, 256).double(), nn.Linear(256, 64).double()
+    x = torch.randn(32, 64, dtype=torch.float64, requires_grad=True)
+    with phase("forward"):
+        y = mlp(x, up.weight, up.bias, down.weight, down.bias)
+    with phase("backward"):
+        (gradient,) = torch.autograd.grad(y.square().sum(), x)
+    serial = down(gelu(up(x)))
+    (wanted,) = torch.autograd.grad(serial.square().sum(), x)
+    return max((y - serial).abs().max().item(), (gradient - wanted).abs().max().item())
+
+
+# %%
+mlps = {mlp.__name__: mlp for mlp in (row_then_column, column_then_row)}
+for _ in range(2):  # the first ones find connections
+    runs = {
+        name: ranks.run(both_passes, mlp, backend="gloo") for name, mlp in mlps.items()
+    }
+course.measured("model_mlp", **{name: run.collectives for name, run in runs.items()})
+for name, run in runs.items():
+    worst = max(run.results)
+    assert worst <= 1e-10
+    print(f"{name}, within {worst:.0e} of one process:")
+    for part in ("forward", "backward"):
+        print(f"  {part}: {moved_said(run.events, part)}")
+a, b = torch.tensor([1.0, -1.0])
+print(f"gelu(1) + gelu(-1) = {gelu(a) + gelu(b):.3f}, gelu(1 - 1) = {gelu(a + b):.3f}")
+course.draw.timelines(*runs.values(), titles=[name.replace("_", " ") for name in runs])
+
+# %% [markdown]
+# Both are right. But a row cut makes *terms of a sum*, and the gelu of a sum is not the sum of gelus. So the sum must
+# be there *before* gelu, over the wide hidden vector.
+#
+# A column cut makes whole outputs, only fewer: gelu takes them, and they are just what a row cut wants as inputs. One
+# all-reduce forward, one backward, none between: the pair of **Megatron-LM** (Shoeybi and others, 2019, §3). Exercise:
+# `tensor_parallel_mlp`.
+
+# %% [markdown]
+# ## Attention, by heads
+#
+# The other half of a transformer's block is **attention**. Each character makes three vectors: a *query*, a *key*, a
+# *value*. Its query is compared with the keys of all characters so far; the more alike, the more of that value it
+# takes. Several **heads** do so side by side, each with vectors of its own; a last layer, `out`, mixes what they
+# found.
+#
+# Heads do not see each other before `out`. So: $q$, $k$, $v$ by column, head by head; `out` by row.
+
+# %% [markdown]
+# The same pair again. A whole block is cut by four replacements (and fewer heads):
+#
+# ```
+# attention.qkv = ColumnParallelLinear(attention.qkv)
+# attention.out = RowParallelLinear(attention.out)
+# mlp.up        = ColumnParallelLinear(mlp.up)
+# mlp.down      = RowParallelLinear(mlp.down)
+# ```
+#
+# **Predict.** How many all-reduces does a block need, forward and backward together? And a model of 24 blocks?
+
+# %%
+course.predict("model_block", one_block=..., blocks_24=...)
+
+# %%
+from course_utils.tensor_parallel.block import parallelise_block
+from course_utils.tensor_parallel.experiments import beside_serial
+
+compare = partial(ranks.run, beside_serial, backend="gloo")
+for P in (1, 2, 4):
+    run = compare(parallelise_block, dropout=0.1, passes=1, ranks=P)
+    worst = max(max(found.values()) for found in run.results)
+    assert worst <= 1e-10
+    number = len(run.results[0])
+    print(f"on {P}: {number} tensors, all within {worst:.0e} of the serial block's")
+each = run.collectives
+course.measured("model_block", one_block=each, blocks_24=24 * each)
+run.timeline("A block on 4 ranks, forward and backward")
+
+# %% [markdown]
+# The output, the gradient of the input, and those of all twelve parameters are one process's, in float64, with dropout.
+#
+# The price: every all-reduce carries (examples × length × width) numbers, and the next layer *waits* for it; there is
+# little to hide it behind. So tensor parallelism stays inside one machine, where links are fast.
+# [Lesson 11](11_hybrid_and_sharded.ipynb) combines the ways.
+
+# %% [markdown]
+# ## Chance
+#
+# Equal, with dropout? Chance comes in twice, and both are traps. **Predict:**
+#
+# - *First weights.* A rank might make its part of `up` itself. Four ranks make 16 of the 64 hidden units each, all with
+#   `manual_seed(0)`. How many *different* units does the layer have?
+# - *Dropout.* Each rank drops with a seed of its own, everywhere. What happens?
+
+# %%
+choices = {
+    "a": "nothing: it is only noise",
+    "b": "an error",
+    "c": "copies of the same weights drift apart",
+}
+course.predict("model_seed", units=...)
+course.predict("model_dropout", answer=..., choices=choices)
+
+
+# %%
+def different_units(own_seed):
+    torch.manual_seed(dist.get_rank() if own_seed else 0)
+    part = nn.Linear(16, 16)
+    return len(moves.all_gathered(part.weight.detach(), 0).unique(dim=0))
+
+
+for own_seed in (True, False):
+    units = ranks.run(different_units, own_seed, backend="gloo").results[0]
+    name = "a seed for each rank" if own_seed else "the same seed"
+    print(f"{name}: {units} different units")
+course.measured("model_seed", units=units)
+
+# %% [markdown]
+# If `down` is made so, too, equal units get equal gradients and stay equal for ever: a layer four times narrower than
+# paid for. (Here the whole layer is made and then cut, as in one process.)
+#
+# Dropout stands in two kinds of places: *inside*, between column and row, where each rank holds other things; and
+# *behind the sum*, where all hold the same. We train a block and compare what should be copies, its norms and biases:
+
+# %%
+from course_utils.tensor_parallel.experiments import OWN_SEEDS, ranks_apart
+from course_utils.tensor_parallel.findings import apart_said
+
+lines = {}
+for place in OWN_SEEDS:
+    lines[place] = ranks.run(ranks_apart, place, steps=8, backend="gloo").results[0]
+drifted = lines["everywhere"][-1] > 0
+course.measured("model_dropout", answer="c" if drifted else "a")
+look = {"across": "steps", "up": "largest difference between two ranks"}
+title = "Where each rank has a dropout seed of its own"
+numbers = list(range(1, 9))
+course.draw.over_numbers(numbers, lines, title, apart_said(lines), **look)
+
+# %% [markdown]
+# No error: every rank goes on with another $x$, and copies are copies no longer. *Inside*, seeds of their own are
+# right; Megatron-LM does so, and equals one process on average. (Ours all draw the whole mask and take their part:
+# exactly equal.)
+
+# %% [markdown]
+# ## The sequence, too
+#
+# Norms and the dropout behind the sum still work on the *whole* $x$, on every rank alike, and each keeps it for its
+# backward pass. **Sequence parallelism** (Korthikanti and others, 2022) cuts these along the text. The all-reduce
+# behind a row cut becomes a **reduce-scatter**; before the next column cut comes an **all-gather**.
+#
+# **Predict.** How many times the bytes does a rank send then, with rings? (Lesson 5 knows.)
+
+# %%
+course.predict("model_sequence", times_the_bytes=...)
+
+# %%
+from course_utils.tensor_parallel.counting import pass_bytes
+from course_utils.tensor_parallel.experiments import step_memory
+from course_utils.tensor_parallel.findings import sequence_said
+
+model = character_model(len(CHARACTERS), width=64, depth=4, dropout=0.1)
+(batch,) = text_batches(texts, 4, 64, 1)
+step = partial(ranks.run, step_memory, model, batch, backend="gloo")
+plain, cut = step(), step(sequence=True)  # each cuts the model, and trains it
+for run in (plain, cut):
+    print("forward:", moved_said(run.events, "forward"))
+sent = [pass_bytes(run.events, ranks=4) for run in (plain, cut)]
+kept = [run.results[0].activations for run in (plain, cut)]
+course.measured("model_sequence", times_the_bytes=round(sent[1] / sent[0], 2))
+print(sequence_said((sent[0], kept[0]), (sent[1], kept[1])))
+
+# %% [markdown]
+# An all-reduce *is* a reduce-scatter and an all-gather: the same bytes, with more of the work between the two. (The
+# little more: a cut behind the embedding, a join before the head.) Saved are memory, and work on norms and dropout.
+#
+# gloo makes its reduce-scatter from an all-reduce, so we count what rings would send, and say nothing about time.
+
+# %% [markdown]
+# ## torch's own tool
+#
+# A **DTensor** is a tensor that knows how it lies on a **mesh** of ranks: whole (`Replicate`), cut (`Shard`), or as
+# terms of a sum (`Partial`). One says how layers are cut; the collectives follow:
+#
+# ```
+# plan = {"attention.qkv": ColwiseParallel(),
+#         "attention.out": RowwiseParallel(),
+#         "mlp.up": ColwiseParallel(),
+#         "mlp.down": RowwiseParallel()}
+# parallelize_module(block, mesh, plan)
+# ```
+
+
+# %%
+def through_torch():
+    from course_utils.tensor_parallel import with_torch
+
+    def cut(block):
+        with_torch.parallelize_block(block, with_torch.tensor_mesh())  # the plan
+
+    return with_torch.counted(lambda: beside_serial(cut, dropout=0.1, passes=1))
+
+
+run = ranks.run(through_torch, backend="gloo")
+found, collectives = run.results[0]
+worst = max(max(found.values()) for found, _ in run.results)
+assert worst <= 1e-10
+print(f"{len(found)} tensors, all within {worst:.0e} of the serial block's")
+print(collectives)
+
+# %% [markdown]
+# The same cut, the same number of all-reduces, the same results.
+#
+# ## What does training keep?
+#
+# **Parameters**, **gradients**, **optimizer state**: so many bytes for each weight of this rank. And **activations**:
+# what forward saves until backward needs it. They grow with examples and length.
+#
+# **Activation checkpointing** saves a block's *input* only; backward computes the rest again, just before it is
+# needed. **Predict.** What percentage of the activations is left? And how many all-reduces does a block then need?
+
+# %%
+course.predict("model_checkpointing", within=1.3, percent_left=..., all_reduces=...)
+
+# %% [markdown]
+# `training_memory`, your last exercise, computes all four parts before anything runs. `step_memory` really does a
+# step of Adam, and counts on each rank: parameters, gradients, what Adam holds, what autograd holds.
+
+# %%
+from course_utils.memory import Parallelism, training_memory
+
+three, four = Parallelism(tensor=4), Parallelism(tensor=4, sequence=True)
+again = {"checkpointing": True}
+ways = {  # how it runs, and how it is computed
+    "one rank": ({"ranks": 1}, {}),
+    "4 ranks": ({}, {"parallelism": three}),
+    "4 ranks, sequence cut": ({"sequence": True}, {"parallelism": four}),
+    "4 ranks, checkpointing": (again, {"parallelism": three, **again}),
+}
+runs = {way: step(**options) for way, (options, _) in ways.items()}
+computed = {way: training_memory(model, 4, 64, **told) for way, (_, told) in ways.items()}
+
+# %%
+from course_utils.tensor_parallel.counting import collectives_in
+
+before, after = runs["4 ranks"], runs["4 ranks, checkpointing"]
+left = after.results[0].activations / before.results[0].activations
+both = [collectives_in(after.events, part) for part in ("forward", "backward")]
+each = sum(map(len, both)) / 4  # blocks
+course.measured("model_checkpointing", percent_left=round(100 * left), all_reduces=each)
+counted = {way: run.results[0] for way, run in runs.items()}
+course.draw.memory(computed, counted)
+
+# %% [markdown]
+# Backward does forward again, its all-reduces too. Embedding and head are not cut here, so every rank has them whole.
+#
+# ## What you take with you
+#
+# You can **place** layers on ranks: $P$ times the memory, one of $P$ at work. You can **cut** through them: column,
+# then row, one all-reduce each way in each half of a block. And you can **compute** a rank's memory beforehand.
+#
+# Next: [the exercises](../exercises/09_model_parallel.ipynb). Lesson 10: how are all stages kept busy? Lesson 11:
+# which mixture?
+
+# %%
+ranks.stop()
