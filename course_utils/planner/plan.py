@@ -1,0 +1,121 @@
+"""Every way to train a model on a cluster, on paper only: what each needs of memory and time, the quickest first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from course_utils.errors import CourseError
+from course_utils.memory.parts import Memory
+from course_utils.planner.clusters import Cluster
+from course_utils.planner.layout import FULL, NOTHING, SELECTIVE, Layout
+from course_utils.planner.memory import gpu_memory
+from course_utils.planner.models import LanguageModel, model_named
+from course_utils.planner.times import step_seconds
+
+TOKENS = 1 << 22
+"""In one step, where no batch is given: four million, as for the models of table 2.1 in Brown et al. 2020."""
+MICRO_BATCHES = (1, 2, 4, 8)
+"""Texts of one micro-batch that are tried."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One way, predicted and not measured.
+
+    Attributes:
+        layout: ranks along each axis, ZeRO's stage, what is computed again, micro-batches.
+        memory: bytes of each part on the fullest GPU.
+        seconds: of each part of a step.
+        fits: whether a GPU has as much memory as may be used.
+        peak_share: of what the GPUs could compute at most in this time, the share that the model needs: without what is
+            computed again ("model FLOPs utilization").
+    """
+
+    layout: Layout
+    memory: Memory
+    seconds: dict[str, float]
+    fits: bool
+    peak_share: float
+
+    @property
+    def step(self) -> float:
+        """Seconds of a step."""
+        return sum(self.seconds.values())
+
+    def __str__(self) -> str:
+        one = self.layout
+        axes = f"DP {one.data} × TP {one.tensor} × PP {one.pipeline}"
+        zero = f", ZeRO {one.zero}" if one.data > 1 else ""
+        again = f", {one.again} again" if one.again != NOTHING else ""
+        return f"{axes}{zero}{again}"
+
+
+def plan(
+    model: str | LanguageModel, cluster: Cluster, batch: int | None = None, length: int | None = None
+) -> list[Choice]:
+    """Every choice of DP × TP × PP × ZeRO × computing again that uses all GPUs: those that fit first, quickest first.
+
+    On paper only: formulas, with assumed rates. Real steps are slower where matrices are small or a link is shared, and
+    which of two near choices is quicker only a run can say.
+
+    Tensor-parallel groups stay inside a node. Of several sizes of the micro-batch the one is taken that fits and is
+    quickest.
+
+    Args:
+        model: a `LanguageModel`, or a name from `MODELS`.
+        batch: texts in one step; None for about `TOKENS` tokens.
+        length: tokens of a text; None for the model's context.
+
+    Raises:
+        CourseError: no such model, or no way at all to deal out the batch.
+
+    Source: `course_utils.planner.memory` and `course_utils.planner.times`, formula by formula.
+    """
+    model = model_named(model)
+    length = length or model.context
+    batch = batch or max(1, TOKENS // length)
+    choices: dict[tuple, Choice] = {}
+    for layout in layouts(model, cluster, batch):
+        choice = judge(model, cluster, layout, length)
+        same = (layout.data, layout.tensor, layout.pipeline, layout.zero, layout.again)
+        if same not in choices or _order(choice) < _order(choices[same]):
+            choices[same] = choice
+    if not choices:
+        raise CourseError(f"{batch} texts cannot be dealt out evenly to {cluster.gpus} GPUs. Take a power of two.")
+    return sorted(choices.values(), key=_order)
+
+
+def best(choices: list[Choice]) -> Choice | None:
+    """The quickest choice that fits; None where none does."""
+    return next((choice for choice in choices if choice.fits), None)
+
+
+def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> Choice:
+    """Memory and time of one layout."""
+    memory = gpu_memory(model, layout, length)
+    seconds = step_seconds(model, cluster, layout, length)
+    flops = model.flops(layout.batch * length, length)
+    share = flops / (sum(seconds.values()) * layout.gpus * cluster.flops)
+    return Choice(layout, memory, seconds, memory.total <= cluster.usable * cluster.memory, share)
+
+
+def layouts(model: LanguageModel, cluster: Cluster, batch: int) -> Iterator[Layout]:
+    """Every layout that uses all GPUs and deals the batch out evenly."""
+    for tensor in _divisors(min(cluster.node, cluster.gpus)):
+        for pipeline in _divisors(cluster.gpus // tensor):
+            data = cluster.gpus // tensor // pipeline
+            if model.heads % tensor or cluster.gpus % tensor or pipeline > model.layers or batch % data:
+                continue
+            for zero in range(4) if data > 1 else (0,):
+                for again in (NOTHING, SELECTIVE, FULL):
+                    for texts in MICRO_BATCHES:
+                        if batch // data % texts == 0:
+                            yield Layout(data, tensor, pipeline, zero, again, texts, batch // data // texts)
+
+
+def _divisors(number: int) -> list[int]:
+    return [one for one in range(1, number + 1) if number % one == 0]
+
+
+def _order(choice: Choice) -> tuple[bool, float, float]:
+    """What fits comes first; of what does not, what nearly does."""
+    return not choice.fits, choice.step if choice.fits else choice.memory.total, choice.memory.total
