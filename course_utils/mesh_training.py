@@ -20,6 +20,7 @@ from course_utils.mesh import mesh_groups, place_of
 from course_utils.pipeline.over_torch import GroupMessages
 from course_utils.pipeline.run import run_schedule, split_model
 from course_utils.pipeline.schedules import one_f_one_b_schedule
+from course_utils.sharded.zero1 import AdamShard
 from course_utils.tensor_parallel.block import parallelise_block
 from course_utils.tensor_parallel.collectives import all_gathered
 from course_utils.tensor_parallel.layers import split_layers
@@ -54,6 +55,20 @@ def own_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
     return own
 
 
+class Adam:
+    """Adam by hand, for every parameter of a module. torch's own takes seconds to come, on every rank."""
+
+    def __init__(self, module: nn.Module, rate: float) -> None:
+        self.rate = rate
+        self.states = {one: AdamShard(torch.zeros_like(one), torch.zeros_like(one)) for one in module.parameters()}
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Against `parameter.grad`."""
+        for one, state in self.states.items():
+            one += state.change(one.grad, self.rate)
+
+
 class MeshTraining:
     """One rank's part of a training on a mesh, step by step the same as that of the whole model in one process.
 
@@ -79,7 +94,7 @@ class MeshTraining:
             for block in (layer for layer in model if isinstance(layer, Block)):
                 parallelise_block(block, self.groups["tensor"])
         self.stage, self.first_layer = split_model(list(model), cuts)[stage], sum(cuts[:stage])
-        self.optimizer = torch.optim.Adam(self.stage.parameters(), rate)
+        self.adam = Adam(self.stage, rate)
 
     def step(self, x: torch.Tensor, y: torch.Tensor) -> float:
         """One step with a whole batch, which every rank is given; the batch's loss where the last stage is, else 0.0.
@@ -102,11 +117,11 @@ class MeshTraining:
         messages = GroupMessages(self.groups["pipeline"], (*xs[0].shape, self.width), dtype)
         schedule = one_f_one_b_schedule(self.sizes["pipeline"], self.micro_batches)
         stages = {self.place["pipeline"]: self.stage}
-        self.optimizer.zero_grad()
+        self.stage.zero_grad()
         loss = torch.tensor(run_schedule(messages, schedule, stages, xs, share_of_loss), dtype=torch.float64)
         with phase("data"):
             self._sum_over_replicas(loss)
-        self.optimizer.step()
+        self.adam.step()
         return loss.item()
 
     def _sum_over_replicas(self, loss: torch.Tensor) -> None:
@@ -182,9 +197,9 @@ def train_serially(build: Callable[[], nn.Sequential], batches: Batches, rate: f
     return MeshRun(losses, {name: one.detach() for name, one in model.named_parameters()})
 
 
-def serial_step(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor) -> float:
+def serial_step(model: nn.Module, optimizer: "Adam | torch.optim.Optimizer", x: torch.Tensor, y: torch.Tensor) -> float:
     """One step with a whole batch in one process; its loss."""
-    optimizer.zero_grad()
+    model.zero_grad()
     loss = cross_entropy(model(x).flatten(0, 1), y.flatten())
     loss.backward()
     optimizer.step()
@@ -220,10 +235,10 @@ def differences_on_mesh(
 ) -> list[Difference]:
     """Train on the mesh, and on every rank the whole model beside it; their differences after each step."""
     serial, training = build(), MeshTraining(build(), sizes, micro_batches, rate)
-    optimizer, found = torch.optim.Adam(serial.parameters(), rate), []
+    adam, found = Adam(serial, rate), []
     last = training.place["pipeline"] == training.sizes["pipeline"] - 1
     for x, y in batches:
-        loss, wanted = training.step(x, y), serial_step(serial, optimizer, x, y)
+        loss, wanted = training.step(x, y), serial_step(serial, adam, x, y)
         theirs = dict(serial.named_parameters())
         gaps = [(one - theirs[name]).abs().max().item() for name, one in training.parameters().items()]
         found.append(Difference(abs(loss - wanted) if last else 0.0, max(gaps)))

@@ -13,7 +13,7 @@ from course_utils.hybrid import equal_shards
 from course_utils.memory.measured import bytes_of
 from course_utils.mesh_training import Batches
 from course_utils.sharded.formulas import check_stage, zero_memory, zero_traffic
-from course_utils.sharded.zero1 import adam_shard, zero1_step
+from course_utils.sharded.zero1 import AdamShard, adam_shard, zero1_step
 from course_utils.sharded.zero2 import zero2_state, zero2_step
 from course_utils.tensor_parallel.counting import collectives_in, ring_bytes
 from course_utils.trace import Event, phase
@@ -85,7 +85,7 @@ class Replicated:
     def prepare(self) -> None:
         """Make what the training keeps."""
         self.flat = FlatModel(self.model)
-        self.optimizer = torch.optim.Adam(self.model.parameters(), self.rate)
+        self.adam = AdamShard(torch.zeros_like(self.flat.vector), torch.zeros_like(self.flat.vector))
 
     def step(self, loss: torch.Tensor) -> None:
         """Backward pass and a step with the mean over the ranks."""
@@ -93,7 +93,7 @@ class Replicated:
         loss.backward()
         dist.all_reduce(self.flat.gradient)
         self.flat.gradient /= dist.get_world_size()
-        self.optimizer.step()
+        self.flat.vector += self.adam.change(self.flat.gradient, self.rate)
 
     def tensors(self) -> dict[str, list[torch.Tensor]]:
         """What is kept on this rank from one step to the next."""
@@ -102,8 +102,8 @@ class Replicated:
         return {"parameters": parameters, "gradients": gradients, "state": self.state()}
 
     def state(self) -> list[torch.Tensor]:
-        """What the optimizer keeps on this rank."""
-        return [entry for state in self.optimizer.state.values() for entry in state.values()]
+        """What Adam keeps on this rank."""
+        return [self.adam.mean, self.adam.square]
 
     def whole(self) -> dict[str, torch.Tensor]:
         """Copies of the whole parameters, by their names."""
@@ -120,17 +120,13 @@ class StateSharded(Replicated):
     def prepare(self) -> None:
         """Make what the training keeps."""
         self.flat = FlatModel(self.model)
-        self.shard = adam_shard(self.flat.vector)
+        self.adam = adam_shard(self.flat.vector)
 
     def step(self, loss: torch.Tensor) -> None:
         """Backward pass and `zero1_step`."""
         self.flat.gradient.zero_()
         loss.backward()
-        zero1_step(self.flat.vector, self.flat.gradient, self.shard, self.rate)
-
-    def state(self) -> list[torch.Tensor]:
-        """Of Adam, this rank's part."""
-        return [self.shard.mean, self.shard.square]
+        zero1_step(self.flat.vector, self.flat.gradient, self.adam, self.rate)
 
 
 class GradientsSharded(Replicated):
@@ -172,6 +168,10 @@ class FullySharded(Replicated):
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
+
+    def state(self) -> list[torch.Tensor]:
+        """What torch's Adam keeps on this rank; a number of steps for each parameter is in it."""
+        return [entry for state in self.optimizer.state.values() for entry in state.values()]
 
     def whole(self) -> dict[str, torch.Tensor]:
         """All-gathered."""

@@ -9,6 +9,10 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import pad
 
+Betas = tuple[float, float]
+BETAS, EPS = (0.9, 0.999), 1e-8
+"""Adam's usual ones, as in `torch.optim.Adam`."""
+
 
 @dataclass
 class AdamShard:
@@ -18,7 +22,7 @@ class AdamShard:
     square: torch.Tensor
     steps: int = 0
 
-    def change(self, gradient: torch.Tensor, rate: float, betas: tuple[float, float], eps: float) -> torch.Tensor:
+    def change(self, gradient: torch.Tensor, rate: float, betas: Betas = BETAS, eps: float = EPS) -> torch.Tensor:
         """What Adam adds to this part of the parameters; mean, square and steps go on by one step.
 
         Args:

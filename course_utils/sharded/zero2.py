@@ -14,7 +14,7 @@ from torch.nn.utils import parameters_to_vector
 
 from course_utils.memory.measured import bytes_of
 from course_utils.overlap import BUCKET_BYTES, make_buckets
-from course_utils.sharded.zero1 import adam_shard
+from course_utils.sharded.zero1 import BETAS, EPS, Betas, adam_shard
 
 
 class ShardedBucket:
@@ -60,7 +60,7 @@ class ShardedBucket:
         self.whole = None
 
     @torch.no_grad()
-    def update(self, rate: float, betas: tuple[float, float], eps: float) -> None:
+    def update(self, rate: float, betas: Betas, eps: float) -> None:
         """Adam on this rank's part; then an all-gather of the parameters."""
         length, rank = len(self.state.mean), dist.get_rank()
         everything = self.state.mean.new_zeros(dist.get_world_size() * length)
@@ -127,8 +127,8 @@ def zero2_step(
     loss: torch.Tensor,
     state: Zero2State,
     rate: float = 0.001,
-    betas: tuple[float, float] = (0.9, 0.999),
-    eps: float = 1e-8,
+    betas: Betas = BETAS,
+    eps: float = EPS,
 ) -> None:
     """Backward pass and one step of Adam, of which each rank does its part; no rank keeps a whole gradient.
 
