@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.compare import describe
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.model_parallel.common import LESSON
 from course_utils.checks.lessons.overlap.scaling_efficiency import error_of
-from course_utils.checks.seen import Recogniser, nothing_returned, same
+from course_utils.checks.seen import Recogniser, nothing_returned, raised, same
 
 PLAIN = {"characters": 40, "width": 32, "heads": 4, "depth": 3, "context": 16}
 WAYS = {
@@ -18,6 +19,7 @@ WAYS = {
 }
 NUMBER = {"float32": 4, "float64": 8, "mixed": 2}
 MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2}
+NO_MEMORY = "but a Memory was expected"
 PARTS = ("parameters", "gradients", "optimizer state", "activations")
 
 
@@ -29,7 +31,9 @@ def call(function: Callable, model: dict, layers: tuple[int, int], batch: int, l
     ways = dict(ways)
     parallelism = Parallelism(**{name: ways.pop(name) for name in ("data", "zero", "tensor", "sequence")})
     found = function(character_model(**model)[slice(*layers)], batch, length, **ways, parallelism=parallelism)
-    return found.parts() if isinstance(found, Memory) else found
+    if found is not None and not isinstance(found, Memory):
+        raise TypeError(f"your function returned {describe(found)}, {NO_MEMORY}")
+    return found and found.parts()
 
 
 def refusal(function: Callable, *arguments: Any) -> str:
@@ -86,11 +90,11 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("with dropout", dropout=0.1)
     yield case(in_flight=3)
     yield case("two blocks in a pipeline", (1, 3), in_flight=2)
-    yield case(data=4)
+    yield case(data=5)
     yield case(tensor=2)
     yield case(tensor=4, sequence=True)
     for zero in (1, 2, 3):
-        yield case(data=4, zero=zero)
+        yield case(data=5, zero=zero)
     yield case(precision="mixed", data=8, zero=int(rng.integers(1, 4)), tensor=2, checkpointing=True, in_flight=4)
     for ways in ({"optimizer": "adagrad"}, {"precision": "float8"}, {"zero": 4}, {"zero": -1}):
         given = (PLAIN, (0, 99), 2, 8, WAYS | ways)
@@ -148,10 +152,6 @@ def _swapped(case: Case, outcome: Outcome) -> bool:
     return got != wanted and sorted(got) == sorted(wanted)
 
 
-def _no_memory(case: Case, outcome: Outcome) -> bool:
-    return outcome.run is not None and type(outcome.results[0]) is not dict
-
-
 def _numbers_not_bytes(case: Case, wanted: float) -> float:
     return wanted / NUMBER[_ways(case)["precision"]]
 
@@ -180,7 +180,7 @@ TRAINING_MEMORY = Exercise(
     mistakes=(
         Mistake("What does the docstring promise for a name or a stage that does not exist?", _refused),
         Mistake("Where is the `return`?", nothing_returned),
-        Mistake("Do you return a Memory, with its four parts?", _no_memory),
+        Mistake("Do you return a Memory, with its four parts?", lambda case, outcome: raised(outcome, NO_MEMORY)),
         Mistake("In which order does a Memory take its parts?", _swapped),
         Mistake("Numbers or bytes?", _is("parameters", _numbers_not_bytes)),
         Mistake("What does the optimizer keep for each parameter?", _is("optimizer state", lambda case, right: 0.0)),
