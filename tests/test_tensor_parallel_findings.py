@@ -1,5 +1,7 @@
 """The sentences of lesson 9 are chosen by the numbers."""
 
+from types import SimpleNamespace
+
 from course_utils.tensor_parallel import findings
 
 
@@ -23,6 +25,14 @@ def test_where_the_batch_becomes_the_cheapest_cut() -> None:
     assert said(20, 20, 20) == "Least moves who cuts the weights, and from 128 examples on the batch"
     assert said(99, 99, 99).startswith("Up to 128 examples")
     assert said(1, 1, 1).startswith("From 8 examples on")
+
+
+def test_what_two_ways_move_is_told() -> None:
+    runs = {
+        "a": SimpleNamespace(collectives=2, bytes_per_rank=[8]),
+        "b": SimpleNamespace(collectives=1, bytes_per_rank=[4]),
+    }
+    assert findings.collectives_said(runs) == "a: 2 collectives, 8 B; b: 1 collective, 4 B"
 
 
 def test_copies_that_drift_are_told_from_those_that_do_not() -> None:

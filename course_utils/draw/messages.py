@@ -52,7 +52,10 @@ def timeline(
 
 
 def timelines(
-    *runs: HasEvents | Sequence[Event], titles: Sequence[str] | None = None, side_by_side: bool = False
+    *runs: HasEvents | Sequence[Event],
+    titles: Sequence[str] | None = None,
+    side_by_side: bool = False,
+    title: str | None = None,
 ) -> Figure:
     """Draw several runs, one under the other, on one axis of time; each begins with its own first event.
 
@@ -60,6 +63,7 @@ def timelines(
         runs: Runs or lists of events.
         titles: a name for each run.
         side_by_side: put them beside each other in a wide picture, for a slide; the axis is the same in all.
+        title: said first; how they compare (rounds, durations) then stands under it.
     """
     names = list(titles or [chr(ord("A") + index) for index in range(len(runs))])
     if not runs or len(names) != len(runs):
@@ -76,7 +80,9 @@ def timelines(
     above = style.legend_height(list(kinds), _LEFT, _RIGHT) + 0.24
     look = {"left": _LEFT, "right": _RIGHT, "above": above, "between": 0.66, "side_by_side": side_by_side}
     width = style.SLIDE_WIDTH if side_by_side else style.WIDTH
-    picture, axes = style.new_picture(comparison(layout), note, heights=heights, width=width, **look)
+    compared = comparison(layout)
+    heading = (title, ". ".join(filter(None, [compared, note]))) if title else (compared, note)
+    picture, axes = style.new_picture(*heading, heights=heights, width=width, **look)
     for ax, each, name in zip(axes, layout, names, strict=True):
         draw(ax, each, last=side_by_side or ax is axes[-1])
         head(ax, name, finding(each.events))

@@ -1,12 +1,21 @@
 """What the measurements of lesson 9 say: sentences chosen by the numbers."""
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from course_utils.draw.findings import join
 from course_utils.draw.style import bytes_text, number_text, percent
+from course_utils.words import count
 from course_utils.words import ranks as ranks_text
 
 _NEAR = 0.05  # a share that is off by no more is the predicted one
+
+
+class Run(Protocol):
+    """What a run on the ranks moved."""
+
+    collectives: int
+    bytes_per_rank: Sequence[int]
 
 
 def idle_said(share: float, ranks: int) -> str:
@@ -48,6 +57,15 @@ def sizes_said(examples: Sequence[int], moved: Mapping[str, Sequence[float]], pl
     if len(cheap) == len(examples):
         return f"From {examples[0]} examples on, cutting the batch moves less than cutting the weights"
     return f"Least moves who cuts the weights, and from {cheap[0]} examples on the batch"
+
+
+def collectives_said(runs: Mapping[str, Run]) -> str:
+    """How many collectives each way needs, and how much a rank puts in."""
+    told = [
+        f"{name}: {count(run.collectives, 'collective')}, {bytes_text(run.bytes_per_rank[0])}"
+        for name, run in runs.items()
+    ]
+    return "; ".join(told)
 
 
 def apart_said(apart: Mapping[str, Sequence[float]]) -> str:

@@ -241,21 +241,21 @@ def both_passes(mlp):
 
 
 # %%
+from course_utils.tensor_parallel.findings import collectives_said
+
 mlps = {mlp.__name__: mlp for mlp in (row_then_column, column_then_row)}
 for _ in range(2):  # the first ones find connections
-    runs = {
-        name: ranks.run(both_passes, mlp, backend="gloo") for name, mlp in mlps.items()
-    }
+    runs = {name: ranks.run(both_passes, mlps[name], backend="gloo") for name in mlps}
 course.measured("model_mlp", **{name: run.collectives for name, run in runs.items()})
 for name, run in runs.items():
-    worst = max(run.results)
-    assert worst <= 1e-10
-    print(f"{name}, within {worst:.0e} of one process:")
-    for part in ("forward", "backward"):
-        print(f"  {part}: {moved_said(run.events, part)}")
+    assert max(run.results) <= 1e-10
+    print(f"{name}, within {max(run.results):.0e} of one process:")
+    print("  forward:", moved_said(run.events, "forward"))
+    print("  backward:", moved_said(run.events, "backward"))
 a, b = torch.tensor([1.0, -1.0])
 print(f"gelu(1) + gelu(-1) = {gelu(a) + gelu(b):.3f}, gelu(1 - 1) = {gelu(a + b):.3f}")
-course.draw.timelines(*runs.values(), titles=[name.replace("_", " ") for name in runs])
+runs = {name.replace("_", " "): run for name, run in runs.items()}
+course.draw.timelines(*runs.values(), titles=[*runs], title=collectives_said(runs))
 
 # %% [markdown]
 # Both are right. But a row cut makes *terms of a sum*, and the gelu of a sum is not the sum of gelus. So the sum must
