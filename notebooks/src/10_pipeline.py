@@ -1,0 +1,456 @@
+# The lesson on pipelines. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # How are all stages kept busy?
+#
+# After this lesson you can **write** a pipeline's schedule, **predict** how idle its ranks are and what they keep in
+# memory, and **judge** what each cleverer schedule costs.
+#
+# *60 minutes · builds on [lesson 9](09_model_parallel.ipynb) · 4 ranks*
+
+# %%
+import numpy as np
+import torch
+from torch import nn
+
+import course_utils as course
+
+ranks = course.start(4)
+ranks.load_torch()
+
+# %% [markdown]
+# Lesson 9 cut a model into **stages**: layers one after the other, a stage on each rank. Activations go forward from
+# rank to rank, their gradients come back. And only one rank is ever busy.
+#
+# We write down who does what. `2F0` is stage 2, forward; `2B0` is its backward pass. For each rank a list: that is a
+# **schedule**.
+
+# %% tags=["nbval-check-output"]
+from course_utils.pipeline.actions import parse_schedule
+from course_utils.pipeline.messages import with_messages
+from course_utils.pipeline.validate import problems
+
+whole_batch = parse_schedule(["0F0 0B0", "1F0 1B0", "2F0 2B0", "3F0 3B0"])
+print("wrong with it:", problems(whole_batch) or "nothing")
+print("with messages, rank 1:", *with_messages(whole_batch)[1])
+
+# %% [markdown]
+# A schedule is data. A **validator** says what is wrong with it, before anything runs; what has to be sent follows from
+# it; a **simulator** says when everything happens; a **runner** does it.
+#
+# Four stages that compute need four machines; here they may share two cores. So each stage **waits** as long as a
+# larger one would compute: 160 ms forward, twice as long backward. Its arithmetic, small, is done as well. Times on
+# this page are such times.
+#
+# **Predict**, in percent: how idle are four ranks, in the mean?
+
+# %%
+course.predict("pipeline_idle", within=1.15, whole=..., eight=...)  # eight: see below
+
+# %% [markdown]
+# And if the batch is cut into 8 **micro-batches**, each through all stages by itself? Rank 1 then begins as soon as
+# rank 0 is done with the first. All forward passes, then all backward passes: this is **GPipe** (Huang and others,
+# 2019). With 2 ranks and 3 micro-batches:
+#
+# ```
+# 0F0 0F1 0F2 0B0 0B1 0B2
+# 1F0 1F1 1F2 1B0 1B1 1B2
+# ```
+#
+# Each pass takes an eighth of the time: 20 ms, and 40 ms backward.
+
+# %%
+from course_utils.pipeline.findings import disturbed, faster_said
+from course_utils.pipeline.schedules import gpipe_schedule
+from course_utils.pipeline.timing import simulate_schedule
+from course_utils.pipeline.training import timed_runs
+
+t, gpipe = 0.02, gpipe_schedule(4, 8)  # seconds of a forward pass; ranks, micro-batches
+one, eight = timed_runs(ranks, whole_batch, 8 * t)[0], timed_runs(ranks, gpipe, t)[0]
+if not disturbed(simulate_schedule(gpipe, t, t, t), eight):
+    idle = {"whole": one.idle_share, "eight": eight.idle_share}
+    course.measured(
+        "pipeline_idle", **{name: round(100 * share) for name, share in idle.items()}
+    )
+both = {"one piece": one, "8 micro-batches": eight}
+course.draw.pipelines(both, faster_said(one, eight, 8), in_seconds=list(both))
+
+# %% [markdown]
+# Grey is the **bubble**: at the start later ranks wait, at the end earlier ones. Cut finer, a rank fills and empties
+# faster.
+#
+# [Exercise](../exercises/10_pipeline.ipynb): `gpipe_schedule`.
+#
+# ## Does it compute the same?
+#
+# The runner goes through its rank's list. On the middle ranks, with micro-batch `i`:
+#
+# ```
+# RECV_F   x[i] = comm.recv(source=rank - 1, tag=…)
+# F        y[i] = stage(x[i])
+# SEND_F   comm.isend(y[i], dest=rank + 1, tag=…)
+# RECV_B   g = comm.recv(source=rank + 1, tag=…)
+# B        y[i].backward(g)
+# SEND_B   comm.isend(x[i].grad, dest=rank - 1, tag=…)
+# ```
+#
+# Your exercise `run_schedule` is this. The digits, in float64, through eight layers:
+
+# %%
+from course_utils.pipeline.actions import micro_batches_of
+from course_utils.pipeline.run import run_schedule
+from course_utils.pipeline.training import digit_batches, digit_layers, own_stages
+
+
+def train(comm, schedule, steps):
+    stages = own_stages(schedule, comm.rank, digit_layers())
+    weights = [w for stage in stages.values() for w in stage.parameters()]
+    optimizer, losses = torch.optim.SGD(weights, lr=0.2), []
+    for images, loss in digit_batches(steps, micro_batches_of(schedule)):
+        losses.append(run_schedule(comm, schedule, stages, images, loss))
+        optimizer.step()
+        optimizer.zero_grad()
+    return losses, {stage: list(part.parameters()) for stage, part in stages.items()}
+
+
+# %%
+from course_utils.pipeline.training import largest_difference, train_alone
+
+model, serial = train_alone(20, rate=0.2)  # the same in one process
+
+
+def apart(schedule):
+    results = ranks.run(train, schedule, 20).results
+    losses = np.max([each for each, _ in results], axis=0)  # other ranks hold zeros
+    weights = largest_difference([held for _, held in results], model.parameters())
+    return max(weights, np.abs(losses - serial).max())
+
+
+print(f"losses and weights at most {(far := apart(gpipe)):.0e} apart, over 20 steps")
+assert far < 1e-12
+
+# %% [markdown]
+# The same, but for the order of a few additions. No weight is out of date, no gradient approximate: every micro-batch
+# sees the same weights, its gradients are added up, then all stages step.
+#
+# ## How large is the bubble?
+#
+# With equal stages and free messages a rank works for $m$ micro-batches, and waits for the $p-1$ that other ranks are
+# ahead or behind:
+#
+# $$\text{idle share} = \frac{p-1}{m+p-1}$$
+#
+# **Predict**, in percent: $p = 4$ ranks, and $m = 16$ micro-batches.
+
+# %%
+course.predict("pipeline_bubble", within=1.2, sixteen=...)
+
+# %%
+from course_utils.draw.style import percent
+from course_utils.pipeline.findings import formula_said
+from course_utils.pipeline.schedules import bubble_fraction
+
+ms = [1, 2, 4, 8, 16]
+schedules = [gpipe_schedule(4, m) for m in ms]
+runs = [timed_runs(ranks, schedule, t, runs=3) for schedule in schedules]
+idle = [[run.idle_share for run in each] for each in runs]
+formula = [bubble_fraction(4, m) for m in ms]
+if not disturbed(simulate_schedule(schedules[-1], t, t, t), runs[-1][0]):
+    course.measured("pipeline_bubble", sixteen=round(100 * np.median(idle[-1])))
+look = {
+    "across": "micro-batches m",
+    "up": "idle share",
+    "unit": percent,
+    "limits": (0, 1),
+}
+title, finding = "The more micro-batches, the less idle", formula_said(ms, idle, formula)
+predicted = {"GPipe": formula}
+course.draw.over_numbers(ms, {"GPipe": idle}, title, finding, predicted=predicted, **look)
+
+# %% [markdown]
+# (A bubble of 5 % needs 57, by the formula.) The more, the better? But each micro-batch's activations are kept from its
+# forward pass to its backward pass: GPipe keeps all $m$. And small pieces do not fill a GPU.
+#
+# Exercise: `bubble_fraction`.
+#
+# ## One forward, one backward
+#
+# Why wait until all forward passes are done? **1F1B** (Narayanan and others, 2019): after a few forward passes each
+# rank does one backward pass, one forward pass, in turn.
+#
+# **Predict**, for $m=8$: the idle share in percent, and the most micro-batches that rank 0 and rank 3 keep.
+
+# %%
+course.predict("pipeline_1f1b", within=1.15, idle=..., rank_0=..., rank_3=...)
+
+# %%
+from course_utils.pipeline.findings import kept_by_rank, plan_said
+from course_utils.pipeline.schedules import one_f_one_b_schedule
+
+one_f_one_b = one_f_one_b_schedule(4, 8)
+plan = simulate_schedule(one_f_one_b, t, t, t)  # seconds of F, and of the two halves of B
+plain = timed_runs(ranks, one_f_one_b, t)[0]
+kept = kept_by_rank(plain)
+if not disturbed(plan, plain):
+    idle = round(100 * plain.idle_share)
+    course.measured("pipeline_1f1b", idle=idle, rank_0=kept[0], rank_3=kept[3])
+course.draw.plan_and_run("1F1B", plan, plain, *plan_said("1F1B", plan, plain))
+
+# %%
+from course_utils.pipeline.findings import kept_said
+
+counted = {"GPipe": kept_by_rank(eight), "1F1B": kept}
+theory = {"GPipe": [8] * 4, "1F1B": [min(4 - r, 8) for r in range(4)]}
+look = {"across": "rank", "up": "micro-batches kept, at most", "limits": (0, 9)}
+finding = "Counted in the two runs; the lines are m and min(p − r, m)"
+title = kept_said(eight, plain)
+course.draw.over_numbers(range(4), counted, title, finding, predicted=theory, **look)
+
+# %% [markdown]
+# So 1F1B is *no faster* than GPipe. It keeps less: rank $r$ never more than $\min(p-r, m)$ micro-batches, however many
+# there are. With the memory saved one takes more of them, and *that* shrinks the bubble.
+#
+# Exercise: `one_f_one_b_schedule`. ([Megatron-LM](https://arxiv.org/abs/2104.04473) trains this way.)
+#
+# ## Several short stages
+#
+# Now cut the model into 8 stages, half as long: rank 0 gets stages 0 and 4, rank 1 gets 1 and 5. The pipeline fills
+# in half the time: **interleaved** 1F1B. **Predict** the idle share in percent, and the messages of a batch; 1F1B sends
+# 48.
+
+# %%
+course.predict("pipeline_interleaved", within=1.2, idle=..., messages=...)
+
+# %%
+from course_utils.pipeline.interleaved import interleaved_schedule
+
+interleaved = interleaved_schedule(4, 8, chunks=2)
+plan = simulate_schedule(interleaved, t / 2, t / 2, t / 2)
+run = timed_runs(ranks, interleaved, t)[0]
+lines = [action for actions in with_messages(interleaved) for action in actions]
+sent = sum(action.kind in ("SEND_F", "SEND_B") for action in lines)
+if not disturbed(plan, run):
+    idle = round(100 * run.idle_share)
+    course.measured("pipeline_interleaved", idle=idle, messages=sent)
+said = plan_said("Interleaved", plan, run)
+course.draw.plan_and_run("interleaved", plan, run, *said)
+
+# %% [markdown]
+# With $v$ stages on each rank: $\frac{p-1}{v\,m+p-1}$. (In the picture a rank's second stage is
+# paler.) The price: $v\,p-1$ borders between stages in place of $p-1$, and a message each way at each of them for every
+# micro-batch. Slow links eat the gain.
+#
+# ## A backward pass has two halves
+#
+# A linear layer's backward pass makes two products. Who waits for which?
+
+# %%
+layer, x = nn.Linear(5, 3), torch.randn(4, 5, requires_grad=True)
+y = layer(x)
+g = torch.randn_like(y)  # the gradient of y, from the stage behind
+y.backward(g)
+assert torch.allclose(x.grad, g @ layer.weight)  # I: the stage before waits for it
+assert torch.allclose(layer.weight.grad, g.T @ x)  # W: only the optimizer does
+
+# %% [markdown]
+# `I`, the gradient of the *input*, is urgent. `W`, that of the *weights*, can wait until the rank would be idle: fill
+# bubbles with it! That is **zero bubble** (Qi and others, 2023). Their first schedule, ZB-H1, keeps no more in memory
+# than 1F1B's first rank.
+#
+# **Predict**, for F, I, W equally long: how many percent of 1F1B's bubble are left?
+
+# %%
+course.predict("pipeline_zero", within=1.25, left=...)
+
+# %%
+from course_utils.pipeline.findings import bubble_said, idle_seconds
+from course_utils.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+
+h1 = zb_h1_schedule(4, 8)
+plan, run = simulate_schedule(h1, t, t, t), timed_runs(ranks, h1, t)[0]
+planned = idle_seconds(plan) / idle_seconds(simulate_schedule(one_f_one_b, t, t, t))
+if not disturbed(plan, run):
+    left = round(100 * idle_seconds(run) / idle_seconds(plain))
+    course.measured("pipeline_zero", left=left)
+title, finding = bubble_said(plain, run, planned, "ZB-H1"), plan_said("", plan, run)[1]
+course.draw.plan_and_run("ZB-H1", plan, run, title, finding)
+
+# %% [markdown]
+# A bubble of $(p-1)(F+I-W)$, not $(p-1)(F+I+W)$. **ZB-H2** begins with more forward passes, and keeps up to $2p-1$
+# micro-batches. No rank then pauses at all; the slanted edges fit into those of the next batch, if nobody has to wait
+# for the others in between:
+
+# %%
+from course_utils.pipeline.findings import window_said
+
+h2 = zb_h2_schedule(4, 8)
+plan, run = simulate_schedule(h2, t, t, t), timed_runs(ranks, h2, t)[0]
+title, finding = plan_said("ZB-H2", plan, run)[0], window_said(run, kept_by_rank(run))
+course.draw.plan_and_run("ZB-H2", plan, run, title, finding)
+
+# %%
+every = {"1F1B": one_f_one_b, "interleaved": interleaved, "ZB-H1": h1, "ZB-H2": h2}
+for name, schedule in every.items():
+    print(f"{name}: at most {(far := apart(schedule)):.0e} from one process")
+    assert far < 1e-12
+
+# %% [markdown]
+# ## Schedules that do not work
+#
+# Two ranks, two micro-batches. **Predict**: which *can* be run, if a rank may keep two micro-batches?
+
+# %%
+tried = {
+    "a": ["0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"],
+    "b": ["0F0 0F1 0B0 0B1", "1B0 1F0 1F1 1B1"],
+    "c": ["0F0 0F1 0B0 0B1", "1F0 1F1 1B1 1B0"],
+    "d": ["0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"],
+}
+choices = {letter: " | ".join(lines) for letter, lines in tried.items()}
+course.predict("pipeline_broken", answer=..., choices=choices)
+
+# %%
+found = {k: problems(parse_schedule(lines), memory=2) for k, lines in tried.items()}
+for letter, wrong in found.items():
+    print(f"{letter}:", "; ".join(wrong) or "can be run")
+course.measured("pipeline_broken", answer=next(k for k in found if not found[k]))
+(hangs,) = problems(one_f_one_b, synchronous=True)
+print("1F1B, where every send waits for its receive:", hangs)
+
+# %% [markdown]
+# A circle of waiting, a gradient before its loss, too much in memory; `c` is odd, and works. And the last line: 1F1B
+# hangs where *sends* wait, as they do for large messages. So our runner sends with `isend`; frameworks post a send and
+# a receive together.
+#
+# ## Never empty the pipeline
+#
+# After each batch the pipeline runs empty (a **flush**), as all must step. **PipeDream** (2019) does not flush: after
+# *every* micro-batch each stage steps by itself. But then weights change between a micro-batch's forward and its
+# backward pass:
+
+# %% tags=["nbval-check-output"]
+w, v = torch.tensor(1.0, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+out = v * w  # forward: the slope along w is v = 2
+v.data -= 0.5  # a step for another micro-batch
+out.backward()
+print(f"autograd says {w.grad.item()}")
+
+# %% [markdown]
+# That is the gradient of no function that was ever computed. (Through `.data` autograd does not notice; otherwise it
+# raises an error.) **Weight stashing**: a stage keeps the weights of each forward pass until its backward pass has
+# used them.
+#
+# **Predict**: how many versions of their weights do ranks 0 and 3 keep? By how many steps is rank 0's gradient late?
+
+# %%
+course.predict("pipeline_stash", rank_0=..., rank_3=..., late=...)
+
+# %%
+from course_utils.pipeline.pace import stage_pace
+from course_utils.pipeline.stashing import train_with_delay, train_without_flush
+from course_utils.pipeline.timing import timing_of
+from course_utils.pipeline.training import digit_stream
+
+
+def no_flush(comm, steps, stash=True, seconds=0.0):
+    images, loss = digit_stream(steps, examples=16)
+    pace = stage_pace(seconds, seconds, seconds)
+    return train_without_flush(comm, digit_layers(), images, loss, 0.2, stash, pace)
+
+
+run = ranks.run(no_flush, 24, seconds=t / 2)
+versions = [each.versions for each in run.results]
+late = max(run.results[0].staleness)
+course.measured("pipeline_stash", rank_0=versions[0], rank_3=versions[3], late=late)
+picture = {"24 micro-batches, 24 steps": timing_of(run.events, 4)}
+title = f"Three batches' worth of work; with a flush {percent(bubble_fraction(4, 8))} would be idle"
+course.draw.pipelines(picture, title, in_seconds=list(picture))
+
+# %% [markdown]
+# $p-r$ versions on rank $r$, one for each micro-batch in flight; so the first rank steps along a gradient that is
+# $p-1$ steps old, lesson 8's staleness. What does it do to a training? 200 steps, four ranks, beside one process:
+
+# %%
+from course_utils.pipeline.findings import stashing_said
+
+images, loss = digit_stream(200, examples=16)
+losses = {"no delay": train_with_delay(digit_layers(), 1, images, loss, 0.2)}
+losses["stashed"] = ranks.run(no_flush, 200).results[3].losses
+losses["not stashed"] = ranks.run(no_flush, 200, stash=False).results[3].losses
+delayed = train_with_delay(digit_layers(), 4, images, loss, 0.2)
+assert np.allclose(losses["stashed"], delayed, rtol=0, atol=1e-12)
+print(stashing_said(losses))
+mean = np.ones(20) / 20
+smooth = {name: np.convolve(line, mean, "valid") for name, line in losses.items()}
+title = "Digits, a step after every micro-batch"
+course.draw.loss_curves(smooth, title, x="step", y="loss, mean of 20")
+
+# %% [markdown]
+# With stashing the four ranks take, digit for digit, the steps of one process that uses old weights: SGD with a
+# delay, and one can reason about it. Without it nothing is promised. Today's large models are trained with a
+# flush: no delay at all, and zero-bubble schedules take most of its cost.
+#
+# ## PyTorch's own
+#
+# `torch.distributed.pipelining` has these schedules. The same stages, the same batch; torch sends by itself:
+
+# %%
+from course_utils.pipeline import with_torch
+
+data, cross_entropy = course.data.digits("float64"), nn.functional.cross_entropy
+
+
+def through_torch(name, schedule):
+    rank = torch.distributed.get_rank()
+    stages = own_stages(schedule, rank, digit_layers(), plain=True)
+    pipeline = with_torch.torch_pipeline(name, stages, 4 * len(stages), 8, cross_entropy)
+    with_torch.run_with_torch(pipeline, data.train_x[:64], data.train_y[:64])
+    gradients = {s: [w.grad for w in part.parameters()] for s, part in stages.items()}
+    return gradients, with_torch.published_order(pipeline)
+
+
+# %%
+same = nn.Sequential(*digit_layers())
+cross_entropy(same(data.train_x[:64]), data.train_y[:64]).backward()
+gradients = [w.grad for w in same.parameters()]
+for name, schedule in ({"GPipe": gpipe} | every).items():
+    if name != "ZB-H2":  # torch has none
+        results = ranks.run(through_torch, name, schedule, backend="gloo").results
+        far = largest_difference([held for held, _ in results], gradients)
+        equal = [r for r in range(4) if results[0][1][r] == schedule[r]]
+        print(f"{name}: gradients {far:.0e} apart, our order on ranks", *equal)
+        assert far < 1e-12
+
+# %% [markdown]
+# Not for rank 3 of 1F1B? torch 2.13 *publishes* its forward passes counted from 1 there; it *runs* them from 0. A
+# framework's plan is worth a validator, too.
+#
+# ## Beat 1F1B
+#
+# An open puzzle. Stages of unlike length, a link that takes its time, ranks that can keep only so much. Hand in *any*
+# schedule; validator and simulator judge. (Planned, not run.) This is 1F1B on one of them:
+
+# %%
+from course_utils.pipeline.puzzle import PUZZLES, judge
+
+puzzle = PUZZLES["uneven"]
+print(puzzle)
+print(judge(puzzle, one_f_one_b))
+title = f"1F1B on uneven stages: {percent(puzzle.one_f_one_b().idle_share)} idle"
+course.draw.pipelines({"1F1B": puzzle.one_f_one_b()}, title, "Simulated")
+
+# %% [markdown]
+# Where would you begin? Look at who is longest idle, and at which `W` could go there. Exercise: `beat_1f1b`; your class
+# shares a list of the best.
+#
+# ## What you take with you
+#
+# You can **write** a schedule: lists of `F`, `B` or `I` and `W`, checked before they run. You can **predict** its
+# bubble, $\frac{p-1}{m+p-1}$, and what ranks keep, $\min(p-r,m)$ with 1F1B. And you can **judge** the others:
+# interleaving buys time with messages, zero bubble with memory, stashing with stale gradients.
+#
+# Next: [the exercises](../exercises/10_pipeline.ipynb). Then
+# [lesson 11](11_hybrid_and_sharded.ipynb): which mixture?
+
+# %%
+ranks.stop()
