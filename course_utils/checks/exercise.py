@@ -124,7 +124,7 @@ class Exercise:
         title: a few words for the table of progress.
         praise: what the line of a right answer says, from the outcome of the last case.
         picture: draw the messages of the failing (or last) case below the line.
-        drawing: what is drawn in their place, from the case's outcome; it may return None.
+        drawing: what is drawn in their place, from the case's outcome; where it returns None, the messages are.
         also_hidden: further functions, "module:function", that graded mode hides with the library's own answer: with
             them an answer would be a line or two.
     """

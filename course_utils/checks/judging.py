@@ -208,7 +208,7 @@ def _question(exercise: Exercise, outcome: Outcome) -> str:
 
 def _verdict(exercise: Exercise, mark: str, text: str, outcome: Outcome, seed: int, question: str = "") -> Verdict:
     replies = outcome.attempt.replies
-    events = tuple(events_of(replies)) if exercise.picture and not exercise.drawing else ()
+    events = tuple(events_of(replies)) if exercise.picture else ()
     output = tuple((reply.rank, reply.output) for reply in replies if reply.output) if mark == FAILED else ()
     cost = outcome.case.cost
     details = {

@@ -105,12 +105,12 @@ def picture_title(verdict: Verdict) -> str | None:
 
 def _picture(verdict: Verdict) -> str:
     """The exercise's own picture, or the messages; "" where there is nothing to draw, or too much."""
-    drawing = verdict.details.get("drawing")
+    figure, drawing = None, verdict.details.get("drawing")
     if drawing:
-        figure = None
         with contextlib.suppress(Exception):  # it looked into something of an unexpected form: then there is no picture
             figure = drawing()
-        return parts.image(figure) if figure else ""
+    if figure:
+        return parts.image(figure)
     messages = sum(event.kind == "send" for event in verdict.events)
     if not 0 < messages <= MOST_MESSAGES:
         return ""

@@ -68,6 +68,8 @@ def form_problem(returned: Any, ranks: int) -> str | None:
         for place, text in enumerate(actions):
             if text.startswith("?"):
                 return f"rank {rank} has {text[1:]} at place {place}, {NO_ACTION}"
+            if "-" in text:
+                return f"rank {rank} has {text} at place {place}; stages and micro-batches are counted from 0"
     return None
 
 
@@ -171,7 +173,9 @@ def flat(case: Case, outcome: Outcome) -> bool:
 
 
 def from_one(case: Case, outcome: Outcome) -> bool:
-    """Whether micro-batches are counted from 1."""
+    """Whether micro-batches are counted from 1, or from below 0."""
+    if "counted from 0" in outcome.wrong:
+        return True
     texts = {text for actions in outcome.results[0] for text in actions}
     micro_batches = case.arguments[0][1]
     return any(text.endswith(f"F{micro_batches}") for text in texts) and not any(text.endswith("F0") for text in texts)
