@@ -46,13 +46,15 @@ def symptom(replicas: Sequence[Trained], chance: float = 0.1) -> str:
     return "b" if min(one.accuracy for one in replicas) < 3 * chance else "c"
 
 
-def stages_said(kept: Mapping[str, float], sent: Mapping[str, float]) -> str:
-    """What the last stage saves and costs beside the first: the totals of both, in the stages' order."""
-    (first, *_, last), (few, *_, many) = list(kept), list(sent)
-    saved, more = kept[first] / kept[last], sent[many] / sent[few]
+def stages_said(kept: Mapping[str, Mapping[str, float]], sent: Mapping[str, Mapping[str, float]]) -> str:
+    """What the last stage saves and costs beside the first: the parts of both, in the stages' order."""
+    first, *_, last = kept
+    stays, goes = (sum(kept[name].values()) for name in (first, last))
+    before, after = (sum(sent[name].values()) for name in (first, last))
+    more = after / before
     cost = "the same bytes" if abs(more - 1) < 0.02 else f"{number_text(more)} times the bytes"
-    keeps = f"{last[:1].upper()}{last[1:]} keeps {bytes_text(kept[last])} where {first} keeps {bytes_text(kept[first])}"
-    return f"{keeps}, {number_text(saved)} times less, for {cost} on the way"
+    keeps = f"{last[:1].upper()}{last[1:]} keeps {bytes_text(goes)} where {first} keeps {bytes_text(stays)}"
+    return f"{keeps}, and sends {cost}"
 
 
 def mixtures_said(sent: Mapping[str, Mapping[str, float]]) -> str:
@@ -74,11 +76,6 @@ def ring_sent(handed_over: Mapping[str, float], sizes: Mapping[str, int]) -> dic
     return {axis: rings[axis] * nbytes for axis, nbytes in handed_over.items()}
 
 
-def busiest_axis(sent: Mapping[str, float]) -> str:
-    """The axis along which most travels, of those along which anything does."""
-    return max(sent, key=sent.__getitem__)
-
-
 def same_said(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) -> str:
     """How far the losses of each mixture are from the serial ones, and whether that is rounding.
 
@@ -91,9 +88,9 @@ def same_said(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
 
 
 def saved_said(bars: Mapping[str, Mapping[str, float]]) -> str:
-    """How much less is saved in the last way than in the first, and in which way between them least."""
+    """How much less is kept in the last way than in the first, and in which way between them least."""
     totals = {name: sum(parts.values()) for name, parts in bars.items()}
     first, *between, last = totals
     best = min(between, key=totals.__getitem__)
     factors = [number_text(totals[first] / totals[name]) for name in (best, last)]
-    return f"“{best}” saves {factors[0]} times less, “{last}” {factors[1]} times"
+    return f"With “{best}” {factors[0]} times less is kept, with “{last}” {factors[1]} times less"

@@ -192,39 +192,35 @@ course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's laye
 # `tensor` halves every matrix of attention and MLP (lesson 9).
 
 # %%
-from course_utils.text import CHARACTERS, character_text, generate, text_batches
-from course_utils.transformer import character_model
+from course_utils.mixture_experiments import CONTEXT, RATE, small_batches, small_model
+from course_utils.text import generate
 
-
-def build():
-    layers = character_model(len(CHARACTERS), width=48, depth=2, context=32)
-    return layers.double()
-
-
-text = character_text()
-batches = text_batches(text.training, batch=16, context=32, steps=100)
-print(generate(build(), "The ", 60, context=32))
+batches = small_batches(steps=100)  # of 64 pieces, 16 characters each
+print("blocks:", len(small_model()) - 2, "· weights:", parameter_count(small_model()))
+print(generate(small_model(), "The ", 60, CONTEXT))
 
 # %% [markdown]
-# Not yet a writer. **Predict**: along which axis does a rank hand over more bytes in a step?
+# Not yet a writer. **Predict**: along which axis does a rank hand over more bytes?
 
 # %%
-course.predict("axis", answer=..., choices={"a": "data", "b": "tensor", "c": "the same"})
+course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
 
 # %%
-from course_utils.mesh_training import (
-    bytes_by_axis,
-    train_on_mesh,
-    train_serially,
-    whole_model,
-)
+from course_utils.mesh_training import train_on_mesh, train_serially, whole_model
 
-learn = {"micro_batches": 1, "rate": 0.01, "backend": "gloo"}
-run = ranks.run(train_on_mesh, square, build, batches, **learn)
-one = ranks.run(train_serially, build, batches, rate=0.01, **alone).results[0]
+one = ranks.run(train_serially, small_model, batches, RATE, **alone).results[0]
+run = ranks.run(train_on_mesh, square, small_model, batches, 1, RATE, backend="gloo")
 print(same_said({"2 × 2": run.results[-1].losses}, one.losses))
-print(generate(whole_model(build(), run.results), "The ", 60, 32, temperature=0.6))
+writer = whole_model(small_model(), run.results)  # the ranks' parts, put together
+print(generate(writer, "The ", 60, CONTEXT, temperature=0.6))
+
+# %%
+from course_utils.mesh_training import bytes_by_axis
+
 sent = bytes_by_axis(run.events, rank=0)
+print(
+    "a step, in KB:", {axis: round(n / 1000 / len(batches)) for axis, n in sent.items()}
+)
 course.measured("axis", answer="a" if sent["data"] > sent["tensor"] else "b")
 lines = {"one process": one.losses, "2 × 2": run.results[-1].losses}
 course.draw.loss_curves(lines, "Data × tensor, on text")
@@ -241,38 +237,19 @@ course.draw.loss_curves(lines, "Data × tensor, on text")
 # The same training on five meshes, batches cut into 4 micro-batches. **Predict:** where does rank 1 send least?
 
 # %%
-meshes = {
-    "4 data": {"data": 4},
-    "2 data × 2 tensor": square,
-    "4 tensor": {"tensor": 4},
-    "2 data × 2 stages": {"data": 2, "pipeline": 2},
-    "4 stages": {"pipeline": 4},
-}
-course.predict("least_sent", answer=..., choices=list(meshes))  # "a" to "e"
+from course_utils.mixture_experiments import MESHES, count_meshes
+
+course.predict("least_sent", answer=..., choices=list(MESHES))  # "a" to "e"
 
 # %%
 from course_utils.mixture_findings import mixtures_said
 
-learn["micro_batches"] = 4
-runs = {
-    name: ranks.run(train_on_mesh, sizes, build, batches[:4], **learn)
-    for name, sizes in meshes.items()
-}
-losses = {name: run.results[-1].losses for name, run in runs.items()}
-print(same_said(losses, one.losses[:4]))
-
-# %%
-from course_utils.mixture_findings import ring_sent
-
-sent = {}
-for name, run in runs.items():
-    handed_over = bytes_by_axis(run.events, rank=1)
-    in_a_step = {axis: number / 4 for axis, number in handed_over.items()}
-    sent[name] = ring_sent(in_a_step, meshes[name])
-totals = [sum(parts.values()) for parts in sent.values()]
+counted = count_meshes(ranks, batches[:3])
+print(same_said(counted.losses, one.losses[:3]))
+totals = [sum(parts.values()) for parts in counted.sent.values()]
 course.measured("least_sent", answer="abcde"[np.argmin(totals)])
-panels = [course.draw.SharesPanel("sent by rank 1 in a step", sent)]
-course.draw.shares(panels, mixtures_said(sent))
+panel = course.draw.SharesPanel("sent by rank 1 in a step", counted.sent)
+course.draw.shares([panel], mixtures_said(counted.sent))
 
 # %% [markdown]
 # Stages send little: only what lies on a cut; but they idle (lesson 10). `data` keeps the whole model on every rank.
@@ -334,7 +311,7 @@ def fully_sharded(steps):
 
     from course_utils.trace import phase
 
-    model = build()
+    model = small_model()
     for layer in model:
         fully_shard(layer)  # this layer's weights are gathered when it computes
     fully_shard(model)
@@ -364,34 +341,23 @@ course.predict("zero_kept", within=1.05, stage_1=..., stage_2=..., stage_3=...) 
 course.predict("zero_sent", within=1.05, stage_3=...)  # percent
 
 # %%
-from course_utils.sharded.stages import on_paper, sent_by_rank, train_sharded
-
-kept, sent, paper, losses = {}, {}, ({}, {}), {}
-for stage in range(4):
-    run = ranks.run(train_sharded, stage, build, batches[:3], rate=0.01, backend="gloo")
-    name, rank_0 = f"stage {stage}", run.results[0]
-    kept[name], sent[name] = (
-        rank_0.kept,
-        {"sent": sent_by_rank(run.events, 4, steps=3)[0]},
-    )
-    losses[name] = np.mean([result.losses for result in run.results], axis=0)
-    parts, paper[1][name] = on_paper(list(rank_0.parameters.values()), 4, stage)
-    paper[0][name] = sum(parts.values())
-print(same_said(losses, one.losses[:3]))
-
-# %%
+from course_utils.mixture_experiments import count_stages
 from course_utils.mixture_findings import stages_said
 
-totals = {name: sum(parts.values()) for name, parts in kept.items()}
-percent = [100 * total / totals["stage 0"] for total in totals.values()]
+stages = count_stages(ranks, batches[:3])
+print(same_said(stages.losses, one.losses[:3]))
+kept = [sum(parts.values()) for parts in stages.kept.values()]
+sent = [parts["sent"] for parts in stages.sent.values()]
+percent = [100 * nbytes / kept[0] for nbytes in kept]
 course.measured("zero_kept", stage_1=percent[1], stage_2=percent[2], stage_3=percent[3])
-on_the_way = {name: parts["sent"] for name, parts in sent.items()}
-course.measured("zero_sent", stage_3=100 * on_the_way["stage 3"] / on_the_way["stage 0"])
+course.measured("zero_sent", stage_3=100 * sent[3] / sent[0])
+
+# %%
 panels = [
-    course.draw.SharesPanel("kept by each rank", kept, paper[0]),
-    course.draw.SharesPanel("sent by each rank in a step", sent, paper[1]),
+    course.draw.SharesPanel("kept by each rank", stages.kept, stages.kept_on_paper),
+    course.draw.SharesPanel("sent in a step", stages.sent, stages.sent_on_paper),
 ]
-course.draw.shares(panels, stages_said(totals, on_the_way))
+course.draw.shares(panels, stages_said(stages.kept, stages.sent))
 
 # %% [markdown]
 # Counted from the tensors, and from the collectives, each as a ring would send it. Black: `zero_memory`, `zero_traffic`
@@ -419,11 +385,19 @@ import tempfile
 from course_utils.sharded.over_meshes import load_on_mesh, save_on_mesh
 
 folder = tempfile.TemporaryDirectory()
-four = ranks.run(save_on_mesh, folder.name, square, build, batches[:3], backend="gloo")
+four = ranks.run(
+    save_on_mesh, folder.name, square, small_model, batches[:3], backend="gloo"
+)
 written, far = four.results[0].state, {}
 for sizes, P in (({"data": 2}, 2), ({"tensor": 2}, 2), ({}, 1)):
     run = ranks.run(
-        load_on_mesh, folder.name, sizes, build, batches[3:5], ranks=P, backend="gloo"
+        load_on_mesh,
+        folder.name,
+        sizes,
+        small_model,
+        batches[3:5],
+        ranks=P,
+        backend="gloo",
     )
     read = run.results[0].state
     far[str(sizes)] = max(apart(read[name], value) for name, value in written.items())
@@ -446,41 +420,22 @@ course.measured("checkpoint", answer="a" if max(far.values()) == 0 else "b")
 course.predict("activations", within=1.3, micro_batches=..., checkpointing=...)  # percent
 
 # %%
-from torch.nn.functional import cross_entropy
-
-from course_utils.memory import checkpointed, counting_saved
-
-
-def most_saved(layers, pieces):
-    x, y = batches[0]
-    with counting_saved(layers) as saved:
-        for xs, ys in zip(x.chunk(pieces), y.chunk(pieces)):
-            loss = cross_entropy(layers(xs).flatten(0, 1), ys.flatten())
-            (loss / pieces).backward()
-    return {"activations": saved.most}
-
-
-bars = {
-    "as it is": most_saved(build(), 1),
-    "4 micro-batches": most_saved(build(), 4),
-    "checkpointing": most_saved(checkpointed(build()), 1),
-    "both": most_saved(checkpointed(build()), 4),
-}
-
-# %%
+from course_utils.memory import checkpointed
+from course_utils.mixture_experiments import most_saved
 from course_utils.mixture_findings import saved_said
 
-share = {
-    name: 100 * bar["activations"] / bars["as it is"]["activations"]
-    for name, bar in bars.items()
+saved = {
+    "as it is": most_saved(small_model(), batches, pieces=1),
+    "4 micro-batches": most_saved(small_model(), batches, pieces=4),
+    "checkpointing": most_saved(checkpointed(small_model()), batches, pieces=1),
+    "both": most_saved(checkpointed(small_model()), batches, pieces=4),
 }
+whole, few, again, _ = (bar["activations"] for bar in saved.values())
 course.measured(
-    "activations",
-    micro_batches=share["4 micro-batches"],
-    checkpointing=share["checkpointing"],
+    "activations", micro_batches=100 * few / whole, checkpointing=100 * again / whole
 )
-panel = course.draw.SharesPanel("saved for the backward pass, at most", bars)
-course.draw.shares([panel], saved_said(bars))
+panel = course.draw.SharesPanel("kept for the backward pass, at most", saved)
+course.draw.shares([panel], saved_said(saved))
 
 # %% [markdown]
 # Four micro-batches: a quarter, for nothing, as long as small batches keep the processor busy. Checkpointing: each
