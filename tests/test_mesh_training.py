@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_utils.bench.allreduce import ranks_of
+from course_utils.bench.ranks import ranks_of
 from course_utils.mesh_training import (
     bytes_by_axis,
     differences_on_mesh,

@@ -62,7 +62,7 @@ def train_sharded(
     ranks, rank = dist.get_world_size(), dist.get_rank()
     check_stage(stage, ranks)
     model = build()
-    training = _TRAININGS[stage](model, rate, bucket_bytes)
+    training = prepared(stage, model, rate, bucket_bytes)
     losses = []
     for x, y in batches:
         equal_shards(len(x), ranks)
@@ -184,7 +184,9 @@ class FullySharded(Replicated):
         return None
 
 
-_TRAININGS = (Replicated, StateSharded, GradientsSharded, FullySharded)
+def prepared(stage: int, model: nn.Sequential, rate: float = 0.003, bucket_bytes: int = SMALL_BUCKET) -> Replicated:
+    """A training of this stage, on every rank: `step(loss)` is a backward pass and a step; the model is changed."""
+    return (Replicated, StateSharded, GradientsSharded, FullySharded)[stage](model, rate, bucket_bytes)
 
 
 class FlatModel:
