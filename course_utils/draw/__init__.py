@@ -38,6 +38,7 @@ _HOME = {
     "shares": "share_bars",
     "SharesPanel": "share_bars",
     "memory": "memory_bars",
+    "plans": "plan_table",
     "Picture": "style",
 }
 

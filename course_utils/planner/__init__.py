@@ -1,8 +1,8 @@
 """Which mixture of parallelisms a large model needs, on paper only: nothing here is run or measured.
 
-`models` are published ones, `clusters` what is assumed of GPUs and links; a `layout` is one mixture. `memory` and `times`
-are the formulas, each with its source; `plan` tries every layout; `published` sets the formulas beside what others have
-measured.
+`models` are published ones, `clusters` what is assumed of GPUs and links; a `layout` is one mixture. `memory` and
+`times` are the formulas, each with its source; `plan` tries every layout; `published` sets the formulas beside what
+others have measured.
 """
 
 from course_utils.planner.clusters import A100, H100, Cluster

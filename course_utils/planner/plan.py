@@ -1,6 +1,6 @@
 """Every way to train a model on a cluster, on paper only: what each needs of memory and time, the quickest first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from course_utils.errors import CourseError
@@ -13,6 +13,9 @@ from course_utils.planner.times import step_seconds
 
 TOKENS = 1 << 22
 """In one step, where no batch is given: four million, as for the models of table 2.1 in Brown et al. 2020."""
+TIE = 0.02
+"""Shares of a step that the formulas cannot tell apart."""
+AGAIN_ORDER = (NOTHING, SELECTIVE, FULL)
 MICRO_BATCHES = (1, 2, 4, 8)
 """Texts of one micro-batch that are tried."""
 
@@ -25,7 +28,7 @@ class Choice:
         layout: ranks along each axis, ZeRO's stage, what is computed again, micro-batches.
         memory: bytes of each part on the fullest GPU.
         seconds: of each part of a step.
-        fits: whether a GPU has as much memory as may be used.
+        room: bytes of a GPU that may be used for it.
         peak_share: of what the GPUs could compute at most in this time, the share that the model needs: without what is
             computed again ("model FLOPs utilization").
     """
@@ -33,8 +36,13 @@ class Choice:
     layout: Layout
     memory: Memory
     seconds: dict[str, float]
-    fits: bool
+    room: float
     peak_share: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether a GPU has as much memory."""
+        return self.memory.total <= self.room
 
     @property
     def step(self) -> float:
@@ -84,9 +92,20 @@ def plan(
     return sorted(choices.values(), key=_order)
 
 
-def best(choices: list[Choice]) -> Choice | None:
-    """The quickest choice that fits; None where none does."""
-    return next((choice for choice in choices if choice.fits), None)
+def best(choices: Sequence[Choice]) -> Choice | None:
+    """The quickest choice that fits; None where none does.
+
+    Formulas cannot tell choices apart that are within `TIE` of it. Of those it is the simplest: the one that computes
+    least again, cuts the model into the fewest pieces, and has the lowest stage of ZeRO.
+    """
+    fitting = [choice for choice in choices if choice.fits]
+    near = [choice for choice in fitting if choice.step <= (1 + TIE) * min(one.step for one in fitting)]
+    return min(near, key=_effort, default=None)
+
+
+def _effort(choice: Choice) -> tuple[int, int, int, float]:
+    one = choice.layout
+    return AGAIN_ORDER.index(one.again), one.pipeline * one.tensor, one.zero, choice.step
 
 
 def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> Choice:
@@ -95,7 +114,7 @@ def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -
     seconds = step_seconds(model, cluster, layout, length)
     flops = model.flops(layout.batch * length, length)
     share = flops / (sum(seconds.values()) * layout.gpus * cluster.flops)
-    return Choice(layout, memory, seconds, memory.total <= cluster.usable * cluster.memory, share)
+    return Choice(layout, memory, seconds, cluster.usable * cluster.memory, share)
 
 
 def layouts(model: LanguageModel, cluster: Cluster, batch: int) -> Iterator[Layout]:
@@ -106,7 +125,7 @@ def layouts(model: LanguageModel, cluster: Cluster, batch: int) -> Iterator[Layo
             if model.heads % tensor or cluster.gpus % tensor or pipeline > model.layers or batch % data:
                 continue
             for zero in range(4) if data > 1 else (0,):
-                for again in (NOTHING, SELECTIVE, FULL):
+                for again in AGAIN_ORDER:
                     for texts in MICRO_BATCHES:
                         if batch // data % texts == 0:
                             yield Layout(data, tensor, pipeline, zero, again, texts, batch // data // texts)
