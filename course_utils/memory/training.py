@@ -6,7 +6,7 @@ from torch import nn
 
 from course_utils.memory.activations import saved_at_most
 from course_utils.memory.parts import NUMBER_BYTES, ONE_RANK, Memory, Parallelism, bytes_for_each_parameter
-from course_utils.sharded import zero_memory
+from course_utils.sharded import check_stage
 from course_utils.transformer import Block
 
 UNCUT = ("attention.out.bias", "mlp.down.bias")
@@ -42,13 +42,13 @@ def training_memory(
     Source: Rajbhandari et al. 2020, "ZeRO", §3.1 (what is kept for each parameter);
     `course_utils.memory.activations`; Narayanan et al. 2021, §2.2.1 (in flight).
     """
+    check_stage(parallelism.zero, parallelism.data)
     numbers = sum(layer_parameters(layer, parallelism.tensor) for layer in model)
-    bytes_each = bytes_for_each_parameter(optimizer, precision)
-    ranks, zero = parallelism.data, parallelism.zero
     kept = []
-    for part in range(3):  # parameters, gradients, state: one at a time, the others free
-        alone = [size if part == index else 0 for index, size in enumerate(bytes_each)]
-        kept.append(zero_memory(numbers, ranks, zero, *alone))
+    for stage, size in zip((3, 2, 1), bytes_for_each_parameter(optimizer, precision), strict=True):
+        # stage 1 divides the state, 2 the gradients too, 3 also the parameters
+        sharers = parallelism.data if parallelism.zero >= stage else 1
+        kept.append(numbers * size / sharers)
     sizes = batch, length, NUMBER_BYTES[precision]
     return Memory(*kept, saved_at_most(model, *sizes, parallelism, checkpointing, in_flight))
 
