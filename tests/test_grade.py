@@ -264,6 +264,7 @@ def test_no_answer_of_the_course_can_be_imported_or_read() -> None:
 def _sees(places: list[str], covered: bool) -> list[str]:
     """Runs on a contained rank, unguarded: which answers it found whole, as functions or as text."""
     import importlib
+    import inspect
     import pathlib
 
     import course_utils
@@ -274,7 +275,8 @@ def _sees(places: list[str], covered: bool) -> list[str]:
         package = module.rpartition(".")[0]
         for holder in (module, package):
             function = getattr(importlib.import_module(holder), name, None)
-            if function and not any("is hidden while" in str(one) for one in function.__code__.co_consts):
+            code = function and inspect.unwrap(function).__code__  # a decorator's wrapper has another
+            if code and not any("is hidden while" in str(one) for one in code.co_consts):
                 found.append(f"{holder}:{name}")
         file = root.joinpath(*module.split(".")).with_suffix(".py")
         compiled = list(file.parent.glob(f"__pycache__/{file.stem}.*"))
