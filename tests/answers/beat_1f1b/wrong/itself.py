@@ -1,0 +1,7 @@
+"""Refused with: For which half of a backward pass does nobody wait?"""
+
+from course_utils.pipeline.schedules import one_f_one_b_schedule
+
+
+def beat_1f1b(puzzle):
+    return one_f_one_b_schedule(puzzle.ranks, puzzle.micro_batches)

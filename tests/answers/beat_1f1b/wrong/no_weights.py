@@ -1,0 +1,16 @@
+"""Refused with: Where is the other half of the backward pass?"""
+
+from course_utils.pipeline.actions import FORWARD, INPUT, Action
+
+
+def beat_1f1b(puzzle):
+    schedule = []
+    for rank in range(puzzle.ranks):
+        ahead = min(puzzle.ranks - rank - 1, puzzle.micro_batches)
+        actions = [Action(FORWARD, rank, k) for k in range(ahead)]
+        for k in range(puzzle.micro_batches):
+            if ahead + k < puzzle.micro_batches:
+                actions.append(Action(FORWARD, rank, ahead + k))
+            actions.append(Action(INPUT, rank, k))
+        schedule.append(actions)
+    return schedule
