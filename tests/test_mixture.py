@@ -1,0 +1,174 @@
+"""Lesson 11's pictures, sentences and experiments: a mesh, replicas that drift, ZeRO's stages, checkpoints."""
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.patches import Circle
+
+from course_utils import draw
+from course_utils.draw.share_bars import FORMULA
+from course_utils.errors import CourseError
+from course_utils.hybrid_training import Trained, enlarged, train_network
+from course_utils.memory import checkpointed
+from course_utils.mixture_experiments import (
+    MESHES,
+    RATE,
+    count_meshes,
+    count_stages,
+    gone_on,
+    most_saved,
+    small_batches,
+    small_model,
+)
+from course_utils.mixture_findings import (
+    apart,
+    distances,
+    drift_said,
+    mixtures_said,
+    ring_sent,
+    same_said,
+    saved_said,
+    stages_said,
+    symptom,
+)
+from course_utils.sharded.over_meshes import save_on_mesh
+
+
+def circles(ax) -> dict[str, tuple]:
+    """The colour of every rank in one panel of a mesh."""
+    discs = [patch for patch in ax.patches if isinstance(patch, Circle)]
+    names = [text.get_text() for text in ax.texts]
+    return {name: disc.get_facecolor() for name, disc in zip(names, discs, strict=True)}
+
+
+def test_ranks_of_one_group_have_one_colour() -> None:
+    picture = draw.mesh({"data": 2, "pipeline": 2, "tensor": 2})
+    data, pipeline, tensor = map(circles, picture.axes)
+    for panel, group, stranger in ((data, "15", "0"), (pipeline, "57", "4"), (tensor, "45", "6")):
+        assert len({panel[rank] for rank in group}) == 1
+        assert panel[stranger] != panel[group[0]]
+    assert "[1, 5]" in picture.alt_text and "2 × 2 × 2 = 8 ranks" in picture.alt_text
+
+
+@pytest.mark.parametrize("sizes", [{"a": 2, "b": 2, "c": 2, "d": 2}, {"a": 33}, {}])
+def test_meshes_that_cannot_be_drawn_are_refused(sizes) -> None:
+    with pytest.raises(CourseError):
+        draw.mesh(sizes)
+
+
+def test_bars_of_shares_have_the_formulas_mark() -> None:
+    panel = draw.SharesPanel("kept", {"stage 0": {"parameters": 2.0, "state": 4.0}, "stage 1": {"state": 1.0}}, {})
+    marked = draw.SharesPanel("sent", {"stage 0": {"sent": 3.0}, "stage 1": {"sent": 3.0}}, {"stage 1": 4.0})
+    picture = draw.shares([panel, marked], "Title")
+    assert [sum(bar.get_width() for bar in ax.patches) for ax in picture.axes] == [7.0, 6.0]
+    assert f"{FORMULA} 4 B" in picture.alt_text
+    with pytest.raises(CourseError):
+        draw.shares([panel, draw.SharesPanel("sent", {"stage 0": {"sent": 3.0}})], "Title")
+
+
+def trained(dense: list[float], losses: list[float] | None = None, accuracy: float = 0.9) -> Trained:
+    """A training of one weight in each part."""
+    steps = torch.tensor(dense).reshape(-1, 1)
+    return Trained(losses or [2.0, 1.0, 0.5], torch.zeros(len(dense), 1), steps, accuracy)
+
+
+def test_drift_is_told_as_a_share_of_the_way() -> None:
+    assert drift_said([trained([0.0, 1.0, 2.0]), trained([0.0, 1.0, 3.0])]).endswith(
+        "50\N{NO-BREAK SPACE}% of their way apart"
+    )
+    assert "so do the fully connected" in drift_said([trained([0.0, 1.0])] * 2)
+    assert distances([trained([0.0, 1.0]), trained([0.5, 3.0])]) == {"rank 1": [0.5, 2.0]}
+
+
+def test_what_drifting_replicas_show() -> None:
+    assert symptom([trained([0.0]), trained([0.0], [2.0, 2.0, 2.5])]) == "a"
+    assert symptom([trained([0.0]), trained([0.0], accuracy=0.2)]) == "b"
+    assert symptom([trained([0.0]), trained([0.0])]) == "c"
+
+
+def test_sentences_follow_the_numbers() -> None:
+    stays, fewer = {"parameters": 4e6, "state": 4e6}, {"parameters": 1e6, "state": 1e6}
+    kept = {"stage 0": stays, "stage 3": fewer}
+    assert stages_said(kept, {"stage 0": {"sent": 2.0}, "stage 3": {"sent": 3.0}}) == (
+        "Stage 3 keeps 2 MB where stage 0 keeps 8 MB, and sends 1.5 times the bytes"
+    )
+    assert stages_said(kept, {"stage 0": {"sent": 2.0}, "stage 3": {"sent": 2.0}}).endswith("sends the same bytes")
+    assert mixtures_said({"a": {"data": 3.0}, "b": {"data": 1.0, "tensor": 5.0}}).startswith(
+        "Of these, a sends least; b"
+    )
+    assert mixtures_said({"a": {"data": 3.0}, "b": {"tensor": 3.0}}) == "All mixtures send the same"
+    bars = {"as it is": 8.0, "few": 2.0, "again": 4.0, "both": 1.0}
+    said = saved_said({name: {"activations": nbytes} for name, nbytes in bars.items()})
+    assert "“few” 4 times" in said and "“both” 8 times" in said
+
+
+def test_what_is_another_training_is_not_called_the_same() -> None:
+    assert "at most 0e+00" in same_said({"mesh": [1.0, 2.0]}, [1.0, 2.0])
+    for other in ([1.0, 2.1], [1.0, float("nan")]):
+        with pytest.raises(AssertionError, match="another training"):
+            same_said({"mesh": other}, [1.0, 2.0])
+    assert apart([1.0], [3.0]) == 2.0
+
+
+def test_rings_send_two_shares_of_what_is_handed_over() -> None:
+    sent = ring_sent({"data": 8.0, "pipeline": 5.0, "tensor": 8.0}, {"data": 4, "pipeline": 2})
+    assert sent == {"data": 12.0, "pipeline": 5.0, "tensor": 0.0}
+
+
+def digits(count: int = 32) -> tuple[torch.Tensor, ...]:
+    """A few images of noise."""
+    rng = np.random.default_rng(0)
+    images, labels = torch.tensor(rng.normal(size=(count, 64))), torch.tensor(rng.integers(0, 10, count))
+    return images, labels, images[:8], labels[:8]
+
+
+def test_the_reports_network_sees_images_of_its_size() -> None:
+    assert enlarged(digits()[0]).shape == (32, 1, 28, 28)
+
+
+def test_the_hybrid_is_the_serial_training_and_the_reports_is_not(four_ranks) -> None:
+    data, options = digits(), {"steps": 3, "batch_size": 16, "backend": "gloo"}
+    serial = four_ranks.run(train_network, data, "serial", ranks=1, **options).results[0]
+    hybrid = four_ranks.run(train_network, data, "hybrid", ranks=2, **options).results
+    assert apart(hybrid[0].losses, serial.losses) <= 1e-10
+    assert apart(hybrid[0].dense, serial.dense) <= 1e-10
+    assert all(apart(one.convolutions, serial.convolutions) <= 1e-10 for one in hybrid)
+    first, second = four_ranks.run(train_network, data, "report", ranks=2, **options).results
+    assert apart(first.convolutions, second.convolutions) == 0 < apart(first.dense, second.dense)
+
+
+def test_stages_keep_and_send_what_the_formulas_say(four_ranks) -> None:
+    batches = small_batches(2)
+    counted = count_stages(four_ranks, batches)
+    for name, parts in counted.kept.items():
+        assert sum(parts.values()) == pytest.approx(counted.kept_on_paper[name], rel=0.02)
+        assert counted.sent[name]["sent"] == pytest.approx(counted.sent_on_paper[name], rel=0.02)
+        assert apart(counted.losses[name], counted.losses["stage 0"]) <= 1e-10
+
+
+def test_meshes_train_the_same_and_send_along_their_own_axes(four_ranks) -> None:
+    counted = count_meshes(
+        four_ranks, small_batches(1), {name: MESHES[name] for name in ("4 data", "2 data × 2 stages")}
+    )
+    assert apart(*counted.losses.values()) <= 1e-10
+    assert counted.sent["4 data"]["tensor"] == counted.sent["4 data"]["pipeline"] == 0 < counted.sent["4 data"]["data"]
+    assert counted.sent["2 data × 2 stages"]["pipeline"] > 0
+
+
+def test_another_mesh_goes_on_where_one_stopped(four_ranks, tmp_path) -> None:
+    batches = small_batches(2)
+    square = {"data": 2, "tensor": 2}
+    written = four_ranks.run(save_on_mesh, tmp_path, square, small_model, batches[:1], RATE, backend="gloo").results[0]
+    losses = []
+    for sizes in ({"data": 2}, {}):
+        read, on = gone_on(four_ranks, tmp_path, sizes, batches[1:])
+        assert all(torch.equal(read[name], values) for name, values in written.state.items())
+        losses.append(on)
+    assert apart(*losses) <= 1e-10
+
+
+def test_micro_batches_and_checkpointing_keep_less() -> None:
+    batches = small_batches(1)
+    whole = most_saved(small_model(), batches, 1)["activations"]
+    assert most_saved(small_model(), batches, 4)["activations"] == pytest.approx(whole / 4, rel=0.05)
+    assert most_saved(checkpointed(small_model()), batches, 1)["activations"] < 0.6 * whole
