@@ -14,7 +14,7 @@ from course_utils.planner import A100, H100, MODELS, Cluster, LanguageModel, bes
 from course_utils.planner.layout import FULL, NOTHING, SELECTIVE, Layout
 from course_utils.planner.memory import gpu_memory, layer_activations
 from course_utils.planner.plan import TIE, judge
-from course_utils.planner.published import PUBLISHED
+from course_utils.planner.published import PUBLISHED, ZERO_3, comparison
 from course_utils.planner.times import AGAIN, BUBBLE, COMPUTE, DATA, PIPELINE, TENSOR, step_seconds
 from course_utils.sharded import fits
 from course_utils.transformer import Block, character_model
@@ -58,12 +58,30 @@ def test_published_runs_fit_and_take_about_as_long_as_predicted(run) -> None:
     """With one efficiency for all: 17 % less for the smallest model, 11 % more for the largest, others within 6 %."""
     predicted = run.predicted()
     assert predicted.fits
-    assert predicted.step == pytest.approx(run.seconds, rel=0.2)
+    assert predicted.step == pytest.approx(run.seconds, rel=0.18)
 
 
 def test_published_runs_are_predicted_well_on_the_whole() -> None:
-    ratios = sorted(run.predicted().step / run.seconds for run in PUBLISHED)
-    assert ratios[len(ratios) // 2] == pytest.approx(1, abs=0.06)
+    apart = sorted(abs(run.predicted().step / run.seconds - 1) for run in PUBLISHED)
+    assert apart[len(apart) // 2] < 0.06
+    assert "published 13.8 s, predicted 13.8 s" in comparison()[1]
+
+
+def test_zero_3_is_as_quick_as_predicted_only_where_its_messages_are_hidden() -> None:
+    *early, fsdp = [run.predicted().step / run.seconds for run in ZERO_3]
+    assert fsdp == pytest.approx(1, abs=0.05)
+    assert early == sorted(early, reverse=True) and early[0] < 0.8 and early[-1] < 0.3
+
+
+@pytest.mark.parametrize("run", [run for run in PUBLISHED if run.layout.again == FULL], ids=lambda run: run.source)
+def test_by_the_rules_of_2021_no_layout_is_much_quicker_than_the_published_one(run) -> None:
+    """Everything computed again, nothing of ZeRO. What came later, the planner says, saves a quarter or more:
+    Korthikanti et al. 2022 measured 29 % more texts in the same time."""
+    found = plan(run.model, run.cluster, run.layout.batch)
+    then = best([one for one in found if one.layout.again == FULL and one.layout.zero == 0])
+    published = run.predicted().step
+    assert 0.9 * published < then.step < 1.01 * published
+    assert best(found).step < 0.8 * published
 
 
 def test_seven_billion_parameters_fit_on_eight_gpus_but_not_on_one() -> None:

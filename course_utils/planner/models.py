@@ -69,7 +69,7 @@ class LanguageModel:
             length: s, of one text.
 
         Source: Kaplan et al. 2020, "Scaling Laws for Neural Language Models", §2.1 (6 N); Narayanan et al. 2021,
-        appendix, equation 3 (attention: s / 6h of the rest).
+        §5.1, equation 3 (attention: s / 6h of the rest).
         """
         multiplied = self.layers * self.layer_parameters + self.token_parameters
         return tokens * (6 * multiplied + self.attention_flops(length))
