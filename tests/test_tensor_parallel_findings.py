@@ -22,7 +22,7 @@ def test_where_the_batch_becomes_the_cheapest_cut() -> None:
     def said(*batch: float) -> str:
         return findings.sizes_said([8, 32, 128], {"by batch": batch, "by row": [4, 16, 64], "by column": [8, 32, 128]})
 
-    assert said(20, 20, 20) == "Least moves who cuts the weights, and from 128 examples on the batch"
+    assert said(20, 20, 20) == "Fewest bytes: cut the weights; from 128 examples on, the batch"
     assert said(99, 99, 99).startswith("Up to 128 examples")
     assert said(1, 1, 1).startswith("From 8 examples on")
 

@@ -11,9 +11,9 @@ from course_utils.draw import style
 from course_utils.draw.rows import paler
 from course_utils.errors import CourseError
 
-_BATCH, _IN, _OUT = 0.6, 1.0, 0.95  # inches: how the three dimensions are drawn
-_PLACES = (0.0, 1.4, 2.75)  # inches: left ends of x, Wᵀ and y
-_WORDS = 4.15  # inches: where the words begin
+_BATCH, _IN, _OUT = 0.54, 0.86, 0.95  # inches: how the three dimensions are drawn
+_PLACES = (0.0, 1.26, 2.61)  # inches: left ends of x, Wᵀ and y
+_WORDS = 4.0  # inches: where the words begin
 _SHEET = 0.04  # inches from one term of a sum to the next, drawn behind it
 _WHOLE = "#E4E4E4"
 
@@ -50,7 +50,7 @@ def matrix_cuts(cuts: Mapping[str, Cut], whole: Cut, ranks: int, title: str, sub
         raise CourseError(f"matrix_cuts: one way at least, and 2 to {len(style.CURVES)} ranks.")
     heights = [_IN + 0.2] * len(cuts)
     picture, axes = style.new_picture(
-        title, subtitle, heights=heights, left=0.3, right=0.1, below=0.1, above=0.25, between=0.42
+        title, subtitle, heights=heights, left=0.3, right=0.1, below=0.1, above=0.22, between=0.36
     )
     told = []
     for ax, (name, cut) in zip(axes, cuts.items(), strict=True):

@@ -56,7 +56,7 @@ def sizes_said(examples: Sequence[int], moved: Mapping[str, Sequence[float]], pl
         return f"Up to {examples[-1]} examples, cutting the weights moves less than cutting the batch"
     if len(cheap) == len(examples):
         return f"From {examples[0]} examples on, cutting the batch moves less than cutting the weights"
-    return f"Least moves who cuts the weights, and from {cheap[0]} examples on the batch"
+    return f"Fewest bytes: cut the weights; from {cheap[0]} examples on, the batch"
 
 
 def collectives_said(runs: Mapping[str, Run]) -> str:
