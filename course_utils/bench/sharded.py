@@ -38,6 +38,9 @@ EQUAL = 1e-10
 ON_PAPER = 1.01
 """Counted ÷ formula: the first dimension of a parameter is filled up, and torch's Adam counts its steps."""
 RATE = 100  # Mbit/s
+NUMBERS = 1 << 18
+RING = {"all-reduce": 2, "reduce-scatter": 1, "all-gather": 1}
+"""Times (P − 1)/P of the vector that each rank sends where a ring does it."""
 FEWEST = 7  # rounds
 REPEATS = 50
 """Runs in a row of each that have to be clean."""
@@ -137,24 +140,32 @@ def counted_bytes() -> list[Row]:
 
 
 def link_bytes() -> list[Row]:
-    """What really leaves each node in a step through gloo, counted by the kernel, ÷ the formula; no target.
+    """What really leaves each node through gloo, counted by the kernel, ÷ what rings would send; no target.
 
-    The difference of two runs, so that what it takes to connect does not count.
+    Each collective by itself, and a step of each stage. The difference of two runs, so that what it takes to connect
+    does not count.
     """
-    from course_utils.bench.sharded_ranks import text_of, timed_model
+    from course_utils.bench.sharded_ranks import alone, text_of, timed_model
     from course_utils.sharded.stages import on_paper, train_sharded
 
     rows, parameters = [], list(timed_model().parameters())
     with nodes_of(P, RATE) as ranks:
-        for stage in STAGES:
+
+        def sent(arguments: Callable[[int], tuple], expected: float) -> list[float]:
             out = {}
-            for steps in (1, 1 + STEPS):
-                ranks.run(train_sharded, stage, timed_model, text_of(steps), backend="gloo")
-                out[steps] = ranks.traffic().sent
-            values = [(more - less) / STEPS for less, more in zip(out[1], out[1 + STEPS], strict=True)]
+            for times in (1, 1 + STEPS):
+                ranks.run(*arguments(times), backend="gloo")
+                out[times] = ranks.traffic().sent
+            return [(more - less) / STEPS / expected for less, more in zip(out[1], out[1 + STEPS], strict=True)]
+
+        for name, moved in RING.items():
+            values = sent(lambda times, name=name: (alone, name, NUMBERS, times), moved * (P - 1) / P * NUMBERS * 4)
+            rows.append(value_row("sharded", f"{name} by itself: out of each node through gloo / ring", values, "×"))
+        for stage in STAGES:
+            expected = on_paper(parameters, P, stage)[1]
+            values = sent(lambda times, stage=stage: (train_sharded, stage, timed_model, text_of(times)), expected)
             metric = f"{NAMES[stage]}: out of each node in a step through gloo / formula"
-            expected = [on_paper(parameters, P, stage)[1]] * P
-            rows.append(ratio_row("sharded", metric, values, expected))
+            rows.append(value_row("sharded", metric, values, "×"))
     return rows
 
 

@@ -65,3 +65,16 @@ def stage_seconds(rounds: int, warm_up: int = 2) -> dict[int, list[float]]:
 def largest_gap(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> float:
     """The largest difference of any entry of any parameter of ours."""
     return max((one - theirs[name]).abs().max().item() for name, one in ours.items())
+
+
+def alone(collective: str, numbers: int, times: int) -> None:
+    """On every rank: a collective of a vector of so many float32, again and again."""
+    whole = torch.zeros(numbers)
+    part = torch.zeros(numbers // dist.get_world_size())
+    for _ in range(times):
+        if collective == "reduce-scatter":
+            dist.reduce_scatter_single(part, whole)
+        elif collective == "all-gather":
+            dist.all_gather_single(whole, part)
+        else:
+            dist.all_reduce(whole)
