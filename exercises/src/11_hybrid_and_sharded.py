@@ -54,10 +54,10 @@ ranks.load_torch()
 # numbers over yourself:
 #
 # ```
-# rank 0   convolutions ─┐                               ┌─ convolutions backward ─┐
-# rank 1   convolutions ─┤ gather                scatter ├─ convolutions backward ─┤ all-reduce
-# rank 2   convolutions ─┤   └─► fully connected ──┘     ├─ convolutions backward ─┤
-# rank 3   convolutions ─┘       forward, backward       └─ convolutions backward ─┘
+# rank 0  convolutions ─┐                              ┌─ backward ─┐
+# rank 1  convolutions ─┤ gather               scatter ├─ backward ─┤ all-reduce
+# rank 2  convolutions ─┤   └─► fully connected ──┘    ├─ backward ─┤ of gradients
+# rank 3  convolutions ─┘       forward, backward      └─ backward ─┘
 # ```
 #
 # `OWNER` is rank 0. Rank 0's part begins with a tensor that came from nowhere, as far as

@@ -65,7 +65,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         words = [f"{model.parameters:,} parameters", ranks(model.size), f"stage {model.stage}"]
         words += [f"{model.memory / GIGABYTE:.6g} GB each"]
         words += [f"{model.activations / GIGABYTE:.6g} GB of activations"] if model.activations else []
-        words += [f"{' + '.join(map(str, model.bytes_of))} bytes"] if model.bytes_of else []
+        words += [f"{' + '.join(map(str, model.bytes_of))} bytes for each"] if model.bytes_of else []
         label = ", ".join(words) + about
         return Case(label, [(model,)], [model.fits], with_comm=False, harness=asked)
 
@@ -131,7 +131,7 @@ FITS = Exercise(
     place=5,
     minutes=5,
     difficulty=1,
-    turn="what lies on a rank, against the memory that it has",
+    turn="what lies on a rank, against its memory",
     title="does it fit?",
     cases=_cases,
     picture=False,

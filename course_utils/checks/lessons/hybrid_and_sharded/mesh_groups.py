@@ -1,10 +1,11 @@
 """The check of `mesh_groups`: the groups that NumPy cuts a grid of ranks into, for meshes of one to four axes."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-from course_utils.checks.compare import kind_of
+from course_utils.checks.compare import describe, difference, kind_of
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.hybrid_and_sharded.common import LESSON, must_refuse, refusals
 from course_utils.checks.seen import Recogniser, nothing_returned, same
@@ -27,7 +28,7 @@ def _grid(sizes: Sizes) -> np.ndarray:
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(sizes: Sizes) -> Case:
         sizes = {axis: int(size) for axis, size in sizes.items()}
-        return Case(f"the mesh {sizes}", [(sizes,)], [by_numpy(sizes)], [{0: dict(sizes)}], with_comm=False)
+        return Case(f"the mesh {sizes}", [(sizes,)], None, [{0: dict(sizes)}], with_comm=False, judge=_groups)
 
     yield case({"data": 2, "tensor": 3})
     yield case({"data": 3, "pipeline": 2, "tensor": 4})
@@ -36,10 +37,19 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case({"data": 1})
     yield case({"data": 3, "pipeline": 1, "tensor": 2})
     yield case({"data": 1, "tensor": 4})
-    for axes in (2, 3, 4):
-        names = rng.permutation(AXES)[:axes]
-        yield case({str(name): size for name, size in zip(names, rng.integers(2, 5, axes), strict=True)})
     yield from refusals("mesh_groups", [({},), ({"data": 0},), ({"data": 2, "tensor": -1},)])
+    for axes, most in ((4, 4), (2, 6), (3, 3)):
+        names = rng.permutation(AXES)[:axes]
+        yield case({str(name): size for name, size in zip(names, rng.integers(2, most + 1, axes), strict=True)})
+
+
+def _groups(outcome: Outcome) -> str | None:
+    """What is wrong with the groups of the first axis that has others."""
+    got, wanted = outcome.results[0], by_numpy(_sizes(outcome.case))
+    for axis in wanted:
+        if kind_of(got) == "dict" and axis in got and difference(0, got[axis], wanted[axis]):
+            return f'along "{axis}" the groups are {describe(got[axis])}, expected {describe(wanted[axis])}'
+    return difference(0, got, wanted)
 
 
 def _is(formula: Callable[[Sizes], Groups]) -> Recogniser:
@@ -74,7 +84,7 @@ def _in_order(groups: Groups) -> Groups:
 
 
 def _another_order(case: Case, outcome: Outcome) -> bool:
-    return same(_in_order(outcome.results[0]), case.expected[0])
+    return same(_in_order(outcome.results[0]), by_numpy(_sizes(case)))
 
 
 def _not_lists(case: Case, outcome: Outcome) -> bool:
@@ -96,6 +106,13 @@ def _rank_missing(case: Case, outcome: Outcome) -> bool:
     return any({rank for group in groups for rank in group} != total for groups in outcome.results[0].values())
 
 
+def _drawing(outcome: Outcome) -> Any:
+    """The last mesh and its groups, where they are right."""
+    from course_utils.draw import mesh
+
+    return None if outcome.wrong else mesh(_sizes(outcome.case), "Your groups of the last mesh")
+
+
 MESH_GROUPS = Exercise(
     name="mesh_groups",
     library="course_utils.mesh:mesh_groups",
@@ -103,10 +120,10 @@ MESH_GROUPS = Exercise(
     place=1,
     minutes=10,
     difficulty=2,
-    turn="each rank's place on the mesh; together are those who differ along one axis only",
+    turn="together are those who differ along one axis only",
     title="who talks to whom on a mesh",
     cases=_cases,
-    picture=False,
+    drawing=_drawing,
     hints=(
         "Write down the places of the ranks of a mesh of 2 × 3, (0, 0), (0, 1), … Two ranks are in one group of the "
         "first axis: in which of the two numbers do they differ, and in which must they agree?",

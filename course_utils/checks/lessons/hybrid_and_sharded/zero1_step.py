@@ -196,7 +196,7 @@ ZERO1_STEP = Exercise(
     place=3,
     minutes=20,
     difficulty=3,
-    turn="reduce-scatter the gradients, change your part of the parameters, all-gather",
+    turn="reduce-scatter, change your part, all-gather",
     title="Adam's state divided among the ranks",
     cases=_cases,
     needs_torch=True,
@@ -231,7 +231,8 @@ ZERO1_STEP = Exercise(
         Mistake("Which two collectives are the two halves of an all-reduce?", _says("called ")),
     ),
     praise=lambda outcome: (
-        f"{ranks(outcome.world_size)} take torch's steps of Adam; each keeps {outcome.results[0][KEPT]:,} bytes of "
-        "state, and calls one reduce-scatter and one all-gather in each step"
+        f"{ranks(outcome.world_size)} take torch's steps of Adam; each keeps {outcome.results[0][KEPT]:,} of "
+        f"{2 * outcome.world_size * _part_bytes(outcome.case):,} bytes of state; one reduce-scatter and one all-gather "
+        "in each step"
     ),
 )
