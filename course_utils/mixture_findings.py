@@ -46,11 +46,16 @@ def symptom(replicas: Sequence[Trained], chance: float = 0.1) -> str:
     return "b" if min(one.accuracy for one in replicas) < 3 * chance else "c"
 
 
+def totals(bars: Mapping[str, Mapping[str, float]]) -> list[float]:
+    """The sum of each bar's parts."""
+    return [sum(parts.values()) for parts in bars.values()]
+
+
 def stages_said(kept: Mapping[str, Mapping[str, float]], sent: Mapping[str, Mapping[str, float]]) -> str:
     """What the last stage saves and costs beside the first: the parts of both, in the stages' order."""
     first, *_, last = kept
-    stays, goes = (sum(kept[name].values()) for name in (first, last))
-    before, after = (sum(sent[name].values()) for name in (first, last))
+    stays, *_, goes = totals(kept)
+    before, *_, after = totals(sent)
     more = after / before
     cost = "the same bytes" if abs(more - 1) < 0.02 else f"{number_text(more)} times the bytes"
     keeps = f"{last[:1].upper()}{last[1:]} keeps {bytes_text(goes)} where {first} keeps {bytes_text(stays)}"
@@ -59,11 +64,11 @@ def stages_said(kept: Mapping[str, Mapping[str, float]], sent: Mapping[str, Mapp
 
 def mixtures_said(sent: Mapping[str, Mapping[str, float]]) -> str:
     """Which mixture sends least, and which most: bytes of the busiest rank, by mixture and axis."""
-    totals = {name: sum(parts.values()) for name, parts in sent.items()}
-    least, most = min(totals, key=totals.__getitem__), max(totals, key=totals.__getitem__)
-    if totals[least] > 0.98 * totals[most]:
+    sums = dict(zip(sent, totals(sent), strict=True))
+    least, most = min(sums, key=sums.__getitem__), max(sums, key=sums.__getitem__)
+    if sums[least] > 0.98 * sums[most]:
         return "All mixtures send the same"
-    factor = number_text(totals[most] / totals[least])
+    factor = number_text(sums[most] / sums[least])
     return f"Of these, {least} sends least; {most} sends {factor} times as much"
 
 
@@ -89,8 +94,8 @@ def same_said(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
 
 def saved_said(bars: Mapping[str, Mapping[str, float]]) -> str:
     """How much less is kept in the last way than in the first, and in which way between them least."""
-    totals = {name: sum(parts.values()) for name, parts in bars.items()}
-    first, *between, last = totals
-    best = min(between, key=totals.__getitem__)
-    factors = [number_text(totals[first] / totals[name]) for name in (best, last)]
+    sums = dict(zip(bars, totals(bars), strict=True))
+    first, *between, last = sums
+    best = min(between, key=sums.__getitem__)
+    factors = [number_text(sums[first] / sums[name]) for name in (best, last)]
     return f"With “{best}” {factors[0]} times less is kept, with “{last}” {factors[1]} times less"

@@ -98,8 +98,7 @@ print("fully connected:", parameter_count(dense), "weights")
 # 2. rank 0: fully connected layers, forward and backward;
 # 3. rank 0 **scatters** the activations' gradients; all go backward through their convolutions;
 # 4. the convolutions' gradients are **added up**.
-
-# %% [markdown]
+#
 # **Predict.** 64 images a step, so 16 on each of 4 ranks. How many numbers does rank 1 hand over in a step:
 # activations, labels, gradients? (With data parallelism all gradients: 21,840.)
 
@@ -112,29 +111,23 @@ from course_utils.mixture_findings import apart, same_said
 
 alone = {"ranks": 1, "backend": "gloo"}  # one process
 serial = ranks.run(train_network, data, "serial", **alone).results[0]
-run = ranks.run(train_network, data, "hybrid", backend="gloo")
-hybrid = run.results
-course.measured("hybrid_numbers", numbers=run.bytes_per_rank[1] // 8 // 88)  # 88 steps
-ranks.run(train_network, data, "hybrid", steps=1, backend="gloo").timeline("One step")
+run = ranks.run(train_network, data, "hybrid", backend="gloo")  # 88 steps
+course.measured("hybrid_numbers", numbers=run.bytes_per_rank[1] // 8 // 88)
+print(same_said({"the hybrid": run.results[0].losses}, serial.losses))
+for one in run.results:  # after every step
+    assert apart(one.convolutions, serial.convolutions) <= 1e-10
+assert apart(run.results[0].dense, serial.dense) <= 1e-10
+once = ranks.run(train_network, data, "hybrid", steps=1, backend="gloo")
+once.timeline("One step of the hybrid")
 
 # %% [markdown]
 # 5,120 activations, 16 labels, 5,280 gradients: half of what data parallelism hands over, and for AlexNet far less. The
-# price: in part 2 three ranks wait. But is it the same training? 88 steps in float64:
-
-# %%
-print(same_said({"the hybrid": hybrid[0].losses}, serial.losses))
-for one in hybrid:  # after every step
-    assert apart(one.convolutions, serial.convolutions) <= 1e-10
-assert apart(hybrid[0].dense, serial.dense) <= 1e-10
-lines = {"one process": serial.losses, "hybrid": hybrid[0].losses}
-course.draw.loss_curves(lines, "Two kinds of parallelism in one network")
-
-# %% [markdown]
-# Step for step. (Part 4 *adds*: rank 0's loss is the whole batch's mean already.) Exercise: `hybrid_step`.
+# price: in part 2 three ranks wait. And it *is* the serial training, step for step, weights included. (Part 4 *adds*:
+# rank 0's loss is the whole batch's mean already.) Exercise: `hybrid_step`.
 #
 # ## What the report did
 #
-# Its program puts fully connected layers "only on GPU0", and exchanges gradients so:
+# Its program puts fully connected layers "only on GPU0", and exchanges gradients so (shortened):
 #
 # ```
 # for name, param in model.named_parameters():
@@ -162,10 +155,8 @@ from course_utils.mixture_findings import distances, drift_said, symptom
 
 theirs = ranks.run(train_network, data, "report", backend="gloo").results
 course.measured("report_shows", answer=symptom(theirs))
-print(
-    "recognised:", *(f"{one.accuracy:.0%}" for one in theirs), "· one process:", end=" "
-)
-print(f"{serial.accuracy:.0%}")
+shares = ", ".join(f"{one.accuracy:.0%}" for one in theirs)
+print(f"test images recognised: {shares}; by one process: {serial.accuracy:.0%}")
 lines = {"one process": serial.losses}
 lines |= {f"rank {rank}": one.losses for rank, one in enumerate(theirs)}
 course.draw.loss_curves(lines, "The report's version, each rank's loss on its own images")
@@ -178,18 +169,15 @@ title = drift_said(theirs)
 course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's layers")
 
 # %% [markdown]
-# Two processes that put a layer on the same GPU have *two* layers there. Nobody brings activations together, nobody
-# adds these gradients, yet they are divided by $P$: each rank trains layers of its own, on a quarter of the images,
-# with steps four times too short. Each rank has *another* network.
+# Two processes that put a layer on the same GPU have *two* layers there. Nobody adds up their gradients, yet they are
+# divided by $P$: each rank trains layers of its own, on a quarter of the images, with steps four times too short.
 #
-# Whatever is kept twice must get the same gradient twice. A loss does not tell; lesson 6's advice does: compare the
-# replicas' weights.
-
-# %% [markdown]
+# Whatever is kept twice must get the same gradient twice. The loss does not tell; compare the replicas' weights.
+#
 # ## Data × tensor
 #
 # Now a mesh. A small transformer learns Python's own help text, character by character: `data` halves the batch,
-# `tensor` halves every matrix of attention and MLP (lesson 9).
+# `tensor` every matrix of attention and MLP (lesson 9). **Predict**: along which axis does a rank hand over more bytes?
 
 # %%
 from course_utils.mixture_experiments import CONTEXT, RATE, small_batches, small_model
@@ -197,40 +185,28 @@ from course_utils.text import generate
 
 batches = small_batches(steps=100)  # of 64 pieces, 16 characters each
 print("blocks:", len(small_model()) - 2, "· weights:", parameter_count(small_model()))
-print(generate(small_model(), "The ", 60, CONTEXT))
-
-# %% [markdown]
-# Not yet a writer. **Predict**: along which axis does a rank hand over more bytes?
-
-# %%
+print("it writes:", generate(small_model(), "The ", 60, CONTEXT))
 course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
 
 # %%
-from course_utils.mesh_training import train_on_mesh, train_serially, whole_model
+from course_utils.mesh_training import bytes_by_axis, train_on_mesh, train_serially
+from course_utils.mesh_training import whole_model
 
 one = ranks.run(train_serially, small_model, batches, RATE, **alone).results[0]
 run = ranks.run(train_on_mesh, square, small_model, batches, 1, RATE, backend="gloo")
 print(same_said({"2 × 2": run.results[-1].losses}, one.losses))
 writer = whole_model(small_model(), run.results)  # the ranks' parts, put together
-print(generate(writer, "The ", 60, CONTEXT, temperature=0.6))
-
-# %%
-from course_utils.mesh_training import bytes_by_axis
-
+print("it writes:", generate(writer, "The ", 60, CONTEXT, temperature=0.6))
 sent = bytes_by_axis(run.events, rank=0)
-print(
-    "a step, in KB:", {axis: round(n / 1000 / len(batches)) for axis, n in sent.items()}
-)
 course.measured("axis", answer="a" if sent["data"] > sent["tensor"] else "b")
 lines = {"one process": one.losses, "2 × 2": run.results[-1].losses}
 course.draw.loss_curves(lines, "Data × tensor, on text")
 
 # %% [markdown]
-# After 100 steps, word by word nonsense, but it has learned spaces, endings, line breaks. And it is *the same* nonsense
-# that one process writes.
+# Nonsense still, but with words' lengths and endings, and one process would write the same.
 #
-# Per step: `data` moves each rank's *gradients* once. `tensor` moves *activations* four times a block, and they grow
-# with the batch. So `tensor` needs the fastest links: it is the axis that stays inside a node.
+# In a step `data` moves each rank's *gradients* once. `tensor` moves *activations* four times a block, and they grow
+# with the batch: it needs the fastest links, and stays inside a node.
 #
 # ## Which mixture of 4?
 #
@@ -242,25 +218,25 @@ from course_utils.mixture_experiments import MESHES, count_meshes
 course.predict("least_sent", answer=..., choices=list(MESHES))  # "a" to "e"
 
 # %%
-from course_utils.mixture_findings import mixtures_said
+from course_utils.mixture_findings import mixtures_said, totals
 
 counted = count_meshes(ranks, batches[:3])
 print(same_said(counted.losses, one.losses[:3]))
-totals = [sum(parts.values()) for parts in counted.sent.values()]
-course.measured("least_sent", answer="abcde"[np.argmin(totals)])
+least = np.argmin(totals(counted.sent))
+course.measured("least_sent", answer="abcde"[least])
 panel = course.draw.SharesPanel("sent by rank 1 in a step", counted.sent)
 course.draw.shares([panel], mixtures_said(counted.sent))
 
 # %% [markdown]
-# Stages send little: only what lies on a cut; but they idle (lesson 10). `data` keeps the whole model on every rank.
-# `tensor` talks most. So: `tensor` as far as the fast links reach, stages as many as memory needs, `data` for the rest.
-# (2 × 2 × 2 at once is still the same training. That takes eight ranks, so the course's tests run it.)
+# Counted from the calls, as rings would carry them out. `tensor` talks most: inside the node. Stages talk little, but
+# idle (lesson 10). `data` keeps the whole model on every rank. (2 × 2 × 2 at once is the same training, too; that takes
+# eight ranks, so the course's tests run it.)
 
 # %% [markdown]
 # ## Why keep everything P times?
 #
-# In data parallelism all ranks keep the same: weights, gradients, and Adam's two numbers for each weight. **ZeRO**
-# divides what is the same among them. Stage 1: Adam's state. Stage 2: the gradients too. Stage 3: the weights too.
+# With `data` all ranks keep the same weights, gradients, and Adam's two numbers for each weight. **ZeRO** divides them.
+# Stage 1: Adam's state. Stage 2: the gradients too. Stage 3: the weights too.
 #
 # Stage 1, by hand. Rank $r$ owns the $r$-th part of the vector of weights, and Adam's state for it. Of the gradient it
 # needs the same part: a **reduce-scatter**. It updates its part; an **all-gather** brings all parts to all.
@@ -275,58 +251,46 @@ def two_steps(length):
     for _ in range(2):
         gradient = (dist.get_rank() + 1) * weights  # each rank has its own
         zero1_step(weights, gradient, state, rate=0.1)
-    return weights, len(state.mean)
+    return len(state.mean)
 
 
 ranks.run(two_steps, 50_000, backend="gloo")  # the first run finds the connections
 run = ranks.run(two_steps, 50_000, backend="gloo")
-run.timeline("ZeRO-1: two steps of Adam")
-
-# %%
-from course_utils.optimizers import adam_step  # lesson 2's
-
-weights, mean, square = np.ones(50_000), np.zeros(50_000), np.zeros(50_000)
-for step in (1, 2):  # one process, with the mean over the ranks
-    adam_step([weights], [2.5 * weights], [mean], [square], step, rate=0.1)
-far = max(apart(theirs, weights) for theirs, _ in run.results)
-assert far <= 1e-10
-print(f"each rank keeps the state of {run.results[0][1]:,} weights; {far:.0e} apart")
+run.timeline(
+    f"ZeRO-1: two steps; each rank keeps the state of {run.results[0]:,} weights"
+)
 
 # %% [markdown]
-# The same Adam, with a quarter of its state. And no byte more than before: the two halves of lesson 5's ring
-# all-reduce, with the update in between. Exercise: `zero1_step`.
+# A quarter of the state, and no byte more than before: the two halves of lesson 5's ring all-reduce, with the update
+# in between. Exercise: `zero1_step`.
 #
-# **Stage 2.** No rank keeps a whole gradient: buckets, as in lesson 7, are reduce-scattered as soon as they are full,
-# and let go.
+# **Stage 2** keeps no whole gradient: buckets (lesson 7) are reduce-scattered when they are full, and let go.
 #
-# **Stage 3.** No rank keeps all weights. They are gathered layer by layer, just before a layer computes, forward and
-# again backward, and let go. PyTorch does it, as **FSDP2**:
+# **Stage 3** keeps no whole weights: they are gathered just before a layer computes, forward and again backward, and
+# let go. PyTorch does it, as **FSDP2**:
 
 
 # %%
-def fully_sharded(steps):
+def fully_sharded(x):
     from torch.distributed.fsdp import fully_shard
 
     from course_utils.trace import phase
 
     model = small_model()
     for layer in model:
-        fully_shard(layer)  # this layer's weights are gathered when it computes
+        fully_shard(layer)  # its weights are gathered when it computes
     fully_shard(model)
-    for x, _ in batches[:steps]:
-        with phase("forward"):
-            loss = model(x).square().mean()
-        with phase("backward"):
-            loss.backward()
+    with phase("forward"):
+        loss = model(x).square().mean()
+    with phase("backward"):
+        loss.backward()
     weight = model[1].mlp.up.weight
-    return tuple(weight.shape), tuple(weight.to_local().shape)
+    return f"{tuple(weight.to_local().shape)} of {tuple(weight.shape)}"
 
 
-whole, part = ranks.run(fully_sharded, 1, backend="gloo").results[0]
-print("a weight of", whole, "- of which a rank keeps", part)
-ranks.run(fully_sharded, 1, backend="gloo").timeline(
-    "FSDP2: a forward and a backward pass"
-)
+for _ in range(2):  # the first run imports a part of torch
+    run = ranks.run(fully_sharded, batches[0][0], backend="gloo")
+run.timeline(f"FSDP2: of a weight, a rank keeps {run.results[0]}")
 
 # %% [markdown]
 # A gather for each layer on the way forward, again on the way back, then a reduce-scatter of its gradients.
@@ -343,14 +307,11 @@ from course_utils.mixture_experiments import count_stages
 from course_utils.mixture_findings import stages_said
 
 stages = count_stages(ranks, batches[:3])
-print(same_said(stages.losses, one.losses[:3]))
-kept = [sum(parts.values()) for parts in stages.kept.values()]
-sent = [parts["sent"] for parts in stages.sent.values()]
-percent = [100 * nbytes / kept[0] for nbytes in kept]
-course.measured("zero_kept", stage_1=percent[1], stage_2=percent[2], stage_3=percent[3])
+print(same_said(stages.losses, one.losses[:3]))  # Adam in one process
+kept, sent = totals(stages.kept), totals(stages.sent)
+names = {f"stage_{k}": 100 * kept[k] / kept[0] for k in (1, 2, 3)}
+course.measured("zero_kept", **names)
 course.measured("zero_sent", stage_3=100 * sent[3] / sent[0])
-
-# %%
 panels = [
     course.draw.SharesPanel("kept by each rank", stages.kept, stages.kept_on_paper),
     course.draw.SharesPanel("sent in a step", stages.sent, stages.sent_on_paper),
@@ -358,12 +319,10 @@ panels = [
 course.draw.shares(panels, stages_said(stages.kept, stages.sent))
 
 # %% [markdown]
-# Counted from the tensors, and from the collectives, each as a ring would send it. Black: `zero_memory`, `zero_traffic`
-# (Rajbhandari 2020). Stages 1 and 2 save for nothing; stage 3 gathers weights twice, half as much again. (gloo's
-# reduce-scatter is built on an all-reduce, and really moves more.)
-#
-# In **mixed precision** a weight takes 2 bytes, its gradient 2, Adam 12: in float32 the weight again, mean, square.
-# Exercises: `zero_memory`, `fits`.
+# Kept: counted from the tensors. Black: `zero_memory`, `zero_traffic` (Rajbhandari 2020). Stages 1 and 2 save for
+# nothing; stage 3 gathers weights twice, half as much again. (So much for rings: gloo's reduce-scatter is an all-reduce
+# inside, so with gloo stages 1 to 3 really move more.) In **mixed precision** a weight takes 2 bytes, its gradient 2,
+# Adam 12: the weight again in float32, mean, square. Exercises: `zero_memory`, `fits`.
 
 # %% [markdown]
 # ## Written by four, read by two
@@ -395,17 +354,13 @@ folder.cleanup()
 course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
 
 # %% [markdown]
-# Each piece says which part of which tensor it is, so any mesh finds its own parts; they are copied, not computed, so
-# they are equal in every digit. And training goes on the same everywhere. (`torch.distributed.checkpoint`.)
+# Each piece says which part of which tensor it is (`torch.distributed.checkpoint`), so any mesh finds its own parts.
+# They are copied, not computed. And training goes on the same.
 #
 # ## Two more ways to save memory
 #
-# ZeRO divides weights, gradients, state. Not **activations**, which grow with the batch. Two ways are known:
-# **accumulate** gradients over micro-batches (lesson 7), and **checkpoint** activations: keep each block's input,
-# compute the rest again (lesson 9). **Predict** how many percent remain, with 4 micro-batches, and with checkpointing:
-
-# %%
-course.predict("activations", within=1.3, micro_batches=..., checkpointing=...)  # percent
+# ZeRO does not divide **activations**, which grow with the batch. Two ways you know: **accumulate** gradients over
+# micro-batches (lesson 7); **checkpoint** activations: keep each block's input, compute the rest again (lesson 9).
 
 # %%
 from course_utils.memory import checkpointed
@@ -418,24 +373,18 @@ saved = {
     "checkpointing": most_saved(checkpointed(small_model()), batches, pieces=1),
     "both": most_saved(checkpointed(small_model()), batches, pieces=4),
 }
-whole, few, again, _ = (bar["activations"] for bar in saved.values())
-course.measured(
-    "activations", micro_batches=100 * few / whole, checkpointing=100 * again / whole
-)
 panel = course.draw.SharesPanel("kept for the backward pass, at most", saved)
 course.draw.shares([panel], saved_said(saved))
 
 # %% [markdown]
-# Four micro-batches: a quarter, for nothing, as long as small batches keep the processor busy. Checkpointing: each
-# block's input, and one block whole; it costs a second forward pass. (Ours has two blocks; with a hundred it saves
-# far more.)
-
-# %% [markdown]
+# Micro-batches cost nothing, as long as small ones keep the processor busy. Checkpointing costs a second forward pass.
+# (Ours has two blocks; with a hundred it saves far more.)
+#
 # ## Seven billion weights
 #
-# From here on **on paper only**: no GPU here runs a step. A model of 7 billion weights, mixed precision, Adam; GPUs of
-# 80 GB. **Predict**: how many GB do weights, gradients and state take in all? With 8 GPUs and data parallelism alone,
-# from which stage of ZeRO on do they fit?
+# From here on **on paper only**: no GPU runs a step. 7 billion weights, mixed precision, Adam, GPUs of 80 GB.
+# **Predict**: how many GB do weights, gradients and state take in all? On 8 GPUs, with `data` alone: from which stage
+# on do they fit?
 
 # %%
 course.predict("seven_billion", within=1.05, gigabytes=..., stage=...)
@@ -449,46 +398,31 @@ for stage in range(4):
     print(f"stage {stage}: {zero_memory(7e9, 8, stage) / 1e9:.1f} GB on each of 8 GPUs")
 
 # %% [markdown]
-# But activations? And how long does a step take? A **planner** answers for every mixture: published formulas for
-# memory, computing and messages (each cited in `course_utils/planner/`), assumed GPUs and links. Beside seven published
-# runs its steps are off by −17 to +11 %. For a model ten times as large, on 64 GPUs:
+# And activations? And the time of a step? A **planner** goes through every mixture: formulas for memory, computing and
+# messages (each cited, in `course_utils/planner/`), with assumed GPUs and links.
+#
+# **Predict.** Of nine published models, from 1.5 billion to a trillion weights: which is the largest that fits on 8
+# such GPUs? On 512?
 
 # %%
 from course_utils.planner import H100, MODELS, best, plan
 
-choices = plan("Llama 3 70B", H100(64))  # 64 GPUs, 8 on a node
-print(len(choices), "mixtures;", sum(choice.fits for choice in choices), "fit")
-print("7 billion on 8 GPUs, best:", best(plan("Llama 7B", H100(8))))
-shapes = {}
-for choice in choices:  # the quickest of each shape
-    shapes.setdefault((choice.layout.tensor, choice.layout.pipeline), choice)
-bars = {str(choice): choice.seconds for choice in list(shapes.values())[:6]}
-course.draw.stacked_bars(
-    bars, "On paper: a step of Llama 3 70B, the quickest of six shapes"
-)
-
-# %% [markdown]
-# **Predict.** What is the largest of nine published models, from 1.5 billion to a trillion weights, that fits on 8
-# such GPUs? On 512?
-
-# %%
 choices = dict(zip("abcdefghi", MODELS))
 course.predict("largest", on_8=..., on_512=..., choices=choices)
 
 # %%
 plans = {gpus: {name: plan(name, H100(gpus)) for name in MODELS} for gpus in (8, 64, 512)}
-largest = {
-    gpus: max(i for i, of in enumerate(models.values()) if best(of))
-    for gpus, models in plans.items()
+fitting = {
+    gpus: [letter for letter in choices if best(planned[choices[letter]])]
+    for gpus, planned in plans.items()
 }
-course.measured("largest", on_8="abcdefghi"[largest[8]], on_512="abcdefghi"[largest[512]])
+course.measured("largest", on_8=fitting[8][-1], on_512=fitting[512][-1])
 course.draw.plans(plans)
 
 # %% [markdown]
 # Small models need only `data`. Then ZeRO, then `tensor` inside the node, then stages: each when the one before no
 # longer suffices. Whether near mixtures are really that near, only a run can say.
-
-# %% [markdown]
+#
 # ## What you take with you
 #
 # - You can **arrange** ranks in a mesh: each axis a kind of parallelism, the most talkative one inside the node.
