@@ -420,9 +420,11 @@ course.measured("largest", on_8=fitting[8][-1], on_512=fitting[512][-1])
 course.draw.plans(plans)
 
 # %% [markdown]
-# Small models need only `data`. Then ZeRO, then `tensor` inside the node, then stages: each when the one before no
-# longer suffices. Whether near mixtures are really that near, only a run can say.
-#
+# (DP, TP, PP: ranks along `data`, `tensor`, `pipeline`. *Again*: what checkpointing computes twice.) Read a column
+# downwards: `data` alone, then with ZeRO; then `tensor`, never beyond a node's 8 GPUs, and stages. Of two near mixtures
+# only a run says which is quicker.
+
+# %% [markdown]
 # ## What you take with you
 #
 # - You can **arrange** ranks in a mesh: each axis a kind of parallelism, the most talkative one inside the node.
