@@ -4,7 +4,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from course_utils.draw.findings import join
 from course_utils.draw.style import percent, seconds_text
 from course_utils.pipeline.actions import Action
 from course_utils.pipeline.validate import in_flight
@@ -12,6 +11,7 @@ from course_utils.pipeline.validate import in_flight
 _NEAR = 2.5  # percentage points between plan and run that messages may cost
 _FAR = 10.0  # more than this has another cause: somebody else works on this machine
 _EQUAL = 0.05  # shares of a loss that count as no difference
+_BROKEN = 3  # times the first loss: nothing was learned, and all forgotten
 
 
 class Timing(Protocol):
@@ -86,7 +86,7 @@ def kept_said(plain: Timing, other: Timing) -> str:
         told = f"The bubble is {abs(points):.0f} points {'larger' if points > 0 else 'smaller'} in this run"
     else:
         told = "Something else kept this machine busy in one of the runs"
-    return f"{told}; rank 0 keeps {least} micro-batches, not {most}."
+    return f"{told}; rank 0 keeps {least} micro-batches, not {most}"
 
 
 def idle_seconds(timing: Timing) -> float:
@@ -113,25 +113,18 @@ def window_said(run: Timing, kept: Sequence[int]) -> str:
     return f"{inside}{reason}. Rank 0 keeps {kept[0]} micro-batches."
 
 
-def stashing_said(losses: Mapping[str, Sequence[float]], last: int = 30) -> str:
-    """Where trainings with stashing, without it, and without any delay arrived.
+def stashing_said(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
+    """What the delay cost, and what wrong gradients beside it, as a title.
 
     Args:
         losses: of every micro-batch, by name: first without delay, then with stashing, then without stashing.
         last: micro-batches at the end whose mean counts.
     """
     no_delay, stashed, plain = (statistics.mean(line[-last:]) for line in losses.values())
-    names = list(losses)
-    told = join([f"{value:.2f} ({name})" for name, value in zip(names, (no_delay, stashed, plain), strict=True)])
-    if not plain <= 10:  # not finite either
-        return f"The loss of the last {last}: {told}. Without stashing it fell apart."
-    delay = stashed > (1 + _EQUAL) * no_delay
+    if not plain <= _BROKEN * next(iter(losses.values()))[0]:  # not a number, too
+        return "The delay costs something; without stashing the training falls apart"
     apart = (plain - stashed) / stashed
-    cost = "The delay costs something" if delay else "The delay costs nothing here"
+    delay = "The delay costs something" if stashed > (1 + _EQUAL) * no_delay else "The delay costs next to nothing"
     if abs(apart) <= _EQUAL:
-        rest = "wrong gradients were forgiven: so small a difference, in so short a training"
-    elif apart > 0:
-        rest = "wrong gradients cost more"
-    else:
-        rest = "wrong gradients did no harm in this one run"
-    return f"The loss of the last {last}: {told}. {cost}; {rest}."
+        return f"{delay}; in this run wrong gradients were forgiven"
+    return f"{delay}; in this run wrong gradients " + ("cost more" if apart > 0 else "did no harm")

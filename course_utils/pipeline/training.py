@@ -11,6 +11,7 @@ from course_utils.data import CLASSES, digits
 from course_utils.pipeline.actions import Action, micro_batches_of, rank_of_stages
 from course_utils.pipeline.pace import stage_pace
 from course_utils.pipeline.run import Loss, run_schedule, split_model
+from course_utils.pipeline.stashing import Stepped, train_with_delay, train_without_flush
 from course_utils.pipeline.timing import Timing, timing_of
 
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
@@ -21,6 +22,8 @@ if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load M
 LAYERS = 8
 BATCH = 64
 """Images of a batch."""
+STREAMED = 16
+"""Images of a micro-batch, where each gets a step of its own."""
 
 
 def digit_layers(width: int = 16, seed: int = 0) -> list[nn.Module]:
@@ -112,6 +115,28 @@ def largest_difference(held: Iterable[Mapping[int, Iterable[torch.Tensor]]], exp
     return max((ours - theirs).abs().max().item() for ours, theirs in pairs)
 
 
+def step_by_step(
+    comm: "MPI.Intracomm", micro_batches: int, stash: bool = True, seconds: float = 0.0, rate: float = 0.2
+) -> Stepped:
+    """A training without a flush on micro-batches of 16 digits; see `train_without_flush`.
+
+    Args:
+        micro_batches: of the whole training.
+        stash: whether a backward pass uses the weights of its forward pass.
+        seconds: that a forward pass waits, and each half of a backward pass.
+        rate: of SGD.
+    """
+    images, loss = digit_stream(micro_batches, STREAMED)
+    pace = stage_pace(seconds, seconds, seconds)
+    return train_without_flush(comm, digit_layers(), images, loss, rate, stash, pace)
+
+
+def step_by_step_alone(micro_batches: int, delay: int = 0, rate: float = 0.2) -> list[float]:
+    """The losses of the same training in one process, with gradients that are so many steps late in the first stage."""
+    images, loss = digit_stream(micro_batches, STREAMED)
+    return train_with_delay(digit_layers(), delay + 1, images, loss, rate)
+
+
 def paced_batch(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], seconds: float) -> None:
     """One batch through stages that wait in place of computing; see `course_utils.pipeline.pace`.
 
@@ -128,6 +153,7 @@ def paced_batch(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], sec
 
 def timed_runs(ranks: "Ranks", schedule: Sequence[Sequence[Action]], seconds: float, runs: int = 1) -> list[Timing]:
     """When everything happened in so many runs of `paced_batch`; the one with the median idle share comes first."""
+    ranks.run(paced_batch, schedule, 0.0)  # torch's first backward pass on a rank takes longer
     timings = [timing_of(ranks.run(paced_batch, schedule, seconds).events, len(schedule)) for _ in range(runs)]
     timings.sort(key=lambda timing: timing.idle_share)
     return [timings.pop(len(timings) // 2), *timings]
