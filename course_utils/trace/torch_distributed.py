@@ -116,6 +116,11 @@ class TracedWork:
             recorder.closed(self)
             self._finished(self._ended or time.perf_counter())
 
+    @property
+    def __class__(self) -> type:
+        """FSDP2 waits only for what is a `Work` of torch's, and would compute with what has not come yet."""
+        return dist.Work
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._work, name)
 
