@@ -17,7 +17,7 @@ ONE_BY_ONE = {"tests/test_notebooks.py"}
 """Files with long tests that share nothing: dealt out test by test, and last, so that both processes end together."""
 
 _OWN = Path(tempfile.mkdtemp(prefix="course-tests-"))
-for _variable, _name in {"COURSE_HOME": "home", "COURSE_RUNTIME": "runtime"}.items():
+for _variable, _name in {"COURSE_HOME": "home", "COURSE_RUNTIME": "runtime", "COURSE_SHARED": "shared"}.items():
     (_OWN / _name).mkdir(mode=0o700)
     os.environ[_variable] = str(_OWN / _name)
 

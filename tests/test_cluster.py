@@ -86,13 +86,13 @@ def other_tags(comm):
     ],
 )
 def test_ranks_that_wait_for_ever_are_named_and_work_again(four_ranks, function, words) -> None:
-    pids = four_ranks.connection.pids
+    pids = four_ranks.pids
     with pytest.raises(RankError) as error:
         four_ranks.run(function)
     for piece in ("no progress for 3 s", *words):
         assert piece in str(error.value)
     assert four_ranks.run(add_ranks).results == [6] * 4
-    assert four_ranks.connection.pids == pids
+    assert four_ranks.pids == pids
 
 
 def test_the_error_of_the_rank_that_raised_comes_first(four_ranks) -> None:
@@ -196,7 +196,7 @@ def test_want_of_memory_is_told_from_a_kill(tmp_path: Path, monkeypatch) -> None
 
 def test_where_a_rank_is_can_be_asked_from_outside(four_ranks) -> None:
     faults = four_ranks.connection.folder.path / "fault-1"
-    os.kill(four_ranks.connection.pids[1], signal.SIGUSR1)
+    os.kill(four_ranks.pids[1], signal.SIGUSR1)
     deadline = time.monotonic() + 10
     while "most recent call first" not in faults.read_text() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -205,7 +205,7 @@ def test_where_a_rank_is_can_be_asked_from_outside(four_ranks) -> None:
 
 
 def test_a_rank_that_dies_between_two_runs_is_named_too(four_ranks) -> None:
-    os.kill(four_ranks.connection.pids[1], signal.SIGKILL)
+    os.kill(four_ranks.pids[1], signal.SIGKILL)
     time.sleep(0.5)
     with pytest.raises(RanksGone, match=r"rank 1 was ended by signal 9, SIGKILL. `ranks.restart\(\)` brings new ranks"):
         four_ranks.run(add_ranks)
@@ -213,9 +213,9 @@ def test_a_rank_that_dies_between_two_runs_is_named_too(four_ranks) -> None:
 
 
 def test_restart_brings_new_ranks(four_ranks, capsys) -> None:
-    before = four_ranks.connection.pids
+    before = four_ranks.pids
     four_ranks.restart()
-    assert set(before).isdisjoint(four_ranks.connection.pids)
+    assert set(before).isdisjoint(four_ranks.pids)
     assert "Variables of the old ranks are gone." in capsys.readouterr().out
     assert four_ranks.run(add_ranks).results == [6] * 4
 
@@ -291,14 +291,14 @@ def test_the_same_number_gives_the_same_ranks_another_number_new_ones(four_ranks
 TAKES_OVER = """
 import course_utils as course
 ranks = course.start(4)
-print("processes", *ranks.connection.pids)
+print("processes", *ranks.pids)
 print(ranks.run(lambda comm: comm.allreduce(1)).results)
 """
 
 
 def test_another_process_takes_running_ranks_over(four_ranks) -> None:
     answer = subprocess.run([sys.executable, "-c", TAKES_OVER], capture_output=True, text=True, timeout=120, check=True)
-    assert f"processes {' '.join(map(str, four_ranks.connection.pids))}" in answer.stdout
+    assert f"processes {' '.join(map(str, four_ranks.pids))}" in answer.stdout
     assert "They are shared with another notebook" in answer.stdout
     assert "[4, 4, 4, 4]" in answer.stdout
     assert four_ranks.run(add_ranks).results == [6] * 4, "the ranks outlive the one that had only borrowed them"

@@ -15,6 +15,7 @@ from course_utils import cluster
 from course_utils.cluster import network
 from course_utils.cluster.folder import RanksFolder
 from course_utils.cluster.network import Network
+from course_utils.cluster.places import Here
 from course_utils.cluster.traffic import Meter
 from course_utils.errors import CourseError, RankError
 
@@ -168,9 +169,9 @@ def test_nodes_that_wait_for_ever_are_named(nodes) -> None:
 
 def test_only_ranks_with_the_same_links_are_taken(nodes) -> None:
     same = Network.asked(4, "50 Mbit/s", slow={2: "20 Mbit/s"})
-    assert cluster._are(nodes.facts, 4, same)
-    assert not cluster._are(nodes.facts, 4, Network.asked(4, "50 Mbit/s"))
-    assert not cluster._are(nodes.facts, 4, None)
+    assert cluster._are(nodes.facts, 4, Here(4, same))
+    assert not cluster._are(nodes.facts, 4, Here(4, Network.asked(4, "50 Mbit/s")))
+    assert not cluster._are(nodes.facts, 4, Here(4))
     assert course.start(4, link="50 Mbit/s", slow={2: "20 Mbit/s"}) is nodes
 
 

@@ -173,10 +173,10 @@ def test_a_message_that_does_not_fit_is_an_error_and_not_the_end(four_ranks, dty
             into = np.zeros(3)
             comm.Recv(into, source=0) if call == "Recv" else comm.Irecv(into, source=0).Wait()
 
-    pids = four_ranks.connection.pids
+    pids = four_ranks.pids
     with pytest.raises(RankError, match=words if call == "Recv" or dtype == "float32" else "rank 1 raised"):
         four_ranks.run(too_much)
-    assert four_ranks.connection.pids == pids, "no rank has died of it"
+    assert four_ranks.pids == pids, "no rank has died of it"
 
 
 def test_a_rank_that_does_not_exist_is_named(four_ranks) -> None:

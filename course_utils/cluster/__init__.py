@@ -7,9 +7,9 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from course_utils.cluster.folder import RanksFolder, sweep
 from course_utils.cluster.run import Attempt, Run, per_rank
@@ -18,12 +18,12 @@ from course_utils.words import count
 
 if TYPE_CHECKING:
     from course_utils.cluster.connection import Connection
-    from course_utils.cluster.network import Network
+    from course_utils.cluster.places import Place
     from course_utils.cluster.ranks import Ranks
 
 __all__ = ["Attempt", "Ranks", "Run", "current", "per_rank", "start", "sweep"]
 
-START_SECONDS = 60.0
+TAKE_OVER_SECONDS = 10.0
 _current: "Ranks | None" = None
 
 
@@ -46,8 +46,10 @@ def start(
     latency: str | None = None,
     slow: Mapping[int, str] | None = None,
     ranks_per_node: int = 1,
+    where: str | None = None,
+    **job: Any,
 ) -> "Ranks":
-    """Start so many ranks on this machine, or take over running ones; prints one line that says what there is.
+    """Start so many ranks, or take over running ones; prints one line that says what there is.
 
     A second call with the same arguments gives back the same ranks, in this notebook and in the next. With others it
     ends the running ranks and starts new ones.
@@ -58,20 +60,20 @@ def start(
         latency: such as "1 ms": how long a message takes from one node to another, beside what the rate costs.
         slow: nodes with a link of their own rate, such as {2: "20 Mbit/s"}.
         ranks_per_node: how many neighbouring ranks share a node, and its link. Among themselves they need no link.
+        where: None for this machine; "slurm" for a batch job on a cluster's nodes.
+        job: for Slurm: `nodes`, `gpus_per_node`, `minutes`, `partition`, `cores_per_rank`.
 
     Raises:
-        CourseError: no MPI here, or a number that makes no sense.
+        CourseError: no MPI here, or no Slurm, or a number that makes no sense.
     """
     global _current
-    from course_utils.cluster.cores import allowed_cores
-    from course_utils.cluster.local import check_number
-    from course_utils.cluster.network import Network, possible
+    from course_utils.cluster.network import Network
+    from course_utils.cluster.places import place_of
     from course_utils.cluster.ranks import Ranks
 
-    check_number(ranks, allowed_cores())
-    network = possible(Network.asked(ranks, link, latency, slow, ranks_per_node))
+    place = place_of(ranks, Network.asked(ranks, link, latency, slow, ranks_per_node), where, job)
     running = current()
-    same = running is not None and _are(running.facts, ranks, network)
+    same = running is not None and _are(running.facts, ranks, place)
     if running is not None and same and running.healthy:
         print(running.facts["line"])
         _use(running)
@@ -81,9 +83,9 @@ def start(
             before = count(running.world_size, "rank")
             print(f"Ended what was running: {before}, with all their variables.")
         running.stop()
-    taken_over = _take_over(ranks, network)
-    found = taken_over or _launch(ranks, network)
-    _current = Ranks(*found, start_again=lambda: _launch(ranks, network))
+    taken_over = _take_over(ranks, place)
+    found = taken_over or _launch(ranks, place)
+    _current = Ranks(*found, start_again=lambda: _launch(ranks, place))
     print(_current.facts["line"])
     if taken_over:
         print("They are shared with another notebook that is open: what one of them defines, the other sees.")
@@ -91,9 +93,10 @@ def start(
     return _current
 
 
-def _are(facts: dict, ranks: int, network: "Network | None") -> bool:
-    """Do the facts speak of so many ranks, behind such links?"""
-    return len(facts.get("ranks", ())) == ranks and facts.get("network") == (network.facts if network else None)
+def _are(facts: dict, ranks: int, place: "Place") -> bool:
+    """Do the facts speak of so many ranks, at such a place?"""
+    same = all(facts.get(name) == value for name, value in place.facts.items())
+    return same and len(facts.get("ranks", ())) == ranks
 
 
 def _use(ranks: "Ranks") -> None:
@@ -102,54 +105,53 @@ def _use(ranks: "Ranks") -> None:
     register(ranks)
 
 
-def _take_over(ranks: int, network: "Network | None") -> "tuple[Connection, dict] | None":
+def _take_over(ranks: int, place: "Place") -> "tuple[Connection, dict] | None":
     """Connect to ranks of another notebook of this user, if there are as many and they are well."""
     for folder in RanksFolder.all():
-        if not _are(folder.facts(), ranks, network) or not folder.living_owners():
+        if not _are(folder.facts(), ranks, place) or not folder.living_owners():
             continue
         folder.own()
         atexit.register(folder.leave)
         with contextlib.suppress(Exception):
-            return _connect(folder, ranks, network, time.monotonic() + 10.0, lambda: None)
+            deadline = time.monotonic() + TAKE_OVER_SECONDS
+
+            def look(deadline: float = deadline) -> None:
+                if time.monotonic() > deadline:
+                    raise CourseError("These ranks do not answer.")
+
+            return _connect(folder, ranks, place, look)
         folder.disown()
     return None
 
 
-def _launch(ranks: int, network: "Network | None") -> "tuple[Connection, dict]":
+def _launch(ranks: int, place: "Place") -> "tuple[Connection, dict]":
     """Start controller and ranks, and wait until every rank has introduced itself."""
-    from course_utils.cluster import local
     from course_utils.cluster.progress_bar import ProgressBar
 
     sweep()
-    folder = RanksFolder.new()
+    folder = place.folder()
     folder.own()
     atexit.register(folder.leave)
     try:
-        local.launch(folder, ranks, network)
+        place.launch(folder)
         importlib.import_module("course_utils.cluster.connection")  # slow, and the ranks are busy coming up
-        deadline = time.monotonic() + START_SECONDS
         with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
-            return _connect(folder, ranks, network, deadline, bar.look)
+            return _connect(folder, ranks, place, place.waiting(folder, bar))
     except BaseException:
         folder.end()
         raise
 
 
-def _connect(
-    folder: RanksFolder, ranks: int, network: "Network | None", deadline: float, look
-) -> "tuple[Connection, dict]":
+def _connect(folder: RanksFolder, ranks: int, place: "Place", look: Callable[[], None]) -> "tuple[Connection, dict]":
     """A client for the ranks of a folder, ordered by rank, and what they said of themselves.
 
-    Raises:
-        CourseError: they did not come up; says what they wrote.
+    Args:
+        look: called while they come up; raises `CourseError` when they take too long.
     """
-    from course_utils.cluster import local
 
-    def wait_until(ready) -> None:
+    def wait_until(ready: Callable[[], bool]) -> None:
         while not ready():
             look()
-            if time.monotonic() > deadline or not folder.processes():
-                raise CourseError(f"The ranks did not start. What they wrote:\n{local.log_of(folder)}")
             time.sleep(0.02)
 
     wait_until(lambda: _complete(folder.connection_file))
@@ -163,12 +165,8 @@ def _connect(
     wait_until(lambda: len(client.ids) >= ranks)
     answers = sorted(introductions(client, _paths()).items(), key=lambda answer: answer[1]["rank"])
     introduced = [answer for _, answer in answers]
-    connection = Connection(folder, client, [(engine, one["pid"], one["shell"]) for engine, one in answers])
-    facts = {
-        "ranks": introduced,
-        "line": _line(introduced, network),
-        "network": network.facts if network else None,
-    }
+    connection = Connection(folder, client, [engine for engine, _ in answers], place.minded(folder, introduced))
+    facts = {"ranks": introduced, "line": _line(introduced, place), **place.facts}
     folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))
     return connection, facts
 
@@ -184,13 +182,9 @@ def _paths() -> list[str]:
     return [path for path in sys.path if path and Path(path).is_dir()]
 
 
-def _line(introduced: list[dict], network: "Network | None") -> str:
-    from course_utils.cluster.cores import allowed_cores
-    from course_utils.machine import gpus
-
-    threads, cores, devices = introduced[0]["threads"], allowed_cores(), gpus()
-    links = f", {network}" if network else ""
+def _line(introduced: list[dict], place: "Place") -> str:
+    threads, devices = introduced[0]["threads"], introduced[0]["gpus"]
     return (
-        f"{count(len(introduced), 'rank')} on this machine{links}: {introduced[0]['mpi']}, {count(cores, 'core')}, "
-        f"{count(threads, 'thread')} each, {count(len(devices), 'GPU') if devices else 'no GPU'}"
+        f"{count(len(introduced), 'rank')} {place.said(introduced)}, {count(threads, 'thread')} each, "
+        f"{count(devices, 'GPU') if devices else 'no GPU'}"
     )

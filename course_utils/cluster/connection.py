@@ -1,8 +1,6 @@
 """The line from a notebook to its ranks: sends tasks, waits for replies, and notices when nothing moves any more."""
 
 import contextlib
-import os
-import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +8,12 @@ from typing import Any
 
 import ipyparallel as ipp
 
-from course_utils.cluster.endings import describe_end
-from course_utils.cluster.folder import RanksFolder, started_at
+from course_utils.cluster.folder import RanksFolder
+from course_utils.cluster.minding import Minded
 from course_utils.cluster.reply import Raised, Reply, from_bytes
 from course_utils.cluster.reports import ranks_in_words
 from course_utils.errors import RanksGone
-from course_utils.trace.activity import IDLE, RUNNING, WAITING, Activity, ActivityFile
+from course_utils.trace.activity import IDLE, RUNNING, WAITING, Activity
 
 PATIENCE = 3.0  # seconds without progress after which ranks that all wait are told to stop
 _AFTER_AN_ERROR = 0.4  # the same, once a rank has raised: the rest waits for it
@@ -51,28 +49,15 @@ class Watched:
 class Connection:
     """A client of ipyparallel that speaks of ranks, never of engine ids."""
 
-    def __init__(self, folder: RanksFolder, client: ipp.Client, ranks: list[tuple[int, int, int]]) -> None:
-        """`ranks` holds for each rank its engine's id, its process, and the process of the shell that minds it."""
+    def __init__(self, folder: RanksFolder, client: ipp.Client, engines: Sequence[int], minded: Minded) -> None:
+        """`engines`: the engine id of each rank."""
         self.folder, self.client = folder, client
-        self.engines = [engine for engine, _, _ in ranks]
-        self.pids = [pid for _, pid, _ in ranks]
-        self._shells = [shell for _, _, shell in ranks]
-        self._started = [started_at(pid) for pid in self.pids]
-        self._activity = [ActivityFile(folder.activity_file(rank)) for rank in range(len(ranks))]
+        self.engines, self.minded = list(engines), minded
 
     def close(self) -> None:
         """Let go of the ranks without ending them."""
         with contextlib.suppress(Exception):
             self.client.close()
-
-    def dead(self) -> list[int]:
-        """Ranks whose process has ended."""
-        pairs = enumerate(zip(self.pids, self._started, strict=True))
-        return [rank for rank, (pid, start) in pairs if start is None or started_at(pid) != start]
-
-    def activity(self) -> list[Activity]:
-        """What each rank does right now, without asking it."""
-        return [file.read() for file in self._activity]
 
     def submit(self, function: str, arguments: Sequence[tuple]) -> dict[int, Any]:
         """Start a function of `engine_calls` on the first ranks, each with its own arguments.
@@ -80,9 +65,9 @@ class Connection:
         Raises:
             RanksGone: a rank has ended.
         """
-        if self.dead():
+        if self.minded.dead():
             raise RanksGone(
-                f"{self.how_it_ended()} `ranks.restart()` brings new ranks; variables of the old ones are gone."
+                f"{self.minded.how_it_ended()} `ranks.restart()` brings new ranks; variables of the old ones are gone."
             )
         try:
             return {
@@ -91,10 +76,6 @@ class Connection:
             }
         except (IndexError, ipp.error.NoEnginesRegistered) as error:
             raise RanksGone("The controller has lost a rank. `ranks.restart()` brings new ones.") from error
-
-    def how_it_ended(self) -> str:
-        """A sentence on the rank that died first."""
-        return describe_end(self.folder, {rank: self._shells[rank] for rank in self.dead()})
 
     # --- waiting for learners' code ---------------------------------------------------------------------------------
 
@@ -115,11 +96,11 @@ class Connection:
         try:
             while self._collect(call):
                 look()
-                if dead := self.dead():
+                if dead := self.minded.dead():
                     call.lost = dead
-                    self._give_up(call, self.how_it_ended())
+                    self._give_up(call, self.minded.how_it_ended())
                     break
-                held = stall.seconds({rank: self._activity[rank].read() for rank in call.pending})
+                held = stall.seconds({rank: self.minded.activity(rank) for rank in call.pending})
                 raised = any(reply.kind == "raised" for reply in call.replies.values())
                 if held.waiting > (min(_AFTER_AN_ERROR, patience) if raised else patience):
                     self._break_off(call, f"no progress for {patience:.0f} s.")
@@ -146,13 +127,14 @@ class Connection:
         """Interrupt every rank that is not done, and wait until each has said so; end those that will not."""
         call.cause = cause
         for rank in call.pending:
-            seen = self._activity[rank].read()
+            seen = self.minded.activity(rank)
             if seen.state == WAITING:
                 call.waiting[rank] = seen.text
         deadline, again = time.monotonic() + _STUBBORN, 0.0
-        while call.pending and time.monotonic() < deadline and not self.dead():
+        while call.pending and time.monotonic() < deadline and not self.minded.dead():
             if time.monotonic() >= again:
-                self._interrupt(list(call.pending))
+                for rank in call.pending:
+                    self.minded.interrupt(rank)
                 again = time.monotonic() + 0.25
             with contextlib.suppress(KeyboardInterrupt):
                 self._collect(call)
@@ -162,17 +144,8 @@ class Connection:
         if call.pending:
             call.lost = list(call.pending)
             for rank in call.lost:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.pids[rank], signal.SIGKILL)
+                self.minded.kill(rank)
             self._give_up(call, f"{cause} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended.")
-
-    def _interrupt(self, ranks: list[int]) -> None:
-        """Ask ranks that wait through their activity file, those that compute with a signal."""
-        for rank in ranks:
-            self._activity[rank].ask_to_stop()
-            if self._activity[rank].read().state == RUNNING:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.pids[rank], signal.SIGINT)
 
     def _give_up(self, call: Watched, cause: str) -> None:
         call.cause = cause

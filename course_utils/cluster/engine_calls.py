@@ -20,14 +20,17 @@ from course_utils.trace.recorder import StopAsked, is_learners, place_of, record
 def introduce(path_of_notebook: list[str]) -> dict:
     """Who this rank is. Also makes modules beside the notebook importable here."""
     sys.path += [path for path in path_of_notebook if path not in sys.path]
+    from course_utils.machine import gpus
+
     world = engine.world
     return {
         "rank": world.rank,
         "pid": os.getpid(),
         "shell": os.getppid(),
-        "host": socket.gethostname(),
+        "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         "cores": sorted(os.sched_getaffinity(0)),
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),
+        "gpus": len(gpus()),
         "mpi": short_name(MPI.Get_library_version()),
     }
 

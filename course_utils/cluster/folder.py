@@ -9,6 +9,8 @@ import json
 import os
 import shutil
 import signal
+import socket
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -44,6 +46,11 @@ def runtime_root() -> Path:
     return root
 
 
+def shared_root() -> Path:
+    """Where the folders of ranks on other nodes lie: $COURSE_SHARED, or a folder in the home directory."""
+    return Path(os.environ.get("COURSE_SHARED") or Path.home() / ".local" / "share" / "course" / "ranks")
+
+
 def started_at(pid: int) -> int | None:
     """When a process started, in ticks since boot; None when there is none. With the pid it names one process ever."""
     try:
@@ -60,9 +67,9 @@ class RanksFolder:
     path: Path
 
     @classmethod
-    def new(cls) -> "RanksFolder":
-        """A fresh folder, mode 0700."""
-        root = runtime_root()
+    def new(cls, root: Path | None = None) -> "RanksFolder":
+        """A fresh folder, mode 0700, in `runtime_root()` or where told."""
+        root = root or runtime_root()
         try:
             folder = cls(Path(tempfile.mkdtemp(prefix="ranks-", dir=root)))
             folder.owners.mkdir(mode=0o700)
@@ -74,8 +81,10 @@ class RanksFolder:
 
     @classmethod
     def all(cls) -> list["RanksFolder"]:
-        """Every folder there is, the newest first."""
-        return sorted(map(cls, runtime_root().glob("ranks-*")), key=lambda folder: -folder.path.stat().st_mtime)
+        """Every folder of this machine's notebooks, the newest first. (Other machines may share the file system.)"""
+        found = [cls(path) for root in (runtime_root(), shared_root()) for path in root.glob("ranks-*")]
+        here = [folder for folder in found if folder.facts().get("host", socket.gethostname()) == socket.gethostname()]
+        return sorted(here, key=lambda folder: -folder.path.stat().st_mtime)
 
     @property
     def owners(self) -> Path:
@@ -147,7 +156,13 @@ class RanksFolder:
         return found
 
     def end(self, grace: float = 0.3) -> None:
-        """End every process of the set, then remove what they left in shared memory, then the folder."""
+        """End every process of the set, then remove what they left in shared memory, then the folder.
+
+        What runs on other nodes ends by a command of its own, which the facts keep as "end_with".
+        """
+        if command := self.facts().get("end_with"):
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(command, capture_output=True, timeout=30, check=False)
         leftovers = self.shared_memory() | set(self.facts().get("shared_memory", []))
         for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
             deadline = time.monotonic() + patience

@@ -18,7 +18,6 @@ from course_utils.errors import CourseError
 MAX_RANKS_PER_CORE = 8
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _CONTROLLER = (
-    "--ip=127.0.0.1",
     "--nodb",  # nothing asks for the results of old tasks, and keeping them slows the controller down
     "--HeartMonitor.period=100",  # an engine is registered after two beats …
     "--HeartMonitor.max_heartmonitor_misses=30000",  # … and never given up: who has died is seen by its process
@@ -89,36 +88,46 @@ def launch(folder: RanksFolder, ranks: int, network: Network | None = None) -> N
         CourseError: no mpiexec.
     """
     mpiexec = find_mpiexec()
-    threads = str(threads_per_rank(ranks))
     environment = {
         **os.environ,
-        MARK: str(folder.path),
-        **dict.fromkeys(_THREAD_VARIABLES, threads),
-        "IPYTHONDIR": str(folder.path / "ipython"),
-        "JUPYTER_PLATFORM_DIRS": "1",
+        **environment_of(folder, threads_per_rank(ranks)),
         "UCX_TLS": os.environ.get("UCX_TLS", "posix,self"),  # one machine: no sockets, so nobody can listen in
-        "UCX_LOG_LEVEL": "fatal",
         "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0",
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *_existing_path()]),
-        "MPLBACKEND": "agg",
     }
     environment.pop("MPI_LOCALNRANKS", None)
     if network:
         environment |= network_environment()
     module = "course_utils.cluster.node" if network else "course_utils.cluster.engine"
     rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), sys.executable, "-m", module, str(folder.path)]
-    controller = [sys.executable, "-m", "ipyparallel.controller", f"--profile-dir={folder.path}", *_CONTROLLER]
     nodes = folder.path / "nodes"
-    for private in (folder.path / "security", nodes):
-        private.mkdir(mode=0o700)
+    nodes.mkdir(mode=0o700)
     folder.write_facts(memory_kills=memory_kills())
-    for name, command in {
-        "controller": controller,
-        "ranks": behind_links(network, nodes, mpiexec, rank) if network else [mpiexec, "-n", str(ranks), *rank],
-        "watch": [sys.executable, "-m", "course_utils.cluster.watch", str(folder.path)],
-    }.items():
-        own = {key: value for key, value in environment.items() if key != MARK} if name == "watch" else environment
-        _detached(command, own, folder.path / f"{name}.log")
+    launch_controller(folder, environment)
+    command = behind_links(network, nodes, mpiexec, rank) if network else [mpiexec, "-n", str(ranks), *rank]
+    _detached(command, environment, folder.path / "ranks.log")
+
+
+def environment_of(folder: RanksFolder, threads: int) -> dict[str, str]:
+    """What every process of a set of ranks has in its environment, wherever it runs."""
+    return {
+        MARK: str(folder.path),
+        **dict.fromkeys(_THREAD_VARIABLES, str(threads)),
+        "IPYTHONDIR": str(folder.path / "ipython"),
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "UCX_LOG_LEVEL": "fatal",
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *_existing_path()]),
+        "MPLBACKEND": "agg",
+    }
+
+
+def launch_controller(folder: RanksFolder, environment: dict[str, str], *options: str) -> None:
+    """Start the controller and the watch on this machine; without options the controller listens on loopback only."""
+    (folder.path / "security").mkdir(mode=0o700)
+    controller = [sys.executable, "-m", "ipyparallel.controller", f"--profile-dir={folder.path}", *_CONTROLLER]
+    _detached([*controller, *(options or ("--ip=127.0.0.1",))], environment, folder.path / "controller.log")
+    unmarked = {key: value for key, value in environment.items() if key != MARK}
+    watch = [sys.executable, "-m", "course_utils.cluster.watch", str(folder.path)]
+    _detached(watch, unmarked, folder.path / "watch.log")
 
 
 def _existing_path() -> list[str]:

@@ -21,6 +21,12 @@ class ProgressBar:
         self._began = time.monotonic()
         return self
 
+    def say(self, text: str) -> None:
+        """Another text, from now on."""
+        self._text = text
+        if self._bar is not None:
+            self._bar.set_description_str(text, refresh=False)
+
     def look(self) -> None:
         """Show how long it has taken so far."""
         seconds = time.monotonic() - self._began

@@ -35,7 +35,12 @@ class Ranks:
     def _take(self, connection: Connection, facts: dict) -> None:
         self.connection: Connection | None = connection
         self.facts = facts
-        self.world_size: int = len(connection.pids)
+        self.world_size: int = len(connection.engines)
+
+    @property
+    def pids(self) -> list[int]:
+        """The process of each rank, on its own node."""
+        return [fact["pid"] for fact in self.facts["ranks"]]
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -135,7 +140,7 @@ class Ranks:
     ) -> Watched:
         """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""
         with ProgressBar(f"{count(len(arguments), 'rank')} at work") as bar:
-            self._meter = meter = Meter(connection.pids, self.facts.get("network"))
+            self._meter = meter = Meter(self.pids, self.facts.get("network"))
             pending = connection.submit(function, arguments)
             call = connection.wait_for(pending, patience=patience, limit=limit, look=lambda: (bar.look(), meter.look()))
             meter.look(at_once=True)
@@ -192,9 +197,10 @@ class Ranks:
     def status(self) -> None:
         """Print one line for each rank: its process and what it does at this moment."""
         connection = self._alive()
-        dead = set(connection.dead())
+        dead = set(connection.minded.dead())
         lines = []
-        for rank, (pid, seen) in enumerate(zip(connection.pids, connection.activity(), strict=True)):
+        for rank, pid in enumerate(self.pids):
+            seen = connection.minded.activity(rank)
             doing = {IDLE: "free", WAITING: f"waits in {seen.text}"}.get(seen.state, "computes")
             lines.append(f"rank {rank}  process {pid}  {'has ended' if rank in dead else doing}")
         print("\n".join(lines))
@@ -202,7 +208,7 @@ class Ranks:
     @property
     def healthy(self) -> bool:
         """Do all ranks live and wait for work?"""
-        return self.connection is not None and not self.connection.dead()
+        return self.connection is not None and not self.connection.minded.dead()
 
     # --- the end, and the beginning ---------------------------------------------------------------------------------
 

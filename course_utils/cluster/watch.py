@@ -4,19 +4,26 @@ A kernel can be killed in ways that leave it no time to tidy up. The watch stand
 a second and does the tidying when the last is gone. Started as `python -m course_utils.cluster.watch FOLDER`.
 """
 
+import contextlib
+import itertools
 import signal
 import sys
 import time
 from pathlib import Path
 
 from course_utils.cluster.folder import RanksFolder
+from course_utils.cluster.minder import beat_file
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def watch(folder: RanksFolder) -> None:
     """End the set when its owners are gone, or its folder: somebody may have tidied up a folder for temporary files."""
-    while folder.living_owners():
+    for beat in itertools.count():
+        if not folder.living_owners():
+            break
+        with contextlib.suppress(OSError):
+            beat_file(folder).write_text(str(beat))  # for minders on other nodes
         time.sleep(SECONDS_BETWEEN_LOOKS)
     folder.end()
 

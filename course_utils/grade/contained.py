@@ -27,6 +27,7 @@ from course_utils.cluster.cores import threads_per_rank
 from course_utils.cluster.endings import SHELL, memory_kills
 from course_utils.cluster.folder import MARK, RanksFolder
 from course_utils.cluster.local import find_mpiexec
+from course_utils.cluster.minding import LocalRanks
 from course_utils.cluster.ranks import Ranks
 from course_utils.cluster.reply import Raised, Reply
 from course_utils.errors import CourseError, RanksGone
@@ -90,7 +91,8 @@ class ContainedConnection(Connection):
 
     def __init__(self, folder: RanksFolder, lines: list[tuple[socket.socket, int, int]], process, watch) -> None:
         """`lines` holds for each rank its socket, its process, and the shell's number where the rank lives."""
-        super().__init__(folder, None, [(rank, pid, shell) for rank, (_, pid, shell) in enumerate(lines)])
+        _, self.pids, shells = (list(column) for column in zip(*lines, strict=True))
+        super().__init__(folder, None, range(len(lines)), LocalRanks(folder, self.pids, shells))
         self._sockets = [line for line, _, _ in lines]
         self._process, self._watch = process, watch
         self._came = [bytearray() for _ in lines]
@@ -103,8 +105,8 @@ class ContainedConnection(Connection):
         """Send each rank its task, bytes that this process has packed."""
         if time.monotonic() > self.deadline:
             raise RanksGone(f"the submission took more than {SECONDS:.0f} s")
-        if self.dead():
-            raise RanksGone(self.how_it_ended())
+        if self.minded.dead():
+            raise RanksGone(self.minded.how_it_ended())
         self._number += 1
         for rank, (payload,) in enumerate(arguments):
             with contextlib.suppress(OSError):  # a dead rank is seen while waiting
@@ -184,7 +186,7 @@ def contained_ranks(number: int, hidden: Sequence[Path] = (), deadline: float = 
     def launch() -> tuple[ContainedConnection, dict]:
         connection = _launch(number, [*hiding.hidden_folders(), *hiding.hidden_files(), *hidden])
         connection.deadline, connection.offences = deadline, offences
-        ranks = [{"rank": rank} for rank in range(number)]
+        ranks = [{"rank": rank, "pid": pid} for rank, pid in enumerate(connection.pids)]
         return connection, {"ranks": ranks, "line": f"{number} contained ranks", "network": None}
 
     ranks = Ranks(*launch(), start_again=launch)

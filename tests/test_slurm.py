@@ -1,0 +1,162 @@
+"""A real Slurm: jobs on two nodes. Where there is none, these tests are skipped; under CI=true they must run."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
+
+import course_utils as course
+from course_utils.cluster.folder import RanksFolder
+from course_utils.cluster.ranks import Ranks
+from course_utils.cluster.slurm import Job
+from course_utils.errors import CourseError, RankError, RanksGone
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory) -> Iterator[SlurmHere]:
+    """Two nodes, c1 and c2, whose commands this process finds."""
+    if why := obstacle():
+        assert os.environ.get("CI") != "true", f"under CI=true Slurm must run: {why}"
+        pytest.skip(why)
+    shared = tmp_path_factory.mktemp("shared")
+    with slurm_here() as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        patch.setenv("COURSE_SHARED", str(shared))
+        patch.setenv("COURSE_ADDRESS", "127.0.0.1")
+        patch.setenv("GLOO_SOCKET_IFNAME", "lo")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def four(slurm) -> Iterator[Ranks]:
+    """Four ranks on the two nodes."""
+    ranks = course.start(4, where="slurm", nodes=2)
+    yield ranks
+    ranks.stop()
+
+
+@pytest.fixture
+def healthy(four) -> Ranks:
+    """The same, brought back where the test before has ended them."""
+    return four if four.healthy else four.restart()
+
+
+def test_four_tasks_lie_on_two_nodes(slurm) -> None:
+    said = slurm.call("srun", "--nodes=2", "--ntasks-per-node=2", "sh", "-c", "echo $SLURM_PROCID $SLURMD_NODENAME")
+    assert sorted(said.split("\n")[:-1]) == ["0 c1", "1 c1", "2 c2", "3 c2"]
+
+
+def add_over_torch() -> list[float]:
+    import torch
+    import torch.distributed as dist
+
+    x = torch.full((3,), float(dist.get_rank()))
+    dist.all_reduce(x)
+    return x.tolist()
+
+
+@pytest.mark.timeout(120)
+def test_ranks_on_nodes_work_as_those_of_this_machine_do(healthy) -> None:
+    assert [one["node"] for one in healthy.facts["ranks"]] == ["c1", "c1", "c2", "c2"]
+    assert healthy.facts["line"].startswith("4 ranks on 2 nodes (c1, c2) of Slurm's job")
+    run = healthy.run(lambda comm: comm.allreduce(comm.rank))
+    assert run.results == [6] * 4 and run.events
+    assert healthy.run(add_over_torch, backend="gloo").results == [[6.0] * 3] * 4
+    with pytest.raises(RankError, match="ZeroDivisionError"):
+        healthy.run(lambda comm: 1 // (comm.rank - 2))
+    assert course.start(4, where="slurm", nodes=2).pids == healthy.pids, "they are taken over, not started again"
+
+
+@pytest.mark.timeout(120)
+def test_ranks_that_hang_are_told_so_and_work_on(healthy) -> None:
+    with pytest.raises(RankError, match=r"no progress for 3 s\. rank 0 waits in recv\(source=3\)"):
+        healthy.run(lambda comm: comm.recv(source=3) if comm.rank == 0 else None)
+
+    def turn_on_the_spot(comm) -> None:
+        while comm.rank == 1:
+            pass
+
+    attempt = healthy.attempt(turn_on_the_spot, [()] * 4, limit=1.0)
+    assert "rank 1 was computing" in attempt.trouble
+    assert healthy.run(lambda comm: comm.allreduce(1)).results == [4] * 4
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (lambda comm: os._exit(3) if comm.rank == 2 else comm.barrier(), "rank 2 ended itself, with exit code 3"),
+        (lambda comm: os.kill(os.getpid(), 9) if comm.rank == 3 else comm.barrier(), "rank 3 was ended by signal 9"),
+    ],
+    ids=["exit", "kill"],
+)
+def test_a_rank_that_ends_is_named(healthy, end, said) -> None:
+    with pytest.raises(RanksGone, match=said):
+        healthy.run(end)
+
+
+@pytest.mark.timeout(120)
+def test_a_cancelled_job_is_told_and_leaves_nothing(slurm, healthy) -> None:
+    folder = healthy.connection.folder
+    slurm.call("scancel", folder.facts()["job"])
+    with pytest.raises(RanksGone, match=r"Slurm's job \d+ is over: somebody cancelled it with scancel"):
+        healthy.run(lambda comm: time.sleep(60))
+    healthy.restart()
+    assert healthy.run(lambda comm: comm.size).results == [4] * 4
+    assert not folder.path.exists()
+
+
+@pytest.mark.timeout(120)
+def test_a_notebook_that_is_gone_takes_its_job_with_it(slurm) -> None:
+    folder = RanksFolder.new(Path(os.environ["COURSE_SHARED"]))
+    number = slurm.call("sbatch", "--parsable", "--wrap=sleep 60").strip()
+    folder.write_facts(end_with=["scancel", number])
+    folder.end()
+    assert wait_until(lambda: "CANCELLED" in slurm.call("scontrol", "show", "job", number), 10)
+    assert not folder.path.exists()
+
+
+def test_what_slurm_refuses_is_told_in_its_own_words(slurm) -> None:
+    with pytest.raises(CourseError, match="Slurm refused the job: .*invalid partition"):
+        course.start(2, where="slurm", partition="nowhere")
+    with pytest.raises(
+        CourseError, match=r"did not start\. Slurm's job \d+ asks for more than there is \(PartitionConfig"
+    ):
+        course.start(200, where="slurm", nodes=2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"nodes": 3}, "4 ranks cannot be divided evenly among 3 nodes"),
+        ({"nodes": 0}, "nodes is a whole number of at least 1"),
+        ({"partition": "gpu; rm -rf ~"}, "no name of a partition"),
+        ({"hours": 3}, r"hours=….* unknown\. For Slurm there are: cores_per_rank, gpus_per_node, minutes"),
+        ({"link": "100 Mbit/s"}, "links of their own"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(asked, said) -> None:
+    with pytest.raises(CourseError, match=said):
+        course.start(4, where="slurm", **asked)
+
+
+def test_what_is_for_slurm_is_refused_here() -> None:
+    with pytest.raises(CourseError, match="is for where="):
+        course.start(4, nodes=2)
+    with pytest.raises(CourseError, match="only where="):
+        course.start(4, where="cloud")
+
+
+def test_a_job_asks_for_what_it_was_given() -> None:
+    assert Job(8, nodes=2, gpus_per_node=4, minutes=30, partition="gpu").options() == [
+        "--nodes=2",
+        "--ntasks-per-node=4",
+        "--cpus-per-task=1",
+        "--time=30",
+        "--gpus-per-node=4",
+        "--partition=gpu",
+    ]
