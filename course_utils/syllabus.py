@@ -61,13 +61,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("07_overlap", "Why is DDP faster than my loop?", 60, 4),
     Lesson("08_parameter_server", "What if nobody waits?", 60, 8),
     Lesson("09_model_parallel", "What if the model does not fit?", 60, 4),
-    Lesson(
-        "10_pipeline",
-        "How are all stages kept busy?",
-        60,
-        4,
-        ("gpipe_schedule", "one_f_one_b_schedule", "bubble_fraction", "run_schedule", "beat_1f1b"),
-    ),
+    Lesson("10_pipeline", "How are all stages kept busy?", 60, 4),
     Lesson(
         "11_hybrid_and_sharded",
         "Which mixture?",
