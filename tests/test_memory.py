@@ -1,11 +1,14 @@
 """Memory of training: what is computed beforehand is what the tensors themselves take, on every rank."""
 
 import itertools
+import weakref
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from course_utils import draw
 from course_utils.draw.memory_bars import memory_finding
@@ -24,11 +27,11 @@ from course_utils.memory.activations import block_activations
 from course_utils.memory.mixed import MixedPrecision
 from course_utils.memory.parts import bytes_for_each_parameter
 from course_utils.memory.training import layer_parameters
+from course_utils.mesh_training import MeshTraining
 from course_utils.pipeline.run import run_schedule, split_model
 from course_utils.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
 from course_utils.sharded.stages import train_sharded
-from course_utils.tensor_parallel.block import parallelise_block
-from course_utils.tensor_parallel.collectives import join_over_ranks, split_over_ranks
+from course_utils.tensor_parallel.block import parallelise_model
 from course_utils.transformer import Block, character_model
 
 CHARACTERS, BATCH, LENGTH = 40, 3, 16
@@ -87,6 +90,41 @@ def test_one_rank_keeps_what_was_computed(optimizer, precision, checkpointing, d
     near(computed, measured_memory(layers, chosen, step_with(layers, chosen)))
 
 
+class Alive(TorchDispatchMode):
+    """Bytes of all tensors that operations have made and that are still there: another way to count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes: dict[int, int] = {}
+
+    def __torch_dispatch__(self, operation, types, arguments=(), named=None):
+        made = operation(*arguments, **(named or {}))
+        for tensor in tree_leaves(made):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                if storage._cdata not in self.bytes:
+                    self.bytes[storage._cdata] = storage.nbytes()
+                    weakref.finalize(storage, self.bytes.pop, storage._cdata)
+        return made
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_what_is_alive_after_the_forward_pass_is_what_hooks_count(checkpointing, dropout) -> None:
+    model = make_model(dropout)
+    layers = checkpointed(model) if checkpointing else model
+    x, target = texts()
+    with counting_saved(model) as saved:
+        hooked = loss_of(layers(x), target)
+        counted = saved.now
+    del hooked
+    parameters = {one.untyped_storage()._cdata for one in model.parameters()}
+    with Alive() as alive:
+        loss = loss_of(layers(x), target)
+    known = [size for storage, size in alive.bytes.items() if storage not in parameters]
+    assert sum(known) == pytest.approx(counted, rel=0.02) and loss.item() > 0
+
+
 @pytest.mark.parametrize(("batch", "length", "heads"), [(1, 16, 4), (2, 1, 4), (1, 5, 1), (5, 7, 2)])
 def test_any_size_is_computed(batch, length, heads) -> None:
     model = character_model(11, 24, heads, 1, 16, 0.2)
@@ -97,27 +135,13 @@ def test_any_size_is_computed(batch, length, heads) -> None:
     assert saved.now == 0, "all is free after the backward pass"
 
 
-class Cut(nn.Module):
-    """A move between ranks as a layer."""
-
-    def __init__(self, move) -> None:
-        super().__init__()
-        self.move = move
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.move(x, 1)
-
-
 def tensor_parallel(dropout: float, sequence: bool, checkpointing: bool) -> tuple[Memory, Memory]:
     """Computed and counted on this rank."""
     model = make_model(dropout)
     ways = Parallelism(tensor=dist.get_world_size(), sequence=sequence)
     computed = training_memory(model, BATCH, LENGTH, parallelism=ways, checkpointing=checkpointing)
-    for block in model[1:-1]:
-        parallelise_block(block, sequence=sequence)
-    layers = checkpointed(model) if checkpointing else model
-    if sequence:
-        layers = nn.Sequential(layers[0], Cut(split_over_ranks), *layers[1:-1], Cut(join_over_ranks), layers[-1])
+    layers = parallelise_model(model, sequence=sequence)
+    layers = checkpointed(layers) if checkpointing else layers
     optimizer = torch.optim.Adam(layers.parameters())
     return computed, measured_memory(layers, optimizer, step_with(layers, optimizer))
 
@@ -166,6 +190,25 @@ def pipelined(comm, way: str, micro_batches: int, checkpointing: bool, dropout: 
 def test_stages_keep_what_was_computed(four_ranks, way, ranks, micro_batches, checkpointing, dropout) -> None:
     run = four_ranks.run(pipelined, way, micro_batches, checkpointing, dropout, ranks=ranks)
     for computed, counted in run.results:
+        near(computed, counted)
+
+
+def on_mesh(sizes: dict[str, int], micro_batches: int) -> tuple[Memory, Memory]:
+    """Computed and counted on this rank, with several kinds of parallelism at once."""
+    training = MeshTraining(make_model(0.1, depth=4), sizes, micro_batches)
+    place, axes = training.place["pipeline"], training.sizes
+    layers = make_model(0.1, depth=4)[training.first_layer :][: len(training.stage)]
+    ways = Parallelism(data=axes["data"], tensor=axes["tensor"])
+    flight = min(axes["pipeline"] - place, micro_batches)
+    computed = training_memory(layers, BATCH, LENGTH, parallelism=ways, in_flight=flight)
+    x = torch.randint(CHARACTERS, (BATCH * micro_batches * axes["data"], LENGTH))
+    state = [one for kept in training.adam.states.values() for one in (kept.mean, kept.square)]
+    return computed, measured_memory(training.stage, state, lambda: training.step(x, x))
+
+
+@pytest.mark.parametrize("sizes", [{"pipeline": 2, "tensor": 2}, {"data": 2, "pipeline": 2}, {"data": 2, "tensor": 2}])
+def test_ranks_of_a_mesh_keep_what_was_computed(four_ranks, sizes) -> None:
+    for computed, counted in four_ranks.run(on_mesh, sizes, 3, backend="gloo").results:
         near(computed, counted)
 
 
