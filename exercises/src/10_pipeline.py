@@ -57,13 +57,16 @@ ranks.load_torch()
 # rank 0    0F0 0F1 0F2     …
 # rank 1    1F0 1F1 1F2     …
 # ```
-#
-# Stage r lies on rank r. Nothing is run here: you write a plan.
 
 # %%
 print(
     Action(FORWARD, 2, 0), Action(BACKWARD, 2, 0), Action(FORWARD, stage=1, micro_batch=3)
 )
+
+# %% [markdown]
+# In GPipe every rank does all of its forward passes, then all of its backward passes, both in
+# the order of the micro-batches. Stage r lies on rank r. Nothing is run here: you write a plan,
+# and the check simulates it.
 
 # %% tags=["exercise"]
 # gpipe_schedule
@@ -161,9 +164,7 @@ print("memory           ", puzzle.memory, "micro-batches")
 print("a message takes  ", puzzle.message, "+", puzzle.latency, "seconds")
 
 # %% [markdown]
-# `judge(puzzle, schedule)` says what becomes of a schedule, by simulation. Its `.valid`,
-# `.problems`, `.seconds`, `.idle_share` and `.peak` you may use inside your function too: it
-# may try as many schedules as it likes, for 20 seconds a puzzle.
+# `judge(puzzle, schedule)` says what becomes of a schedule, by simulation.
 
 # %%
 one_rank_at_a_time = [
@@ -171,6 +172,11 @@ one_rank_at_a_time = [
     for rank in range(4)
 ]
 print(judge(puzzle, one_rank_at_a_time))
+
+# %% [markdown]
+# Its `.valid`, `.problems`, `.seconds`, `.idle_share` and `.peak` you may use inside your
+# function too: it may try as many schedules as it likes, for 20 seconds a puzzle. The check
+# brings puzzles that nobody has seen, and this one at the end.
 
 # %% tags=["exercise"]
 # beat_1f1b
