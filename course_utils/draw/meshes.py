@@ -19,7 +19,7 @@ _MOST = 32  # ranks that are told apart
 _DARK = ("#0072B2", "#222222")
 
 
-def mesh(sizes: Mapping[str, int], title: str = "", wide: bool = False) -> Figure:
+def mesh(sizes: Mapping[str, int], title: str = "") -> Figure:
     """Draw a mesh of up to three axes, a panel for each of them; ranks of one colour, joined by lines, are a group.
 
     The last axis runs to the right, the one before it downwards, the one before that from block to block.
@@ -27,7 +27,6 @@ def mesh(sizes: Mapping[str, int], title: str = "", wide: bool = False) -> Figur
     Args:
         sizes: ranks along each axis, by name.
         title: said first; the finding (who is in how many groups) then stands under it.
-        wide: for a slide.
     """
     groups = mesh_groups(sizes)
     ranks = sum(map(len, next(iter(groups.values()))))
@@ -36,9 +35,8 @@ def mesh(sizes: Mapping[str, int], title: str = "", wide: bool = False) -> Figur
     places = [_at(rank, sizes) for rank in range(ranks)]
     across, down = (max(place[k] for place in places) + 1 for k in (0, 1))
     found = mesh_finding(groups)
-    width = style.SLIDE_WIDTH if wide else style.WIDTH
-    look = {"left": 0.15, "right": 0.1, "above": 0.25, "below": 0.1, "width": width, "side_by_side": True}
-    share = width / len(groups) - 0.25
+    look = {"left": 0.15, "right": 0.1, "above": 0.25, "below": 0.1, "side_by_side": True}
+    share = style.WIDTH / len(groups) - 0.25
     height = min(down * min(0.75, share / across), 4.0)
     picture, axes = style.new_picture(title or found, found if title else "", heights=[height] * len(groups), **look)
     for ax, (axis, own) in zip(axes, groups.items(), strict=True):

@@ -48,12 +48,8 @@ class SharesPanel:
         return max([*(sum(parts.values()) for parts in self.bars.values()), *self.formula.values()]) or 1.0
 
 
-def shares(panels: Sequence[SharesPanel], title: str, subtitle: str = "", wide: bool = False) -> Figure:
-    """Draw horizontal bars cut into parts, the panels side by side; a black line marks what a formula says.
-
-    Args:
-        wide: for a slide.
-    """
+def shares(panels: Sequence[SharesPanel], title: str, subtitle: str = "") -> Figure:
+    """Draw horizontal bars cut into parts, the panels side by side; a black line marks what a formula says."""
     if not panels or any(list(panel.bars) != list(panels[0].bars) for panel in panels) or not panels[0].bars:
         raise CourseError("shares: every panel needs the same bars, one at least.")
     names = list(panels[0].bars)
@@ -63,12 +59,11 @@ def shares(panels: Sequence[SharesPanel], title: str, subtitle: str = "", wide: 
     if any(panel.formula for panel in panels):
         marks[FORMULA] = Line2D([], [], color=style.INK, linewidth=2, marker="|", markersize=9, linestyle="none")
     left = 0.3 + max(style.text_width(name, style.TEXT) for name in names) / style.DOTS
-    width = style.SLIDE_WIDTH if wide else style.WIDTH
     above = 0.3 + (style.legend_height(list(marks), left) if marks else 0.0)
     height = _ROW * len(names)
-    look = {"left": left, "right": 0.2, "below": 0.5, "above": above, "width": width}
+    look = {"left": left, "right": 0.2, "below": 0.5, "above": above}
     picture, (first,) = style.new_picture(title, subtitle, heights=[height], **look)
-    axes = _side_by_side(picture, first, panels, width)
+    axes = _side_by_side(picture, first, panels)
     for index, (ax, panel) in enumerate(zip(axes, panels, strict=True)):
         _draw(ax, panel, colours, names if index == 0 else None)
     style.draw_legend(axes[0], marks, offset=0.32)
@@ -83,9 +78,9 @@ def _colours(parts: Sequence[str]) -> dict[str, str]:
     return {part: fixed.get(part) or next(own) for part in parts}
 
 
-def _side_by_side(picture: Figure, first: Axes, panels: Sequence[SharesPanel], width: float) -> list[Axes]:
+def _side_by_side(picture: Figure, first: Axes, panels: Sequence[SharesPanel]) -> list[Axes]:
     """Divide the place of the first axes among all panels, with room for the amount at each longest bar's end."""
-    box = first.get_position()
+    box, width = first.get_position(), style.WIDTH
     rooms = [0.12 + max(style.text_width(text, style.TEXT) for text in _texts(p)) / style.DOTS for p in panels]
     each = (box.width * width - sum(rooms) - 0.15 * (len(panels) - 1)) / len(panels)
     axes, x = [first], box.x0 * width

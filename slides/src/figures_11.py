@@ -5,7 +5,7 @@ from functools import cache
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.draw import SharesPanel
+from course_utils.draw import SharesPanel, style
 from course_utils.hybrid_training import Trained, train_network
 from course_utils.memory import checkpointed
 from course_utils.mesh_training import train_on_mesh, train_serially
@@ -19,14 +19,17 @@ from course_utils.mixture_experiments import (
     small_model,
 )
 from course_utils.mixture_findings import distances, drift_said, mixtures_said, saved_said, stages_said
-from course_utils.planner import H100, MODELS, plan
+from course_utils.planner import H100, plan
 from course_utils.sharded.stages import train_sharded
+from course_utils.training_findings import quickest
 
 STEPS = 88  # of the report's network
 TEXT_STEPS = 100
 MIXTURES = tuple(MESHES)
 GPUS = (8, 64, 512)
-DRAFT = {"STEPS": 4, "TEXT_STEPS": 2, "MIXTURES": ("4 data", "2 data × 2 stages"), "GPUS": (8,)}
+MODELS = ("GPT-2 1.5B", "Llama 7B", "Llama 3 70B", "GPT-3 175B", "Megatron 1T")
+RUNS = 3  # of what is drawn over time; the quickest is shown
+DRAFT = {"STEPS": 4, "TEXT_STEPS": 2, "MIXTURES": ("4 data", "2 data × 2 stages"), "GPUS": (8,), "RUNS": 1}
 
 
 @cache
@@ -44,15 +47,14 @@ def trained(way: str, ranks: int = 4) -> list[Trained]:
 
 def cube() -> Figure:
     """Eight ranks, three axes."""
-    return course.draw.mesh({"data": 2, "pipeline": 2, "tensor": 2}, wide=True)
+    return course.draw.mesh({"data": 2, "pipeline": 2, "tensor": 2})
 
 
 def hybrid_step() -> Figure:
     """One step of the hybrid."""
     data = course.data.digits("float64")
-    for _ in range(2):  # the first run finds the connections
-        run = four().run(train_network, data, "hybrid", 1, backend="gloo")
-    return run.timeline("Convolutions everywhere, fully connected layers on rank 0")
+    runs = [four().run(train_network, data, "hybrid", 1, backend="gloo") for _ in range(RUNS)]
+    return quickest(runs).timeline("Convolutions everywhere, fully connected layers on rank 0")
 
 
 def hybrid() -> Figure:
@@ -86,14 +88,14 @@ def text() -> Figure:
 def mixtures() -> Figure:
     """Bytes of five mixtures."""
     sent = count_meshes(four(), small_batches(3), {name: MESHES[name] for name in MIXTURES}).sent
-    return course.draw.shares([SharesPanel("sent by rank 1 in a step", sent)], mixtures_said(sent), wide=True)
+    return course.draw.shares([SharesPanel("sent by rank 1 in a step", sent)], mixtures_said(sent))
 
 
 def sharded(stage: int, title: str) -> Figure:
     """A step with one stage of ZeRO."""
-    for _ in range(2):
-        run = four().run(train_sharded, stage, small_model, small_batches(1), RATE, backend="gloo")
-    return run.timeline(title)
+    batches = small_batches(1)
+    runs = [four().run(train_sharded, stage, small_model, batches, RATE, backend="gloo") for _ in range(RUNS)]
+    return quickest(runs).timeline(title)
 
 
 def stages() -> Figure:
@@ -103,7 +105,7 @@ def stages() -> Figure:
         SharesPanel("kept by each rank", counted.kept, counted.kept_on_paper),
         SharesPanel("sent in a step", counted.sent, counted.sent_on_paper),
     ]
-    return course.draw.shares(panels, stages_said(counted.kept, counted.sent), wide=True)
+    return course.draw.shares(panels, stages_said(counted.kept, counted.sent))
 
 
 def activations() -> Figure:
@@ -115,12 +117,13 @@ def activations() -> Figure:
         "checkpointing": most_saved(checkpointed(small_model()), batches, 1),
         "both": most_saved(checkpointed(small_model()), batches, 4),
     }
-    return course.draw.shares([SharesPanel("kept for the backward pass, at most", saved)], saved_said(saved), wide=True)
+    return course.draw.shares([SharesPanel("kept for the backward pass, at most", saved)], saved_said(saved))
 
 
 def plans() -> Figure:
     """What fits on how many GPUs, on paper."""
-    return course.draw.plans({gpus: {name: plan(name, H100(gpus)) for name in MODELS} for gpus in GPUS})
+    choices = {gpus: {name: plan(name, H100(gpus)) for name in MODELS} for gpus in GPUS}
+    return course.draw.plans(choices, width=style.SLIDE_WIDTH)
 
 
 FIGURES = {
