@@ -24,10 +24,10 @@ def slower(latency: float, make=gpipe_schedule):
 def test_a_run_beside_its_plan() -> None:
     title, finding = findings.plan_said("GPipe", PLAN, PLAN)
     assert plain(title) == "GPipe: 27 % idle on 4 ranks, 27 % planned"
-    assert plain(finding) == "660 ms, planned 660 ms."
-    assert findings.plan_said("", PLAN, slower(0.005))[1].endswith("messages, on which the plan spends no time.")
-    assert findings.plan_said("", PLAN, slower(0.1))[1].endswith("something else kept this machine busy.")
-    assert findings.plan_said("", slower(0.1), PLAN)[1].endswith("something else kept this machine busy.")
+    assert plain(finding) == "660 ms, planned 660 ms"
+    assert findings.plan_said("", PLAN, slower(0.005))[1].endswith("messages, on which the plan spends no time")
+    assert findings.plan_said("", PLAN, slower(0.1))[1].endswith("something else kept this machine busy")
+    assert findings.plan_said("", slower(0.1), PLAN)[1].endswith("something else kept this machine busy")
 
 
 def test_a_busy_machine_answers_no_prediction() -> None:
@@ -44,7 +44,7 @@ def test_the_formula_holds_or_not() -> None:
     ms = [1, 4, 16]
     formula = [bubble_fraction(4, m) for m in ms]
     assert plain(findings.formula_said(ms, [[share + 0.01] for share in formula], formula)).endswith(
-        "From 76 % idle with 1 to 17 % with 16; at most 1.0 points from the formula."
+        "From 76 % idle with 1 to 17 % with 16; at most 1.0 points from the formula"
     )
     off = [[formula[0]], [formula[1] + 0.05, 0.9, 0.1], [formula[2]]]
     assert "5.0 points from the formula at m = 4: the rest is messages" in findings.formula_said(ms, off, formula)

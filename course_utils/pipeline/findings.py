@@ -38,10 +38,10 @@ def plan_said(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
 
 def _because(points: float) -> str:
     if abs(points) <= _NEAR:
-        return "."
+        return ""
     if 0 < points <= _FAR:
-        return ": the rest is messages, on which the plan spends no time."
-    return ": something else kept this machine busy."
+        return ": the rest is messages, on which the plan spends no time"
+    return ": something else kept this machine busy"
 
 
 def faster_said(before: Timing, after: Timing, pieces: int) -> str:
@@ -63,7 +63,7 @@ def formula_said(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], 
     ends = f"From {percent(statistics.median(runs[0]))} idle with {micro_batches[0]} to "
     ends += f"{percent(statistics.median(runs[-1]))} with {micro_batches[-1]}; "
     if abs(worst) <= _NEAR:
-        return f"{ends}at most {abs(worst):.1f} points from the formula."
+        return f"{ends}at most {abs(worst):.1f} points from the formula"
     where = micro_batches[points.index(worst)]
     return f"{ends}{abs(worst):.1f} points from the formula at m = {where}{_because(worst)}"
 

@@ -26,6 +26,7 @@ from course_utils.pipeline.schedules import bubble_fraction, gpipe_schedule, one
 from course_utils.pipeline.timing import Timing, simulate_schedule
 from course_utils.pipeline.training import step_by_step, step_by_step_alone, timed_runs
 from course_utils.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+from course_utils.words import count
 
 RANKS, MICRO_BATCHES = 4, 8
 STAGE = 0.04  # seconds that a forward pass waits, and each half of a backward pass
@@ -64,7 +65,7 @@ def bubble() -> Figure:
     """The idle share over the number of micro-batches, beside the formula."""
     runs = [[run.idle_share for run in timed_runs(ranks(), gpipe_schedule(RANKS, m), STAGE, RUNS)] for m in SWEEP]
     formula = [bubble_fraction(RANKS, m) for m in SWEEP]
-    title, found = "The more micro-batches, the less idle", formula_said(SWEEP, runs, formula)
+    title, found = formula_said(SWEEP, runs, formula), f"GPipe on {RANKS} ranks, {count(RUNS, 'run')} for each m"
     look = {"across": "micro-batches m", "up": "idle share", "unit": percent, "limits": (0, 1)}
     return course.draw.over_numbers(SWEEP, {"GPipe": runs}, title, found, predicted={"GPipe": formula}, **look)
 
