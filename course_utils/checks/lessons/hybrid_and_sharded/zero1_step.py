@@ -96,7 +96,7 @@ def _two_collectives(outcome: Outcome) -> str | None:
         if "all_reduce" in names:
             return (
                 f"{RIGHT} rank {rank} called all_reduce, which is a reduce-scatter and an all-gather of the gradient: "
-                "twice the traffic that its own part needs"
+                "in rings, twice the traffic that its own part needs"
             )
         for kind in KINDS:
             made = sum(name.startswith(kind) for name in names)
