@@ -5,7 +5,6 @@ from typing import Protocol
 
 from course_utils.draw.findings import join
 from course_utils.draw.style import bytes_text, number_text, percent
-from course_utils.words import count
 from course_utils.words import ranks as ranks_text
 
 _NEAR = 0.05  # a share that is off by no more is the predicted one
@@ -61,11 +60,8 @@ def sizes_said(examples: Sequence[int], moved: Mapping[str, Sequence[float]], pl
 
 def collectives_said(runs: Mapping[str, Run]) -> str:
     """How many collectives each way needs, and how much a rank puts in."""
-    told = [
-        f"{name}: {count(run.collectives, 'collective')}, {bytes_text(run.bytes_per_rank[0])}"
-        for name, run in runs.items()
-    ]
-    return "; ".join(told)
+    told = [f"{name}: {run.collectives}, {bytes_text(run.bytes_per_rank[0])}" for name, run in runs.items()]
+    return f"Collectives of {'; '.join(told)}"
 
 
 def apart_said(apart: Mapping[str, Sequence[float]]) -> str:

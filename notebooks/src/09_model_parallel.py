@@ -26,7 +26,7 @@ ranks.load_torch()
 
 # %% [markdown]
 # So far every worker held the whole model. With Adam that is 16 bytes for each weight (lesson 2): the weight, its
-# gradient, a mean, a mean square. For 7 billion weights: 112 GB. A large GPU has 80.
+# gradient, a mean, a mean square. For 7 billion weights: 112 GB. An H100 GPU has 80.
 #
 # More workers do not help: in data parallelism each holds everything. **Model parallelism**, says SURF's course: "Split
 # the model over multiple processors. Each processor sees all the data."
@@ -182,7 +182,7 @@ course.draw.over_numbers(examples, lines, sizes_said(examples, lines), **look)
 
 # %% [markdown]
 # Few examples and many weights: cut the weights. Many examples and few weights, as in convolutions: cut the batch.
-# FlexFlow's search finds this by itself: lesson 12.
+# FlexFlow, a program that searches for cuts, finds this by itself: lesson 12.
 #
 # ## Two layers, one message
 #
@@ -258,10 +258,11 @@ runs = {name.replace("_", " "): run for name, run in runs.items()}
 course.draw.timelines(*runs.values(), titles=[*runs], title=collectives_said(runs))
 
 # %% [markdown]
-# Both are right. But a row cut makes *terms of a sum*, and the gelu of a sum is not the sum of gelus. So the sum must
-# be there *before* gelu, over the wide hidden vector.
+# Both are right. (The milliseconds say little: four ranks share this machine's cores.) But a row cut makes *terms of
+# a sum*, and the gelu of a sum is not the sum of gelus. So the sum must be there *before* gelu, over the wide hidden
+# vector.
 #
-# A column cut makes whole outputs, only fewer: gelu takes them, and they are just what a row cut wants as inputs. One
+# A column cut makes whole outputs, only fewer: just what a row cut takes as inputs. One
 # all-reduce forward, one backward, none between: the pair of **Megatron-LM** (Shoeybi and others, 2019, §3). Exercise:
 # `tensor_parallel_mlp`.
 
@@ -391,12 +392,11 @@ model = character_model(len(CHARACTERS), width=64, depth=4, dropout=0.1)
 (batch,) = text_batches(texts, 4, 64, 1)
 step = partial(ranks.run, step_memory, model, batch, backend="gloo")
 plain, cut = step(), step(sequence=True)  # each cuts the model, and trains it
-for run in (plain, cut):
-    print("forward:", moved_said(run.events, "forward"))
 sent = [pass_bytes(run.events, ranks=4) for run in (plain, cut)]
 kept = [run.results[0].activations for run in (plain, cut)]
 course.measured("model_sequence", times_the_bytes=round(sent[1] / sent[0], 2))
-print(sequence_said((sent[0], kept[0]), (sent[1], kept[1])))
+found = sequence_said((sent[0], kept[0]), (sent[1], kept[1]))
+course.draw.timelines(plain, cut, titles=["whole", "cut"], title=found)
 
 # %% [markdown]
 # An all-reduce *is* a reduce-scatter and an all-gather: the same bytes, with more of the work between the two. (The
@@ -437,7 +437,8 @@ print(f"{len(found)} tensors, all within {worst:.0e} of the serial block's")
 print(collectives)
 
 # %% [markdown]
-# The same cut, the same number of all-reduces, the same results.
+# The same cut, the same four all-reduces, the same results. (First torch hands out rank 0's weights: `scatter`,
+# `broadcast`.)
 #
 # ## What does training keep?
 #
@@ -477,6 +478,13 @@ both = [collectives_in(after.events, part) for part in ("forward", "backward")]
 each = sum(map(len, both)) / 4  # blocks
 course.measured("model_checkpointing", percent_left=round(100 * left), all_reduces=each)
 counted = {way: run.results[0] for way, run in runs.items()}
+off = [
+    each.total / computed[way].total - 1
+    for way, run in runs.items()
+    for each in run.results
+]
+print(f"computed and counted, on every rank: at most {max(map(abs, off)):.2%} apart")
+assert max(map(abs, off)) <= 0.05
 course.draw.memory(computed, counted)
 
 # %% [markdown]
