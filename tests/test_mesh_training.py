@@ -19,6 +19,13 @@ WIDTH, CONTEXT, BATCH, STEPS = 16, 8, 8, 3
 NUMBER = 8  # bytes
 
 
+@pytest.fixture(scope="module")
+def eight_ranks():
+    """Eight ranks for this file."""
+    with ranks_of(8) as ranks:
+        yield ranks
+
+
 def build() -> nn.Sequential:
     """Four layers in float64."""
     return character_model(len(CHARACTERS), WIDTH, heads=2, depth=2, context=CONTEXT).double()
@@ -43,16 +50,17 @@ def largest(results) -> float:
         ({"pipeline": 4}, 2),
         ({"data": 4}, 1),
         ({"data": 1}, 2),
+        ({"data": 2, "pipeline": 2, "tensor": 2}, 2),
     ],
 )
-def test_a_mesh_is_the_serial_run_step_for_step(four_ranks, sizes, micro_batches) -> None:
+def test_a_mesh_is_the_serial_run_step_for_step(eight_ranks, sizes, micro_batches) -> None:
     world_size = torch.Size(sizes.values()).numel()
-    run = four_ranks.run(differences_on_mesh, sizes, build, batches(), micro_batches, ranks=world_size, backend="gloo")
+    run = eight_ranks.run(differences_on_mesh, sizes, build, batches(), micro_batches, ranks=world_size, backend="gloo")
     assert largest(run.results) <= 1e-10
 
 
-def test_the_parts_are_a_whole_model_again(four_ranks) -> None:
-    run = four_ranks.run(train_on_mesh, {"pipeline": 2, "tensor": 2}, build, batches(), backend="gloo")
+def test_the_parts_are_a_whole_model_again(eight_ranks) -> None:
+    run = eight_ranks.run(train_on_mesh, {"pipeline": 2, "tensor": 2}, build, batches(), ranks=4, backend="gloo")
     serial = train_serially(build, batches())
     assert run.results[-1].losses == pytest.approx(serial.losses, abs=1e-12)
     assert run.results[0].losses == [0.0] * STEPS, "the first stage has no loss"
@@ -61,11 +69,11 @@ def test_the_parts_are_a_whole_model_again(four_ranks) -> None:
         torch.testing.assert_close(parameter.detach(), serial.parameters[name], rtol=0, atol=1e-10)
 
 
-def test_each_axis_moves_what_the_formulas_say(four_ranks) -> None:
+def test_each_axis_moves_what_the_formulas_say(eight_ranks) -> None:
     """Of 2-D meshes, per rank and step, in bytes."""
     activations = BATCH * CONTEXT * WIDTH * NUMBER  # of a whole batch, at one place in the model
     per_block, loss = 4, 1
-    run = four_ranks.run(train_on_mesh, {"data": 2, "tensor": 2}, build, batches(), backend="gloo")
+    run = eight_ranks.run(train_on_mesh, {"data": 2, "tensor": 2}, build, batches(), ranks=4, backend="gloo")
     cut = [4 * WIDTH * WIDTH + 3 * WIDTH, 8 * WIDTH * WIDTH + 4 * WIDTH]  # of a block: attention and perceptron
     whole = sum(one.numel() for one in build().parameters())
     own = whole - 2 * sum(cut) // 2
@@ -74,22 +82,15 @@ def test_each_axis_moves_what_the_formulas_say(four_ranks) -> None:
         assert counted["tensor"] == STEPS * 2 * per_block * activations // 2
         assert counted["data"] == STEPS * (own + loss) * NUMBER
         assert counted["pipeline"] == 0
-    run = four_ranks.run(train_on_mesh, {"data": 2, "pipeline": 2}, build, batches(), backend="gloo")
+    run = eight_ranks.run(train_on_mesh, {"data": 2, "pipeline": 2}, build, batches(), ranks=4, backend="gloo")
     for rank in range(4):
         assert bytes_by_axis(run.events, rank)["pipeline"] == STEPS * activations // 2
         assert bytes_by_axis(run.events, rank)["tensor"] == 0
 
 
-def test_meshes_that_do_not_suit_are_refused(four_ranks) -> None:
+def test_meshes_that_do_not_suit_are_refused(eight_ranks) -> None:
     for sizes, words in [({"data": 2}, "has 2 ranks, and 4 take part"), ({"rows": 4}, "not 'rows'")]:
         with pytest.raises(Exception, match=words):
-            four_ranks.run(train_on_mesh, sizes, build, batches(1), backend="gloo")
+            eight_ranks.run(train_on_mesh, sizes, build, batches(1), ranks=4, backend="gloo")
     with pytest.raises(Exception, match="cannot be dealt out evenly to 16 ranks"):
-        four_ranks.run(train_on_mesh, {"data": 4}, build, batches(1), 4, backend="gloo")
-
-
-def test_three_dimensions_on_eight_ranks() -> None:
-    sizes = {"data": 2, "pipeline": 2, "tensor": 2}
-    with ranks_of(8) as ranks:
-        run = ranks.run(differences_on_mesh, sizes, build, batches(), backend="gloo")
-    assert largest(run.results) <= 1e-10
+        eight_ranks.run(train_on_mesh, {"data": 4}, build, batches(1), 4, ranks=4, backend="gloo")

@@ -134,18 +134,20 @@ def test_a_run_that_dies_or_is_off_is_not_clean(capsys) -> None:
     assert [sharded.said(sizes) for sizes in ({"data": 2, "tensor": 4}, {})] == ["2 data × 4 tensor", "one rank"]
 
 
-WRITTEN = ({"data": 4}, {"data": 2, "tensor": 2})
-READ = ({"data": 2}, {"tensor": 2}, {})
+OVER_MESHES = [
+    ({"data": 4}, ({"data": 2}, {"tensor": 2})),
+    ({"data": 2, "tensor": 2}, ({"data": 2}, {})),
+]
 
 
-@pytest.mark.parametrize("written", WRITTEN)
-def test_a_checkpoint_of_one_mesh_is_read_on_another_and_training_goes_on(four_ranks, tmp_path, written) -> None:
+@pytest.mark.parametrize(("written", "read"), OVER_MESHES)
+def test_a_checkpoint_of_one_mesh_is_read_on_another_and_training_goes_on(four_ranks, tmp_path, written, read) -> None:
     from course_utils.sharded.over_meshes import load_on_mesh, save_on_mesh
 
     steps = batches(5)
     serial = train_serially(build, steps)
     saved = four_ranks.run(save_on_mesh, tmp_path, written, build, steps[:3], backend="gloo").results[0].state
-    for sizes in READ:
+    for sizes in read:
         world_size = math.prod(sizes.values())
         run = four_ranks.run(load_on_mesh, tmp_path, sizes, build, steps[3:], ranks=world_size, backend="gloo")
         for result in run.results:

@@ -76,11 +76,13 @@ class Zero2State:
 
     Attributes:
         buckets: in the order in which they fill up.
+        bucket_of: where each parameter's gradient goes.
         most: the most bytes of gradients that this rank has had at any time, whole ones and parts.
     """
 
     def __init__(self, buckets: Sequence[ShardedBucket]) -> None:
         self.buckets, self.most = list(buckets), 0
+        self.bucket_of = {one: bucket for bucket in self.buckets for one in bucket.parameters}
 
     def ready(self, parameter: nn.Parameter) -> None:
         """A gradient has been made: into its bucket with it, and deal out what is full, in order on every rank."""
@@ -91,11 +93,6 @@ class Zero2State:
             if bucket.mine is None:
                 self._look()
                 bucket.deal_out()
-
-    @property
-    def bucket_of(self) -> dict[nn.Parameter, ShardedBucket]:
-        """Where each parameter's gradient goes."""
-        return {one: bucket for bucket in self.buckets for one in bucket.parameters}
 
     def gradients(self) -> list[torch.Tensor]:
         """All that this rank has of gradients at this moment."""
