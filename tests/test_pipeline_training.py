@@ -63,7 +63,7 @@ def test_differences_are_found_whatever_rank_holds_them() -> None:
     expected = [torch.zeros(2), torch.ones(3)]
     held = [{1: [torch.ones(3)]}, {0: [torch.tensor([0.0, 0.25])]}]
     assert largest_difference(held, expected) == 0.25
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match="longer"):
         largest_difference(held[1:], expected)
 
 

@@ -41,16 +41,11 @@ print("with messages, rank 1:", *with_messages(whole_batch)[1])
 # Four computing stages need four cores; here may be two. So the stages **wait** as long as larger ones would
 # compute: 160 ms forward, twice as long backward. Their own arithmetic is small, and done. All times here are such
 # waiting.
-#
-# **Predict**, in percent: how idle are four ranks, in the mean?
-
-# %%
-course.predict("pipeline_idle", within=1.15, whole=..., eight=...)  # eight: see below
 
 # %% [markdown]
-# And if the batch is cut into 8 **micro-batches**, each through all stages by itself? Rank 1 then begins as soon as
-# rank 0 is done with the first. All forward passes, then all backward passes: this is **GPipe** (Huang and others,
-# 2019). With 2 ranks and 3 micro-batches:
+# Can we do better? Cut the batch into 8 **micro-batches**; each goes through all stages by itself. Rank 1 begins as
+# soon as rank 0 is done with the first. All forward passes, then all backward passes: this is **GPipe** (Huang and
+# others, 2019). With 2 ranks and 3 micro-batches:
 #
 # ```
 # 0F0 0F1 0F2 0B0 0B1 0B2
@@ -58,6 +53,11 @@ course.predict("pipeline_idle", within=1.15, whole=..., eight=...)  # eight: see
 # ```
 #
 # Each pass takes an eighth of the time: 20 ms, and 40 ms backward.
+#
+# **Predict**, in percent: how idle are four ranks, in the mean, with the batch in one piece, and in eight?
+
+# %%
+course.predict("pipeline_idle", within=1.15, one=..., eight=...)
 
 # %%
 from course_utils.pipeline.findings import disturbed, faster_said
@@ -68,10 +68,8 @@ from course_utils.pipeline.training import timed_runs
 t, gpipe = 0.02, gpipe_schedule(4, 8)  # seconds of a forward pass; ranks, micro-batches
 one, eight = timed_runs(ranks, whole_batch, 8 * t)[0], timed_runs(ranks, gpipe, t)[0]
 if not disturbed(simulate_schedule(gpipe, t, t, t), eight):
-    idle = {"whole": one.idle_share, "eight": eight.idle_share}
-    course.measured(
-        "pipeline_idle", **{name: round(100 * share) for name, share in idle.items()}
-    )
+    in_percent = [round(100 * run.idle_share) for run in (one, eight)]
+    course.measured("pipeline_idle", one=in_percent[0], eight=in_percent[1])
 both = {"one piece": one, "8 micro-batches": eight}
 course.draw.pipelines(both, faster_said(one, eight, 8), in_seconds=list(both))
 
@@ -160,7 +158,10 @@ ms = [1, 2, 4, 8, 16]
 idle, formula = [shares(m) for m in ms], [bubble_fraction(4, m) for m in ms]
 if (sixteen := np.median(idle[-1])) < formula[-1] + 0.1:  # else the machine was busy
     course.measured("pipeline_bubble", sixteen=round(100 * sixteen))
-title, finding = "The more micro-batches, the less idle", formula_said(ms, idle, formula)
+title, finding = (
+    formula_said(ms, idle, formula),
+    "GPipe on four ranks, three runs for each m",
+)
 look = {"across": "micro-batches m", "up": "idle", "unit": percent, "limits": (0, 1)}
 lines, line = {"GPipe": idle}, {"GPipe": formula}
 course.draw.over_numbers(ms, lines, title, finding, predicted=line, **look)
@@ -305,10 +306,10 @@ course.predict("pipeline_broken", answer=..., choices=choices)
 # %%
 found = {k: problems(parse_schedule(lines), memory=2) for k, lines in tried.items()}
 for letter, wrong in found.items():
-    print(f"{letter}:", "; ".join(wrong) or "can be run")
+    print(f"{letter}:", "; ".join(wrong).replace(", rank", ",\n   rank") or "can be run")
 course.measured("pipeline_broken", answer=next(k for k in found if not found[k]))
 (hangs,) = problems(one_f_one_b, synchronous=True)
-print("1F1B, where every send waits for its receive:", hangs)
+print("1F1B, where sends wait for their receives:", hangs.replace(", rank", ",\n   rank"))
 
 # %% [markdown]
 # A circle of waiting; a gradient before its loss; too much in memory; `c` is odd, and works. And 1F1B hangs where
