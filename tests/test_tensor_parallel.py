@@ -9,8 +9,19 @@ import torch.distributed as dist
 from torch import nn
 
 from course_utils.errors import CourseError
+from course_utils.memory import Parallelism, training_memory
 from course_utils.tensor_parallel import block as blocks
-from course_utils.tensor_parallel.experiments import BATCH, LENGTH, WIDTH, beside_serial, small_batch, small_block
+from course_utils.tensor_parallel import counting
+from course_utils.tensor_parallel.collectives import all_gathered
+from course_utils.tensor_parallel.experiments import (
+    BATCH,
+    LENGTH,
+    WIDTH,
+    beside_serial,
+    small_batch,
+    small_block,
+    step_memory,
+)
 from course_utils.tensor_parallel.layers import split_layers
 from course_utils.tensor_parallel.linear import ColumnParallelLinear, RowParallelLinear
 from course_utils.transformer import Block, character_model
@@ -161,3 +172,64 @@ def test_attention_does_not_look_ahead() -> None:
     changed = text.clone()
     changed[0, 6:] = (changed[0, 6:] + 1) % 5
     torch.testing.assert_close(model(text)[:, :6], model(changed)[:, :6])
+
+
+def joined_weights() -> list[float]:
+    """How far a cut block's matrices, put together again, are from the serial block's."""
+    serial, parallel = small_block(), small_block()
+    blocks.parallelise_block(parallel)
+    pairs = {"attention.qkv": 0, "attention.out": 1, "mlp.up": 0, "mlp.down": 1}
+    return [
+        (all_gathered(parallel.get_submodule(name).weight.detach(), dim) - serial.get_submodule(name).weight)
+        .abs()
+        .max()
+        .item()
+        for name, dim in pairs.items()
+    ]
+
+
+def test_first_weights_are_those_of_one_process(four_ranks) -> None:
+    assert four_ranks.run(joined_weights, backend="gloo").results == [[0.0] * 4] * 4
+
+
+def whole_model(sequence: bool) -> float:
+    """How far the loss of a cut model is from the serial one's, and the gradients of what every rank has whole."""
+    text = torch.arange(24).view(2, 12) % 5
+
+    def loss_of(model: nn.Module) -> torch.Tensor:
+        return nn.functional.cross_entropy(model(text[:, :8]).flatten(0, 1), text[:, 1:9].flatten())
+
+    serial, parallel = (character_model(5, 16, 4, depth=2, context=12, dropout=0.1).double() for _ in range(2))
+    blocks_of = [one for one in parallel if isinstance(one, Block)]
+    cut = blocks.parallelise_model(parallel, sequence=sequence)
+    wanted, got = loss_of(serial), loss_of(cut)
+    wanted.backward()
+    got.backward()
+    for one in blocks_of if sequence else []:
+        blocks.sum_sequence_gradients(one)
+    found = [(got - wanted).abs().item()]
+    theirs = dict(serial.named_parameters())
+    for name, one in parallel.named_parameters():
+        if one.shape == theirs[name].shape:
+            found.append((one.grad - theirs[name].grad).abs().max().item() if one.grad is not None else 0.0)
+    assert len(found) >= 18
+    return max(found)
+
+
+@pytest.mark.parametrize("sequence", [False, True])
+def test_a_whole_model_is_cut_block_by_block(four_ranks, sequence) -> None:
+    assert max(four_ranks.run(whole_model, sequence, backend="gloo").results) <= 1e-10
+
+
+@pytest.mark.parametrize(("sequence", "checkpointing"), [(False, False), (True, False), (False, True)])
+def test_a_step_keeps_what_the_formula_says_on_every_rank(four_ranks, sequence, checkpointing) -> None:
+    model = character_model(5, 16, 4, depth=2, context=12, dropout=0.1)
+    batch = torch.arange(24).view(2, 12) % 5, torch.arange(1, 25).view(2, 12) % 5
+    cut = Parallelism(tensor=2, sequence=sequence)
+    computed = training_memory(model, 2, 12, parallelism=cut, checkpointing=checkpointing)
+    run = four_ranks.run(step_memory, model, batch, sequence, checkpointing, ranks=2, backend="gloo")
+    assert [one.total for one in run.results] == pytest.approx([computed.total] * 2, rel=0.05)
+    again = 2 if checkpointing else 1
+    names = [one.name for one in counting.collectives_in(run.events, "backward")]
+    reductions = [name for name in names if "reduce" in name]
+    assert len(reductions) == 2 * 2 * again, names

@@ -32,7 +32,7 @@ def test_what_two_ways_move_is_told() -> None:
         "a": SimpleNamespace(collectives=2, bytes_per_rank=[8]),
         "b": SimpleNamespace(collectives=1, bytes_per_rank=[4]),
     }
-    assert findings.collectives_said(runs) == "Collectives of a: 2, 8 B; b: 1, 4 B"
+    assert findings.collectives_said(runs) == "Collectives: a 2 (8 B), b 1 (4 B)"
 
 
 def test_copies_that_drift_are_told_from_those_that_do_not() -> None:

@@ -60,8 +60,8 @@ def sizes_said(examples: Sequence[int], moved: Mapping[str, Sequence[float]], pl
 
 def collectives_said(runs: Mapping[str, Run]) -> str:
     """How many collectives each way needs, and how much a rank puts in."""
-    told = [f"{name}: {run.collectives}, {bytes_text(run.bytes_per_rank[0])}" for name, run in runs.items()]
-    return f"Collectives of {'; '.join(told)}"
+    told = [f"{name} {run.collectives} ({bytes_text(run.bytes_per_rank[0])})" for name, run in runs.items()]
+    return f"Collectives: {', '.join(told)}"
 
 
 def apart_said(apart: Mapping[str, Sequence[float]]) -> str:
