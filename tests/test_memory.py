@@ -5,70 +5,38 @@ import weakref
 
 import pytest
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from course_utils import draw
+from course_utils.bench import memory
+from course_utils.bench.memory_ranks import (
+    DTYPES,
+    OPTIMIZERS,
+    divided,
+    loss_of,
+    on_mesh,
+    on_one_rank,
+    pipelined,
+    small_model,
+    tensor_parallel,
+    texts,
+)
 from course_utils.draw.memory_bars import memory_finding
 from course_utils.errors import CourseError
 from course_utils.memory import (
-    ONE_RANK,
     Memory,
     Parallelism,
     checkpointed,
     counting_saved,
-    measured_memory,
-    pipeline_memory,
     training_memory,
 )
 from course_utils.memory.activations import block_activations
 from course_utils.memory.mixed import MixedPrecision
 from course_utils.memory.parts import bytes_for_each_parameter
 from course_utils.memory.training import layer_parameters
-from course_utils.mesh_training import MeshTraining
-from course_utils.pipeline.run import run_schedule, split_model
-from course_utils.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
-from course_utils.sharded.stages import train_sharded
-from course_utils.tensor_parallel.block import parallelise_model
 from course_utils.transformer import Block, character_model
-
-CHARACTERS, BATCH, LENGTH = 40, 3, 16
-MAKE = {
-    "sgd": lambda parameters: torch.optim.SGD(parameters, 0.1),
-    "momentum": lambda parameters: torch.optim.SGD(parameters, 0.1, momentum=0.9),
-    "adam": lambda parameters: torch.optim.Adam(parameters, 0.01),
-}
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "mixed": torch.bfloat16}
-
-
-def make_model(dropout: float = 0.0, precision: str = "float32", depth: int = 2) -> nn.Sequential:
-    """A small character model."""
-    return character_model(CHARACTERS, 32, 4, depth, LENGTH, dropout).to(DTYPES[precision])
-
-
-def texts(rank: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Characters, and those that follow them."""
-    generator = torch.Generator().manual_seed(rank)
-    return torch.randint(CHARACTERS, (2, BATCH, LENGTH), generator=generator).unbind()
-
-
-def loss_of(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """The usual one."""
-    return nn.functional.cross_entropy(output.flatten(0, 1), target.flatten())
-
-
-def step_with(model: nn.Module, optimizer: torch.optim.Optimizer):
-    """A step of training, to be called."""
-    x, target = texts()
-
-    def step() -> None:
-        optimizer.zero_grad()
-        loss_of(model(x), target).backward()
-        optimizer.step()
-
-    return step
 
 
 def near(computed: Memory, counted: Memory) -> None:
@@ -77,17 +45,12 @@ def near(computed: Memory, counted: Memory) -> None:
     assert computed.total == pytest.approx(counted.total, rel=0.05)
 
 
-EVERY_WAY = [*itertools.product(MAKE, DTYPES, [False, True], [0.0]), ("adam", "float32", False, 0.1)]
+EVERY_WAY = [*itertools.product(OPTIMIZERS, DTYPES, [False, True], [0.0]), ("adam", "float32", False, 0.1)]
 
 
 @pytest.mark.parametrize(("optimizer", "precision", "checkpointing", "dropout"), EVERY_WAY)
 def test_one_rank_keeps_what_was_computed(optimizer, precision, checkpointing, dropout) -> None:
-    model = make_model(dropout, precision)
-    computed = training_memory(model, BATCH, LENGTH, optimizer, precision, ONE_RANK, checkpointing)
-    made = MAKE[optimizer]
-    chosen = MixedPrecision(model.parameters(), made) if precision == "mixed" else made(model.parameters())
-    layers = checkpointed(model) if checkpointing else model
-    near(computed, measured_memory(layers, chosen, step_with(layers, chosen)))
+    near(*on_one_rank(optimizer, precision, checkpointing, dropout))
 
 
 class Alive(TorchDispatchMode):
@@ -111,7 +74,7 @@ class Alive(TorchDispatchMode):
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_what_is_alive_after_the_forward_pass_is_what_hooks_count(checkpointing, dropout) -> None:
-    model = make_model(dropout)
+    model = small_model(dropout)
     layers = checkpointed(model) if checkpointing else model
     x, target = texts()
     with counting_saved(model) as saved:
@@ -135,17 +98,6 @@ def test_any_size_is_computed(batch, length, heads) -> None:
     assert saved.now == 0, "all is free after the backward pass"
 
 
-def tensor_parallel(dropout: float, sequence: bool, checkpointing: bool) -> tuple[Memory, Memory]:
-    """Computed and counted on this rank."""
-    model = make_model(dropout)
-    ways = Parallelism(tensor=dist.get_world_size(), sequence=sequence)
-    computed = training_memory(model, BATCH, LENGTH, parallelism=ways, checkpointing=checkpointing)
-    layers = parallelise_model(model, sequence=sequence)
-    layers = checkpointed(layers) if checkpointing else layers
-    optimizer = torch.optim.Adam(layers.parameters())
-    return computed, measured_memory(layers, optimizer, step_with(layers, optimizer))
-
-
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("sequence", [False, True])
 @pytest.mark.parametrize(("dropout", "ranks"), [(0.0, 4), (0.1, 2)])
@@ -154,33 +106,6 @@ def test_tensor_parallel_ranks_keep_what_was_computed(four_ranks, ranks, dropout
         tensor_parallel, dropout, sequence, checkpointing, ranks=ranks, backend="gloo"
     ).results:
         near(computed, counted)
-
-
-def pipelined(comm, way: str, micro_batches: int, checkpointing: bool, dropout: float) -> tuple[Memory, Memory]:
-    """Computed and counted on this rank."""
-    model = make_model(dropout, depth=4)
-    cuts = [2, 2, 2] if comm.size == 3 else [3, 3]
-    schedule = (gpipe_schedule if way == "gpipe" else one_f_one_b_schedule)(comm.size, micro_batches)
-    computed = pipeline_memory(model, cuts, micro_batches, BATCH, LENGTH, checkpointing=checkpointing)[comm.rank]
-    if way == "gpipe":
-        own = model[sum(cuts[: comm.rank]) :][: cuts[comm.rank]]
-        computed = training_memory(own, BATCH, LENGTH, checkpointing=checkpointing, in_flight=micro_batches)
-    layers = checkpointed(model) if checkpointing else model
-    stage = split_model(layers, cuts)[comm.rank]
-    optimizer = torch.optim.Adam(stage.parameters())
-    batches = [texts(index) for index in range(micro_batches)]
-
-    def step() -> None:
-        run_schedule(
-            comm,
-            schedule,
-            {comm.rank: stage},
-            [x for x, _ in batches],
-            lambda output, index: loss_of(output, batches[index][1]),
-        )
-        optimizer.step()
-
-    return computed, measured_memory(stage, optimizer, step)
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
@@ -193,33 +118,10 @@ def test_stages_keep_what_was_computed(four_ranks, way, ranks, micro_batches, ch
         near(computed, counted)
 
 
-def on_mesh(sizes: dict[str, int], micro_batches: int) -> tuple[Memory, Memory]:
-    """Computed and counted on this rank, with several kinds of parallelism at once."""
-    training = MeshTraining(make_model(0.1, depth=4), sizes, micro_batches)
-    place, axes = training.place["pipeline"], training.sizes
-    layers = make_model(0.1, depth=4)[training.first_layer :][: len(training.stage)]
-    ways = Parallelism(data=axes["data"], tensor=axes["tensor"])
-    flight = min(axes["pipeline"] - place, micro_batches)
-    computed = training_memory(layers, BATCH, LENGTH, parallelism=ways, in_flight=flight)
-    x = torch.randint(CHARACTERS, (BATCH * micro_batches * axes["data"], LENGTH))
-    state = [one for kept in training.adam.states.values() for one in (kept.mean, kept.square)]
-    return computed, measured_memory(training.stage, state, lambda: training.step(x, x))
-
-
 @pytest.mark.parametrize("sizes", [{"pipeline": 2, "tensor": 2}, {"data": 2, "pipeline": 2}, {"data": 2, "tensor": 2}])
 def test_ranks_of_a_mesh_keep_what_was_computed(four_ranks, sizes) -> None:
-    for computed, counted in four_ranks.run(on_mesh, sizes, 3, backend="gloo").results:
+    for computed, counted in four_ranks.run(on_mesh, sizes, backend="gloo").results:
         near(computed, counted)
-
-
-def divided(stage: int) -> tuple[Memory, Memory]:
-    """Computed and counted on this rank, for a stage of ZeRO."""
-    model, ranks = make_model(), dist.get_world_size()
-    computed = training_memory(model, BATCH, LENGTH, parallelism=Parallelism(data=ranks, zero=stage))
-    x = torch.randint(CHARACTERS, (BATCH * ranks, LENGTH))
-    with counting_saved(model) as saved:
-        kept = train_sharded(stage, lambda: model, [(x, x.clone())] * 2).kept
-    return computed, Memory(kept["parameters"], kept["gradients"], kept["state"], saved.most)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -252,7 +154,7 @@ def test_mixed_precision_counts_two_two_and_twelve() -> None:
 @pytest.mark.parametrize(("optimizer", "precision"), [("adagrad", "float32"), ("adam", "float8")])
 def test_what_is_not_known_is_refused(optimizer, precision) -> None:
     with pytest.raises(CourseError, match="not known here"):
-        training_memory(make_model(), 1, 4, optimizer, precision)
+        training_memory(small_model(), 1, 4, optimizer, precision)
     with pytest.raises(CourseError, match="at least one rank"):
         Parallelism(tensor=0)
     with pytest.raises(CourseError, match="no layer of the character model"):
@@ -260,7 +162,7 @@ def test_what_is_not_known_is_refused(optimizer, precision) -> None:
 
 
 def test_parameters_of_all_ranks_are_the_models() -> None:
-    model = make_model()
+    model = small_model()
     assert layer_parameters(model[1]) == sum(one.numel() for one in model[1].parameters())
     assert layer_parameters(model[1], 4) == 12 * 32**2 / 4 + 7 * 32 / 4 + 6 * 32
 
@@ -270,7 +172,7 @@ def test_a_block_that_is_computed_again_has_the_same_gradients() -> None:
     x, target = texts()
     gradients = []
     for wrap in (lambda model: model, checkpointed):
-        layers = wrap(make_model(0.3, "float64"))
+        layers = wrap(small_model(0.3, "float64"))
         for _ in range(2):
             layers.zero_grad()
             loss_of(layers(x), target).backward()
@@ -304,3 +206,11 @@ def test_the_picture_says_how_far_the_formula_is() -> None:
     assert wrong == "Activations of b: 50\N{NO-BREAK SPACE}% more was computed than counted"
     with pytest.raises(CourseError, match="the same names"):
         draw.memory(computed, {"plain": counted})
+
+
+def test_the_bench_gives_the_largest_difference_and_published_runs() -> None:
+    counted = Memory(100, 100, 0, 50)
+    row = memory.farthest("a", [(counted, counted), (Memory(100, 98, 0, 50), counted)])
+    assert row.value == pytest.approx(2) and row.ok
+    assert not memory.farthest("a", [(Memory(100, 98, 0, 53), counted)]).ok
+    assert [row.target for row in memory.published()] == [None] * 14
