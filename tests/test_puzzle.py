@@ -8,7 +8,7 @@ from course_utils.pipeline.beat import beat_1f1b
 from course_utils.pipeline.messages import with_messages
 from course_utils.pipeline.puzzle import PUZZLES, Puzzle, best_known, judge, random_puzzle
 from course_utils.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
-from course_utils.pipeline.search import cost, search
+from course_utils.pipeline.search import anneal, cost
 from course_utils.pipeline.zero_bubble import zb_h1_schedule
 
 EVEN = PUZZLES["even"]
@@ -32,8 +32,8 @@ def test_on_equal_stages_the_best_known_is_as_fast_as_zb_h1_and_nothing_is_faste
 
 def test_a_search_is_repeated_by_its_seed_and_never_ends_behind_its_start() -> None:
     puzzle = PUZZLES["uneven"]
-    found = search(puzzle, seed=3, steps=800)
-    assert found == search(puzzle, seed=3, steps=800)
+    found = anneal(puzzle, seed=3, steps=800)
+    assert found == anneal(puzzle, seed=3, steps=800)
     assert judge(puzzle, found).seconds <= judge(puzzle, beat_1f1b(puzzle)).seconds
 
 

@@ -23,7 +23,7 @@ Orders = list[list[str]]
 """For each rank the letters F, I and W in the order in which it does them."""
 
 
-def search(puzzle: Puzzle, seed: int, steps: int, warmth: float = 0.02) -> Schedule:
+def anneal(puzzle: Puzzle, seed: int, steps: int, warmth: float = 0.02) -> Schedule:
     """Simulated annealing: a worse schedule is taken now and then, at first more often.
 
     Args:
@@ -121,7 +121,7 @@ def main() -> None:
     options = parser.parse_args()
     kept = {}
     for name, puzzle in PUZZLES.items():
-        candidates = [search(puzzle, seed, options.steps) for seed in range(options.seeds)]
+        candidates = [anneal(puzzle, seed, options.steps) for seed in range(options.seeds)]
         before = known_for(puzzle)
         candidates += [before.schedule] if before else []
         schedule = min(candidates, key=lambda one: round(judge(puzzle, one).seconds, 9))

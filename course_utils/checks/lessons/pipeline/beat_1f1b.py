@@ -139,5 +139,5 @@ BEAT_1F1B = Exercise(
     ),
     praise=_praise,
     drawing=_drawing,
-    also_hidden=("course_utils.pipeline.search:search",),
+    also_hidden=("course_utils.pipeline.search:anneal",),
 )
