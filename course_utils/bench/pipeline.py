@@ -15,7 +15,7 @@ from course_utils.pipeline.actions import Schedule
 from course_utils.pipeline.interleaved import interleaved_schedule
 from course_utils.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
 from course_utils.pipeline.timing import Timing, simulate_schedule
-from course_utils.pipeline.training import timed_runs
+from course_utils.pipeline.training import largest_difference, timed_runs, train_alone
 from course_utils.pipeline.validate import peak_in_flight
 from course_utils.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 
@@ -71,9 +71,7 @@ def ways(ranks: "Ranks", steps: int) -> "dict[str, Callable[[], list[Trained]]]"
 
 def equal(ranks: "Ranks") -> list[Row]:
     """How far losses and parameters are from one process after some steps; and whether torch's order is ours."""
-    from course_utils.bench.pipeline_ranks import serial_training
-
-    rows, serial = [], serial_training(STEPS)
+    rows, serial = [], alone(STEPS)
     for name, train in ways(ranks, STEPS).items():
         results = train()
         metric = f"{name}: far from one process after {STEPS} steps"
@@ -91,15 +89,19 @@ def order_row(name: str, theirs: Schedule) -> Row:
     return value_row("pipeline", metric, [same], f"of {P}", target=target, better="higher")
 
 
+def alone(steps: int) -> "Trained":
+    """The same training in one process; the whole network counts as stage 0."""
+    from course_utils.bench.pipeline_ranks import RATE, Trained
+
+    model, losses = train_alone(steps, RATE)
+    return Trained(losses, {0: [one.detach() for one in model.parameters()]})
+
+
 def apart(results: "Sequence[Trained]", serial: "Trained") -> float:
     """The largest difference of any loss or parameter; `results` of all ranks."""
-    stages = {stage: own for one in results for stage, own in one.parameters.items()}
-    parameters = [one for stage in sorted(stages) for one in stages[stage]]
     losses = [max(each, key=abs) for each in zip(*(one.losses for one in results), strict=True)]
-    return max(
-        *(abs(ours - theirs) for ours, theirs in zip(losses, serial.losses, strict=True)),
-        *((ours - theirs).abs().max().item() for ours, theirs in zip(parameters, serial.parameters[0], strict=True)),
-    )
+    far = largest_difference([one.parameters for one in results], serial.parameters[0])
+    return max(far, *(abs(ours - theirs) for ours, theirs in zip(losses, serial.losses, strict=True)))
 
 
 def idle(ranks: "Ranks", runs: int) -> list[Row]:
@@ -146,9 +148,7 @@ def done(timing: Timing) -> Schedule:
 
 def clean(ranks: "Ranks", repeats: int = REPEATS) -> list[Row]:
     """How many of fifty runs in a row end without an error, and as one process does."""
-    from course_utils.bench.pipeline_ranks import serial_training
-
-    rows, serial = [], serial_training(1)
+    rows, serial = [], alone(1)
     for name, train in ways(ranks, 1).items():
         good = sum(is_clean(name, train, serial) for _ in range(repeats))
         rows.append(Row("pipeline", f"{name}: clean runs", good, f"of {repeats}", "higher", repeats, 0.0, repeats))

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from course_utils.data import digits
 from course_utils.pipeline.actions import Action, Schedule, micro_batches_of, rank_of_stages
-from course_utils.pipeline.run import Loss, run_schedule
+from course_utils.pipeline.run import run_schedule
 from course_utils.pipeline.training import BATCH, digit_batches, digit_layers, own_stages
 from course_utils.training import Sgd
 
@@ -50,21 +50,8 @@ def trained(stages: Mapping[int, nn.Module], batches: Iterable[Any], forward_and
     return Trained(losses, {stage: [one.detach() for one in part.parameters()] for stage, part in stages.items()})
 
 
-def serial_training(steps: int) -> Trained:
-    """Some steps of one process; the whole network counts as stage 0."""
-    model = nn.Sequential(*digit_layers())
-
-    def forward_and_backward(batch: tuple[Sequence[torch.Tensor], Loss]) -> float:
-        (x,), loss = batch
-        value = loss(model(x), 0)
-        value.backward()
-        return value.item()
-
-    return trained({0: model}, digit_batches(steps, 1), forward_and_backward)
-
-
 def train_pipeline(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], steps: int) -> Trained:
-    """The same through a schedule: losses where the last stage is, and this rank's stages."""
+    """Some steps through a schedule: losses where the last stage is, and this rank's stages."""
     mine = own_stages(schedule, comm.rank, digit_layers())
     batches = digit_batches(steps, micro_batches_of(schedule))
     return trained(mine, batches, lambda batch: run_schedule(comm, schedule, mine, *batch))
@@ -76,11 +63,9 @@ def train_with_torch(name: str, schedule: Schedule, steps: int) -> Trained:
 
     from course_utils.pipeline.with_torch import published_order, run_with_torch, torch_pipeline
 
-    layers, rank_of = digit_layers(), rank_of_stages(schedule)
-    each = len(layers) // len(rank_of)
-    mine = [stage for stage, rank in rank_of.items() if rank == dist.get_rank()]
-    plain = {stage: nn.Sequential(*layers[stage * each : (stage + 1) * each]) for stage in mine}
-    pipeline = torch_pipeline(name, plain, len(rank_of), micro_batches_of(schedule), cross_entropy)
+    plain = own_stages(schedule, dist.get_rank(), digit_layers(), plain=True)
+    stages = len(rank_of_stages(schedule))
+    pipeline = torch_pipeline(name, plain, stages, micro_batches_of(schedule), cross_entropy)
     data = digits("float64")
     batches = [slice(step * BATCH, (step + 1) * BATCH) for step in range(steps)]
     result = trained(plain, batches, lambda own: run_with_torch(pipeline, data.train_x[own], data.train_y[own]))
