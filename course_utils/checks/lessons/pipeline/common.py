@@ -124,6 +124,7 @@ def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"
 
     def drawing(outcome: Outcome) -> "Figure | None":
         from course_utils import draw
+        from course_utils.draw.style import percent
 
         returned, (ranks, micro_batches) = outcome.results[0], outcome.case.arguments[0]
         if form_problem(returned, ranks) or sum(map(len, returned)) > MOST_DRAWN:
@@ -131,10 +132,10 @@ def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"
         mine = simulated(returned)
         if mine is None:
             return None
-        timings, title = {"your schedule": mine}, f"Your schedule is idle {mine.idle_share:.0%} of the time"
+        timings, title = {"your schedule": mine}, f"Your schedule is idle {percent(mine.idle_share)} of the time"
         if outcome.wrong:
             timings[name] = simulated(wanted(ranks, micro_batches))
-            title += f", {name} {timings[name].idle_share:.0%}"
+            title += f", {name} {percent(timings[name].idle_share)}"
         given = f"{count(ranks, 'rank')}, {count(micro_batches, 'micro-batch')}"
         return draw.pipelines(timings, title, f"simulated, a backward pass twice as long as a forward pass; {given}")
 

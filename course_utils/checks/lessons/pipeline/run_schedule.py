@@ -300,6 +300,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     """The plan above the run, where the run was right and every pass left its phase in the trace."""
     from course_utils import draw
     from course_utils.cluster.run import events_of
+    from course_utils.draw.style import percent
     from course_utils.pipeline.actions import parse_schedule
     from course_utils.pipeline.timing import simulate_schedule, timing_of
 
@@ -308,7 +309,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
         return None
     run = timing_of(events_of(outcome.attempt.replies), outcome.world_size)
     plan = simulate_schedule(parse_schedule(given["lines"]), *[SECONDS] * 3)
-    title = f"Idle: {plan.idle_share:.0%} of the time in the plan, {run.idle_share:.0%} in your run"
+    title = f"Idle: {percent(plan.idle_share)} of the time in the plan, {percent(run.idle_share)} in your run"
     under = f"{outcome.case.label}; every pass waits {SECONDS * 1e3:g} ms in place of computing"
     return draw.pipelines({"planned": plan, "your run": run}, title, under, in_seconds=["planned", "your run"])
 
