@@ -58,7 +58,7 @@ def enlarged(x: torch.Tensor) -> torch.Tensor:
     return functional.interpolate(x.view(-1, 1, 8, 8), size=PIXELS, mode="bilinear", align_corners=False)
 
 
-def train_network(data: Data, way: Way, steps: int = 88, batch_size: int = 64, rate: float = 0.1) -> Trained:
+def train_network(data: Data, way: Way, steps: int = 66, batch_size: int = 64, rate: float = 0.12) -> Trained:
     """Train `report_network` with plain SGD on the digits, in their dtype, batch after batch in their order.
 
     Moves what `hybrid_step` or `drifting_gradients` moves; "serial" moves nothing and needs no group.

@@ -111,8 +111,9 @@ from course_utils.mixture_findings import apart, same_said
 
 alone = {"ranks": 1, "backend": "gloo"}  # one process
 serial = ranks.run(train_network, data, "serial", **alone).results[0]
-run = ranks.run(train_network, data, "hybrid", backend="gloo")  # 88 steps
-course.measured("hybrid_numbers", numbers=run.bytes_per_rank[1] // 8 // 88)
+run = ranks.run(train_network, data, "hybrid", backend="gloo")
+steps = len(serial.losses)  # numbers have 8 bytes
+course.measured("hybrid_numbers", numbers=run.bytes_per_rank[1] // 8 // steps)
 print(same_said({"the hybrid": run.results[0].losses}, serial.losses))
 for one in run.results:  # after every step
     assert apart(one.convolutions, serial.convolutions) <= 1e-10
@@ -136,7 +137,7 @@ once.timeline("One step of the hybrid")
 #     param.grad.data /= size
 # ```
 #
-# "The training flow works correctly", it says, and shows a falling loss. **Predict** what four ranks show after 88 such
+# "The training flow works correctly", it says, and shows a falling loss. **Predict** what four ranks show after 66 such
 # steps:
 
 # %%
@@ -183,7 +184,7 @@ course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's laye
 from course_utils.mixture_experiments import CONTEXT, RATE, small_batches, small_model
 from course_utils.text import generate
 
-batches = small_batches(steps=100)  # of 64 pieces, 16 characters each
+batches = small_batches(steps=64)  # of 64 pieces, 16 characters each
 print("blocks:", len(small_model()) - 2, "· weights:", parameter_count(small_model()))
 print("it writes:", generate(small_model(), "The ", 60, CONTEXT))
 course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
