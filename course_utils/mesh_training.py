@@ -7,6 +7,7 @@ Everything here talks through torch.distributed.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from math import prod
 
 import torch
@@ -29,6 +30,8 @@ from course_utils.trace import Event, phase
 from course_utils.transformer import Block
 
 AXES = ("data", "pipeline", "tensor")
+TIMEOUT = timedelta(seconds=60)
+"""Of the groups, as of the one of all ranks; torch would wait for half an hour."""
 Batches = Sequence[tuple[torch.Tensor, torch.Tensor]]
 """For each step the whole batch, on every rank: codes of characters and of those that come next."""
 
@@ -49,7 +52,7 @@ def own_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
     own = {}
     for axis, groups in mesh_groups(sizes).items():
         for group in groups:
-            made = dist.new_group(group)
+            made = dist.new_group(group, timeout=TIMEOUT)
             if dist.get_rank() in group:
                 own[axis] = made
     return own
