@@ -46,10 +46,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
     yield case(min(2, world_size), 3)
     yield case(world_size, 2)
-    yield case(world_size, 2, ", another loss", regression=True)
     yield case(world_size, 3, ", activations turned round in memory", turned=True)
     yield case(min(2, world_size), 2, ", images until the fully connected layers", images=True, turned=True)
-    yield case(world_size, 2, ", strided shards")
+    yield case(world_size, 2, ", strided shards, another loss", regression=True)
     yield case(min(3, world_size), 1, ", another loss", regression=True)
     yield case(1, 4)
 
