@@ -76,7 +76,8 @@ class MeshTraining:
     """One rank's part of a training on a mesh, step by step the same as that of the whole model in one process.
 
     Args:
-        model: of `character_model`, equal on all ranks; its layers are used, and changed.
+        model: of `character_model`, equal on all ranks; its layers are used, and changed. With dropout, replicas and
+            micro-batches draw other masks than one process would, and the runs are equal on average only.
         sizes: ranks along each axis, {"data": 2, "pipeline": 2, "tensor": 2}; an axis that is left out has one.
         micro_batches: into which each rank's share of a batch is cut for the pipeline.
         rate: of Adam.

@@ -2,10 +2,13 @@
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 
 from course_utils.bench.ranks import ranks_of
+from course_utils.errors import RankError
 from course_utils.mesh_training import (
+    MeshTraining,
     bytes_by_axis,
     differences_on_mesh,
     train_on_mesh,
@@ -94,3 +97,19 @@ def test_meshes_that_do_not_suit_are_refused(eight_ranks) -> None:
             eight_ranks.run(train_on_mesh, sizes, build, batches(1), ranks=4, backend="gloo")
     with pytest.raises(Exception, match="cannot be dealt out evenly to 16 ranks"):
         eight_ranks.run(train_on_mesh, {"data": 4}, build, batches(1), 4, ranks=4, backend="gloo")
+
+
+def one_leaves() -> None:
+    """Rank 3 raises before its second step; the others wait for it, each in the group that it shares with it."""
+    training = MeshTraining(build(), {"pipeline": 2, "tensor": 2})
+    for number, (x, y) in enumerate(batches(2)):
+        if number == 1 and dist.get_rank() == 3:
+            raise RuntimeError("I am off")
+        training.step(x, y)
+
+
+def test_a_rank_that_leaves_is_named_and_the_next_training_works(eight_ranks) -> None:
+    with pytest.raises(RankError, match="rank 3 raised RuntimeError: I am off.* rank 1 waits in recv"):
+        eight_ranks.run(one_leaves, ranks=4, backend="gloo")
+    run = eight_ranks.run(differences_on_mesh, {"pipeline": 2, "tensor": 2}, build, batches(), ranks=4, backend="gloo")
+    assert largest(run.results) <= 1e-10
