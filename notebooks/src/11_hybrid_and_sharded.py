@@ -6,8 +6,7 @@
 # After this lesson you can **arrange** ranks in a mesh and give each axis its own kind of parallelism, **prove** that
 # a mixture trains as one process does, and **count** what each rank keeps and sends.
 #
-# *60 minutes · builds on lessons [6](06_data_parallel.ipynb), [9](09_model_parallel.ipynb) and
-# [10](10_pipeline.ipynb) · 4 ranks*
+# *60 minutes · builds on lessons [9](09_model_parallel.ipynb) and [10](10_pipeline.ipynb) · 4 ranks*
 
 # %%
 import numpy as np
@@ -184,7 +183,7 @@ course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's laye
 from course_utils.mixture_experiments import CONTEXT, RATE, small_batches, small_model
 from course_utils.text import generate
 
-batches = small_batches(steps=64)  # of 64 pieces, 16 characters each
+batches = small_batches(steps=80)  # of 64 pieces, 16 characters each
 print("blocks:", len(small_model()) - 2, "· weights:", parameter_count(small_model()))
 print("it writes:", generate(small_model(), "The ", 60, CONTEXT))
 course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
