@@ -25,7 +25,7 @@ def test_a_run_beside_its_plan() -> None:
     title, finding = findings.plan_said("GPipe", PLAN, PLAN)
     assert plain(title) == "GPipe: 27 % idle on 4 ranks, 27 % planned"
     assert plain(finding) == "660 ms, planned 660 ms"
-    assert findings.plan_said("", PLAN, slower(0.005))[1].endswith("messages, on which the plan spends no time")
+    assert findings.plan_said("", PLAN, slower(0.005))[1].endswith("messages, which are free on paper")
     assert findings.plan_said("", PLAN, slower(0.1))[1].endswith("something else kept this machine busy")
     assert findings.plan_said("", slower(0.1), PLAN)[1].endswith("something else kept this machine busy")
 

@@ -40,7 +40,7 @@ def _because(points: float) -> str:
     if abs(points) <= _NEAR:
         return ""
     if 0 < points <= _FAR:
-        return ": the rest is messages, on which the plan spends no time"
+        return ": the rest is messages, which are free on paper"
     return ": something else kept this machine busy"
 
 
