@@ -117,6 +117,19 @@ REFERENCE = "from course_utils.first_steps import rank_squared\n"
 
 
 @pytest.mark.timeout(120)
+def test_an_answer_may_import_what_the_course_offers(tmp_path) -> None:
+    answer = """
+    from course_utils.text import CHARACTERS
+
+    def rank_squared(comm):
+        from course_utils.words import count
+        return comm.rank**2 if CHARACTERS and count else None
+    """
+    found = mark_of(tmp_path, answer)
+    assert found.mark == 1, found.verdict
+
+
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
@@ -280,7 +293,7 @@ def _sees(places: list[str], covered: bool) -> list[str]:
                 found.append(f"{holder}:{name}")
         file = root.joinpath(*module.split(".")).with_suffix(".py")
         compiled = list(file.parent.glob(f"__pycache__/{file.stem}.*"))
-        if covered and (compiled or file.read_bytes()):
+        if covered and any(one.read_bytes() for one in (file, *compiled)):
             found.append(str(file))
     return found
 

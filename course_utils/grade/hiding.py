@@ -48,11 +48,12 @@ def write_copies(folder: Path) -> None:
 def hidden_folders() -> list[Path]:
     """Folders that ranks must not look into."""
     beside = [ROOT / name for name in _FOLDERS] if (ROOT / "pyproject.toml").exists() else []
-    compiled = {file.parent / "__pycache__" for file in hidden_files()}
-    found = [_PACKAGE / "checks", *sorted(compiled), *beside]
+    found = [_PACKAGE / "checks", *beside]
     return [folder for folder in found if folder.is_dir()]
 
 
 def hidden_files() -> list[Path]:
-    """Files that ranks must not read: the originals of the lessons' modules."""
-    return [_file(module) for module in lesson_modules()]
+    """Files that ranks must not read: the originals of the lessons' modules, and what Python has compiled of them."""
+    originals = [_file(module) for module in lesson_modules()]
+    compiled = [one for file in originals for one in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc")]
+    return [*originals, *sorted(compiled)]
