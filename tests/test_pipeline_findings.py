@@ -16,6 +16,9 @@ def plain(text: str) -> str:
 PLAN = simulate_schedule(gpipe_schedule(4, 8), 0.02, 0.02, 0.02)
 
 
+STRETCHED = simulate_schedule(gpipe_schedule(4, 8), 0.025, 0.025, 0.025)
+
+
 def slower(latency: float, make=gpipe_schedule):
     """The same with messages that take their time."""
     return simulate_schedule(make(4, 8), 0.02, 0.02, 0.02, latency=latency)
@@ -28,11 +31,13 @@ def test_a_run_beside_its_plan() -> None:
     assert findings.plan_said("", PLAN, slower(0.005))[1].endswith("messages, which are free on paper")
     assert findings.plan_said("", PLAN, slower(0.1))[1].endswith("something else kept this machine busy")
     assert findings.plan_said("", slower(0.1), PLAN)[1].endswith("something else kept this machine busy")
+    assert findings.plan_said("", PLAN, STRETCHED)[1].endswith("something else kept this machine busy")
 
 
 def test_a_busy_machine_answers_no_prediction() -> None:
     assert not findings.disturbed(PLAN, slower(0.005))
     assert findings.disturbed(PLAN, slower(0.1))
+    assert findings.disturbed(PLAN, STRETCHED)  # as idle as planned, but everything took longer
 
 
 def test_what_cutting_brought() -> None:
@@ -56,7 +61,7 @@ def test_what_is_kept_is_counted_in_the_run() -> None:
     assert findings.kept_by_rank(PLAN) == [8] * 4
     assert findings.kept_by_rank(one) == [4, 3, 2, 1]
     assert findings.kept_said(PLAN, one) == "The bubble is as large; rank 0 keeps 4 micro-batches, not 8"
-    assert "points larger in this run" in findings.kept_said(PLAN, slower(0.005, one_f_one_b_schedule))
+    assert "points larger in this run" in findings.kept_said(PLAN, slower(0.003, one_f_one_b_schedule))
     assert "points smaller in this run" in findings.kept_said(slower(0.005), one)
     assert "kept this machine busy" in findings.kept_said(PLAN, slower(0.1, one_f_one_b_schedule))
 
@@ -70,6 +75,12 @@ def test_how_much_of_the_bubble_is_left() -> None:
         "Between its first action and its last a rank is idle 0 % of the"
     )
     assert "(planned: not at all). Rank 0 keeps 7" in findings.window_said(slower(0.01, zb_h2_schedule), [7])
+
+
+def test_what_running_on_without_a_flush_brought() -> None:
+    said = plain(findings.flush_said(PLAN, 0.5, 8))
+    assert said == "Without a flush 27 % idle; by the formula 50 % with one after every 8"
+    assert findings.flush_said(PLAN, 0.2, 8).endswith("something else kept this machine busy")
 
 
 def test_what_stashing_brought() -> None:

@@ -9,7 +9,8 @@ from course_utils.pipeline.actions import Action
 from course_utils.pipeline.validate import in_flight
 
 _NEAR = 2.5  # percentage points between plan and run that messages may cost
-_FAR = 10.0  # more than this has another cause: somebody else works on this machine
+_FAR = 6.0  # more than this has another cause: somebody else works on this machine
+_STRETCHED = 1.1  # times as long as planned: computations that only wait take longer where cores are taken
 _EQUAL = 0.05  # shares of a loss that count as no difference
 _BROKEN = 3  # times the first loss: nothing was learned, and all forgotten
 
@@ -26,22 +27,28 @@ class Timing(Protocol):
 
 def disturbed(plan: Timing, run: Timing) -> bool:
     """Whether something else kept this machine so busy that the run answers no prediction."""
-    return abs(100 * (run.idle_share - plan.idle_share)) > _FAR
+    return abs(100 * (run.idle_share - plan.idle_share)) > _FAR or _worked(run) > _STRETCHED * _worked(plan)
+
+
+def _worked(timing: Timing) -> float:
+    """Seconds that a rank computed, in the mean."""
+    return timing.seconds * (1 - timing.idle_share)
 
 
 def plan_said(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
     """How idle the ranks were and how long the schedule took, beside the plan: a title, and a line below it."""
     title = f"{name}: {percent(run.idle_share)} idle on {run.ranks} ranks, {percent(plan.idle_share)} planned"
     took = f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}"
-    return title, took + _because(100 * (run.idle_share - plan.idle_share))
+    return title, took + (_BUSY if disturbed(plan, run) else _because(100 * (run.idle_share - plan.idle_share)))
+
+
+_BUSY = ": something else kept this machine busy"
 
 
 def _because(points: float) -> str:
     if abs(points) <= _NEAR:
         return ""
-    if 0 < points <= _FAR:
-        return ": the rest is messages, which are free on paper"
-    return ": something else kept this machine busy"
+    return ": the rest is messages, which are free on paper" if 0 < points <= _FAR else _BUSY
 
 
 def faster_said(before: Timing, after: Timing, pieces: int) -> str:
@@ -111,6 +118,16 @@ def window_said(run: Timing, kept: Sequence[int]) -> str:
     inside = f"Between its first action and its last a rank is idle {percent(run.bubble_share)} of the time"
     reason = "" if 100 * run.bubble_share <= _NEAR else " (planned: not at all)"
     return f"{inside}{reason}. Rank 0 keeps {kept[0]} micro-batches."
+
+
+def flush_said(run: Timing, flushed: float, micro_batches: int) -> str:
+    """What running on without a flush brought, as a title.
+
+    Args:
+        flushed: the idle share, by the formula, with a flush after every so many micro-batches.
+    """
+    title = f"Without a flush {percent(run.idle_share)} idle; by the formula {percent(flushed)} with one after every "
+    return f"{title}{micro_batches}" + ("" if run.idle_share < flushed else _BUSY)
 
 
 def stashing_said(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
