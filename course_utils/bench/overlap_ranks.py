@@ -13,37 +13,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from course_utils.played import Wait
 from course_utils.step_times import time_steps
 from course_utils.vgg import PIXELS, vgg11
-
-
-class Waits(torch.autograd.Function):
-    """The identity, which takes its time, forward and backward."""
-
-    @staticmethod
-    def forward(context, x: torch.Tensor, forward: float, backward: float) -> torch.Tensor:
-        """Wait for so many seconds."""
-        context.seconds = backward
-        time.sleep(forward)
-        return x.clone()  # the next layer may work in place
-
-    @staticmethod
-    def backward(context, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        """The same on the way back."""
-        time.sleep(context.seconds)
-        return gradient, None, None
-
-
-class Wait(nn.Module):
-    """A layer that computes nothing and takes so many seconds forward and backward."""
-
-    def __init__(self, forward: float, backward: float) -> None:
-        super().__init__()
-        self.seconds = forward, backward
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give back what came in, later."""
-        return Waits.apply(x, *self.seconds)
 
 
 def plain_vgg(seed: int, width: float) -> nn.Module:

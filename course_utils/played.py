@@ -1,0 +1,75 @@
+"""A processor and a link for every rank, played by waiting: ranks that share two cores have neither.
+
+Both take as long as they are told to, however busy the machine is. What travels is sent for real, too.
+"""
+
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+def compute(seconds: float) -> None:
+    """Compute for so long on a processor of this rank's own: wait."""
+    time.sleep(seconds)
+
+
+class Waits(torch.autograd.Function):
+    """The identity, which takes its time, forward and backward."""
+
+    @staticmethod
+    def forward(context, x: torch.Tensor, forward: float, backward: float) -> torch.Tensor:
+        """Wait for so many seconds."""
+        context.seconds = backward
+        compute(forward)
+        return x.clone()  # the next layer may work in place
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        """The same on the way back."""
+        compute(context.seconds)
+        return gradient, None, None
+
+
+class Wait(nn.Module):
+    """A layer that computes nothing and takes so many seconds forward and backward."""
+
+    def __init__(self, forward: float, backward: float) -> None:
+        super().__init__()
+        self.seconds = forward, backward
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Give back what came in, later."""
+        return Waits.apply(x, *self.seconds)
+
+
+class Link:
+    """This rank's link: all-reduces one after the other, each as long as its bytes need at the link's rate.
+
+    Args:
+        rate: bytes a second.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self._free = 0.0  # on the clock of perf_counter: when the last all-reduce has left the link
+
+    def all_reduce(self, tensor: torch.Tensor) -> "UnderWay":
+        """Begin to sum `tensor` over all ranks, in place, and return at once."""
+        work = dist.all_reduce(tensor, async_op=True)
+        seconds = tensor.numel() * tensor.element_size() / self.rate
+        self._free = max(self._free, time.perf_counter()) + seconds
+        return UnderWay(work, self._free)
+
+
+class UnderWay:
+    """An all-reduce that has begun."""
+
+    def __init__(self, work: dist.Work, done_at: float) -> None:
+        self._work, self._done_at = work, done_at
+
+    def wait(self) -> None:
+        """Return when the sum has come."""
+        self._work.wait()
+        time.sleep(max(0.0, self._done_at - time.perf_counter()))
