@@ -8,11 +8,20 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.profiler import record_function
+
+from course_utils.trace.recorder import recorder
+
+COMPUTING = "computing, played by waiting"
+"""The name under which torch.profiler sees it."""
+ON_LINK = "all_reduce, on a played link"
+"""The name under which the course's recorder has it."""
 
 
 def compute(seconds: float) -> None:
     """Compute for so long on a processor of this rank's own: wait."""
-    time.sleep(seconds)
+    with record_function(COMPUTING):
+        time.sleep(seconds)
 
 
 class Waits(torch.autograd.Function):
@@ -59,7 +68,9 @@ class Link:
         """Begin to sum `tensor` over all ranks, in place, and return at once."""
         work = dist.all_reduce(tensor, async_op=True)
         seconds = tensor.numel() * tensor.element_size() / self.rate
-        self._free = max(self._free, time.perf_counter()) + seconds
+        begin = max(self._free, time.perf_counter())
+        self._free = begin + seconds
+        recorder.add(ON_LINK, "phase", begin, self._free)
         return UnderWay(work, self._free)
 
 

@@ -1,0 +1,90 @@
+"""One clock for all ranks: that of rank 0.
+
+`time.perf_counter` counts from the same moment in all processes of one machine (on Linux it is CLOCK_MONOTONIC, from
+the machine's start). On another machine it counts from another moment: how far that is away is measured with
+ping-pong. A number that comes back after a round trip was read, on average, in the middle of it: the error is at most
+half of the shortest round trip.
+
+Source: Cristian 1989, "Probabilistic clock synchronization"; RFC 5905 (NTP) keeps the shortest round trip, too.
+"""
+
+import platform
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+PINGS = 20
+Ping = tuple[float, float, float]
+"""When rank 0 sent, what the other one's clock said, when rank 0 had the answer; in seconds, each on its own clock."""
+
+
+@dataclass(frozen=True)
+class Offset:
+    """What to add to a rank's clock to have rank 0's.
+
+    Attributes:
+        seconds: to be added.
+        error: at most so many seconds wrong; 0 on one machine, where there is one clock.
+    """
+
+    seconds: float = 0.0
+    error: float = 0.0
+
+
+def offset_of(pings: Iterable[Ping]) -> Offset:
+    """The offset from the ping with the shortest round trip, at least one."""
+    sent, there, back = min(pings, key=lambda ping: ping[2] - ping[0])
+    return Offset((sent + back) / 2 - there, (back - sent) / 2)
+
+
+def machine() -> str:
+    """A name for this machine since it was last started: processes with the same one share a clock."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return boot.read_text().strip() if boot.exists() else platform.node()
+
+
+def offset_to_rank_0(always_measure: bool = False) -> Offset:
+    """This rank's offset, on torch.distributed's default group; all ranks call it together.
+
+    Every rank tells the name of its machine to all. Then those of other machines than rank 0's do `PINGS` ping-pongs
+    with it, one rank after the other: a float64 goes to the rank, its clock's reading comes back.
+
+    Args:
+        always_measure: also on rank 0's machine, where the result should be 0 but for the error. For tests.
+    """
+    names: list[str] = [""] * dist.get_world_size()
+    dist.all_gather_object(names, machine())
+    rank, own = dist.get_rank(), Offset()
+    for other in range(1, len(names)):
+        if always_measure or names[other] != names[0]:
+            found = _ping_pong(other) if rank in (0, other) else None
+            own = found or own
+    return own
+
+
+def _ping_pong(other: int) -> Offset | None:
+    """Rank 0 measures and tells the result to the other, which gives it back; rank 0 itself has none."""
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    number = torch.zeros(1, dtype=torch.float64, device=device)
+    result = torch.zeros(2, dtype=torch.float64, device=device)
+    if dist.get_rank():
+        for _ in range(PINGS):
+            dist.recv(number, 0)
+            number.fill_(time.perf_counter())
+            dist.send(number, 0)
+        dist.recv(result, 0)
+        return Offset(*result.tolist())
+    pings = []
+    for _ in range(PINGS):
+        sent = time.perf_counter()
+        dist.send(number, other)
+        dist.recv(number, other)
+        there = number.item()
+        pings.append((sent, there, time.perf_counter()))
+    found = offset_of(pings)
+    dist.send(result.copy_(torch.tensor([found.seconds, found.error])), other)
+    return None
