@@ -39,6 +39,7 @@ _HOME = {
     "SharesPanel": "share_bars",
     "memory": "memory_bars",
     "plans": "plan_table",
+    "profile": "profile",
     "Picture": "style",
 }
 

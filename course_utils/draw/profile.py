@@ -1,0 +1,119 @@
+"""What torch.profiler saw on every rank: when it computed, when it communicated, and when it only waited."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from course_utils.draw import style
+from course_utils.draw.rows import Corners, boxes
+from course_utils.errors import CourseError
+
+Times = Sequence[tuple[float, float]]
+"""From when to when, in seconds; sorted and without overlaps."""
+HIDDEN = style.COLOURS["communication"]
+EXPOSED = style.SEND
+_IDLE = "#ECECEC"
+_COMPUTING, _MESSAGES, _GAP = 0.30, 0.2, 0.14  # inches: the lanes of a rank, and the room to the next rank
+_SMALLEST = 0.5  # pixels: gaps below this are not drawn
+
+
+class Profiled(Protocol):
+    """One rank's lanes; all times in seconds."""
+
+    rank: int
+    begin: float
+    end: float
+    computing: Times
+    exposed: Times
+    communication: Times
+    overlap_share: float
+    idle_share: float
+
+
+def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "") -> Figure:
+    """Draw two lanes for each rank on one axis of time: its computing, and below it its communication.
+
+    Communication has a dark colour where it is exposed: the rank does not compute meanwhile. Grey is time in which it
+    does neither.
+
+    Args:
+        lanes: of each rank, as `profiling.lanes.lanes_of` reads them in a trace.
+        title: the finding.
+    """
+    if not lanes:
+        raise CourseError("draw.profile: at least one rank's lanes are needed.")
+    begin, end = min(one.begin for one in lanes), max(one.end for one in lanes)
+    scale, unit = style.time_unit(end - begin)
+    each = _COMPUTING + _MESSAGES + _GAP
+    parts = {
+        "computing": Patch(facecolor=style.COLOURS["forward"]),
+        "communication, hidden": Patch(facecolor=HIDDEN),
+        "communication, exposed": Patch(facecolor=EXPOSED),
+        "idle": Patch(facecolor=_IDLE),
+    }
+    left = 0.3 + max(style.text_width("computing"), style.text_width("messages")) / style.DOTS + 0.55
+    above = style.legend_height(list(parts), left)
+    height = each * len(lanes)
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[height], left=left, above=above)
+    pixels = ax.get_position().width * style.WIDTH * style.DOTS / (end - begin)
+    for place, one in enumerate(lanes):
+        _draw(ax, one, place * each, begin, scale, _SMALLEST / pixels)
+    _label(ax, lanes, each, left)
+    ax.set_xlim(0, (end - begin) * scale)
+    ax.set_ylim(height - _GAP / 2, -_GAP / 2)
+    ax.set_xlabel(f"time, in {unit}", fontsize=style.TEXT, color="#555555")
+    style.draw_legend(ax, parts)
+    picture.alt_text = f"What each rank did. {title}. {subtitle} {_told(lanes)}"
+    return picture
+
+
+def without_gaps(times: Times, smallest: float) -> list[tuple[float, float]]:
+    """The same times, sorted, where what is less than `smallest` apart is one."""
+    joined: list[tuple[float, float]] = []
+    for begin, end in times:
+        if joined and begin - joined[-1][1] < smallest:
+            joined[-1] = joined[-1][0], end
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def _draw(ax: Axes, lanes: Profiled, top: float, begin: float, scale: float, smallest: float) -> None:
+    """A rank's two lanes, from `top` inches down."""
+    middle, bottom = top + _COMPUTING, top + _COMPUTING + _MESSAGES
+
+    def place(times: Times, high: float, low: float) -> list[Corners]:
+        return [((a - begin) * scale, (b - begin) * scale, high, low) for a, b in without_gaps(times, smallest)]
+
+    boxes(ax, place([(lanes.begin, lanes.end)], top, bottom), facecolor=_IDLE, edgecolor="none")
+    boxes(ax, place(lanes.computing, top, middle), facecolor=style.COLOURS["forward"], edgecolor="none", zorder=2)
+    boxes(ax, place(lanes.communication, middle, bottom), facecolor=HIDDEN, edgecolor="none", zorder=2)
+    boxes(ax, place(lanes.exposed, middle, bottom), facecolor=EXPOSED, edgecolor="none", zorder=3)
+
+
+def _label(ax: Axes, lanes: Sequence[Profiled], each: float, left: float) -> None:
+    """The names of ranks and lanes, left of the axes."""
+    ticks, words = [], []
+    for place, one in enumerate(lanes):
+        top = place * each
+        ticks += [top + _COMPUTING / 2, top + _COMPUTING + _MESSAGES / 2]
+        words += ["computing", "messages"]
+        at = {"xytext": (-left * 72 + 10, 0), "textcoords": "offset points", "va": "center_baseline"}
+        where = (0, top + (_COMPUTING + _MESSAGES) / 2)
+        bold = {"fontsize": style.SMALL, "fontweight": "bold", "annotation_clip": False}
+        ax.annotate(f"rank {one.rank}", where, xycoords=("axes fraction", "data"), **at, **bold)
+    ax.set_yticks(ticks, words, fontsize=style.SMALL)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+
+
+def _told(lanes: Sequence[Profiled]) -> str:
+    """Every rank in words."""
+    return " ".join(
+        f"Rank {one.rank}: {style.percent(one.overlap_share)} of its communication hidden, "
+        f"{style.percent(one.idle_share)} of the time idle."
+        for one in lanes
+    )
