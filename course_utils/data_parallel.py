@@ -138,7 +138,7 @@ def sync_batch_norm(
     """
     features = x.shape[1]
     rows = x.double()  # a square loses half of its digits in the subtraction below
-    count = torch.tensor([len(x)], dtype=torch.float64)
+    count = rows.new_tensor([len(x)])
     totals = all_reduce_sum(torch.cat([rows.sum(dim=0), rows.square().sum(dim=0), count]))
     n = totals[-1]
     mean = totals[:features] / n

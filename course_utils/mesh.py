@@ -49,3 +49,10 @@ def place_of(rank: int, sizes: Mapping[str, int]) -> dict[str, int]:
     for axis in reversed(sizes):
         rank, place[axis] = divmod(rank, sizes[axis])
     return {axis: place[axis] for axis in sizes}
+
+
+def mesh_device() -> str:
+    """Where torch's meshes of the default group lie: "cuda" where the group talks over NCCL, "cpu" otherwise."""
+    import torch.distributed as dist
+
+    return "cuda" if dist.get_backend() == "nccl" else "cpu"

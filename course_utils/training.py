@@ -169,7 +169,7 @@ def train_serial(
     seed: int = 0,
     keep_last: bool = False,
 ) -> History:
-    """Train `build(seed)` with plain SGD in this process alone. The dtype is that of the data.
+    """Train `build(seed)` with plain SGD in this process alone. Dtype and device are those of the data.
 
     Args:
         build: makes the model from a seed.
@@ -177,7 +177,7 @@ def train_serial(
         keep_last: train on the last batch of an epoch, too, where it is not full.
     """
     train_x, train_y, test_x, test_y = data
-    model = build(seed).to(train_x.dtype).train()
+    model = build(seed).to(train_x).train()
     optimizer = Sgd(model.parameters())
     losses: list[float] = []
     for epoch in range(epochs):
@@ -229,7 +229,7 @@ def train_parallel(
         raise ValueError(
             f"the last batch has {left_over} for {world_size} ranks: choose another batch size, or keep_last=False"
         )
-    model = build(seed + rank).to(train_x.dtype).train()
+    model = build(seed + rank).to(train_x).train()
     if broadcast:
         broadcast_parameters(model)
     module, finish = model, lambda: synchronise(model)

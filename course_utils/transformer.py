@@ -31,7 +31,8 @@ class Dropout(nn.Module):
         if not self.training or self.share == 0:
             return x
         whole = [x.shape[0], x.shape[1] * self.parts, *x.shape[2:]]
-        keep = torch.rand(whole, generator=self.generator, dtype=x.dtype) >= self.share
+        drawn = torch.rand(whole, generator=self.generator, dtype=x.dtype, device=self.generator.device)
+        keep = (drawn >= self.share).to(x.device)
         return x * keep.chunk(self.parts, dim=1)[self.part] / (1 - self.share)
 
 
@@ -58,7 +59,7 @@ class Attention(nn.Module):
         batch, length, _ = made.shape
         q, k, v = made.view(batch, length, self.heads, 3 * self.size).transpose(1, 2).chunk(3, dim=-1)
         scores = q @ k.transpose(-1, -2) / math.sqrt(self.size)
-        future = torch.ones(length, length, dtype=torch.bool).triu(1)
+        future = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
         weights = self.dropout(scores.masked_fill(future, -torch.inf).softmax(dim=-1))
         return self.out((weights @ v).transpose(1, 2).reshape(batch, length, self.heads * self.size))
 

@@ -12,10 +12,12 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
+from course_utils.mesh import mesh_device
+
 
 def whole_mesh() -> DeviceMesh:
     """torch's name for all ranks in one row."""
-    return init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("data",))
+    return init_device_mesh(mesh_device(), (dist.get_world_size(),), mesh_dim_names=("data",))
 
 
 def shard_fully(model: nn.Sequential, mesh: DeviceMesh | None = None) -> nn.Sequential:

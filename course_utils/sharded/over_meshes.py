@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 
 from course_utils.errors import CourseError
 from course_utils.hybrid import equal_shards
-from course_utils.mesh import place_of
+from course_utils.mesh import mesh_device, place_of
 from course_utils.mesh_training import Batches
 from course_utils.sharded.fsdp import shard_fully, whole_tensor
 from course_utils.tensor_parallel.with_torch import parallelize_block
@@ -45,7 +45,7 @@ class TorchMeshTraining:
         if strange := [axis for axis in sizes if axis not in AXES]:
             raise CourseError(f"The axes of this mesh are {' and '.join(AXES)}, not {strange[0]!r}.")
         self.model, self.sizes = model, {axis: sizes.get(axis, 1) for axis in AXES}
-        mesh = init_device_mesh("cpu", tuple(self.sizes.values()), mesh_dim_names=AXES)
+        mesh = init_device_mesh(mesh_device(), tuple(self.sizes.values()), mesh_dim_names=AXES)
         self.place = place_of(mesh.get_rank(), self.sizes)
         if self.sizes["tensor"] > 1:
             for block in (layer for layer in model if isinstance(layer, Block)):

@@ -12,6 +12,7 @@ from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from course_utils.errors import CourseError
+from course_utils.mesh import mesh_device
 from course_utils.transformer import Block
 
 PLAN = {
@@ -25,7 +26,7 @@ PLAN = {
 
 def tensor_mesh() -> DeviceMesh:
     """All ranks of the default group in one row, under the name "tensor"."""
-    return init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tensor",))
+    return init_device_mesh(mesh_device(), (dist.get_world_size(),), mesh_dim_names=("tensor",))
 
 
 def parallelize_block(block: Block, mesh: DeviceMesh) -> None:

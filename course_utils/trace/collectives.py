@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.trace.memory import memory_checked
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import TracedRequest
 
@@ -24,11 +25,15 @@ def size_of(buf: Any) -> int:
         return 0
     if isinstance(buf, (list, tuple)):
         counts = [part for part in buf[1:] if isinstance(part, int) and not isinstance(part, bool)]
-        array = np.asarray(memoryview(buf[0])) if buf[0] is not None else np.empty(0)
-        return counts[0] * array.itemsize if counts else array.nbytes
+        if buf[0] is not None and not counts:
+            return size_of(buf[0])
+        return counts[0] * np.asarray(memoryview(buf[0])).itemsize if buf[0] is not None else 0
+    if hasattr(buf, "element_size"):  # a tensor of torch is no buffer of Python's, and mpi4py takes it
+        return buf.numel() * buf.element_size()
     return memoryview(buf).nbytes
 
 
+@memory_checked
 class Collectives:
     """Mixed into `TracedComm`, which has `inner`, `rank` and `size`."""
 

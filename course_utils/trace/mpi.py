@@ -13,6 +13,7 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.trace.collectives import Collectives, size_of
+from course_utils.trace.memory import memory_checked
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import Finished, PickledReceive, TracedRequest
 
@@ -48,6 +49,7 @@ def check_whole(call: str, buf: Any, size: int) -> None:
         )
 
 
+@memory_checked
 class TracedComm(Collectives, MPI.Intracomm):
     """Point-to-point operations and the making of new communicators; the collectives stand in `Collectives`.
 

@@ -1,0 +1,64 @@
+"""Where the arrays lie that MPI is given: in the processor's memory, or in a GPU's, which not every MPI can read.
+
+An MPI that cannot takes the address for one of the processor's memory, and its process dies.
+"""
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from mpi4py import MPI
+
+from course_utils.errors import CourseError
+
+
+@functools.cache
+def cuda_aware() -> bool:
+    """Can this MPI read and write a GPU's memory?
+
+    Source: MPICH and Open MPI, `MPIX_Query_cuda_support`; an MPI without this function is taken for one that cannot.
+    """
+    try:
+        return bool(ctypes.CDLL(MPI.__file__).MPIX_Query_cuda_support())
+    except (OSError, AttributeError):
+        return False
+
+
+def device_of(buf: Any) -> str:
+    """ "cpu", or the device on which an array lies: of torch, NumPy or CuPy, or the first of mpi4py's lists."""
+    array = buf[0] if isinstance(buf, (list, tuple)) and buf else buf
+    device = getattr(array, "device", None)
+    return "cpu" if device is None or getattr(device, "type", device) == "cpu" else str(device)
+
+
+def check_memory(call: str, *buffers: Any) -> None:
+    """Refuse arrays that this MPI cannot reach.
+
+    Raises:
+        CourseError: one lies on a GPU, and the MPI is not CUDA-aware.
+    """
+    for buf in buffers:
+        device = device_of(buf)
+        if device != "cpu" and not (device.startswith("cuda") and cuda_aware()):
+            raise CourseError(
+                f"{call}: the array lies on {device}, and this MPI reads and writes the processor's memory only. "
+                "Give it `tensor.cpu().numpy()`, or let torch.distributed send the tensor over NCCL."
+            )
+
+
+def memory_checked(owner: type) -> type:
+    """A class whose calls on buffers, those with a capital letter, look first where their arrays lie."""
+    for name, call in list(vars(owner).items()):
+        if name[0].isupper() and callable(call):
+            setattr(owner, name, _checked(name, call))
+    return owner
+
+
+def _checked(name: str, call: Callable) -> Callable:
+    @functools.wraps(call)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check_memory(name, *args, *kwargs.values())
+        return call(self, *args, **kwargs)
+
+    return checked
