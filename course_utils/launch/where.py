@@ -228,8 +228,28 @@ def _meet(launch: Launch) -> None:
 
     known = {"rank": launch.rank, "world_size": launch.world_size, "timeout": TIMEOUT}
     if launch.by == "torchrun":
-        dist.init_process_group("gloo", init_method="env://", **known)  # torchrun keeps the meeting point itself
+        store, _, _ = next(dist.rendezvous("env://", launch.rank, launch.world_size, timeout=TIMEOUT))
+        dist.init_process_group("gloo", store=dist.PrefixStore(_attempt(), store), **known)
     elif launch.by == "srun":
         dist.init_process_group("gloo", init_method=f"tcp://{launch.master}", **known)
     else:
         dist.init_process_group("gloo", store=dist.HashStore(), **known)
+
+
+def _attempt() -> str:
+    """What tells this try of torchrun's from those before: they share its store, with the addresses of the dead in it.
+
+    Raises:
+        CourseError: torchruns on several nodes count their tries each for itself, so there must be no such sharing.
+    """
+    tries = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if os.environ.get("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1":
+        return "training"
+    if int(os.environ.get("GROUP_WORLD_SIZE", 1)) > 1:
+        if tries != "0":
+            raise CourseError(
+                "torchrun's second try on several nodes would find the addresses of the first. "
+                "`export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` before torchrun gives every try a store of its own."
+            )
+        return "training"
+    return f"training-{tries}"
