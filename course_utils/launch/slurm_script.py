@@ -54,13 +54,13 @@ def slurm_script(
 
     Source: Slurm's sbatch(1), --signal, --requeue, --open-mode; srun(1), --wait and --kill-on-bad-exit.
     """
+    if gpus_per_node < 0:
+        raise CourseError(f"slurm_script: gpus_per_node is at least 0, not {gpus_per_node}.")
     tasks_per_node = (gpus_per_node or 1) if tasks_per_node is None else tasks_per_node
     numbers = {"nodes": nodes, "tasks_per_node": tasks_per_node, "cores_per_task": cores_per_task, "minutes": minutes}
     for what, value in numbers.items():
         if value < 1:
             raise CourseError(f"slurm_script: {what} is at least 1, not {value}.")
-    if gpus_per_node < 0:
-        raise CourseError(f"slurm_script: gpus_per_node is at least 0, not {gpus_per_node}.")
     if not 0 < warn_seconds < 60 * minutes:
         raise CourseError(f"slurm_script: {warn_seconds} s before the end of {minutes} min is no time in between.")
     for what in (name, partition):

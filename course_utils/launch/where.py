@@ -217,9 +217,13 @@ def process_group(launch: Launch | None = None) -> Iterator[Group]:
     if launch.rank == 0:
         print(said, flush=True)
     nodes = tuple(seat.node for seat in seats)
-    yield Group(launch.rank, launch.world_size, device, backend, gradients, said, nodes, launch.restarts)
-    if not met_before:  # after an error the process ends, and does not wait for the others here
-        dist.destroy_process_group()
+    clean = launch.world_size == 1
+    try:
+        yield Group(launch.rank, launch.world_size, device, backend, gradients, said, nodes, launch.restarts)
+        clean = True
+    finally:
+        if clean and not met_before:  # after an error the process ends, and does not wait for the others here
+            dist.destroy_process_group()
 
 
 def _meet(launch: Launch) -> None:

@@ -1,0 +1,156 @@
+"""The training program in jobs of a real Slurm: on two nodes, stopped by time limit, scancel and requeue, and resumed.
+
+Where there is no Slurm, these tests are skipped; under CI=true they must run. A job's shortest time is a minute, and
+its signal comes some time in it: that job is handed in first and looked at last.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from slurm_here import SlurmHere, free_ports, obstacle, slurm_here, wait_until
+
+import course_utils as course
+from course_utils.launch.slurm_script import slurm_script
+from course_utils.launch.train_ddp import Settings, train_ddp
+
+PATIENCE = 120
+EPOCHS = 4
+SLOW_AT_FIRST = "--pause ${FIRST_PAUSE:-0.3}"
+"""Seconds for each step; the second try, which Slurm counts, does not sleep."""
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory) -> Iterator[SlurmHere]:
+    """Two nodes, c1 and c2, that give a job as long to end as Slurm does unless told otherwise."""
+    if why := obstacle():
+        assert os.environ.get("CI") != "true", f"under CI=true Slurm must run: {why}"
+        pytest.skip(why)
+    with slurm_here() as running, pytest.MonkeyPatch.context() as patch:
+        conf = running.folder / "slurm.conf"
+        conf.write_text(conf.read_text().replace("KillWait=2", "KillWait=30"))
+        running.call("scontrol", "reconfigure")
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        patch.setenv("COURSE_SHARED", str(tmp_path_factory.mktemp("shared")))
+        patch.setenv("COURSE_ADDRESS", "127.0.0.1")
+        patch.setenv("GLOO_SOCKET_IFNAME", "lo")
+        yield running
+
+
+@dataclass
+class Handed:
+    """A job that was handed in, with the folder of its training."""
+
+    slurm: SlurmHere
+    folder: Path
+    number: str
+
+    @property
+    def log(self) -> str:
+        file = self.folder / f"train-{self.number}.out"
+        return file.read_text() if file.exists() else ""
+
+    @property
+    def state(self) -> str:
+        return self.slurm.call("scontrol", "show", "job", self.number).split("JobState=")[1].split()[0]
+
+    def wait_for(self, words: str) -> None:
+        assert wait_until(lambda: words in self.log, PATIENCE), (
+            f"no {words!r}; state {self.state}; it wrote\n{self.log}"
+        )
+
+    def go_on_at_once(self) -> None:
+        """Slurm lets a requeued job wait two minutes; not here."""
+        assert wait_until(lambda: self.state == "PENDING", PATIENCE), self.log
+        self.slurm.call("scontrol", "update", f"JobId={self.number}", "StartTime=now")
+
+    @property
+    def result(self) -> dict:
+        self.wait_for("done: ")
+        return json.loads(self.log.split("done: ")[1].splitlines()[0])
+
+
+def hand_in(slurm: SlurmHere, folder: Path, options: str = "", **job) -> Handed:
+    """Train on two nodes, one process on each, over a port of its own."""
+    folder.mkdir(exist_ok=True)
+    command = f"{sys.executable} -m course_utils.launch.train_ddp --folder {folder} --epochs {EPOCHS} --save-every 5"
+    (folder / "job.sh").write_text(
+        slurm_script(f"{command} {options}", nodes=2, **job).replace(
+            "export OMP", '[ -n "$SLURM_RESTART_COUNT" ] && FIRST_PAUSE=0\nexport OMP'
+        )
+    )
+    environment = {**slurm.environment, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
+    said = subprocess.run(
+        ["sbatch", "--parsable", f"--chdir={folder}", str(folder / "job.sh")],
+        env={**environment, "GLOO_SOCKET_IFNAME": "lo"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Handed(slurm, folder, said.stdout.strip())
+
+
+@pytest.fixture(scope="module")
+def limited(slurm, tmp_path_factory) -> Handed:
+    """A job whose minute is too short for its training."""
+    return hand_in(
+        slurm, tmp_path_factory.mktemp("limited"), SLOW_AT_FIRST.replace("0.3", "5"), minutes=1, warn_seconds=59
+    )
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> float:
+    """The final loss of one process that nobody interrupts."""
+    return train_ddp(Settings(str(tmp_path_factory.mktemp("alone")), EPOCHS)).loss
+
+
+@pytest.mark.slow
+def test_ranks_of_a_notebook_run_the_same_function(slurm, limited, alone, tmp_path) -> None:
+    ranks = course.start(2, where="slurm", nodes=2)
+    try:
+        run = ranks.run(train_ddp, Settings(str(tmp_path), EPOCHS), backend="gloo")
+    finally:
+        ranks.stop()
+    first, second = run.results
+    assert first.nodes == second.nodes == ("c1", "c2")
+    assert first.losses == second.losses
+    assert first.loss == pytest.approx(alone, rel=1e-4)
+    assert "2 ranks on 2 nodes (c1, c2), ranks of a notebook: gloo, because there is no GPU" in run.output[0]
+
+
+@pytest.mark.slow
+def test_cancelled_handed_in_again_and_requeued_it_ends_with_the_loss_of_one_process(
+    slurm, limited, alone, tmp_path
+) -> None:
+    job = hand_in(slurm, tmp_path / "training", SLOW_AT_FIRST)
+    assert wait_until((job.folder / "checkpoint.pt").exists, PATIENCE), job.log
+    assert "2 ranks on 2 nodes (c1, c2), started by srun: gloo, because there is no GPU" in job.log
+    slurm.call("scancel", job.number)
+    job.wait_for("Stopped after step")
+    assert f"SIGTERM. The checkpoint is {job.folder}/checkpoint.pt" in job.log
+    assert wait_until(lambda: job.state == "CANCELLED", PATIENCE), job.state
+    stopped = int(job.log.split("Stopped after step ")[1].split(":")[0])
+
+    again = hand_in(slurm, job.folder, SLOW_AT_FIRST)
+    again.wait_for(f"goes on after step {stopped}, from")
+    slurm.call("scontrol", "requeue", again.number)
+    again.wait_for("Stopped after step")
+    again.go_on_at_once()
+    assert again.result["losses"][-1] == pytest.approx(alone, rel=1e-4)
+    assert again.result["resumed_at"] > stopped
+    assert again.result["nodes"] == ["c1", "c2"]
+
+
+@pytest.mark.slow
+def test_before_its_time_is_up_a_job_writes_a_checkpoint_and_queues_itself_again(slurm, limited, alone) -> None:
+    limited.wait_for("Stopped after step")
+    assert "SIGTERM. The checkpoint is" in limited.log
+    limited.go_on_at_once()
+    assert limited.result["losses"][-1] == pytest.approx(alone, rel=1e-4)
+    assert limited.result["resumed_at"] > 0
