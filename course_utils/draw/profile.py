@@ -15,7 +15,7 @@ Times = Sequence[tuple[float, float]]
 """From when to when, in seconds; sorted and without overlaps."""
 HIDDEN = style.COLOURS["communication"]
 EXPOSED = style.SEND
-_IDLE = "#ECECEC"
+_WAIT, _IDLE = style.COLOURS["wait"], "#ECECEC"
 _COMPUTING, _MESSAGES, _GAP = 0.30, 0.2, 0.14  # inches: the lanes of a rank, and the room to the next rank
 _SMALLEST = 0.5  # pixels: gaps below this are not drawn
 
@@ -36,8 +36,8 @@ class Profiled(Protocol):
 def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "") -> Figure:
     """Draw two lanes for each rank on one axis of time: its computing, and below it its communication.
 
-    Communication has a dark colour where it is exposed: the rank does not compute meanwhile. Grey is time in which it
-    does neither.
+    Communication has a dark colour where it is exposed: the rank does not compute meanwhile, it waits (grey). Idle
+    (pale grey) is time in which it does neither.
 
     Args:
         lanes: of each rank, as `profiling.lanes.lanes_of` reads them in a trace.
@@ -50,9 +50,10 @@ def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "") -> Figure
     each = _COMPUTING + _MESSAGES + _GAP
     parts = {
         "computing": Patch(facecolor=style.COLOURS["forward"]),
+        "waiting for messages": Patch(facecolor=_WAIT),
+        "idle": Patch(facecolor=_IDLE),
         "communication, hidden": Patch(facecolor=HIDDEN),
         "communication, exposed": Patch(facecolor=EXPOSED),
-        "idle": Patch(facecolor=_IDLE),
     }
     left = 0.3 + max(style.text_width("computing"), style.text_width("messages")) / style.DOTS + 0.55
     above = style.legend_height(list(parts), left)
@@ -88,7 +89,8 @@ def _draw(ax: Axes, lanes: Profiled, top: float, begin: float, scale: float, sma
     def place(times: Times, high: float, low: float) -> list[Corners]:
         return [((a - begin) * scale, (b - begin) * scale, high, low) for a, b in without_gaps(times, smallest)]
 
-    boxes(ax, place([(lanes.begin, lanes.end)], top, bottom), facecolor=_IDLE, edgecolor="none")
+    boxes(ax, place([(lanes.begin, lanes.end)], top, middle), facecolor=_IDLE, edgecolor="none")
+    boxes(ax, place(lanes.exposed, top, middle), facecolor=_WAIT, edgecolor="none")
     boxes(ax, place(lanes.computing, top, middle), facecolor=style.COLOURS["forward"], edgecolor="none", zorder=2)
     boxes(ax, place(lanes.communication, middle, bottom), facecolor=HIDDEN, edgecolor="none", zorder=2)
     boxes(ax, place(lanes.exposed, middle, bottom), facecolor=EXPOSED, edgecolor="none", zorder=3)

@@ -1,0 +1,117 @@
+"""Where time goes: how much faster the five slow programs can be, what the profiler costs, whether traces are right.
+
+The exposed communication that is read in a trace stands beside the one that is timed: what a step takes beyond one
+without messages. Chosen by words: `course bench profiling programs`, `exposed`, `profiler`.
+"""
+
+import functools
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course_utils.bench.ranks import ranks_of
+from course_utils.bench.rows import Row, ratio_row, seconds_row, spread, value_row
+from course_utils.profiling.ratio import Ratio, measure_ratio
+
+if TYPE_CHECKING:
+    from course_utils.cluster.ranks import Ranks
+
+P = 2  # ranks
+BATCH = 16
+BUCKET_BYTES = 1 << 19
+FEWEST = 7  # rounds
+BENCH = "profiling"
+
+
+def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
+    """Measure every part, or those of these names; at least seven rounds of each."""
+    parts = {"programs": programs, "exposed": exposed, "profiler": profiler}
+    with ranks_of(P) as ranks:
+        chosen = [part for name, part in parts.items() if not only or name in only]
+        return [row for part in chosen for row in part(ranks, max(runs, FEWEST))]
+
+
+def programs(ranks: "Ranks", rounds: int) -> list[Row]:
+    """How many times as fast the faster one of each pair is."""
+    from course_utils.bench.profiling_ranks import ratio_of
+    from course_utils.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
+
+    modules = {
+        "2 host waits": host_waits,
+        "3 small kernels": small_kernels,
+        "4 unbalanced": unbalanced,
+        "5 no overlap": no_overlap,
+    }
+    rows = factor_rows("1 input pipeline", files_ratio(rounds), input_pipeline.TARGET)
+    for name, module in modules.items():
+        size = 1 if name == "3 small kernels" else P
+        taken = ranks.run(ratio_of, name, rounds, backend="gloo", ranks=size).results[0]
+        rows += factor_rows(name, taken, module.TARGET)
+    return rows
+
+
+def files_ratio(rounds: int) -> Ratio:
+    """The first program, which needs files and no ranks."""
+    from course_utils.data import digits
+    from course_utils.profiling.slow.input_pipeline import PHOTOS, slow_1, speed_up_1, write_photos
+
+    labels = digits().train_y[:PHOTOS]
+    with tempfile.TemporaryDirectory(prefix="course-bench-") as folder:
+        paths = write_photos(Path(folder))
+        slow, fast = (functools.partial(one, paths, labels) for one in (slow_1, speed_up_1))
+        return measure_ratio(slow, fast, rounds=rounds)
+
+
+def factor_rows(name: str, taken: Ratio, target: float) -> list[Row]:
+    """The factor that judges, and beside it the median of the rounds."""
+    apart = spread(taken.ratios)
+    judged = Row(BENCH, f"{name}: factor", taken.factor, "×", "higher", target, apart, len(taken.slow))
+    rounds = ratio_row(BENCH, f"{name}: median of the rounds", taken.slow, taken.fast, better="higher")
+    return [judged, rounds, seconds_row(BENCH, f"{name}: slow", taken.slow)]
+
+
+def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
+    """Exposed communication of a step: read in a trace, and timed."""
+    from course_utils.profiling.chrome import problems
+    from course_utils.profiling.record import profile_ranks, training_step
+    from course_utils.replicas import all_reduce_flat, alone, overlapped
+    from course_utils.step_times import ALONE, step_times
+
+    ways = {"flat": all_reduce_flat, "buckets": functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)}
+    timed = step_times(ranks, {ALONE: alone} | ways, BATCH, rounds)
+    rows = []
+    for name, way in ways.items():
+        found = profile_ranks(ranks, training_step, way, BATCH, steps=rounds)
+        read = [one.exposed_seconds / one.steps for one in found.lanes]
+        wrong = len(problems(found.trace))
+        rows += [
+            seconds_row(BENCH, f"{name}: exposed, from the trace, rank by rank", read),
+            seconds_row(BENCH, f"{name}: exposed, timed", timed.exposed_by_round(name)),
+            value_row(
+                BENCH, f"{name}: trace − timed, of a step", [off(read, timed.exposed(name), timed.median(name))], ""
+            ),
+            value_row(BENCH, f"{name}: hidden share", [one.overlap_share for one in found.lanes], "", better="higher"),
+            value_row(BENCH, f"{name}: idle share", [one.idle_share for one in found.lanes], ""),
+            Row(BENCH, f"{name}: problems of the trace's format", wrong, "", "lower", 0, 0.0, 1),
+        ]
+    return rows
+
+
+def off(read: Sequence[float], timed: float, step: float) -> float:
+    """How far the two ways to know are apart, as a share of the step."""
+    return abs(statistics.fmean(read) - timed) / step
+
+
+def profiler(ranks: "Ranks", rounds: int) -> list[Row]:
+    """How much longer a step takes under the profiler."""
+    from course_utils.bench.profiling_ranks import with_and_without
+    from course_utils.replicas import overlapped
+
+    way = functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)
+    taken = ranks.run(with_and_without, way, rounds, BATCH, backend="gloo").results[0]
+    return [
+        seconds_row(BENCH, "a step without the profiler", taken.fast),
+        ratio_row(BENCH, "a step with the profiler / without", taken.slow, taken.fast),
+    ]
