@@ -4,8 +4,8 @@
 # # Exercises: how are all stages kept busy?
 #
 # Here you write schedules, and the program that carries them out on real ranks. At the end
-# waits a puzzle without a known end: whoever finds a better schedule has one. The exercises
-# belong to [lesson 10](../notebooks/10_pipeline.ipynb).
+# waits an open puzzle: nobody knows whether the best schedule so far is the best there is. The
+# exercises belong to [lesson 10](../notebooks/10_pipeline.ipynb).
 #
 # The check draws your schedule below its verdict: a row for each rank, grey where it is idle.
 
@@ -77,9 +77,9 @@ print(
 # In GPipe every micro-batch of the batch is in memory at once. It goes with less:
 #
 # ```
-# rank 0    0F0 0F1 0F2 0B0 0F3 0B1 …      begins with two, then one of each in turn
-# rank 1    1F0 1F1 1B0 1F2 1B1 1F3 …      begins with one
-# rank 2    2F0 2B0 2F1 2B1 2F2 2B2 …      needs to wait for nobody's gradient
+# rank 0    0F0 0F1 0F2 0B0 0F3 0B1 …   two ahead, then in turn
+# rank 1    1F0 1F1 1B0 1F2 1B1 1F3 …   one ahead
+# rank 2    2F0 2B0 2F1 2B1 2F2 2B2 …   waits for no gradient
 # ```
 #
 # What does rank 0 do when all forward passes are done? And what does it do when there are only
@@ -91,7 +91,7 @@ print(
 # %% [markdown]
 # ## 3 · How large is the bubble?
 #
-# Count in units of one pass of a stage, forward and backward together:
+# Count passes of a stage, forward and backward together:
 #
 # ```
 # rank 0    0 1 2 3 4 5 . .
@@ -99,8 +99,8 @@ print(
 # rank 2    . . 0 1 2 3 4 5        three ranks, six micro-batches
 # ```
 #
-# How long does it take, and for how much of that is a rank idle? In the interleaved schedule a
-# rank has v chunks, v stages that are each v times as short.
+# For how much of all the time is a rank idle? In the interleaved schedule a rank has v chunks:
+# v stages that are each v times as short.
 
 # %% tags=["exercise"]
 # bubble_fraction
@@ -128,13 +128,13 @@ print(
 # %% [markdown]
 # Three things are ready for you:
 #
-# - `rank_of = rank_of_stages(schedule)` says on which rank each stage lies, and
-#   `address(action, rank_of)` the peer and the tag of a message.
-# - `work = Work(stages, pace)`: do every action inside `with work.on(action):`. It notes the
-#   action in the trace. Some stages put the gradients of their weights aside; it fetches them.
-#   For W that is all there is to do.
-# - `comm.isend(array, dest=…, tag=…)` does not wait, and gives a request to wait for at the
-#   end. `comm.recv(source=…, tag=…)` hands you an array of NumPy.
+# - `rank_of = rank_of_stages(schedule)`: on which rank each stage lies.
+#   `peer, tag = address(action, rank_of)`: where a message goes.
+# - `work = Work(stages, pace)`: do every action inside `with work.on(action):`. It notes it in
+#   the trace, and fetches the gradients of weights that some stages put aside. For W that is all
+#   there is to do.
+# - `comm.isend(array, dest=…, tag=…)` gives a request to wait for at the end;
+#   `comm.recv(source=…, tag=…)` an array of NumPy.
 
 # %% [markdown]
 # Think of these before you type:
@@ -176,7 +176,8 @@ print(judge(puzzle, one_rank_at_a_time))
 # %% [markdown]
 # Its `.valid`, `.problems`, `.seconds`, `.idle_share` and `.peak` you may use inside your
 # function too: it may try as many schedules as it likes, for 20 seconds a puzzle. The check
-# brings puzzles that nobody has seen, and this one at the end.
+# brings puzzles that nobody has seen, and this one at the end. A first answer takes a quarter
+# of an hour; a good one may take an evening.
 
 # %% tags=["exercise"]
 # beat_1f1b
@@ -184,7 +185,8 @@ print(judge(puzzle, one_rank_at_a_time))
 # %% [markdown]
 # ## The leaderboard
 #
-# Your class may keep one. Put your name in and run this in a cell of its own:
+# Your class may keep one (without one, it is yours alone). Put your name in and run this in a
+# cell of its own:
 #
 # ```python
 # from course_utils.pipeline.leaderboard import Leaderboard
@@ -195,7 +197,8 @@ print(judge(puzzle, one_rank_at_a_time))
 # board
 # ```
 #
-# What is handed in is judged again whenever the board is read.
+# `board.picture("uneven")` draws the best that was handed in. Whoever reads the board judges
+# its schedules again.
 
 # %%
 course.progress()

@@ -20,6 +20,7 @@ LESSON = "10_pipeline"
 Lines = list[list[str]]
 """For each rank its actions, as `2F0`."""
 NO_LISTS, NO_ACTION = "a list of lists is expected, one for each rank", "which is no Action"
+BELOW_ZERO = "and stages and micro-batches are counted from 0"
 MOST_ACTIONS = 10_000
 MOST_DRAWN = 400
 
@@ -69,7 +70,7 @@ def form_problem(returned: Any, ranks: int) -> str | None:
             if text.startswith("?"):
                 return f"rank {rank} has {text[1:]} at place {place}, {NO_ACTION}"
             if "-" in text:
-                return f"rank {rank} has {text} at place {place}; stages and micro-batches are counted from 0"
+                return f"rank {rank} has {text} at place {place}, {BELOW_ZERO}"
     return None
 
 
@@ -136,6 +137,8 @@ def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"
         if outcome.wrong:
             timings[name] = simulated(wanted(ranks, micro_batches))
             title += f", {name} {percent(timings[name].idle_share)}"
+            if abs(mine.idle_share - timings[name].idle_share) < 1e-9:
+                title = f"As idle as {name}, {percent(mine.idle_share)} of the time, but another schedule"
         given = f"{count(ranks, 'rank')}, {count(micro_batches, 'micro-batch')}"
         return draw.pipelines(timings, title, f"simulated, a backward pass twice as long as a forward pass; {given}")
 
@@ -175,7 +178,7 @@ def flat(case: Case, outcome: Outcome) -> bool:
 
 def from_one(case: Case, outcome: Outcome) -> bool:
     """Whether micro-batches are counted from 1, or from below 0."""
-    if "counted from 0" in outcome.wrong:
+    if BELOW_ZERO in outcome.wrong:
         return True
     texts = {text for actions in outcome.results[0] for text in actions}
     micro_batches = case.arguments[0][1]

@@ -45,6 +45,11 @@ def _fewer_micro_batches(case: Case, outcome: Outcome) -> bool:
     return micro_batches < ranks
 
 
+def _too_far_ahead(case: Case, outcome: Outcome) -> bool:
+    """Whether more forward passes come first than there are micro-batches."""
+    return max(_aheads(outcome.results[0])) > case.arguments[0][1]
+
+
 def _all_forward_first(case: Case, outcome: Outcome) -> bool:
     ranks, micro_batches = case.arguments[0]
     return micro_batches > ranks and _aheads(outcome.results[0]) == [micro_batches] * ranks
@@ -116,6 +121,7 @@ ONE_F_ONE_B_SCHEDULE = Exercise(
         common.FLAT,
         common.HALVES,
         common.STAGE,
+        Mistake("What if there are fewer micro-batches than ranks?", _too_far_ahead),
         common.FROM_ONE,
         Mistake("What if there are fewer micro-batches than ranks?", _fewer_micro_batches),
         Mistake("How many backward passes are left when the last forward pass is done?", _left_over),

@@ -150,6 +150,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     from course_utils.cluster.run import events_of
     from course_utils.draw.style import percent
     from course_utils.pipeline.actions import parse_schedule
+    from course_utils.pipeline.findings import disturbed
     from course_utils.pipeline.timing import simulate_schedule, timing_of
 
     given = outcome.case.arguments[0][0]
@@ -159,6 +160,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     plan = simulate_schedule(parse_schedule(given["lines"]), *[SECONDS] * 3)
     title = f"Idle: {percent(plan.idle_share)} of the time in the plan, {percent(run.idle_share)} in your run"
     under = f"{outcome.case.label}; every pass waits {SECONDS * 1e3:g} ms in place of computing"
+    under += "; messages, or other work on this machine, took the rest" if disturbed(plan, run) else ""
     return draw.pipelines({"planned": plan, "your run": run}, title, under, in_seconds=["planned", "your run"])
 
 
@@ -167,7 +169,7 @@ RUN_SCHEDULE = Exercise(
     library="course_utils.pipeline.run:run_schedule",
     lesson=LESSON,
     place=4,
-    minutes=30,
+    minutes=25,
     difficulty=3,
     turn="action by action: receive, compute, send",
     title="a schedule on real ranks",
