@@ -89,7 +89,8 @@ def same_said(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
     """
     far = {name: apart(line, serial) for name, line in losses.items()}
     assert max(far.values()) <= SAME, f"another training than the serial one: {far}"
-    return f"{join(list(far))}: at most {max(far.values()):.0e} from one process, at every one of {len(serial)} steps"
+    who = join(list(far)) if len(far) < 4 else f"all {len(far)} ways"
+    return f"{who}: at most {max(far.values()):.0e} from one process, at every one of {len(serial)} steps"
 
 
 def saved_said(bars: Mapping[str, Mapping[str, float]]) -> str:

@@ -9,25 +9,29 @@
 # *60 minutes · builds on lessons [9](09_model_parallel.ipynb) and [10](10_pipeline.ipynb) · 4 ranks*
 
 # %%
+import tempfile
+
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
 
 import course_utils as course
+from course_utils.trace import phase
 
 ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# Ranks can share a batch (lesson 6), matrices (9), layers (10). Each way ends somewhere: batches cannot grow for ever,
-# pieces of matrices talk all the time, pipelines have bubbles. Large models mix all three.
+# Ranks can share a batch (lesson 6), matrices (9), layers (10). Large models mix all three.
 #
 # ## A mesh
 #
-# Put the ranks on a grid, a **mesh**. Each axis has a kind of parallelism. Along an axis a rank talks to those that
-# differ from it in *that* place only, its **group**.
+# Put the ranks on a grid, a **mesh**: an axis for each way. Along an axis a rank talks to those whose place differs
+# *there* only, its **group**.
 #
-# **Predict.** 2 × 2 × 2 ranks, counted along the last axis first. Who is rank 5's partner along each?
+# **Predict.** `data` × `pipeline` × `tensor` = 2 × 2 × 2. Rank 0 is at (0, 0, 0), 1 at (0, 0, 1), 2 at (0, 1, 0). Rank
+# 5's partners?
 
 # %%
 course.predict("mesh_partners", data=..., pipeline=..., tensor=...)  # three ranks
@@ -47,26 +51,22 @@ course.draw.mesh(cube)
 # Each panel shows the same eight ranks; one colour is one group. Neighbours in the count are usually neighbours in the
 # machine, so the axis that talks most is named *last*.
 #
-# `torch.distributed` makes such groups itself. On our four ranks: each adds up the numbers of the ranks in its groups.
+# `torch.distributed` makes such groups itself. On our four ranks: each adds up the ranks' numbers in its group.
 
 # %%
 square = {"data": 2, "tensor": 2}
 
 
-def sums_in_groups(sizes):
-    shape, names = tuple(sizes.values()), tuple(sizes)
-    mesh = dist.init_device_mesh("cpu", shape, mesh_dim_names=names)
-    found = {}
-    for axis in sizes:
-        number = torch.tensor(float(dist.get_rank()))
-        dist.all_reduce(number, group=mesh.get_group(axis))  # among this group only
-        found[axis] = int(number)
-    return found
+def sum_in_group(axis):
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=tuple(square))
+    number = torch.tensor(float(dist.get_rank()))
+    dist.all_reduce(number, group=mesh.get_group(axis))  # among this group only
+    return int(number)
 
 
-sums = ranks.run(sums_in_groups, square, backend="gloo").results
-for rank, found in enumerate(sums):
-    print(f"rank {rank}:", found)
+for axis in square:
+    sums = ranks.run(sum_in_group, axis, backend="gloo").results
+    print(f"{axis:6} of ranks 0 to 3:", sums)
 
 # %% [markdown]
 # Rank 3 meets rank 1 along `data`, rank 2 along `tensor`, and rank 0 never.
@@ -90,16 +90,15 @@ print("convolutions:   ", parameter_count(convolutions), "weights")
 print("fully connected:", parameter_count(dense), "weights")
 
 # %% [markdown]
-# Convolutions: few weights. Fully connected: many. (In AlexNet, 5 % and 95 %: Krizhevsky 2014.) So copy the first, and
-# bring the *activations* to the second:
+# Convolutions: few weights. Fully connected: many. (AlexNet: 5 % and 95 %, Krizhevsky 2014.) So copy the first, and
+# bring *activations* to the second:
 #
-# 1. all ranks: convolutions, on a share of the batch; rank 0 **gathers** what comes out;
-# 2. rank 0: fully connected layers, forward and backward;
-# 3. rank 0 **scatters** the activations' gradients; all go backward through their convolutions;
+# 1. all: convolutions; rank 0 **gathers** what comes out, and the labels;
+# 2. rank 0: fully connected layers, forward, backward;
+# 3. rank 0 **scatters** the activations' gradients; all go backward;
 # 4. the convolutions' gradients are **added up**.
 #
-# **Predict.** 64 images a step, so 16 on each of 4 ranks. How many numbers does rank 1 hand over in a step:
-# activations, labels, gradients? (With data parallelism all gradients: 21,840.)
+# **Predict.** Each of 4 ranks has 16 images. How many numbers does rank 1 hand over in a step?
 
 # %%
 course.predict("hybrid_numbers", within=1.1, numbers=...)
@@ -121,23 +120,21 @@ once = ranks.run(train_network, data, "hybrid", steps=1, backend="gloo")
 once.timeline("One step of the hybrid")
 
 # %% [markdown]
-# 5,120 activations, 16 labels, 5,280 gradients: half of what data parallelism hands over, and for AlexNet far less. The
-# price: in part 2 three ranks wait. And it *is* the serial training, step for step, weights included. (Part 4 *adds*:
-# rank 0's loss is the whole batch's mean already.) Exercise: `hybrid_step`.
+# 5,120 activations, 16 labels, 5,280 gradients; data parallelism: 21,840 gradients. The price: in part 2 three ranks
+# wait. (Part 4 *adds*: the loss is already a mean.) Exercise: `hybrid_step`.
 #
 # ## What the report did
 #
-# Its program puts fully connected layers "only on GPU0", and exchanges gradients so (shortened):
+# It puts the fully connected layers "only on GPU0", and exchanges gradients so:
 #
 # ```
 # for name, param in model.named_parameters():
-#     if "fc" not in name:                      # not the fully connected ones
+#     if "fc" not in name:              # fc: fully connected
 #         dist.all_reduce(param.grad.data)
 #     param.grad.data /= size
 # ```
 #
-# "The training flow works correctly", it says, and shows a falling loss. **Predict** what four ranks show after 66 such
-# steps:
+# "The training flow works correctly." **Predict** what four ranks show after 66 steps:
 
 # %%
 course.predict(
@@ -170,21 +167,22 @@ course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's laye
 
 # %% [markdown]
 # Two processes that put a layer on the same GPU have *two* layers there. Nobody adds up their gradients, yet they are
-# divided by $P$: each rank trains layers of its own, on a quarter of the images, with steps four times too short.
+# divided: each rank trains its own, with steps four times too short.
 #
-# Whatever is kept twice must get the same gradient twice. The loss does not tell; compare the replicas' weights.
+# What is kept twice must get the same gradient twice. Compare weights.
 #
 # ## Data × tensor
 #
-# Now a mesh. A small transformer learns Python's own help text, character by character: `data` halves the batch,
-# `tensor` every matrix of attention and MLP (lesson 9). **Predict**: along which axis does a rank hand over more bytes?
+# A small transformer learns Python's help text by the character. `data` halves the batch, `tensor` its blocks' matrices
+# (lesson 9). **Predict**: along which axis does a rank hand over more?
 
 # %%
 from course_utils.mixture_experiments import CONTEXT, RATE, small_batches, small_model
 from course_utils.text import generate
 
-batches = small_batches(steps=80)  # of 64 pieces, 16 characters each
+batches = small_batches(steps=40)  # of 64 pieces, 16 characters each
 print("blocks:", len(small_model()) - 2, "· weights:", parameter_count(small_model()))
+print("a rank's activations between blocks:", 64 // 2 * CONTEXT * 48, "numbers")
 print("it writes:", generate(small_model(), "The ", 60, CONTEXT))
 course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
 
@@ -203,14 +201,15 @@ lines = {"one process": one.losses, "2 × 2": run.results[-1].losses}
 course.draw.loss_curves(lines, "Data × tensor, on text")
 
 # %% [markdown]
-# Nonsense still, but with words' lengths and endings, and one process would write the same.
+# Nonsense still, but in words, and one process would write the same.
 #
 # In a step `data` moves each rank's *gradients* once. `tensor` moves *activations* four times a block, and they grow
 # with the batch: it needs the fastest links, and stays inside a node.
 #
 # ## Which mixture of 4?
 #
-# The same training on five meshes, batches cut into 4 micro-batches. **Predict:** where does rank 1 send least?
+# The same training on five meshes, batches cut into 4 micro-batches. Between stages travel 48 numbers for each
+# character, forward and back. **Predict:** where does rank 1 send least?
 
 # %%
 from course_utils.mixture_experiments import MESHES, count_meshes
@@ -220,17 +219,18 @@ course.predict("least_sent", answer=..., choices=list(MESHES))  # "a" to "e"
 # %%
 from course_utils.mixture_findings import mixtures_said, totals
 
-counted = count_meshes(ranks, batches[:3])
-print(same_said(counted.losses, one.losses[:3]))
+counted = count_meshes(ranks, batches[:2])
+print(same_said(counted.losses, one.losses[:2]))
 least = np.argmin(totals(counted.sent))
 course.measured("least_sent", answer="abcde"[least])
 panel = course.draw.SharesPanel("sent by rank 1 in a step", counted.sent)
 course.draw.shares([panel], mixtures_said(counted.sent))
 
 # %% [markdown]
-# Counted from the calls, as rings would carry them out. `tensor` talks most: inside the node. Stages talk little, but
-# idle (lesson 10). `data` keeps the whole model on every rank. (2 × 2 × 2 at once is the same training, too; that takes
-# eight ranks, so the course's tests run it.)
+# Counted from the calls, as rings would carry them out. `tensor` talks most: inside the node. What `data` sends grows
+# with the weights, what stages send with the batch, and stages idle (lesson 10).
+#
+# (2 × 2 × 2 at once is the same training, too; that takes eight ranks, so the course's tests run it.)
 
 # %% [markdown]
 # ## Why keep everything P times?
@@ -248,17 +248,14 @@ from course_utils.sharded import adam_shard, zero1_step
 def two_steps(length):
     weights = torch.ones(length, dtype=torch.float64)
     state = adam_shard(weights)  # of this rank's part
-    for _ in range(2):
-        gradient = (dist.get_rank() + 1) * weights  # each rank has its own
-        zero1_step(weights, gradient, state, rate=0.1)
+    for _ in range(2):  # each rank has a gradient of its own
+        zero1_step(weights, (dist.get_rank() + 1) * weights, state, rate=0.1)
     return len(state.mean)
 
 
-ranks.run(two_steps, 50_000, backend="gloo")  # the first run finds the connections
-run = ranks.run(two_steps, 50_000, backend="gloo")
-run.timeline(
-    f"ZeRO-1: two steps; each rank keeps the state of {run.results[0]:,} weights"
-)
+for _ in range(2):  # the first run finds the connections
+    run = ranks.run(two_steps, 50_000, backend="gloo")
+run.timeline(f"ZeRO-1: of 50,000 weights a rank keeps the state of {run.results[0]:,}")
 
 # %% [markdown]
 # A quarter of the state, and no byte more than before: the two halves of lesson 5's ring all-reduce, with the update
@@ -272,25 +269,18 @@ run.timeline(
 
 # %%
 def fully_sharded(x):
-    from torch.distributed.fsdp import fully_shard
-
-    from course_utils.trace import phase
-
     model = small_model()
-    for layer in model:
+    for layer in [*model, model]:
         fully_shard(layer)  # its weights are gathered when it computes
-    fully_shard(model)
     with phase("forward"):
         loss = model(x).square().mean()
     with phase("backward"):
         loss.backward()
-    weight = model[1].mlp.up.weight
-    return f"{tuple(weight.to_local().shape)} of {tuple(weight.shape)}"
+    return len(model[1].mlp.up.weight.to_local())
 
 
-for _ in range(2):  # the first run imports a part of torch
-    run = ranks.run(fully_sharded, batches[0][0], backend="gloo")
-run.timeline(f"FSDP2: of a weight, a rank keeps {run.results[0]}")
+run = ranks.run(fully_sharded, batches[0][0], backend="gloo")
+run.timeline(f"FSDP2: of a matrix of 192 rows a rank keeps {run.results[0]}")
 
 # %% [markdown]
 # A gather for each layer on the way forward, again on the way back, then a reduce-scatter of its gradients.
@@ -306,8 +296,8 @@ course.predict("zero_sent", within=1.05, stage_3=...)  # percent
 from course_utils.mixture_experiments import count_stages
 from course_utils.mixture_findings import stages_said
 
-stages = count_stages(ranks, batches[:3])
-print(same_said(stages.losses, one.losses[:3]))  # Adam in one process
+stages = count_stages(ranks, batches[:2])
+print(same_said(stages.losses, one.losses[:2]))  # Adam in one process
 kept, sent = totals(stages.kept), totals(stages.sent)
 names = {f"stage_{k}": 100 * kept[k] / kept[0] for k in (1, 2, 3)}
 course.measured("zero_kept", **names)
@@ -319,38 +309,31 @@ panels = [
 course.draw.shares(panels, stages_said(stages.kept, stages.sent))
 
 # %% [markdown]
-# Kept: counted from the tensors. Black: `zero_memory`, `zero_traffic` (Rajbhandari 2020). Stages 1 and 2 save for
-# nothing; stage 3 gathers weights twice, half as much again. (So much for rings: gloo's reduce-scatter is an all-reduce
-# inside, so with gloo stages 1 to 3 really move more.) In **mixed precision** a weight takes 2 bytes, its gradient 2,
-# Adam 12: the weight again in float32, mean, square. Exercises: `zero_memory`, `fits`.
-
-# %% [markdown]
+# Stages 1 and 2 save for nothing; stage 3 gathers weights twice: half as much again. (As rings. gloo moves more.) In
+# **mixed precision** a weight takes 2 bytes, its gradient 2, Adam 12: the weight in float32, mean, square. Exercises:
+# `zero_memory`, `fits`.
+#
 # ## Written by four, read by two
 #
-# A checkpoint of a sharded model is in pieces, one file for each rank. Tomorrow you get fewer ranks.
-#
-# **Predict.** 2 × 2 ranks train three steps and write weights and Adam's state. Then two ranks read them, then one.
-# How far are the values apart?
+# A sharded model's checkpoint is in pieces. **Predict.** 2 × 2 ranks train, and write weights and state. Two read them,
+# then one. How far apart are the values?
 
 # %%
 choices = {"a": "0", "b": "about 1e-15", "c": "other meshes cannot read them"}
 course.predict("checkpoint", answer=..., choices=choices)
 
 # %%
-import tempfile
-
 from course_utils.mixture_experiments import gone_on
 from course_utils.sharded.over_meshes import save_on_mesh
 
-folder = tempfile.TemporaryDirectory()
-write = (save_on_mesh, folder.name, square, small_model, batches[:3], RATE)
-written = ranks.run(*write, backend="gloo").results[0].state
-others, far = {"2 data": {"data": 2}, "2 tensor": {"tensor": 2}, "1 rank": {}}, []
-for name, sizes in others.items():
-    read, losses = gone_on(ranks, folder.name, sizes, batches[3:5])
-    far += [apart(read[tensor], values) for tensor, values in written.items()]
-    print(f"{name} go on with losses", *(f"{loss:.9f}" for loss in losses))
-folder.cleanup()
+far = []
+with tempfile.TemporaryDirectory() as folder:
+    write = (save_on_mesh, folder, square, small_model, batches[:3], RATE)
+    written = ranks.run(*write, backend="gloo").results[0].state
+    for sizes in ({"data": 2}, {"tensor": 2}, {"data": 1}):
+        read, losses = gone_on(ranks, folder, sizes, batches[3:5])
+        far += [apart(read[name], values) for name, values in written.items()]
+        print(sizes, "go on with losses", *(f"{loss:.9f}" for loss in losses))
 course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
 
 # %% [markdown]
@@ -360,7 +343,8 @@ course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
 # ## Two more ways to save memory
 #
 # ZeRO does not divide **activations**, which grow with the batch. Two ways you know: **accumulate** gradients over
-# micro-batches (lesson 7); **checkpoint** activations: keep each block's input, compute the rest again (lesson 9).
+# micro-batches (lesson 7); activation **checkpointing** (another checkpoint!): keep each block's input, compute the
+# rest again (lesson 9).
 
 # %%
 from course_utils.memory import checkpointed
@@ -398,11 +382,11 @@ for stage in range(4):
     print(f"stage {stage}: {zero_memory(7e9, 8, stage) / 1e9:.1f} GB on each of 8 GPUs")
 
 # %% [markdown]
-# And activations? And the time of a step? A **planner** goes through every mixture: formulas for memory, computing and
-# messages (each cited, in `course_utils/planner/`), with assumed GPUs and links.
+# And activations? And the time of a step? A **planner** goes through every mixture: cited formulas for memory, compute
+# and messages (in `course_utils/planner/`), assumed GPUs and links, four million tokens (pieces of words) in a
+# step. Of 80 GB it fills at most 72.
 #
-# **Predict.** Of nine published models, from 1.5 billion to a trillion weights: which is the largest that fits on 8
-# such GPUs? On 512?
+# **Predict.** Of nine published models: which is the largest that fits on 8 such GPUs? On 512?
 
 # %%
 from course_utils.planner import H100, MODELS, best, plan
@@ -427,19 +411,13 @@ course.draw.plans(plans)
 # %% [markdown]
 # ## What you take with you
 #
-# - You can **arrange** ranks in a mesh: each axis a kind of parallelism, the most talkative one inside the node.
-# - You can **prove** that a mixture is one training: loss beside loss, and what is kept twice is equal twice.
-# - You can **count**: stages 1 and 2 are free, stage 3 costs half as much again on the way.
+# `data` while it fits, then ZeRO; then `tensor` inside a node; stages between nodes. You can
 #
-# Next: [the exercises](../exercises/11_hybrid_and_sharded.ipynb). After that, lesson 12 lets the machine choose.
+# - **arrange** ranks in a mesh: the most talkative axis inside the node;
+# - **prove** that a mixture is one training: loss beside loss, and what is kept twice is equal twice;
+# - **count**: ZeRO's stages 1 and 2 are free, stage 3 sends half as much again.
 #
-# <details><summary>The words of this lesson</summary>
-#
-# **Mesh**: ranks on a grid, an axis for each kind of parallelism. **Group**: ranks that differ in one place only.
-# **Hybrid**: different layers, different kinds. **ZeRO**: data parallelism that divides state, gradients, weights.
-# **FSDP**: its stage 3 in PyTorch. **Reduce-scatter**: add up, each keeps a part. **All-gather**: each part to all.
-# **Checkpoint**: a training, written down; *activation* checkpointing is something else.
-# </details>
+# Next: [the exercises](../exercises/11_hybrid_and_sharded.ipynb). In lesson 12 the machine chooses.
 
 # %%
 ranks.stop()
