@@ -1,0 +1,326 @@
+"""Profiles: intervals counted by hand, clocks, merged Chrome traces, and five slow programs with their faster ones."""
+
+import functools
+import json
+import math
+import re
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from course_utils import draw
+from course_utils.bench import profiling
+from course_utils.data import digits
+from course_utils.errors import CourseError
+from course_utils.profiling import findings
+from course_utils.profiling.chrome import problems, read_trace, write_trace
+from course_utils.profiling.clock import offset_of, offset_to_rank_0
+from course_utils.profiling.intervals import difference, intersection, length, union
+from course_utils.profiling.lanes import Lanes, lanes_of
+from course_utils.profiling.merge import merge
+from course_utils.profiling.ratio import Ratio, measure_ratio, slowest_rank
+from course_utils.profiling.record import profile_ranks, training_step
+from course_utils.profiling.shares import exposed_communication, idle_share, overlap_share
+from course_utils.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
+from course_utils.replicas import overlapped
+
+
+def test_intervals_are_sets_of_times() -> None:
+    assert union([(3, 4), (0, 1), (1, 2), (0.5, 1.5), (7, 7)]) == [(0, 2), (3, 4)]
+    assert intersection([(0, 4), (5, 9)], [(3, 6), (8, 20)]) == [(3, 4), (5, 6), (8, 9)]
+    assert difference([(0, 10)], [(2, 3), (8, 12), (-1, 1)]) == [(1, 2), (3, 8)]
+    assert length([(0, 2), (1, 3)]) == 3
+    assert union([]) == intersection([], [(0, 1)]) == difference([], [(0, 1)]) == []
+
+
+def test_intervals_agree_with_counting_every_moment(seed) -> None:
+    random = torch.Generator().manual_seed(seed)
+    for _ in range(100):
+        sets = []
+        for _ in range(2):
+            begins = torch.randint(30, (int(torch.randint(8, (), generator=random)),), generator=random)
+            lengths = torch.randint(7, begins.shape, generator=random)
+            sets.append([(b, b + n) for b, n in zip(begins.tolist(), lengths.tolist(), strict=True)])
+        first, second = ({t for begin, end in one for t in range(begin, end)} for one in sets)
+        assert length(sets[0]) == len(first)
+        assert length(intersection(*sets)) == len(first & second)
+        assert length(difference(*sets)) == len(first - second)
+        assert overlap_share(*sets) == (len(first & second) / len(second) if second else 0)
+        assert math.isclose(idle_share(*sets, 5, 25), len(set(range(5, 25)) - first - second) / 20, abs_tol=1e-12)
+
+
+def test_shares_of_a_step_counted_by_hand() -> None:
+    computing, communication = [(0, 6), (10, 11)], [(4, 8), (7, 9)]
+    assert overlap_share(computing, communication) == 2 / 5
+    assert exposed_communication(computing, communication) == [(6, 9)]
+    assert idle_share(computing, communication, 0, 12) == pytest.approx(2 / 12)
+    assert idle_share(iter(computing), iter(communication), 0, 12) == pytest.approx(2 / 12)
+    assert overlap_share(computing, []) == 0 and idle_share([], [], 3, 3) == 0 and idle_share([], [], 0, 1) == 1
+
+
+def complete(name: str, begin: float, end: float, tid: int = 1, cat: str = "cpu_op", pid: int = 77) -> dict:
+    """A complete event, in microseconds."""
+    return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": begin, "dur": end - begin}
+
+
+def rank_trace(rank: int, shift: float, *events: dict) -> dict:
+    """What `profile_steps` gives: one step from 100 to 200 µs of the rank's own clock, and these events."""
+    thread = {"ph": "M", "name": "thread_name", "pid": 77, "tid": 1, "ts": 0, "args": {"name": "main"}}
+    step = complete("ProfilerStep#0", 100, 200, cat="user_annotation")
+    clock = {"rank": rank, "shift": shift, "error": 0.0, "machine": "here"}
+    return {"traceEvents": [thread, step, *events], "course": clock}
+
+
+def two_ranks() -> list[dict]:
+    """Rank 0 computes 100–150 and 170–180, and communicates 140–170; rank 1, 10 µs later, the same on another clock."""
+    both = []
+    for rank, shift, late in ((0, 0.0, 0), (1, -990.0, 1000)):
+        events = [
+            complete("aten::mm", 100 + late, 150 + late),
+            complete("aten::add", 170 + late, 180 + late),
+            complete("c10d::allreduce_", 150 + late, 152 + late),
+            complete("gloo:all_reduce", 140 + late, 170 + late, tid=2, cat="user_annotation"),
+            complete("forward", 100 + late, 150 + late, tid="phases", cat="phases", pid="course"),
+            complete("aten::mm", 10 + late, 20 + late),  # before the step
+        ]
+        trace = rank_trace(rank, shift, *events)
+        trace["traceEvents"][1]["ts"] += late
+        both.append(trace)
+    return both
+
+
+def test_lanes_of_a_merged_trace_are_those_counted_by_hand() -> None:
+    trace = merge(two_ranks()[::-1])
+    assert problems(trace) == []
+    first, second = lanes_of(trace)
+    for lanes, late in ((first, 0.0), (second, 10e-6)):
+        assert (lanes.begin, lanes.end) == pytest.approx((late, late + 100e-6))
+        assert lanes.exposed_seconds == pytest.approx(20e-6)
+        assert lanes.overlap_share == pytest.approx(1 / 3)
+        assert lanes.idle_share == pytest.approx(0.2)
+        assert length(lanes.idle) == pytest.approx(20e-6)
+        assert lanes.phases["forward"] == [pytest.approx((late, late + 50e-6))]
+    assert trace["course"]["begin"] == 100.0
+
+
+def test_kernels_count_where_there_is_a_gpu() -> None:
+    kernels = [
+        complete("aten::mm", 100, 199),
+        complete("gemm", 110, 150, tid=7, cat="kernel", pid=0),
+        complete("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 140, 220, tid=8, cat="kernel", pid=0),
+    ]
+    (lanes,) = lanes_of(merge([rank_trace(0, 0.0, *kernels)]))
+    assert lanes.computing == [pytest.approx((10e-6, 50e-6))]
+    assert lanes.overlap_share == pytest.approx(10 / 80)
+    assert lanes.end == pytest.approx(120e-6), "a kernel may run on behind the step"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda traces: traces[:0], "every rank"),
+        (lambda traces: traces[1:], "every rank"),
+        (lambda traces: [traces[0], traces[0]], "every rank"),
+        (lambda traces: [{"traceEvents": []}], "what its clock is"),
+        (lambda traces: [traces[0] | {"traceEvents": []}], "no profiled step"),
+    ],
+)
+def test_traces_that_do_not_belong_together_are_refused(change, said) -> None:
+    with pytest.raises(CourseError, match=said):
+        merge(change(two_ranks()))
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ({"ph": "X", "name": "a", "pid": 0, "tid": 0, "ts": 0}, "lacks 'dur'"),
+        (complete("a", 5, 3), "less than nothing"),
+        (complete("a", float("nan"), 1), "not a number"),
+        (complete("a", 0, 1) | {"ts": "1"}, "not a number"),
+        ({"ph": "?", "name": "a"}, "unknown kind"),
+        ([], "no object"),
+        ({"ph": "M", "name": "process_name", "pid": 0, "args": {}}, r"lacks args\['name'\]"),
+        (complete("child", 40, 300), "ends after it"),
+        ({"ph": "s", "name": "a", "cat": "c", "id": 1, "pid": 0, "tid": 0, "ts": 1}, "one end only"),
+        (complete("a", 0, 1, pid=5), "Process 5 has no process_name"),
+        (complete("a", 0, 1, tid=9, pid=0), "Row 9 of 0 has no thread_name"),
+    ],
+)
+def test_a_broken_trace_is_described(event, said) -> None:
+    trace = merge(two_ranks())
+    if isinstance(event, dict) and event.get("pid") == 77:
+        event = event | {"pid": 0, "tid": 0}
+    trace["traceEvents"].append(event)
+    found = problems(trace)
+    assert any(re.search(said, one) for one in found), found
+
+
+def test_a_trace_survives_its_file(tmp_path) -> None:
+    trace = merge(two_ranks())
+    for name in ("trace.json", "trace.json.gz"):
+        assert read_trace(write_trace(trace, tmp_path / name)) == trace
+    assert json.loads((tmp_path / "trace.json").read_text()) == trace
+    assert problems({"events": []}) == ["traceEvents is missing, or no list."]
+
+
+def test_an_offset_is_wrong_by_half_the_shortest_round_trip_at_most(seed) -> None:
+    random = torch.Generator().manual_seed(seed)
+    for _ in range(50):
+        true = 1e3 * float(torch.randn((), generator=random, dtype=torch.float64))
+        pings, now = [], 0.0
+        for _ in range(10):
+            there, back = torch.rand(2, generator=random, dtype=torch.float64).tolist()
+            pings.append((now, now + there - true, now + there + back))
+            now += 3
+        found = offset_of(pings)
+        assert abs(found.seconds - true) <= found.error + 1e-9
+        assert found.error == pytest.approx(min(back - sent for sent, _, back in pings) / 2)
+
+
+def both_offsets() -> tuple:
+    """This rank's offset as it is found, and as ping-pong measures it."""
+    return offset_to_rank_0(), offset_to_rank_0(always_measure=True)
+
+
+def test_ping_pong_finds_that_ranks_of_one_machine_share_a_clock(four_ranks) -> None:
+    for rank, (known, measured) in enumerate(four_ranks.run(both_offsets, backend="gloo", ranks=3).results):
+        assert (known.seconds, known.error) == (0, 0)
+        assert abs(measured.seconds) <= measured.error
+        assert (measured.error > 0) == (rank > 0)
+
+
+def test_a_profile_of_real_ranks_is_one_sound_trace(four_ranks, tmp_path) -> None:
+    way = functools.partial(overlapped, bucket_bytes=1 << 19)
+    found = profile_ranks(four_ranks, training_step, way, batch=4, steps=2, world_size=2)
+    assert problems(found.trace) == []
+    assert problems(read_trace(found.write(tmp_path / "all.json.gz"))) == []
+    assert [len(results) for results in found.results] == [2, 2]
+    for lanes in found.lanes:
+        assert lanes.steps == 2 and len(lanes.phases["forward"]) == 2
+        assert lanes.computing and lanes.communication
+        assert lanes.exposed_seconds <= length(lanes.communication) <= lanes.seconds
+        busy = length([*lanes.computing, *lanes.communication])
+        assert 1 - lanes.idle_share == pytest.approx(busy / lanes.seconds, abs=0.01)
+    assert min(one.begin for one in found.lanes) == 0
+    begin, end = max(one.begin for one in found.lanes), min(one.end for one in found.lanes)
+    assert begin < end, "all ranks begin together"
+    files = found.write_for_tensorboard(tmp_path / "runs")
+    assert [file.name.split(".")[0] for file in files] == ["rank0", "rank1"]
+    assert read_trace(files[1])["distributedInfo"]["rank"] == 1
+    assert draw.profile(found.lanes, findings.profile_said(found.lanes)).alt_text
+
+
+def lanes_with(computing, communication, rank: int = 0) -> Lanes:
+    """Ten seconds of a rank."""
+    return Lanes(rank, 0.0, 10.0, computing, communication, {})
+
+
+@pytest.mark.parametrize(
+    ("lanes", "said"),
+    [
+        (lanes_with([(0, 9.9)], [(1, 5)]), "little is lost"),
+        (lanes_with([(0, 5)], [(4, 9)]), "is exposed communication"),
+        (lanes_with([(0, 5)], [(4, 6)]), "is idle"),
+    ],
+)
+def test_sentences_are_chosen_from_the_numbers(lanes, said) -> None:
+    assert said in findings.profile_said([lanes])
+    assert "rank 0:" in findings.step_text(lanes)
+
+
+def test_what_was_gained_is_said() -> None:
+    poor, good = [lanes_with([(0, 5)], [(5, 9)])], [lanes_with([(0, 5)], [(2, 6)], rank=1)]
+    assert "Nothing is gained" not in findings.overlap_said(poor, good, "buckets")
+    assert "Nothing is gained" in findings.overlap_said(good, poor, "buckets")
+    assert findings.latest_rank([*poor, lanes_with([(0, 6)], [], rank=3)]) == 3
+    assert "2 times as fast" in findings.ratio_said(Ratio([2.0, 4.0], [1.0, 1.0]), target=1.5)
+    assert "slower" in findings.ratio_said(Ratio([1.0], [2.0]))
+    assert "as fast as before" in findings.ratio_said(Ratio([1.0], [1.0]))
+
+
+def test_a_ratio_ends_early_only_where_it_is_clear(monkeypatch) -> None:
+    clock = iter(range(10**6))
+    monkeypatch.setattr("course_utils.profiling.ratio.time.perf_counter", lambda: float(next(clock)))
+
+    def takes(ticks: int):
+        return lambda: [next(clock) for _ in range(ticks)]
+
+    quick = measure_ratio(takes(9), takes(4), target=1.5, fewest=2, warm_up=0)
+    assert quick.ratios == [2.0, 2.0] and quick.factor == quick.median == 2.0
+    assert len(measure_ratio(takes(4), takes(4), target=1.5, rounds=5).ratios) == 5
+    assert len(measure_ratio(takes(9), takes(4), rounds=5).ratios) == 5
+
+
+def test_the_quickest_runs_judge() -> None:
+    taken = Ratio([1.0, 9.0, 1.1], [0.5, 0.5, 5.0])
+    assert taken.factor == 2.0 and taken.median == 2.0 and taken.ratios == pytest.approx([2.0, 18.0, 0.22])
+
+
+def same(slow: list[float], fast: list[float]) -> bool:
+    """Have both trained alike, and has the loss changed?"""
+    return slow == pytest.approx(fast, rel=1e-4) and abs(slow[0] - slow[-1]) > 0.01 * slow[0]
+
+
+@pytest.fixture
+def one_thread():
+    """As on a rank; for many small operations more threads are slower."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_better_input_pipeline_trains_alike(tmp_path, one_thread) -> None:
+    paths = input_pipeline.write_photos(tmp_path, 20)
+    labels = digits().train_y[:20]
+    assert same(input_pipeline.slow_1(paths, labels, 2), input_pipeline.speed_up_1(paths, labels, 2))
+
+
+def test_fewer_kernels_train_alike(one_thread) -> None:
+    x, y = digits().train_x[:64], digits().train_y[:64]
+    assert same(small_kernels.slow_3(x, y), small_kernels.speed_up_3(x, y))
+
+
+def losses_of(function, *arguments) -> list[float]:
+    """Of one program, on this rank."""
+    return function(*arguments)
+
+
+def own_batch(function, steps: int) -> list[float]:
+    """The program on inputs of this rank's own."""
+    random = torch.Generator().manual_seed(dist.get_rank())
+    x, y = torch.randn(2, 4, no_overlap.WIDTH, generator=random)
+    return function(x, y, steps)
+
+
+def test_the_faster_programs_of_several_ranks_train_alike(four_ranks) -> None:
+    data, texts = digits(), unbalanced.sample_texts(16)
+    pairs = [
+        (host_waits.slow_2, host_waits.speed_up_2, losses_of, (data.train_x, data.train_y, 20)),
+        (no_overlap.slow_5, no_overlap.speed_up_5, own_batch, (2,)),
+        (unbalanced.slow_4, unbalanced.speed_up_4, losses_of, (texts * 2,)),
+    ]
+    for size in (1, 3):
+        for slow, fast, how, arguments in pairs:
+            slows, fasts = (
+                four_ranks.run(how, one, *arguments, backend="gloo", ranks=size).results for one in (slow, fast)
+            )
+            assert all(same(a, b) for a, b in zip(slows, fasts, strict=True)), slow.__name__
+
+
+def shared_ratio() -> list[float]:
+    """What every rank has measured."""
+    return measure_ratio(lambda: None, lambda: None, rounds=2, slowest=slowest_rank).ratios
+
+
+def test_all_ranks_measure_the_same_ratio(four_ranks) -> None:
+    first, *others = four_ranks.run(shared_ratio, backend="gloo", ranks=3).results
+    assert all(one == first for one in others)
+
+
+def test_the_bench_judges_by_the_quickest_runs_and_shows_the_median() -> None:
+    judged, rounds, seconds = profiling.factor_rows("one", Ratio([3.0, 8.0, 4.0], [2.0, 2.0, 2.0]), target=1.5)
+    assert (judged.value, judged.target, judged.ok, judged.better) == (1.5, 1.5, True, "higher")
+    assert (rounds.value, rounds.target, seconds.value) == (2.0, None, 4.0)
+    assert profiling.off([0.2, 0.4], 0.25, 1.0) == pytest.approx(0.05)
