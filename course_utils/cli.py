@@ -27,8 +27,19 @@ def main() -> None:
 
 
 @app.command()
-def doctor() -> None:
-    """Say what this machine can run and what is missing. Exit status 0 when the course can run."""
+def doctor(
+    log: Annotated[Path | None, typer.Option(help="of a launch that failed: say why it did, and what to do")] = None,
+) -> None:
+    """Say what this machine can run and what is missing. Exit status 0 when the course can run.
+
+    With --log, say why a launch failed. Exit status 0 when the cause is known.
+    """
+    if log is not None:
+        from course_utils.failures.explain import UNKNOWN, explained, read_log
+
+        said = explained(read_log(log))
+        print(said)
+        raise typer.Exit(1 if said.startswith(UNKNOWN) else 0)
     from course_utils.machine import examine, ready, tell
 
     findings = examine()

@@ -1,0 +1,216 @@
+"""Why launches fail: the ten recordings, changed ones, and logs that are none of them."""
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from course_utils.cli import app
+from course_utils.errors import CourseError
+from course_utils.failures.explain import ADVICE, CAUSES, RULES, UNKNOWN, Cause, explain_failure, explained
+from course_utils.failures.recordings import LOGS, recording
+
+NOISE = [
+    "/home/ada/venv/lib/python3.11/site-packages/torch/cuda/__init__.py:61: FutureWarning: pynvml is deprecated.",
+    "W1122 00:59:00.100000 77 torch/distributed/run.py:874] Setting OMP_NUM_THREADS environment variable to 1",
+    "epoch 3 loss 0.241 accuracy 0.93",
+    "node01:77:91 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+    "Set PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation when you run out of memory often.",
+    "wrote /scratch/ada/metrics.csv",
+]
+
+OTHERS = {
+    "CUDA's memory": (
+        "out of memory",
+        "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has 79.1 GiB",
+    ),
+    "Slurm's memory": (
+        "out of memory",
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.",
+    ),
+    "srun's memory": ("out of memory", "srun: error: gpu07: task 3: Out Of Memory"),
+    "gloo's port": (
+        "address in use",
+        "RuntimeError: [c10d] The server socket has failed to listen on [::]:29500 "
+        "(errno: 98 - Address already in use).",
+    ),
+    "Python's port": ("address in use", "OSError: [Errno 98] Address already in use"),
+    "a name": (
+        "unreachable node",
+        "[W1 socket.cpp:697] [c10d] The IPv6 network addresses of (gpu77, 29500) cannot be retrieved "
+        "(gai error: -2 - Name or service not known).",
+    ),
+    "a slow way": (
+        "unreachable node",
+        "DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (10.3.0.7, 4711).",
+    ),
+    "sizes": (
+        "mismatched collectives",
+        "RuntimeError: [/pytorch/gloo/gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 400 vs 4",
+    ),
+    "the course's own line": (
+        "wrong GPU binding",
+        "ranks 0 and 1 share one GPU of gpu01; NCCL needs one for each.",
+    ),
+    "a GPU too many": ("wrong GPU binding", "RuntimeError: CUDA error: invalid device ordinal"),
+    "NCCL 2.27": (
+        "NCCL interface",
+        "ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2) nor AF_INET6(10)",
+    ),
+    "a library": (
+        "different software",
+        "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by libtorch_cpu.so)",
+    ),
+    "pickles": ("different software", "ValueError: unsupported pickle protocol: 5"),
+    "a folder": (
+        "no shared files",
+        "slurmstepd: error: couldn't chdir to `/home/ada/run': No such file or directory: going to /tmp instead",
+    ),
+    "a job": (
+        "time limit",
+        "slurmstepd: error: *** JOB 77 ON gpu01 CANCELLED AT 2027-01-01T00:10:03 DUE TO TIME LIMIT ***",
+    ),
+}
+
+
+def varied(log: str) -> str:
+    """Another port, process, node, user, version and day; the same failure."""
+    for pattern, new in (
+        (r"\bnode0(\d)", r"gpu1\1"),
+        (r"/home/ada\b", "/projects/p77/grace"),
+        (r"/mnt/runs\b", "/scratch/x9"),
+        (r"2\.13\.0\+cpu", "2.9.1+cu128"),
+        (r"Python 3\.11\.\d+", "Python 3.13.1"),
+        (r"\b29500\b", "41234"),
+        (r"port: \d+", "port: 1234"),
+        (r"\[rank1\]", "[rank13]"),
+        (r"1/2 clients", "5/8 clients"),
+        (r"\b1122 ", "0304 "),
+        (r"2026-11-22", "2027-03-04"),
+        (r"pid: \d+", "pid: 99"),
+        (r"\bc1\b", "gpu12"),
+    ):
+        log = re.sub(pattern, new, log)
+    return log
+
+
+def interleaved(log: str, rng: random.Random) -> str:
+    """The lines of two nodes, or of two ranks, mixed otherwise; each one's stay in their order."""
+    owner = [(re.match(r"(?:(\d): |\[(rank\d+)\])", line) or [""])[0] for line in log.splitlines()]
+    places = owner[:]
+    rng.shuffle(places)
+    queues = {name: [line for one, line in zip(owner, log.splitlines()) if one == name] for name in set(owner)}
+    return "\n".join(queues[name].pop(0) for name in places)
+
+
+@pytest.mark.parametrize("failure", CAUSES)
+def test_each_recording_is_explained_by_its_cause(failure: str) -> None:
+    cause = explain_failure(recording(failure).log)
+    assert cause.name == failure and cause.lines[0] in recording(failure).log.splitlines()
+
+
+@pytest.mark.parametrize("failure", CAUSES)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_changed_recording_has_the_same_cause(failure: str, seed: int) -> None:
+    rng = random.Random(seed)
+    log = interleaved(varied(recording(failure).log), rng)
+    before, after = (rng.choices(NOISE, k=rng.randrange(2000)) for _ in range(2))
+    assert explain_failure("\n".join([*before, log, *after])).name == failure
+
+
+@pytest.mark.parametrize(("cause", "line"), OTHERS.values(), ids=OTHERS)
+def test_other_words_for_the_same_causes(cause: str, line: str) -> None:
+    log = "\n".join([*NOISE, line, "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", *NOISE])
+    assert explain_failure(log) == Cause(cause, (line,))
+
+
+def test_a_second_real_recording_of_too_little_memory_is_known() -> None:
+    log = (Path(__file__).parent / "failures" / "out_of_memory_allocator.log").read_text()
+    assert explain_failure(log).name == "out of memory" and "DefaultCPUAllocator" in explain_failure(log).lines[0]
+
+
+def test_what_follows_from_a_cause_is_not_taken_for_it() -> None:
+    memory, late = recording("out of memory").log, recording("time limit").log
+    assert explain_failure(late + memory).name == "out of memory"
+    assert explain_failure(memory + late).name == "out of memory"
+    waiting = recording("wrong rank count").log
+    assert explain_failure(waiting + recording("unreachable node").log).name == "unreachable node"
+
+
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [
+        ("ModuleNotFoundError: No module named 'torhc'", "ModuleNotFoundError: No module named 'torhc'"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/data/digts.npz'", "FileNotFoundError"),
+        ("loss nan\nRuntimeError: Connection closed by peer [10.0.0.1]:4711\nValueError: bad shape", "ValueError"),
+        ("step 1\nChildFailedError:\nSignal 9 (SIGKILL) received by PID 7", "Signal 9"),
+        ("step 1\nstep 2", "step 2"),
+        ("[rank0]: ValueError: late", "[rank0]: ValueError: late"),
+    ],
+)
+def test_none_of_them_is_unknown_with_the_line_that_says_most(log: str, first: str) -> None:
+    cause = explain_failure(log)
+    assert cause.name == UNKNOWN and cause.lines[0].startswith(first)
+
+
+def test_the_first_error_by_time_counts_not_the_first_in_the_file() -> None:
+    rank0 = "E1122 01:00:09.000000 7 train.py:1] step failed\nRuntimeError: the other rank sent nothing"
+    rank1 = "[E1122 01:00:04.100000000 train.cpp:1]\nKeyError: 'weights'"
+    assert explain_failure(f"{rank0}\n{rank1}").lines[0] == "KeyError: 'weights'"
+    assert explain_failure(f"{rank1}\n{rank0}").lines[0] == "KeyError: 'weights'"
+
+
+def test_an_empty_log_has_no_lines() -> None:
+    assert explain_failure("") == explain_failure("\n \n") and explain_failure("").lines == ()
+
+
+def test_every_cause_has_a_rule_an_advice_and_a_log() -> None:
+    assert len(CAUSES) == 10 and {rule.cause for rule in RULES} == set(CAUSES) == set(ADVICE) - {UNKNOWN}
+    assert {file.stem for file in LOGS.glob("*.log")} == {cause.lower().replace(" ", "_") for cause in CAUSES}
+
+
+@pytest.mark.parametrize("failure", CAUSES)
+def test_a_recording_says_where_it_comes_from_and_nothing_of_the_machine(failure: str) -> None:
+    one = recording(failure)
+    assert bool(one.recorded) != bool(one.sources) and one.commands
+    assert one.said.startswith("Recorded on 2" if one.recorded else "Not recorded, this takes GPUs")
+    assert not re.search(r"/(work|tmp|root)/", one.log + " ".join(one.commands))
+
+
+def test_there_is_no_other_recording() -> None:
+    with pytest.raises(CourseError, match="There is no recording of 'rain'"):
+        recording("rain")
+
+
+def doctor(capsys, file: Path) -> tuple[int, str]:
+    """Exit status and output of `course doctor --log FILE`."""
+    with pytest.raises(SystemExit) as end:
+        app(["doctor", "--log", str(file)])
+    return end.value.code or 0, capsys.readouterr().out
+
+
+def test_doctor_says_cause_line_and_what_to_do(capsys) -> None:
+    status, said = doctor(capsys, LOGS / "address_in_use.log")
+    cause, line, then = said.splitlines()
+    assert status == 0 and cause.startswith("address in use: ") and then.startswith("Next: ")
+    assert re.fullmatch(r"    line \d+: torch.*EADDRINUSE.*", line)
+    number = int(re.search(r"\d+", line)[0])
+    assert "EADDRINUSE" in (LOGS / "address_in_use.log").read_text().splitlines()[number - 1]
+
+
+def test_doctor_does_not_guess(capsys, tmp_path: Path) -> None:
+    (tmp_path / "train.out").write_bytes(b"\xff step 1\nZeroDivisionError: division by zero\n")
+    status, said = doctor(capsys, tmp_path / "train.out")
+    assert status == 1 and said.startswith("unknown: ") and "line 2: ZeroDivisionError" in said
+
+
+@pytest.mark.parametrize("make", [lambda file: None, lambda file: file.write_text(" \n"), lambda file: file.mkdir()])
+def test_doctor_says_when_there_is_no_log_to_read(make, tmp_path: Path) -> None:
+    make(tmp_path / "train.out")
+    with pytest.raises(CourseError, match=r"train.out (cannot be read|is empty)"):
+        app(["doctor", "--log", str(tmp_path / "train.out")])
+
+
+def test_long_lines_are_shown_in_part() -> None:
+    assert max(map(len, explained("RuntimeError: " + "x" * 9999).splitlines())) < 300
