@@ -27,7 +27,7 @@ from course_utils.syllabus import ROOT
 APP = ROOT / "ondemand"
 PORTAL = "http://portal.example"
 PLAIN = {"course_cores": "2", "course_hours": "1", "course_gpus": "0", "course_partition": "course"}
-LESSON = "notebooks/00_first_steps.ipynb"
+LESSON, EXERCISES = "notebooks/00_first_steps.ipynb", "exercises/00_first_steps.ipynb"
 HOSTILE = ["2 3", '2"', "2'", "2;reboot", "2\n--uid=0", "$(reboot)", "`reboot`", "-1", "0x2", "٢", "", "1000000", "2.5"]
 BATCH = """#!/bin/bash
 # In the words of the portal's template "basic": helpers, before.sh, script.sh beside it, after.sh, connection.yml.
@@ -67,7 +67,7 @@ def needs(there: object, why: str) -> None:
 def release(tmp_path_factory) -> Path:
     """A release of the course, small, with a file that learners do not get."""
     folder = tmp_path_factory.mktemp("release")
-    for path in (LESSON, "notebooks/src/00_first_steps.py", "exercises/00_first_steps.ipynb"):
+    for path in (LESSON, "notebooks/src/00_first_steps.py", EXERCISES):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, folder / path)
     return folder
@@ -83,7 +83,7 @@ def app(tmp_path_factory, release) -> Path:
     home.mkdir()
     site = yaml.safe_load((APP / "site.yml").read_text()) | {
         "portal": PORTAL,
-        "release": str(release),
+        "release": str(shutil.copytree(release, folder.parent / "release")),
         "copy": "$HOME/course",
         "shared": "$HOME/shared",
         "python": sys.executable,
@@ -239,7 +239,7 @@ def two(tmp_path, release) -> tuple[Path, Path]:
 def test_a_first_copy_has_the_notebooks_and_none_of_their_sources(updating, two) -> None:
     site, copy = two
     news = updating.update(site, copy)
-    assert news.arrived == ["notebooks/00_first_steps.ipynb", "exercises/00_first_steps.ipynb"]
+    assert news.arrived == ["notebooks/00_first_steps.ipynb", EXERCISES]
     assert (copy / LESSON).read_bytes() == (site / LESSON).read_bytes()
     assert not (copy / "notebooks" / "src").exists()
     assert updating.update(site, copy).line() == "nothing new"
@@ -250,16 +250,16 @@ def test_an_edited_notebook_survives_and_the_new_one_lies_beside_it(updating, tw
     updating.update(site, copy)
     (copy / LESSON).write_text("mine")
     (site / LESSON).write_text("theirs")
-    (site / "exercises" / "00_first_steps.ipynb").write_text("a new version")
+    (site / EXERCISES).write_text("a new version")
     (site / "notebooks" / "16_new.ipynb").write_text("new")
     news = updating.update(site, copy)
     assert (copy / LESSON).read_text() == "mine"
     assert (copy / "new_versions" / LESSON).read_text() == "theirs"
-    assert (copy / "exercises" / "00_first_steps.ipynb").read_text() == "a new version"
+    assert (copy / EXERCISES).read_text() == "a new version"
     assert (copy / "notebooks" / "16_new.ipynb").read_text() == "new"
     assert (news.kept, news.renewed, news.arrived) == (
         [LESSON],
-        ["exercises/00_first_steps.ipynb"],
+        [EXERCISES],
         ["notebooks/16_new.ipynb"],
     )
     assert news.line() == (
@@ -318,6 +318,9 @@ def test_a_release_may_be_a_git_repository(updating, two, capsys) -> None:
     who = ["-c", "user.name=site", "-c", "user.email=site@example.org"]
     for command in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-qm", "a release"]):
         subprocess.run(["git", "-C", str(site), *command], check=True, capture_output=True)
+    if os.geteuid() == 0:  # the site's, not the learner's
+        for path in [site, *site.rglob("*")]:
+            os.chown(path, 4711, 4711)
     assert updating.main([f"file://{site}", str(copy), "--branch", "main"]) == 0
     assert capsys.readouterr().out.startswith("2 new files. See UPDATES.md\n")
     assert (copy / LESSON).exists() and not list(copy.glob(".git"))
@@ -372,9 +375,14 @@ def slurm() -> Iterator[SlurmHere]:
 
 
 @pytest.fixture(scope="module")
-def session(app, slurm, tmp_path_factory) -> Iterator[Session]:
-    """JupyterLab in a job, on a copy in which the learner had edited a notebook."""
+def session(app, slurm, updating, tmp_path_factory) -> Iterator[Session]:
+    """JupyterLab in a job, on a copy in which the learner had edited a notebook that the site has changed since."""
     staged, home = tmp_path_factory.mktemp("session"), app.parent / "home of a learner"
+    site = app.parent / "release"
+    updating.update(site, home / "course")
+    (home / "course" / EXERCISES).write_text("mine")
+    (site / EXERCISES).write_text("theirs")
+    shutil.copy(site / LESSON, site / "notebooks" / "16_new.ipynb")
     assert render(app, staged, PLAIN) is None
     submit = json.loads((staged / "submit.json").read_text())
     batch = BATCH.format(staged=staged, python=sys.executable, set_host=submit["batch_connect"]["set_host"])
@@ -402,7 +410,11 @@ def session(app, slurm, tmp_path_factory) -> Iterator[Session]:
 @pytest.mark.timeout(120)
 def test_the_job_tells_the_portal_where_it_is_and_keeps_its_secrets(session) -> None:
     assert set(session.connection) == {"course_news", "host", "port", "password"}
-    assert session.connection["course_news"] == "2 new files. See UPDATES.md"
+    assert session.connection["course_news"] == (
+        "1 new file, 1 file edited by you and left alone, new versions in new_versions. See UPDATES.md"
+    )
+    assert (session.copy / EXERCISES).read_text() == "mine"
+    assert (session.copy / "new_versions" / EXERCISES).read_text() == "theirs"
     assert re.fullmatch(r"[A-Za-z0-9]{32}", session.connection["password"])
     for folder in (session.staged, session.copy):
         for file in [*folder.rglob("*.json"), *folder.rglob("connection.yml"), *folder.rglob("*.ipynb")]:
