@@ -67,6 +67,13 @@ OTHERS = {
         "no shared files",
         "slurmstepd: error: couldn't chdir to `/home/ada/run': No such file or directory: going to /tmp instead",
     ),
+    "a rank too many": ("wrong rank count", "RuntimeError: [enforce fail at gloo/context.cc:23] rank < size. 2 vs 2"),
+    "a node too few": ("wrong rank count", "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"),
+    "a store": (
+        "unreachable node",
+        "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: "
+        "The connection to the C10d store has failed.",
+    ),
     "a job": (
         "time limit",
         "slurmstepd: error: *** JOB 77 ON gpu01 CANCELLED AT 2027-01-01T00:10:03 DUE TO TIME LIMIT ***",
@@ -146,6 +153,11 @@ def test_what_follows_from_a_cause_is_not_taken_for_it() -> None:
         ("loss nan\nRuntimeError: Connection closed by peer [10.0.0.1]:4711\nValueError: bad shape", "ValueError"),
         ("step 1\nChildFailedError:\nSignal 9 (SIGKILL) received by PID 7", "Signal 9"),
         ("step 1\nstep 2", "step 2"),
+        (
+            "srun: error: c1: task 0: Exited with exit code 2\n"
+            "slurmstepd-c1: error: execve(): torchrun: No such file or directory",
+            "slurmstepd-c1: error: execve()",
+        ),
         ("[rank0]: ValueError: late", "[rank0]: ValueError: late"),
     ],
 )
@@ -159,6 +171,11 @@ def test_the_first_error_by_time_counts_not_the_first_in_the_file() -> None:
     rank1 = "[E1122 01:00:04.100000000 train.cpp:1]\nKeyError: 'weights'"
     assert explain_failure(f"{rank0}\n{rank1}").lines[0] == "KeyError: 'weights'"
     assert explain_failure(f"{rank1}\n{rank0}").lines[0] == "KeyError: 'weights'"
+
+
+def test_every_rule_is_used_by_a_log_above() -> None:
+    lines = [line for _, line in OTHERS.values()] + "".join(recording(cause).log for cause in CAUSES).splitlines()
+    assert [rule for rule in RULES if not any(re.search(rule.shows, line) for line in lines)] == []
 
 
 def test_an_empty_log_has_no_lines() -> None:

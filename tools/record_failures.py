@@ -169,7 +169,7 @@ def time_limit() -> tuple[list[str], list[str]]:
 
     from course_utils.launch.slurm_script import slurm_script
 
-    os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}"
+    os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}:/usr/sbin"
     with slurm_here() as slurm:
         script = slurm.folder / "train.sh"
         command = f"torchrun --nproc-per-node=1 --master-port={free_port()} train.py steps 60 10"
@@ -241,6 +241,10 @@ def record(name: str) -> None:
     folder.mkdir(exist_ok=True)
     file = folder / re.sub(r"\W+", "_", name.lower()).strip("_")
     versions = {"python": platform.python_version()} | {p: importlib.metadata.version(p) for p in ("torch", "numpy")}
+    if name == "time limit":
+        versions["slurm"] = subprocess.run(
+            ["slurmctld", "-V"], capture_output=True, text=True, check=True
+        ).stdout.split()[-1]
     facts = {
         "failure": name,
         "commands": [neutral(one) for one in commands],

@@ -41,7 +41,8 @@ RULES = (
     Rule("address in use", r"EADDRINUSE|[Aa]ddress already in use"),
     Rule("unreachable node", r"No route to host|Network is unreachable|(Name|Host).* not known|in name resolution"),
     Rule("unreachable node", r"socket has failed to connect to any|timed out .*while trying to connect"),
-    Rule("wrong rank count", r"\d+/\d+ clients joined|RendezvousTimeoutError|world size .* (got|expected) \d"),
+    Rule("unreachable node", r"connection to the C10d store has failed"),
+    Rule("wrong rank count", r"\d+/\d+ clients joined|RendezvousTimeoutError|rank < size\. \d+ vs \d+"),
     Rule("time limit", r"DUE TO TIME LIMIT"),
 )
 """The first rule that a line fits wins: what can be a consequence of others, as a time limit can, stands last."""
@@ -97,8 +98,8 @@ ADVICE = {
         "cluster's own network knows.",
     ),
     UNKNOWN: (
-        "None of the known failures; what went wrong first stands in the line below.",
-        "Read from that line on: errors of the other ranks that come later are often its consequences.",
+        "None of the known failures. Below stand the first errors by time, or the last line where there is no error.",
+        "Read from there on: errors of the other ranks that come later are often its consequences.",
     ),
 }
 """Name of a cause → the cause in a sentence, what to do."""
