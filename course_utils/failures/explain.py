@@ -32,9 +32,7 @@ RULES = (
     Rule("no shared files", r"No such file or directory: '(/[^']+)'", beside=r"\b(wrote|saved|written)\b.*{0}"),
     Rule("no shared files", r"couldn't chdir to .* No such file or directory"),
     Rule("out of memory", r"(CUDA|HIP|cgroup) out of memory|Out of memory: Killed|OutOfMemoryError|oom[-_]kill"),
-    Rule(
-        "out of memory", r"DefaultCPUAllocator: |Cannot allocate memory|bad_alloc|task \d+: Out Of Memory|MemoryError"
-    ),
+    Rule("out of memory", r"DefaultCPUAllocator: |Cannot allocate memory|bad_alloc|: Out Of Memory|MemoryError"),
     Rule("wrong GPU binding", r"Duplicate GPU detected|invalid device ordinal|share one GPU of|sees no GPU"),
     Rule("NCCL interface", r"no socket interface found|address .*with family \d+ is neither AF_INET"),
     Rule("mismatched collectives", r"Detected mismatch between collectives|op\.preamble\.length <= op\.nbytes"),
@@ -49,9 +47,9 @@ RULES = (
 
 ADVICE = {
     "wrong rank count": (
-        "Fewer processes came than --nnodes × --nproc-per-node (or WORLD_SIZE) announced; those that "
-        "came waited until their time was up.",
-        "Start the command on every node with a --node-rank of its own, or say the number of nodes that there are.",
+        "Other processes came than --nnodes × --nproc-per-node (or WORLD_SIZE) announced: too few, and the rest waited, or "
+        "one with a rank too high.",
+        "Start the command on every node with a --node-rank of its own from 0 on, or say the number of nodes there are.",
     ),
     "address in use": (
         "Another program already listens at the port where rank 0 wants to wait for the others.",
