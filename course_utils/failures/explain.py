@@ -47,9 +47,9 @@ RULES = (
 
 ADVICE = {
     "wrong rank count": (
-        "Other processes came than --nnodes × --nproc-per-node (or WORLD_SIZE) announced: too few, and the rest waited, or "
-        "one with a rank too high.",
-        "Start the command on every node with a --node-rank of its own from 0 on, or say the number of nodes there are.",
+        "Other processes came than --nnodes × --nproc-per-node (or WORLD_SIZE) announced: too few, "
+        "and the rest waited, or one with a rank too high.",
+        "Start the command on every node with a --node-rank of its own from 0 on, or say the right number of nodes.",
     ),
     "address in use": (
         "Another program already listens at the port where rank 0 wants to wait for the others.",
