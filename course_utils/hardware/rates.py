@@ -12,8 +12,6 @@ from pathlib import Path
 
 import torch
 
-from course_utils.cluster.cores import allowed_cores
-
 CALM = 0.15
 """The middle half of the values lies within this share of the median where nothing disturbs the measurement."""
 MATRIX = 1024
@@ -78,7 +76,11 @@ def repeat(work: Callable[[], object], repeats: int = 9, warm_ups: int = 2) -> M
 @contextlib.contextmanager
 def using_threads(threads: int | None = None) -> Iterator[int]:
     """Let torch compute with so many threads inside; None: one for each core that this process may use."""
-    before, threads = torch.get_num_threads(), threads or allowed_cores()
+    if not threads:
+        from course_utils.cluster.cores import allowed_cores  # brings packages that a machine with a GPU may lack
+
+        threads = allowed_cores()
+    before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         yield threads

@@ -8,7 +8,6 @@ from collections import Counter
 
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from course_utils.errors import CourseError
@@ -57,6 +56,8 @@ def counted(work) -> tuple[object, dict[str, int]]:
     Returns:
         What it returned, and how many of each.
     """
+    from torch.distributed.tensor.debug import CommDebugMode  # brings numpy, and takes a while
+
     with CommDebugMode() as mode:
         result = work()
     names: Counter[str] = Counter()

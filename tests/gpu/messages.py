@@ -1,0 +1,101 @@
+"""Collectives over NCCL, and what MPI does with an array on a GPU."""
+
+import torch
+import torch.distributed as dist
+
+from course_utils.bench.rows import Row, value_row
+from gpu.on_ranks import on_ranks
+from gpu.registry import Needs, Where, check, equal
+from gpu.timing import again
+
+
+def all_collectives(device: torch.device) -> dict[str, float]:
+    """On each rank: how far the result of each collective is from what it should be."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    mine = torch.arange(4.0, device=device) + rank
+    total = sum(torch.arange(4.0, device=device) + one for one in range(ranks))
+    wrong = {}
+
+    def note(name: str, result: torch.Tensor, expected: torch.Tensor) -> None:
+        wrong[name] = (result - expected).abs().max().item()
+
+    summed = mine.clone()
+    dist.all_reduce(summed)
+    note("all_reduce", summed, total)
+    sent = mine.clone()
+    dist.broadcast(sent, src=0)
+    note("broadcast", sent, torch.arange(4.0, device=device))
+    parts = [torch.empty_like(mine) for _ in range(ranks)]
+    dist.all_gather(parts, mine)
+    note("all_gather", torch.stack(parts).sum(dim=0), total)
+    part = torch.empty(4, device=device)
+    dist.reduce_scatter(part, [mine.clone() for _ in range(ranks)])
+    note("reduce_scatter", part, total)
+    swapped = torch.empty(ranks, device=device)
+    dist.all_to_all_single(swapped, torch.full((ranks,), float(rank), device=device))
+    note("all_to_all", swapped, torch.arange(float(ranks), device=device))
+    dist.barrier()
+    return wrong
+
+
+@check(5, 13, shows="every collective that the course uses gives the right numbers, with one rank too")
+def collectives(where: Where):
+    for ranks in where.world_sizes:
+        results = on_ranks(where, ranks, all_collectives)
+        for name in results[0]:
+            yield equal(f"{name}, P = {ranks}, error", max(one[name] for one in results), target=0)
+
+
+def timed_allreduce(device: torch.device, where: Where, sizes: list[int], runs: int) -> dict[int, list[float]]:
+    """On each rank: seconds of an all-reduce of so many bytes, again and again."""
+    taken = {}
+    for nbytes in sizes:
+        x = torch.zeros(nbytes // 4, device=device)
+        dist.barrier()
+        taken[nbytes] = again(where, lambda x=x: dist.all_reduce(x), runs, calls=where.pick(5, 1))
+    return taken
+
+
+@check(5, 13, shows="the bus bandwidth of an all-reduce by size, as nccl-tests count it")
+def bus_bandwidth(where: Where):
+    from course_utils.allreduce.cost import bus_bandwidth as rate_of_bus
+
+    if where.cuda and where.gpus < 2:
+        raise Needs("two GPUs")
+    sizes = where.pick([1 << power for power in range(12, 31, 2)], [1 << 12, 1 << 16])
+    ranks = where.gpus if where.cuda else 2
+    results = on_ranks(where, ranks, timed_allreduce, where, sizes, where.pick(9, 3))
+    for nbytes in sizes:
+        slowest = [max(each) for each in zip(*(one[nbytes] for one in results), strict=True)]
+        rates = [rate_of_bus("all_reduce", ranks, nbytes, taken) / 1e9 for taken in slowest]
+        yield value_row("gpu", f"P = {ranks}, {nbytes >> 10} KiB", rates, "GB/s", better="higher")
+
+
+@check(4, 13, shows="an MPI that cannot read a GPU's memory refuses the array in a line, and does not crash")
+def mpi_and_gpus(where: Where):
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError):  # the package is missing, or the library below it
+        raise Needs("mpi4py and an MPI") from None
+    from course_utils.errors import CourseError
+    from course_utils.trace.memory import cuda_aware
+    from course_utils.trace.mpi import TracedComm
+
+    if where.cuda and cuda_aware():
+        raise Needs("an MPI that is not CUDA-aware; this one is")
+    comm = TracedComm(MPI.COMM_SELF)
+    x = torch.ones(4, device=where.pick("cuda", "meta"))
+    calls = {
+        "Send": lambda: comm.Send(x, dest=0),
+        "Recv": lambda: comm.Recv(x, source=0),
+        "Irecv": lambda: comm.Irecv(x, source=0),
+        "Bcast": lambda: comm.Bcast(x),
+        "Allreduce": lambda: comm.Allreduce(MPI.IN_PLACE, x),
+    }
+    for name, call in calls.items():
+        try:
+            call()
+            refused = 0.0
+        except CourseError:
+            refused = 1.0
+        yield Row("gpu", f"{name} is refused", refused, "", "higher", 1.0, 0.0, 1)

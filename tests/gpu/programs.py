@@ -1,0 +1,74 @@
+"""Lessons 13 and 14: the training program with its switches, and the slow programs beside the faster ones."""
+
+import tempfile
+from dataclasses import replace
+
+import torch
+
+from course_utils.bench.rows import ratio_row, value_row
+from gpu.on_ranks import on_ranks
+from gpu.registry import Where, check, equal
+from gpu.timing import seconds
+
+
+def trained(device: torch.device, folder: str, **switches: bool) -> tuple[float, str, str]:
+    """On each rank: the loss of the course's training program, what carried its gradients, where its weights were."""
+    from course_utils.launch.train_ddp import Settings, train_ddp
+
+    result = train_ddp(replace(Settings(folder, epochs=1, batch_size=64), **switches))
+    return result.loss, result.backend, str(device)
+
+
+@check(13, shows="the training program finds its GPU and NCCL, and bfloat16 ends with nearly the same loss")
+def training_program(where: Where):
+    import sklearn.datasets  # noqa: F401 - where the digits come from
+
+    ranks = where.world_sizes[-1]
+    losses = {}
+    for name, switches in {"fp32": {}, "bf16": {"bf16": True}}.items():
+        with tempfile.TemporaryDirectory() as folder:
+            results = on_ranks(where, ranks, _in_gloo, folder, switches)
+        losses[name] = results[0][0]
+        yield value_row("gpu", f"{name}, loss after an epoch, P = {ranks}", [losses[name]], "")
+        wrong = sum(backend != where.backend for _, backend, _ in results)
+        yield equal(f"{name}, ranks that did not use {where.backend}", wrong, target=0)
+    yield equal("bf16 beside fp32, difference of the loss", abs(losses["bf16"] / losses["fp32"] - 1), target=0.1)
+
+
+def _in_gloo(device: torch.device, folder: str, switches: dict) -> tuple[float, str, str]:
+    """The program's default group is gloo's, and NCCL is a group beside it."""
+    import torch.distributed as dist
+
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    dist.destroy_process_group()
+    dist.init_process_group("gloo", store=dist.FileStore(f"{folder}/meeting", ranks), rank=rank, world_size=ranks)
+    return trained(device, folder, **switches)
+
+
+def slow_and_fast(device: torch.device, where: Where) -> dict[str, tuple[list[float], list[float], float]]:
+    """On each rank: seconds of the slow and of the faster program, by turns, and how far their losses differ."""
+    from course_utils.profiling.slow.host_waits import slow_2, speed_up_2
+    from course_utils.profiling.slow.small_kernels import slow_3, speed_up_3
+
+    generator = torch.Generator().manual_seed(3)
+    x, y = torch.randn(512, 64, generator=generator), torch.randint(10, (512,), generator=generator)
+    found = {}
+    for name, pair in {".item() in every step": (slow_2, speed_up_2), "small kernels": (slow_3, speed_up_3)}.items():
+        logs, taken = [], ([], [])
+        for turn in range(where.pick(6, 2)):
+            for program, times in zip(pair, taken, strict=True):
+                one = seconds(where, lambda program=program, logs=logs: logs.append(program(x, y, device=str(device))))
+                if turn:
+                    times.append(one)
+        off = max(abs(mine - theirs) for mine, theirs in zip(logs[0], logs[1], strict=True))
+        found[name] = (*taken, off)
+    return found
+
+
+@check(14, shows="two of lesson 14's slow programs beside the faster ones, with the same losses")
+def slow_programs(where: Where):
+    ranks = where.world_sizes[-1]
+    results = on_ranks(where, ranks, slow_and_fast, where)
+    for name, (slow, fast, _) in results[0].items():
+        yield ratio_row("gpu", f"{name}, slow / fast, P = {ranks}", slow, fast, better="higher")
+        yield equal(f"{name}, losses", max(one[name][2] for one in results), target=1e-3)

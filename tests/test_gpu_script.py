@@ -1,0 +1,146 @@
+"""The checks for GPUs on processors: the same code with gloo and small sizes; what becomes of a check that fails."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from gpu import all_checks
+from gpu.registry import CHECKS
+
+from course_utils.errors import CourseError
+from course_utils.trace.memory import check_memory, device_of
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "tests" / "gpu" / "run.sh"
+NOT_NEEDED = "mpi4py ipyparallel pytest matplotlib sklearn torchvision psutil IPython cloudpickle tqdm typer numpy zmq"
+NEED_A_GPU = {"asynchrony", "side-stream", "events", "bucket-streams", "allocator", "cuda-graph"}
+NEED_PACKAGES = {"bus-bandwidth", "mpi-and-gpus", "training-program"}
+SPOILED = """
+import os, signal, sys, time
+from gpu import __main__, registry
+from gpu.registry import check, equal
+
+@check(0, shows="a good one")
+def good(where):
+    yield equal("fine", 0.0)
+
+@check(0, shows="misses its target")
+def off(where):
+    yield equal("far off", 1.0)
+
+@check(0, shows="raises")
+def raises(where):
+    yield equal("before", 0.0)
+    raise ValueError("some words")
+
+@check(0, shows="crashes")
+def crashes(where):
+    yield equal("before", 0.0)
+    print("last words", flush=True)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+@check(0, shows="hangs, and so does a process of its own")
+def hangs(where):
+    child = os.fork()
+    if child:
+        open(os.environ["CHILD"], "w").write(str(child))
+    while True:
+        time.sleep(1)
+
+sys.argv = ["run.sh", "--device", "cpu", *sys.argv[1:]]
+sys.exit(__main__.main())
+"""
+
+
+def run(*options: str, path: str = "") -> subprocess.CompletedProcess:
+    """The script with this Python; `path` goes before what Python looks through."""
+    known = os.environ | {"PYTHON": sys.executable, "PYTHONPATH": path}
+    return subprocess.run([SCRIPT, *options], env=known, capture_output=True, text=True, timeout=250)
+
+
+@pytest.fixture
+def spoiled(tmp_path):
+    """Some checks that fail in every way beside one that passes; the same command line."""
+
+    def start(*options: str) -> subprocess.CompletedProcess:
+        known = os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT}", "CHILD": str(tmp_path / "child")}
+        command = [sys.executable, "-c", SPOILED, *options]
+        return subprocess.run(command, env=known, capture_output=True, text=True, timeout=100)
+
+    return start
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_without_a_gpu_one_line_and_0():
+    found = run()
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout.splitlines()) == 1 and "no GPU here" in found.stdout
+
+
+def test_every_check_runs_on_processors_with_torch_alone(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys\nsys.modules.update(dict.fromkeys({NOT_NEEDED.split()!r}))\n"
+    )
+    file = tmp_path / "rows"
+    found = run("--device", "cpu", "--json", str(file), "--timeout", "100", path=str(tmp_path))
+    assert found.returncode == 0, found.stdout + found.stderr
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    measured = {line["check"] for line in lines if "value" in line}
+    needs = {line["check"]: line["needs"] for line in lines if not line.get("metric") or "needs" in line}
+    assert {name for name in needs if "GPU" in needs[name]} - {"bandwidth"} == NEED_A_GPU
+    assert {name for name in needs if "GPU" not in needs[name]} == NEED_PACKAGES
+    all_checks.load()
+    assert measured | set(needs) == set(CHECKS)
+    assert all(line["lessons"] for line in lines)
+
+
+def test_what_needs_more_packages_runs_with_them():
+    found = run("--device", "cpu", "--only", *sorted(NEED_PACKAGES))
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "3 of 3 checks passed" in found.stdout, found.stdout
+
+
+def test_ranks_start_as_they_do_on_gpus():
+    found = run("--device", "cpu", "--start", "spawn", "--only", "collectives")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "all_reduce, P = 2, error" in found.stdout
+
+
+def test_what_fails_is_a_row_and_not_the_end(spoiled, tmp_path):
+    found = spoiled("--only", "hangs", "off", "raises", "crashes", "good", "--timeout", "2")
+    assert found.returncode == 1, found.stderr
+    assert "✗ hangs: not finished after 2 s, and killed" in found.stdout
+    assert "✗ raises: ValueError: some words" in found.stdout
+    assert "✗ crashes: died: SIGSEGV" in found.stdout and "last words" in found.stdout
+    assert found.stdout.count("before") == 2  # what was measured before is kept
+    assert "1 of 5 checks passed" in found.stdout
+    assert "failed: hangs, off, raises, crashes" in found.stdout
+    state = Path("/proc", (tmp_path / "child").read_text(), "stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_an_unknown_check_is_named(spoiled):
+    found = spoiled("--only", "nonsense")
+    assert found.returncode == 2 and "There is no check 'nonsense'" in found.stdout
+
+
+@pytest.mark.parametrize("given", [torch.ones(3), None, b"123", [torch.ones(2), 2], [], 7])
+def test_the_processors_memory_is_what_mpi_takes(given):
+    assert device_of(given) == "cpu"
+    check_memory("Send", given)
+
+
+class OnGpu:
+    """What an array of CuPy looks like from here."""
+
+    device = "<CUDA Device 1>"
+
+
+@pytest.mark.parametrize("given", [torch.ones(3, device="meta"), [torch.ones(3, device="meta"), 3], OnGpu()])
+def test_other_memory_is_refused_in_a_line(given):
+    with pytest.raises(CourseError, match=r"^Bcast: the array lies on .*(meta|CUDA).*tensor\.cpu\(\)\.numpy\(\)"):
+        check_memory("Bcast", given)
