@@ -6,14 +6,12 @@ without messages. Chosen by words: `course bench profiling programs`, `exposed`,
 
 import functools
 import statistics
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.bench.ranks import ranks_of
 from course_utils.bench.rows import Row, ratio_row, seconds_row, spread, value_row
-from course_utils.profiling.ratio import Ratio, measure_ratio
+from course_utils.profiling.ratio import Ratio
 
 if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
@@ -39,29 +37,18 @@ def programs(ranks: "Ranks", rounds: int) -> list[Row]:
     from course_utils.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
 
     modules = {
+        "1 input pipeline": input_pipeline,
         "2 host waits": host_waits,
         "3 small kernels": small_kernels,
         "4 unbalanced": unbalanced,
         "5 no overlap": no_overlap,
     }
-    rows = factor_rows("1 input pipeline", files_ratio(rounds), input_pipeline.TARGET)
+    rows = []
     for name, module in modules.items():
-        size = 1 if name == "3 small kernels" else P
+        size = 1 if module in (input_pipeline, small_kernels) else P
         taken = ranks.run(ratio_of, name, rounds, backend="gloo", ranks=size).results[0]
         rows += factor_rows(name, taken, module.TARGET)
     return rows
-
-
-def files_ratio(rounds: int) -> Ratio:
-    """The first program, which needs files and no ranks."""
-    from course_utils.data import digits
-    from course_utils.profiling.slow.input_pipeline import PHOTOS, slow_1, speed_up_1, write_photos
-
-    labels = digits().train_y[:PHOTOS]
-    with tempfile.TemporaryDirectory(prefix="course-bench-") as folder:
-        paths = write_photos(Path(folder))
-        slow, fast = (functools.partial(one, paths, labels) for one in (slow_1, speed_up_1))
-        return measure_ratio(slow, fast, rounds=rounds)
 
 
 def factor_rows(name: str, taken: Ratio, target: float) -> list[Row]:

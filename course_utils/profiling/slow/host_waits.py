@@ -1,4 +1,4 @@
-"""Slow program 2: every step waits for a number that only the log needs.
+"""Slow program 2: every step waits for numbers that only the log needs.
 
 `.item()` makes the processor wait until the GPU has computed the number. A CPU has nothing to wait for; but a number
 of all ranks, an all-reduce, has to be waited for in the same way: until the last rank has come.
@@ -16,23 +16,29 @@ TARGET = 1.5
 STEPS, BATCH = 60, 16
 
 
-def own_network(device: str = "cpu") -> nn.Module:
+def own_network(device: str = "cpu") -> nn.Linear:
     """A network for the digits, another one on every rank."""
     torch.manual_seed(dist.get_rank())
     return nn.Linear(64, 10).to(device)
 
 
-def slow_2(x: torch.Tensor, y: torch.Tensor, steps: int = STEPS, device: str = "cpu") -> list[float]:
-    """Every rank trains a network of its own, and the log holds the mean loss of all ranks at each step.
+def right_share(found: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The share of right answers in a batch, a number."""
+    return (found.argmax(dim=1) == y).float().mean()
 
-    Each step sends one number to all ranks of the default group, and waits for it.
+
+def slow_2(x: torch.Tensor, y: torch.Tensor, steps: int = STEPS, device: str = "cpu") -> list[float]:
+    """Every rank trains a network of its own; the log holds three means over all ranks at each step.
+
+    These are loss, share of right answers and length of the gradient. Each step sums each of them
+    over the ranks of the default group, and waits for it: three all-reduces of one number.
 
     Args:
         x: inputs of shape (examples, 64), float32; the same on all ranks.
         y: their classes, int64 of shape (examples,).
 
     Returns:
-        The mean loss before each step, the same list on all ranks.
+        The three means of each step, one after the other, the same list on all ranks.
     """
     model = own_network(device)
     optimizer = Sgd(model.parameters(), rate=0.1)
@@ -40,39 +46,42 @@ def slow_2(x: torch.Tensor, y: torch.Tensor, steps: int = STEPS, device: str = "
     log = []
     for step in range(steps):
         batch = torch.arange(step * BATCH, (step + 1) * BATCH, device=device) % len(x)
-        loss = cross_entropy(model(x[batch]), y[batch])
+        found = model(x[batch])
+        loss = cross_entropy(found, y[batch])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        mean = loss.detach() / dist.get_world_size()
-        dist.all_reduce(mean)
-        log.append(mean.item())
+        for number in (loss.detach(), right_share(found, y[batch]), model.weight.grad.norm()):
+            mean = number / dist.get_world_size()
+            dist.all_reduce(mean)
+            log.append(mean.item())
     return log
 
 
 def speed_up_2(x: torch.Tensor, y: torch.Tensor, steps: int = STEPS, device: str = "cpu") -> list[float]:
     """Train as `slow_2` does, with the same log on all ranks, and wait for the others once.
 
-    All losses travel at the end as one vector of `steps` numbers, in one all-reduce.
+    All numbers travel at the end as one vector of `3 * steps` numbers, in one all-reduce.
 
     Args:
         x: inputs of shape (examples, 64), float32; the same on all ranks.
         y: their classes, int64 of shape (examples,).
 
     Returns:
-        The mean loss before each step, the same list on all ranks.
+        The three means of each step, one after the other, the same list on all ranks.
     """
     model = own_network(device)
     optimizer = Sgd(model.parameters(), rate=0.1)
     x, y = x.to(device), y.to(device)
-    losses = []
+    numbers = []
     for step in range(steps):
         batch = torch.arange(step * BATCH, (step + 1) * BATCH, device=device) % len(x)
-        loss = cross_entropy(model(x[batch]), y[batch])
+        found = model(x[batch])
+        loss = cross_entropy(found, y[batch])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(loss.detach())
-    means = torch.stack(losses) / dist.get_world_size()
+        numbers += [loss.detach(), right_share(found, y[batch]), model.weight.grad.norm()]
+    means = torch.stack(numbers) / dist.get_world_size()
     dist.all_reduce(means)
     return means.tolist()
