@@ -218,7 +218,7 @@ def test_a_pipeline_is_the_serial_model_step_for_step(four_ranks, name) -> None:
         serial.append(loss.item())
         loss.backward()
         optimizer.step()
-    for size in (1, 4):
+    for size in (1, 4) if name == "interleaved" else (4,):  # two stages on one rank, and one rank for all
         ranks = four_ranks
         if size == 4:
             results = ranks.run(train, name, 4).results

@@ -242,8 +242,8 @@ assert torch.allclose(layer.weight.grad, g.T @ x)  # W: only the optimizer does
 
 # %% [markdown]
 # `I`, the gradient of the *input*, is urgent. `W`, that of the *weights*, can wait: **zero bubble** (Qi and others,
-# 2023). In 1F1B rank 0 waits for an F, an I and a W of every rank behind it; in **ZB-H1** for F and I only, and it can
-# fill in its own W's. No rank keeps more than 1F1B's first.
+# 2023). In 1F1B rank 0 waits for an F, an I and a W of every rank behind it; in **ZB-H1** for F and I only, and a W
+# of its own shortens each of these waits. No rank keeps more than 1F1B's first.
 #
 # **Predict**, for F, I, W equally long: how many percent of 1F1B's bubble are left?
 

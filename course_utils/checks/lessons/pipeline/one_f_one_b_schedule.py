@@ -47,7 +47,7 @@ def _fewer_micro_batches(case: Case, outcome: Outcome) -> bool:
 
 def _too_far_ahead(case: Case, outcome: Outcome) -> bool:
     """Whether more forward passes come first than there are micro-batches."""
-    return max(_aheads(outcome.results[0])) > case.arguments[0][1]
+    return max(_aheads(outcome.results[0]), default=0) > case.arguments[0][1]
 
 
 def _all_forward_first(case: Case, outcome: Outcome) -> bool:
