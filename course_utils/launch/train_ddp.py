@@ -7,7 +7,6 @@
 Started again with the same folder, it goes on where its last checkpoint was written.
 """
 
-import argparse
 import json
 import os
 import signal
@@ -15,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import nn
@@ -26,44 +25,10 @@ from torch.utils.data import DistributedSampler
 from course_utils.data import digits
 from course_utils.errors import CourseError
 from course_utils.launch.checkpoint import Keeper, Place
+from course_utils.launch.settings import FIXED, Settings, settings_from
 from course_utils.launch.stopping import TRY_AGAIN, Interrupted, StopSignals
 from course_utils.launch.where import Group, find_launch, process_group
 from course_utils.training import accuracy
-
-FIXED = ("batch_size", "rate", "momentum", "hidden", "dropout", "seed")
-"""Settings that must be the same when a training goes on; another would make it another training."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What is trained, and how. On the command line each has a switch of its name: `--batch-size 64`, `--bf16`."""
-
-    folder: str
-    """Of the checkpoint and the result; all nodes see it."""
-    epochs: int = 4
-    """Passes over the training images, in all."""
-    batch_size: int = 64
-    """The global batch: the sum over all ranks."""
-    rate: float = 0.05
-    """The learning rate."""
-    momentum: float = 0.9
-    """Of SGD; its velocities are what a checkpoint without the optimizer would lose."""
-    hidden: int = 64
-    """The width of both hidden layers."""
-    dropout: float = 0.0
-    """The share of hidden units left out in training; above 0, every rank draws its own, from its own random state."""
-    seed: int = 0
-    """Of the first weights and of the order of the images."""
-    bf16: bool = False
-    """Multiply in bfloat16 (autocast); weights, gradients and the optimizer stay in float32."""
-    compile: bool = False
-    """Let torch.compile make kernels for the network first."""
-    save_every: int = 20
-    """Steps between two checkpoints."""
-    pause: float = 0.0
-    """Seconds that every step sleeps, so that a demonstration lasts long enough to be interrupted."""
-    die_at: int = -1
-    """At this step the last rank kills itself, in the first try only; −1 for never."""
 
 
 @dataclass(frozen=True)
@@ -236,19 +201,6 @@ def say(group: Group, line: str) -> None:
     """Print a line, once."""
     if group.rank == 0:
         print(line, flush=True)
-
-
-def settings_from(arguments: Sequence[str]) -> Settings:
-    """The settings that a command line asks for; its `--help` is made of theirs."""
-    parser = argparse.ArgumentParser(description="Train on handwritten digits; started again, it goes on.")
-    for field in fields(Settings):
-        switch = f"--{field.name.replace('_', '-')}"
-        if field.type is bool:
-            parser.add_argument(switch, action="store_true")
-        else:
-            default = {"required": True} if field.name == "folder" else {"default": field.default}
-            parser.add_argument(switch, type=field.type, **default)
-    return Settings(**vars(parser.parse_args(arguments)))
 
 
 def main() -> int:
