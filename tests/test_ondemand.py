@@ -239,7 +239,7 @@ def two(tmp_path, release) -> tuple[Path, Path]:
 def test_a_first_copy_has_the_notebooks_and_none_of_their_sources(updating, two) -> None:
     site, copy = two
     news = updating.update(site, copy)
-    assert news.arrived == ["notebooks/00_first_steps.ipynb", EXERCISES]
+    assert news.arrived == [LESSON, EXERCISES]
     assert (copy / LESSON).read_bytes() == (site / LESSON).read_bytes()
     assert not (copy / "notebooks" / "src").exists()
     assert updating.update(site, copy).line() == "nothing new"
@@ -331,6 +331,37 @@ def test_a_release_may_be_a_git_repository(updating, two, capsys) -> None:
 # The job
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"listen": "true"}, "to listen on, or no password. The site's settings: listen, in site.yml."),
+        ({"python": "/nowhere/python"}, "JupyterLab did not start. The lines above say why."),
+        ({"copy": "/proc/course"}, "JupyterLab did not start. The lines above say why."),
+    ],
+)
+def test_a_job_that_cannot_start_ends_with_a_line_and_no_connection(app, tmp_path, changes, said) -> None:
+    staged = tmp_path / "staged"
+    assert render(change_site(app, tmp_path, **changes), staged, PLAIN) is None
+    done = subprocess.run(
+        ["bash"],
+        input=batch_script(staged),
+        env=os.environ | {"HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1 and said in done.stdout
+    assert not (staged / "connection.yml").exists()
+
+
+def batch_script(staged: Path) -> str:
+    """The job's script, as the portal hands it in."""
+    submit = json.loads((staged / "submit.json").read_text())
+    return BATCH.format(staged=staged, python=sys.executable, set_host=submit["batch_connect"]["set_host"])
+
+
 @dataclass(frozen=True)
 class Session:
     """A running session: its folder, its job, the learner's copy, and what the portal knows of it."""
@@ -385,20 +416,19 @@ def session(app, slurm, updating, tmp_path_factory) -> Iterator[Session]:
     shutil.copy(site / LESSON, site / "notebooks" / "16_new.ipynb")
     assert render(app, staged, PLAIN) is None
     submit = json.loads((staged / "submit.json").read_text())
-    batch = BATCH.format(staged=staged, python=sys.executable, set_host=submit["batch_connect"]["set_host"])
     asked = [f"--time={submit['script']['wall_time'] // 60}", f"--partition={submit['script']['queue_name']}"]
     names = ("PATH", "SLURM_CONF", "HOME")
     options = ["--parsable", f"--chdir={staged}", f"--output={staged}/output.log", f"--export={','.join(names)}"]
     job = subprocess.run(
         ["sbatch", *options, *asked, *submit["script"]["native"]],
         env=slurm.environment | {"HOME": str(home)},
-        input=batch,
+        input=batch_script(staged),
         capture_output=True,
         text=True,
         check=True,
     ).stdout.strip()
     try:
-        up = wait_until((staged / "connection.yml").exists, 60)
+        up = wait_until((staged / "connection.yml").exists, 150)
         log = (staged / "output.log").read_text() if (staged / "output.log").exists() else "no log"
         assert up, f"the job did not come up\n{log}\n{slurm.call('scontrol', 'show', 'job', job)}"
         connection = yaml.safe_load((staged / "connection.yml").read_text())
@@ -407,7 +437,7 @@ def session(app, slurm, updating, tmp_path_factory) -> Iterator[Session]:
         slurm.call("scancel", job)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_the_job_tells_the_portal_where_it_is_and_keeps_its_secrets(session) -> None:
     assert set(session.connection) == {"course_news", "host", "port", "password"}
     assert session.connection["course_news"] == (
@@ -545,6 +575,7 @@ def test_a_cancelled_session_leaves_no_process(session, slurm) -> None:
     slurm.call("scancel", session.job)
     assert wait_until(lambda: not processes_of(session), 60)
     assert wait_until(lambda: not scratch.exists(), 10)
+    assert wait_until(lambda: not slurm.call("squeue", "--noheader"), 60), "a job that a lesson had started goes on"
 
 
 def environment_of(pid: int) -> list[list[str]]:
