@@ -38,8 +38,8 @@ def test_what_two_ways_move_is_told() -> None:
 def test_copies_that_drift_are_told_from_those_that_do_not() -> None:
     apart = {"nowhere": [0.0, 0.0], "inside": [0.0, 0.0], "everywhere": [0.01, 0.02]}
     said = findings.apart_said(apart)
-    assert said == "everywhere: 0.02 apart after 2 steps; nowhere and inside: equal to the last digit"
-    assert findings.apart_said({"nowhere": [0.0]}) == "nowhere: equal to the last digit"
+    assert said == "Own dropout seeds everywhere, 0.02 apart after 2 steps; nowhere and inside, equal"
+    assert findings.apart_said({"nowhere": [0.0]}) == "Own dropout seeds nowhere, equal"
 
 
 def test_what_cutting_the_sequence_brings() -> None:

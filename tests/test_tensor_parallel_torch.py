@@ -107,6 +107,8 @@ def test_collectives_belong_to_the_phase_they_began_in() -> None:
     assert counting.moved_said(EVENTS, "forward") == "1 all-gather of 10 B"
     assert counting.moved_said(EVENTS, "backward") == "2 all-reduces of 40 B"
     assert counting.moved_said(EVENTS, "backward", rank=1) == "nothing"
+    found = counting.in_phase(EVENTS, "backward")
+    assert [one.kind for one in found].count("collective") == 2 and {one.start for one in found} >= {2.5, 3}
 
 
 def test_an_all_reduce_sends_as_much_as_the_two_that_it_is_made_of() -> None:

@@ -30,6 +30,13 @@ def collectives_in(events: Iterable[Event], phase: str, rank: int = 0) -> list[E
     return sorted(within, key=lambda event: event.start)
 
 
+def in_phase(events: Sequence[Event], phase: str) -> list[Event]:
+    """All ranks' phases of this name, and the collectives that they began in them: what a picture of it needs."""
+    ranks = sorted({event.rank for event in events})
+    phases = [event for event in events if event.kind == "phase" and event.name == phase]
+    return phases + [event for rank in ranks for event in collectives_in(events, phase, rank)]
+
+
 def moved_said(events: Sequence[Event], phase: str, rank: int = 0) -> str:
     """What a phase moves, in words: `2 all-reduces of 24 KB`, or `nothing`."""
     moved = [(event.name, event.bytes) for event in collectives_in(events, phase, rank)]

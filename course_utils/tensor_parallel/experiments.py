@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.functional import linear
+from torch.nn.functional import gelu, linear
 
 from course_utils.errors import CourseError
 from course_utils.memory import Memory, checkpointed, measured_memory
@@ -60,6 +60,24 @@ def cut_layer(way: str, x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Te
         if way == "by batch":
             weight.grad = all_reduced(weight.grad)
     return x.detach(), weight.detach(), y.detach()
+
+
+def mlp_beside_whole(mlp: Callable[..., torch.Tensor]) -> float:
+    """The largest difference to one process, on this rank, of a perceptron's output and of the gradient of its input.
+
+    Args:
+        mlp: called with x, and the whole weight and bias of both layers, equal on all ranks, in float64; cuts them.
+    """
+    torch.manual_seed(0)
+    up, down = nn.Linear(64, 256).double(), nn.Linear(256, 64).double()
+    x = torch.randn(32, 64, dtype=torch.float64, requires_grad=True)
+    with phase("forward"):
+        y = mlp(x, up.weight, up.bias, down.weight, down.bias)
+    with phase("backward"):
+        (gradient,) = torch.autograd.grad(y.square().sum(), x)
+    serial = down(gelu(up(x)))
+    (wanted,) = torch.autograd.grad(serial.square().sum(), x)
+    return max(_apart(y, serial), _apart(gradient, wanted))
 
 
 def small_block(dropout: float = 0.0) -> Block:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from course_utils.draw.findings import join
 from course_utils.draw.style import bytes_text, number_text, percent
+from course_utils.words import count
 from course_utils.words import ranks as ranks_text
 
 _NEAR = 0.05  # a share that is off by no more is the predicted one
@@ -72,10 +73,10 @@ def apart_said(apart: Mapping[str, Sequence[float]]) -> str:
     """
     far = [name for name, line in apart.items() if line[-1] > 0]
     near = [name for name in apart if name not in far]
-    told = [f"{name}: {apart[name][-1]:.1g} apart after {len(apart[name])} steps" for name in far]
+    told = [f"{name}, {apart[name][-1]:.2g} apart after {count(len(apart[name]), 'step')}" for name in far]
     if near:
-        told.append(f"{join(near)}: equal to the last digit")
-    return "; ".join(told)
+        told.append(f"{join(near)}, equal")
+    return f"Own dropout seeds {'; '.join(told)}"
 
 
 def sequence_said(plain: tuple[float, float], sequence: tuple[float, float]) -> str:

@@ -25,8 +25,8 @@ ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# So far every worker held the whole model. With Adam that is 16 bytes for each weight (lesson 2): the weight, its
-# gradient, a mean, a mean square. For 7 billion weights: 112 GB. An H100 GPU has 80.
+# So far every worker held the whole model. With Adam that is four numbers for each weight (lesson 2): the weight, its
+# gradient, a mean, a mean square. 16 bytes; for 7 billion weights 112 GB. An H100 GPU has 80.
 #
 # More workers do not help: in data parallelism each holds everything. **Model parallelism**, says SURF's course: "Split
 # the model over multiple processors. Each processor sees all the data."
@@ -37,31 +37,38 @@ ranks.load_torch()
 # ## Between layers
 #
 # The model of this lesson and the next two is a small **transformer**: it reads characters and predicts the next one.
-# What is in its blocks comes later. For now it is a list of ten layers, and `split_layers` cuts it so that the
-# fullest rank is as empty as possible. Let a rank have room for 8 MB (pretended: yours has more).
+# It is a list of ten layers: an **embedding** (a vector for each character), eight equal **blocks** (more of them
+# later), a **head** (a score for every character that could be next). `split_layers` cuts the list so that the fullest
+# rank is as empty as possible. Let a rank have room for 8 MB (pretended).
 #
 # [Exercise](../exercises/09_model_parallel.ipynb): `split_layers`.
 
 # %%
 from course_utils.tensor_parallel.layers import split_layers
-from course_utils.text import CHARACTERS, character_text, text_batches
+from course_utils.text import CHARACTERS
 from course_utils.transformer import character_model
 
 layers = character_model(len(CHARACTERS), width=128, depth=8)
-texts = character_text().training  # Python's own help, as numbers
-(batch,) = text_batches(texts, 16, 64, 1)  # 16 pieces of 64 characters
-costs = [16 * sum(p.numel() for p in layer.parameters()) for layer in layers]
-print(f"with Adam {sum(costs) / 1e6:.1f} MB")
-ends = np.cumsum([0, *split_layers(costs, 4)])
+
+
+def adam_bytes(layer):
+    return 16 * sum(p.numel() for p in layer.parameters())
+
+
+def loss_of(scores, target):  # scores: examples × places × characters
+    return cross_entropy(scores.flatten(0, 1), target.flatten())
+
+
+ends = np.cumsum([0, *split_layers([adam_bytes(layer) for layer in layers], 4)])
 stages = [layers[begin:end] for begin, end in pairwise(ends)]
-for rank, (begin, end) in enumerate(pairwise(ends)):
-    held = sum(costs[begin:end])
-    print(f"rank {rank}: {end - begin} layers, {held / 1e6:.1f} MB")
+print(f"with Adam {adam_bytes(layers) / 1e6:.1f} MB")
+for rank, stage in enumerate(stages):
+    print(f"rank {rank}: {len(stage)} layers, {adam_bytes(stage) / 1e6:.1f} MB")
 
 # %% [markdown]
-# Each rank has its layers, a **stage**. Forward, activations go from rank to rank. Backward, the gradients of these
-# activations come back. That is all there is in the next cell. Read it, and **predict** below it: in what percentage of
-# the time is a rank idle, on average?
+# It fits. The layers of a rank are its **stage**. Forward, **activations** (what a layer makes of its input) go from
+# rank to rank. Backward, their gradients come back. The last rank has the loss. That is all there is in the next cell.
+# Read it, and **predict** below it: in what percentage of the time is a rank idle, on average?
 
 
 # %%
@@ -70,8 +77,7 @@ def in_turns(comm, stage, x, target):
     if not first:
         x = torch.tensor(comm.recv(source=comm.rank - 1), requires_grad=True)
     with phase("forward"):
-        y = stage(x)
-        y = cross_entropy(y.flatten(0, 1), target.flatten()) if last else y
+        y = loss_of(stage(x), target) if last else stage(x)
     if not last:
         comm.send(y.detach().numpy(), dest=comm.rank + 1)
         gradient = torch.tensor(comm.recv(source=comm.rank + 1))
@@ -79,7 +85,7 @@ def in_turns(comm, stage, x, target):
         y.backward(None if last else gradient)
     if not first:
         comm.send(x.grad.numpy(), dest=comm.rank - 1)
-    return y.item() if last else None
+    return y.detach()
 
 
 # %%
@@ -88,11 +94,14 @@ course.predict("model_idle", percent=...)  # 0 to 100
 # %%
 from course_utils.tensor_parallel.counting import idle_share
 from course_utils.tensor_parallel.findings import idle_said
+from course_utils.text import character_text, text_batches
 
-step = partial(ranks.run, in_turns, course.per_rank(stages), *batch)
+texts = character_text().training  # Python's own help, as numbers
+((x, target),) = text_batches(texts, 16, 64, 1)  # 16 pieces of 64, and what follows
+step = partial(ranks.run, in_turns, course.per_rank(stages), x, target)
 step()  # the first one finds memory and connections
 run = step()
-alone = cross_entropy(layers(batch[0]).flatten(0, 1), batch[1].flatten()).item()
+alone = loss_of(layers(x), target)
 print(f"loss on four ranks {run.results[3]:.5f}, in one process {alone:.5f}")
 assert abs(run.results[3] - alone) <= 1e-4
 idle = idle_share(run.events, ranks=4)
@@ -100,44 +109,43 @@ course.measured("model_idle", percent=round(100 * idle))
 run.timeline(idle_said(idle, ranks=4))
 
 # %% [markdown]
-# Exact, and slow: at any moment one rank works and $P-1$ wait. So $\frac{P-1}{P}$ of the time is idle, *wherever* you
-# cut. Four ranks give four times the memory and not one step more per second. SURF's table says it: the throughput of
-# data parallelism "increases", that of model parallelism "decreases".
+# Exact, and slow: with $P$ ranks, at any moment one works and $P-1$ wait. So $\frac{P-1}{P}$ of the time is idle,
+# *wherever* you cut. Four ranks give four times the memory and not one step more per second. SURF's table says it: the
+# throughput of data parallelism "increases", that of model parallelism "decreases".
 #
-# [Lesson 10](10_pipeline.ipynb) fills the gaps, with many small batches under way. Today's other way: all ranks work on
+# [Lesson 10](10_pipeline.ipynb) fills the gaps with many small batches. Today's other way: all ranks work on
 # the *same* layer.
 
 # %% [markdown]
 # ## Through a layer
 #
-# A fully connected layer is a matrix product: $y = x\,W^\top$, with $x$ of (examples × inputs), $W$ of (outputs ×
-# inputs). Three ways to cut it:
+# A fully connected layer: $y = x\,W^\top$, $x$ of (examples × inputs), $W$ of (outputs × inputs). It is cut
 #
 # - **by batch**: each rank takes some examples: data parallelism;
 # - **by column** of $W^\top$: it makes some of the outputs;
-# - **by row**: it takes some inputs, and makes a *term of the sum* for every output.
+# - **by row**: it takes some inputs, makes a *term* of every output.
 #
-# **Predict**, in the last line. With 16 examples, 1,152 inputs and 512 outputs, which way moves the fewest bytes?
+# Read what each way all-reduces; **predict** in the last line: with 16 examples, 1,152 inputs, 512 outputs, which way
+# moves least?
 
 # %%
-from course_utils.tensor_parallel.experiments import cut_along
+from course_utils.tensor_parallel.experiments import CUTS, cut_along
 
 
 def one_layer(way, x, weight):
-    cuts = {"batch": (0, None), "column": (None, 0), "row": (1, 1)}  # None: whole
-    x, weight = map(cut_along, (x, weight), cuts[way])
+    x, weight = map(cut_along, (x, weight), CUTS[way])  # this rank's parts
     with phase("forward"):
         y = linear(x, weight)
-        if way == "row":
-            dist.all_reduce(y.detach())  # in place
+        if way == "by row":
+            dist.all_reduce(y.detach())  # in place: y is the sum now
     with phase("backward"):
         y.sum().backward()
-        if way != "row":
-            dist.all_reduce(weight.grad if way == "batch" else x.grad)
+        if way != "by row":
+            dist.all_reduce(weight.grad if way == "by batch" else x.grad)
     return x.shape, weight.shape, y.shape
 
 
-choices = {"a": "batch", "b": "column", "c": "row"}
+choices = dict(zip("abc", CUTS, strict=True))
 course.predict("model_cut", answer=..., choices=choices)
 
 # %%
@@ -146,47 +154,46 @@ from course_utils.tensor_parallel.findings import cuts_said
 
 x, weight = torch.randn(16, 1152), torch.randn(512, 1152)
 cuts, moved = {}, {}
-for way in choices.values():
+for way in CUTS:
     run = ranks.run(one_layer, way, x, weight, backend="gloo")
     messages = [moved_said(run.events, name) for name in ("forward", "backward")]
-    cuts[f"by {way}"] = course.draw.Cut(*run.results[0], *messages)
-    moved[f"by {way}"] = run.bytes_per_rank[0]
+    cuts[way] = course.draw.Cut(*run.results[0], *messages)
+    moved[way] = run.bytes_per_rank[0]
 course.measured("model_cut", answer="abc"[np.argmin(list(moved.values()))])
 whole = course.draw.Cut(x.shape, weight.shape, (16, 512), "", "")
 course.draw.matrix_cuts(cuts, whole, 4, cuts_said(moved, examples=16))
 
 # %% [markdown]
-# By batch, the gradient of $W$ is a sum over examples, so it is all-reduced: as large as $W$. By column, it is the
-# gradient of $x$: every rank's outputs ask for a change of their own. By row, it is $y$ itself.
+# What is summed? By batch, the gradient of $W$, for every rank has other examples; it is as large as $W$. By column,
+# the gradient of $x$, for every rank's outputs ask for a change of $x$. By row, $y$ itself.
 #
-# The sizes of $x$ and $y$ grow with the examples, that of $W$ does not. So where do the lines cross, with 288 inputs
-# and 128 outputs?
+# The sizes of $x$ and $y$ grow with the examples, that of $W$ does not. From how many examples on is cutting the batch
+# cheapest, with 288 inputs and 128 outputs? Work it out, then run.
 
 # %%
 from course_utils.draw.style import bytes_text
 from course_utils.tensor_parallel.findings import sizes_said
 
 examples, weight = [8, 32, 128, 512, 2048], torch.randn(128, 288)
-lines = {"by batch": [], "by column": [], "by row": []}
+lines = {way: [] for way in CUTS}
 for n in examples:
     for way, line in lines.items():
-        x, way = torch.randn(n, 288), way.removeprefix("by ")
-        run = ranks.run(one_layer, way, x, weight, backend="gloo")
+        run = ranks.run(one_layer, way, torch.randn(n, 288), weight, backend="gloo")
         line.append(run.bytes_per_rank[0])
 theory = {"by batch": [4 * 288 * 128 for n in examples]}
 theory |= {"by column": [4 * 288 * n for n in examples]}
 theory |= {"by row": [4 * 128 * n for n in examples]}
 look = {"across": "examples", "up": "bytes that a rank puts in", "unit": bytes_text}
-look |= {"predicted": theory, "log": True}
-course.draw.over_numbers(examples, lines, sizes_said(examples, lines), **look)
+said = sizes_said(examples, lines)
+course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **look)
 
 # %% [markdown]
 # Few examples and many weights: cut the weights. Many examples and few weights, as in convolutions: cut the batch.
-# FlexFlow, a program that searches for cuts, finds this by itself: lesson 12.
+# FlexFlow finds that by searching: lesson 12.
 #
 # ## Two layers, one message
 #
-# In both cuts of $W$, something moves forward *or* backward. As functions for autograd:
+# In both cuts of $W$, something moves forward *or* backward. Two functions tell autograd:
 #
 # | | forward | backward |
 # |---|---|---|
@@ -196,9 +203,9 @@ course.draw.over_numbers(examples, lines, sizes_said(examples, lines), **look)
 # Exercises: `column_parallel_linear`, `row_parallel_linear`.
 
 # %% [markdown]
-# Now a **multilayer perceptron**: two layers with a bend between them, `down(gelu(up(x)))`. (gelu is a smooth relu.)
-# Here it is cut by row first, then by column. `split_over_ranks` moves nothing forward and all-gathers backward;
-# `join_over_ranks` the other way round.
+# Now a **multilayer perceptron**, `down(gelu(up(x)))`: one layer makes $x$ wider, one makes it narrow again; gelu, a
+# smooth relu, comes between. Here `up` is cut by row, `down` by column. `own_part` is this rank's part of a weight.
+# `split_over_ranks` moves nothing forward and all-gathers backward; `join_over_ranks` the other way round.
 #
 # **Predict**, in the last line. How many collectives is that, forward and backward together? And by *column first, then
 # by row*?
@@ -220,6 +227,7 @@ course.predict("model_mlp", row_then_column=..., column_then_row=...)
 
 # %%
 from course_utils.tensor_parallel.block import tensor_parallel_mlp
+from course_utils.tensor_parallel.experiments import mlp_beside_whole
 
 
 def column_then_row(x, up, up_bias, down, down_bias):
@@ -227,40 +235,29 @@ def column_then_row(x, up, up_bias, down, down_bias):
     return tensor_parallel_mlp(x, *mine, down_bias)  # your exercise
 
 
-def both_passes(mlp):
-    torch.manual_seed(0)  # the same weights on every rank, in float64
-    up, down = nn.Linear(64, 256).double(), nn.Linear(256, 64).double()
-    x = torch.randn(32, 64, dtype=torch.float64, requires_grad=True)
-    with phase("forward"):
-        y = mlp(x, up.weight, up.bias, down.weight, down.bias)
-    with phase("backward"):
-        (gradient,) = torch.autograd.grad(y.square().sum(), x)
-    serial = down(gelu(up(x)))
-    (wanted,) = torch.autograd.grad(serial.square().sum(), x)
-    return max((y - serial).abs().max().item(), (gradient - wanted).abs().max().item())
-
+compare = partial(ranks.run, mlp_beside_whole, backend="gloo")
+mlps = {"row_then_column": row_then_column, "column_then_row": column_then_row}
+for _ in range(2):  # the first ones find connections
+    runs = {name: compare(mlp) for name, mlp in mlps.items()}
 
 # %%
 from course_utils.tensor_parallel.findings import collectives_said
 
-mlps = {mlp.__name__: mlp for mlp in (row_then_column, column_then_row)}
-for _ in range(2):  # the first ones find connections
-    runs = {name: ranks.run(both_passes, mlps[name], backend="gloo") for name in mlps}
 course.measured("model_mlp", **{name: run.collectives for name, run in runs.items()})
 for name, run in runs.items():
     assert max(run.results) <= 1e-10
-    print(f"{name}, within {max(run.results):.0e} of one process:")
-    print("  forward:", moved_said(run.events, "forward"))
-    print("  backward:", moved_said(run.events, "backward"))
+    print(f"{name}: at most {max(run.results):.0e} away from one process")
+    for part in ("forward", "backward"):
+        print(f"  {part}: {moved_said(run.events, part)}")
 a, b = torch.tensor([1.0, -1.0])
 print(f"gelu(1) + gelu(-1) = {gelu(a) + gelu(b):.3f}, gelu(1 - 1) = {gelu(a + b):.3f}")
-runs = {name.replace("_", " "): run for name, run in runs.items()}
-course.draw.timelines(*runs.values(), titles=[*runs], title=collectives_said(runs))
+titles = [name.replace("_", " ") for name in runs]
+said = collectives_said(dict(zip(titles, runs.values(), strict=True)))
+course.draw.timelines(*runs.values(), titles=titles, title=said)
 
 # %% [markdown]
 # Both are right. (The milliseconds say little: four ranks share this machine's cores.) But a row cut makes *terms of
-# a sum*, and the gelu of a sum is not the sum of gelus. So the sum must be there *before* gelu, over the wide hidden
-# vector.
+# a sum*, and the gelu of a sum is not the sum of gelus (last line printed). So the sum must be there *before* gelu.
 #
 # A column cut makes whole outputs, only fewer: just what a row cut takes as inputs. One
 # all-reduce forward, one backward, none between: the pair of **Megatron-LM** (Shoeybi and others, 2019, §3). Exercise:
@@ -269,15 +266,22 @@ course.draw.timelines(*runs.values(), titles=[*runs], title=collectives_said(run
 # %% [markdown]
 # ## Attention, by heads
 #
-# The other half of a transformer's block is **attention**. Each character makes three vectors: a *query*, a *key*, a
-# *value*. Its query is compared with the keys of all characters so far; the more alike, the more of that value it
-# takes. Several **heads** do so side by side, each with vectors of its own; a last layer, `out`, mixes what they
-# found.
+# Half of a transformer's block is such a perceptron; the other is **attention**. Each character makes a *query*, a
+# *key*, a *value*: vectors. Its query meets the keys of all characters so far; the more alike, the more of
+# that value it takes. Several **heads** do so, each with its own; a last layer, `out`, mixes.
 #
 # Heads do not see each other before `out`. So: $q$, $k$, $v$ by column, head by head; `out` by row.
 
 # %% [markdown]
-# The same pair again. A whole block is cut by four replacements (and fewer heads):
+# The same pair again. A whole block is
+#
+# ```
+# x = x + dropout(attention(norm(x)))
+# x = x + dropout(mlp(norm(x)))
+# ```
+#
+# A **norm** brings each character's vector to mean 0 and spread 1, then scales it by weights. **Dropout** zeroes random
+# numbers while training. Four replacements cut the block (`qkv` makes queries, keys and values):
 #
 # ```
 # attention.qkv = ColumnParallelLinear(attention.qkv)
@@ -304,10 +308,11 @@ for P in (1, 2, 4):
     print(f"on {P}: {number} tensors, all within {worst:.0e} of the serial block's")
 each = run.collectives
 course.measured("model_block", one_block=each, blocks_24=24 * each)
-run.timeline("A block on 4 ranks, forward and backward")
+run.timeline(f"A block on 4 ranks: {each} collectives, forward and backward")
 
 # %% [markdown]
-# The output, the gradient of the input, and those of all twelve parameters are one process's, in float64, with dropout.
+# The output, the gradient of the input, and those of all twelve parameters equal one process's, in float64, with
+# dropout.
 #
 # The price: every all-reduce carries (examples × length × width) numbers, and the next layer *waits* for it; there is
 # little to hide it behind. So tensor parallelism stays inside one machine, where links are fast.
@@ -318,15 +323,16 @@ run.timeline("A block on 4 ranks, forward and backward")
 #
 # Equal, with dropout? Chance comes in twice, and both are traps. **Predict:**
 #
-# - *First weights.* A rank might make its part of `up` itself. Four ranks make 16 of the 64 hidden units each, all with
-#   `manual_seed(0)`. How many *different* units does the layer have?
-# - *Dropout.* Each rank drops with a seed of its own, everywhere. What happens?
+# - *First weights.* A rank might make its part of `up` itself. Four ranks make 16 of the 64 hidden units (rows of `up`)
+#   each, all with `manual_seed(0)`. How many *different* units are there?
+# - *Dropout.* Each rank drops with a seed of its own, everywhere. Norms and some biases are not cut: every rank has a
+#   copy. What happens to them?
 
 # %%
 choices = {
     "a": "nothing: it is only noise",
     "b": "an error",
-    "c": "copies of the same weights drift apart",
+    "c": "the copies drift apart",
 }
 course.predict("model_seed", units=...)
 course.predict("model_dropout", answer=..., choices=choices)
@@ -346,11 +352,11 @@ for own_seed in (True, False):
 course.measured("model_seed", units=units)
 
 # %% [markdown]
-# If `down` is made so, too, equal units get equal gradients and stay equal for ever: a layer four times narrower than
-# paid for. (Here the whole layer is made and then cut, as in one process.)
+# If `down` is made so, too, equal units get equal gradients and stay equal: you pay for four times the layer that you
+# get. (Before, the whole layer was made and then cut.)
 #
-# Dropout stands in two kinds of places: *inside*, between column and row, where each rank holds other things; and
-# *behind the sum*, where all hold the same. We train a block and compare what should be copies, its norms and biases:
+# Dropout stands in two kinds of places: *inside* attention, between column and row, where each rank holds other things;
+# and *behind the sum*, where all hold the same. We train a block and compare what should be copies:
 
 # %%
 from course_utils.tensor_parallel.experiments import OWN_SEEDS, ranks_apart
@@ -362,14 +368,12 @@ for place in OWN_SEEDS:
 drifted = lines["everywhere"][-1] > 0
 course.measured("model_dropout", answer="c" if drifted else "a")
 look = {"across": "steps", "up": "largest difference between two ranks"}
-title = "Where each rank has a dropout seed of its own"
-numbers = list(range(1, 9))
-course.draw.over_numbers(numbers, lines, title, apart_said(lines), **look)
+course.draw.over_numbers(list(range(1, 9)), lines, apart_said(lines), **look)
 
 # %% [markdown]
-# No error: every rank goes on with another $x$, and copies are copies no longer. *Inside*, seeds of their own are
-# right; Megatron-LM does so, and equals one process on average. (Ours all draw the whole mask and take their part:
-# exactly equal.)
+# No error; but behind the sum, every rank goes on with another $x$, and copies are copies no longer. *Inside*, seeds of
+# their own are right; Megatron-LM does so, and equals one process on average. (Ours all draw the whole mask and take
+# their part: exactly equal.)
 
 # %% [markdown]
 # ## The sequence, too
@@ -378,37 +382,40 @@ course.draw.over_numbers(numbers, lines, title, apart_said(lines), **look)
 # backward pass. **Sequence parallelism** (Korthikanti and others, 2022) cuts these along the text. The all-reduce
 # behind a row cut becomes a **reduce-scatter**; before the next column cut comes an **all-gather**.
 #
-# **Predict.** How many times the bytes does a rank send then, with rings? (Lesson 5 knows.)
+# **Predict.** A rank sends how many times as many bytes as before, if all this is done by rings? (Lesson 5 knows.)
 
 # %%
 course.predict("model_sequence", times_the_bytes=...)
 
 # %%
-from course_utils.tensor_parallel.counting import pass_bytes
+from course_utils.tensor_parallel.counting import in_phase, pass_bytes
 from course_utils.tensor_parallel.experiments import step_memory
 from course_utils.tensor_parallel.findings import sequence_said
 
 model = character_model(len(CHARACTERS), width=64, depth=4, dropout=0.1)
-(batch,) = text_batches(texts, 4, 64, 1)
+(batch,) = text_batches(texts, 4, 64, 1)  # 4 pieces of 64 characters
 step = partial(ranks.run, step_memory, model, batch, backend="gloo")
 plain, cut = step(), step(sequence=True)  # each cuts the model, and trains it
 sent = [pass_bytes(run.events, ranks=4) for run in (plain, cut)]
 kept = [run.results[0].activations for run in (plain, cut)]
 course.measured("model_sequence", times_the_bytes=round(sent[1] / sent[0], 2))
 found = sequence_said((sent[0], kept[0]), (sent[1], kept[1]))
-course.draw.timelines(plain, cut, titles=["whole", "cut"], title=found)
+forward = [in_phase(run.events, "forward") for run in (plain, cut)]
+course.draw.timelines(*forward, titles=["whole", "cut"], title=found)
 
 # %% [markdown]
-# An all-reduce *is* a reduce-scatter and an all-gather: the same bytes, with more of the work between the two. (The
-# little more: a cut behind the embedding, a join before the head.) Saved are memory, and work on norms and dropout.
+# (Drawn are forward passes.) An all-reduce *is* a reduce-scatter and an all-gather: the same bytes, with more of the
+# work between the two. (The little more: a cut behind the embedding, a join before the head.) Saved are memory, and
+# work on norms and dropout.
 #
 # gloo makes its reduce-scatter from an all-reduce, so we count what rings would send, and say nothing about time.
 
 # %% [markdown]
 # ## torch's own tool
 #
-# A **DTensor** is a tensor that knows how it lies on a **mesh** of ranks: whole (`Replicate`), cut (`Shard`), or as
-# terms of a sum (`Partial`). One says how layers are cut; the collectives follow:
+# A **DTensor** is a tensor that knows how it lies on a **mesh** (ranks in rows and columns; here four in one row):
+# whole (`Replicate`), cut (`Shard`), or as terms of a sum (`Partial`). One says how layers are cut; the collectives
+# follow:
 #
 # ```
 # plan = {"attention.qkv": ColwiseParallel(),
@@ -437,16 +444,17 @@ print(f"{len(found)} tensors, all within {worst:.0e} of the serial block's")
 print(collectives)
 
 # %% [markdown]
-# The same cut, the same four all-reduces, the same results. (First torch hands out rank 0's weights: `scatter`,
-# `broadcast`.)
+# The same cut, all-reduces and results. (First torch hands out rank 0's weights: `scatter`, `broadcast`.)
 #
 # ## What does training keep?
 #
-# **Parameters**, **gradients**, **optimizer state**: so many bytes for each weight of this rank. And **activations**:
-# what forward saves until backward needs it. They grow with examples and length.
+# **Parameters**, **gradients**, **optimizer state**: bytes for each weight. And **activations** that backward needs:
+# they grow with the examples.
 #
-# **Activation checkpointing** saves a block's *input* only; backward computes the rest again, just before it is
-# needed. **Predict.** What percentage of the activations is left? And how many all-reduces does a block then need?
+# **Activation checkpointing** saves each block's *input* only; backward computes the rest again, block by block. We
+# have four blocks; without it, each saves ten times its input.
+#
+# **Predict.** Roughly what percentage of activations is left? And how many all-reduces does a block need?
 
 # %%
 course.predict("model_checkpointing", within=1.3, percent_left=..., all_reduces=...)
@@ -458,13 +466,13 @@ course.predict("model_checkpointing", within=1.3, percent_left=..., all_reduces=
 # %%
 from course_utils.memory import Parallelism, training_memory
 
-three, four = Parallelism(tensor=4), Parallelism(tensor=4, sequence=True)
+over_4, cut = Parallelism(tensor=4), Parallelism(tensor=4, sequence=True)
 again = {"checkpointing": True}
 ways = {  # how it runs, and how it is computed
     "one rank": ({"ranks": 1}, {}),
-    "4 ranks": ({}, {"parallelism": three}),
-    "4 ranks, sequence cut": ({"sequence": True}, {"parallelism": four}),
-    "4 ranks, checkpointing": (again, {"parallelism": three, **again}),
+    "4 ranks": ({}, {"parallelism": over_4}),
+    "4 ranks, sequence cut": ({"sequence": True}, {"parallelism": cut}),
+    "4 ranks, checkpointing": (again, {"parallelism": over_4, **again}),
 }
 runs = {way: step(**options) for way, (options, _) in ways.items()}
 computed = {way: training_memory(model, 4, 64, **told) for way, (_, told) in ways.items()}
@@ -477,23 +485,18 @@ left = after.results[0].activations / before.results[0].activations
 both = [collectives_in(after.events, part) for part in ("forward", "backward")]
 each = sum(map(len, both)) / 4  # blocks
 course.measured("model_checkpointing", percent_left=round(100 * left), all_reduces=each)
-counted = {way: run.results[0] for way, run in runs.items()}
-off = [
-    each.total / computed[way].total - 1
-    for way, run in runs.items()
-    for each in run.results
-]
-print(f"computed and counted, on every rank: at most {max(map(abs, off)):.2%} apart")
-assert max(map(abs, off)) <= 0.05
-course.draw.memory(computed, counted)
+for way, run in runs.items():
+    for counted in run.results:  # of every rank
+        assert abs(counted.total / computed[way].total - 1) <= 0.05
+course.draw.memory(computed, {way: run.results[0] for way, run in runs.items()})
 
 # %% [markdown]
-# Backward does forward again, its all-reduces too. Embedding and head are not cut here, so every rank has them whole.
+# Memory is paid for with time: backward does forward again, its all-reduces too. Embedding and head are not cut here.
 #
 # ## What you take with you
 #
 # You can **place** layers on ranks: $P$ times the memory, one of $P$ at work. You can **cut** through them: column,
-# then row, one all-reduce each way in each half of a block. And you can **compute** a rank's memory beforehand.
+# then row, one all-reduce each way in each half of a block. You can **compute** a rank's memory beforehand.
 #
 # Next: [the exercises](../exercises/09_model_parallel.ipynb). Lesson 10: how are all stages kept busy? Lesson 11:
 # which mixture?

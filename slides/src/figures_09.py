@@ -105,15 +105,15 @@ def gelus() -> Figure:
 def block() -> Figure:
     """A whole block, cut over four ranks."""
     step = partial(ranks().run, beside_serial, parallelise_block, dropout=0.1, passes=1, backend="gloo")
-    return quickest([step() for _ in range(4)]).timeline("A block on 4 ranks, forward and backward")
+    run = quickest([step() for _ in range(4)])
+    return run.timeline(f"A block on 4 ranks: {run.collectives} collectives, forward and backward")
 
 
 def seeds() -> Figure:
     """How far copies of the same weights drift apart."""
     lines = {place: ranks().run(ranks_apart, place, STEPS, backend="gloo").results[0] for place in OWN_SEEDS}
-    title = "Where each rank has a dropout seed of its own"
     look = {"across": "steps", "up": "largest difference between two ranks"}
-    return course.draw.over_numbers(list(range(1, STEPS + 1)), lines, title, apart_said(lines), **look)
+    return course.draw.over_numbers(list(range(1, STEPS + 1)), lines, apart_said(lines), **look)
 
 
 def memory() -> Figure:
