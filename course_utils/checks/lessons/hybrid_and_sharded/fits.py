@@ -13,6 +13,7 @@ from course_utils.checks.seen import Recogniser, nothing_returned
 from course_utils.words import ranks
 
 GIGABYTE = 10**9
+STAGE = "Which stage is asked about? And if you call a `zero_memory` of your own: is it right yet?"
 
 
 @dataclass(frozen=True)
@@ -149,8 +150,8 @@ FITS = Exercise(
         Mistake("What else lies in the memory during a step?", _shown("the activations are forgotten")),
         Mistake("Are these one rank's activations, or those of all ranks?", _shown("the activations are divided")),
         Mistake("Whose memory is it, one rank's or that of all?", _shown("all memory is counted")),
-        Mistake("Which stage is asked about?", _shown("the stage is forgotten")),
-        Mistake("Which stage is asked about?", _shown("stage 3 is taken")),
+        Mistake(STAGE, _shown("the stage is forgotten")),
+        Mistake(STAGE, _shown("stage 3 is taken")),
         Mistake("Where do the bytes in `bytes_of` go?", _shown("the bytes are forgotten")),
         Mistake("Which of the two must be the larger?", _turned_round),
     ),

@@ -20,7 +20,7 @@ from course_utils.checks.lessons.hybrid_and_sharded.steps import (
     in_a_matrix,
 )
 from course_utils.checks.lessons.overlap.common import collectives, drawn
-from course_utils.checks.seen import Recogniser, same
+from course_utils.checks.seen import Recogniser, raised, same
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -179,6 +179,10 @@ def _steps_wrong(case: Case, outcome: Outcome) -> bool:
     return any(result[STEPS] != case.expected[0][STEPS] for result in outcome.results)
 
 
+def _other_dtype(case: Case, outcome: Outcome) -> bool:
+    return raised(outcome, "dtype")
+
+
 def _ragged(case: Case, outcome: Outcome) -> bool:
     weights, _, _ = case.arguments[0]
     return len(weights) % outcome.world_size != 0 and "the parameters are right" not in outcome.wrong
@@ -210,6 +214,7 @@ ZERO1_STEP = Exercise(
     ),
     mistakes=(
         Mistake("Does every rank make the same calls?", hangs),
+        Mistake("Which dtype have the tensors that you made yourself?", _other_dtype),
         Mistake("Whose gradient did you change?", _gradient_changed),
         Mistake("Do the parameters change in the tensor that you were given?", _as_they_were),
         Mistake("Which part of Adam's state does this rank keep?", _whole_state),
