@@ -17,7 +17,9 @@ _ROW = 0.66  # inches
 _ON_PAPER = (
     "Formulas; nothing was measured. A cell: the best choice; a step's time, the fullest GPU's memory, the share"
 )
-_ON_PAPER += " of the peak that the model uses. Bars: that memory by part, out of"
+_ON_PAPER += (
+    " of the peak that the model uses. Bars: " + "that memory by part,".replace(" ", "\N{NO-BREAK SPACE}") + " out of"
+)
 
 
 def plans(

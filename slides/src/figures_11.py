@@ -29,7 +29,8 @@ MIXTURES = tuple(MESHES)
 GPUS = (8, 64, 512)
 MODELS = ("GPT-2 1.5B", "Llama 7B", "Llama 3 70B", "GPT-3 175B", "Megatron 1T")
 RUNS = 3  # of what is drawn over time; the quickest is shown
-DRAFT = {"STEPS": 4, "TEXT_STEPS": 2, "MIXTURES": ("4 data", "2 data × 2 stages"), "GPUS": (8,), "RUNS": 1}
+PIECES = 64  # of text in a batch whose activations are counted
+DRAFT = {"STEPS": 4, "TEXT_STEPS": 2, "MIXTURES": ("4 data", "2 data × 2 stages"), "GPUS": (8,), "RUNS": 1, "PIECES": 8}
 
 
 @cache
@@ -110,7 +111,8 @@ def stages() -> Figure:
 
 def activations() -> Figure:
     """Two more ways to save memory."""
-    batches = small_batches(1)
+    x, y = small_batches(1)[0]
+    batches = [(x[:PIECES], y[:PIECES])]
     saved = {
         "as it is": most_saved(small_model(), batches, 1),
         "4 micro-batches": most_saved(small_model(), batches, 4),
