@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from course_utils.errors import CourseError
-from course_utils.launch import checkpoint
+from course_utils.launch import checkpoint, where
 from course_utils.launch import train_ddp as script
 from course_utils.launch.checkpoint import load_checkpoint, save_checkpoint
 from course_utils.launch.slurm_script import slurm_script
@@ -61,6 +61,20 @@ def test_every_launcher_is_understood(environment, found) -> None:
 def test_processes_of_mpiexec_are_told_that_they_would_train_alone() -> None:
     with pytest.raises(CourseError, match="MPI started 4 processes, and each of them would train alone"):
         find_launch({"PMI_SIZE": "4"})
+
+
+def test_tries_of_torchrun_do_not_meet_at_the_same_place(monkeypatch) -> None:
+    def attempt(restarts: int, nodes: int, own_store: str = "") -> str:
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(restarts))
+        monkeypatch.setenv("GROUP_WORLD_SIZE", str(nodes))
+        monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", own_store)
+        return where._attempt()
+
+    assert attempt(0, 1) != attempt(1, 1)
+    assert attempt(0, 2, "1") == attempt(1, 2, "1"), "torchruns of several nodes count unlike tries"
+    attempt(0, 2)
+    with pytest.raises(CourseError, match="export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"):
+        attempt(1, 2)
 
 
 @pytest.mark.parametrize(

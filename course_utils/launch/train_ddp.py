@@ -228,6 +228,8 @@ if __name__ == "__main__":
     code = 1
     try:
         code = main()
+    except SystemExit as ended:  # --help, or a switch that there is not
+        code = ended.code
     except Exception:
         traceback.print_exc()
     finally:  # at once, whatever the group's threads still wait for: so that the launcher sees it
