@@ -15,7 +15,8 @@ from course_utils.checks.exercise import Exercise
 from course_utils.errors import CourseError
 
 NAMED = re.compile(r"#\s*(?P<name>\w+)")
-LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)(?=[^)\s]+\))")
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)(?=[^)\s]*[./][^)\s]*\))")
+"""Where a relative link begins. It leads to a file or folder, so `stages[1](x)` in a line of code is none."""
 
 STUCK = """\
 <details><summary>Stuck?</summary>

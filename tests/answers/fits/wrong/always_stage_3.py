@@ -1,4 +1,4 @@
-"""Refused with: Which stage is asked about?"""
+"""Refused with: Which stage is asked about? And if you call a `zero_memory` of your own: is it right yet?"""
 
 from course_utils.sharded import zero_memory
 
