@@ -52,7 +52,7 @@ def report_file(folder: RanksFolder, rank: int) -> Path:
 
 
 def order_file(folder: RanksFolder, rank: int) -> Path:
-    """Where the notebook writes what a rank's minder shall do: a number that grows, and a word."""
+    """Where a notebook writes what a rank's minder shall do: a number that no other order has, and a word."""
     return folder.path / f"order-{rank}.json"
 
 

@@ -84,7 +84,6 @@ class RemoteRanks:
         self.folder, self.job = folder, job
         self._reports = [Report(0, IDLE, 0, "") for _ in range(ranks)]
         self._heard = [time.monotonic()] * ranks
-        self._orders = [0] * ranks
         self._looked = 0.0
 
     def dead(self) -> list[int]:
@@ -116,8 +115,7 @@ class RemoteRanks:
         return status_said(rank, status)
 
     def _order(self, rank: int, what: str) -> None:
-        self._orders[rank] += 1
-        write_whole(order_file(self.folder, rank), {"number": self._orders[rank], "what": what})
+        write_whole(order_file(self.folder, rank), {"number": time.time_ns(), "what": what})
 
     def _look(self) -> None:
         """Read what the minders have written, if that is not just done."""
