@@ -7,7 +7,7 @@ import pytest
 
 import course_utils as course
 from course_utils.allreduce import ALGORITHMS, cost, shared_links
-from course_utils.allreduce.cost import Network, allreduce_time, bus_bandwidth, bytes_per_rank, fastest
+from course_utils.allreduce.cost import Network, allreduce_time, bytes_per_rank, fastest
 from course_utils.allreduce.fit import fit_links, fit_network, measure_gamma, median_error
 from course_utils.allreduce.segmented import segments_per_block
 from course_utils.bench import allreduce as bench
@@ -192,33 +192,6 @@ def test_a_fit_needs_sizes_that_rise(sizes):
 
 def test_adding_takes_time():
     assert measure_gamma(1 << 16, 3) > 0
-
-
-@pytest.mark.parametrize(
-    ("operation", "factor"),
-    [
-        ("all_reduce", 1.5),
-        ("reduce_scatter", 0.75),
-        ("all_gather", 0.75),
-        ("alltoall", 0.75),
-        ("broadcast", 1),
-        ("reduce", 1),
-    ],
-)
-def test_bus_bandwidth_is_that_of_nccl_tests(operation, factor):
-    assert bus_bandwidth(operation, 4, 1e9, 0.5) == pytest.approx(2e9 * factor)
-
-
-def test_a_ring_that_keeps_its_links_busy_has_their_rate_as_bus_bandwidth():
-    network = Network(0.0, 1e-9)
-    for world_size in (2, 4, 8):
-        seconds = allreduce_time("ring", world_size, 1e6, network)
-        assert bus_bandwidth("all_reduce", world_size, 1e6, seconds) == pytest.approx(1e9)
-
-
-def test_unknown_operations_are_named():
-    with pytest.raises(CourseError, match="There is no operation 'gather'"):
-        bus_bandwidth("gather", 4, 1, 1)
 
 
 # --- the bench ------------------------------------------------------------------------------------------------------

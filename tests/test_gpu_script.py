@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "tests" / "gpu" / "run.sh"
 NOT_NEEDED = "mpi4py ipyparallel pytest matplotlib sklearn torchvision psutil IPython cloudpickle tqdm typer numpy zmq"
 NEED_A_GPU = {"asynchrony", "side-stream", "events", "bucket-streams", "allocator", "cuda-graph"}
-NEED_PACKAGES = {"bus-bandwidth", "mpi-and-gpus", "training-program"}
+NEED_PACKAGES = {"mpi-and-gpus", "training-program"}
 SPOILED = """
 import os, signal, sys, time
 from gpu import __main__, registry

@@ -220,34 +220,3 @@ def combined_bytes(algorithm: str, world_size: int, nbytes: float) -> float:
 def fastest(world_size: int, nbytes: float, network: Network) -> str:
     """The algorithm that `allreduce_time` gives the least time; of equals, the one whose ranks wait least."""
     return min(reversed(NAMES), key=partial(allreduce_time, world_size=world_size, nbytes=nbytes, network=network))
-
-
-_BUS_FACTORS = {
-    "all_reduce": lambda p: 2 * (p - 1) / p,
-    "reduce_scatter": lambda p: (p - 1) / p,
-    "all_gather": lambda p: (p - 1) / p,
-    "alltoall": lambda p: (p - 1) / p,
-    "broadcast": lambda p: 1,
-    "reduce": lambda p: 1,
-    "sendrecv": lambda p: 1,
-}
-
-
-def bus_bandwidth(operation: str, world_size: int, nbytes: float, seconds: float) -> float:
-    """Bytes per second that would have to pass each rank's link if the operation were done the best way.
-
-    `nbytes / seconds` gets worse with more ranks even where every link is busy all the time. Times the bytes that each
-    link must carry at least, as a share of the vector, it can be compared with the link's own rate, whatever P.
-
-    Args:
-        operation: "all_reduce", "reduce_scatter", "all_gather", "alltoall", "broadcast", "reduce" or "sendrecv".
-        nbytes: bytes of the whole vector: for an all-gather what each rank has in the end.
-
-    Raises:
-        CourseError: there is no such operation.
-
-    Source: NVIDIA, nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth".
-    """
-    if operation not in _BUS_FACTORS:
-        raise CourseError(f"There is no operation {operation!r}. Take one of {', '.join(_BUS_FACTORS)}.")
-    return _BUS_FACTORS[operation](world_size) * nbytes / seconds

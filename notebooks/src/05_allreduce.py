@@ -448,7 +448,7 @@ choices = {"a": "it does", "b": "it loses most of it"}
 course.predict("allreduce_thousand", answer=..., choices=choices)
 
 # %%
-from course_utils.allreduce.cost import bus_bandwidth
+from course_utils.launch.bandwidth import bus_bandwidth
 
 many, names = [16, 32, 64, 256, 1024], [*list(ALGORITHMS)[1:5], "hierarchical"]
 rates = {name: [] for name in names}

@@ -16,12 +16,13 @@ from course_utils.allreduce import (
     tree_allreduce,
 )
 from course_utils.allreduce.blocks import block_bounds
-from course_utils.allreduce.cost import Network, allreduce_time, bus_bandwidth, bytes_per_rank
+from course_utils.allreduce.cost import Network, allreduce_time, bytes_per_rank
 from course_utils.allreduce.findings import predictors
 from course_utils.allreduce.simulate import simulate_allreduce
 from course_utils.allreduce.suspect import WEIGHTS, suspicious_ring
 from course_utils.allreduce.sweep import measure, message_seconds
 from course_utils.allreduce.topology import two_level
+from course_utils.launch.bandwidth import bus_bandwidth
 
 LENGTH = 50_000  # numbers of 4 bytes
 THREE = ("tree", "recursive doubling", "ring")
