@@ -140,12 +140,16 @@ def network(settings: Settings) -> nn.Module:
 
 
 def replica(model: nn.Module, settings: Settings, group: Group) -> nn.Module:
-    """The model with DDP around it, which averages gradients over the group that carries them, and the compiler."""
+    """The model with DDP around it, which averages gradients over the group that carries them.
+
+    The compiler is asked for the model and not for DDP: around DDP it finds a torch.nn.Sequential called by torch's own
+    code, which it leaves as it is, and would compile nothing (torch 2.13).
+    """
     on_gpu = group.device.type == "cuda"
-    module = DistributedDataParallel(
-        model, device_ids=[group.device.index] if on_gpu else None, process_group=group.gradients
+    inner = torch.compile(model) if settings.compile else model
+    return DistributedDataParallel(
+        inner, device_ids=[group.device.index] if on_gpu else None, process_group=group.gradients
     )
-    return torch.compile(module) if settings.compile else module
 
 
 def train_step(
