@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+import tomllib
 
 import pytest
 
@@ -10,7 +11,15 @@ from course_utils.authoring import readme as table_of_lessons
 from course_utils.checks.registry import names_of
 from course_utils.syllabus import LESSONS, ROOT
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "ondemand/README.md", "tests/README.md"]
+DOCUMENTS = [
+    "README.md",
+    "AGENTS.md",
+    "CONTRIBUTING.md",
+    "docs/grading.md",
+    "docs/leaderboard.md",
+    "ondemand/README.md",
+    "tests/README.md",
+]
 WRITTEN = [lesson for lesson in LESSONS if lesson.written]
 
 
@@ -105,3 +114,17 @@ def test_the_build_service_runs_what_the_readme_names() -> None:
     assert commands[-1] == "make test"
     assert [line for line in commands if "make" in line] == ["make test"]
     assert subprocess.run(["bash", "-n", ROOT / ".ci" / "run"], check=False).returncode == 0
+
+
+def test_the_citation_names_the_version_that_is_installed() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    assert f"\nversion: {project['version']}\n" in text_of("CITATION.cff")
+    assert text_of("README.md").startswith(
+        "# " + re.findall(r'^title: "(.*)"$', text_of("CITATION.cff"), re.MULTILINE)[0]
+    )
+
+
+def test_the_place_that_an_assistant_is_shown_exists() -> None:
+    [(section, lesson)] = re.findall(r"\*([A-Z][^*]+)\* in\s+lesson (\d+)", text_of("AGENTS.md"))
+    page = (ROOT / "notebooks" / "src" / f"{LESSONS[int(lesson)].stem}.py").read_text(encoding="utf-8")
+    assert f"# ## {section}\n" in page
