@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from course_utils.errors import CourseError
-from course_utils.launch import checkpoint, where
+from course_utils.launch import checkpoint, training, where
 from course_utils.launch import train_ddp as script
 from course_utils.launch.checkpoint import load_checkpoint, save_checkpoint
 from course_utils.launch.slurm_script import slurm_script
@@ -130,7 +130,7 @@ def test_the_command_line_has_a_switch_for_every_setting() -> None:
 
 def ends_early(monkeypatch, at: int) -> None:
     """The signal comes in the middle of that step."""
-    inner, steps = script.train_step, []
+    inner, steps = training.train_step, []
 
     def step(*arguments) -> None:
         inner(*arguments)
@@ -138,7 +138,7 @@ def ends_early(monkeypatch, at: int) -> None:
         if len(steps) == at:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(script, "train_step", step)
+    monkeypatch.setattr(training, "train_step", step)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])

@@ -1,15 +1,19 @@
 """What a training needs to go on where it stopped: weights, optimizer, place in the data, and random states."""
 
+import json
 import os
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
 
 from course_utils.errors import CourseError
+
+CHECKPOINT = "checkpoint.pt"
+"""The file's name, in the folder of the training."""
 
 
 @dataclass
@@ -52,6 +56,61 @@ def load_checkpoint(file: Path) -> dict[str, Any] | None:
     return torch.load(file, map_location="cpu", weights_only=True) if file.exists() else None
 
 
+def read_checkpoint(file: Path) -> dict[str, Any] | None:
+    """What the last checkpoint holds, the same on all ranks of the default group; None before there is one.
+
+    Rank 0 reads, and broadcasts what it read: ranks that read by themselves might find unlike files.
+
+    Raises:
+        CourseError: it cannot be read; on all ranks.
+    """
+    return from_rank_0(lambda: _read(file))
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    try:
+        return load_checkpoint(file)
+    except Exception as error:
+        raise CourseError(f"{file} cannot be read ({error}). Remove it, and the training begins anew.") from None
+
+
+def from_rank_0(function: Callable[[], Any]) -> Any:
+    """Call a function on rank 0 alone; all ranks of the default group get what it returns, or its CourseError."""
+    box = [None]
+    if dist.get_rank() == 0:
+        try:
+            box = [function()]
+        except CourseError as error:
+            box = [error]
+    dist.broadcast_object_list(box, src=0)
+    if isinstance(box[0], CourseError):
+        raise box[0]
+    return box[0]
+
+
+def keep_to_settings(folder: Path, fixed: dict[str, Any]) -> None:
+    """Note beside the checkpoint what must stay the same while a training goes on; all ranks take part.
+
+    Raises:
+        CourseError: there is a checkpoint in the folder, of a training with other settings.
+    """
+
+    def compare() -> None:
+        file = folder / "settings.json"
+        if file.exists() and (folder / CHECKPOINT).exists():
+            before = json.loads(file.read_text())
+            for name, value in fixed.items():
+                if before.get(name) != value:
+                    raise CourseError(
+                        f"{folder / CHECKPOINT} is of a training with {name}={before.get(name)}, not {value}. "
+                        "Take the same settings, or another folder."
+                    )
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(fixed))
+
+    from_rank_0(compare)
+
+
 def random_state() -> dict[str, torch.Tensor]:
     """Where this rank's generators stand: the CPU's, and the GPU's where it has one."""
     state = {"cpu": torch.get_rng_state()}
@@ -67,73 +126,14 @@ def set_random_state(state: dict[str, torch.Tensor]) -> None:
         torch.cuda.set_rng_state(state["cuda"])
 
 
-class Keeper:
-    """Keeps a training on disk, in one file that rank 0 writes and reads; all ranks of the default group take part.
+def gather_random_states() -> list[dict[str, torch.Tensor]] | None:
+    """Every rank's random state, in rank order, on rank 0; None elsewhere. All ranks of the default group call it."""
+    states: list | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
+    dist.gather_object(random_state(), states, dst=0)
+    return states
 
-    Attributes:
-        file: the checkpoint, in the folder of the training.
-    """
 
-    def __init__(
-        self, folder: str | Path, model: nn.Module, optimizer: torch.optim.Optimizer, fixed: dict[str, Any]
-    ) -> None:
-        """Write nothing yet.
-
-        Args:
-            model: without DDP and without the compiler around it, so that its names are its own.
-            optimizer: of the same parameters.
-            fixed: settings that must be the same when the training goes on.
-        """
-        self.file = Path(folder) / "checkpoint.pt"
-        self.model, self.optimizer, self.fixed = model, optimizer, fixed
-
-    def save(self, place: Place) -> None:
-        """Write a checkpoint; returns on all ranks when it is on the disk.
-
-        Weights and optimizer are the same on all ranks: rank 0's are taken. Random states differ: every rank sends its
-        own to rank 0.
-        """
-        states: list | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
-        dist.gather_object(random_state(), states, dst=0)
-        if dist.get_rank() == 0:
-            content = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
-            save_checkpoint(self.file, {**content, "place": asdict(place), "random": states, "fixed": self.fixed})
-        dist.barrier()  # whoever left now might end rank 0 in the middle of its writing
-
-    def resume(self) -> Place:
-        """Put everything back, in place; returns where to go on. Without a checkpoint that is the beginning.
-
-        Rank 0 reads, and broadcasts what it read: ranks that read by themselves might find unlike files. With another
-        number of ranks than before, random states are not put back: there is no telling whose is whose.
-
-        Raises:
-            CourseError: the checkpoint cannot be read, or is of a training with other settings; on all ranks.
-        """
-        box = [self._read() if dist.get_rank() == 0 else None]
-        dist.broadcast_object_list(box, src=0)
-        content = box[0]
-        if content is None:
-            return Place()
-        if isinstance(content, CourseError):
-            raise content
-        for name, value in self.fixed.items():
-            if content["fixed"].get(name) != value:
-                raise CourseError(
-                    f"{self.file} is of a training with {name}={content['fixed'].get(name)}, not {value}. "
-                    "Take the same settings, or another folder."
-                )
-        self.model.load_state_dict(content["model"])
-        self.optimizer.load_state_dict(content["optimizer"])
-        if len(content["random"]) == dist.get_world_size():
-            set_random_state(content["random"][dist.get_rank()])
-        place = Place(**content["place"])
-        if dist.get_rank() == 0:
-            print(f"goes on after step {place.steps}, from {self.file}", flush=True)
-        return place
-
-    def _read(self) -> "dict[str, Any] | CourseError | None":
-        """The checkpoint, or why it cannot be read."""
-        try:
-            return load_checkpoint(self.file)
-        except Exception as error:
-            return CourseError(f"{self.file} cannot be read ({error}). Remove it, and the training begins anew.")
+def set_random_states(states: Sequence[dict[str, torch.Tensor]]) -> None:
+    """Put this rank's generators where they stood; with another number of ranks there is no telling whose is whose."""
+    if len(states) == dist.get_world_size():
+        set_random_state(states[dist.get_rank()])

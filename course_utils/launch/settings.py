@@ -37,7 +37,7 @@ class Settings:
     pause: float = 0.0
     """Seconds that every step sleeps, so that a demonstration lasts long enough to be interrupted."""
     die_at: int = -1
-    """At this step the last rank kills itself, in the first try only; −1 for never."""
+    """After this step, and before a checkpoint, the last rank kills itself, in the first try only; −1 for never."""
 
 
 def settings_from(arguments: Sequence[str]) -> Settings:
