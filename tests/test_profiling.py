@@ -17,10 +17,11 @@ from course_utils.profiling import findings
 from course_utils.profiling.chrome import problems, read_trace, write_trace
 from course_utils.profiling.clock import offset_of, offset_to_rank_0
 from course_utils.profiling.intervals import difference, intersection, length, union
-from course_utils.profiling.lanes import Lanes, lanes_of
+from course_utils.profiling.lanes import Lanes, lanes_of, transfer_seconds
 from course_utils.profiling.merge import merge
+from course_utils.profiling.programs import CHOICES, PROGRAMS, letter_of, profile_program, race
 from course_utils.profiling.ratio import Ratio, measure_ratio, slowest_rank
-from course_utils.profiling.record import profile_ranks, training_step
+from course_utils.profiling.record import Profile, profile_ranks, training_step
 from course_utils.profiling.shares import exposed_communication, idle_share, overlap_share
 from course_utils.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
 from course_utils.replicas import overlapped
@@ -102,6 +103,34 @@ def test_lanes_of_a_merged_trace_are_those_counted_by_hand() -> None:
         assert length(lanes.idle) == pytest.approx(20e-6)
         assert lanes.phases["forward"] == [pytest.approx((late, late + 50e-6))]
     assert trace["course"]["begin"] == 100.0
+
+
+def test_rows_of_all_ranks_have_numbers_of_their_own() -> None:
+    rows = [(one["pid"], one["tid"]) for one in merge(two_ranks())["traceEvents"] if one["ph"] == "X"]
+    assert len({tid for _, tid in rows}) == len(set(rows)) == 6
+
+
+def test_clocks_that_are_wrong_move_the_lanes() -> None:
+    found = Profile(two_ranks(), [[], []])
+    right, wrong = found.lanes, found.lanes_by_clocks([0, 3])
+    assert wrong[0].begin == right[0].begin and wrong[1].begin == pytest.approx(right[1].begin + 3)
+    assert found.lanes_by_clocks([0, 0])[1].computing == right[1].computing
+
+
+def test_what_the_last_rank_has_exposed_is_the_transfer() -> None:
+    steps = [(0, 10), (10, 20)]
+    early = Lanes(0, 0, 20, [(0, 2), (10, 18)], [(2, 9), (18, 20)], {}, steps)
+    late = Lanes(1, 0, 20, [(0, 6), (10, 13)], [(6, 9), (13, 20)], {}, steps)
+    assert transfer_seconds([early, late]) == [3, 2]
+    told = [findings.trace_and_timer_said("flat", [early, late], timed) for timed in (2.4, 4.7)]
+    assert "2.5 s where it is least, which is nearer" in told[0] and "4.8 s on the mean" in told[0]
+    assert "mean is nearer" in told[1]
+
+
+def test_operators_are_listed_by_their_own_time() -> None:
+    rows = [("aten::add", 3, 10.0, 10.0), ("aten::conv2d", 1, 5.0, 900.0), ("aten::mm", 2, 70.0, 71.0)]
+    lines = findings.operators_table(rows, most=2).splitlines()
+    assert [line.split()[0] for line in lines] == ["operator", "aten::mm", "aten::add"]
 
 
 def test_kernels_count_where_there_is_a_gpu() -> None:
@@ -324,3 +353,16 @@ def test_the_bench_judges_by_the_quickest_runs_and_shows_the_median() -> None:
     assert (judged.value, judged.target, judged.ok, judged.better) == (1.5, 1.5, True, "higher")
     assert (rounds.value, rounds.target, seconds.value) == (2.0, None, 4.0)
     assert profiling.off([0.2, 0.4], 0.25, 1.0) == pytest.approx(0.05)
+
+
+def test_every_cause_has_a_letter_that_does_not_tell_the_number() -> None:
+    assert {CHOICES[letter_of(number)] for number in PROGRAMS} == set(CHOICES.values())
+    assert "".join(letter_of(number) for number in PROGRAMS) != "".join(CHOICES)
+
+
+@pytest.mark.parametrize("number", [1, 4])
+def test_a_program_is_profiled_and_raced(four_ranks, number) -> None:
+    size = {"one": 1, "all": 4}[PROGRAMS[number].ranks]
+    found = profile_program(four_ranks, number, fast=True)
+    assert len(found.lanes) == size and problems(found.trace) == []
+    assert len(race(four_ranks, number, rounds=1).ratios) == 1

@@ -33,21 +33,11 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
 
 def programs(ranks: "Ranks", rounds: int) -> list[Row]:
     """How many times as fast the faster one of each pair is."""
-    from course_utils.bench.profiling_ranks import ratio_of
-    from course_utils.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
+    from course_utils.profiling.programs import PROGRAMS, race
 
-    modules = {
-        "1 input pipeline": input_pipeline,
-        "2 host waits": host_waits,
-        "3 small kernels": small_kernels,
-        "4 unbalanced": unbalanced,
-        "5 no overlap": no_overlap,
-    }
     rows = []
-    for name, module in modules.items():
-        size = 1 if module in (input_pipeline, small_kernels) else P
-        taken = ranks.run(ratio_of, name, rounds, backend="gloo", ranks=size).results[0]
-        rows += factor_rows(name, taken, module.TARGET)
+    for number, program in PROGRAMS.items():
+        rows += factor_rows(f"{number} {program.cause}", race(ranks, number, rounds), program.target)
     return rows
 
 
@@ -62,6 +52,7 @@ def factor_rows(name: str, taken: Ratio, target: float) -> list[Row]:
 def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
     """Exposed communication of a step: read in a trace, and timed."""
     from course_utils.profiling.chrome import problems
+    from course_utils.profiling.lanes import transfer_seconds
     from course_utils.profiling.record import profile_ranks, training_step
     from course_utils.replicas import all_reduce_flat, alone, overlapped
     from course_utils.step_times import ALONE, step_times
@@ -71,10 +62,12 @@ def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
     rows = []
     for name, way in ways.items():
         found = profile_ranks(ranks, training_step, way, BATCH, steps=rounds)
-        read = [one.exposed_seconds / one.steps for one in found.lanes]
+        read = transfer_seconds(found.lanes)
+        waiting = [one.exposed_seconds / one.steps for one in found.lanes]
         wrong = len(problems(found.trace))
         rows += [
-            seconds_row(BENCH, f"{name}: exposed, from the trace, rank by rank", read),
+            seconds_row(BENCH, f"{name}: exposed on all ranks' mean, waiting for the last one with it", waiting),
+            seconds_row(BENCH, f"{name}: exposed, from the trace, where it is least", read),
             seconds_row(BENCH, f"{name}: exposed, timed", timed.exposed_by_round(name)),
             value_row(
                 BENCH, f"{name}: trace − timed, of a step", [off(read, timed.exposed(name), timed.median(name))], ""
@@ -88,7 +81,7 @@ def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
 
 def off(read: Sequence[float], timed: float, step: float) -> float:
     """How far the two ways to know are apart, as a share of the step."""
-    return abs(statistics.fmean(read) - timed) / step
+    return abs(statistics.median(read) - timed) / step
 
 
 def profiler(ranks: "Ranks", rounds: int) -> list[Row]:

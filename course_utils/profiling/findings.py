@@ -5,12 +5,14 @@ from collections.abc import Sequence
 
 from course_utils.draw.style import number_text, percent, seconds_text
 from course_utils.profiling.intervals import length
-from course_utils.profiling.lanes import Lanes
+from course_utils.profiling.lanes import Lanes, transfer_seconds
 from course_utils.profiling.ratio import Ratio
 
 LITTLE = 0.05
 TIE = 0.05
 """Ratios nearer to 1 than this are called equal."""
+Operator = tuple[str, int, float, float]
+"""Name, calls, µs in it and in nothing that it calls, µs with what it calls: as `key_averages()` has them."""
 
 
 def exposed_share(lanes: Lanes) -> float:
@@ -63,3 +65,26 @@ def ratio_said(taken: Ratio, target: float | None = None) -> str:
     if target is None:
         return told
     return f"{told}; {number_text(target)} were asked for"
+
+
+def trace_and_timer_said(name: str, lanes: Sequence[Lanes], timed: float) -> str:
+    """Exposed communication of a step in a trace beside the timer's: what a step takes beyond one without messages."""
+    least = statistics.median(transfer_seconds(lanes))
+    mean = statistics.fmean(one.exposed_seconds / one.steps for one in lanes)
+    told = (
+        f"{name}: {seconds_text(timed)} timed; in the trace {seconds_text(mean)} on the mean of the ranks, "
+        f"{seconds_text(least)} where it is least"
+    )
+    if abs(least - timed) <= abs(mean - timed):
+        return f"{told}, which is nearer. The rest of the mean is waiting for the last rank"
+    return f"{told}. The mean is nearer this time: the two were not measured in the same steps"
+
+
+def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
+    """The operators with most time of their own, one a line."""
+    longest = sorted(rows, key=lambda row: -row[2])[:most]
+    width = max(len(name) for name, *_ in longest)
+    lines = [f"{'operator':{width}}  calls      self  with what it calls"]
+    for name, calls, own, total in longest:
+        lines.append(f"{name:{width}}  {calls:5}  {seconds_text(1e-6 * own):>8}  {seconds_text(1e-6 * total):>8}")
+    return "\n".join(lines)

@@ -8,12 +8,12 @@ is in it.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from course_utils import played
 from course_utils.profiling.chrome import Trace
-from course_utils.profiling.intervals import Interval, difference, length, union
+from course_utils.profiling.intervals import Interval, difference, intersection, length, union
 from course_utils.profiling.merge import STEP
 from course_utils.profiling.shares import exposed_communication, idle_share, overlap_share
 
@@ -27,7 +27,7 @@ class Lanes:
         begin, end: of its profiled steps.
         computing, communication: sorted, without overlaps.
         phases: name → when: "forward", "backward", "communication", "step", where the program names them.
-        steps: how many were profiled.
+        each_step: from when to when, step by step.
     """
 
     rank: int
@@ -36,7 +36,12 @@ class Lanes:
     computing: list[Interval]
     communication: list[Interval]
     phases: dict[str, list[Interval]]
-    steps: int = 1
+    each_step: list[Interval] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        """How many were profiled."""
+        return max(1, len(self.each_step))
 
     @property
     def seconds(self) -> float:
@@ -69,6 +74,19 @@ class Lanes:
         return idle_share(self.computing, self.communication, self.begin, self.end)
 
 
+def transfer_seconds(lanes: Sequence[Lanes]) -> list[float]:
+    """Step by step: the exposed communication of the rank that has least of it, in seconds.
+
+    An all-reduce is under way from its rank's call on, so it holds the wait for the last rank, too. The last rank waits
+    for nobody: what is exposed there is the transfer. This is what a timer sees, which takes the slowest rank's step
+    with messages and the slowest rank's step without.
+    """
+    each = zip(*(one.each_step for one in lanes), strict=True)
+    return [
+        min(length(intersection(one.exposed, [step])) for one, step in zip(lanes, steps, strict=True)) for steps in each
+    ]
+
+
 def lanes_of(trace: Trace) -> list[Lanes]:
     """The lanes of every rank of a merged trace, in the ranks' order."""
     by_rank: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -91,7 +109,8 @@ def _of_rank(rank: int, events: Sequence[dict[str, Any]]) -> Lanes:
     for one in events:
         if one.get("cat") == "phases":
             phases[one["name"]].append(_interval(one))
-    return Lanes(rank, begin, end, union(computing), union(communication), dict(phases), len(steps))
+    each_step = sorted(_interval(one) for one in steps)
+    return Lanes(rank, begin, end, union(computing), union(communication), dict(phases), each_step)
 
 
 def is_computing(event: dict[str, Any], on_gpu: bool) -> bool:

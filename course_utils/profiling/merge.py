@@ -15,6 +15,8 @@ CLOCK = "course: clock"
 """The event in which a rank has read its clock."""
 STEP = "ProfilerStep#"
 """Begins the name of the event around each profiled step; TensorBoard looks for the same."""
+ROWS = 1000
+"""Rows of rank r are counted from r times as many: TensorBoard tells rows apart by their number alone."""
 _LEFT_OUT = ("Trace", "gpu_user_annotation", "python_function")  # not in a row of their own, or not asked for
 _ARROWS = ("s", "t", "f")
 
@@ -61,7 +63,8 @@ def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[st
     kept = [one for one in kept if one.get("cat") not in _LEFT_OUT]
     whole = _arrows_with_both_ends(kept)
     kept = [one for one in kept if one["ph"] == "X" or _arrow(one) in whole]
-    rows = {row: number for number, row in enumerate(dict.fromkeys((one["pid"], one["tid"]) for one in kept))}
+    found = dict.fromkeys((one["pid"], one["tid"]) for one in kept)
+    rows = {row: number for number, row in enumerate(found, start=ROWS * rank)}
     machine = trace["course"].get("machine") or "this machine"
     events = [
         _named("process_name", rank, 0, name=f"rank {rank}"),

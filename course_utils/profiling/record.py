@@ -52,6 +52,14 @@ class Profile:
         """When each rank computed and communicated."""
         return lanes_of(self.trace)
 
+    def lanes_by_clocks(self, ahead: Sequence[float]) -> list[Lanes]:
+        """The lanes as they would look if each rank's clock were so many seconds ahead, and nobody knew."""
+        wrong = [
+            trace | {"course": trace["course"] | {"shift": trace["course"]["shift"] + 1e6 * seconds}}
+            for trace, seconds in zip(self.rank_traces, ahead, strict=True)
+        ]
+        return lanes_of(merge(wrong))
+
     def write(self, path: str | Path) -> Path:
         """Write the merged trace, for Perfetto or chrome://tracing; `.gz` at the end of the name packs it."""
         return write_trace(self.trace, path)
