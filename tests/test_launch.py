@@ -16,6 +16,7 @@ from course_utils.launch import train_ddp as script
 from course_utils.launch.checkpoint import load_checkpoint, save_checkpoint
 from course_utils.launch.slurm_script import slurm_script
 from course_utils.launch.stopping import TRY_AGAIN, Interrupted, StopSignals
+from course_utils.launch.torchrun_script import torchrun_script
 from course_utils.launch.train_ddp import Settings, settings_from, train_ddp
 from course_utils.launch.where import Launch, Seat, backend_for, find_launch, first_node, seats_said
 
@@ -257,3 +258,15 @@ def test_a_batch_script_queues_again_what_was_stopped(tmp_path, status) -> None:
 def test_a_batch_script_that_cannot_be_meant_is_refused(asked, said) -> None:
     with pytest.raises(CourseError, match=said):
         slurm_script("train", **asked)
+
+
+def test_a_torchrun_on_every_node_starts_a_process_on_every_gpu() -> None:
+    text = torchrun_script("train.py --epochs 2", nodes=3, gpus_per_node=4, cores_per_task=32, minutes=30)
+    asked = dict(line.partition("=")[::2] for line in lines_of(text))
+    assert {"nodes": "3", "ntasks-per-node": "1", "gpus-per-node": "4", "time": "30"}.items() <= asked.items()
+    (srun,) = (line for line in text.splitlines() if line.startswith("srun"))
+    assert "env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 torchrun --nnodes=3 --nproc-per-node=4 --max-restarts=3" in srun
+    assert "--rdzv-endpoint=$MASTER_ADDR:$MASTER_PORT train.py --epochs 2" in srun
+    assert "--nproc-per-node=2 " in torchrun_script("train.py", workers=2)
+    with pytest.raises(CourseError, match="workers is at least 1, not 0"):
+        torchrun_script("train.py", workers=0)

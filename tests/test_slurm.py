@@ -110,6 +110,25 @@ def test_a_cancelled_job_is_told_and_leaves_nothing(slurm, healthy) -> None:
     assert not folder.path.exists()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a_job_whose_time_is_up_is_told_and_nothing_hangs(slurm) -> None:
+    ranks = course.start(2, where="slurm", nodes=2, minutes=1)
+    number = ranks.connection.folder.facts()["job"]
+    try:
+        slurm.call("scontrol", "update", f"JobId={number}", "EndTime=now")  # instead of waiting for the minute's end
+        with pytest.raises(RanksGone, match=rf"Slurm's job {number} is over: its time was up: .*minutes=") as told:
+            ranks.run(lambda comm: time.sleep(180))
+        assert "`ranks.restart()` brings new ranks" in str(told.value)
+        assert "\n" not in str(told.value)
+        with pytest.raises(RanksGone):
+            ranks.run(lambda comm: comm.size)
+        assert ranks.restart().run(lambda comm: comm.size).results == [2, 2]
+    finally:
+        ranks.stop()
+    assert wait_until(lambda: "CG" not in slurm.call("squeue", "--noheader", "--format=%t"), 20)
+
+
 @pytest.mark.timeout(120)
 def test_a_notebook_that_is_gone_takes_its_job_with_it(slurm) -> None:
     folder = RanksFolder.new(Path(os.environ["COURSE_SHARED"]))

@@ -17,6 +17,7 @@ from slurm_here import SlurmHere, free_ports, obstacle, slurm_here, wait_until
 
 import course_utils as course
 from course_utils.launch.slurm_script import slurm_script
+from course_utils.launch.torchrun_script import torchrun_script
 from course_utils.launch.train_ddp import Settings, train_ddp
 
 PATIENCE = 120
@@ -77,14 +78,23 @@ class Handed:
 
 
 def hand_in(slurm: SlurmHere, folder: Path, options: str = "", **job) -> Handed:
-    """Train on two nodes, one process on each, over a port of its own."""
-    folder.mkdir(exist_ok=True)
-    command = f"{sys.executable} -m course_utils.launch.train_ddp --folder {folder} --epochs {EPOCHS} --save-every 5"
-    (folder / "job.sh").write_text(
-        slurm_script(f"{command} {options}", nodes=2, **job).replace(
-            "export OMP", '[ -n "$SLURM_RESTART_COUNT" ] && FIRST_PAUSE=0\nexport OMP'
-        )
+    """Train on two nodes, one process on each, started by srun."""
+    command = f"{sys.executable} -m course_utils.launch.train_ddp {switches(folder)} {options}"
+    script = slurm_script(command, nodes=2, **job)
+    return submit(
+        slurm, folder, script.replace("export OMP", '[ -n "$SLURM_RESTART_COUNT" ] && FIRST_PAUSE=0\nexport OMP')
     )
+
+
+def switches(folder: Path) -> str:
+    """Of the training."""
+    return f"--folder {folder} --epochs {EPOCHS} --save-every 5"
+
+
+def submit(slurm: SlurmHere, folder: Path, script: str) -> Handed:
+    """Hand a script in; its tasks meet at a port of their own."""
+    folder.mkdir(exist_ok=True)
+    (folder / "job.sh").write_text(script)
     environment = {**slurm.environment, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
     said = subprocess.run(
         ["sbatch", "--parsable", f"--chdir={folder}", str(folder / "job.sh")],
@@ -145,6 +155,17 @@ def test_cancelled_handed_in_again_and_requeued_it_ends_with_the_loss_of_one_pro
     assert again.result["losses"][-1] == pytest.approx(alone, rel=1e-4)
     assert again.result["resumed_at"] > stopped
     assert again.result["nodes"] == ["c1", "c2"]
+
+
+@pytest.mark.slow
+def test_a_torchrun_on_every_node_starts_all_again_when_one_is_killed(slurm, limited, alone, tmp_path) -> None:
+    command = f"{train_ddp.__code__.co_filename} {switches(tmp_path)} --die-at 30"
+    torchrun = f"{sys.executable} -m torch.distributed.run --local-addr=127.0.0.1"  # c1 and c2 are no names of hosts
+    script = torchrun_script(command, nodes=2).replace("torchrun --nnodes", f"{torchrun} --nnodes")
+    job = submit(slurm, tmp_path, script)
+    assert job.result["losses"][-1] == pytest.approx(alone, rel=1e-4)
+    assert "2 ranks on 2 nodes (c1, c2), started by torchrun: gloo, because there is no GPU" in job.log
+    assert "kills itself after step 30" in job.log and job.result["resumed_at"] >= 25
 
 
 @pytest.mark.slow
