@@ -40,6 +40,7 @@ _HOME = {
     "memory": "memory_bars",
     "plans": "plan_table",
     "profile": "profile",
+    "operator_cuts": "operator_cuts",
     "Picture": "style",
 }
 
