@@ -366,3 +366,8 @@ def test_a_program_is_profiled_and_raced(four_ranks, number) -> None:
     found = profile_program(four_ranks, number, fast=True)
     assert len(found.lanes) == size and problems(found.trace) == []
     assert len(race(four_ranks, number, rounds=1).ratios) == 1
+
+
+def test_a_picture_can_be_drawn_again() -> None:
+    lanes = [lanes_with([(0, 5)], [(4, 9)])]
+    assert draw.profile(lanes, "once").alt_text and draw.profile(lanes, "twice", names=["slow"]).alt_text

@@ -39,7 +39,12 @@ _HOME = {
     "SharesPanel": "share_bars",
     "memory": "memory_bars",
     "plans": "plan_table",
-    "profile": "profile",
+    "profile": "profiles",
+    "seats": "seats",
+    "launchers": "launchers",
+    "dealt": "dealt",
+    "tries": "tries",
+    "log_map": "log_map",
     "operator_cuts": "operator_cuts",
     "Picture": "style",
 }

@@ -33,7 +33,7 @@ class Profiled(Protocol):
     idle_share: float
 
 
-def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "") -> Figure:
+def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "", names: Sequence[str] = ()) -> Figure:
     """Draw two lanes for each rank on one axis of time: its computing, and below it its communication.
 
     Communication has a dark colour where it is exposed: the rank does not compute meanwhile, it waits (grey). Idle
@@ -42,7 +42,9 @@ def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "") -> Figure
     Args:
         lanes: of each rank, as `profiling.lanes.lanes_of` reads them in a trace.
         title: the finding.
+        names: what each pair of lanes is called; "rank 0" and so on without.
     """
+    names = list(names) or [f"rank {one.rank}" for one in lanes]
     if not lanes:
         raise CourseError("draw.profile: at least one rank's lanes are needed.")
     begin, end = min(one.begin for one in lanes), max(one.end for one in lanes)
@@ -55,19 +57,20 @@ def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "") -> Figure
         "communication, hidden": Patch(facecolor=HIDDEN),
         "communication, exposed": Patch(facecolor=EXPOSED),
     }
-    left = 0.3 + max(style.text_width("computing"), style.text_width("messages")) / style.DOTS + 0.55
+    left = 0.3 + max(style.text_width("computing"), style.text_width("messages")) / style.DOTS + 0.15
+    left += max(style.text_width(name, style.SMALL) for name in names) / style.DOTS
     above = style.legend_height(list(parts), left)
     height = each * len(lanes)
     picture, (ax,) = style.new_picture(title, subtitle, heights=[height], left=left, above=above)
     pixels = ax.get_position().width * style.WIDTH * style.DOTS / (end - begin)
     for place, one in enumerate(lanes):
         _draw(ax, one, place * each, begin, scale, _SMALLEST / pixels)
-    _label(ax, lanes, each, left)
+    _label(ax, names, each, left)
     ax.set_xlim(0, (end - begin) * scale)
     ax.set_ylim(height - _GAP / 2, -_GAP / 2)
     ax.set_xlabel(f"time, in {unit}", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, parts)
-    picture.alt_text = f"What each rank did. {title}. {subtitle} {_told(lanes)}"
+    picture.alt_text = f"What each rank did. {title}. {subtitle} {_told(lanes, names)}"
     return picture
 
 
@@ -96,26 +99,26 @@ def _draw(ax: Axes, lanes: Profiled, top: float, begin: float, scale: float, sma
     boxes(ax, place(lanes.exposed, middle, bottom), facecolor=EXPOSED, edgecolor="none", zorder=3)
 
 
-def _label(ax: Axes, lanes: Sequence[Profiled], each: float, left: float) -> None:
+def _label(ax: Axes, names: Sequence[str], each: float, left: float) -> None:
     """The names of ranks and lanes, left of the axes."""
     ticks, words = [], []
-    for place, one in enumerate(lanes):
+    for place, name in enumerate(names):
         top = place * each
         ticks += [top + _COMPUTING / 2, top + _COMPUTING + _MESSAGES / 2]
         words += ["computing", "messages"]
         at = {"xytext": (-left * 72 + 10, 0), "textcoords": "offset points", "va": "center_baseline"}
         where = (0, top + (_COMPUTING + _MESSAGES) / 2)
         bold = {"fontsize": style.SMALL, "fontweight": "bold", "annotation_clip": False}
-        ax.annotate(f"rank {one.rank}", where, xycoords=("axes fraction", "data"), **at, **bold)
+        ax.annotate(name, where, xycoords=("axes fraction", "data"), **at, **bold)
     ax.set_yticks(ticks, words, fontsize=style.SMALL)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
 
 
-def _told(lanes: Sequence[Profiled]) -> str:
+def _told(lanes: Sequence[Profiled], names: Sequence[str]) -> str:
     """Every rank in words."""
     return " ".join(
-        f"Rank {one.rank}: {style.percent(one.overlap_share)} of its communication hidden, "
+        f"{name[:1].upper()}{name[1:]}: {style.percent(one.overlap_share)} of its communication hidden, "
         f"{style.percent(one.idle_share)} of the time idle."
-        for one in lanes
+        for name, one in zip(names, lanes, strict=True)
     )
