@@ -17,6 +17,7 @@ DOCUMENTS = [
     "CONTRIBUTING.md",
     "docs/grading.md",
     "docs/leaderboard.md",
+    "docs/sources.md",
     "ondemand/README.md",
     "tests/README.md",
 ]
@@ -124,7 +125,10 @@ def test_the_citation_names_the_version_that_is_installed() -> None:
     )
 
 
-def test_the_place_that_an_assistant_is_shown_exists() -> None:
-    [(section, lesson)] = re.findall(r"\*([A-Z][^*]+)\* in\s+lesson (\d+)", text_of("AGENTS.md"))
-    page = (ROOT / "notebooks" / "src" / f"{LESSONS[int(lesson)].stem}.py").read_text(encoding="utf-8")
-    assert f"# ## {section}\n" in page
+@pytest.mark.parametrize("document", ["AGENTS.md", "docs/sources.md"])
+def test_sections_that_are_named_exist(document) -> None:
+    named = re.findall(r"\*([A-Z][^*]+)\* in\s+lesson (\d+)", text_of(document))
+    assert named
+    for section, lesson in named:
+        page = (ROOT / "notebooks" / "src" / f"{LESSONS[int(lesson)].stem}.py").read_text(encoding="utf-8")
+        assert f"# ## {section}\n" in page, section
