@@ -1,0 +1,365 @@
+# The lesson on profiling. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # Where did the time go?
+#
+# After this lesson you can **count** what a timeline says, **make** one of all ranks with torch's profiler, and
+# **name** the one reason why a program is slow before you change a line of it.
+#
+# *50 minutes · builds on lessons [3](03_hardware.ipynb) and [7](07_overlap.ipynb) · 4 ranks*
+
+# %%
+import statistics
+import time
+from functools import partial
+
+import torch
+import torch.distributed as dist
+
+import course_utils as course
+
+ranks = course.start(4, link="400 Mbit/s")
+ranks.load_torch()
+
+# %% [markdown]
+# Four nodes, each behind an emulated link of 400 million bits a second, as in lesson 7. (Where your system
+# forbids it, a line says so.)
+#
+# ## A timeline, counted by hand
+#
+# First no nodes at all: one rank, ten seconds, made up. It computes from 0 to 4 and from 6 to 9. One message is under
+# way from 2 to 6, another from 5 to 7.
+
+# %%
+from course_utils.profiling.lanes import Lanes
+
+computing = [(0, 4), (6, 9)]
+communication = [(2, 6), (5, 7)]
+rank_0 = Lanes(0, 0, 10, computing, communication, {})
+course.draw.profile([rank_0], "Ten seconds, made up to be counted")
+
+# %% [markdown]
+# Three words. **Hidden**: communication while the rank computes. **Exposed**: communication while it does not, so the
+# rank waits. **Idle**: neither of the two.
+#
+# **Predict**, by counting seconds in the picture. Which percentage of the communication is hidden? Of the ten seconds,
+# which percentage is idle?
+
+# %%
+course.predict("profile_by_hand", hidden=..., idle=...)  # 0 to 100
+
+# %%
+from course_utils.profiling.shares import idle_share, overlap_share
+
+hidden = overlap_share(computing, communication)
+idle = idle_share(computing, communication, begin=0, end=10)
+course.measured("profile_by_hand", hidden=100 * hidden, idle=100 * idle)
+
+# %% [markdown]
+# Two messages at once count once: from 2 to 7 something is under way, 5 seconds. The rank computes in 3 of them (2
+# to 4, 6 to 7): 60 % hidden. From 4 to 6 it waits, and only from 9 to 10 it is idle.
+#
+# A step is computing, exposed communication and idle time, and nothing else. So these say what can be gained. Your
+# first two exercises are [`overlap_share` and `idle_share`](../exercises/14_profiling.ipynb).
+#
+# ## One rank
+
+# %% [markdown]
+# `torch.profiler` notes when each **operator** of torch begins and ends: an **event**. Operators call operators:
+# `aten::conv2d` calls `aten::convolution`, and so on, down to the one that works. Its time without what it calls is its
+# **self** time. (On a GPU an operator only orders the work. The work is a **kernel**: events of their own, in rows of
+# their own.)
+#
+# **Predict.** One step of lesson 7's small VGG-11 on one rank: which operator has most self time?
+
+# %%
+operators = {
+    "a": "aten::mkldnn_convolution",  # forward
+    "b": "aten::convolution_backward",
+    "c": "aten::native_batch_norm",
+    "d": "aten::addmm",  # a fully connected layer
+}
+course.predict("profile_operator", answer=..., choices=operators)  # "a" to "d"
+
+# %%
+from torch.profiler import ProfilerActivity, profile
+
+from course_utils.profiling.record import training_step
+from course_utils.replicas import alone
+
+
+def profile_one_step():
+    step = training_step(alone, batch=32)
+    step()  # the first step is never like the others
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        step()
+    return [
+        (row.key, row.count, row.self_cpu_time_total, row.cpu_time_total)
+        for row in seen.key_averages()  # the events, summed up by name
+    ]
+
+
+# %%
+from course_utils.profiling.findings import operators_table
+
+rows = ranks.run(profile_one_step, backend="gloo", ranks=1).results[0]
+own = {name: own_time for name, _, own_time, _ in rows}
+longest = max(operators, key=lambda letter: own.get(operators[letter], 0))
+course.measured("profile_operator", answer=longest)
+print(operators_table(rows))
+
+# %% [markdown]
+# A backward pass computes two products where the forward pass computes one: the gradient for the layer before, and
+# that of the weights (lesson 2).
+#
+# Such a table says *what* takes long. It does not say *when*, and with several ranks that is the question: who waits
+# for whom? For that the events themselves are needed.
+#
+# ## All ranks
+#
+# Every rank profiles two steps, as lesson 7's `flat` does them: backward pass, then one all-reduce for all gradients.
+
+# %%
+from course_utils.profiling.record import profile_ranks
+from course_utils.replicas import all_reduce_flat
+
+flat = profile_ranks(ranks, training_step, all_reduce_flat, 32, steps=2)
+for rank, trace in enumerate(flat.rank_traces):
+    print(f"rank {rank}: {len(trace['traceEvents']):,} events")
+
+# %% [markdown]
+# A rank's file is a **trace**. Its times come from the rank's own clock, and the clocks of two machines differ: each
+# counts from its own start, and nobody sets them to the microsecond.
+#
+# Our nodes share this machine, so they share its clock. We **play** four machines: the clock of rank 1 is 90 ms ahead,
+# that of rank 2 60 ms behind, that of rank 3 150 ms ahead. As their files then would look, side by side:
+
+# %%
+ahead = [0, 0.09, -0.06, 0.15]  # seconds, played
+title = "Four clocks: messages that end before others begin them"
+course.draw.profile(flat.lanes_by_clocks(ahead), title)
+
+# %% [markdown]
+# No all-reduce can end on one rank while another has not begun it. So this picture is false, and nothing read
+# *across* ranks in it would be true.
+#
+# The cure is lesson 4's ping-pong. Rank 0 asks for the time, and notes when it asked and when the answer was there. The
+# other's clock was read in between; we take the middle, which is wrong by half of the round trip at most. So of 20
+# round trips the *shortest* tells most. (Cristian, 1989.)
+
+
+# %%
+def ask_for_the_time(ahead):
+    rank, number = dist.get_rank(), torch.zeros(1, dtype=torch.float64)
+    found = {other: [] for other in range(1, dist.get_world_size())}
+    for other in [one for one in found for _ in range(20)]:
+        if rank == 0:
+            sent = time.perf_counter()
+            dist.send(number, other)
+            dist.recv(number, other)
+            found[other].append((sent, number.item(), time.perf_counter()))
+        elif rank == other:
+            dist.recv(number, 0)
+            dist.send(number.fill_(time.perf_counter() + ahead[rank]), 0)
+    return found
+
+
+# %%
+from course_utils.draw.style import seconds_text
+
+asked = ranks.run(ask_for_the_time, ahead, backend="gloo").results[0]
+left = [0.0]  # by how much each clock is still wrong
+for rank, answers in asked.items():
+    sent, there, back = min(answers, key=lambda answer: answer[2] - answer[0])
+    measured, error = there - (sent + back) / 2, (back - sent) / 2
+    left.append(ahead[rank] - measured)
+    said = f"{1000 * measured:+.2f} ms, wrong by {seconds_text(error)} at most"
+    print(f"rank {rank}: {said}; played: {1000 * ahead[rank]:+.0f} ms")
+
+# %% [markdown]
+# All on rank 0's clock, the traces become *one*. (`profile_ranks` has done just that, with nothing to correct on one
+# machine.) The picture is of the two steps that you profiled a minute ago:
+
+# %%
+from course_utils.profiling.findings import profile_said
+
+lanes = flat.lanes_by_clocks(left)
+course.draw.profile(lanes, profile_said(lanes), "Two steps, one all-reduce after each")
+
+# %% [markdown]
+# Now one may look across ranks. All-reduces end together. They begin when each rank is ready: an early rank's lane is
+# dark for longer. **Waiting for the last rank** looks like communication; only what the last one has there is the
+# **transfer** itself.
+#
+# ## What does overlap change?
+#
+# **Predict.** The same step with lesson 7's buckets, which travel behind the backward pass. Which percentage of the
+# communication is hidden then, in the mean of the ranks?
+
+# %%
+course.predict("profile_hidden", within=1.5, percent=...)  # 0 to 100
+
+# %%
+from course_utils.profiling.findings import overlap_said
+from course_utils.replicas import overlapped
+
+in_buckets = partial(overlapped, bucket_bytes=500_000)
+buckets = profile_ranks(ranks, training_step, in_buckets, 32, steps=2)
+hidden = statistics.fmean(one.overlap_share for one in buckets.lanes)
+course.measured("profile_hidden", percent=round(100 * hidden))
+said = overlap_said(flat.lanes, buckets.lanes, "buckets")
+course.draw.profile(buckets.lanes, profile_said(buckets.lanes), said)
+
+# %% [markdown]
+# Pale is hidden, dark is exposed. And lesson 7's timer? It never looked into a step. It subtracted: what a step takes
+# beyond one *without* messages, the slowest rank's against the slowest rank's. So waiting for the last rank is not in
+# its number. **Do trace and timer agree?**
+
+# %%
+from course_utils.profiling.findings import trace_and_timer_said
+from course_utils.step_times import ALONE, step_times
+
+ways = {ALONE: alone, "flat": all_reduce_flat, "buckets": in_buckets}
+timed = step_times(ranks, ways, rounds=3, warm_up=1)
+for name, seen in {"flat": flat, "buckets": buckets}.items():
+    print(trace_and_timer_said(name, seen.lanes, timed.exposed(name)))
+
+# %% [markdown]
+# Roughly. They are not the same steps, and a profiled step is longer: each event costs about a microsecond. And the
+# timer also counts what messages do to the *computing*: gradients are copied into buckets, the threads that send need
+# cores. A timer says **how much**, a trace says **where**.
+#
+# ## The same files in other people's tools
+#
+# A trace is JSON, in a format from Google's Chrome: a list of events, each with a name, a beginning `ts` and a duration
+# `dur` in microseconds, a process `pid` (here the rank), a row `tid`. Many tools read it.
+
+# %%
+from course_utils.checks.records import course_home
+from course_utils.profiling.chrome import problems, read_trace
+
+folder = course_home() / "profiles"  # yours; take it away when you like
+files = buckets.write_for_tensorboard(folder / "buckets")
+merged = buckets.write(folder / "all_ranks.json.gz")
+for file in [*files, merged]:
+    print(f"{file.name}: {file.stat().st_size:,} bytes")
+assert problems(read_trace(merged)) == []
+print(f"in {folder}: nothing wrong with the format of the merged trace")
+
+# %% [markdown]
+# What was checked just now: each event has the fields of its kind; times are numbers, and no duration is negative;
+# events of a row lie inside each other or apart; arrows have both ends; every row has a name.
+#
+# **Perfetto**: open [ui.perfetto.dev](https://ui.perfetto.dev), *Open trace file*, `all_ranks.json.gz`. The file
+# stays in your browser, the page itself comes from the network. Each rank is a process. (That format check stands in
+# for it: the course's own tests do not open Perfetto.)
+
+# %% [markdown]
+# **TensorBoard**, in a terminal. The first line only once: 15 packages, about 200 MB.
+#
+# ```
+# .venv/bin/pip install -e ".[tensorboard]"
+# .venv/bin/tensorboard --logdir ~/.local/share/course/profiles
+# ```
+#
+# Open its address, tab PYTORCH_PROFILER, view *Trace*, and pick a worker. This is tested in a browser: our
+# traces are drawn. But the tab fetches two scripts, for charts and for the Trace view, from the network: without one it
+# stays empty.
+
+# %% [markdown]
+# ## Five slow programs
+#
+# Each is correct, and slow for *one* reason:
+#
+# | | In the picture |
+# |---|---|
+# | input pipeline | idle, no messages |
+# | waits for a number (`.item()`, a log) | many tiny messages |
+# | many small operations | computing in crumbs |
+# | unbalanced ranks | one computes, the others wait |
+# | no overlap | computing and messages take turns |
+#
+# Here are three; the other two wait in the exercises. In two of them a processor and a link for each rank are **played
+# by waiting**, as this machine has too few.
+
+# %%
+from course_utils.profiling.programs import CHOICES, letter_of, profile_program, race
+
+lanes = profile_program(ranks, 4).lanes
+course.draw.profile(lanes, "Slow program 4, a whole run", profile_said(lanes))
+
+# %%
+course.predict("profile_slow_4", answer=..., choices=CHOICES)  # "a" to "e"
+
+# %%
+from course_utils.profiling.findings import ratio_said
+from course_utils.profiling.programs import PROGRAMS
+
+
+def slow_and_better(number, lanes):
+    taken = race(ranks, number, rounds=5, until=PROGRAMS[number].target)  # A B A B
+    better = profile_program(ranks, number, fast=True).lanes
+    title = f"Program {number}: {ratio_said(taken)}"
+    both = [lanes[0], better[0]]
+    return course.draw.profile(both, title, "Rank 0", names=["slow", "better"])
+
+
+course.measured("profile_slow_4", answer=letter_of(4))
+slow_and_better(4, lanes)
+
+# %% [markdown]
+# Messages of equal size end together and begin at different times. That is no slow network: the last rank has nearly
+# all of the work. A batch goes from short to long texts, and each rank takes an equal *number* of them. The cure: equal
+# numbers of *letters*.
+#
+# How it is done is your exercise, so it is not shown. It gives the same losses, and both ran by turns, A B A B, so that
+# a busy moment hits both.
+#
+# ### The second one
+
+# %%
+lanes = profile_program(ranks, 5).lanes
+course.draw.profile(lanes, "Slow program 5, a whole run", profile_said(lanes))
+
+# %%
+course.predict("profile_slow_5", answer=..., choices=CHOICES)  # "a" to "e"
+
+# %%
+course.measured("profile_slow_5", answer=letter_of(5))
+slow_and_better(5, lanes)
+
+# %% [markdown]
+# All ranks alike, so it is not the balance; computing and messages take turns. Here both are equally long: the most
+# that overlap can gain is a factor of 2, and the forward pass and the last message cost something of it.
+#
+# ### The third one
+
+# %%
+lanes = profile_program(ranks, 1).lanes
+course.draw.profile(lanes, "Slow program 1, a whole run", profile_said(lanes))
+
+# %%
+course.predict("profile_slow_1", answer=..., choices=CHOICES)  # "a" to "e"
+
+# %%
+course.measured("profile_slow_1", answer=letter_of(1))
+slow_and_better(1, lanes)
+
+# %% [markdown]
+# Idle? The processor was at work all the time: it decoded photos, the same ones in every epoch. To torch's profiler
+# that is Python, no operator of torch. **A profiler sees what it was made for.** Gaps say where to look next.
+#
+# The better one still decodes each photo once. With a `DataLoader` and workers (lesson 3) that could hide, too.
+
+# %% [markdown]
+# ## What you take with you
+#
+# You can **count** it: a step is computing, exposed communication and idle time. You can **make** one timeline of all
+# ranks, on one clock, and read who waits for whom. And you can **name** the cause: one late rank, messages that take
+# turns with the computing, gaps, crumbs.
+#
+# Next: [the exercises](../exercises/14_profiling.ipynb), with all five patients. To read: *Holistic Trace Analysis*,
+# Meta's tool for traces of thousands of ranks. Lesson 15: can I now read any framework's manual?
+
+# %%
+ranks.stop()
