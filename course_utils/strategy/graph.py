@@ -1,6 +1,8 @@
 """The operator graph: what a model computes, operator by operator, each with the operators that it reads from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from torch import nn
 
 Shape = tuple[int, ...]
 """Of a whole batch: (samples, channels, height, width), (samples, positions, features) or (samples, features)."""
@@ -21,7 +23,7 @@ class Operator:
 
     Attributes:
         name: a Python name, unique in the graph: conv1, pool1, fc3, add2.
-        kind: "input", "conv", "pool", "linear", "norm", "add", "attention", "loss" or "other".
+        kind: "input", "conv", "pool", "linear", "norm", "add", "elementwise", "embedding", "attention", "loss" or "other".
         inputs: the numbers of the operators that it reads from.
         shape: of its output, for the whole batch.
         cuts: along which kinds of dimension its output may be cut, out of "sample", "attribute", "parameter".
@@ -30,7 +32,8 @@ class Operator:
         parameters: how many numbers it learns; equally many for each output channel.
         averages: numbers per channel that its norm averages over the batch forward, and again backward: they are summed
             over all devices that share the batch. 0 without batch norm.
-        modules: where they stand in the model, in the order in which they run: ("features.0", "features.1").
+        modules: what it runs, in this order, as names in the graph's `layers`: ("features.0", "features.1"). The sum of an
+            "add", and what "input" and "loss" do, is no module.
     """
 
     name: str
@@ -56,10 +59,20 @@ class Operator:
 
 @dataclass(frozen=True)
 class OperatorGraph:
-    """A model's operators, each after those that it reads from; the first is the input, the last the loss."""
+    """A model's operators, each after those that it reads from; the first is the input, the last the loss.
+
+    The loss is the mean of the cross entropy over the whole batch, with the model's channels as classes.
+
+    Attributes:
+        layers: the model's modules by their path ("features.0"), and a module for each function that it calls ("relu_1").
+        notes: a line on each operator that stays on one device because nothing is known of it, and on each whose result
+            on several devices equals that on one only on average.
+    """
 
     name: str
     operators: tuple[Operator, ...]
+    layers: dict[str, nn.Module] = field(default_factory=dict, compare=False, repr=False)
+    notes: tuple[str, ...] = ()
 
     def readers(self, number: int) -> tuple[int, ...]:
         """The operators that read what operator `number` computes."""

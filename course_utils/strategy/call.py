@@ -1,0 +1,59 @@
+"""A call of a function that the search knows nothing of, as a module: it takes tensors and returns one."""
+
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+
+class Call(nn.Module):
+    """Calls a function, a method or a module with the arguments that it has in the model.
+
+    Attributes:
+        arguments, named: as in the model, with an integer `Place` where a tensor is filled in.
+        first: the function returns several tensors, and the first is meant.
+    """
+
+    def __init__(self, function: Any, arguments: tuple, named: dict, first: bool = False) -> None:
+        super().__init__()
+        self.function, self.arguments, self.named, self.first = function, arguments, named, first
+
+    @classmethod
+    def of(cls, node: fx.Node, model: nn.Module, made: dict[fx.Node, Any]) -> "Call":
+        """What a traced node does, with all that is known before the model runs filled in."""
+        tensors = [one for one in node.all_input_nodes if one.op != "get_attr" and isinstance(made[one], torch.Tensor)]
+
+        def fill(one: fx.Node) -> Any:
+            if one in tensors:
+                return Place(tensors.index(one))
+            if one.op == "get_attr":
+                owner, _, name = one.target.rpartition(".")
+                return getattr(model.get_submodule(owner), name)
+            return made[one]
+
+        arguments, named = fx.node.map_arg((node.args, node.kwargs), fill)
+        function = node.target
+        if node.op == "call_module":
+            function = model.get_submodule(node.target)
+        elif node.op == "call_method":
+            function = getattr(torch.Tensor, node.target)
+        return cls(function, tuple(arguments), dict(named), not isinstance(made[node], torch.Tensor))
+
+    def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+        """The tensors in the order in which the call names them."""
+
+        def fill(one: Any) -> Any:
+            if isinstance(one, Place):
+                return tensors[one.number]
+            return type(one)(map(fill, one)) if isinstance(one, (tuple, list)) else one
+
+        arguments, named = fill(self.arguments), {name: fill(one) for name, one in self.named.items()}
+        made = self.function(*arguments, **named)
+        return made[0] if self.first else made
+
+
+class Place:
+    """Where a tensor is filled in."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
