@@ -10,7 +10,7 @@ from itertools import combinations, product
 from math import prod
 
 from course_utils.allreduce.blocks import block_bounds
-from course_utils.strategy.graph import Operator, Shape
+from course_utils.strategy.graph import Operator, Shape, Window
 
 Box = tuple[tuple[int, int], ...]
 """For each dimension of a tensor, where the part begins and ends."""
@@ -87,13 +87,12 @@ def input_box(operator: Operator, config: Config, place: int, shape: Shape) -> B
         box[channels] = made[channels]
     if "attribute" in operator.cuts:
         rows = operator.dimension("attribute")
-        box[rows] = _rows(operator, made[rows], shape[rows])
+        box[rows] = window_rows(operator.window, made[rows], shape[rows])
     return tuple(box)
 
 
-def _rows(operator: Operator, made: tuple[int, int], height: int) -> tuple[int, int]:
-    """The input rows from which output rows are made."""
-    window = operator.window
+def window_rows(window: Window | None, made: tuple[int, int], height: int) -> tuple[int, int]:
+    """The input rows, of `height`, from which output rows are made: halo rows included, padding left out."""
     if window is None:
         return made
     first = made[0] * window.stride - window.padding
