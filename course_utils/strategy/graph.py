@@ -23,7 +23,8 @@ class Operator:
 
     Attributes:
         name: a Python name, unique in the graph: conv1, pool1, fc3, add2.
-        kind: "input", "conv", "pool", "linear", "norm", "add", "elementwise", "embedding", "attention", "loss" or "other".
+        kind: "input", "conv", "pool", "linear", "norm", "add", "elementwise", "embedding", "attention", "loss" or
+            "other".
         inputs: the numbers of the operators that it reads from.
         shape: of its output, for the whole batch.
         cuts: along which kinds of dimension its output may be cut, out of "sample", "attribute", "parameter".
@@ -32,8 +33,8 @@ class Operator:
         parameters: how many numbers it learns; equally many for each output channel.
         averages: numbers per channel that its norm averages over the batch forward, and again backward: they are summed
             over all devices that share the batch. 0 without batch norm.
-        modules: what it runs, in this order, as names in the graph's `layers`: ("features.0", "features.1"). The sum of an
-            "add", and what "input" and "loss" do, is no module.
+        modules: what it runs, in this order, as names in the graph's `layers`: ("features.0", "features.1"). The sum
+            of an "add", and what "input" and "loss" do, is no module.
     """
 
     name: str
@@ -64,7 +65,8 @@ class OperatorGraph:
     The loss is the mean of the cross entropy over the whole batch, with the model's channels as classes.
 
     Attributes:
-        layers: the model's modules by their path ("features.0"), and a module for each function that it calls ("relu_1").
+        layers: the model's modules by their path ("features.0"), and a module for each function that it calls
+            ("relu_1").
         notes: a line on each operator that stays on one device because nothing is known of it, and on each whose result
             on several devices equals that on one only on average.
     """

@@ -1,4 +1,4 @@
-"""From an ordinary PyTorch model to its operator graph: traced by torch.fx, its shapes found without computing a number.
+"""From an ordinary PyTorch model to its operator graph: traced by torch.fx, with shapes and without numbers.
 
 Nothing is allocated: weights and images are on torch's "meta" device here, where a tensor is only its shape.
 
@@ -65,6 +65,7 @@ def read_model(
             f"The model cannot be read: {_line_of(error)} needs numbers that are not there before it runs "
             f"({str(error).splitlines()[0].rstrip('.')}). Write it so that every batch takes the same way."
         ) from error
+    traced.graph.eliminate_dead_code()  # tensors that are made and never used
     shapes = _Shapes(traced)
     shapes.run(torch.empty(shape, dtype=dtype, device="meta"))
     reading = _Reading(model, shapes.made)
