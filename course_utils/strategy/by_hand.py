@@ -27,6 +27,13 @@ def five_operators() -> OperatorGraph:
     return OperatorGraph("five operators", operators)
 
 
+def two_convolutions() -> tuple[Operator, Operator]:
+    """Two convolutions with windows of 3 × 3, one after the other, for 8 images of 12 × 12 with 16 channels."""
+    shape, window = (8, 16, 12, 12), Window(3, 1, 1)
+    first = Operator("conv1", "conv", (0,), shape, EVERY_CUT, True, window, parameters=16 * (3 * 9 + 1))
+    return first, Operator("conv2", "conv", (1,), shape, EVERY_CUT, True, window, parameters=16 * (16 * 9 + 1))
+
+
 @dataclass(frozen=True)
 class HandCosts:
     """Costs that one can work out on paper: half of an operator takes half of its time, and a message no start.

@@ -1,0 +1,110 @@
+"""Lesson 12's sentences, its network that is timed on paper, and two of its pictures."""
+
+from math import prod
+
+import pytest
+
+from course_utils import draw
+from course_utils.draw.operator_boxes import cut_said, fetched_numbers
+from course_utils.draw.program_strip import changed_by
+from course_utils.errors import CourseError
+from course_utils.strategy import findings
+from course_utils.strategy.by_hand import COMPUTE, MILLISECOND, HandCosts, five_operators, two_convolutions
+from course_utils.strategy.configurations import Config
+from course_utils.strategy.graph import Operator, OperatorGraph
+from course_utils.strategy.simulate import makespan
+from course_utils.strategy.tasks import task_graph
+
+ONE, HALVES, CHANNELS = Config(), Config(2, 1, 1, (0, 1)), Config(1, 1, 2, (0, 1))
+
+
+def milliseconds(*configs: Config) -> float:
+    """Of a step of the five operators, the input's configuration aside."""
+    return makespan(task_graph(five_operators(), [ONE, *configs], HandCosts())) / MILLISECOND
+
+
+def test_what_the_page_has_counted_on_paper() -> None:
+    assert milliseconds(ONE, ONE, ONE, ONE) == sum(map(sum, COMPUTE.values())) == 40
+    assert milliseconds(HALVES, HALVES, HALVES, HALVES) == 20 + 6144 / 512 + 512 / 512 == 33
+    assert milliseconds(HALVES, HALVES, ONE, ONE) == 5 + 2 + 12 + 2 + 9 + 1 == 31
+    assert milliseconds(CHANNELS, CHANNELS, CHANNELS, HALVES) == 20 + 2 * 2 + 2 * 48 / 512
+
+
+def test_the_five_operators_fit_together() -> None:
+    operators = five_operators().operators
+    assert [operator.inputs for operator in operators] == [(), (0,), (1,), (2,), (3,)]
+    assert operators[3].parameters == operators[3].shape[1] * prod(operators[2].shape[1:])
+    assert HandCosts().limits == () and HandCosts().memory(operators[1], ONE, 0) == 0
+
+
+def test_a_device_fetches_nothing_a_halo_or_half() -> None:
+    first, second = two_convolutions()
+    rows = Config(1, 2, 1, (0, 1))
+    assert [fetched_numbers(first, second, way, 0) for way in (HALVES, rows, CHANNELS)] == [0, 8 * 16 * 12, 8 * 8 * 144]
+    assert cut_said(first, second, HALVES, 0) == ("fetches nothing", f"sums {second.parameters:,} gradients")
+    assert cut_said(first, second, CHANNELS, 1)[1] == "sums no gradients"
+
+
+def test_boxes_show_what_is_fetched() -> None:
+    ways = {"by sample": HALVES, "by attribute": Config(1, 2, 1, (0, 1)), "by parameter": CHANNELS}
+    picture = draw.operator_cuts(*two_convolutions(), ways)
+    assert "by attribute: fetches 1,536 numbers" in picture.alt_text
+    assert "By sample a device fetches nothing; by parameter it sums no gradients" in picture.alt_text
+    assert [len(ax.patches) for ax in picture.axes] == [3 * 4, 3 * 5, 3 * 4]  # three faces of each cell
+    with pytest.raises(CourseError):
+        draw.operator_cuts(*two_convolutions(), {})
+    with pytest.raises(CourseError):
+        draw.operator_cuts(*five_operators().operators[2:4], ways)
+
+
+def test_a_move_changes_the_operator_and_its_readers() -> None:
+    graph = five_operators()
+    assert changed_by(graph, 2) == {2, 3} and changed_by(graph, 4) == {4}
+    picture = draw.changed_steps(graph, 1)
+    words = [text.get_text() for text in picture.axes[0].texts]
+    assert "4 of 8 steps change" in picture.alt_text
+    assert {"one matrix kept"} == {text for text in words if "kept" in text}  # nothing before, nothing behind
+    assert "time left kept" in [text.get_text() for text in draw.changed_steps(graph, 4).axes[0].texts]
+
+
+def test_the_quickest_is_named() -> None:
+    assert findings.quickest_said({"data": 33.0, "report": 31.0}) == "Data 33 ms, report 31 ms: report is quickest"
+    assert findings.quickest_said({"a": 1.0, "b": 1.0}).endswith("equally quick")
+    assert findings.quickest_said({"a": 1.0, "b": 1.001, "c": 2.0}).endswith("a and b are quickest")
+
+
+def test_walks_that_arrive_are_counted() -> None:
+    walks = {"one": [[3.0, 1.0], [3.0, 2.0]], "two": [[1.0, 3.0], [1.0]]}
+    assert [findings.arrived(found, 1.0) for found in walks.values()] == [1, 2]
+    assert findings.walks_said(walks, 1.0) == "The best strategy was reached by 1 of 2 with one and 2 of 2 with two"
+
+
+def test_a_strategy_in_words() -> None:
+    several = Config(2, 1, 2, (0, 1, 2, 3))
+    assert findings.cut_text(several) == "by sample and parameter"
+    said = findings.strategy_said(five_operators(), [ONE, HALVES, HALVES, CHANNELS, Config(devices=(1,))])
+    assert said == "conv1 to pool1 by sample, fc1 by parameter, loss on device 1"
+    graph = OperatorGraph("two", (Operator("input", "input", (), (1, 1)), Operator("fc1", "linear", (0,), (1, 1))))
+    assert findings.strategy_said(graph, [ONE, ONE]) == "fc1 on device 0"
+
+
+def test_a_ratio_is_only_told_where_it_is_one() -> None:
+    assert findings.ratio_said("Found", [1.0, 1.0, 1.0], "data parallel", [2.0, 2.2, 1.9], 1.8) == (
+        "Found is 2 times as fast as data parallel; predicted: 1.8 times"
+    )
+    assert "neither is always faster in these 2 rounds" in findings.ratio_said("a", [1.0, 2.0], "b", [2.0, 1.0], 1.5)
+    assert "a is slower than b in this run" in findings.ratio_said("a", [2.0, 2.0], "b", [1.0, 1.0], 1.5)
+
+
+def test_predictions_are_judged_by_error_and_order() -> None:
+    assert findings.errors([1.1, 1.0], [1.0, 2.0]) == pytest.approx([0.1, 0.5])
+    assert findings.agreement([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]) == 1
+    assert findings.agreement([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]) == -1
+    assert findings.agreement([1.0, 2.0, 3.0], [10.0, 30.0, 20.0]) == pytest.approx(1 / 3)
+    assert findings.honesty_said([1.0, 2.0], [1.0, 2.0]).endswith("the order is right")
+    assert findings.honesty_said([1.0, 2.0, 3.0], [1.0, 3.0, 2.0]).endswith("2 of 3 pairs in the right order")
+
+
+def test_rates_are_compared() -> None:
+    said = findings.times_said({"full": 1000.0, "incremental": 8000.0})
+    assert said == "Strategies a second: full 1,000, incremental 8,000; incremental is 8 times as fast as full"
