@@ -13,7 +13,7 @@ from course_utils.errors import CourseError
 from course_utils.hardware.roofline import roofline_time
 from course_utils.strategy.configurations import Config
 from course_utils.strategy.graph import Operator, OperatorGraph
-from course_utils.strategy.parts import Key, Part, distinct_parts
+from course_utils.strategy.part_shapes import Key, PartShape, part_shapes
 from course_utils.strategy.topology import Topology
 
 Direction = Literal["forward", "backward"]
@@ -40,7 +40,7 @@ class Costs:
 
     topology: Topology
     times: Mapping[Key, Times] = field(repr=False)
-    parts: Mapping[Key, Part] = field(repr=False)
+    parts: Mapping[Key, PartShape] = field(repr=False)
     spread: float = 0.0
 
     @property
@@ -94,10 +94,10 @@ def described_costs(
     """
     if min(flops_per_second, bytes_per_second) <= 0:
         raise CourseError("A device computes and moves more than 0 numbers per second. Give it both rates.")
-    parts = distinct_parts(graph, len(topology))
+    parts = part_shapes(graph, len(topology))
     check_memory(graph, parts, topology)
 
-    def nanoseconds(part: Part, work: tuple[int, int]) -> int:
+    def nanoseconds(part: PartShape, work: tuple[int, int]) -> int:
         launches = launch_seconds * max(1, len(part.modules))
         return round(1e9 * (launches + roofline_time([work], flops_per_second, bytes_per_second)))
 
@@ -105,7 +105,7 @@ def described_costs(
     return Costs(topology, times, parts)
 
 
-def check_memory(graph: OperatorGraph, parts: Mapping[Key, Part], topology: Topology) -> None:
+def check_memory(graph: OperatorGraph, parts: Mapping[Key, PartShape], topology: Topology) -> None:
     """Refuse a model that fits on the devices in no way at all.
 
     Two things are asked: whether each operator, cut as finely as can be, has room on its devices if nothing else were
@@ -126,8 +126,8 @@ def check_memory(graph: OperatorGraph, parts: Mapping[Key, Part], topology: Topo
         largest = min(max(each) for each in sizes.values())
         if largest > max(topology.memory):
             raise CourseError(
-                f"{operator.name} needs {bytes_text(largest)} on a device even where it is cut most finely; the "
-                f"largest has {bytes_text(max(topology.memory))}. Take a smaller batch, a narrower model or other devices."
+                f"{operator.name} needs {bytes_text(largest)} on a device, cut as finely as can be; the largest "
+                f"has {bytes_text(max(topology.memory))}. Take a smaller batch, a narrower model or other devices."
             )
     if together > whole:
         raise CourseError(

@@ -16,7 +16,7 @@ Key = tuple[str, tuple[int, int, int], int]
 
 
 @dataclass(frozen=True)
-class Part:
+class PartShape:
     """A part of an operator.
 
     Attributes:
@@ -81,12 +81,12 @@ class Part:
         return (flops + products, nbytes + update), (flops + again * products, again * nbytes + 4 * update)
 
 
-def part_of(graph: OperatorGraph, operator: Operator, config: Config, place: int) -> Part:
+def part_shape(graph: OperatorGraph, operator: Operator, config: Config, place: int) -> PartShape:
     """The part of an operator of the graph that stands at `place`."""
     inputs = [graph.operators[number] for number in operator.inputs]
     made = output_box(operator, config, place)
     boxes = [input_box(operator, config, place, one.shape) for one in inputs]
-    return Part(
+    return PartShape(
         operator,
         tuple(graph.layers[key] for key in operator.modules),
         tuple(_lengths(box) for box in boxes),
@@ -97,15 +97,15 @@ def part_of(graph: OperatorGraph, operator: Operator, config: Config, place: int
     )
 
 
-def distinct_parts(graph: OperatorGraph, devices: int) -> dict[Key, Part]:
+def part_shapes(graph: OperatorGraph, devices: int) -> dict[Key, PartShape]:
     """Every part that a device can have of an operator when there are so many devices."""
-    found: dict[Key, Part] = {}
+    found: dict[Key, PartShape] = {}
     for operator in graph.operators:
         if operator.kind != "input":
             for config in configurations(operator, devices):
                 for place in range(len(config.devices)):
                     if (key := (operator.name, config.parts, place)) not in found:
-                        found[key] = part_of(graph, operator, config, place)
+                        found[key] = part_shape(graph, operator, config, place)
     return found
 
 
