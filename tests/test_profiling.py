@@ -17,7 +17,7 @@ from course_utils.profiling import findings
 from course_utils.profiling.chrome import problems, read_trace, write_trace
 from course_utils.profiling.clock import offset_of, offset_to_rank_0
 from course_utils.profiling.intervals import difference, intersection, length, union
-from course_utils.profiling.lanes import Lanes, lanes_of, transfer_seconds
+from course_utils.profiling.lanes import Lanes, beside_transfer, lanes_of, transfer_seconds
 from course_utils.profiling.merge import merge
 from course_utils.profiling.programs import CHOICES, PROGRAMS, letter_of, profile_program, race
 from course_utils.profiling.ratio import Ratio, measure_ratio, slowest_rank
@@ -122,9 +122,13 @@ def test_what_the_last_rank_has_exposed_is_the_transfer() -> None:
     early = Lanes(0, 0, 20, [(0, 2), (10, 18)], [(2, 9), (18, 20)], {}, steps)
     late = Lanes(1, 0, 20, [(0, 6), (10, 13)], [(6, 9), (13, 20)], {}, steps)
     assert transfer_seconds([early, late]) == [3, 2]
-    told = [findings.trace_and_timer_said("flat", [early, late], timed) for timed in (2.4, 4.7)]
-    assert "2.5 s where it is least, which is nearer" in told[0] and "4.8 s on the mean" in told[0]
-    assert "mean is nearer" in told[1]
+    assert beside_transfer([early, late]) == [7, 8]
+    alone = [Lanes(rank, 0, 12, [(0, 12)], [], {}, [(0, 5), (5, 11 + rank)]) for rank in (0, 1)]
+    assert transfer_seconds(alone) == [0, 0] and beside_transfer(alone) == [5, 7]
+    told = [findings.trace_and_timer_said("flat", [early, late], alone, timed) for timed in (4.4, 5.6)]
+    assert "2.5 s of transfer, and 1.5 s more of all else: 4 s" in told[0] and "they agree" in told[0]
+    assert "they differ" in told[1]
+    assert "1.5 s less of all else: 0 µs" in findings.trace_and_timer_said("flat", alone, [early, late], 0.0)
 
 
 def test_operators_are_listed_by_their_own_time() -> None:

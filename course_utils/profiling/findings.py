@@ -5,12 +5,14 @@ from collections.abc import Sequence
 
 from course_utils.draw.style import number_text, percent, seconds_text
 from course_utils.profiling.intervals import length
-from course_utils.profiling.lanes import Lanes, transfer_seconds
+from course_utils.profiling.lanes import Lanes, beside_transfer, transfer_seconds
 from course_utils.profiling.ratio import Ratio
 
 LITTLE = 0.05
 TIE = 0.05
 """Ratios nearer to 1 than this are called equal."""
+ROUGHLY = 0.1
+"""Trace and timer agree where they are no further apart than this share of a step."""
 Operator = tuple[str, int, float, float]
 """Name, calls, µs in it and in nothing that it calls, µs with what it calls: as `key_averages()` has them."""
 
@@ -67,17 +69,20 @@ def ratio_said(taken: Ratio, target: float | None = None) -> str:
     return f"{told}; {number_text(target)} were asked for"
 
 
-def trace_and_timer_said(name: str, lanes: Sequence[Lanes], timed: float) -> str:
-    """Exposed communication of a step in a trace beside the timer's: what a step takes beyond one without messages."""
-    least = statistics.median(transfer_seconds(lanes))
-    mean = statistics.fmean(one.exposed_seconds / one.steps for one in lanes)
-    told = (
-        f"{name}: {seconds_text(timed)} timed; in the trace {seconds_text(mean)} on the mean of the ranks, "
-        f"{seconds_text(least)} where it is least"
-    )
-    if abs(least - timed) <= abs(mean - timed):
-        return f"{told}, which is nearer. The rest of the mean is waiting for the last rank"
-    return f"{told}. The mean is nearer this time: the two were not measured in the same steps"
+def trace_and_timer_said(name: str, lanes: Sequence[Lanes], without: Sequence[Lanes], timed: float) -> str:
+    """A trace's exposed communication of a step beside a timer's: what a step takes beyond one without messages.
+
+    Args:
+        lanes, without: of profiled steps with messages, and of the same steps without.
+        timed: seconds of the timer.
+    """
+    transfer = statistics.median(transfer_seconds(lanes))
+    longer = statistics.median(beside_transfer(lanes)) - statistics.median(beside_transfer(without))
+    change = f"{seconds_text(abs(longer))} {'more' if longer >= 0 else 'less'}"
+    both, step = max(0.0, transfer + longer), statistics.median(end - begin for begin, end in lanes[0].each_step)
+    told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else: {seconds_text(both)}."
+    near = "they agree" if abs(both - timed) <= ROUGHLY * step else "they differ: not the same steps"
+    return f"{told} The timer says {seconds_text(timed)}: {near}"
 
 
 def operators_table(rows: Sequence[Operator], most: int = 8) -> str:

@@ -131,13 +131,15 @@ for rank, trace in enumerate(flat.rank_traces):
 # A rank's file is a **trace**. Its times come from the rank's own clock, and the clocks of two machines differ: each
 # counts from its own start, and nobody sets them to the microsecond.
 #
-# Our nodes share this machine, so they share its clock. We **play** four machines: the clock of rank 1 is 90 ms ahead,
-# that of rank 2 60 ms behind, that of rank 3 150 ms ahead. As their files then would look, side by side:
+# Our nodes share this machine, so they share its clock. We **play** four machines: against rank 0's, the clock of
+# rank 1 is 0.6 of a step ahead, that of rank 2 0.4 behind, that of rank 3 a whole step ahead. As their files then
+# would look, side by side:
 
 # %%
-ahead = [0, 0.09, -0.06, 0.15]  # seconds, played
-title = "Four clocks: messages that end before others begin them"
-course.draw.profile(flat.lanes_by_clocks(ahead), title)
+step = flat.lanes[0].seconds / 2
+ahead = [0.0, 0.6 * step, -0.4 * step, step]  # seconds, played
+title = "Four clocks: on rank 2 a message ends before rank 3 begins it"
+course.draw.profile(flat.lanes_by_clocks(ahead), title, "Rank 0's clock is right")
 
 # %% [markdown]
 # No all-reduce can end on one rank while another has not begun it. So this picture is false, and nothing read
@@ -174,7 +176,7 @@ for rank, answers in asked.items():
     measured, error = there - (sent + back) / 2, (back - sent) / 2
     left.append(ahead[rank] - measured)
     said = f"{1000 * measured:+.2f} ms, wrong by {seconds_text(error)} at most"
-    print(f"rank {rank}: {said}; played: {1000 * ahead[rank]:+.0f} ms")
+    print(f"rank {rank}: {said}; played: {1000 * ahead[rank]:+.2f} ms")
 
 # %% [markdown]
 # All on rank 0's clock, the traces become *one*. (`profile_ranks` has done just that, with nothing to correct on one
@@ -211,23 +213,25 @@ said = overlap_said(flat.lanes, buckets.lanes, "buckets")
 course.draw.profile(buckets.lanes, profile_said(buckets.lanes), said)
 
 # %% [markdown]
-# Pale is hidden, dark is exposed. And lesson 7's timer? It never looked into a step. It subtracted: what a step takes
-# beyond one *without* messages, the slowest rank's against the slowest rank's. So waiting for the last rank is not in
-# its number. **Do trace and timer agree?**
+# Pale is hidden, dark is exposed. And lesson 7's timer? It never looked into a step. It subtracted: the slowest
+# rank's step, minus the slowest rank's step *without* messages. So it also sees what messages do to all **else**:
+# gradients are copied into buckets, the threads that send need cores. Do trace and timer agree, if one takes the
+# transfer and counts the change of all else with it?
 
 # %%
 from course_utils.profiling.findings import trace_and_timer_said
 from course_utils.step_times import ALONE, step_times
 
+without = profile_ranks(ranks, training_step, alone, 32, steps=2)
 ways = {ALONE: alone, "flat": all_reduce_flat, "buckets": in_buckets}
 timed = step_times(ranks, ways, rounds=3, warm_up=1)
 for name, seen in {"flat": flat, "buckets": buckets}.items():
-    print(trace_and_timer_said(name, seen.lanes, timed.exposed(name)))
+    seconds = timed.exposed(name)
+    print(trace_and_timer_said(name, seen.lanes, without.lanes, seconds))
 
 # %% [markdown]
-# Roughly. They are not the same steps, and a profiled step is longer: each event costs about a microsecond. And the
-# timer also counts what messages do to the *computing*: gradients are copied into buckets, the threads that send need
-# cores. A timer says **how much**, a trace says **where**.
+# Roughly at best: they are not the same steps, an event costs about a microsecond, and four ranks on shared cores are
+# never equally fast. A timer says **how much**, a trace says **where**.
 #
 # ## The same files in other people's tools
 #
