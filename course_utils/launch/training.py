@@ -189,7 +189,8 @@ class EpochClock:
     """
 
     def __init__(self, device: torch.device) -> None:
-        self.device, self.seconds, self.steps = device, list[float](), 0
+        self.device, self.seconds = device, list[float]()
+        self.whole, self.steps, self.began = -1, 0, 0.0
 
     def begin(self, whole: int) -> None:
         """An epoch of `whole` steps begins, or goes on after a restart."""

@@ -1,0 +1,1 @@
+"""The exercises of lesson 13, a module each."""

@@ -1,0 +1,3 @@
+"""What the checks of lesson 13 share."""
+
+LESSON = "13_gpu_nodes"

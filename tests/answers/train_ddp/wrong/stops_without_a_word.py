@@ -1,0 +1,55 @@
+"""Refused with: What does the docstring promise for a training that is asked to stop?"""
+
+from dataclasses import asdict
+
+import torch.distributed as dist
+
+from course_utils.launch.checkpoint import (
+    Place,
+    gather_random_states,
+    read_checkpoint,
+    save_checkpoint,
+    set_random_states,
+)
+from course_utils.launch.stopping import Interrupted
+from course_utils.launch.training import training_of
+
+
+def train_ddp(settings):
+    with training_of(settings) as training:
+        place = Place()
+        found = read_checkpoint(training.file)
+        if found:
+            place = Place(**found["place"])
+            training.model.load_state_dict(found["model"])
+            training.optimizer.load_state_dict(found["optimizer"])
+            set_random_states(found["random"])
+        began = place.steps
+
+        def save():
+            states = gather_random_states()
+            if dist.get_rank() == 0:
+                save_checkpoint(
+                    training.file,
+                    {
+                        "place": asdict(place),
+                        "model": training.model.state_dict(),
+                        "optimizer": training.optimizer.state_dict(),
+                        "random": states,
+                    },
+                )
+            dist.barrier()
+
+        for epoch in range(place.epoch, settings.epochs):
+            training.sampler.set_epoch(epoch)
+            for batch in training.batches()[place.batch :]:
+                training.step(batch, place)
+                stop = training.stop.agreed()
+                if stop or place.steps % settings.save_every == 0:
+                    save()
+                if stop:
+                    return training.trained(place, began)
+            place.losses.append(training.loss())
+            place.epoch, place.batch = epoch + 1, 0
+        save()
+        return training.trained(place, began)
