@@ -44,7 +44,7 @@ class Topology:
         memory: bytes that each has for training; empty: it does not matter.
         links: of each pair (a, b) with a < b, by number.
         sums: an all-reduce among so many devices, as measured; where nothing is, a ring over the slowest link is meant.
-        message: seconds that each message of an exchange costs beside the first.
+        message: seconds that each message of an exchange costs beside the first two, one there and one back.
 
     Raises:
         CourseError: no devices, devices that cannot reach each other, a link on which nothing moves.
@@ -89,7 +89,7 @@ class Topology:
             messages: sent and received, together.
             devices: itself, then those it has to do with.
         """
-        return self.link(devices).seconds(sent, received) + self.message * max(0, messages - 1)
+        return self.link(devices).seconds(sent, received) + self.message * max(0, messages - 2)
 
     def all_reduce_seconds(self, nbytes: float, ranks: int, devices: Sequence[int] = ()) -> float:
         """An all-reduce among so many devices."""

@@ -1,0 +1,118 @@
+"""Measured costs: every part that a device can have of an operator, timed on this machine, each shape once.
+
+Source: Jia, Zaharia & Aiken 2018, §5.1 (measured once, for each operator, shape and device).
+"""
+
+import statistics
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from course_utils.hardware.rates import Measured
+from course_utils.strategy.cost_files import forget_times, keep_times, kept_times
+from course_utils.strategy.costs import Costs, Times, check_memory
+from course_utils.strategy.graph import OperatorGraph
+from course_utils.strategy.local_modules import local_modules
+from course_utils.strategy.measuring import Job, time_passes
+from course_utils.strategy.part_shapes import Key, PartShape, part_shapes
+from course_utils.strategy.topology import Topology
+
+if TYPE_CHECKING:
+    from course_utils.cluster.ranks import Ranks
+
+ROUNDS = 9
+
+
+def measure_costs(
+    graph: OperatorGraph,
+    topology: Topology,
+    ranks: "Ranks | None" = None,
+    rounds: int = ROUNDS,
+    fresh: bool = False,
+) -> Costs:
+    """Costs as they are here: each part with its followers, forward and backward, on one thread.
+
+    What was measured before is read from the disk, so that a second search begins at once.
+
+    Args:
+        topology: how many devices there are, and their links (`measured_topology`).
+        ranks: they all compute at the same time, as they will in training; None: this process alone.
+        rounds: how often each is timed; the median counts.
+        fresh: measure everything again.
+
+    Raises:
+        CourseError: less memory than the model needs.
+    """
+    parts = part_shapes(graph, len(topology))
+    check_memory(graph, parts, topology)
+    together = ranks.world_size if ranks else 1
+    if fresh:
+        forget_times(together)
+    signatures = {key: _signature(part) for key, part in parts.items()}
+    known = kept_times(together)
+    passes = _passes(graph, parts, signatures, known)
+    if passes:
+        known |= _measured(passes, ranks, rounds)
+        keep_times({signature: known[signature] for one in passes for signature in one}, together)
+    found = {key: known[signature] for key, signature in signatures.items()}
+    times = {key: Times(*(max(1, round(1e9 * one)) for one in three[:2])) for key, three in found.items()}
+    return Costs(topology, times, parts, _usual_spread(list(found.values())))
+
+
+def _signature(part: PartShape) -> str:
+    """Parts with the same signature take the same time."""
+    modules = "; ".join(str(one).replace("\n", "") for one in local_modules(part).layers)
+    return f"{part.operator.kind}({modules}) {part.reads} {'first' if part.first else ''}"
+
+
+def _passes(
+    graph: OperatorGraph, parts: dict[Key, PartShape], signatures: dict[Key, str], known: dict[str, list[float]]
+) -> list[dict[str, PartShape]]:
+    """The parts that are not known yet, in passes through the model with at most one part of each operator.
+
+    Where anything of an operator is missing, it takes part in the first passes with whatever is missing.
+    """
+    passes: list[dict[str, PartShape]] = []
+    seen = set(known)
+    for operator in graph.operators[1:]:
+        turn = 0
+        for key, part in parts.items():
+            if key[0] == operator.name and (signature := signatures[key]) not in seen:
+                seen.add(signature)
+                while len(passes) <= turn:
+                    passes.append({})
+                passes[turn][signature] = part
+                turn += 1
+    return passes
+
+
+def _job(part: PartShape) -> Job:
+    tables = [
+        one.num_embeddings for module in part.modules for one in module.modules() if isinstance(one, nn.Embedding)
+    ]
+    rows = min(tables) if part.operator.kind == "embedding" else 0
+    return Job(local_modules(part), part.reads, rows, part.first)
+
+
+def _measured(passes: list[dict[str, PartShape]], ranks: "Ranks | None", rounds: int) -> dict[str, list[float]]:
+    """(median seconds forward, backward, spread of both together) by signature; over all ranks' rounds."""
+    jobs = [[_job(part) for part in one.values()] for one in passes]
+    each = ranks.run(time_passes, jobs, rounds, backend="gloo").results if ranks else [time_passes(jobs, rounds)]
+    found = {}
+    for number, signatures in enumerate(passes):
+        for place, signature in enumerate(signatures):
+            there, back = (sum((rank[number][place][way] for rank in each), []) for way in (0, 1))
+            whole = Measured(tuple(one + other for one, other in zip(there, back, strict=True)))
+            found[signature] = [statistics.median(there), statistics.median(back), whole.spread]
+    return found
+
+
+def _usual_spread(times: list[list[float]]) -> float:
+    """The median spread, where each part counts by its time."""
+    times = sorted(times, key=lambda one: one[2])
+    half = sum(there + back for there, back, _ in times) / 2
+    for there, back, spread in times:
+        half -= there + back
+        if half <= 0:
+            return spread
+    return 0.0
