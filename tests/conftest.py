@@ -13,8 +13,8 @@ import pytest
 
 from course_utils.cluster.folder import RanksFolder
 
-ONE_BY_ONE = {"tests/test_notebooks.py"}
-"""Files with long tests that share nothing: dealt out test by test, and last, so that both processes end together."""
+ONE_BY_ONE = {"tests/test_decks.py", "tests/test_notebooks.py"}
+"""Files with long tests that share nothing: dealt out test by test, and last, so that all processes end together."""
 
 _OWN = Path(tempfile.mkdtemp(prefix="course-tests-"))
 for _variable, _name in {"COURSE_HOME": "home", "COURSE_RUNTIME": "runtime", "COURSE_SHARED": "shared"}.items():

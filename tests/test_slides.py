@@ -1,4 +1,4 @@
-"""The decks present without a network, with notes, mathematics and a PDF."""
+"""Building a deck: slides, notes, mathematics and a PDF, without a network. The course's own decks: test_decks."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from course_utils.authoring.mathjax import mathjax_script
-from course_utils.authoring.slides import CHROMIUM_OPTIONS, build_decks, count_slides, decks, draw_figures, next_slides
+from course_utils.authoring.slides import CHROMIUM_OPTIONS, build_decks, count_slides, draw_figures, next_slides
 from course_utils.authoring.sources import ROOT, AuthoringError
 
 SMALL = """\
@@ -49,7 +49,6 @@ FIGURES = {"90_line": line}
 """
 OUTSIDE = re.compile(r"(?:https?:)?//")
 CHROMIUM = shutil.which("chromium")
-DECKS = [path.stem for path in decks()]
 
 
 class Loaded(HTMLParser):
@@ -96,14 +95,6 @@ def small(tmp_path_factory) -> Path:
     if not cache.is_dir():
         shutil.copytree(root / "slides" / "build" / "cache", cache)
     return root
-
-
-@pytest.fixture(scope="module")
-def real(small, tmp_path_factory) -> Path:
-    """The folder with the course's decks, built with figures from real runs, the smaller ones of drafts."""
-    out = tmp_path_factory.mktemp("course")
-    list(build_decks(ROOT, out=out, draft=True))
-    return out
 
 
 def needs_chromium() -> None:
@@ -219,17 +210,3 @@ def test_a_draft_takes_the_smaller_settings_that_its_file_names(tmp_path):
     source.write_text(f"{counted}DRAFT = {{'RUN': 2}}\n")
     with pytest.raises(AuthoringError, match="DRAFT of figures_92.py names RUN, which the file does not hold"):
         draw_figures(ROOT, deck, tmp_path / "figures")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("stem", DECKS)
-def test_a_lesson_has_ten_to_twenty_slides_with_pictures_and_notes(real, stem):
-    page = real / stem / "index.html"
-    slides, loaded = count_slides(page), Loaded(page.read_text(encoding="utf-8"))
-    assert 10 <= slides <= 20
-    assert loaded.without_alt == []
-    assert loaded.pictures >= slides // 3 and loaded.notes >= slides // 2, (slides, loaded.pictures, loaded.notes)
-    assert outside_addresses(real / stem) == []
-    if CHROMIUM:
-        assert pages_of(real / f"{stem}.pdf") == slides

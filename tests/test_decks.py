@@ -1,0 +1,30 @@
+"""Every lesson's deck, built with figures from real runs, the smaller ones of drafts."""
+
+import os
+
+import pytest
+from test_slides import CHROMIUM, Loaded, outside_addresses, pages_of
+
+from course_utils.authoring.mathjax import mathjax_script
+from course_utils.authoring.slides import build_decks, count_slides, decks
+from course_utils.authoring.sources import ROOT, AuthoringError
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("stem", [path.stem for path in decks()])
+def test_a_lesson_has_ten_to_twenty_slides_with_pictures_and_notes(stem, tmp_path):
+    try:
+        mathjax_script(ROOT / "slides" / "build" / "cache")
+    except AuthoringError as error:
+        assert os.environ.get("CI") != "true", error
+        pytest.skip(str(error))
+    list(build_decks(ROOT, [stem], out=tmp_path, draft=True))
+    page = tmp_path / stem / "index.html"
+    slides, loaded = count_slides(page), Loaded(page.read_text(encoding="utf-8"))
+    assert 10 <= slides <= 20
+    assert loaded.without_alt == []
+    assert loaded.pictures >= slides // 3 and loaded.notes >= slides // 2, (slides, loaded.pictures, loaded.notes)
+    assert outside_addresses(tmp_path / stem) == []
+    if CHROMIUM:
+        assert pages_of(tmp_path / f"{stem}.pdf") == slides
