@@ -4,13 +4,14 @@ Between two steps the only state is a clock for each device. A step with `Work(d
 
     clock'[device] = nanoseconds + max(clock[device], clock[partner], …)
 
-which is a matrix times a vector, where max stands for + and + for × (max-plus algebra: Baccelli, Cohen, Olsder & Quadrat
-1992, "Synchronization and Linearity", chapter 3). Both are exact on whole nanoseconds, and associative: whatever is
-multiplied first, the makespan is that of `simulate`, to the last nanosecond.
+which is a matrix times a vector, where max stands for + and + for × (max-plus algebra: Baccelli, Cohen, Olsder &
+Quadrat 1992, "Synchronization and Linearity", chapter 3). Both are exact on whole nanoseconds, and associative:
+whatever is multiplied first, the makespan is that of `simulate`, to the last nanosecond.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +27,40 @@ NEVER = -(2**61)
 
 @dataclass(frozen=True)
 class Factor:
-    """One input of an operator, or the operator itself where it reads data only: what is done for it in each pass.
+    """What is done for one input of an operator; the last input's has the operator's own computation in it too.
 
     Attributes:
-        source: the operator that the input comes from; the operator itself where there is none.
-        forward, backward: (devices, devices, pairs) of nanoseconds; pair a · own choices + b for choice a of the
-            source and b of the reader. The last input's hold the operator's own computation too.
+        source: the operator that the input comes from; the operator itself where it reads data only.
+        forward, backward: nanoseconds, (devices, devices, choices of the source, own choices); of one choice of the
+            source where that is the operator itself.
     """
 
     source: int
     forward: Whole
     backward: Whole
+
+    def at(self, source: Whole, own: Whole) -> tuple[Whole, Whole]:
+        """Both matrices for each pair of choices: (devices, devices, pairs)."""
+        _, devices, sources, choices = self.forward.shape
+        pairs = own if sources == 1 else source * choices + own
+        flat = devices, devices, -1
+        return self.forward.reshape(flat).take(pairs, axis=2), self.backward.reshape(flat).take(pairs, axis=2)
+
+    def for_each_own(self, source: Whole) -> tuple[Whole, Whole]:
+        """Both matrices for these choices of the source and all own ones: (devices, devices, n, own choices)."""
+        if self.forward.shape[2] == 1:
+            return self.forward, self.backward
+        return self.forward.take(source, axis=2), self.backward.take(source, axis=2)
+
+    def for_each_source(self, own: Whole) -> tuple[Whole, Whole]:
+        """Both matrices for these own choices and all of the source: (devices, devices, n, choices of the source)."""
+        forward, backward = self._turned
+        return forward.take(own, axis=2), backward.take(own, axis=2)
+
+    @cached_property
+    def _turned(self) -> tuple[Whole, Whole]:
+        """With own choices first: what is taken together then lies together."""
+        return tuple(np.ascontiguousarray(one.swapaxes(2, 3)) for one in (self.forward, self.backward))
 
 
 @dataclass(frozen=True)
@@ -44,36 +68,36 @@ class Tables:
     """Matrices of all steps of a graph, for all configurations of its operators.
 
     Attributes:
-        choices: of each operator; a strategy is a column of numbers of choices.
+        choices: of each operator; a strategy is a column with the number of a choice for each.
         factors: of each operator; forward one after the other, backward in reverse.
-        memory: of each operator, (devices, choices) in bytes; empty where nothing limits it.
+        memory: of each operator, bytes of (devices, choices); empty where nothing limits them.
+        limits: bytes of each device.
     """
 
     devices: int
     choices: tuple[tuple[Config, ...], ...]
     factors: tuple[tuple[Factor, ...], ...]
-    memory: tuple[Whole, ...]
-    limits: tuple[int, ...]
+    memory: tuple[Whole, ...] = ()
+    limits: tuple[int, ...] = ()
 
     def makespans(self, columns: Whole) -> Whole:
         """Full simulation: nanoseconds of each column of choices, (operators, strategies)."""
-        clocks = np.zeros((self.devices, columns.shape[1]), np.int64)
-        walked = []
+        clocks, back = np.zeros((self.devices, columns.shape[1]), np.int64), []
         for number, factors in enumerate(self.factors):
-            for factor, pair in zip(factors, self.pairs(number, columns), strict=True):
-                clocks = times(factor.forward.take(pair, axis=2), clocks)
-                walked.append((factor.backward, pair))
-        for backward, pair in reversed(walked):
-            clocks = times(backward.take(pair, axis=2), clocks)
+            for factor in factors:
+                forward, backward = factor.at(columns[factor.source], columns[number])
+                clocks = times(forward, clocks)
+                back.append(backward)
+        for backward in reversed(back):
+            clocks = times(backward, clocks)
         return clocks.max(axis=0)
 
-    def pairs(self, number: int, columns: Whole | Mapping[int, Whole]) -> list[Whole]:
-        """For each factor of an operator, which of its matrices each strategy has."""
-        own = len(self.choices[number])
-        return [
-            columns[number] if factor.source == number else columns[factor.source] * own + columns[number]
-            for factor in self.factors[number]
-        ]
+    def excess(self, columns: Whole) -> Whole:
+        """By how many bytes the devices of each strategy are over their limits, together; 0 where it fits."""
+        if not self.limits:
+            return np.zeros(columns.shape[1], np.int64)
+        used = sum(memory[:, chosen] for memory, chosen in zip(self.memory, columns, strict=True))
+        return np.maximum(used - np.array(self.limits)[:, None], 0).sum(axis=0)
 
     def strategy(self, column: Whole) -> list[Config]:
         """The configurations that a column of choices stands for."""
@@ -83,36 +107,18 @@ class Tables:
         """The numbers of a strategy's configurations among the choices."""
         return np.array([choices.index(one) for choices, one in zip(self.choices, strategy, strict=True)])
 
-    def excess(self, columns: Whole) -> Whole:
-        """By how many bytes each strategy's fullest devices are over their limits, together; 0 where it fits."""
-        if not self.limits:
-            return np.zeros(columns.shape[1], np.int64)
-        used = sum(memory[:, chosen] for memory, chosen in zip(self.memory, columns, strict=True))
-        return np.maximum(used - np.array(self.limits)[:, None], 0).sum(axis=0)
-
 
 def times(matrix: Whole, clocks: Whole) -> Whole:
-    """Max-plus product of matrices (devices, devices, n) with vectors (devices, n): the clocks after a step."""
+    """Max-plus product of matrices (devices, devices, …) with vectors (devices, …): the clocks after a step."""
     return (matrix + clocks).max(axis=1)
 
 
 def product(left: Whole, right: Whole) -> Whole:
-    """Max-plus product of matrices (devices, devices, n): `right` first, then `left`."""
+    """Max-plus product of matrices (devices, devices, …): `right` first, then `left`."""
     result = left[:, 0, None] + right[None, 0]
     for device in range(1, len(left)):
         np.maximum(result, left[:, device, None] + right[None, device], out=result)
     return result
-
-
-def matrix_of(steps: Sequence[Step], devices: int) -> Whole:
-    """Some steps, one after the other, as one matrix: (devices, devices)."""
-    whole = identity(devices)
-    for step in steps:
-        matrix = identity(devices)
-        for device, nanoseconds, partners in step:
-            matrix[device, [device, *partners]] = nanoseconds
-        whole = product(matrix, whole)
-    return whole[..., 0]
 
 
 def identity(devices: int) -> Whole:
@@ -122,65 +128,57 @@ def identity(devices: int) -> Whole:
     return matrix
 
 
+def matrices_of(steps: Sequence[Step], devices: int) -> Whole:
+    """A matrix for each of some steps: (devices, devices, steps)."""
+    matrices = np.repeat(identity(devices), len(steps), axis=2)
+    for number, step in enumerate(steps):
+        for device, nanoseconds, partners in step:
+            matrices[device, device, number] = nanoseconds
+            for partner in partners:
+                matrices[device, partner, number] = nanoseconds
+    return matrices
+
+
 def make_tables(graph: OperatorGraph, costs: Costs, devices: int) -> Tables:
-    """All matrices of a graph on so many devices; `costs.limits`, where it has any, limit the devices' memory."""
+    """All matrices of a graph on so many devices; `costs.limits`, where there are any, limit the devices' memory."""
     choices = tuple(configurations(operator, devices) for operator in graph.operators)
-    exchanges: dict[tuple, Whole] = {}
-    factors = []
-    for number, operator in enumerate(graph.operators):
-        own = [_own(operator, choices[number], costs, devices, way) for way in ("forward", "backward")]
+    exchanges: dict[tuple, Whole] = {}  # equal ones, as in a network's repeated layers, are made once
+
+    def exchanged(producer: int, reader: int, direction: Direction) -> Whole:
+        ends = [replace(graph.operators[one], name="", inputs=(), modules=()) for one in (producer, reader)]
+        key = (*ends, direction)
+        if key not in exchanges:
+            pairs = [(a, b) for a in choices[producer] for b in choices[reader]]
+            steps = [exchange(ends[0], a, ends[1], b, costs, direction) for a, b in pairs]
+            shape = devices, devices, len(choices[producer]), len(choices[reader])
+            exchanges[key] = matrices_of(steps, devices).reshape(shape)
+        return exchanges[key]
+
+    def factors(number: int, operator: Operator) -> Iterator[Factor]:
+        own = {way: _own(operator, choices[number], costs, devices, way)[:, :, None] for way in ("forward", "backward")}
         sources = [one for one in operator.inputs if graph.operators[one].kind != "input"]
-        found = []
-        for source in sources:
-            ends = graph.operators[source], operator
-            between = [
-                _exchanges(*ends, choices[source], choices[number], costs, devices, way, exchanges)
-                for way in ("forward", "backward")
-            ]
-            found.append(Factor(source, *between))
-        if found:
-            last, pairs = found[-1], np.tile(np.arange(len(choices[number])), len(choices[found[-1].source]))
-            forward = product(own[0][:, :, pairs], last.forward)
-            found[-1] = Factor(last.source, forward, product(last.backward, own[1][:, :, pairs]))
-        elif operator.kind != "input":
-            found = [Factor(number, *own)]
-        factors.append(tuple(found))
+        if not sources and operator.kind != "input":
+            yield Factor(number, own["forward"], own["backward"])
+        for place, source in enumerate(sources, start=1):
+            forward, backward = exchanged(source, number, "forward"), exchanged(source, number, "backward")
+            if place == len(sources):
+                forward, backward = product(own["forward"], forward), product(backward, own["backward"])
+            yield Factor(source, forward, backward)
+
+    made = tuple(tuple(factors(*numbered)) for numbered in enumerate(graph.operators))
     limits = tuple(getattr(costs, "limits", ()))
-    memory = [_memory(*both, costs, devices) for both in zip(graph.operators, choices, strict=True)] if limits else []
-    return Tables(devices, choices, tuple(factors), tuple(memory), limits)
+    memory = [_memory(*both, costs, devices) for both in zip(graph.operators, choices, strict=True)] if limits else ()
+    return Tables(devices, choices, made, tuple(memory), limits)
 
 
 def _own(operator: Operator, choices: Sequence[Config], costs: Costs, devices: int, direction: Direction) -> Whole:
-    """The operator's own steps for each choice: (devices, devices, choices)."""
-    found = []
-    for config in choices:
-        steps = [compute(operator, config, costs, direction), norm_sums(operator, config, costs)]
-        if direction == "backward":
-            steps = [*reversed(steps), gradient_sums(operator, config, costs)]
-        found.append(matrix_of(steps, devices))
-    return np.stack(found, axis=-1)
-
-
-def _exchanges(
-    producer: Operator,
-    reader: Operator,
-    made: Sequence[Config],
-    read: Sequence[Config],
-    costs: Costs,
-    devices: int,
-    direction: Direction,
-    known: dict[tuple, Whole],
-) -> Whole:
-    """Exchanges for all pairs of choices: (devices, devices, pairs). Equal ones, as in repeated layers, are made once."""
-    alike = [replace(one, name="", inputs=(), modules=()) for one in (producer, reader)]
-    key = (*alike, direction)
-    if key not in known:
-        matrices = np.repeat(identity(devices), len(made) * len(read), axis=2)
-        for pair, (a, b) in enumerate((a, b) for a in made for b in read):
-            for device, nanoseconds, partners in exchange(*alike[:1], a, *alike[1:], b, costs, direction):
-                matrices[device, [device, *partners], pair] = nanoseconds
-        known[key] = matrices
-    return known[key]
+    """What the operator does without its inputs, for each choice: (devices, devices, choices)."""
+    computes = matrices_of([compute(operator, config, costs, direction) for config in choices], devices)
+    norms = matrices_of([norm_sums(operator, config, costs) for config in choices], devices)
+    if direction == "forward":
+        return product(norms, computes)
+    sums = matrices_of([gradient_sums(operator, config, costs) for config in choices], devices)
+    return product(sums, product(computes, norms))
 
 
 def _memory(operator: Operator, choices: Sequence[Config], costs: Costs, devices: int) -> Whole:
