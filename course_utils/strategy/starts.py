@@ -1,0 +1,28 @@
+"""Strategies that people choose without a search: one device, data parallelism, model parallelism."""
+
+from course_utils.strategy.configurations import Config
+from course_utils.strategy.graph import OperatorGraph
+
+
+def on_one_device(graph: OperatorGraph, device: int = 0) -> list[Config]:
+    """Everything on one device."""
+    return [Config(devices=(device,)) for _ in graph.operators]
+
+
+def data_parallel(graph: OperatorGraph, devices: int) -> list[Config]:
+    """Every operator by sample over all devices; one that cannot be cut so stays on the first."""
+    return _cut_everywhere(graph, devices, "sample")
+
+
+def model_parallel(graph: OperatorGraph, devices: int) -> list[Config]:
+    """Every operator by parameter over all devices; one that cannot be cut so stays on the first."""
+    return _cut_everywhere(graph, devices, "parameter")
+
+
+def _cut_everywhere(graph: OperatorGraph, devices: int, cut: str) -> list[Config]:
+    """Each operator in as many parts along one kind of dimension as there are devices, or as it has there."""
+    strategy = []
+    for operator in graph.operators:
+        parts = min(devices, operator.shape[operator.dimension(cut)]) if cut in operator.cuts else 1
+        strategy.append(Config(**{cut: parts}, devices=tuple(range(parts))))
+    return strategy
