@@ -4,7 +4,9 @@ Source: Jia, Zaharia & Aiken 2018, §5.1 (measured once, for each operator, shap
 """
 
 import statistics
-from typing import TYPE_CHECKING
+from collections import Counter
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import nn
 
@@ -23,6 +25,17 @@ if TYPE_CHECKING:
 ROUNDS = 9
 
 
+class Pass(NamedTuple):
+    """Parts of different operators, in the order of the model, by their signatures.
+
+    Attributes:
+        workers: how many ranks compute them at the same time.
+    """
+
+    workers: int
+    parts: dict[str, PartShape]
+
+
 def measure_costs(
     graph: OperatorGraph,
     topology: Topology,
@@ -36,7 +49,8 @@ def measure_costs(
 
     Args:
         topology: how many devices there are, and their links (`measured_topology`).
-        ranks: they all compute at the same time, as they will in training; None: this process alone.
+        ranks: an operator in k parts is timed on k of them at the same time, as it will run; None: in this process,
+            alone.
         rounds: how often each is timed; the median counts.
         fresh: measure everything again.
 
@@ -48,42 +62,39 @@ def measure_costs(
     together = ranks.world_size if ranks else 1
     if fresh:
         forget_times(together)
-    signatures = {key: _signature(part) for key, part in parts.items()}
+    signatures = {key: _signature(key, part) for key, part in parts.items()}
     known = kept_times(together)
-    passes = _passes(graph, parts, signatures, known)
+    passes = _passes(parts, signatures, known)
     if passes:
-        known |= _measured(passes, ranks, rounds)
-        keep_times({signature: known[signature] for one in passes for signature in one}, together)
+        measured = _measured(passes, ranks, rounds)
+        keep_times(measured, together)
+        known |= measured
     found = {key: known[signature] for key, signature in signatures.items()}
     times = {key: Times(*(max(1, round(1e9 * one)) for one in three[:2])) for key, three in found.items()}
     return Costs(topology, times, parts, _usual_spread(list(found.values())))
 
 
-def _signature(part: PartShape) -> str:
+def _signature(key: Key, part: PartShape) -> str:
     """Parts with the same signature take the same time."""
     modules = "; ".join(str(one).replace("\n", "") for one in local_modules(part).layers)
-    return f"{part.operator.kind}({modules}) {part.reads} {'first' if part.first else ''}"
+    first = "first " if part.first else ""
+    return f"{first}{part.operator.kind}({modules}) {part.reads}, {prod(key[1])} at once"
 
 
-def _passes(
-    graph: OperatorGraph, parts: dict[Key, PartShape], signatures: dict[Key, str], known: dict[str, list[float]]
-) -> list[dict[str, PartShape]]:
-    """The parts that are not known yet, in passes through the model with at most one part of each operator.
-
-    Where anything of an operator is missing, it takes part in the first passes with whatever is missing.
-    """
-    passes: list[dict[str, PartShape]] = []
+def _passes(parts: dict[Key, PartShape], signatures: dict[Key, str], known: dict[str, list[float]]) -> list[Pass]:
+    """The parts that are not known yet, in passes through the model with at most one part of each operator."""
+    passes: dict[tuple[int, int], Pass] = {}
+    turns: Counter[tuple[str, int]] = Counter()
     seen = set(known)
-    for operator in graph.operators[1:]:
-        turn = 0
-        for key, part in parts.items():
-            if key[0] == operator.name and (signature := signatures[key]) not in seen:
-                seen.add(signature)
-                while len(passes) <= turn:
-                    passes.append({})
-                passes[turn][signature] = part
-                turn += 1
-    return passes
+    for key, part in parts.items():
+        name, cuts, _ = key
+        if signatures[key] not in seen:
+            seen.add(signatures[key])
+            workers = prod(cuts)
+            number = turns[name, workers]
+            turns[name, workers] += 1
+            passes.setdefault((workers, number), Pass(workers, {})).parts[signatures[key]] = part
+    return [passes[which] for which in sorted(passes)]
 
 
 def _job(part: PartShape) -> Job:
@@ -94,15 +105,16 @@ def _job(part: PartShape) -> Job:
     return Job(local_modules(part), part.reads, rows, part.first)
 
 
-def _measured(passes: list[dict[str, PartShape]], ranks: "Ranks | None", rounds: int) -> dict[str, list[float]]:
-    """(median seconds forward, backward, spread of both together) by signature; over all ranks' rounds."""
-    jobs = [[_job(part) for part in one.values()] for one in passes]
+def _measured(passes: list[Pass], ranks: "Ranks | None", rounds: int) -> dict[str, list[float]]:
+    """(median seconds forward, backward, spread of both together) by signature; over the rounds of all ranks."""
+    jobs = [(one.workers, [_job(part) for part in one.parts.values()]) for one in passes]
     each = ranks.run(time_passes, jobs, rounds, backend="gloo").results if ranks else [time_passes(jobs, rounds)]
     found = {}
-    for number, signatures in enumerate(passes):
-        for place, signature in enumerate(signatures):
-            there, back = (sum((rank[number][place][way] for rank in each), []) for way in (0, 1))
-            whole = Measured(tuple(one + other for one, other in zip(there, back, strict=True)))
+    for number, one in enumerate(passes):
+        for place, signature in enumerate(one.parts):
+            timed = [rank[number][place] for rank in each if rank[number]]
+            there, back = (sum((seconds[way] for seconds in timed), []) for way in (0, 1))
+            whole = Measured(tuple(f + b for f, b in zip(there, back, strict=True)))
             found[signature] = [statistics.median(there), statistics.median(back), whole.spread]
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -21,19 +22,22 @@ if TYPE_CHECKING:
 SIZES = (64, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20)
 """Bytes of the messages. Further bytes of a longer one take as long as those between the last two."""
 REPEATS = 5
+_SHORT = 64 << 10
 _REST = 0.003
-"""Seconds between two messages, in which a link that lets some bytes through at once gathers strength again."""
+"""Seconds of computing between two messages, as in training: a link that has rested lets some bytes through at once,
+and a processor that has rested takes its time to wake."""
 
 
 def measured_topology(ranks: "Ranks", memory: Sequence[int] = (), repeats: int = REPEATS) -> Topology:
     """The running ranks as devices, with their links as they are.
 
     Measured between ranks 0 and 1, one way and both ways at once, and among the first 2, 3, … ranks as an all-reduce;
-    links between other ranks are taken to be like it. For each a line of lesson 5 with up to three segments.
+    links between other ranks are taken to be like it. For each the two lines of lesson 5, one for
+    short messages and one for long ones.
 
     Args:
         memory: bytes that each rank may use for training; empty: it does not matter.
-        repeats: the median of so many counts.
+        repeats: the median of so many counts; of three times as many where messages are short.
     """
     names = tuple(f"rank {rank}" for rank in range(ranks.world_size))
     if ranks.world_size == 1:
@@ -57,7 +61,7 @@ def _line(times: list[list[list[float]]]) -> Network:
         times: of each rank, for each size, the seconds.
     """
     medians = [statistics.median(map(max, zip(*each, strict=True))) for each in zip(*times, strict=True)]
-    return fit_network(SIZES, medians, segments=3)
+    return fit_network(SIZES, np.maximum.accumulate(medians), segments=2)
 
 
 # --- on the ranks ---------------------------------------------------------------------------------------------------
@@ -81,20 +85,26 @@ def time_links(sizes: Sequence[int], repeats: int) -> dict[str, list[list[float]
                 shape = (len(have.ranks) * nbytes // 4,)
                 x = torch.zeros(nbytes // 4 if rank in have.ranks else 0)
                 work = partial(exchange, x, shape, have, need)
-                found.setdefault(name, []).append(_timed(work, repeats))
+                found.setdefault(name, []).append(_timed(work, _often(nbytes, repeats)))
         for size, group in groups.items():
             for nbytes in sizes:
                 vector = torch.zeros(nbytes // 4)
                 work = partial(dist.all_reduce, vector, group=group) if rank < size else int
-                found.setdefault(f"sum of {size}", []).append(_timed(work, repeats))
+                found.setdefault(f"sum of {size}", []).append(_timed(work, _often(nbytes, repeats)))
     return found
+
+
+def _often(nbytes: int, repeats: int) -> int:
+    return repeats * (3 if nbytes <= _SHORT else 1)
 
 
 def _timed(work: Callable[[], object], repeats: int) -> list[float]:
     """The first, which finds buffers cold, does not count."""
     seconds = []
     for _ in range(repeats + 1):
-        time.sleep(_REST)
+        until = time.perf_counter() + _REST
+        while time.perf_counter() < until:
+            pass
         dist.barrier()
         began = time.perf_counter()
         work()

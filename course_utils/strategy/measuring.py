@@ -1,8 +1,8 @@
 """Timing parts of operators on a rank: each forward and backward, in passes through the model.
 
 In a loop of its own, an operator finds its numbers in the cache and runs faster than in the network. So all operators
-of the model run once forward, in its order, and once backward, and only then again; and all ranks do so at the same
-time, because a core is slower while its neighbour computes.
+of the model run once forward, in its order, and once backward, and only then again. A core is slower while its
+neighbour computes: an operator in k parts is timed while k ranks compute, and the others wait.
 """
 
 import time
@@ -69,27 +69,40 @@ class _Running:
         return seconds
 
 
-def time_passes(passes: Sequence[Sequence[Job]], rounds: int) -> list[list[tuple[list[float], list[float]]]]:
-    """Seconds of each part forward and backward, `rounds` times each; for every pass a list, in its order.
+Seconds = tuple[list[float], list[float]]
+"""Of a part, forward and backward, each as often as it was timed."""
 
-    Each pass runs once more first, which finds everything cold and does not count. On ranks, all begin a pass together.
+
+def time_passes(passes: Sequence[tuple[int, Sequence[Job]]], rounds: int) -> list[list[Seconds]]:
+    """Seconds of each part; for every pass a list, in its order, empty on ranks that only waited.
+
+    Each pass runs once more first, which finds everything cold and does not count. Ranks begin a pass together.
 
     Args:
-        passes: parts that run one after the other, in the order of the model.
+        passes: how many ranks compute, and parts that run one after the other, in the order of the model.
+        rounds: how often each is timed.
     """
-    found = []
     with using_threads(1):
-        for jobs in passes:
-            parts = [_Running(job) for job in jobs]
-            seconds: list[tuple[list[float], list[float]]] = [([], []) for _ in parts]
-            for turn in range(rounds + 1):
-                if dist.is_initialized():
-                    dist.barrier()
-                forward = [part.forward() for part in parts]
-                backward = [part.backward() for part in reversed(parts)][::-1]
-                if turn:
-                    for (there, back), one, other in zip(seconds, forward, backward, strict=True):
-                        there.append(one)
-                        back.append(other)
-            found.append(seconds)
-    return found
+        return [_one_pass(jobs, rounds, workers) for workers, jobs in passes]
+
+
+def _one_pass(jobs: Sequence[Job], rounds: int, workers: int) -> list[Seconds]:
+    together = dist.is_initialized()
+    if together and dist.get_rank() >= workers:
+        for _ in range(rounds + 2):
+            dist.barrier()
+        return []
+    parts = [_Running(job) for job in jobs]
+    seconds: list[Seconds] = [([], []) for _ in parts]
+    for turn in range(rounds + 1):
+        if together:
+            dist.barrier()
+        forward = [part.forward() for part in parts]
+        backward = [part.backward() for part in reversed(parts)][::-1]
+        if turn:
+            for (there, back), one, other in zip(seconds, forward, backward, strict=True):
+                there.append(one)
+                back.append(other)
+    if together:
+        dist.barrier()  # nobody begins the next pass, or goes, before all are done
+    return seconds
