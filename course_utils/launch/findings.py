@@ -1,0 +1,96 @@
+"""What the measurements of lesson 13 say, in a sentence: written here once, chosen by the numbers."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from course_utils.draw.style import bytes_text, percent, seconds_text
+from course_utils.words import count
+
+TIE = 0.1
+"""Medians nearer than this are called equal."""
+SAME = 1e-4
+"""Losses nearer than this, relative, differ by rounding only."""
+
+
+def devices_said(gpus: int, processes: int) -> str:
+    """What carries gradients between so many processes on this machine."""
+    if not gpus:
+        return "No GPU here: gloo carries the gradients."
+    if gpus < processes:
+        return (
+            f"{count(gpus, 'GPU')} here, but this page starts up to {processes} processes, and NCCL wants a GPU "
+            "for each: gloo carries the gradients, from the processors."
+        )
+    return f"{gpus} GPUs here: NCCL carries the gradients."
+
+
+def same_loss(losses: Mapping[str, Sequence[float]]) -> bool:
+    """Whether all ways of training have ended with the same loss, but for rounding."""
+    ends = [line[-1] for line in losses.values()]
+    return max(ends) - min(ends) <= SAME * abs(ends[0])
+
+
+def ways_said(losses: Mapping[str, Sequence[float]]) -> str:
+    """A title: what several ways of starting one training have in common."""
+    ends = [line[-1] for line in losses.values()]
+    many = f"{len(ends)} ways to start"
+    if same_loss(losses):
+        return f"{many}, one curve: the loss ends at {ends[0]:.4f} every time"
+    return f"{many} end between {min(ends):.4f} and {max(ends):.4f}: something differs"
+
+
+def bandwidth_said(
+    world_sizes: Sequence[int], algorithm: Sequence[Sequence[float]], bus: Sequence[Sequence[float]]
+) -> str:
+    """A title: what becomes of both bandwidths with more ranks. For each number of ranks the bytes/s of all runs."""
+    first, last = (statistics.median(runs) for runs in (algorithm[0], algorithm[-1]))
+    from_bus, to_bus = (statistics.median(runs) for runs in (bus[0], bus[-1]))
+    span = f"From {world_sizes[0]} to {world_sizes[-1]} ranks"
+    if abs(to_bus / from_bus - 1) <= TIE and last < first:
+        fall = percent(1 - last / first)
+        return f"{span} the algorithm bandwidth falls by {fall}, the bus bandwidth stays near {bytes_text(to_bus)}/s"
+    if to_bus < from_bus:
+        fall = percent(1 - to_bus / from_bus)
+        return f"{span} the bus bandwidth falls too, by {fall}: more ranks use this network less well"
+    return f"{span} the bus bandwidth rises from {bytes_text(from_bus)}/s to {bytes_text(to_bus)}/s"
+
+
+def link_said(backend: str, nbytes: int, world_size: int, bus: Sequence[float], link: float | None) -> str:
+    """How much of an emulated link's bytes/s the bus bandwidth of all runs uses; None where there is no such link."""
+    told = f"{bytes_text(nbytes)} over {backend}"
+    if link is None:
+        return f"{told}; the lines start from the quickest run, as nobody knows what this network can do"
+    return f"{told}; with {world_size} ranks the bus bandwidth is {percent(statistics.median(bus) / link)} of the link"
+
+
+def gain(seconds: Mapping[str, Sequence[float]], plain: str, way: str) -> float:
+    """How many times as fast one way is as the plain one, by the medians; below 1 it is slower."""
+    return statistics.median(seconds[plain]) / statistics.median(seconds[way])
+
+
+def switches_said(seconds: Mapping[str, Sequence[float]], plain: str) -> str:
+    """What each switch gains."""
+    told = []
+    for way in seconds:
+        if way != plain:
+            factor = gain(seconds, plain, way)
+            if abs(factor - 1) <= TIE:
+                told.append(f"{way} changes little")
+            elif factor > 1:
+                told.append(f"{way} is {factor:.1f} times as fast")
+            else:
+                told.append(f"{way} takes {1 / factor:.1f} times as long")
+    return ", ".join(told)
+
+
+def widths_said(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) -> str:
+    """A title: what each switch gains, by the width of the layers."""
+    return "; ".join(f"{width} hidden units: {switches_said(seconds, plain)}" for width, seconds in taken.items())
+
+
+def compiling_said(first: float, plain: float, compiled: float) -> str:
+    """After how many steps the time that compiling took is won back: seconds of the first step, and of the others."""
+    if compiled >= plain:
+        return f"Compiling took {seconds_text(first)} and is never won back: compiled steps are not shorter here."
+    steps = round(first / (plain - compiled))
+    return f"Compiling took {seconds_text(first)}, which is won back after {steps:,} steps."

@@ -1,0 +1,67 @@
+"""The tries of one training, read from its log: where each began, what it reached, and how it ended."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_EPOCH = re.compile(r"^epoch (\d+) of \d+: loss (\S+)$")
+_KILLED = re.compile(r"^rank (\d+) kills itself after step (\d+)")
+_RESUMED = re.compile(r"^goes on after step (\d+),")
+_STARTED = re.compile(r"^\d+ ranks? on \d+ nodes? ")
+
+
+@dataclass
+class Try:
+    """One start of all processes.
+
+    Attributes:
+        began: the step after which it went on; 0 for the beginning.
+        steps, losses: at the end of each epoch, the steps done in all and the loss.
+        died: the step after which a rank was killed; None where none was.
+        rank: which one.
+    """
+
+    began: int = 0
+    steps: list[int] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    died: int | None = None
+    rank: int | None = None
+
+    @property
+    def ended(self) -> int:
+        """The last step that it did."""
+        return self.died if self.died is not None else (self.steps or [self.began])[-1]
+
+
+def tries_of(log: str, steps_per_epoch: int) -> list[Try]:
+    """Take the log of a training apart."""
+    tries: list[Try] = []
+    for line in log.splitlines():
+        if _STARTED.match(line):
+            tries.append(Try())
+        elif not tries:
+            continue
+        elif found := _EPOCH.match(line):
+            tries[-1].steps.append(int(found[1]) * steps_per_epoch)
+            tries[-1].losses.append(float(found[2]))
+        elif found := _KILLED.match(line):
+            tries[-1].rank, tries[-1].died = int(found[1]), int(found[2])
+        elif found := _RESUMED.match(line):
+            tries[-1].began = int(found[1])
+    return tries
+
+
+def repeated_steps(tries: Sequence[Try]) -> int:
+    """How many steps were done more than once, because no checkpoint had them."""
+    return sum(max(0, before.ended - after.began) for before, after in zip(tries, tries[1:], strict=False))
+
+
+def tries_said(tries: Sequence[Try], undisturbed: float) -> str:
+    """What the break cost, and where the training ended beside one that was left alone."""
+    end = tries[-1].losses[-1]
+    apart = abs(end - undisturbed)
+    same = f"the same loss, {end:.4f}" if apart <= 1e-4 * abs(undisturbed) else f"another loss: {end:.4f}, not "
+    same += "" if same.startswith("the same") else f"{undisturbed:.4f}"
+    if len(tries) == 1:
+        return f"Nobody was killed; {same}"
+    return f"{repeated_steps(tries)} steps were done twice; at the end {same}"

@@ -1,0 +1,212 @@
+"""What lesson 13 shows: variables of launchers, commands from a notebook, tries in a log, sentences, pictures."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import course_utils as course
+from course_utils.errors import CourseError
+from course_utils.failures.explain import CAUSES
+from course_utils.failures.reading import readable
+from course_utils.failures.recordings import recording
+from course_utils.launch import commands, findings, measure
+from course_utils.launch.settings import Settings
+from course_utils.launch.tries import Try, repeated_steps, tries_of, tries_said
+from course_utils.launch.variables import example_environment, variables_read
+from course_utils.launch.where import find_launch
+
+LOG = """2 ranks on 1 node (n1), started by torchrun: gloo, because there is no GPU
+epoch 1 of 4: loss 2.2
+epoch 2 of 4: loss 1.7
+epoch 3 of 4: loss 1.1
+rank 1 kills itself after step 17, as --die-at says
+RuntimeError: Connection closed by peer
+2 ranks on 1 node (n1), started by torchrun: gloo, because there is no GPU
+goes on after step 10, from runs/checkpoint.pt
+epoch 3 of 4: loss 1.1
+epoch 4 of 4: loss 0.6
+done: {"losses": [2.2, 1.7, 1.1, 0.6], "steps": 20}
+"""
+
+
+def test_an_example_is_found_again() -> None:
+    for launcher in ("torchrun", "srun"):
+        found = find_launch(example_environment(launcher, node=7, local_rank=2, nodes=10, gpus=4))
+        assert (found.by, found.rank, found.world_size, found.local_rank) == (launcher, 30, 40, 2)
+        assert found.master.startswith("gpu01:")
+
+
+def test_the_variables_that_are_read() -> None:
+    read = variables_read({**example_environment("srun", 1, 0, 2, 4), "HOME": "/root"})
+    assert read["rank"] == ["SLURM_PROCID"] and read["local_rank"] == ["SLURM_LOCALID"]
+    assert read["master"] == ["SLURM_STEP_NODELIST", "SLURM_JOB_ID"]
+    assert variables_read(example_environment("torchrun", 1, 0, 2, 4))["master"] == ["MASTER_ADDR", "MASTER_PORT"]
+
+
+def test_a_command_finds_the_python_of_this_notebook_and_says_no_noise(capsys) -> None:
+    said = commands.run_command(
+        "python -c 'import sys; print(sys.executable)'; echo 'done: {\"losses\": [1.5]}'; exit 3"
+    )
+    assert sys.executable in said
+    assert commands.losses_of(said) == [1.5]
+    assert capsys.readouterr().out.strip() == sys.executable
+
+
+def test_a_command_that_does_not_end_is_ended_with_its_processes() -> None:
+    with pytest.raises(CourseError, match=r"sleep has not ended after 0 s"):
+        commands.run_command("sleep 4321", seconds=0.2)
+    assert subprocess.run(["pgrep", "-f", "^sleep 4321"], check=False, capture_output=True).returncode == 1
+
+
+def test_a_training_without_result_is_told() -> None:
+    with pytest.raises(CourseError, match=r"did not come to its end\. What it said:\nepoch 1"):
+        commands.losses_of("epoch 1 of 4: loss 2.2\n")
+
+
+def test_gpus_are_left_out_where_there_are_too_few(monkeypatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setattr(commands, "gpus", lambda: ["H100"] * 4)
+    assert commands.choose_devices(4) == "4 GPUs here: NCCL carries the gradients."
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
+    monkeypatch.setattr(commands, "gpus", lambda: ["H100"])
+    assert commands.choose_devices(4).startswith("1 GPU here, but this page starts up to 4 processes")
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+    assert findings.devices_said(0, 4) == "No GPU here: gloo carries the gradients."
+
+
+@pytest.fixture
+def slurm_commands(tmp_path, monkeypatch):
+    """A folder of commands that stand for Slurm's; `write(name, body)` makes one."""
+
+    def write(name: str, body: str) -> None:
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o700)
+
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    write("sinfo", "exit 0")
+    write("scancel", f"echo $@ > {tmp_path}/cancelled")
+    return write
+
+
+def test_without_slurm_the_script_is_only_read(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert commands.hand_in("#!/bin/sh\n", tmp_path / "job") == ""
+    assert "No Slurm here" in capsys.readouterr().out
+    assert not (tmp_path / "job").exists()
+
+
+def test_a_script_is_handed_in_and_its_log_read(tmp_path, slurm_commands, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "3")
+    slurm_commands("sbatch", '[ -z "$SLURM_JOB_ID" ] && sh job.sh > job.log && echo "12;cluster"')
+    slurm_commands("scontrol", "echo JobState=COMPLETED Reason=None")
+    assert commands.hand_in("echo epoch 1", tmp_path / "job") == "epoch 1\n"
+    assert capsys.readouterr().out == "epoch 1\n"
+
+
+def test_a_job_that_waits_too_long_is_cancelled(tmp_path, slurm_commands, capsys) -> None:
+    slurm_commands("sbatch", "echo 12")
+    slurm_commands("scontrol", "echo JobState=PENDING Reason=Resources")
+    assert commands.hand_in("true", tmp_path / "job", seconds=0.1) == ""
+    assert "job 12 waits in the queue (Resources), after 0 s. It is cancelled" in capsys.readouterr().out
+    assert (tmp_path / "cancelled").read_text() == "12\n"
+
+
+def test_a_script_that_slurm_refuses(tmp_path, slurm_commands) -> None:
+    slurm_commands("sbatch", "echo no such partition >&2; exit 1")
+    with pytest.raises(CourseError, match="Slurm refused the script: no such partition"):
+        commands.hand_in("true", tmp_path / "job")
+
+
+def test_the_tries_of_a_log() -> None:
+    first, second = tries_of(LOG, steps_per_epoch=5)
+    assert (first.began, first.steps, first.died, first.rank, first.ended) == (0, [5, 10, 15], 17, 1, 17)
+    assert (second.began, second.steps, second.losses, second.ended) == (10, [15, 20], [1.1, 0.6], 20)
+    assert repeated_steps([first, second]) == 7
+    assert tries_said([first, second], 0.6) == "7 steps were done twice; at the end the same loss, 0.6000"
+    assert tries_said([second], 0.5) == "Nobody was killed; another loss: 0.6000, not 0.5000"
+    assert tries_of("nothing began\n", 5) == []
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "bus", "said"),
+    [
+        ([[25e6], [16e6]], [[25e6], [24e6]], "falls by 36 %, the bus bandwidth stays near 24 MB/s"),
+        ([[25e6], [8e6]], [[25e6], [12e6]], "the bus bandwidth falls too, by 52 %"),
+        ([[25e6], [30e6]], [[25e6], [45e6]], "the bus bandwidth rises from 25 MB/s to 45 MB/s"),
+    ],
+)
+def test_bandwidths_in_words(algorithm, bus, said) -> None:
+    assert said in findings.bandwidth_said([2, 4], algorithm, bus).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_gains_in_words() -> None:
+    taken = {"float32": [4.0, 4.2], "bfloat16": [2.0, 2.1], "compiled": [4.0, 4.0], "other": [8.2, 8.2]}
+    assert findings.gain(taken, "float32", "bfloat16") == 2
+    said = findings.widths_said({64: taken}, "float32")
+    assert (
+        said == "64 hidden units: bfloat16 is 2.0 times as fast, compiled changes little, other takes 2.0 times as long"
+    )
+    assert "won back after 5,000 steps" in findings.compiling_said(10.0, 0.005, 0.003)
+    assert "never won back" in findings.compiling_said(10.0, 0.003, 0.003)
+
+
+def test_losses_in_words() -> None:
+    same = {"ranks": [2.0, 0.116], "torchrun": [2.0, 0.116000001]}
+    assert findings.same_loss(same)
+    assert findings.ways_said(same) == "2 ways to start, one curve: the loss ends at 0.1160 every time"
+    assert not findings.same_loss({**same, "srun": [2.0, 0.12]})
+    assert "end between 0.1160 and 0.1200" in findings.ways_said({**same, "srun": [2.0, 0.12]})
+
+
+def test_the_use_of_a_link_in_words() -> None:
+    said = findings.link_said("gloo", 1_000_000, 4, [23e6, 24e6, 20e6], 25e6).replace("\N{NO-BREAK SPACE}", " ")
+    assert said == "1 MB over gloo; with 4 ranks the bus bandwidth is 92 % of the link"
+    assert "nobody knows" in findings.link_said("nccl", 1_000_000, 4, [23e6], None)
+
+
+def test_measured_on_one_process() -> None:
+    backend, (short, long) = measure.allreduce_seconds([400, 4000], runs=3)
+    assert backend == "gloo" and len(short) == len(long) == 3 and min(short + long) > 0
+    ways = {"float32": Settings("", batch_size=8), "bfloat16": Settings("", batch_size=8, bf16=True)}
+    first, taken = measure.step_seconds(ways, runs=2)
+    assert list(first) == list(taken) == list(ways) and all(len(seconds) == 2 for seconds in taken.values())
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_every_log_can_be_read_and_drawn(name) -> None:
+    log = recording(name).log
+    shown = readable(log, width=90).splitlines()
+    assert shown and max(map(len, shown)) <= 90
+    assert not any("OMP_NUM_THREADS" in line for line in shown)
+    assert f"{name}: line" in course.draw.log_map(log).alt_text
+    assert "unknown" in course.draw.log_map("all is well\n").alt_text
+
+
+def test_calls_inside_packages_are_left_out() -> None:
+    stack = (
+        '  File "/venv/lib/python3.11/site-packages/torch/_tensor.py", line 2, in backward\n    torch.run()\n    ^^^\n'
+    )
+    own = '  File "/home/ada/train.py", line 1, in <module>\n    loss.backward()\n'
+    assert readable(f"Traceback\n{own}{stack}ValueError: no") == f"Traceback\n{own}ValueError: no"
+
+
+def test_pictures_say_what_they_show() -> None:
+    first, second = tries_of(LOG, steps_per_epoch=5)
+    environments = {name: example_environment(name, 1, 0, 2, 4) for name in ("torchrun", "srun")}
+    pictures = {
+        "8 ranks on 2 nodes: rank = node × 4 + local rank": course.draw.seats(["a"] * 4 + ["b"] * 4, marked=[5]),
+        "3 ranks on 2 nodes. a: ranks 0, 2; b: ranks 1": course.draw.seats(["a", "b", "a"]),
+        "rank 4 from SLURM_PROCID": course.draw.launchers(environments),
+        "2 epochs, but only 1 order": course.draw.dealt({"0": [[1, 2], [3, 4]], "1": [[1, 2], [3, 4]]}, batch=2),
+        "try 1 from step 0 to 17, killed; try 2": course.draw.tries([first, second], [2.2, 1.7, 1.1, 0.6]),
+        "Nobody was killed": course.draw.tries([Try(0, [5, 10], [2.0, 1.0])], [2.0, 1.0]),
+    }
+    for said, picture in pictures.items():
+        assert said in picture.alt_text
+        assert picture._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(CourseError, match="between 1 and 128 ranks"):
+        course.draw.seats([])
+    with pytest.raises(CourseError, match="an image for rank 0"):
+        course.draw.dealt({"0": [[]]})
