@@ -10,26 +10,36 @@ class Call(nn.Module):
     """Calls a function, a method or a module with the arguments that it has in the model.
 
     Attributes:
-        arguments, named: as in the model, with an integer `Place` where a tensor is filled in.
+        arguments, named: as in the model, with a `Place` where a tensor is filled in.
+        weights: of the model, which the call names; they are filled in behind the tensors.
         first: the function returns several tensors, and the first is meant.
     """
 
-    def __init__(self, function: Any, arguments: tuple, named: dict, first: bool = False) -> None:
+    def __init__(
+        self, function: Any, arguments: tuple, named: dict, weights: list[nn.Parameter], first: bool = False
+    ) -> None:
         super().__init__()
         self.function, self.arguments, self.named, self.first = function, arguments, named, first
+        self.weights = nn.ParameterList(weights)
 
     @classmethod
     def of(cls, node: fx.Node, model: nn.Module, made: dict[fx.Node, Any]) -> "Call":
         """What a traced node does, with all that is known before the model runs filled in."""
         tensors = [one for one in node.all_input_nodes if one.op != "get_attr" and isinstance(made[one], torch.Tensor)]
 
+        weights: list[nn.Parameter] = []
+
         def fill(one: fx.Node) -> Any:
             if one in tensors:
                 return Place(tensors.index(one))
-            if one.op == "get_attr":
-                owner, _, name = one.target.rpartition(".")
-                return getattr(model.get_submodule(owner), name)
-            return made[one]
+            if one.op != "get_attr":
+                return made[one]
+            owner, _, name = one.target.rpartition(".")
+            found = getattr(model.get_submodule(owner), name)
+            if not isinstance(found, nn.Parameter):
+                return found
+            weights.append(found)
+            return Place(len(tensors) + len(weights) - 1)
 
         arguments, named = fx.node.map_arg((node.args, node.kwargs), fill)
         function = node.target
@@ -37,14 +47,16 @@ class Call(nn.Module):
             function = model.get_submodule(node.target)
         elif node.op == "call_method":
             function = getattr(torch.Tensor, node.target)
-        return cls(function, tuple(arguments), dict(named), not isinstance(made[node], torch.Tensor))
+        return cls(function, tuple(arguments), dict(named), weights, not isinstance(made[node], torch.Tensor))
 
     def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
         """The tensors in the order in which the call names them."""
 
+        filling = (*tensors, *self.weights)
+
         def fill(one: Any) -> Any:
             if isinstance(one, Place):
-                return tensors[one.number]
+                return filling[one.number]
             return type(one)(map(fill, one)) if isinstance(one, (tuple, list)) else one
 
         arguments, named = fill(self.arguments), {name: fill(one) for name, one in self.named.items()}

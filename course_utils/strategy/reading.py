@@ -6,17 +6,14 @@ Source: Reed et al. 2022, "torch.fx: Practical Program Capture and Transformatio
 """
 
 import operator as python_operator
-import traceback
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import chain
 from keyword import iskeyword
 from math import prod
 from typing import Any
 
 import torch
 from torch import fx, nn
-from torch.func import functional_call
 
 from course_utils.errors import CourseError
 from course_utils.strategy.call import Call
@@ -24,7 +21,6 @@ from course_utils.strategy.graph import Operator, OperatorGraph, Shape
 from course_utils.strategy.kinds import (
     ADDITIONS,
     DROPOUTS,
-    LEAVES,
     NORMS,
     Kind,
     flattens,
@@ -33,7 +29,7 @@ from course_utils.strategy.kinds import (
     kind_of,
     module_for,
 )
-from course_utils.trace.recorder import is_learners, place_of
+from course_utils.strategy.tracing import is_tensor, traced, values
 
 _NAMES = {"linear": "fc"}  # others are called as their kind
 
@@ -57,78 +53,11 @@ def read_model(
         CourseError: the model chooses its way by its numbers, and this line does; it cannot take such a batch; weights
             are used twice.
     """
-    tracer = _Tracer()
-    try:
-        traced = fx.GraphModule(model, tracer.trace(model), type(model).__name__)
-    except Exception as error:
-        raise CourseError(
-            f"The model cannot be read: {_line_of(error)} needs numbers that are not there before it runs "
-            f"({str(error).splitlines()[0].rstrip('.')}). Write it so that every batch takes the same way."
-        ) from error
-    traced.graph.eliminate_dead_code()  # tensors that are made and never used
-    shapes = _Shapes(traced)
-    shapes.run(torch.empty(shape, dtype=dtype, device="meta"))
-    reading = _Reading(model, shapes.made)
-    for node in traced.graph.nodes:
+    calls = traced(model)
+    reading = _Reading(model, values(calls, shape, dtype))
+    for node in calls.graph.nodes:
         reading.read(node)
     return reading.finished(name or type(model).__name__)
-
-
-def _line_of(error: BaseException) -> str:
-    """The learner's own line that an error comes from: "line 12 of model.py, `if x.sum() > 0:`"."""
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename != __file__]
-    theirs = [one for one in frames if is_learners(one.filename)] or frames
-    place = place_of(theirs[-1].filename, theirs[-1].lineno or 0)
-    return f"{place}, `{theirs[-1].line}`," if theirs[-1].line else place
-
-
-class _Tracer(fx.Tracer):
-    def is_leaf_module(self, module: nn.Module, qualified: str) -> bool:
-        return isinstance(module, LEAVES) or super().is_leaf_module(module, qualified)
-
-
-class _Shapes(fx.Interpreter):
-    """Runs a traced model on meta tensors and keeps what each node makes."""
-
-    def __init__(self, traced: fx.GraphModule) -> None:
-        super().__init__(traced)
-        self.extra_traceback = False  # it would be added to our message
-        self.made: dict[fx.Node, Any] = {}
-
-    def run_node(self, node: fx.Node) -> Any:
-        try:
-            self.made[node] = super().run_node(node)
-        except CourseError:
-            raise
-        except Exception as error:
-            given = [tuple(self.made[one].shape) for one in node.all_input_nodes if _is_tensor(self.made[one])]
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise CourseError(
-                f"The model cannot take such a batch: {node.target} gets {' and '.join(map(str, given))} ({reason}). "
-                "Is `shape` that of the whole batch, and the dtype right?"
-            ) from error
-        return self.made[node]
-
-    def call_module(self, target: str, args: tuple, kwargs: dict) -> Any:
-        module = self.fetch_attr(target)
-        if isinstance(module, DROPOUTS):  # a mask would be drawn by a generator that knows no meta tensors
-            return args[0]
-        if any(isinstance(one, DROPOUTS) for one in module.modules()) and isinstance(module, LEAVES):
-            return torch.empty_like(args[0])
-        weights = chain(module.named_parameters(), module.named_buffers())
-        return functional_call(module, {name: _on_meta(one) for name, one in weights}, args, kwargs)
-
-    def get_attr(self, target: str, args: tuple, kwargs: dict) -> Any:
-        found = super().get_attr(target, args, kwargs)
-        return _on_meta(found) if _is_tensor(found) else found
-
-
-def _on_meta(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty_like(tensor, device="meta")
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
 
 
 @dataclass(frozen=True)
@@ -160,11 +89,11 @@ class _Reading:
                     raise CourseError("The model takes more than one tensor. Wrap it in a module that takes one.")
                 return
             self._add(node, Kind("input", mixes=False), ())
-        elif _is_first(node) and _is_tensor(self.made[node]) and node.args[0] in self.values:
+        elif _is_first(node) and is_tensor(self.made[node]) and node.args[0] in self.values:
             self.values[node] = self.values[node.args[0]]
-        elif node.op != "get_attr" and _is_tensor(self.made[node]):
+        elif node.op != "get_attr" and is_tensor(self.made[node]):
             self._tensor(node)
-        elif isinstance(self.made[node], (tuple, list)) and any(map(_is_tensor, self.made[node])):
+        elif isinstance(self.made[node], (tuple, list)) and any(map(is_tensor, self.made[node])):
             if not all(_is_first(user) for user in node.users):
                 raise CourseError(f"{node.name} makes several tensors that are used; the graph has room for one.")
             self._other(node, self._inputs(node))
@@ -194,7 +123,7 @@ class _Reading:
             return module if len(node.args) == 1 and not node.kwargs else None
         tensors = node.all_input_nodes
         return (
-            module_for(node, shape, self._shape(tensors[0])) if tensors and _is_tensor(self.made[tensors[0]]) else None
+            module_for(node, shape, self._shape(tensors[0])) if tensors and is_tensor(self.made[tensors[0]]) else None
         )
 
     def _follow(self, node: fx.Node, module: nn.Module, value: _Value, shape: Shape) -> None:
@@ -218,7 +147,7 @@ class _Reading:
 
     def _other(self, node: fx.Node, inputs: tuple[_Value, ...]) -> None:
         known = node.op == "call_module" and [*node.args] == node.all_input_nodes and not node.kwargs
-        known = known and _is_tensor(self.made[node])
+        known = known and is_tensor(self.made[node])
         module = self.model.get_submodule(node.target) if known else Call.of(node, self.model, self.made)
         number = self._add(node, Kind("other"), inputs, module)
         what = type(module).__name__ if known else getattr(node.target, "__name__", node.target)
@@ -287,7 +216,7 @@ class _Reading:
 
     def _shape(self, node: fx.Node) -> Shape:
         made = self.made[node]
-        return tuple((made if _is_tensor(made) else made[0]).shape)
+        return tuple((made if is_tensor(made) else made[0]).shape)
 
     def _parameters(self, module: nn.Module | None) -> int:
         """How many numbers it learns; none of them may belong to an operator that stands already."""
