@@ -1,0 +1,422 @@
+# The lesson on launchers and nodes with GPUs. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # From four processes to forty GPUs?
+#
+# After this lesson you can **start** one training program in three ways, **judge** how well it uses its network, and
+# **bring it back** when a process dies, the time is up, or the launch fails.
+#
+# *60 minutes · builds on lessons [6](06_data_parallel.ipynb) and [7](07_overlap.ipynb) · 4 ranks*
+
+# %%
+import tempfile
+from pathlib import Path
+
+import course_utils as course
+from course_utils.launch.commands import choose_devices, training_folder
+
+print(choose_devices(4))
+ranks = course.start(4, link="200 Mbit/s")
+ranks.load_torch()
+checkpoints = tempfile.TemporaryDirectory(dir=training_folder())
+folder = Path(checkpoints.name)
+
+# %% [markdown]
+# Forty GPUs are ten computers, **nodes**, with four each. A **launcher** starts forty processes, all with the *same*
+# program, and tells each
+#
+# - its **rank**, and the **world size**;
+# - its **local rank**: which one it is *on its node*, so which GPU is its own;
+# - the **master**: name and port of the node where rank 0 waits for the others.
+#
+# **Predict.** On the eighth node, `gpu08`, sits the process with local rank 2. Its rank? The world size?
+
+# %%
+course.predict("forty", rank=..., world_size=...)
+
+# %%
+from course_utils.launch.variables import example_environment
+from course_utils.launch.where import find_launch
+
+torchrun, srun = (
+    example_environment(launcher, node=7, local_rank=2, nodes=10, gpus=4)
+    for launcher in ("torchrun", "srun")
+)
+found = find_launch(srun)
+print(found)
+course.measured("forty", rank=found.rank, world_size=found.world_size)
+nodes = [f"gpu{node:02}" for node in range(1, 11) for _ in range(4)]
+course.draw.seats(nodes, "Forty GPUs", marked=[found.rank])
+
+# %% [markdown]
+# `find_launch` read that from **environment variables**: words that a process gets from whoever starts it.
+# `torchrun` comes with PyTorch, and starts the processes of *one* node. `srun` comes with **Slurm**, the program that
+# shares out a cluster's nodes, and starts them on *all*.
+#
+# They use other words. (The table is made by changing one variable after the other, to see what `find_launch` then
+# finds.)
+
+# %%
+both = {"torchrun": torchrun, "srun": srun}
+course.draw.launchers(both, "One process of forty, told twice")
+
+# %% [markdown]
+# Under `srun` nobody names a port. All ranks must choose the *same* one, without having met: the job's number decides.
+#
+# ## One program
+#
+# Lesson 7's DDP, handwritten digits. Its heart:
+#
+# ```
+# with training_of(settings) as training:   # find_launch, meet, DDP
+#     while place.epoch < settings.epochs:
+#         training.sampler.set_epoch(place.epoch)
+#         for batch in training.batches():
+#             training.step(batch, place)
+# ```
+#
+# **NCCL** adds gradients up on GPUs, a GPU for each rank; **gloo** on processors. The program says which.
+#
+# **First way: this notebook's ranks.** Two of them, for a few seconds:
+
+# %%
+from course_utils.launch.train_ddp import Settings, train_ddp
+
+many, batch = 12, 256
+settings = Settings(str(folder / "ranks"), many, batch)
+run = ranks.run(train_ddp, settings, ranks=2, backend="gloo")
+losses = {"ranks": run.results[0].losses}
+
+# %% [markdown]
+# **Predict.** Now `torchrun` starts two fresh processes with the same program, which have never heard of this notebook.
+# Their final loss is …
+
+# %%
+choices = {
+    "a": "the same to four digits",
+    "b": "near, but other: other processes draw other random numbers",
+    "c": "better: torchrun uses the processor better",
+}
+course.predict("three_ways", answer=..., choices=choices)  # "a", "b" or "c"
+
+# %% [markdown]
+# **Second way: `torchrun`**, as one types it into a terminal. (While it runs, rank 0 waits at a port that has no
+# password: on a machine that strangers use, take the ranks.)
+
+# %%
+from course_utils.launch import train_ddp as module
+from course_utils.launch.commands import losses_of, run_command
+
+program = module.__file__
+switches = f"--epochs {many} --batch-size {batch}"
+command = f"{program} {switches} --folder {folder}"
+log = run_command(f"torchrun --standalone --nproc-per-node=2 {command}/torchrun")
+losses["torchrun"] = losses_of(log)
+
+# %% [markdown]
+# **Third way: Slurm.** Nobody types into forty terminals at three in the morning. One hands in a **batch script**, and
+# Slurm runs it when the nodes are free. `#SBATCH` lines ask, `srun` starts. Here: two nodes, a process on each.
+
+# %%
+from course_utils.launch.commands import hand_in
+from course_utils.launch.slurm_script import slurm_script
+
+script = slurm_script(f"python {command}/srun", nodes=2, minutes=10)
+print(script.replace(str(folder), "runs").replace(program, "train_ddp.py"))
+log = hand_in(script, folder / "srun")  # where there is a Slurm
+if log:
+    losses["srun"] = losses_of(log)
+
+# %%
+from course_utils.launch.findings import same_loss, ways_said
+
+assert same_loss(losses), losses
+course.measured("three_ways", answer="a" if same_loss(losses) else "b")
+course.draw.loss_curves(losses, ways_said(losses), x="epoch")
+
+# %% [markdown]
+# The launcher tells a process *who it is*, and nothing else. Same ranks, same seed, same batches: same curve.
+# Exercises: [`train_ddp`, `slurm_script`](../exercises/13_gpu_nodes.ipynb).
+#
+# Notebook and cluster go together, too. This line hands in a job, waits for it, and its eight ranks are yours, each
+# with a GPU:
+#
+# ```
+# ranks = course.start(8, where="slurm", nodes=2, gpus_per_node=4)
+# ranks.run(train_ddp, settings, backend="gloo")     # gradients: NCCL
+# ```
+#
+# What it asks Slurm for:
+
+# %%
+from course_utils.cluster.slurm import Job
+
+print("sbatch", *Job(8, nodes=2, gpus_per_node=4).options())
+course.draw.seats(["gpu01"] * 4 + ["gpu02"] * 4, "Eight ranks for a notebook")
+
+# %% [markdown]
+# Does your centre have **Open OnDemand**, a web page for its cluster? Then the course's app opens JupyterLab on a
+# compute node, and this page runs there: [ondemand/README](../ondemand/README.md).
+#
+# ## Who gets which image?
+#
+# Every rank runs the same program, so each must take *other* images. A `DistributedSampler` deals: the same shuffled
+# order on all ranks, and rank $r$ takes every $P$-th. Here 24 images, 2 ranks, batches of 8:
+
+# %%
+from torch.utils.data import DistributedSampler
+
+
+def deal(epoch, images=24, world_size=2):
+    shares = []
+    for rank in range(world_size):
+        sampler = DistributedSampler(range(images), world_size, rank, seed=0)
+        sampler.set_epoch(epoch)  # without it, every epoch has the order of epoch 0
+        shares.append(list(sampler))
+    return shares
+
+
+epochs = {f"epoch {epoch}": deal(epoch) for epoch in range(3)}
+course.draw.dealt(epochs, "With set_epoch, every epoch has its own order", batch=8)
+
+# %% [markdown]
+# The order follows from seed and epoch alone: a training stopped after two batches of epoch 1 skips these two.
+#
+# ## How well is the network used?
+#
+# An all-reduce of $n$ bytes in $t$ seconds has the **algorithm bandwidth** $\frac{n}{t}$. But a ring sends
+# $\frac{2(P-1)}{P}\,n$ bytes through each rank's link (lesson 5). What the *link* carries is the **bus bandwidth**:
+#
+# $$\frac{n}{t} \cdot \frac{2(P-1)}{P}$$
+#
+# **Predict.** Each of 4 ranks has a link of 200 Mbit/s, 25 MB/s. Both bandwidths, in MB/s?
+
+# %%
+course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ranks
+
+# %%
+from course_utils.launch.bandwidth import algorithm_bandwidth, bus_bandwidth
+from course_utils.launch.measure import allreduce_seconds
+
+n, world_sizes = 1_000_000, [2, 3, 4]
+algorithm, bus = [], []
+for P in world_sizes:
+    run = ranks.run(allreduce_seconds, [n], ranks=P, backend="gloo")
+    backend, (times,) = run.results[0]
+    algorithm.append([algorithm_bandwidth(n, t) for t in times])
+    bus.append([bus_bandwidth("all_reduce", P, n, t) for t in times])
+mega = {"algorithm": sorted(algorithm[-1])[2] / 1e6, "bus": sorted(bus[-1])[2] / 1e6}
+course.measured("bandwidths", **mega)
+
+# %%
+from course_utils.draw.style import bytes_text
+from course_utils.launch.findings import bandwidth_said, link_said
+
+link = 25e6 if ranks.facts["network"] and backend == "gloo" else None
+rate = link or max(map(max, bus))
+formula = {
+    "algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes],
+    "bus bandwidth": [rate] * len(world_sizes),
+}
+both = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
+look = {"across": "ranks", "up": "bytes per second", "unit": bytes_text}
+title, finding = (
+    bandwidth_said(world_sizes, algorithm, bus),
+    link_said(backend, n, P, bus[-1], link),
+)
+course.draw.over_numbers(world_sizes, both, title, finding, predicted=formula, **look)
+
+# %% [markdown]
+# Who looks at the algorithm bandwidth alone thinks that the network gets worse with every rank. The bus bandwidth can
+# be held against the link's data sheet, whatever $P$. That is why NVIDIA's nccl-tests print both (`algbw`, `busbw`).
+#
+# And it predicts: forty GPUs, 14 GB of gradients (7 billion numbers in bfloat16), a bus bandwidth of 40 GB/s:
+# $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s a step, if nothing is hidden.
+#
+# Exercise: `bus_bandwidth`.
+
+# %% [markdown]
+# ## Two switches
+#
+# - `--bf16`: matrix products in **bfloat16**, 16 bits for a number instead of 32. Processors with units for it multiply
+#   faster; weights stay in 32 bits.
+# - `--compile`: **torch.compile** looks at the whole network first, and makes kernels that do several operations in
+#   one go.
+#
+# **Predict.** How many times as fast is a step with bfloat16 here: with 64 hidden units in a layer, and with 1024?
+# (Below 1: slower.)
+
+# %%
+course.predict("bf16_gain", within=1.3, narrow=..., wide=...)
+
+# %%
+from dataclasses import replace
+
+from course_utils.launch.findings import compiling_said, gain, widths_said
+from course_utils.launch.measure import step_seconds
+
+patient = False  # True: torch.compile too. It makes its kernels for half a minute
+taken = {}
+for width in (64, 1024):
+    plain = replace(settings, hidden=width)
+    ways = {"float32": plain, "bfloat16": replace(plain, bf16=True)}
+    ways |= {"compiled": replace(plain, compile=True)} if patient else {}
+    run = ranks.run(step_seconds, ways, ranks=1, backend="gloo")
+    first, taken[width] = run.results[0]
+gains = [gain(seconds, "float32", "bfloat16") for seconds in taken.values()]
+course.measured("bf16_gain", narrow=gains[0], wide=gains[1])
+
+# %%
+from course_utils.hardware.rates import Measured
+
+groups = {
+    f"{width} hidden units": {
+        f"{way}, {width}": Measured(tuple(seconds)) for way, seconds in by_way.items()
+    }
+    for width, by_way in taken.items()
+}
+if patient:
+    times = {way: Measured(tuple(seconds)).median for way, seconds in taken[1024].items()}
+    print(compiling_said(first["compiled"], times["float32"], times["compiled"]))
+title = widths_said(taken, "float32")
+course.draw.measured_bars(groups, title, "One step of 256 images", x="time of a step")
+
+# %% [markdown]
+# Every number is converted once, but a wide layer multiplies it 1024 times: the wider, the more bfloat16 can save;
+# without units for it, nothing. The compiler costs seconds first, so it pays in long trainings only.
+#
+# ## A process dies
+#
+# So every 20 steps rank 0 writes a **checkpoint**: weights, the optimizer's velocities, the place in the data, every
+# rank's random state. It is written beside the old one, then renamed: nobody ever finds half.
+
+# %% [markdown]
+# `--max-restarts=1`: when a process dies, torchrun ends the others and starts all again, once. And `--die-at 38`:
+# rank 1 kills itself after step 38, the hard way.
+#
+# **Predict.** How many steps are done twice? And the final loss: by how many per cent does it differ from the
+# undisturbed one?
+
+# %%
+course.predict("killed", steps_twice=..., loss_differs=...)  # steps, per cent
+
+# %%
+from course_utils.launch.tries import repeated_steps, tries_of
+
+options = "--standalone --nproc-per-node=2 --max-restarts=1"
+log = run_command(f"torchrun {options} {command}/killed --die-at 38")
+undisturbed, ends = losses["torchrun"], losses_of(log)
+assert abs(ends[-1] / undisturbed[-1] - 1) < 1e-4
+tries = tries_of(log, steps_per_epoch=5)
+apart = round(100 * abs(ends[-1] / undisturbed[-1] - 1), 2)
+course.measured("killed", steps_twice=repeated_steps(tries), loss_differs=apart)
+course.draw.tries(tries, undisturbed, "Killed, and brought back")
+
+# %% [markdown]
+# What was done after the last checkpoint is lost, and done again, to the same numbers. Save often and you write much;
+# save rarely and you lose much. Without the velocities the curve would jump; without `set_epoch` some images
+# would come twice.
+#
+# On several nodes, one torchrun runs on each (`torchrun_script` writes that job). It needs
+# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`: otherwise the second try finds the addresses of the dead, and waits.
+
+# %% [markdown]
+# ## The time is up
+#
+# Before a job's time is over, Slurm warns: `--signal=TERM@60` sends **SIGTERM** 60 s earlier. The program finishes its
+# step, writes a checkpoint, and ends with exit code 75, "try again". Then the script calls `scontrol requeue`.
+#
+# If the one rank that hears a signal left, the others would wait for its gradient forever. So they agree: an all-reduce
+# of one number after each step. Here only rank 1 hears:
+
+# %%
+import os
+import signal
+import threading
+from textwrap import fill
+
+
+def signalled(settings, rank_that_hears):
+    import torch.distributed as dist
+
+    if dist.get_rank() == rank_that_hears:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    try:
+        train_ddp(settings)
+    except course.CourseError as stopped:  # Interrupted
+        return str(stopped).replace(str(folder), "runs")
+
+
+slow = replace(settings, folder=str(folder / "stopped"), pause=0.05)
+for said in ranks.run(signalled, slow, 1, ranks=2, backend="gloo").results:
+    print(fill(said, 95))
+
+# %% [markdown]
+# Both stopped after the same step, and wrote one checkpoint. Handed in again, the training goes on, and nobody can tell
+# from the result:
+
+# %%
+again = replace(slow, pause=0.0)
+ended = ranks.run(train_ddp, again, ranks=2, backend="gloo").results[0]
+print(f"went on after step {ended.resumed_at}, loss at the end: {ended.loss:.4f}")
+assert ended.resumed_at > 0
+assert same_loss({"stopped": ended.losses, "never stopped": losses["ranks"]})
+
+# %% [markdown]
+# ## When the launch fails
+#
+# Forty processes write into one log, each when it can. Most errors in it are *consequences*: one rank fell, the others
+# complain that it is gone. Read for the one that fell **first**, and for who is *not* complaining.
+#
+# Two real ones: two ranks on one node, then on two (the digit in front). **Predict** the cause of each.
+
+# %%
+from course_utils.failures.reading import readable
+from course_utils.failures.recordings import recording
+
+first, second = recording("out of memory"), recording("no shared files")
+for number, one in enumerate((first, second), start=1):
+    print(
+        f"--- {number}: {one.said}", readable(one.log, width=95), sep="\n\n", end="\n\n"
+    )
+
+# %%
+choices = {
+    "a": "a node cannot be reached",
+    "b": "a rank had no memory left",
+    "c": "ranks called different collectives",
+    "d": "the nodes do not see the same files",
+}
+course.predict("causes", first=..., second=..., choices=choices)
+
+# %%
+from course_utils.failures.explain import explain_failure
+
+causes = [explain_failure(one.log) for one in (first, second)]
+letters = {"out of memory": "b", "no shared files": "d"}
+answers = [letters[cause.name] for cause in causes]
+course.measured("causes", first=answers[0], second=answers[1])
+for cause in causes:
+    print(fill(f"{cause.name}: {cause.why} → {cause.next}", 95))
+course.draw.log_map(first.log, "The loudest line is not the cause")
+
+# %% [markdown]
+# In the first log rank 0 speaks of a closed connection. Rank 1 says *nothing*: exit code −9, killed by the system,
+# whose own last line has the reason. In the second, rank 0 wrote a file that rank 1 does not have: each node has a
+# `/mnt/runs` of its own.
+#
+# `course doctor --log FILE` tells ten kinds of failure apart. How? Exercise:
+# `explain_failure`.
+
+# %% [markdown]
+# ## What you take with you
+#
+# You can **start** a program in three ways, because it asks its launcher only who it is. You can **judge** a network by
+# its bus bandwidth, whatever the number of ranks. And you can **bring back** a training that died: checkpoints, agreed
+# stops, and a log read for the one who fell first.
+#
+# Next: [the exercises](../exercises/13_gpu_nodes.ipynb). Then [lesson 14](14_profiling.ipynb): where did the time go?
+
+# %%
+ranks.stop()
+checkpoints.cleanup()
