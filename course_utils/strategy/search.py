@@ -20,18 +20,18 @@ from course_utils.strategy.starts import data_parallel, model_parallel, on_one_d
 from course_utils.strategy.steps import Costs
 from course_utils.strategy.tables import Tables, Whole, make_tables
 
-STARTS = ("data", "model", "random")
+STARTS = ("one", "data", "model", "random")
 _START: dict[str, Callable[[OperatorGraph, Tables], Whole | None]] = {
     "one": lambda graph, tables: tables.column(on_one_device(graph)),
     "data": lambda graph, tables: tables.column(data_parallel(graph, tables.devices)),
     "model": lambda graph, tables: tables.column(model_parallel(graph, tables.devices)),
     "random": lambda graph, tables: None,
 }
-CHAINS = 24
-OFFERS = 4
+CHAINS = 12
+OFFERS = 2
 """Proposals to each chain at an operator before all go on to the next."""
 HEATINGS = 3
-HOT, COLD = 0.05, 0.0005
+HOT, COLD = 0.2, 0.001
 """Temperature after each heating and before the next, as a share of the shortest makespan so far."""
 
 
