@@ -84,11 +84,8 @@ class _Reading:
         if node.op == "output":
             self._loss(node)
         elif node.op == "placeholder":
-            if self.operators:
-                if node.users:
-                    raise CourseError("The model takes more than one tensor. Wrap it in a module that takes one.")
-                return
-            self._add(node, Kind("input", mixes=False), ())
+            if not self.operators:
+                self._add(node, Kind("input", mixes=False), ())
         elif _is_first(node) and is_tensor(self.made[node]) and node.args[0] in self.values:
             self.values[node] = self.values[node.args[0]]
         elif node.op != "get_attr" and is_tensor(self.made[node]):
@@ -103,9 +100,9 @@ class _Reading:
         module = self._module(node, shape)
         if node.target in ADDITIONS and len(inputs) == 2 and self._same_shapes(inputs, shape):
             self._add(node, Kind("add", _all_cuts(shape), mixes=False), inputs)
-        elif module is None or len(inputs) != 1 or len(node.all_input_nodes) != 1:
+        elif module is None or len(self._tensors(node)) != 1 or len(inputs) != 1:
             self._other(node, inputs)
-        elif idle(module, shape, self._shape(node.all_input_nodes[0])):
+        elif idle(module, shape, self._shape(self._tensors(node)[0])):
             self.values[node] = inputs[0]
         elif isinstance(module, nn.Flatten) or follows(module, shape):
             self._follow(node, module, inputs[0], shape)
@@ -116,15 +113,13 @@ class _Reading:
 
     def _module(self, node: fx.Node, shape: Shape) -> nn.Module | None:
         """A module that does what the node does, with nothing but one tensor as its input."""
-        if node.op == "call_module":
-            module = self.model.get_submodule(node.target)
-            if isinstance(module, nn.Flatten) and not flattens(self._shape(node.all_input_nodes[0]), shape):
-                return None
-            return module if len(node.args) == 1 and not node.kwargs else None
-        tensors = node.all_input_nodes
-        return (
-            module_for(node, shape, self._shape(tensors[0])) if tensors and is_tensor(self.made[tensors[0]]) else None
-        )
+        tensors = self._tensors(node)
+        if node.op != "call_module":
+            return module_for(node, shape, self._shape(tensors[0])) if tensors else None
+        module = self.model.get_submodule(node.target)
+        if isinstance(module, nn.Flatten) and not flattens(self._shape(tensors[0]), shape):
+            return None
+        return module if len(node.args) == 1 and not node.kwargs else None
 
     def _follow(self, node: fx.Node, module: nn.Module, value: _Value, shape: Shape) -> None:
         """A module that has no configuration of its own: it belongs to what it reads from, or to its reader."""
@@ -132,7 +127,7 @@ class _Reading:
         weights = any(True for _ in module.parameters())
         if isinstance(module, nn.Flatten) or (value.before and not weights):
             self.values[node] = _Value(value.operator, (*value.before, self._keep(node, module)))
-        elif value.before or producer.kind == "input" or len(node.all_input_nodes[0].users) > 1:
+        elif value.before or producer.kind == "input" or len(self._tensors(node)[0].users) > 1:
             self._add(node, Kind("elementwise", _all_cuts(shape), mixes=False), (value,), module)
         else:
             self.operators[value.operator] = replace(
@@ -207,6 +202,9 @@ class _Reading:
         key = str(node.target) if node.op == "call_module" else node.name
         self.layers[key] = module
         return key
+
+    def _tensors(self, node: fx.Node) -> list[fx.Node]:
+        return [one for one in node.all_input_nodes if is_tensor(self.made[one])]
 
     def _inputs(self, node: fx.Node) -> tuple[_Value, ...]:
         return tuple(self.values[one] for one in node.all_input_nodes if one in self.values)

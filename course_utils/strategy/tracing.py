@@ -21,7 +21,7 @@ def traced(model: nn.Module) -> fx.GraphModule:
     """The model as a list of calls, one after the other.
 
     Raises:
-        CourseError: it chooses its way by its numbers; the line that does.
+        CourseError: it chooses its way by its numbers; the line that does. It does not take just one tensor.
     """
     try:
         found = fx.GraphModule(model, _Tracer().trace(model), type(model).__name__)
@@ -31,6 +31,8 @@ def traced(model: nn.Module) -> fx.GraphModule:
             f"({_reason(error)}). Write it so that every batch takes the same way."
         ) from error
     found.graph.eliminate_dead_code()  # tensors that are made and never used
+    if len([node for node in found.graph.find_nodes(op="placeholder") if not node.args]) != 1:
+        raise CourseError("The model must take one tensor. Wrap it in a module that does, and fills in the rest.")
     return found
 
 
