@@ -1,4 +1,4 @@
-"""Layers for one part of their output: of its channels, with their weights, or of its rows, with padding at the border."""
+"""Layers for one part of their output: of its channels, with their weights, or of its rows, with their padding."""
 
 import copy
 

@@ -86,6 +86,8 @@ def _will_do(had: Box | None, needed: Box) -> bool:
 
 def _named(have: Spread, need: Spread, world_size: int) -> Move | None:
     """The move by the name that the field has for it, if it has one."""
+    if any(sum(parts > 1 for parts in spread.parts) > 1 for spread in (have, need)):
+        return None
     owners = _all(have.ranks)
     readers, along, into = _all(need.ranks), _cut(have), _cut(need)
     ranks = {} if owners == tuple(range(world_size)) else {"ranks": owners}
@@ -117,6 +119,5 @@ def _all(ranks: Iterable[int | tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _cut(spread: Spread) -> int | None:
-    """The one dimension along which a tensor is cut; None where there is none, or several."""
-    found = [dimension for dimension, parts in enumerate(spread.parts) if parts > 1]
-    return found[0] if len(found) == 1 else None
+    """The one dimension along which a tensor is cut; None where there is none."""
+    return next((dimension for dimension, parts in enumerate(spread.parts) if parts > 1), None)

@@ -53,6 +53,8 @@ class Part(nn.Module):
         self.layers, self.group, self.function = nn.Sequential(), None, None
         self.idle = dist.get_rank() not in ranks
         if self.idle:
+            weights = [one for layer in layers if isinstance(layer, nn.Module) for one in layer.parameters()]
+            self.dtype = weights[0].dtype if weights else None
             return
         if layers and not isinstance(layers[0], nn.Module):
             self.function, *layers = layers
@@ -69,8 +71,8 @@ class Part(nn.Module):
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         """This rank's part of the output, from what it needs of each input."""
         if self.idle:
-            nothing = torch.zeros(0, requires_grad=True)
-            return torch.cat([nothing, *(one.flatten() for one in inputs if one.is_floating_point())])
+            nothing = torch.zeros(0, dtype=self.dtype or inputs[0].dtype, requires_grad=True)
+            return torch.cat([nothing, *(one.flatten()[:0] for one in inputs if one.is_floating_point())])
         x = self.function(*inputs) if self.function else sum(inputs[1:], start=inputs[0])
         weights = dict(self.layers.named_parameters())
         if not (self.group and weights):

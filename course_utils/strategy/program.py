@@ -16,7 +16,7 @@ from course_utils.strategy.graph import Operator, OperatorGraph, Shape
 from course_utils.strategy.layouts import input_spread, move_between, output_spread
 from course_utils.strategy.lines import called, imported, layer, literal
 from course_utils.strategy.moves import Spread
-from course_utils.words import ranks as ranks_said
+from course_utils.words import ranks as so_many_ranks
 
 PIECES = {"sample": "examples", "attribute": "rows", "parameter": "channels"}
 """What each kind of cut cuts, in words."""
@@ -39,10 +39,11 @@ def program(
     graph: OperatorGraph,
     strategy: Strategy,
     build: str,
+    ranks: int,
     file: str = "program.py",
     found: str = "",
 ) -> str:
-    """The script that trains a model under a strategy, on as many ranks as it needs.
+    """The script that trains a model under a strategy.
 
     It runs under torchrun or srun, and on the ranks of a notebook (`run_program`), with the losses of one process.
 
@@ -51,6 +52,7 @@ def program(
         graph: of the model, for the batch that the program will have.
         strategy: any; a configuration for each operator.
         build: how the script makes the model: "course_utils.strategy.models.alexnet(width=0.25, pixels=64)".
+        ranks: how many it is for; the strategy need not use all.
         file: what the script's first lines call it.
         found: a sentence for them, on where the strategy comes from.
 
@@ -60,7 +62,7 @@ def program(
     made = re.fullmatch(r"([\w.]+)\.(\w+)(\(.*\))", build.strip(), re.DOTALL)
     if made is None:
         raise CourseError(f"{build!r} makes no model. Write a module and a call in it: torchvision.models.alexnet().")
-    script = _Script(model, graph, list(strategy), made[2])
+    script = _Script(model, graph, list(strategy), made[2], ranks)
     body = "\n".join([*script.model(), *script.training(made[2] + made[3])])
     return "\n".join(
         [*script.head(file, found), *_imports(body, made[1], made[2]), f"BATCH = {script.batch}", body, ""]
@@ -87,15 +89,15 @@ def _imports(body: str, module: str, function: str) -> Iterator[str]:
 class _Script:
     """The pieces of a program."""
 
-    def __init__(self, model: nn.Module, graph: OperatorGraph, strategy: list[Config], build: str) -> None:
+    def __init__(self, model: nn.Module, graph: OperatorGraph, strategy: list[Config], build: str, ranks: int) -> None:
         self.whole, self.graph, self.strategy, self.title = model, graph, strategy, build
-        self.world_size = max(max(config.devices) for config in strategy) + 1
+        self.world_size = ranks
         self.batch = graph.operators[0].shape[0]
         self.name = "Parallel" + "".join(word[:1].upper() + word[1:] for word in build.split("_"))
 
     def head(self, file: str, found: str) -> Iterator[str]:
         """What the program says of itself: how it is run, and how it is spread."""
-        yield f'"""{self.title} on {ranks_said(self.world_size)}.{" " * bool(found)}{found}'
+        yield f'"""{self.title} on {so_many_ranks(self.world_size)}.{" " * bool(found)}{found}'
         yield from ("", f"    torchrun --nproc-per-node={self.world_size} {file}", "")
         numbered = [(one, config) for one, config in zip(self.graph.operators, self.strategy) if one.kind != "input"]
         rows = []
@@ -130,9 +132,11 @@ class _Script:
     def _forward(self) -> Iterator[str]:
         operators, names = self.graph.operators, self._variables()
         for number, operator in enumerate(operators):
-            given = []
-            for position, source in enumerate(operator.inputs):
-                here = "x" if position == 0 or names[source] == "x" else "yzuvw"[position - 1]
+            given, free = [], ["y", "z", "u", "v", "w"]
+            if "x" not in [names[source] for source in operator.inputs]:
+                free.insert(0, "x")
+            for source in operator.inputs:
+                here = "x" if names[source] == "x" else free.pop(0)
                 move = list(self._move(source, number, names[source], here))
                 yield from move
                 given.append(here if move else names[source])
@@ -155,7 +159,7 @@ class _Script:
         operator, shape = self.graph.operators[reader], self.graph.operators[source].shape
         need = input_spread(operator, self.strategy[reader], shape)
         if source == 0:
-            if need.boxes(shape) != {rank: tuple((0, one) for one in shape) for rank in range(self.world_size)}:
+            if any(parts > 1 for parts in need.parts):
                 yield from called(2, f"{here} = ", "own", [name, literal(need)])
             return
         move = move_between(
@@ -203,7 +207,7 @@ def main() -> None:
     """Train on random numbers; put your own data in their place."""
     with process_group() as group:
         if group.world_size != {ranks}:
-            raise SystemExit(f"This program is for {ranks} ranks; {{group.world_size}} were started.")
+            raise SystemExit(f"{{group.world_size}} ranks were started; this program is for {ranks}.")
         torch.manual_seed(0)
         model = {build}
         inputs, labels = {inputs}, {labels}
