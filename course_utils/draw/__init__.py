@@ -47,6 +47,10 @@ _HOME = {
     "log_map": "logs",
     "operator_cuts": "operator_boxes",
     "changed_steps": "program_strip",
+    "strategies": "strategy",
+    "cost_over_iterations": "strategy",
+    "task_timelines": "tasks",
+    "predicted_measured": "tasks",
     "Picture": "style",
 }
 

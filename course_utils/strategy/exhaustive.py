@@ -26,7 +26,7 @@ def optimum(graph: OperatorGraph, costs: Costs, devices: int) -> tuple[list[Conf
 
 def optimum_of(tables: Tables) -> tuple[list[Config], int]:
     """The same, of tables that are made already."""
-    sizes = strategies_of(tables)
+    sizes = [len(own) for own in tables.choices]
     if prod(sizes) > MOST:
         raise CourseError(
             f"{prod(sizes):,} strategies are too many to try them all. Search with find_strategy instead."
@@ -42,8 +42,3 @@ def optimum_of(tables: Tables) -> tuple[list[Config], int]:
     if best is None:
         raise CourseError("No strategy fits into the devices' memory. Take more devices, or a smaller batch.")
     return tables.strategy(best[1]), best[0]
-
-
-def strategies_of(tables: Tables) -> list[int]:
-    """How many choices each operator has; one where nothing is done, as with the input."""
-    return [len(own) if factors else 1 for own, factors in zip(tables.choices, tables.factors, strict=True)]

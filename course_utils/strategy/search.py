@@ -42,7 +42,7 @@ class Found:
     Attributes:
         strategy, nanoseconds: the best that fits, and its makespan.
         seconds: that the search took.
-        history: for each start the makespans of its chains in nanoseconds, (points, chains): one after each sweep.
+        history: for each start the makespans of its chains in nanoseconds, (chains, points): one after each sweep.
         iterations: proposals made until each point of the history; the last is their number in all.
         evaluations: strategies simulated.
         interrupted: whether it was stopped before its end.
@@ -91,7 +91,7 @@ def find_strategy(
     if walks.best is None:
         raise CourseError("No strategy was met that fits into the devices' memory. Take more devices or iterations.")
     walks.note()
-    history = {name: np.array(walks.points)[:, first :: len(starts)] for first, name in enumerate(starts)}
+    history = {name: np.array(walks.points).T[first :: len(starts)] for first, name in enumerate(starts)}
     seconds = time.perf_counter() - began
     strategy = tables.strategy(walks.best)
     return Found(strategy, walks.least, seconds, history, walks.counts, walks.evaluations, interrupted)

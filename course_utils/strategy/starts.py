@@ -1,7 +1,14 @@
 """Strategies that people choose without a search: one device, data parallelism, model parallelism."""
 
-from course_utils.strategy.configurations import Config
+from course_utils.strategy.configurations import Config, configurations
 from course_utils.strategy.graph import OperatorGraph
+
+
+def choices_of(graph: OperatorGraph, devices: int) -> list[tuple[Config, ...]]:
+    """The configurations of each operator; of the input only one, as every device reads its own data."""
+    return [
+        (Config(),) if operator.kind == "input" else configurations(operator, devices) for operator in graph.operators
+    ]
 
 
 def on_one_device(graph: OperatorGraph, device: int = 0) -> list[Config]:
@@ -23,6 +30,7 @@ def _cut_everywhere(graph: OperatorGraph, devices: int, cut: str) -> list[Config
     """Each operator in as many parts along one kind of dimension as there are devices, or as it has there."""
     strategy = []
     for operator in graph.operators:
-        parts = min(devices, operator.shape[operator.dimension(cut)]) if cut in operator.cuts else 1
+        possible = operator.kind != "input" and cut in operator.cuts
+        parts = min(devices, operator.shape[operator.dimension(cut)]) if possible else 1
         strategy.append(Config(**{cut: parts}, devices=tuple(range(parts))))
     return strategy

@@ -16,8 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from course_utils.strategy.configurations import Config, Strategy, configurations
+from course_utils.strategy.configurations import Config, Strategy
 from course_utils.strategy.graph import Operator, OperatorGraph
+from course_utils.strategy.starts import choices_of
 from course_utils.strategy.steps import Costs, Direction, Step, compute, exchange, gradient_sums, norm_sums
 
 Whole = NDArray[np.int64]
@@ -104,8 +105,9 @@ class Tables:
         return [choices[chosen] for choices, chosen in zip(self.choices, column, strict=True)]
 
     def column(self, strategy: Strategy) -> Whole:
-        """The numbers of a strategy's configurations among the choices."""
-        return np.array([choices.index(one) for choices, one in zip(self.choices, strategy, strict=True)])
+        """The numbers of a strategy's configurations among the choices; the input's does not matter."""
+        known = zip(self.choices, strategy, strict=True)
+        return np.array([choices.index(one) if len(choices) > 1 else 0 for choices, one in known])
 
 
 def times(matrix: Whole, clocks: Whole) -> Whole:
@@ -141,7 +143,7 @@ def matrices_of(steps: Sequence[Step], devices: int) -> Whole:
 
 def make_tables(graph: OperatorGraph, costs: Costs, devices: int) -> Tables:
     """All matrices of a graph on so many devices; `costs.limits`, where there are any, limit the devices' memory."""
-    choices = tuple(configurations(operator, devices) for operator in graph.operators)
+    choices = tuple(choices_of(graph, devices))
     exchanges: dict[tuple, Whole] = {}  # equal ones, as in a network's repeated layers, are made once
 
     def exchanged(producer: int, reader: int, direction: Direction) -> Whole:
