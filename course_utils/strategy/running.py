@@ -1,8 +1,9 @@
 """Programs that strategies became, run on ranks: their losses, their gradients, and the seconds of a step."""
 
+import contextlib
 import inspect
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 
 import torch
@@ -11,8 +12,18 @@ from torch import nn
 
 from course_utils.training import Sgd
 
-PLAIN = ("all_reduce", "isend", "irecv")
-"""What is timed without being recorded."""
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Inside, messages are torch's own: recording one takes a thread, and so about a millisecond."""
+    recorded = {name: getattr(dist, name) for name in ("all_reduce", "barrier", "isend", "irecv")}
+    for name, one in recorded.items():
+        setattr(dist, name, inspect.unwrap(one))
+    try:
+        yield
+    finally:
+        for name, one in recorded.items():
+            setattr(dist, name, one)
 
 
 def loaded(text: str) -> ModuleType:
@@ -41,29 +52,28 @@ def gradients(part: nn.Module, model: nn.Module) -> dict[str, tuple[slice, torch
 
 
 def steps(
-    texts: Sequence[str], model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor, rounds: int, warm_up: int = 1
+    texts: Sequence[str],
+    build: Callable[[], nn.Module],
+    batch: Callable[[], tuple[torch.Tensor, torch.Tensor]],
+    rounds: int,
+    warm_up: int = 1,
 ) -> list[list[float]]:
     """On every rank: the seconds of one training step of each program, again and again by turns.
 
     A step: forward, backward with the sums of gradients, and the change of the weights. All ranks meet before each.
 
     Args:
-        model: equal on all ranks; its weights change.
+        build, batch: give equal models and batches on all ranks; the programs share one model, whose weights change.
         rounds: that count; `warm_up` rounds go before them.
     """
-    traced = {name: getattr(dist, name) for name in PLAIN}
-    for name, one in traced.items():
-        setattr(dist, name, inspect.unwrap(one))
-    try:
+    model, (inputs, labels) = build(), batch()
+    with unrecorded():
         parts = [parallel_model(text, model) for text in texts]
         taken: list[list[float]] = [[] for _ in texts]
         for _ in range(warm_up + rounds):
             for part, seconds in zip(parts, taken, strict=True):
                 seconds.append(_step(part, inputs, labels))
         return [seconds[warm_up:] for seconds in taken]
-    finally:
-        for name, one in traced.items():
-            setattr(dist, name, one)
 
 
 def _step(part: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> float:

@@ -1,0 +1,158 @@
+"""Predicted against measured: strategies are simulated, become programs, and the programs are timed on ranks.
+
+Source: Jia, Zaharia & Aiken 2018, §8.3.1 and figure 11, which compares simulated and real times in the same way.
+"""
+
+import importlib
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from course_utils.strategy.configurations import Config, configurations
+from course_utils.strategy.costs import Costs
+from course_utils.strategy.graph import OperatorGraph, Shape
+from course_utils.strategy.program import program
+from course_utils.strategy.reading import read_model
+from course_utils.strategy.running import steps
+from course_utils.strategy.simulate import makespan
+from course_utils.strategy.tasks import task_graph
+
+if TYPE_CHECKING:
+    from course_utils.cluster.ranks import Ranks
+
+SLOWEST = 5.0
+"""Strategies that are predicted to take longer than this many times the best are not run."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model and its batch.
+
+    Attributes:
+        name: in words.
+        function: that makes the model, with the module that it is in.
+        options: of that function.
+        shape: of the whole batch.
+        classes: among which the labels are drawn.
+    """
+
+    name: str
+    function: str
+    options: dict[str, Any]
+    shape: Shape
+    classes: int = 10
+
+    @property
+    def build(self) -> str:
+        """The call that makes the model, as `program` takes it."""
+        return f"{self.function}({', '.join(f'{name}={value!r}' for name, value in self.options.items())})"
+
+    def model(self) -> nn.Module:
+        """A new model, the same each time."""
+        module, _, name = self.function.rpartition(".")
+        torch.manual_seed(0)
+        return getattr(importlib.import_module(module), name)(**self.options)
+
+    def graph(self) -> OperatorGraph:
+        """Its operators."""
+        return read_model(self.model(), self.shape, name=self.name)
+
+    def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Random inputs and labels of the whole batch, the same each time."""
+        generator = torch.Generator().manual_seed(0)
+        labels = torch.randint(self.classes, self.shape[:1], generator=generator)
+        return torch.randn(self.shape, generator=generator), labels
+
+
+ALEXNET = Case(
+    "AlexNet",
+    "course_utils.strategy.models.alexnet",
+    {"width": 0.25, "linear": 0.125, "pixels": 160},
+    (128, 3, 160, 160),
+)
+VGG11 = Case("VGG-11", "course_utils.vgg.vgg11", {"width": 0.25, "norm": False}, (128, 3, 32, 32))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was predicted for strategies, and what was measured.
+
+    Attributes:
+        predicted: seconds of a step, for each strategy.
+        measured: seconds of a step on the rank that took longest, for each strategy round by round.
+    """
+
+    strategies: Sequence[Sequence[Config]]
+    predicted: Sequence[float]
+    measured: Sequence[Sequence[float]] = field(repr=False)
+
+    @property
+    def medians(self) -> list[float]:
+        """The median measured step of each strategy, in seconds."""
+        return [statistics.median(each) for each in self.measured]
+
+
+def predicted_seconds(graph: OperatorGraph, strategy: Sequence[Config], costs: Costs) -> float:
+    """A step, simulated."""
+    return makespan(task_graph(graph, strategy, costs)) / 1e9
+
+
+def measure_steps(
+    ranks: "Ranks", case: Case, strategies: Sequence[Sequence[Config]], rounds: int = 5
+) -> list[list[float]]:
+    """Seconds of a training step under each strategy, by turns, round by round: on the rank that took longest.
+
+    Every strategy becomes a program, and every program trains a model that was equal in the beginning.
+    """
+    graph, model = case.graph(), case.model()
+    texts = [program(model, graph, strategy, case.build, ranks.world_size) for strategy in strategies]
+    found = ranks.run(steps, texts, case.model, case.batch, rounds, backend="gloo").results
+    return [[max(each) for each in zip(*rounds, strict=True)] for rounds in zip(*found, strict=True)]
+
+
+def compare(
+    ranks: "Ranks", case: Case, strategies: Sequence[Sequence[Config]], costs: Costs, rounds: int = 5
+) -> Comparison:
+    """Predict a step of each strategy, and measure it."""
+    graph = case.graph()
+    predicted = [predicted_seconds(graph, strategy, costs) for strategy in strategies]
+    return Comparison(strategies, predicted, measure_steps(ranks, case, strategies, rounds))
+
+
+def varied_strategies(
+    graph: OperatorGraph,
+    costs: Costs,
+    devices: int,
+    number: int,
+    among: Mapping[str, Sequence[Config]],
+    seed: int = 0,
+    tries: int = 600,
+) -> list[list[Config]]:
+    """Strategies whose predicted times lie evenly, as ratios, between the shortest and `SLOWEST` times it.
+
+    They are some random changes away from those given: entirely random ones nearly all send too much.
+
+    Args:
+        among: strategies to begin from; they are not in the result, and no two have equal predictions.
+    """
+    chosen, pool = random.Random(seed), []
+    choices = [configurations(operator, devices) for operator in graph.operators]
+    for _ in range(tries):
+        strategy = list(chosen.choice(list(among.values())))
+        for number_of in chosen.sample(range(1, len(graph)), chosen.randint(1, len(graph) // 2)):
+            strategy[number_of] = chosen.choice(choices[number_of])
+        pool.append((predicted_seconds(graph, strategy, costs), strategy))
+    taken = {predicted_seconds(graph, one, costs) for one in among.values()}
+    shortest, found = min(taken), list[list[Config]]()
+    for goal in np.geomspace(shortest, SLOWEST * shortest, number):
+        pool = [one for one in pool if one[0] not in taken]  # such as its mirror image on the other devices
+        seconds, strategy = min(pool, key=lambda one: abs(np.log(one[0] / goal)))
+        taken.add(seconds)
+        found.append(strategy)
+    return found
