@@ -32,8 +32,12 @@ _NAMES |= {"thread_sort_index": "sort_index", "process_labels": "labels"}
 
 
 def write_trace(trace: Trace, path: str | Path) -> Path:
-    """Write a trace as JSON; packed where the name ends in `.gz`, which TensorBoard and Perfetto read as well."""
+    """Write a trace as JSON; packed where the name ends in `.gz`, which TensorBoard and Perfetto read as well.
+
+    Folders that are missing are made.
+    """
     path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(trace, separators=(",", ":"), allow_nan=False).encode()
     path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
     return path

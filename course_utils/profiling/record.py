@@ -65,10 +65,11 @@ class Profile:
         return write_trace(self.trace, path)
 
     def write_for_tensorboard(self, folder: str | Path) -> list[Path]:
-        """Write a file for each rank, as `torch.profiler.tensorboard_trace_handler` does: TensorBoard merges itself."""
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        stamp = time.time_ns()
-        names = [f"rank{rank}.{stamp}.pt.trace.json" for rank in range(len(self.rank_traces))]
+        """Write a file for each rank, named as TensorBoard looks for it; it merges them itself.
+
+        Those of an earlier profile in the same folder are replaced.
+        """
+        names = [f"rank{rank}.pt.trace.json" for rank in range(len(self.rank_traces))]
         return [write_trace(trace, Path(folder) / name) for name, trace in zip(names, self.rank_traces, strict=True)]
 
 
