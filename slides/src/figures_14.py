@@ -1,0 +1,85 @@
+"""The pictures of deck 14: a timeline to count in, wrong clocks and one clock, overlap, and five slow programs."""
+
+from functools import cache, partial
+
+from matplotlib.figure import Figure
+
+import course_utils as course
+from course_utils.profiling.findings import overlap_said, profile_said, ratio_said
+from course_utils.profiling.lanes import Lanes
+from course_utils.profiling.programs import profile_program, race
+from course_utils.profiling.record import Profile, profile_ranks, training_step
+from course_utils.replicas import all_reduce_flat, overlapped
+
+BATCH = 32
+STEPS = 3  # that are profiled
+ROUNDS = 5  # of a slow program and its faster one
+AHEAD = (0.0, 0.6, -0.4, 1.0)  # of a step: clocks, played
+DRAFT = {"BATCH": 4, "STEPS": 1, "ROUNDS": 1}
+
+
+@cache
+def nodes():
+    """The ranks that all pictures of this deck run on."""
+    return course.start(4, link="400 Mbit/s")
+
+
+@cache
+def profiled(overlap: bool) -> Profile:
+    """Steps with all messages at the end, or in buckets."""
+    way = partial(overlapped, bucket_bytes=500_000) if overlap else all_reduce_flat
+    return profile_ranks(nodes(), training_step, way, BATCH, steps=STEPS)
+
+
+@cache
+def slow(number: int) -> list[Lanes]:
+    """A whole run of a slow program."""
+    return profile_program(nodes(), number).lanes
+
+
+def by_hand() -> Figure:
+    """Ten seconds of one rank, made up."""
+    rank_0 = Lanes(0, 0, 10, [(0, 4), (6, 9)], [(2, 6), (5, 7)], {})
+    return course.draw.profile([rank_0], "Ten seconds, made up to be counted")
+
+
+def clocks() -> Figure:
+    """Four traces side by side, each on a clock of its own."""
+    step = profiled(False).lanes[0].seconds / STEPS
+    lanes = profiled(False).lanes_by_clocks([share * step for share in AHEAD])
+    return course.draw.profile(lanes, "Four clocks: on rank 2 a message ends before rank 3 begins it")
+
+
+def merged() -> Figure:
+    """The same on one clock."""
+    lanes = profiled(False).lanes
+    return course.draw.profile(lanes, profile_said(lanes))
+
+
+def hidden() -> Figure:
+    """The same steps with buckets."""
+    before, after = profiled(False).lanes, profiled(True).lanes
+    return course.draw.profile(after, profile_said(after), overlap_said(before, after, "buckets"))
+
+
+def patient(number: int) -> Figure:
+    """A slow program, the cause not told."""
+    return course.draw.profile(slow(number), f"Slow program {number}", profile_said(slow(number)))
+
+
+def cured(number: int) -> Figure:
+    """The slow program and the better one, on rank 0."""
+    taken = race(nodes(), number, ROUNDS)
+    both = [slow(number)[0], profile_program(nodes(), number, fast=True).lanes[0]]
+    title = f"Program {number}: {ratio_said(taken)}"
+    return course.draw.profile(both, title, "Rank 0", names=["slow", "better"])
+
+
+FIGURES = {
+    "14_by_hand": by_hand,
+    "14_clocks": clocks,
+    "14_merged": merged,
+    "14_hidden": hidden,
+    **{f"14_slow_{number}": partial(patient, number) for number in (1, 4, 5)},
+    **{f"14_cured_{number}": partial(cured, number) for number in (1, 4, 5)},
+}
