@@ -75,13 +75,7 @@ LESSONS: tuple[Lesson, ...] = (
         4,
         ("task_graph", "simulate", "metropolis_accept", "propose", "best_strategy"),
     ),
-    Lesson(
-        "13_gpu_nodes",
-        "From four processes to forty GPUs?",
-        60,
-        4,
-        ("train_ddp", "slurm_script", "bus_bandwidth", "explain_failure"),
-    ),
+    Lesson("13_gpu_nodes", "From four processes to forty GPUs?", 60, 4),
     Lesson(
         "14_profiling",
         "Where did the time go?",

@@ -1,0 +1,226 @@
+"""A batch script as sbatch reads it, and as bash runs it where `srun` and `scontrol` only note what they are told.
+
+Where a Slurm answers, sbatch itself is asked (`--test-only`: it reads the script, looks for nodes, and starts nothing).
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+LETTERS = {"N": "nodes", "n": "ntasks", "c": "cpus-per-task", "t": "time", "p": "partition", "J": "job-name"}
+LETTERS |= {"o": "output", "e": "error", "G": "gpus", "A": "account", "D": "chdir"}
+OF_SRUN = {"K": "kill-on-bad-exit", "W": "wait"}
+WITHOUT_VALUE = ("requeue", "no-requeue", "exclusive", "overcommit", "wait")
+KNOWN = {*LETTERS.values(), *WITHOUT_VALUE, "ntasks-per-node", "gpus-per-node", "gpus-per-task", "gres", "signal"}
+KNOWN |= {"open-mode", "mem", "mem-per-cpu", "mem-per-gpu", "mail-type", "mail-user", "qos", "constraint", "export"}
+KNOWN |= {
+    "comment",
+    "ntasks-per-gpu",
+    "cpus-per-gpu",
+    "hint",
+    "reservation",
+    "nodelist",
+    "exclude",
+    "kill-on-invalid-dep",
+}
+SIGNALS = {"TERM": "SIGTERM", "SIGTERM": "SIGTERM", "15": "SIGTERM"}
+
+SCRIPT, TEXT, READ = "the script", "its text", "whether sbatch takes the script"
+NODES, TASKS, GPUS, CORES = "the nodes", "the tasks on each node", "the GPUs on each node", "the cores of each task"
+MINUTES, SIGNAL, REQUEUE = "the minutes", "the signal", "whether Slurm may queue the job again"
+OPEN_MODE, OUTPUT, PARTITION, NAME = "--open-mode", "the file of the output", "the partition", "the job's name"
+TOLD, ADDRESS, PORT, THREADS = "what srun is to start", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"
+SRUN_CORES, OTHERS = "the cores that srun gives to each task", "--kill-on-bad-exit of srun"
+CODE, ASKED = "the exit code", "what scontrol is asked for after srun"
+ONE_TEXT, TAKEN, TO_THE_TASKS = "one text", "yes", "{signal} to the tasks, {seconds} s before the end"
+FIRST, JOB = "gpu07", 10_007
+
+SRUN = """#!/bin/sh
+for value in "$MASTER_ADDR" "$MASTER_PORT" "$OMP_NUM_THREADS" "$SRUN_CPUS_PER_TASK"; do echo "$value" >> "$NOTES"; done
+printf 'srun\\0' >> "$NOTES.srun"; printf '%s\\0' "$@" >> "$NOTES.srun"
+exit "$STATUS"
+"""
+SCONTROL = """#!/bin/sh
+if [ "$1" = show ]; then printf 'gpu07\\ngpu08\\ngpu09\\n'; else echo "$*" >> "$NOTES.scontrol"; fi
+"""
+
+
+def options_of(text: str) -> dict[str, str]:
+    """What the lines #SBATCH ask for: those before the first command, as sbatch reads them.
+
+    Raises:
+        ValueError: sbatch would refuse the script; the text is what it would say.
+    """
+    if not text.startswith("#!"):
+        raise ValueError("sbatch: error: This does not look like a batch script. The first line must start with #!")
+    found = {}
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        if line.startswith("#SBATCH"):
+            words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
+            while words:
+                name, value = option(words)
+                found[name] = value
+    return found
+
+
+def option(words: list[str]) -> tuple[str, str]:
+    """Take the first option off the words, with its value: `--time=5`, `--time 5`, `-t 5`, `-t5`."""
+    first = words.pop(0)
+    if first.startswith("--"):
+        name, equals, value = first[2:].partition("=")
+    else:
+        name, value = LETTERS.get(first[1:2], first), first[2:]
+        equals = value
+    if not first.startswith("-") or name not in KNOWN:
+        raise ValueError(f"sbatch: unrecognized option '{first}'")
+    if name not in WITHOUT_VALUE and not equals:
+        if not words:
+            raise ValueError(f"sbatch: option '{first}' requires an argument")
+        value = words.pop(0)
+    return name, value
+
+
+def minutes_of(time: str) -> float:
+    """The minutes that a time of Slurm's is: minutes, minutes:seconds, hours:minutes:seconds, days-hours, and so on.
+
+    Raises:
+        ValueError: it is no time.
+    """
+    if not re.fullmatch(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}", time):
+        raise ValueError(f"sbatch: error: Invalid --time specification '{time}'")
+    days, dash, rest = time.rpartition("-")
+    numbers = [int(number) for number in rest.split(":")]
+    if dash:  # the first is hours
+        hours, minutes, seconds = (numbers + [0, 0])[:3]
+    elif len(numbers) == 3:
+        hours, minutes, seconds = numbers
+    else:
+        hours, minutes, seconds = 0, numbers[0], (numbers + [0])[1]
+    return 1440 * int(days or 0) + 60 * hours + minutes + seconds / 60
+
+
+def asked_for(text: str) -> dict[str, Any]:
+    """What the job is to have, in the words of the verdict."""
+    options = options_of(text)
+    nodes = int(options.get("nodes", 1))
+    tasks = int(options.get("ntasks-per-node") or int(options.get("ntasks", nodes)) / nodes)
+    found = {READ: TAKEN, NODES: nodes, TASKS: tasks, GPUS: gpus_of(options, nodes, tasks)}
+    found |= {CORES: int(options.get("cpus-per-task", 1)), MINUTES: minutes_of(options.get("time", "0"))}
+    found |= {SIGNAL: signal_said(options.get("signal", "")), REQUEUE: "yes" if "requeue" in options else "not said"}
+    found |= {OPEN_MODE: options.get("open-mode", "not said"), PARTITION: options.get("partition", "not said")}
+    name = options.get("job-name", "")
+    found |= {NAME: name, OUTPUT: options.get("output", "slurm-%j.out").replace("%x", name)}
+    return found
+
+
+def gpus_of(options: Mapping[str, str], nodes: int, tasks: int) -> int:
+    """On each node, from any of the options that ask for GPUs."""
+    number = {name: int(options[name].rpartition(":")[2]) for name in options if name.startswith("gpus")}
+    if "gres" in options:
+        return int((re.search(r"gpu(?::[a-z]\w*)?:(\d+)", options["gres"]) or [0, 1])[1])
+    return number.get("gpus-per-node") or number.get("gpus-per-task", 0) * tasks or number.get("gpus", 0) // nodes
+
+
+def signal_said(value: str) -> str:
+    """Slurm's --signal, `[B:]NAME[@SECONDS]`, in words."""
+    found = re.fullmatch(r"([BR]+:)?(\w+)(?:@(\d+))?", value)
+    if not found:
+        return "none"
+    who, name, seconds = found.groups()
+    words = TO_THE_TASKS.format(signal=SIGNALS.get(name, name), seconds=seconds or 60)
+    return words.replace("the tasks", "the batch script alone") if "B" in (who or "") else words
+
+
+def run(text: str, status: int, job: int = JOB, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Run the script where srun ends with this exit code; return what srun and scontrol were told."""
+    with tempfile.TemporaryDirectory(dir=os.environ["COURSE_RANKS"]) as name:
+        folder = Path(name)
+        for program, body in {"srun": SRUN, "scontrol": SCONTROL, "hostname": f"#!/bin/sh\necho {FIRST}\n"}.items():
+            (folder / program).write_text(body)
+            (folder / program).chmod(0o700)
+        notes = folder / "notes"
+        known = {"PATH": f"{folder}:{os.environ['PATH']}", "NOTES": str(notes), "STATUS": str(status), "HOME": name}
+        known |= {"SLURM_JOB_ID": str(job), "SLURM_JOBID": str(job), "SLURM_JOB_NODELIST": "gpu[07-09]"}
+        known |= {"SLURM_NODELIST": "gpu[07-09]", "SLURMD_NODENAME": FIRST, "SLURM_SUBMIT_DIR": name}
+        (folder / "job.sh").write_text(text)
+        ended = subprocess.run(
+            ["bash", "job.sh"],
+            cwd=folder,
+            env={**known, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=20,
+            check=False,
+        )
+        return {**noted(notes), CODE: ended.returncode, ASKED: lines_of(Path(f"{notes}.scontrol"))}
+
+
+def noted(notes: Path) -> dict[str, Any]:
+    """What srun was told, by its arguments and by variables; srun's own options are taken off."""
+    if not notes.exists():
+        return {TOLD: "srun was never called"}
+    address, port, threads, cores = notes.read_text().splitlines()[:4]
+    words = Path(f"{notes}.srun").read_bytes().decode().split("\0")[1:-1]
+    others = "not said"
+    while words and words[0].startswith("-"):
+        first = words.pop(0)
+        name, equals, value = first.lstrip("-").partition("=")
+        if first.startswith("-") and not first.startswith("--"):
+            name, value = (LETTERS | OF_SRUN).get(first[1:2], first), first[2:]
+            equals = value
+        if not equals and name in KNOWN - set(WITHOUT_VALUE) | {"wait", "mpi", "cpu-bind"}:
+            value = words.pop(0) if words else ""
+        cores = value if name == "cpus-per-task" else cores
+        others = value or "1" if name == "kill-on-bad-exit" else others
+    found = {TOLD: words, ADDRESS: address, PORT: port, THREADS: threads}
+    return found | {SRUN_CORES: int(cores or 1), OTHERS: others}
+
+
+def lines_of(file: Path) -> list[str]:
+    """Its lines; none where it is not there."""
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Sequence[tuple]) -> dict[str, Any]:
+    """Call the learner's function; return what its script asks for, and what each run of it told srun.
+
+    Args:
+        runs: arguments of `run` after the text.
+    """
+    text = function(command, **options)
+    if not isinstance(text, str):
+        return {SCRIPT: text}
+    try:
+        found = {SCRIPT: ONE_TEXT, TEXT: text} | asked_for(text)
+    except ValueError as refused:
+        return {SCRIPT: ONE_TEXT, TEXT: text, READ: str(refused)}
+    for number, given in enumerate(runs):
+        found |= {f"{key}, run {number}" if number else key: value for key, value in run(text, *given).items()}
+    return found
+
+
+def taken_by_slurm(function: Callable, command: str, options: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether a Slurm here takes the plainest script, and what it says to the learner's: "yes", or its own words."""
+    text, problem = function(command, **options), said_by_sbatch("#!/bin/sh\n#SBATCH --nodes=1 --time=5\ntrue\n")
+    return problem is None, problem or said_by_sbatch(text) or TAKEN
+
+
+def said_by_sbatch(text: str) -> str | None:
+    """What sbatch says against a script; None where it has nothing against it."""
+    try:
+        asked = subprocess.run(
+            ["sbatch", "--test-only"], input=text, capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "no Slurm"
+    if asked.returncode == 0:
+        return None
+    lines = asked.stderr.strip().splitlines() or ["sbatch: error"]
+    return "no Slurm" if "configuration source" in asked.stderr or "contact" in asked.stderr else lines[-1]

@@ -1,0 +1,105 @@
+"""Logs that were never recorded: other names and numbers, other orders, other words, and lines that mean nothing."""
+
+import random
+import re
+
+NOISE = (
+    "/home/ada/venv/lib/python3.11/site-packages/torch/cuda/__init__.py:61: FutureWarning: pynvml is deprecated.",
+    "W1122 00:59:00.100000 77 torch/distributed/run.py:874] Setting OMP_NUM_THREADS environment variable to 1",
+    "epoch 3 loss 0.241 accuracy 0.93",
+    "node01:77:91 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+    "Set PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation when you run out of memory often.",
+    "wrote /scratch/ada/metrics.csv",
+)
+"""Lines that a launch prints whether it fails or not."""
+
+OTHERS = {
+    "CUDA's memory": (
+        "out of memory",
+        "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has 79.1 GiB",
+    ),
+    "Slurm's memory": (
+        "out of memory",
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.",
+    ),
+    "srun's memory": ("out of memory", "srun: error: gpu07: task 3: Out Of Memory"),
+    "gloo's port": (
+        "address in use",
+        "RuntimeError: [c10d] The server socket has failed to listen on [::]:29500 "
+        "(errno: 98 - Address already in use).",
+    ),
+    "Python's port": ("address in use", "OSError: [Errno 98] Address already in use"),
+    "a name": (
+        "unreachable node",
+        "[W1 socket.cpp:697] [c10d] The IPv6 network addresses of (gpu77, 29500) cannot be retrieved "
+        "(gai error: -2 - Name or service not known).",
+    ),
+    "a slow way": (
+        "unreachable node",
+        "DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (10.3.0.7, 4711).",
+    ),
+    "sizes": (
+        "mismatched collectives",
+        "RuntimeError: [/pytorch/gloo/gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 400 vs 4",
+    ),
+    "the course's own line": (
+        "wrong GPU binding",
+        "ranks 0 and 1 share one GPU of gpu01; NCCL needs one for each.",
+    ),
+    "a GPU too many": ("wrong GPU binding", "RuntimeError: CUDA error: invalid device ordinal"),
+    "NCCL 2.27": (
+        "NCCL interface",
+        "ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2) nor AF_INET6(10)",
+    ),
+    "a library": (
+        "different software",
+        "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by libtorch_cpu.so)",
+    ),
+    "pickles": ("different software", "ValueError: unsupported pickle protocol: 5"),
+    "a folder": (
+        "no shared files",
+        "slurmstepd: error: couldn't chdir to `/home/ada/run': No such file or directory: going to /tmp instead",
+    ),
+    "a rank too many": ("wrong rank count", "RuntimeError: [enforce fail at gloo/context.cc:23] rank < size. 2 vs 2"),
+    "a node too few": ("wrong rank count", "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError"),
+    "a store": (
+        "unreachable node",
+        "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: "
+        "The connection to the C10d store has failed.",
+    ),
+    "a job": (
+        "time limit",
+        "slurmstepd: error: *** JOB 77 ON gpu01 CANCELLED AT 2027-01-01T00:10:03 DUE TO TIME LIMIT ***",
+    ),
+}
+"""Other words for the same causes: what stands for it → cause, line."""
+
+
+def varied(log: str) -> str:
+    """Another port, process, node, user, version and day; the same failure."""
+    for pattern, new in (
+        (r"\bnode0(\d)", r"gpu1\1"),
+        (r"/home/ada\b", "/projects/p77/grace"),
+        (r"/mnt/runs\b", "/scratch/x9"),
+        (r"2\.13\.0\+cpu", "2.9.1+cu128"),
+        (r"Python 3\.11\.\d+", "Python 3.13.1"),
+        (r"\b29500\b", "41234"),
+        (r"port: \d+", "port: 1234"),
+        (r"\[rank1\]", "[rank13]"),
+        (r"1/2 clients", "5/8 clients"),
+        (r"\b1122 ", "0304 "),
+        (r"2026-11-22", "2027-03-04"),
+        (r"pid: \d+", "pid: 99"),
+        (r"\bc1\b", "gpu12"),
+    ):
+        log = re.sub(pattern, new, log)
+    return log
+
+
+def interleaved(log: str, rng: random.Random) -> str:
+    """The lines of two nodes, or of two ranks, mixed otherwise; each one's stay in their order."""
+    owner = [(re.match(r"(?:(\d): |\[(rank\d+)\])", line) or [""])[0] for line in log.splitlines()]
+    places = owner[:]
+    rng.shuffle(places)
+    queues = {name: [line for one, line in zip(owner, log.splitlines()) if one == name] for name in set(owner)}
+    return "\n".join(queues[name].pop(0) for name in places)

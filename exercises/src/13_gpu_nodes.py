@@ -1,0 +1,192 @@
+# The exercises of lesson 13. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # Exercises: from four processes to forty GPUs?
+#
+# Here you write what a training needs to live on nodes that are not yours: a loop that can be
+# killed, the batch script that starts it, the figure that says how full the links are, and
+# the reader of logs for the day when it does not start. They belong to
+# [lesson 13](../notebooks/13_gpu_nodes.ipynb).
+#
+# The check looks at more than the result: it kills your training, lets one rank alone hear a
+# signal, runs your script, and gives your reader logs that you have not seen.
+
+# %%
+import re
+from dataclasses import asdict
+
+import torch.distributed as dist
+
+import course_utils as course
+from course_utils.errors import CourseError
+from course_utils.failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause
+from course_utils.failures.explain import beside, in_time
+from course_utils.failures.recordings import recording
+from course_utils.launch.bandwidth import algorithm_bandwidth
+from course_utils.launch.checkpoint import Place, gather_random_states, read_checkpoint
+from course_utils.launch.checkpoint import save_checkpoint, set_random_states
+from course_utils.launch.settings import Settings
+from course_utils.launch.slurm_script import check_job
+from course_utils.launch.stopping import TRY_AGAIN, Interrupted
+from course_utils.launch.training import Trained, training_of
+
+ranks = course.start(4)
+ranks.load_torch()
+
+# %% [markdown]
+# ## 1 · A training that can be killed
+#
+# Twelve steps, three epochs of four, a checkpoint every five. After step 7 a node dies:
+#
+# ```
+# first start    1  2  3  4 │ 5  6  7 ✗
+#                             ▲ checkpoint: epoch 1, batch 1
+# second start                   6  7  8 │ 9  10  11  12    the same batches, the same losses
+# ```
+#
+# Steps 6 and 7 are done twice. That is no harm: the second time they begin with the weights,
+# the optimizer and the random numbers of the first.
+
+# %% [markdown]
+# `with training_of(settings) as training:` sets everything up on every rank and reads no
+# checkpoint. `training` then has
+#
+# | name | what it is |
+# |---|---|
+# | `model`, `optimizer` | both with `state_dict()` and `load_state_dict(…)` |
+# | `sampler` | `set_epoch(epoch)` makes it deal the images out anew |
+# | `batches()` | this rank's share of all batches of the sampler's epoch |
+# | `step(batch, place)` | one step; moves `place.batch` and `place.steps` on |
+# | `loss()` | on all training images |
+# | `stop.agreed()`, `stop.heard` | whether any rank was asked to stop; what this one heard |
+# | `trained(place, resumed_at)` | the result |
+# | `rank`, `file` | of this process; of the checkpoint, for all |
+
+# %% [markdown]
+# `place = Place()` is the beginning; its `epoch`, `batch`, `steps` and `losses` say how far a
+# training has come. For the checkpoint, which holds what you put into it:
+#
+# | call | on which ranks | what it does |
+# |---|---|---|
+# | `read_checkpoint(file)` | all | what `save_checkpoint` wrote, or None |
+# | `save_checkpoint(file, content)` | one | a dict; the old file or the new one, never a half |
+# | `gather_random_states()` | all | a list on rank 0, None elsewhere |
+# | `set_random_states(states)` | all | every rank takes its own |
+#
+# **Before you type:** what must not happen between `save_checkpoint` on rank 0 and the moment
+# when the other ranks leave?
+
+# %% tags=["exercise"]
+# train_ddp
+
+# %% [markdown]
+# Your loss, uninterrupted and interrupted, on two ranks. (`die_at` would end a rank for good,
+# so here the second start simply asks for more epochs.)
+#
+# ```python
+# import tempfile
+#
+# folder = tempfile.mkdtemp()
+# for epochs in (2, 4):
+#     run = ranks.run(train_ddp, Settings(folder, epochs), backend="gloo")
+#     print(run.results[0].resumed_at, run.results[0].losses)
+# ```
+
+# %% [markdown]
+# ## 2 · The batch script
+#
+# What sbatch is to know stands in comments at the top, one `#SBATCH --option=value` a line; it
+# reads until the first command. Below is what the first node runs, once:
+#
+# ```
+# #!/bin/bash
+# #SBATCH --nodes=2                     node 1               node 2
+# #SBATCH --ntasks-per-node=4
+# …                                     this script
+# export MASTER_ADDR=…                    │
+# srun … python train.py                  ├─► 4 tasks          4 tasks
+# status=$?                               │   (75: stopped in time, may go on)
+# …                                       ▼
+# ```
+#
+# `check_job([nodes, tasks_per_node, cores_per_task, minutes], gpus_per_node, warn_seconds,
+# [name, partition])` is ready: it raises what the docstring promises.
+
+# %% [markdown]
+# Three things to think of before you type:
+#
+# - In a text of Python `f"…"` a brace of the shell is written twice: `${{MASTER_ADDR:-…}}`.
+# - Which lines must not be there at all when there is no GPU, and no partition was named?
+# - The script goes on after `srun`. What does it know then, and what is left to do?
+#
+# The check reads your script as sbatch does and runs it with an `srun` that starts nothing and
+# notes what it is told. Where a Slurm answers, it asks `sbatch --test-only` as well.
+
+# %% tags=["exercise"]
+# slurm_script
+
+# %% [markdown]
+# Look at what you have written: `print(slurm_script("python train.py", nodes=2))`.
+#
+# ## 3 · How full were the links?
+#
+# Four ranks add up vectors of 1 GB in half a second: 2 GB/s, says the algorithm bandwidth. In a
+# ring each rank sends three of its four blocks, and then three again: 1.5 times the vector. So
+# 3 GB/s passed every link, and *that* compares with what the link can do.
+#
+# ```
+#              reduce-scatter     all-gather
+# each rank    3 blocks of 4      3 blocks of 4      6/4 of the vector
+# ```
+
+# %% tags=["exercise"]
+# bus_bandwidth
+
+# %% [markdown]
+# ## 4 · Why did it not start?
+#
+# Read this log first. One line of it says why; the rest follows from it.
+
+# %%
+print(recording("no shared files").log)
+
+# %%
+choices = {
+    "a": "train.py, line 65, has a mistake",
+    "b": "node02 has a folder /mnt/runs of its own",
+    "c": "rank 1 was killed",
+}
+course.predict("gpu_nodes_log", answer=..., choices=choices)
+
+# %% [markdown]
+# Rank 0 *wrote* the file, says a line further up, and rank 1 on another node cannot find it. One
+# line alone would not tell: a path with a slip of the pen looks the same. `RULES` knows this:
+
+# %%
+course.measured("gpu_nodes_log", answer="b")
+for rule in RULES:
+    print(f"{rule.cause:24}{rule.shows:60.60}  {rule.beside}")
+
+# %% [markdown]
+# What explains others stands above what can follow from them: a job may run into its time limit
+# *because* a rank ran out of memory and the others wait.
+#
+# `in_time(lines)` brings lines into the order of time, and leaves empty ones out. `found =
+# re.search(rule.shows, line)` is None where the rule does not fit; `beside(rule, found, log)` looks
+# for what a rule wants to see beside it. `ERROR` and `CONSEQUENCE` are compiled already:
+# `ERROR.search(line)`.
+
+# %% tags=["exercise"]
+# explain_failure
+
+# %% [markdown]
+# Have you a log of your own that failed? `course doctor --log FILE` reads it in the same way.
+
+# %%
+course.progress()
+
+# %% [markdown]
+# Next: lesson 14, where the time goes.
+
+# %%
+ranks.stop()

@@ -1,0 +1,20 @@
+"""Refused with: Which lines say most where no rule fits, and how many of them?"""
+
+import re
+
+from course_utils.failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside, in_time
+
+
+def explain_failure(log):
+    lines = in_time(log.splitlines())
+    for rule in RULES:
+        for line in lines:
+            found = re.search(rule.shows, line)
+            if found is None:
+                continue
+            if rule.beside and not beside(rule, found, log):
+                continue
+            return Cause(rule.cause, (line,))
+    errors = [line for line in lines if ERROR.search(line)]
+    first = [line for line in errors if not CONSEQUENCE.search(line)]
+    return Cause(UNKNOWN, tuple(lines[-3:]))

@@ -1,0 +1,20 @@
+"""Refused with: Which of them explains the other, and which one merely follows?"""
+
+import re
+
+from course_utils.failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside, in_time
+
+
+def explain_failure(log):
+    lines = in_time(log.splitlines())
+    for rule in reversed(RULES):
+        for line in lines:
+            found = re.search(rule.shows, line)
+            if found is None:
+                continue
+            if rule.beside and not beside(rule, found, log):
+                continue
+            return Cause(rule.cause, (line,))
+    errors = [line for line in lines if ERROR.search(line)]
+    first = [line for line in errors if not CONSEQUENCE.search(line)]
+    return Cause(UNKNOWN, tuple((first or errors or lines[-1:])[:3]))
