@@ -75,12 +75,12 @@ class Link:
 
 
 class UnderWay:
-    """An all-reduce that has begun."""
+    """An all-reduce that has begun; `done_at`, on the clock of perf_counter, it has left the link."""
 
     def __init__(self, work: dist.Work, done_at: float) -> None:
-        self._work, self._done_at = work, done_at
+        self._work, self.done_at = work, done_at
 
     def wait(self) -> None:
         """Return when the sum has come."""
         self._work.wait()
-        time.sleep(max(0.0, self._done_at - time.perf_counter()))
+        time.sleep(max(0.0, self.done_at - time.perf_counter()))

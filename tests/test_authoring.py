@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from course_utils.authoring.__main__ import main
-from course_utils.authoring.exercises import LINK, function_source, gives_away, without_body
+from course_utils.authoring.exercises import LINK, function_source, gives_away, stub, without_body
 from course_utils.authoring.notebooks import assemble, build, check
 from course_utils.authoring.sources import EXERCISE, ROOT, AuthoringError, pages, read_cells, tags
 from course_utils.checks import registry
@@ -262,6 +262,13 @@ def test_a_check_and_help_follow_and_links_lead_from_the_solutions(built):
 def test_functions_of_one_line_and_without_docstring_lose_their_body_too(built):
     source = function_source(built, declare("plain", "course_utils.small:plain", place=1, turn="add"))
     assert without_body(source, "add") == 'def plain(value):\n    raise NotImplementedError("your turn: add")'
+
+
+def test_what_is_to_be_made_better_stands_below_the_line(built):
+    better = declare("plain", "course_utils.small:plain", place=1, turn="add", begins_with="course_utils.small:double")
+    lines = stub(built, better).splitlines()
+    assert lines[0] == "def plain(value):" and "your turn: add" in lines[1]
+    assert lines[2:] == ["    twice = 2 * value", "    return twice"]
 
 
 def test_a_solution_shown_to_the_learner_is_found(small):

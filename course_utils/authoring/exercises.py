@@ -1,4 +1,7 @@
-"""An exercise is a function of the taught library with its body taken out; the solution is the same text, whole."""
+"""An exercise is a function of the taught library with its body taken out; the solution is the same text, whole.
+
+Where something that works is to be made better, the body to begin with stands below the line that says what to do.
+"""
 
 import ast
 import io
@@ -42,14 +45,22 @@ def named(cell: NotebookNode) -> Exercise:
 
 
 def function_source(root: Path, exercise: Exercise) -> str:
-    """The text of the library's answer as it stands there, decorators included.
+    """The text of the library's answer as it stands there, decorators included."""
+    return source_of(root, exercise.library)
+
+
+def source_of(root: Path, place: str) -> str:
+    """The text of a function, decorators included.
 
     The file is read, not imported: the build needs neither torch nor MPI.
+
+    Args:
+        place: "module:function".
 
     Raises:
         AuthoringError: where there is no such module or function.
     """
-    module, _, function = exercise.library.partition(":")
+    module, _, function = place.partition(":")
     base = root.joinpath(*module.split("."))
     path = next((p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file()), None)
     if path is None:
@@ -66,6 +77,12 @@ def find_function(tree: ast.Module, name: str) -> ast.FunctionDef | None:
     """The function of that name at the module's top level."""
     found = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
     return next(found, None)
+
+
+def stub(root: Path, exercise: Exercise) -> str:
+    """What the learner begins with: no body, or that of the function that is to be made better."""
+    empty = without_body(function_source(root, exercise), exercise.turn)
+    return f"{empty}\n{body_text(source_of(root, exercise.begins_with))}" if exercise.begins_with else empty
 
 
 def without_body(source: str, turn: str) -> str:
@@ -124,7 +141,7 @@ def fill(cells: list[NotebookNode], root: Path, stem: str, solved: bool) -> list
         whole = function_source(root, exercise)
         answer = {**cell.metadata, **for_nbgrader(exercise.name, solution=True, locked=False)}
         marked = for_nbgrader(f"check_{exercise.name}", grade=True, points=1)
-        filled.append(new_code_cell(whole if solved else without_body(whole, exercise.turn), metadata=answer))
+        filled.append(new_code_cell(whole if solved else stub(root, exercise), metadata=answer))
         filled.append(new_code_cell(f'course.check("{exercise.name}", {exercise.name})', metadata=marked))
         if not solved:
             filled.append(new_markdown_cell(STUCK.format(name=exercise.name, stem=stem)))
@@ -183,7 +200,8 @@ def say_solved(cells: list[NotebookNode], stem: str) -> None:
 def gives_away(learner: list[NotebookNode], solution: list[NotebookNode]) -> list[str]:
     """Names of the exercises whose body stands in the learner's notebook after all.
 
-    A learner's function holds its docstring and one `raise`; and no cell may hold the body of a solution.
+    A learner's function holds its docstring and one `raise`, and behind it at most the body that is to be made better;
+    and no cell may hold the body of a solution.
     """
     text = "\n".join(squeezed(cell.source) for cell in learner)
     given = []
@@ -197,7 +215,7 @@ def gives_away(learner: list[NotebookNode], solution: list[NotebookNode]) -> lis
         if EXERCISE in tags(cell):
             function = ast.parse(cell.source).body[0]
             body = [node for node in function.body if not is_docstring(node)]
-            if len(body) != 1 or not isinstance(body[0], ast.Raise):
+            if not isinstance(body[0], ast.Raise) or (len(body) > 1 and not registry.find(function.name).begins_with):
                 given.append(function.name)
     return sorted(set(given))
 

@@ -127,6 +127,7 @@ class Exercise:
         drawing: what is drawn in their place, from the case's outcome; where it returns None, the messages are.
         also_hidden: further functions, "module:function", that graded mode hides with the library's own answer: with
             them an answer would be a line or two.
+        begins_with: "module:function", whose body stands in the learner's cell, to be made better.
     """
 
     name: str
@@ -145,6 +146,7 @@ class Exercise:
     picture: bool = True
     drawing: Callable[[Outcome], Any] | None = None
     also_hidden: tuple[str, ...] = ()
+    begins_with: str = ""
 
     @property
     def effort(self) -> str:

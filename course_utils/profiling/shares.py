@@ -6,7 +6,7 @@ Source of the terms: Holistic Trace Analysis (documentation, "Communication comp
 
 from collections.abc import Iterable
 
-from course_utils.profiling.intervals import Interval, difference, intersection, length
+from course_utils.profiling.intervals import Interval, difference
 
 
 def overlap_share(computing: Iterable[Interval], communication: Iterable[Interval]) -> float:
@@ -22,9 +22,19 @@ def overlap_share(computing: Iterable[Interval], communication: Iterable[Interva
     Returns:
         The share; 0 where there is no communication.
     """
-    communication = list(communication)
-    under_way = length(communication)
-    return length(intersection(computing, communication)) / under_way if under_way else 0.0
+    changes = []
+    for which, intervals in enumerate((computing, communication)):
+        for begin, end in intervals:
+            changes += [(begin, 1, which), (end, -1, which)]
+    at_work = [0, 0]  # how many computations, how many messages
+    hidden = under_way = before = 0.0
+    for moment, change, which in sorted(changes):
+        if at_work[1]:
+            under_way += moment - before
+            hidden += moment - before if at_work[0] else 0.0
+        at_work[which] += change
+        before = moment
+    return hidden / under_way if under_way else 0.0
 
 
 def idle_share(computing: Iterable[Interval], communication: Iterable[Interval], begin: float, end: float) -> float:
@@ -42,8 +52,13 @@ def idle_share(computing: Iterable[Interval], communication: Iterable[Interval],
     """
     if end <= begin:
         return 0.0
-    busy = intersection([*computing, *communication], [(begin, end)])
-    return 1 - length(busy) / (end - begin)
+    busy, counted = 0.0, begin  # what lies before `counted` is done
+    for one_begin, one_end in sorted([*computing, *communication]):
+        one_begin, one_end = max(one_begin, counted), min(one_end, end)
+        if one_begin < one_end:
+            busy += one_end - one_begin
+            counted = one_end
+    return 1 - busy / (end - begin)
 
 
 def exposed_communication(computing: Iterable[Interval], communication: Iterable[Interval]) -> list[Interval]:

@@ -1,0 +1,17 @@
+"""Refused with: Can the same list be gone through twice, whatever it is?"""
+
+
+def overlap_share(computing, communication):
+    def merged(intervals):
+        found = []
+        for begin, end in sorted(intervals):
+            if found and begin <= found[-1][1]:
+                found[-1][1] = max(found[-1][1], end)
+            else:
+                found.append([begin, end])
+        return found
+
+    whole = sum(end - begin for begin, end in merged(communication))
+    busy, sent = merged(computing), merged(communication)
+    hidden = sum(max(0, min(b, d) - max(a, c)) for a, b in busy for c, d in sent)
+    return hidden / whole if whole else 0.0

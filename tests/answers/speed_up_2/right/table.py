@@ -1,0 +1,25 @@
+"""A table with a row for each step, filled as training goes on."""
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+
+from course_utils.profiling.slow.host_waits import BATCH, own_network, right_share
+from course_utils.training import Sgd
+
+
+def speed_up_2(x, y, steps=60, device="cpu"):
+    model = own_network(device)
+    optimizer = Sgd(model.parameters(), rate=0.1)
+    x, y = x.to(device), y.to(device)
+    log = torch.empty(steps, 3, device=device)
+    for step in range(steps):
+        batch = torch.arange(step * BATCH, (step + 1) * BATCH, device=device) % len(x)
+        found = model(x[batch])
+        loss = cross_entropy(found, y[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        log[step] = torch.stack([loss.detach(), right_share(found, y[batch]), model.weight.grad.norm()])
+    dist.all_reduce(log)
+    return (log / dist.get_world_size()).flatten().tolist()

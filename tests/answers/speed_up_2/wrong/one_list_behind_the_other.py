@@ -1,0 +1,28 @@
+"""Refused with: In which order do the numbers of a step stand?"""
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+
+from course_utils.profiling.slow.host_waits import BATCH, own_network, right_share
+from course_utils.training import Sgd
+
+
+def speed_up_2(x, y, steps=60, device="cpu"):
+    model = own_network(device)
+    optimizer = Sgd(model.parameters(), rate=0.1)
+    x, y = x.to(device), y.to(device)
+    losses, shares, norms = [], [], []
+    for step in range(steps):
+        batch = torch.arange(step * BATCH, (step + 1) * BATCH, device=device) % len(x)
+        found = model(x[batch])
+        loss = cross_entropy(found, y[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+        shares.append(right_share(found, y[batch]))
+        norms.append(model.weight.grad.norm())
+    means = torch.stack(losses + shares + norms) / dist.get_world_size()
+    dist.all_reduce(means)
+    return means.tolist()

@@ -1,0 +1,22 @@
+"""From long to short, to and fro over the ranks."""
+
+import torch
+import torch.distributed as dist
+
+from course_utils.profiling.slow.unbalanced import BATCH, LETTERS, SIZE, VECTOR_RATE, gradient_of
+
+
+def speed_up_4(texts, device="cpu"):
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    vectors = torch.zeros(LETTERS, SIZE, device=device)
+    losses = []
+    for start in range(0, len(texts), BATCH):
+        batch = texts[start : start + BATCH]
+        order = [*range(world_size), *reversed(range(world_size))]
+        mine = [text for place, text in enumerate(reversed(batch)) if order[place % len(order)] == rank]
+        loss, gradient = gradient_of(mine, vectors)
+        dist.all_reduce(loss)
+        dist.all_reduce(gradient)
+        vectors -= VECTOR_RATE * gradient / len(batch)
+        losses.append(loss.item() / len(batch))
+    return losses

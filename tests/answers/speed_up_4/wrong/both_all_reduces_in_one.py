@@ -1,0 +1,26 @@
+"""Refused with: How many letters has each rank in a batch?
+
+One message less; but the messages are not what they wait for.
+"""
+
+import torch
+import torch.distributed as dist
+
+from course_utils.profiling.slow.unbalanced import BATCH, LETTERS, SIZE, VECTOR_RATE, gradient_of
+
+
+def speed_up_4(texts, device="cpu"):
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    vectors = torch.zeros(LETTERS, SIZE, device=device)
+    losses = []
+    for start in range(0, len(texts), BATCH):
+        batch = texts[start : start + BATCH]
+        share = -(-len(batch) // world_size)
+        mine = batch[rank * share : (rank + 1) * share]
+        loss, gradient = gradient_of(mine, vectors)
+        both = torch.cat([loss[None], gradient.flatten()])
+        dist.all_reduce(both)
+        loss, gradient = both[0], both[1:].view_as(gradient)
+        vectors -= VECTOR_RATE * gradient / len(batch)
+        losses.append(loss.item() / len(batch))
+    return losses

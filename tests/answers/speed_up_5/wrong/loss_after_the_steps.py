@@ -1,0 +1,29 @@
+"""Refused with: Is there one loss for each step?"""
+
+import torch.distributed as dist
+from torch.nn.functional import mse_loss
+
+from course_utils.profiling.slow.no_overlap import own_link, waiting_network
+from course_utils.training import Sgd
+
+
+def speed_up_5(x, y, steps=2, device="cpu"):
+    model, link = waiting_network(device), own_link()
+    optimizer = Sgd(model.parameters(), rate=0.3)
+    x, y = x.to(device), y.to(device)
+    under_way = []
+    for weight in model.parameters():
+        weight.register_post_accumulate_grad_hook(lambda own: under_way.append(link.all_reduce(own.grad)))
+    losses = []
+    for _ in range(steps):
+        loss = mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        for work in under_way:
+            work.wait()
+        under_way.clear()
+        for weight in model.parameters():
+            weight.grad /= dist.get_world_size()
+        optimizer.step()
+    losses.append(loss.item())
+    return losses
