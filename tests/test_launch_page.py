@@ -144,10 +144,9 @@ def test_bandwidths_in_words(algorithm, bus, said) -> None:
 def test_gains_in_words() -> None:
     taken = {"float32": [4.0, 4.2], "bfloat16": [2.0, 2.1], "compiled": [4.0, 4.0], "other": [8.2, 8.2]}
     assert findings.gain(taken, "float32", "bfloat16") == 2
-    said = findings.widths_said({64: taken}, "float32")
-    assert (
-        said == "64 hidden units: bfloat16 is 2.0 times as fast, compiled changes little, other takes 2.0 times as long"
-    )
+    said = findings.widths_said({64: taken, 128: taken}, "float32")
+    told = "bfloat16: 2.0 with 64, 2.0 with 128; compiled: 1.0 with 64, 1.0 with 128; other: 0.5 with 64, 0.5 with 128"
+    assert said == f"Times as fast as float32, by hidden units. {told}"
     assert "won back after 5,000 steps" in findings.compiling_said(10.0, 0.005, 0.003)
     assert "never won back" in findings.compiling_said(10.0, 0.003, 0.003)
 

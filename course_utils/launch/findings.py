@@ -51,7 +51,7 @@ def bandwidth_said(
         return f"{span} the algorithm bandwidth falls by {fall}, the bus bandwidth stays near {bytes_text(to_bus)}/s"
     if to_bus < from_bus:
         fall = percent(1 - to_bus / from_bus)
-        return f"{span} the bus bandwidth falls too, by {fall}: more ranks use this network less well"
+        return f"{span} the bus bandwidth falls too, by {fall}: the machine is busy, or the network suits many less"
     return f"{span} the bus bandwidth rises from {bytes_text(from_bus)}/s to {bytes_text(to_bus)}/s"
 
 
@@ -68,24 +68,14 @@ def gain(seconds: Mapping[str, Sequence[float]], plain: str, way: str) -> float:
     return statistics.median(seconds[plain]) / statistics.median(seconds[way])
 
 
-def switches_said(seconds: Mapping[str, Sequence[float]], plain: str) -> str:
-    """What each switch gains."""
-    told = []
-    for way in seconds:
-        if way != plain:
-            factor = gain(seconds, plain, way)
-            if abs(factor - 1) <= TIE:
-                told.append(f"{way} changes little")
-            elif factor > 1:
-                told.append(f"{way} is {factor:.1f} times as fast")
-            else:
-                told.append(f"{way} takes {1 / factor:.1f} times as long")
-    return ", ".join(told)
-
-
 def widths_said(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) -> str:
-    """A title: what each switch gains, by the width of the layers."""
-    return "; ".join(f"{width} hidden units: {switches_said(seconds, plain)}" for width, seconds in taken.items())
+    """A title: how many times as fast each switch makes a step, by the width of the layers."""
+    told = []
+    for way in next(iter(taken.values())):
+        if way != plain:
+            factors = [f"{gain(seconds, plain, way):.1f} with {width}" for width, seconds in taken.items()]
+            told.append(f"{way}: {', '.join(factors)}")
+    return f"Times as fast as {plain}, by hidden units. {'; '.join(told)}"
 
 
 def compiling_said(first: float, plain: float, compiled: float) -> str:

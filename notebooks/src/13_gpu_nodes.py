@@ -16,7 +16,7 @@ import course_utils as course
 from course_utils.launch.commands import choose_devices, training_folder
 
 print(choose_devices(4))
-ranks = course.start(4, link="200 Mbit/s")
+ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
 checkpoints = tempfile.TemporaryDirectory(dir=training_folder())
 folder = Path(checkpoints.name)
@@ -189,7 +189,7 @@ course.draw.dealt(epochs, "With set_epoch, every epoch has its own order", batch
 #
 # $$\frac{n}{t} \cdot \frac{2(P-1)}{P}$$
 #
-# **Predict.** Each of 4 ranks has a link of 200 Mbit/s, 25 MB/s. Both bandwidths, in MB/s?
+# **Predict.** Each of 4 ranks has a link of 100 Mbit/s, 12.5 MB/s. Both bandwidths, in MB/s?
 
 # %%
 course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ranks
@@ -198,7 +198,7 @@ course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ran
 from course_utils.launch.bandwidth import algorithm_bandwidth, bus_bandwidth
 from course_utils.launch.measure import allreduce_seconds
 
-n, world_sizes = 1_000_000, [2, 3, 4]
+n, world_sizes = 400_000, [2, 3, 4]
 algorithm, bus = [], []
 for P in world_sizes:
     run = ranks.run(allreduce_seconds, [n], ranks=P, backend="gloo")
@@ -212,7 +212,7 @@ course.measured("bandwidths", **mega)
 from course_utils.draw.style import bytes_text
 from course_utils.launch.findings import bandwidth_said, link_said
 
-link = 25e6 if ranks.facts["network"] and backend == "gloo" else None
+link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
 rate = link or max(map(max, bus))
 formula = {
     "algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes],
