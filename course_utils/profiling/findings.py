@@ -26,8 +26,8 @@ def profile_said(lanes: Sequence[Lanes]) -> str:
     """Where the time of the ranks went, on average: the largest of what is not computing."""
     exposed = statistics.fmean(exposed_share(one) for one in lanes)
     idle = statistics.fmean(one.idle_share for one in lanes)
-    computing = f"the ranks compute {percent(statistics.fmean(length(one.computing) / one.seconds for one in lanes))}"
-    told = f"Of each step {computing} of the time"
+    computing = statistics.fmean(length(one.computing) / one.seconds for one in lanes)
+    told = f"{'The ranks compute' if len(lanes) > 1 else 'The rank computes'} {percent(computing)} of the time"
     if max(exposed, idle) < LITTLE:
         return f"{told}: little is lost"
     if exposed >= idle:

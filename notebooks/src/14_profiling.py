@@ -230,7 +230,7 @@ for name, seen in {"flat": flat, "buckets": buckets}.items():
     print(trace_and_timer_said(name, seen.lanes, without.lanes, seconds))
 
 # %% [markdown]
-# Roughly at best: they are not the same steps, an event costs about a microsecond, and four ranks on shared cores are
+# Roughly at best: they are not the same steps, each event costs time, and four ranks on shared cores are
 # never equally fast. A timer says **how much**, a trace says **where**.
 #
 # ## The same files in other people's tools
@@ -334,8 +334,9 @@ course.measured("profile_slow_5", answer=letter_of(5))
 slow_and_better(5, lanes)
 
 # %% [markdown]
-# All ranks alike, so it is not the balance; computing and messages take turns. Here both are equally long: the most
-# that overlap can gain is a factor of 2, and the forward pass and the last message cost something of it.
+# All ranks alike, so it is not the balance; computing and messages take turns. Here both are equally long, so overlap
+# can gain a factor of 2 at most. A bit less: nothing can leave before the first gradient is ready, and the last
+# message has nothing left to hide behind.
 #
 # ### The third one
 
