@@ -223,4 +223,4 @@ def said_by_sbatch(text: str) -> str | None:
     if asked.returncode == 0:
         return None
     lines = asked.stderr.strip().splitlines() or ["sbatch: error"]
-    return "no Slurm" if "configuration source" in asked.stderr or "contact" in asked.stderr else lines[-1]
+    return "no Slurm" if "configuration source" in asked.stderr or "contact" in asked.stderr else lines[0]

@@ -1,0 +1,94 @@
+"""The exercise `slurm_script` under a real Slurm: right answers are handed in and run, and sbatch is asked."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
+
+from course_utils.checks.answers import answers, load
+from course_utils.checks.judging import run_case
+from course_utils.checks.lessons.gpu_nodes import batch
+from course_utils.checks.lessons.gpu_nodes.slurm_script import SLURM_SCRIPT
+from course_utils.launch.slurm_script import slurm_script
+
+RIGHT = [slurm_script, *map(load, answers("right", "slurm_script"))]
+TASK = "sh -c 'echo \"$SLURM_PROCID $SLURM_CPUS_PER_TASK $OMP_NUM_THREADS $MASTER_ADDR:$MASTER_PORT\"; exit {code}'"
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[SlurmHere]:
+    """Two nodes, c1 and c2; `sbatch` finds them."""
+    if why := obstacle():
+        assert os.environ.get("CI") != "true", f"under CI=true Slurm must run: {why}"
+        pytest.skip(why)
+    with slurm_here() as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def jobs(slurm, tmp_path_factory) -> dict[str, tuple[str, Path]]:
+    """All right answers, handed in at once: answer → number of its job, and its output. The first ends with 75."""
+    found = {}
+    for function in RIGHT:
+        folder = tmp_path_factory.mktemp("job")
+        command = TASK.format(code=75 if function is slurm_script else 0)
+        (folder / "job.sh").write_text(function(command, nodes=2, tasks_per_node=2, cores_per_task=2))
+        number = slurm.call("sbatch", "--parsable", f"--chdir={folder}", str(folder / "job.sh")).strip()
+        found[function.__module__] = number, folder / f"train-{number}.out"
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", [function.__module__ for function in RIGHT])
+def test_a_right_answer_starts_its_tasks_on_both_nodes(slurm, jobs, answer) -> None:
+    number, output = jobs[answer]
+    assert wait_until(lambda: output.exists() and len(output.read_text().splitlines()) >= 4, 60)
+    lines = sorted(line.split() for line in output.read_text().splitlines()[:4])
+    assert [line[0] for line in lines] == ["0", "1", "2", "3"]
+    assert {(cores, threads) for _, cores, threads, _ in lines} == {("2", "2")}
+    assert len({meeting for *_, meeting in lines}) == 1
+    ended = "Restarts=1" if answer == slurm_script.__module__ else "JobState=COMPLETED"
+    assert wait_until(lambda: ended in slurm.call("scontrol", "show", "job", number), 60), "75 queues it again"
+
+
+def test_slurm_itself_is_asked_where_it_answers(slurm) -> None:
+    options = {"minutes": 5, "warn_seconds": 30}
+    assert all(batch.taken_by_slurm(function, "true", options) == (True, "yes") for function in RIGHT)
+    here, words = batch.taken_by_slurm(lambda *_, **__: "\n#!/bin/sh\ntrue", "true", options)
+    assert here and "does not look like a batch script" in words
+    here, words = batch.taken_by_slurm(lambda *_, **__: "#!/bin/sh\n#SBATCH --ndoes=2\ntrue", "true", options)
+    assert here and "unrecognized option" in words
+
+
+def test_without_a_slurm_the_check_says_so(four_ranks) -> None:
+    *_, last = SLURM_SCRIPT.cases(np.random.default_rng(0), 4)
+    said = SLURM_SCRIPT.praise(run_case(last, slurm_script, four_ranks))
+    assert "no Slurm answers here" in said or "this Slurm takes it" in said
+
+
+@pytest.mark.parametrize(
+    ("time", "minutes"),
+    [("90", 90), ("90:30", 90.5), ("1:30:00", 90), ("2-0", 2880), ("1-1:30", 1530), ("0-0:1:30", 1.5), ("00:90", 1.5)],
+)
+def test_times_are_read_as_slurm_reads_them(time, minutes) -> None:
+    assert batch.minutes_of(time) == minutes
+
+
+@pytest.mark.parametrize("time", ["", "1h", "1:2:3:4", "1-", "-5"])
+def test_what_is_no_time_of_slurms_is_refused(time) -> None:
+    with pytest.raises(ValueError, match="Invalid --time specification"):
+        batch.minutes_of(time)
+
+
+def test_options_are_read_up_to_the_first_command() -> None:
+    asked = "#SBATCH -N 2 -t5   # short\n\n# a note\n#SBATCH --gres=gpu:a100:4 --requeue\n"
+    text = f"#!/bin/sh\n{asked}true\n#SBATCH --nodes=9\n"
+    assert batch.options_of(text) == {"nodes": "2", "time": "5", "gres": "gpu:a100:4", "requeue": ""}
+    assert batch.asked_for(text)[batch.GPUS] == 4
+    with pytest.raises(ValueError, match="unrecognized option '--node=2'"):
+        batch.options_of("#!/bin/sh\n#SBATCH --node=2\n")
