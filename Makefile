@@ -10,7 +10,7 @@ PROCESSES ?= 2
 PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=2 --numprocesses=$(PROCESSES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test lint mutants notebooks notebooks-check slides clean
+.PHONY: help setup lab test lint mutants notebooks notebooks-check slides site clean
 
 help:
 	@echo "make lab              set up and open JupyterLab on the first lesson (PORT=8899 picks the port)"
@@ -21,6 +21,7 @@ help:
 	@echo "make notebooks        build notebooks, exercises and solutions from their src folders"
 	@echo "make notebooks-check  fail where a committed notebook differs from what its source gives"
 	@echo "make slides           build the decks, and a PDF of each where Chromium is installed"
+	@echo "make site             run all lessons and build a website from them: site/build"
 	@echo "make clean            remove what was built here, .venv too; notebooks stay"
 
 setup:
@@ -52,5 +53,9 @@ notebooks-check: setup
 slides: setup
 	$(python) -m course_utils.authoring slides
 
+site: setup
+	@tools/set-up-beside site
+	$(python) -m course_utils.authoring site
+
 clean:
-	rm -rf .venv slides/build .pytest_cache .ruff_cache build *.egg-info tests/screenshots
+	rm -rf .venv site/build slides/build .pytest_cache .ruff_cache build *.egg-info tests/screenshots

@@ -49,8 +49,8 @@ def conda() -> dict[str, str]:
     return found
 
 
-EVERYBODYS = declared(without=("nbgrader", "tensorboard"))
-"""Only some want those two extras; environment.yml leaves it to them."""
+EVERYBODYS = declared(without=("nbgrader", "site", "tensorboard"))
+"""Only some want those extras; environment.yml leaves it to them."""
 
 
 @pytest.mark.parametrize("name", sorted(EVERYBODYS))

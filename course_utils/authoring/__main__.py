@@ -1,4 +1,4 @@
-"""The command line of the build: `python -m course_utils.authoring build|check|slides [STEM …]`."""
+"""The command line of the build: `python -m course_utils.authoring build|check|slides|site [STEM …]`."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks; returns the exit status: 0 done, 1 something is wrong."""
     options = read_arguments(arguments)
     try:
-        return {"build": build, "check": check, "slides": slides}[options.task](options)
+        return {"build": build, "check": check, "slides": slides, "site": site}[options.task](options)
     except AuthoringError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -33,6 +33,10 @@ def read_arguments(arguments: list[str] | None) -> argparse.Namespace:
     task.add_argument("--out", type=Path, default=None, help="where to (default: slides/build)")
     task.add_argument("--no-pdf", action="store_true", help="leave the PDFs out")
     task.add_argument("--draft", action="store_true", help="figures from fewer and smaller runs, as in the tests")
+    task = tasks.add_parser("site", help="run the lessons and build the website from them")
+    task.add_argument("stems", nargs="*", metavar="STEM", help=told)
+    task.add_argument("--out", type=Path, default=None, help="where to (default: site/build)")
+    task.add_argument("--no-run", action="store_true", help="take the lessons with their committed outputs only")
     return parser.parse_args(arguments)
 
 
@@ -68,6 +72,15 @@ def slides(options: argparse.Namespace) -> int:
     from course_utils.authoring.slides import build_decks
 
     for line in build_decks(options.root, options.stems, out=options.out, pdf=not options.no_pdf, draft=options.draft):
+        print(line, flush=True)
+    return 0
+
+
+def site(options: argparse.Namespace) -> int:
+    """Build the website."""
+    from course_utils.authoring.site import build_site
+
+    for line in build_site(options.root, options.stems, out=options.out, run=not options.no_run):
         print(line, flush=True)
     return 0
 

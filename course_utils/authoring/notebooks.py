@@ -126,8 +126,8 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def execute(notebook: NotebookNode, page: Page, root: Path) -> None:
-    """Run the notebook in its own folder and leave in it the outputs of the checked cells only.
+def run_all(notebook: NotebookNode, page: Page, root: Path) -> NotebookNode:
+    """A copy of the notebook with all outputs of a run in its own folder.
 
     The learner's progress and the ranks' files go to a folder of the run's own.
 
@@ -149,6 +149,16 @@ def execute(notebook: NotebookNode, page: Page, root: Path) -> None:
         except (CellExecutionError, CellTimeoutError) as error:
             told = ANSI.sub("", str(error))
             raise AuthoringError(f"{page.source}: a cell fails when the notebook is run\n{told}") from error
+    return run
+
+
+def execute(notebook: NotebookNode, page: Page, root: Path) -> None:
+    """Run the notebook and leave in it the outputs of the checked cells only.
+
+    Raises:
+        AuthoringError: where a cell fails, or a checked one prints nothing; it names the cell.
+    """
+    run = run_all(notebook, page, root)
     for cell, ran in zip(notebook.cells, run.cells, strict=True):
         if is_checked(cell):
             cell.outputs = [plain_output(output, cell.execution_count) for output in join_streams(ran.outputs)]

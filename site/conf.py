@@ -1,0 +1,37 @@
+"""How Sphinx turns the executed lessons into a website that needs no network; copied beside the pages it builds."""
+
+project = "Distributed deep learning, on your own processes"
+author = "The course's maintainers"
+extensions = ["myst_nb"]
+root_doc = "index"
+language = "en"
+html_show_sourcelink = False
+html_copy_source = False
+
+nb_execution_mode = "off"  # the build has run them
+nb_output_stderr = "show"
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+myst_links_external_new_tab = False
+suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]
+
+mathjax_path = "mathjax/tex-svg.js"
+mathjax3_config = {"options": {"enableMenu": False}, "svg": {"fontCache": "local"}}
+
+html_theme = "sphinx_book_theme"
+html_title = "Distributed deep learning"
+html_context = {"default_mode": "auto"}
+html_static_path = ["_static"]
+html_extra_path = ["_extra"]
+html_css_files = ["course.css"]
+html_theme_options = {
+    "show_navbar_depth": 1,
+    "show_toc_level": 2,
+    "home_page_in_toc": True,
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+    "search_bar_text": "Search the course",
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
