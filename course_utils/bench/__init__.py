@@ -22,6 +22,7 @@ BENCHES: dict[str, str] = {
     "sharded": "ZeRO 1 to 3, meshes and checkpoints: equal to one process, bytes kept and sent, fifty clean runs",
     "memory": "what training keeps on every rank, computed against counted; published runs against the planner",
     "profiling": "five slow programs and how much faster they can be; exposed communication from traces; the profiler",
+    "strategy": "strategies that are searched for: predicted against measured steps, rates of the search, the program",
     "network": "nodes behind links: gloo and a ring against the line rate, gather-scatter, round trips",
 }
 """Name and subject of every bench; the module has the same name."""

@@ -15,13 +15,18 @@ import torch
 from torch import nn
 
 from course_utils.strategy.configurations import Config, configurations
-from course_utils.strategy.costs import Costs
+from course_utils.strategy.costs import Costs, described_costs
 from course_utils.strategy.graph import OperatorGraph, Shape
+from course_utils.strategy.measure import measure_costs
+from course_utils.strategy.measured_links import measured_topology
 from course_utils.strategy.program import program
 from course_utils.strategy.reading import read_model
-from course_utils.strategy.running import steps
+from course_utils.strategy.running import DDP, steps
+from course_utils.strategy.search import find_strategy
 from course_utils.strategy.simulate import makespan
+from course_utils.strategy.starts import data_parallel, on_one_device
 from course_utils.strategy.tasks import task_graph
+from course_utils.strategy.topology import describe
 
 if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
@@ -61,7 +66,11 @@ class Case:
 
     def graph(self) -> OperatorGraph:
         """Its operators."""
-        return read_model(self.model(), self.shape, name=self.name)
+        return self.graph_of(self.model())
+
+    def graph_of(self, model: nn.Module) -> OperatorGraph:
+        """The operators of a model that `model` gave."""
+        return read_model(model, self.shape, name=self.name)
 
     def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Random inputs and labels of the whole batch, the same each time."""
@@ -104,14 +113,14 @@ def predicted_seconds(graph: OperatorGraph, strategy: Sequence[Config], costs: C
 
 
 def measure_steps(
-    ranks: "Ranks", case: Case, strategies: Sequence[Sequence[Config]], rounds: int = 5
+    ranks: "Ranks", case: Case, strategies: Sequence[Sequence[Config] | str], rounds: int = 5
 ) -> list[list[float]]:
     """Seconds of a training step under each strategy, by turns, round by round: on the rank that took longest.
 
-    Every strategy becomes a program, and every program trains a model that was equal in the beginning.
+    Every strategy becomes a program, and all train the same model; `DDP` stands for torch's data parallelism.
     """
     graph, model = case.graph(), case.model()
-    texts = [program(model, graph, strategy, case.build, ranks.world_size) for strategy in strategies]
+    texts = [one if one == DDP else program(model, graph, one, case.build, ranks.world_size) for one in strategies]
     found = ranks.run(steps, texts, case.model, case.batch, rounds, backend="gloo").results
     return [[max(each) for each in zip(*rounds, strict=True)] for rounds in zip(*found, strict=True)]
 
@@ -123,6 +132,21 @@ def compare(
     graph = case.graph()
     predicted = [predicted_seconds(graph, strategy, costs) for strategy in strategies]
     return Comparison(strategies, predicted, measure_steps(ranks, case, strategies, rounds))
+
+
+def measured_costs(ranks: "Ranks", graph: OperatorGraph) -> Costs:
+    """What parts and messages cost on these ranks: the links measured now, the parts now or before."""
+    return measure_costs(graph, measured_topology(ranks), ranks)
+
+
+def compared_strategies(ranks: "Ranks", case: Case, rounds: int = 5, number: int = 20, seed: int = 0) -> Comparison:
+    """Predict and measure the strategy found and others up to `SLOWEST` times as slow as the best."""
+    graph, devices = case.graph(), ranks.world_size
+    costs = measured_costs(ranks, graph)
+    found = find_strategy(graph, costs, devices, seed=seed).strategy
+    known = {"found": found, "data": data_parallel(graph, devices), "one": on_one_device(graph)}
+    others = varied_strategies(graph, costs, devices, number - 1, known, seed)
+    return compare(ranks, case, [found, *others], costs, rounds)
 
 
 def varied_strategies(
@@ -156,3 +180,17 @@ def varied_strategies(
         taken.add(seconds)
         found.append(strategy)
     return found
+
+
+# --- the experiment of the report on parallel strategies -------------------------------------------------------------
+
+REPORT = Case("AlexNet", "course_utils.strategy.models.alexnet", {}, (64, 3, 224, 224))
+"""AlexNet as it is, for images of its own size."""
+GTX_1080_TI = {"flops_per_second": 11.3e12, "bytes_per_second": 484e9}
+"""Single precision and memory, by NVIDIA's data sheet."""
+
+
+def report_costs(graph: OperatorGraph) -> Costs:
+    """Two GTX 1080 Ti that talk over PCIe 3.0 with 16 lanes: 12 GB/s; described, as nobody has them here."""
+    cards = describe({"gpu0": 11 << 30, "gpu1": 11 << 30}, (10e-6, 12e9))
+    return described_costs(graph, cards, **GTX_1080_TI)

@@ -1,16 +1,28 @@
 """Programs that strategies became, run on ranks: their losses, their gradients, and the seconds of a step."""
 
 import contextlib
+import copy
 import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
 
 from course_utils.training import Sgd
+
+if TYPE_CHECKING:
+    from course_utils.cluster.ranks import Ranks
+
+Batch = tuple[torch.Tensor, torch.Tensor]
+Build = Callable[[], nn.Module]
+DDP = "DDP"
+"""In the place of a program: torch's `DistributedDataParallel`."""
 
 
 @contextlib.contextmanager
@@ -53,8 +65,8 @@ def gradients(part: nn.Module, model: nn.Module) -> dict[str, tuple[slice, torch
 
 def steps(
     texts: Sequence[str],
-    build: Callable[[], nn.Module],
-    batch: Callable[[], tuple[torch.Tensor, torch.Tensor]],
+    build: Build,
+    batch: Callable[[], Batch],
     rounds: int,
     warm_up: int = 1,
 ) -> list[list[float]]:
@@ -63,12 +75,13 @@ def steps(
     A step: forward, backward with the sums of gradients, and the change of the weights. All ranks meet before each.
 
     Args:
+        texts: programs, or `DDP`.
         build, batch: give equal models and batches on all ranks; the programs share one model, whose weights change.
         rounds: that count; `warm_up` rounds go before them.
     """
     model, (inputs, labels) = build(), batch()
     with unrecorded():
-        parts = [parallel_model(text, model) for text in texts]
+        parts = [_TorchDdp(model) if text == DDP else parallel_model(text, model) for text in texts]
         taken: list[list[float]] = [[] for _ in texts]
         for _ in range(warm_up + rounds):
             for part, seconds in zip(parts, taken, strict=True):
@@ -84,3 +97,46 @@ def _step(part: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> float:
     optimizer.step()
     optimizer.zero_grad()
     return time.perf_counter() - begin
+
+
+class _TorchDdp(nn.Module):
+    """Data parallelism by torch's own module: each rank's share of the batch, gradients averaged behind the scenes."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.module = DistributedDataParallel(copy.deepcopy(model))  # its hooks must not meet the other programs
+
+    def forward(self, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The mean loss of this rank's share."""
+        rank, ranks = dist.get_rank(), dist.get_world_size()
+        return cross_entropy(self.module(inputs.chunk(ranks)[rank]), labels.chunk(ranks)[rank])
+
+
+def train_program(ranks: "Ranks", text: str, build: Build, batches: Sequence[Batch], rate: float = 0.01) -> list[float]:
+    """Run a program's own training on ranks; returns the loss of each whole batch, which all ranks know.
+
+    Args:
+        build: gives equal models on all ranks.
+    """
+    return ranks.run(_trained, text, build, batches, rate, ranks=ranks_needed(text), backend="gloo").results[0]
+
+
+def _trained(text: str, build: Build, batches: Sequence[Batch], rate: float) -> list[float]:
+    return loaded(text).train(build(), batches, rate)
+
+
+def ranks_needed(text: str) -> int:
+    """For how many ranks a program is."""
+    return int(text.partition("--nproc-per-node=")[2].split()[0])
+
+
+def train_serial(model: nn.Module, batches: Sequence[Batch], rate: float = 0.01) -> list[float]:
+    """The same training in one process; returns the loss of each batch."""
+    optimizer, losses = Sgd(model.parameters(), rate), []
+    for inputs, labels in batches:
+        optimizer.zero_grad()
+        loss = cross_entropy(model(inputs).flatten(0, -2), labels.flatten())
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
