@@ -16,6 +16,7 @@ import pytest
 from slurm_here import SlurmHere, free_ports, obstacle, slurm_here, wait_until
 
 import course_utils as course
+from course_utils.launch import commands
 from course_utils.launch.slurm_script import slurm_script
 from course_utils.launch.torchrun_script import torchrun_script
 from course_utils.launch.train_ddp import Settings, train_ddp
@@ -155,6 +156,16 @@ def test_cancelled_handed_in_again_and_requeued_it_ends_with_the_loss_of_one_pro
     assert again.result["losses"][-1] == pytest.approx(alone, rel=1e-4)
     assert again.result["resumed_at"] > stopped
     assert again.result["nodes"] == ["c1", "c2"]
+
+
+@pytest.mark.slow
+def test_a_notebook_hands_a_script_in_and_reads_what_the_job_said(slurm, limited, alone, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", str(free_ports(1)[0]))
+    script = slurm_script(f"python {train_ddp.__code__.co_filename} {switches(tmp_path)}", nodes=2)
+    log = commands.hand_in(script, tmp_path, PATIENCE)
+    assert commands.losses_of(log)[-1] == pytest.approx(alone, rel=1e-4)
+    assert "2 ranks on 2 nodes (c1, c2), started by srun" in log
 
 
 @pytest.mark.slow
