@@ -12,6 +12,7 @@ from course_utils.strategy import findings
 from course_utils.strategy.by_hand import COMPUTE, MILLISECOND, HandCosts, five_operators, two_convolutions
 from course_utils.strategy.configurations import Config
 from course_utils.strategy.graph import Operator, OperatorGraph
+from course_utils.strategy.known_ways import known_ways
 from course_utils.strategy.simulate import makespan
 from course_utils.strategy.tasks import task_graph
 
@@ -68,7 +69,7 @@ def test_a_move_changes_the_operator_and_its_readers() -> None:
 
 
 def test_the_quickest_is_named() -> None:
-    assert findings.quickest_said({"data": 33.0, "report": 31.0}) == "Data 33 ms, report 31 ms: report is quickest"
+    assert findings.quickest_said({"data": 33.0, "report": 31.0}) == "Data 33 ms, report 31 ms: report is quicker"
     assert findings.quickest_said({"a": 1.0, "b": 1.0}).endswith("equally quick")
     assert findings.quickest_said({"a": 1.0, "b": 1.001, "c": 2.0}).endswith("a and b are quickest")
 
@@ -76,7 +77,9 @@ def test_the_quickest_is_named() -> None:
 def test_walks_that_arrive_are_counted() -> None:
     walks = {"one": [[3.0, 1.0], [3.0, 2.0]], "two": [[1.0, 3.0], [1.0]]}
     assert [findings.arrived(found, 1.0) for found in walks.values()] == [1, 2]
-    assert findings.walks_said(walks, 1.0) == "The best strategy was reached by 1 of 2 with one and 2 of 2 with two"
+    assert (
+        findings.walks_said(walks, 1.0) == "Walks that came to the best strategy: 1 of 2 with one and 2 of 2 with two"
+    )
 
 
 def test_a_strategy_in_words() -> None:
@@ -89,11 +92,11 @@ def test_a_strategy_in_words() -> None:
 
 
 def test_a_ratio_is_only_told_where_it_is_one() -> None:
-    assert findings.ratio_said("Found", [1.0, 1.0, 1.0], "data parallel", [2.0, 2.2, 1.9], 1.8) == (
-        "Found is 2 times as fast as data parallel; predicted: 1.8 times"
+    assert findings.ratio_said({"found": [1.0, 1.0, 1.0], "data": [2.0, 2.2, 1.9]}, 1.8) == (
+        "Found is 2 times as fast as data; predicted: 1.8 times"
     )
-    assert "neither is always faster in these 2 rounds" in findings.ratio_said("a", [1.0, 2.0], "b", [2.0, 1.0], 1.5)
-    assert "a is slower than b in this run" in findings.ratio_said("a", [2.0, 2.0], "b", [1.0, 1.0], 1.5)
+    assert "neither is always faster in these 2 rounds" in findings.ratio_said({"a": [1.0, 2.0], "b": [2.0, 1.0]}, 1.5)
+    assert "A is slower than b in this run" in findings.ratio_said({"a": [2.0, 2.0], "b": [1.0, 1.0]}, 1.5)
 
 
 def test_predictions_are_judged_by_error_and_order() -> None:
@@ -106,5 +109,34 @@ def test_predictions_are_judged_by_error_and_order() -> None:
 
 
 def test_rates_are_compared() -> None:
-    said = findings.times_said({"full": 1000.0, "incremental": 8000.0})
-    assert said == "Strategies a second: full 1,000, incremental 8,000; incremental is 8 times as fast as full"
+    said = findings.times_said({"tasks": 100.0, "full": 1000.0, "incremental": 8000.0})
+    assert (
+        said == "Strategies a second: tasks 100, full 1,000, incremental 8,000; incremental is 8 times as fast as full"
+    )
+
+
+def test_what_was_found_stands_beside_what_was_known() -> None:
+    assert "25\N{NO-BREAK SPACE}% less than report" in findings.found_said(0.3, {"data": 1.0, "report": 0.4})
+    assert "as quick as report" in findings.found_said(0.4, {"data": 1.0, "report": 0.4})
+    assert "more than data" in findings.found_said(2.0, {"data": 1.0})
+
+
+def test_links_decide_or_not() -> None:
+    assert findings.links_said({1: "a", 2: "b", 3: "b"}).startswith("The link decides: 2 different")
+    assert "On all 2 links the same" in findings.links_said({1: "a", 2: "a"})
+
+
+def test_disturbed_rounds_answer_nothing() -> None:
+    assert findings.steady([[1.0, 1.1, 1.0], [2.0, 2.0, 9.0, 2.1, 2.0]])
+    assert not findings.steady([[1.0, 2.0, 3.0], [1.0, 5.0, 2.0]])
+
+
+def test_the_four_published_ways() -> None:
+    ways = known_ways(five_operators())
+    said = {name: findings.strategy_said(five_operators(), way) for name, way in ways.items()}
+    assert said == {
+        "one device": "conv1 to loss on device 0",
+        "data parallel": "conv1 to loss by sample",
+        "the report's": "conv1 to pool1 by sample, fc1 to loss on device 0",
+        "fc by parameter": "conv1 to pool1 by sample, fc1 by parameter, loss by sample",
+    }

@@ -3,12 +3,15 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from course_utils.draw.findings import join
-from course_utils.draw.style import number_text, percent
+from course_utils.draw.style import number_text, percent, seconds_text
 from course_utils.strategy.configurations import CUTS, Config, Strategy
 from course_utils.strategy.graph import OperatorGraph
 
 _SAME = 0.005  # times nearer than this share are the same
+_STEADY = 0.25  # of the median: the middle half of the rounds of an undisturbed step is narrower
 
 
 def quickest_said(milliseconds: Mapping[str, float]) -> str:
@@ -18,7 +21,8 @@ def quickest_said(milliseconds: Mapping[str, float]) -> str:
     quick = [name for name, ms in milliseconds.items() if ms <= (1 + _SAME) * least]
     if len(quick) == len(milliseconds):
         return f"{told}: equally quick"
-    return f"{told[:1].upper()}{told[1:]}: {join(quick)} {'is' if len(quick) == 1 else 'are'} quickest"
+    how = "quicker" if len(milliseconds) == 2 else "quickest"
+    return f"{told[:1].upper()}{told[1:]}: {join(quick)} {'is' if len(quick) == 1 else 'are'} {how}"
 
 
 def arrived(walks: Sequence[Sequence[float]], best: float) -> int:
@@ -29,7 +33,7 @@ def arrived(walks: Sequence[Sequence[float]], best: float) -> int:
 def walks_said(walks: Mapping[str, Sequence[Sequence[float]]], best: float) -> str:
     """How many walks of each kind came to the best strategy, as a title."""
     told = [f"{arrived(found, best)} of {len(found)} with {name}" for name, found in walks.items()]
-    return f"The best strategy was reached by {join(told)}"
+    return f"Walks that came to the best strategy: {join(told)}"
 
 
 def cut_text(config: Config) -> str:
@@ -50,21 +54,23 @@ def strategy_said(graph: OperatorGraph, strategy: Strategy) -> str:
     )
 
 
-def ratio_said(name: str, seconds: Sequence[float], other: str, others: Sequence[float], predicted: float) -> str:
-    """How many times as fast the first is as the second, measured by turns, beside what was predicted; as a title.
+def ratio_said(taken: Mapping[str, Sequence[float]], predicted: float) -> str:
+    """How many times as fast the first of two is as the second, measured by turns, beside what was predicted; a title.
 
     Args:
-        seconds, others: of each round; the k-th of both belong together.
+        taken: seconds of each round, by name; the k-th of both belong together.
         predicted: the same factor, simulated.
     """
+    (name, seconds), (other, others) = taken.items()
     factors = sorted(b / a for a, b in zip(seconds, others, strict=True))
     middle = statistics.median(factors)
-    told = f"{name} is {number_text(middle)} times as fast as {other}"
     if factors[0] < 1 < factors[-1]:
         return f"{name} and {other}: neither is always faster in these {len(factors)} rounds"
     if middle < 1:
         told = f"{name} is slower than {other} in this run"
-    return f"{told}; predicted: {number_text(predicted)} times"
+    else:
+        told = f"{name} is {number_text(middle)} times as fast as {other}"
+    return f"{told[:1].upper()}{told[1:]}; predicted: {number_text(predicted)} times"
 
 
 def errors(predicted: Sequence[float], measured: Sequence[float]) -> list[float]:
@@ -94,8 +100,40 @@ def honesty_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
 
 
 def times_said(rates: Mapping[str, float]) -> str:
-    """How many strategies a second each way of simulating judges, the last beside the first; as a title."""
-    first, *_, last = rates.values()
-    names = list(rates)
+    """How many strategies a second each way of simulating judges, the last beside the one before; as a title."""
     told = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
-    return f"Strategies a second: {told}; {names[-1]} is {number_text(last / first)} times as fast as {names[0]}"
+    before, last = list(rates)[-2:]
+    factor = number_text(rates[last] / rates[before])
+    return f"Strategies a second: {told}; {last} is {factor} times as fast as {before}"
+
+
+def found_said(seconds: float, others: Mapping[str, float]) -> str:
+    """How much quicker the found strategy is, simulated, than the quickest that people had; as a title.
+
+    Args:
+        seconds: of a step with what was found; `others`: with what was known.
+    """
+    name = min(others, key=others.__getitem__)
+    gain = 1 - seconds / others[name]
+    told = f"Found: {seconds_text(seconds)} a step, simulated"
+    if abs(gain) <= _SAME:
+        return f"{told}: as quick as {name}, which was the quickest of those known"
+    return f"{told}; {percent(abs(gain))} {'less' if gain > 0 else 'more'} than {name}"
+
+
+def links_said(strategies: Mapping[float, str]) -> str:
+    """How many different strategies a search finds on links of different rates, as a title.
+
+    Args:
+        strategies: in words, by the link's rate.
+    """
+    different = len(set(strategies.values()))
+    if different == 1:
+        return f"On all {len(strategies)} links the same strategy is found"
+    return f"The link decides: {different} different strategies are found on {len(strategies)} links"
+
+
+def steady(measured: Sequence[Sequence[float]]) -> bool:
+    """Whether steps took about the same time in every round, so that a measurement answers a prediction."""
+    spread = [(np.quantile(own, 0.75) - np.quantile(own, 0.25)) / np.median(own) for own in measured]
+    return float(np.median(spread)) <= _STEADY
