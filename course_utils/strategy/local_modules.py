@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from course_utils.strategy.kinds import NORMS
+from course_utils.strategy.norms import BatchNormOverRanks
 from course_utils.strategy.part_shapes import PartShape
 
 
@@ -54,7 +55,8 @@ def local_modules(part: PartShape) -> Part:
         elif operator.kind == "linear" and isinstance(module, nn.Linear):
             found.append(nn.Linear(module.in_features, made, module.bias is not None, device="meta"))
         elif isinstance(module, NORMS):
-            found.append(type(module)(made, device="meta").train(module.training))
+            norm = type(module)(made, device="meta").train(module.training)
+            found.append(BatchNormOverRanks(norm, None) if part.shared else norm)
         elif operator.kind == "pool" and isinstance(module, (nn.MaxPool2d, nn.AvgPool2d)):
             found += [*_rows(part, -torch.inf if isinstance(module, nn.MaxPool2d) else 0.0), _pool(module, part)]
         else:

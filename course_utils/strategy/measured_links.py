@@ -14,6 +14,7 @@ from course_utils.allreduce.cost import Network
 from course_utils.allreduce.fit import fit_network
 from course_utils.hardware.rates import using_threads
 from course_utils.strategy.moves import Spread, exchange
+from course_utils.strategy.running import unrecorded
 from course_utils.strategy.topology import Link, Topology
 
 if TYPE_CHECKING:
@@ -79,19 +80,30 @@ def time_links(sizes: Sequence[int], repeats: int) -> dict[str, list[list[float]
         ways["all at once"] = (Spread((world_size,), everybody), Spread((1,), (everybody,)))
     groups = {size: dist.new_group(range(size)) for size in range(2, world_size)} | {world_size: None}
     found: dict[str, list[list[float]]] = {}
-    with using_threads(1), torch.no_grad():
+    with using_threads(1), unrecorded():
         for name, (have, need) in ways.items():
             for nbytes in sizes:
                 shape = (len(have.ranks) * nbytes // 4,)
-                x = torch.zeros(nbytes // 4 if rank in have.ranks else 0)
-                work = partial(exchange, x, shape, have, need)
-                found.setdefault(name, []).append(_timed(work, _often(nbytes, repeats)))
+                x = torch.zeros(nbytes // 4 if rank in have.ranks else 0, requires_grad=True)
+                there_and_back = _timed(partial(_there_and_back, x, shape, have, need), _often(nbytes, repeats))
+                found.setdefault(name, []).append([seconds / 2 for seconds in there_and_back])
         for size, group in groups.items():
             for nbytes in sizes:
-                vector = torch.zeros(nbytes // 4)
-                work = partial(dist.all_reduce, vector, group=group) if rank < size else int
+                gradient = torch.zeros(nbytes // 4)
+                work = partial(_sum, gradient, group) if rank < size else int
                 found.setdefault(f"sum of {size}", []).append(_timed(work, _often(nbytes, repeats)))
     return found
+
+
+def _there_and_back(x: torch.Tensor, shape: tuple[int], have: Spread, need: Spread) -> None:
+    """An exchange, and that of its gradients in the backward pass."""
+    made = exchange(x, shape, have, need)
+    made.backward(torch.ones_like(made))
+
+
+def _sum(gradient: torch.Tensor, group: dist.ProcessGroup | None) -> None:
+    """Of gradients, which are first put into one vector."""
+    dist.all_reduce(torch.cat([gradient, gradient[:0]]), group=group)
 
 
 def _often(nbytes: int, repeats: int) -> int:

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from course_utils.hardware.rates import using_threads
 from course_utils.strategy.graph import Shape
 from course_utils.strategy.local_modules import Part, fill
+from course_utils.strategy.running import unrecorded
 
 
 class Job(NamedTuple):
@@ -62,7 +63,7 @@ class _Running:
         with torch.no_grad():
             for one in self.part.parameters():
                 if one.grad is not None:
-                    one.sub_(1e-6 * one.grad)
+                    one.add_(one.grad, alpha=-1e-6)
                     one.grad = None
         seconds = time.perf_counter() - began
         del self.made
@@ -82,7 +83,7 @@ def time_passes(passes: Sequence[tuple[int, Sequence[Job]]], rounds: int) -> lis
         passes: how many ranks compute, and parts that run one after the other, in the order of the model.
         rounds: how often each is timed.
     """
-    with using_threads(1):
+    with using_threads(1), unrecorded():
         return [_one_pass(jobs, rounds, workers) for workers, jobs in passes]
 
 

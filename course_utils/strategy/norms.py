@@ -11,12 +11,13 @@ class _Normalised(torch.autograd.Function):
     """Normalises with averages over a group; 2·channels + 1 numbers are summed forward, 2·channels backward."""
 
     @staticmethod
-    def forward(context, x: torch.Tensor, eps: float, group: dist.ProcessGroup):
+    def forward(context, x: torch.Tensor, eps: float, group: dist.ProcessGroup | None):
         places = [one for one in range(x.dim()) if one != 1]
         rows = x.double()  # a square loses half of its digits in the subtraction below
         count = rows.new_tensor([x.numel() // x.shape[1]])
         totals = torch.cat([rows.sum(places), rows.square().sum(places), count])
-        dist.all_reduce(totals, group=group)
+        if group is not None:
+            dist.all_reduce(totals, group=group)
         n, channels = totals[-1], x.shape[1]
         mean = totals[:channels] / n
         variance = totals[channels:-1] / n - mean.square()
@@ -31,7 +32,8 @@ class _Normalised(torch.autograd.Function):
     def backward(context, gradient: torch.Tensor, *_):
         y, slope, n = context.saved_tensors
         sums = torch.cat([gradient.sum(context.places), (gradient * y).sum(context.places)])
-        dist.all_reduce(sums, group=context.group)
+        if context.group is not None:
+            dist.all_reduce(sums, group=context.group)
         first, second = (_over(one / n, y).to(y.dtype) for one in sums.chunk(2))
         return (gradient - first - y * second) * _over(slope, y).to(y.dtype), None, None
 
@@ -44,12 +46,14 @@ def _over(channels: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 class BatchNormOverRanks(nn.Module):
     """Batch norm over the examples of all ranks of a group, with the weights and running averages of a given one.
 
+    Without a group it computes the same, and sends nothing.
+
     `nn.SyncBatchNorm` does the same, on GPUs only.
 
     Source: Ioffe and Szegedy 2015, "Batch Normalization", algorithm 1.
     """
 
-    def __init__(self, norm: nn.BatchNorm1d | nn.BatchNorm2d, group: dist.ProcessGroup) -> None:
+    def __init__(self, norm: nn.BatchNorm1d | nn.BatchNorm2d, group: dist.ProcessGroup | None) -> None:
         super().__init__()
         self.norm, self.group = norm, group
 

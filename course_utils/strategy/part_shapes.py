@@ -26,6 +26,7 @@ class PartShape:
         makes: shape of its part of the output.
         channels: which output channels, so which rows of the weights.
         padding: rows of padding above and below, where it is cut along the height; None: as the module itself pads.
+        shared: others have the same channels, so that a batch norm takes averages over all of them.
     """
 
     operator: Operator
@@ -35,6 +36,7 @@ class PartShape:
     makes: Shape
     channels: tuple[int, int]
     padding: tuple[int, int] | None = None
+    shared: bool = False
 
     def parameters(self) -> int:
         """How many numbers it learns."""
@@ -94,6 +96,7 @@ def part_shape(graph: OperatorGraph, operator: Operator, config: Config, place: 
         _lengths(made),
         made[operator.dimension("parameter")],
         _padding(operator, made, inputs[0].shape) if config.attribute > 1 and operator.window else None,
+        config.sample * config.attribute > 1,
     )
 
 
