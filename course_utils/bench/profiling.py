@@ -70,7 +70,10 @@ def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
             seconds_row(BENCH, f"{name}: exposed, from the trace, where it is least", read),
             seconds_row(BENCH, f"{name}: exposed, timed", timed.exposed_by_round(name)),
             value_row(
-                BENCH, f"{name}: trace − timed, of a step", [off(read, timed.exposed(name), timed.median(name))], ""
+                BENCH,
+                f"{name}: trace − timed, of a step",
+                [off(read, statistics.median(timed.exposed_by_round(name)), timed.median(name))],
+                "",
             ),
             value_row(BENCH, f"{name}: hidden share", [one.overlap_share for one in found.lanes], "", better="higher"),
             value_row(BENCH, f"{name}: idle share", [one.idle_share for one in found.lanes], ""),

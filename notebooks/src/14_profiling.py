@@ -214,9 +214,9 @@ course.draw.profile(buckets.lanes, profile_said(buckets.lanes), said)
 
 # %% [markdown]
 # Pale is hidden, dark is exposed. And lesson 7's timer? It never looked into a step. It subtracted: the slowest
-# rank's step, minus the slowest rank's step *without* messages. So it also sees what messages do to all **else**:
-# gradients are copied into buckets, the threads that send need cores. Do trace and timer agree, if one takes the
-# transfer and counts the change of all else with it?
+# rank's step, minus the slowest rank's step *without* messages, round by round. So it also sees what messages do to
+# all **else**: gradients are copied into buckets, the threads that send need cores. Do trace and timer agree, if one
+# takes the transfer and counts the change of all else with it?
 
 # %%
 from course_utils.profiling.findings import trace_and_timer_said
@@ -226,7 +226,7 @@ without = profile_ranks(ranks, training_step, alone, 32, steps=3)
 ways = {ALONE: alone, "flat": all_reduce_flat, "buckets": in_buckets}
 timed = step_times(ranks, ways, rounds=3, warm_up=1)
 for name, seen in {"flat": flat, "buckets": buckets}.items():
-    seconds = timed.exposed(name)
+    seconds = statistics.median(timed.exposed_by_round(name))
     print(trace_and_timer_said(name, seen.lanes, without.lanes, seconds))
 
 # %% [markdown]
