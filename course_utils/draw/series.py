@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from course_utils.draw import style
 from course_utils.errors import CourseError
 
+_FEW_DECADES = 100  # values that span less have marks at 1, 2 and 5 of each decade
 PREDICTED = "predicted (points are measured)"
 
 
@@ -58,6 +59,9 @@ def over_numbers(
         ax.set_xscale("log", base=2)
     if log:
         ax.set_yscale("log")
+        values = np.concatenate([*middles.values()])
+        if values.min() > 0 and values.max() < _FEW_DECADES * values.min():
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     for name, line in lines.items():
         ends = np.array([[np.min(runs), np.max(runs)] for runs in line]).T
         reach = np.abs(ends - middles[name])
