@@ -1,0 +1,15 @@
+"""Refused with: Is the last strategy of a walk the best that it met?"""
+
+from course_utils.strategy.metropolis import metropolis_accept, propose
+
+
+def best_strategy(start, choices, makespan_of, fits, iterations, temperature, random):
+    now, time = list(start), makespan_of(start)
+    for _ in range(iterations):
+        proposed = propose(now, choices, random)
+        if not fits(proposed):
+            continue
+        new = makespan_of(proposed)
+        if metropolis_accept(time, new, temperature, random):
+            now, time = proposed, new
+    return now
