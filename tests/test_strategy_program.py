@@ -2,6 +2,8 @@
 
 import copy
 import random
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -9,11 +11,22 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from course_utils.bench.strategy import comparison_rows
+from course_utils.errors import CourseError
 from course_utils.strategy.configurations import Config, configurations
+from course_utils.strategy.costs import described_costs
+from course_utils.strategy.experiment import Comparison, predicted_seconds, varied_strategies
+from course_utils.strategy.graph import Window
+from course_utils.strategy.layouts import move_between
 from course_utils.strategy.models import alexnet, mlp, resnet18
+from course_utils.strategy.moves import Spread, exchange, own
 from course_utils.strategy.program import program
 from course_utils.strategy.reading import read_model
-from course_utils.strategy.running import gradients, loaded, parallel_model
+from course_utils.strategy.running import gradients, parallel_model, train_program, train_serial, unrecorded
+from course_utils.strategy.starts import data_parallel, on_one_device
+from course_utils.strategy.topology import describe
+from course_utils.syllabus import ROOT
+from course_utils.tensor_parallel.collectives import all_reduced
 from course_utils.training import Sgd
 from course_utils.transformer import Block, Head, character_model
 from course_utils.vgg import vgg11
@@ -58,60 +71,194 @@ def random_programs(name: str, ranks: int, seed: int, number: int) -> list[str]:
             kept = strategy % 2 and configs and configs[-1] in choices and chosen.random() < 0.7
             configs.append(configs[-1] if kept else chosen.choice(choices))
         configs[-1] = Config(devices=(ranks - 1,)) if strategy == 0 else configs[-1]
-        texts.append(program(model, graph, configs, "tests.test_strategy_program.model()", ranks))
+        texts.append(program(model, graph, configs, "course_utils.strategy.models.alexnet()", ranks))
     return texts
 
 
 def beside_serial(jobs: list[tuple[str, str]]) -> list[str]:
     """On every rank: what differs from one process, over two steps of each program."""
     found = []
-    for name, text in jobs:
-        model = MODELS[name][0]().double()
-        serial, (inputs, labels) = copy.deepcopy(model), batch_for(name)
-        part = parallel_model(text.replace("from tests.test_strategy_program import model\n", ""), model)
-        for step in range(2):
-            worst = one_step_beside_serial(part, model, serial, inputs, labels)
-            if not worst < 1e-9:
-                found.append(f"{name}, step {step}: {worst}\n{text}")
-        different = [
-            name
-            for name, one in serial.named_buffers()
-            for mine in [dict(model.named_buffers())[name]]
-            if not torch.allclose(mine.double(), one.double())
-        ]
-        assert isinstance(different, list)
+    with unrecorded():
+        for name, text in jobs:
+            model = MODELS[name][0]().double()
+            serial, (inputs, labels) = copy.deepcopy(model), batch_for(name)
+            part = parallel_model(text, model)
+            for step in range(2):
+                errors = one_step_beside_serial(part, model, serial, inputs, labels)
+                if not all(error < 1e-9 for error in errors.values()):
+                    found.append(f"{name}, step {step}: {errors}\n{text}")
     return found
 
 
-def one_step_beside_serial(part, model, serial, inputs, labels) -> float:
-    """The largest difference of loss, gradients and weights after a step of both."""
-    for one in serial.parameters():
-        one.grad = None
-    made = serial(inputs)
-    expected = cross_entropy(made.flatten(0, -2), labels.flatten())
+def one_step_beside_serial(part, model, serial, inputs, labels) -> dict[str, float]:
+    """The largest difference of loss, gradients and averages in a step of both; whether a row is nobody's."""
+    expected = cross_entropy(serial(inputs).flatten(0, -2), labels.flatten())
     expected.backward()
     loss = part(inputs, labels)
     loss.backward()
-    total = loss.detach().clone()
-    dist.all_reduce(total)
-    errors = [abs(total.item() - expected.item())]
-    whole = dict(serial.named_parameters())
-    Sgd(serial.parameters(), 0.1).step()
-    mine = gradients(part, model)
-    Sgd(part.parameters(), 0.1).step()
-    for name, (rows, gradient) in mine.items():
-        errors.append((gradient - whole[name].grad[rows]).abs().max().item())
-    Sgd(part.parameters()).zero_grad()
-    counts = torch.zeros(len(whole))
-    for number, (name, one) in enumerate(whole.items()):
-        counts[number] = (mine[name][0].stop - mine[name][0].start) / len(one) if name in mine else 0
-    dist.all_reduce(counts)
-    errors.append(0.0 if counts.min() >= 1 - 1e-6 else float("inf"))  # somebody has every row of every parameter
-    return max(float("inf") if error != error else error for error in errors)
+    whole, mine = dict(serial.named_parameters()), gradients(part, model)
+    shares = torch.tensor([mine[one][0].stop - mine[one][0].start if one in mine else 0 for one in whole])
+    dist.all_reduce(shares)
+    errors = {
+        "loss": (all_reduced(loss) - expected).abs().item(),
+        "gradients": max([(g - whole[n].grad[rows]).abs().max().item() for n, (rows, g) in mine.items()], default=0.0),
+        "averages": max(running_averages(part, model, serial), default=0.0),
+        "nobody's": float(any(share < len(one) for share, one in zip(shares.tolist(), whole.values(), strict=True))),
+    }
+    for one in (serial, part):
+        Sgd(one.parameters(), 0.1).step()
+        Sgd(one.parameters()).zero_grad()
+    return {name: error if error == error else float("inf") for name, error in errors.items()}
+
+
+def running_averages(part, model, serial) -> list[float]:
+    """How far the running means and variances of this rank's batch norms are off."""
+    names, errors = {id(one): name for name, one in model.named_parameters()}, []
+    expected = dict(serial.named_buffers())
+    for module in part.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            rows = getattr(module.weight, "rows", slice(None))
+            path = names[id(getattr(module.weight, "whole", module.weight))].removesuffix("weight")
+            for name in ("running_mean", "running_var"):
+                errors.append((getattr(module, name) - expected[path + name][rows]).abs().max().item())
+    return errors
 
 
 @pytest.mark.parametrize("world_size", [2, 3, 4])
 def test_any_strategy_gives_what_one_process_gives(four_ranks, seed, world_size) -> None:
-    jobs = [(name, text) for name in MODELS for text in random_programs(name, world_size, seed, 4)]
+    jobs = [(name, text) for name in MODELS for text in random_programs(name, world_size, seed, 2)]
     run = four_ranks.run(beside_serial, jobs, ranks=world_size, backend="gloo")
     assert [one for found in run.results for one in found] == []
+
+
+def test_programs_are_as_ruff_wants_them(tmp_path, seed) -> None:
+    for name in MODELS:
+        for number, text in enumerate(random_programs(name, 4, seed, 3)):
+            (tmp_path / f"{name}_{number}.py").write_text(
+                text.replace("tests.test_strategy_program", "somewhere.models")
+            )
+    settings = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", str(tmp_path)]
+    for order in (["check"], ["format", "--diff"]):
+        done = subprocess.run([sys.executable, "-m", "ruff", *order, *settings], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def random_spreads(generator: random.Random, shape, world_size) -> tuple[Spread, Spread]:
+    """What ranks have, each another part, and what they need, some of them the same."""
+    rows = [(2, 1, 1), (1, 3, 1), (1, 1, 1), (1, 2, 1), (3, 1, 1), (1, 1, 2)]
+    have, need = (generator.choice([one for one in rows if torch.tensor(one).prod() <= world_size]) for _ in "ab")
+    owners = generator.sample(range(world_size), int(torch.tensor(have).prod()))
+    readers: list[list[int]] = [[] for _ in range(int(torch.tensor(need).prod()))]
+    for place, rank in enumerate(generator.sample(range(world_size), generator.randint(len(readers), world_size))):
+        readers[place % len(readers)].append(rank)
+    return Spread(have, tuple(owners)), Spread(need, tuple(map(tuple, readers)))
+
+
+def exchanged(shape, spreads) -> list[str]:
+    """On every rank: exchanges whose result or gradient is wrong."""
+    rank, wrong = dist.get_rank(), []
+    whole = torch.arange(torch.tensor(shape).prod().item(), dtype=torch.float64).view(shape)
+    for have, need in spreads:
+        x = own(whole, have).clone().requires_grad_()
+        got = exchange(x, shape, have, need)
+        (got * (rank + 1)).sum().backward()
+        readers = torch.zeros(shape, dtype=torch.float64)
+        for reader, box in need.boxes(shape).items():
+            readers[tuple(slice(*one) for one in box)] += reader + 1
+        right = torch.equal(got, own(whole, need)) or not (got.numel() or rank in need.boxes(shape))
+        if not (right and torch.equal(x.grad, own(readers, have))):
+            wrong.append(f"{have} → {need}")
+    return wrong
+
+
+def test_an_exchange_brings_pieces_there_and_gradients_back(four_ranks, seed) -> None:
+    generator, shape = random.Random(seed), (5, 7, 3)
+    spreads = [random_spreads(generator, shape, 4) for _ in range(12)]
+    run = four_ranks.run(exchanged, shape, spreads, backend="gloo")
+    assert [one for wrong in run.results for one in wrong] == []
+
+
+BOTH, FIRST = Spread((1, 1, 1, 1), ((0, 1),)), Spread((1, 1, 1, 1), (0,))
+EXAMPLES, CHANNELS, ROWS = (Spread(parts, (0, 1)) for parts in ((2, 1, 1, 1), (1, 2, 1, 1), (1, 1, 2, 1)))
+HALO = Spread((1, 1, 2, 1), (0, 1), Window(3, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("have", "need", "name"),
+    [
+        (EXAMPLES, BOTH, "all_gather"),
+        (EXAMPLES, FIRST, "gather"),
+        (FIRST, CHANNELS, "scatter"),
+        (FIRST, BOTH, "broadcast"),
+        (EXAMPLES, CHANNELS, "all_to_all"),
+        (ROWS, HALO, "halo_exchange"),
+        (FIRST, Spread((1, 1, 1, 1), (1,)), "send"),
+        (EXAMPLES, HALO, "exchange"),
+        (ROWS, ROWS, None),
+    ],
+)
+def test_moves_have_the_names_of_the_field(have, need, name) -> None:
+    move = move_between((4, 4, 6, 6), have, need, 2)
+    assert (move and move.name) == name
+
+
+class Joined(nn.Module):
+    """Joins two parts of its hidden numbers in a way that the search knows nothing of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second, self.last = nn.Linear(6, 4), nn.Linear(6, 4), nn.Linear(8, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(torch.cat((self.first(x), self.second(x)), dim=1))
+
+
+def test_what_is_unknown_runs_on_one_rank(four_ranks) -> None:
+    graph = read_model(Joined(), (BATCH, 6))
+    halves = [
+        Config(sample=2, devices=(0, 1)) if one.kind != "other" else Config(devices=(1,)) for one in graph.operators
+    ]
+    text = program(Joined(), graph, halves, "course_utils.strategy.models.mlp()", 2)
+    assert "Part(lambda x, y: torch.cat((x, y), dim=1), ranks=(1,))" in text
+    batches = [(torch.randn(BATCH, 6), torch.randint(CLASSES, (BATCH,))) for _ in range(3)]
+    losses = train_program(four_ranks, text, Joined, batches, 0.1)
+    assert losses == pytest.approx(train_serial(Joined(), batches, 0.1), abs=1e-6)
+
+
+def test_a_program_runs_under_torchrun(tmp_path) -> None:
+    model = mlp((12, 10, 9, CLASSES))
+    graph = read_model(model, (BATCH, 12))
+    cut = [Config(sample=2, devices=(0, 1)), *[Config(parameter=2, devices=(0, 1))] * 3, Config(devices=(1,))]
+    build = f"course_utils.strategy.models.mlp((12, 10, 9, {CLASSES}))"
+    file = tmp_path / "mlp_on_2_ranks.py"
+    file.write_text(program(model, graph, cut, build, 2, file.name, "The search found it."))
+    order = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(file)]
+    done = subprocess.run(order, capture_output=True, text=True, timeout=120, cwd=ROOT)
+    torch.manual_seed(0)
+    model = mlp((12, 10, 9, CLASSES))
+    batch = torch.randn(BATCH, 12), torch.randint(CLASSES, (BATCH,))
+    expected = " ".join(f"{loss:.6f}" for loss in train_serial(model, [batch] * 5))
+    assert f"loss: {expected}" in done.stdout, done.stdout + done.stderr
+
+
+def test_what_builds_no_model_is_refused() -> None:
+    model = mlp((4, 3))
+    with pytest.raises(CourseError, match="makes no model"):
+        program(model, read_model(model, (2, 4)), [Config(), Config(), Config()], "alexnet", 2)
+
+
+def test_strategies_for_the_comparison_are_spread_over_their_times() -> None:
+    graph = read_model(alexnet(1 / 8, pixels=64), (16, 3, 64, 64))
+    costs = described_costs(graph, describe({"a": 1 << 30, "b": 1 << 30}, (1e-3, 1e8)), 1e10, 1e10)
+    known = {"one": on_one_device(graph), "data": data_parallel(graph, 2)}
+    found = varied_strategies(graph, costs, 2, 8, known)
+    seconds = [predicted_seconds(graph, one, costs) for one in found]
+    assert len(set(seconds)) == 8 and max(seconds) > 2 * min(seconds)
+
+
+def test_rows_of_a_comparison_say_how_far_off_and_in_what_order() -> None:
+    found = Comparison([[]] * 3, [1.0, 2.0, 3.0], [[1.1, 1.0, 1.1], [2.0, 2.0, 2.0], [3.3, 3.3, 3.0]])
+    off, worst, order, noise = comparison_rows("net", found)
+    assert off.value == pytest.approx(100 / 11) and worst.value == pytest.approx(100 / 11)
+    assert not off.ok and order.value == 1 and order.ok and noise.value >= 0

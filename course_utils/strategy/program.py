@@ -73,7 +73,7 @@ def _imports(body: str, module: str, function: str) -> Iterator[str]:
     """The imports of what a program uses, in ruff's order."""
     used = {module: {function}}
     for ours, names in OURS.items():
-        used[ours] = used.get(ours, set()) | {name for name in names if re.search(rf"\b{name}\b", body)}
+        used[ours] = used.get(ours, set()) | {name for name in names if re.search(rf"\b{name}\(", body)}
     theirs = {"torch": {"nn"}} | {one: names for one, names in used.items() if not one.startswith("course_utils")}
     yield "from collections.abc import Iterable"
     yield ""
