@@ -15,7 +15,7 @@ import torch.distributed as dist
 from course_utils.hardware.rates import using_threads
 from course_utils.strategy.graph import Shape
 from course_utils.strategy.local_modules import Part, fill
-from course_utils.strategy.running import unrecorded
+from course_utils.strategy.running import keep_freed_memory, unrecorded
 
 
 class Job(NamedTuple):
@@ -83,6 +83,8 @@ def time_passes(passes: Sequence[tuple[int, Sequence[Job]]], rounds: int) -> lis
         passes: how many ranks compute, and parts that run one after the other, in the order of the model.
         rounds: how often each is timed.
     """
+    if dist.is_initialized():  # on a rank, and not in somebody's notebook
+        keep_freed_memory()
     with using_threads(1), unrecorded():
         return [_one_pass(jobs, rounds, workers) for workers, jobs in passes]
 
