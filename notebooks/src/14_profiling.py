@@ -274,7 +274,7 @@ assert not found
 # %% [markdown]
 # ## Five slow programs
 #
-# Each is correct, and slow for *one* reason:
+# Each is right, and slow for *one* reason:
 #
 # | | In the picture |
 # |---|---|
@@ -317,8 +317,8 @@ slow_and_better(4, lanes)
 # all of the work. A batch goes from short to long texts, and each rank takes an equal *number* of them. The cure: equal
 # numbers of *letters*.
 #
-# How it is done is your exercise, so it is not shown. It gives the same losses, and both ran by turns, A B A B, so that
-# a busy moment hits both.
+# How is your exercise `speed_up_4`, so it is not shown. It gives the same losses, and both ran by turns, A B A B, so
+# that a busy moment hits both.
 #
 # ### The second one
 
@@ -364,8 +364,8 @@ slow_and_better(1, lanes)
 # ranks, on one clock, and read who waits for whom. And you can **name** the cause: one late rank, messages that take
 # turns with the computing, gaps, crumbs.
 #
-# Next: [the exercises](../exercises/14_profiling.ipynb), with all five patients. To read: *Holistic Trace Analysis*,
-# Meta's tool for traces of thousands of ranks. Lesson 15: can I now read any framework's manual?
+# Next: [the exercises](../exercises/14_profiling.ipynb), `speed_up_1` to `speed_up_5` among them. To read: *Holistic
+# Trace Analysis*, Meta's tool for traces of thousands of ranks. Lesson 15: can I now read any framework's manual?
 
 # %%
 ranks.stop()
