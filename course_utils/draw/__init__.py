@@ -44,6 +44,7 @@ _HOME = {
     "launchers": "launcher_table",
     "dealt": "dealing",
     "tries": "breaks",
+    "starts": "restarting",
     "log_map": "logs",
     "operator_cuts": "operator_boxes",
     "changed_steps": "program_strip",

@@ -165,7 +165,9 @@ course.predict("gpu_nodes_log", answer=..., choices=choices)
 # %%
 course.measured("gpu_nodes_log", answer="b")
 for rule in RULES:
-    print(f"{rule.cause:24}{rule.shows:60.60}  {rule.beside}")
+    print(f"{rule.cause:24}{rule.shows:.62}")
+    if rule.beside:
+        print(f"{'   and beside it':24}{rule.beside}")
 
 # %% [markdown]
 # What explains others stands above what can follow from them: a job may run into its time limit

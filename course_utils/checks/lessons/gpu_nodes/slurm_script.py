@@ -72,10 +72,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         more = {"with_comm": False, "harness": tried, "judge": _in_the_run}
         return Case(f"slurm_script({words})", [(command, options, given)], [due(command, options, given)], **more)
 
-    yield case({})
+    yield case({"nodes": 2})
     large = {"nodes": 2, "gpus_per_node": 4, "cores_per_task": 8, "minutes": 90, "warn_seconds": 120}
     yield case(large | {"partition": "gpu", "name": "vgg-11"})
-    yield case({"nodes": 2}, (75, JOB, {}))
+    yield case({"nodes": 3}, (75, JOB, {}))
     yield case({}, (1, JOB, {}))
     yield case({"nodes": 2, "tasks_per_node": 3}, (0, JOB, {ADDRESS: "ib7", PORT: "4711"}))
     odd = "python 'my training.py' --note \"it's job $SLURM_JOB_ID\" --rate=0.1"

@@ -19,7 +19,7 @@ ENDED, BATCHES, RESUMED = "how the {} start ended", "the batches of the {} start
 STEPS, LOSSES, WRITTEN = "steps of the {} start", "losses of the {} start", "the checkpoints of the {} start"
 THERE = "the checkpoint when this rank left the {} start"
 NAMES = ("first", "second", "third", "fourth", "fifth")
-DIED, FINISHED, ON_DISK = "died", "finished", "on the disk"
+DIED, FINISHED, ON_DISK = "killed", "finished", "on the disk"
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,8 @@ def one_start(function: Callable, settings: "Settings", start: Start) -> dict[st
         seen[THERE] = ON_DISK if there else "not on the disk"
     if ended == FINISHED:
         seen |= {STEPS: result if result is None else result.steps, RESUMED: getattr(result, "resumed_at", None)}
-        seen[LOSSES] = getattr(result, "losses", None)
+        losses = getattr(result, "losses", None)
+        seen[LOSSES] = [round(loss, 6) for loss in losses] if isinstance(losses, list) else losses
     return seen
 
 
@@ -244,5 +245,5 @@ def losses_of(options: Mapping[str, Any], epochs: int, without: str = "", at: Se
             model.load_state_dict(fresh.state_dict())
         if number % (IMAGES // settings.batch_size) == 0:
             with torch.no_grad():
-                found.append(cross_entropy(model(x), y).item())
+                found.append(round(cross_entropy(model(x), y).item(), 6))
     return found

@@ -1,5 +1,6 @@
 """The check of `train_ddp`: trainings that die, are stopped and started again, beside one that nobody interrupts."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from course_utils.checks.lessons.gpu_nodes.common import LESSON
 from course_utils.checks.lessons.gpu_nodes.starts import (
     BATCHES,
     ENDED,
+    IMAGES,
     LOSSES,
     NAMES,
     RESUMED,
@@ -36,7 +38,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         options = {"batch_size": batch, "save_every": every, "seed": int(rng.integers(1000)), **more}
         losses = [] if options.get("dropout") else losses_of(options, max(start.epochs for start in starts))
         due = [what_is_due(options, starts, rank, losses) for rank in range(size)]
-        label = f"{ranks(size)}, {about}; {1437 // batch} batches in an epoch, a checkpoint every {every} steps"
+        label = f"{ranks(size)}, {about}; {IMAGES // batch} batches in an epoch, a checkpoint every {every} steps"
         with_group = {"backend": "gloo", "harness": after_starts, "judge": _as_without_interruption}
         return Case(label, [(options, starts)] * size, due, tolerance=CLOSE, **with_group)
 
@@ -124,7 +126,7 @@ def _forgets(what: str) -> Recogniser:
 def _restarts(case: Case) -> set[int]:
     """After how many steps a start that did any went on."""
     options, starts = case.arguments[0]
-    in_epoch = 1437 // options["batch_size"]
+    in_epoch = IMAGES // options["batch_size"]
     found = set()
     for name, _ in zip(NAMES, starts):
         done = case.expected[0][BATCHES.format(name)]
@@ -154,6 +156,29 @@ def _random(case: Case, outcome: Outcome) -> bool:
     return "interrupted and started again" in outcome.wrong
 
 
+def _drawing(outcome: Outcome) -> Any:
+    """What rank 0 did in each start, beside what was due."""
+    from course_utils.draw.restarting import Row, starts
+
+    options, given = outcome.case.arguments[0]
+    result, due = outcome.results[0], outcome.case.expected[0]
+    rows = []
+    for name, _ in zip(NAMES, given):
+        did, was_due = (_numbers(seen[BATCHES.format(name)]) for seen in (result, due))
+        written = [int(number) for number in re.findall(r"\d+", result[WRITTEN.format(name)]) if did]
+        ended = result[ENDED.format(name)].replace("Interrupted after", "stopped\nafter") if did else "nothing\nto do"
+        rows.append(Row(f"{name} start", did, was_due, written, ended))
+    right = all(row.done == row.due for row in rows)
+    title = "Every start does the batches that are due" if right else "A start does other batches than were due"
+    return starts(rows, IMAGES // options["batch_size"], title)
+
+
+def _numbers(batches: Sequence[str]) -> list[tuple[int, int]]:
+    """(epoch, batch) of each; another batch than there is counts as batch −1."""
+    found = [re.findall(r"\d+", one) for one in batches]
+    return [(int(one[0]), int(one[1])) if len(one) == 2 else (0, -1) for one in found]
+
+
 TRAIN_DDP = Exercise(
     name="train_ddp",
     library="course_utils.launch.train_ddp:train_ddp",
@@ -166,6 +191,7 @@ TRAIN_DDP = Exercise(
     cases=_cases,
     needs_torch=True,
     picture=False,
+    drawing=_drawing,
     hints=(
         "Write the loop first, without any checkpoint: epochs, batches, steps, losses. Then ask of each thing that "
         "changes in it: where does it stand after a restart? Which of them has only rank 0, which has every rank?",
