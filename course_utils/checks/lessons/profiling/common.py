@@ -103,7 +103,9 @@ def bars_of(rest: str) -> Callable[[Outcome], "Figure | None"]:
         from course_utils import draw
 
         parts = parts_of(outcome, rest)
-        return parts and draw.stacked_bars(parts, f"{factor_said(outcome)}, with Python's profiler at work")
+        return parts and draw.stacked_bars(
+            parts, f"{factor_said(outcome)}; here one run of each, which the profiler slows down"
+        )
 
     return drawing
 
@@ -138,7 +140,12 @@ def lanes_drawn(messages: str) -> Callable[[Outcome], "Figure | None"]:
         if ratio_of(outcome) is None:
             return None
         lanes = [lanes_of(outcome, name, 0, messages) for name in (SLOW, YOURS)]
-        return draw.profile(lanes, factor_said(outcome), "rank 0 in the last round", names=[SLOW, YOURS])
+        return draw.profile(
+            lanes,
+            factor_said(outcome),
+            "the quickest round of each counts; this is rank 0 in the last one",
+            names=[SLOW, YOURS],
+        )
 
     return drawing
 

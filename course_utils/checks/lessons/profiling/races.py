@@ -121,8 +121,8 @@ def _watched() -> Iterator[dict[str, Any]]:
 
 
 def _parts(program: Program, arguments: tuple, places: Places) -> dict[str, float]:
-    """Seconds of each part, and of the rest, under the name ""."""
-    profiler = cProfile.Profile()
+    """The processor's seconds for each part, and for the rest, under the name ""."""
+    profiler = cProfile.Profile(time.process_time)
     profiler.runcall(program, *arguments)
     seconds = dict.fromkeys(places, 0.0)
     stats = pstats.Stats(profiler).stats  # (file, line, function) → (…, own seconds, seconds with all it called, …)

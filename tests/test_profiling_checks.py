@@ -1,0 +1,76 @@
+"""The races of lesson 14: when one ends, that every round has fresh inputs, and what is seen of a program."""
+
+import functools
+import itertools
+
+import pytest
+
+from course_utils import played
+from course_utils.checks.lessons.profiling.races import FEWEST, HOPELESS_AFTER, SLOW, YOURS, race
+
+TARGET = 1.5
+
+
+def ticking(slow: float, own: float):
+    """A clock, and two programs that move it on by so much."""
+    now = [0.0]
+
+    def program(seconds: float):
+        def run(number: int) -> list[float]:
+            now[0] += seconds
+            return [float(number)]
+
+        return run
+
+    return lambda: now[0], program(slow), program(own)
+
+
+def raced(slow: float, own: float, rounds: int = 9) -> dict:
+    """A race of programs that take so many seconds."""
+    clock, first, second = ticking(slow, own)
+    return race(first, second, lambda number: (number,), TARGET, rounds=rounds, clock=clock, meet=float)
+
+
+@pytest.mark.parametrize(
+    ("slow", "own", "rounds"),
+    [(4.0, 1.0, FEWEST), (1.0, 1.0, HOPELESS_AFTER), (1.4, 1.0, 9), (1.55, 1.0, 9)],
+    ids=["clearly reached", "out of reach", "nearly reached", "just reached"],
+)
+def test_a_race_ends_when_more_rounds_would_not_change_the_verdict(slow, own, rounds) -> None:
+    seconds = raced(slow, own)["seconds"]
+    assert len(seconds[SLOW]) == len(seconds[YOURS]) == rounds
+    assert min(seconds[SLOW]) / min(seconds[YOURS]) == pytest.approx(slow / own)
+
+
+def test_the_first_round_does_not_count_and_may_be_the_only_one() -> None:
+    assert raced(4.0, 1.0, rounds=0)["seconds"] == {SLOW: [], YOURS: []}
+
+
+def test_what_was_kept_from_the_last_call_is_wrong_in_the_next() -> None:
+    kept = functools.cache(lambda: next(itertools.count()))
+    found = race(lambda n: [float(n)], lambda n: [float(kept())], lambda n: (n,), TARGET, clock=float, meet=float)
+    assert (found["round"], found["wanted"], found["found"]) == (1, [1.0], [0.0])
+
+
+def test_played_computing_is_seen_and_the_function_is_put_back() -> None:
+    plain = played.compute
+
+    def program(number: int) -> list[float]:
+        played.compute(1e-4)
+        played.compute(2e-4)
+        return [0.0]
+
+    found = race(program, program, lambda n: (n,), TARGET, rounds=0, meet=float)
+    seen = found["lanes"][YOURS]
+    assert seen["asked"] == pytest.approx(3e-4) and len(seen["computing"]) == 2
+    assert seen["begin"] <= seen["computing"][0][0] <= seen["computing"][-1][1] <= seen["end"]
+    assert played.compute is plain
+
+
+def test_the_parts_of_a_run_add_up_to_it() -> None:
+    def work(number: int) -> list[float]:
+        return [float(len(sorted(range(20_000))))]
+
+    places = {"sorting": [("~", "<built-in method builtins.sorted>")]}
+    found = race(work, work, lambda n: (n,), 1e-9, rounds=3, meet=float, places=places)
+    assert set(found["parts"][YOURS]) == {"sorting", ""} and found["parts"][YOURS]["sorting"] > 0
