@@ -3,11 +3,49 @@
 import numpy as np
 import pytest
 
-from course_utils.strategy.incremental import Chains
+from course_utils.strategy.by_hand import HandCosts, five_operators
+from course_utils.strategy.configurations import Config
+from course_utils.strategy.incremental import Chains, last_readers
 from course_utils.strategy.random_graphs import random_costs, random_graph
-from course_utils.strategy.simulate import makespan
+from course_utils.strategy.simulate import makespan, simulate
+from course_utils.strategy.starts import data_parallel, on_one_device
 from course_utils.strategy.tables import make_tables
-from course_utils.strategy.tasks import task_graph
+from course_utils.strategy.tasks import Task, task_graph
+
+MS = 1_000_000
+
+
+def test_a_step_by_hand():
+    graph, costs = five_operators(), HandCosts()
+    assert simulated_at(graph, on_one_device(graph), costs) == 40 * MS  # (8 + 2 + 4) forward, (16 + 2 + 8) backward
+    assert simulated_at(graph, data_parallel(graph, 2), costs) == 33 * MS  # 20 of computing, 12 and 1 of gradients
+
+
+def test_an_exchange_begins_when_both_ends_are_free_and_gradients_go_the_other_way():
+    graph, costs = five_operators(), HandCosts()
+    strategy = data_parallel(graph, 2)
+    strategy[3] = Config(devices=(1,))  # fc1 on device 1 alone
+    tasks = task_graph(graph, strategy, costs)
+    exchanges = {task.name: (task.device, task.nanoseconds, task.after) for task in tasks if " → " in task.name}
+    assert set(exchanges) == {"pool1 → fc1", "fc1 → pool1", "fc1 → loss", "loss → fc1"}
+    (pools,) = {task.after for task in tasks if task.name == "pool1 → fc1"}
+    assert [tasks[one].name for one in pools] == ["pool1", "pool1"]
+    sizes = {name: {task.nanoseconds for task in tasks if task.name == name} for name in exchanges}
+    assert sizes["pool1 → fc1"] == sizes["fc1 → pool1"] == {2 * MS}  # 4 × 16 × 4 × 4 numbers, 512 in a millisecond
+
+
+def test_a_device_waits_for_its_own_tasks_and_for_those_it_is_after():
+    tasks = [Task("a", 0, 5, ()), Task("b", 1, 9, ()), Task("c", 0, 2, (0, 1)), Task("d", 1, 1, (1,))]
+    assert simulate(tasks) == [(0, 5), (0, 9), (9, 11), (9, 10)]
+    assert makespan(tasks) == 11 and makespan([]) == 0
+
+
+def test_equal_networks_share_their_exchanges_and_a_chain_its_last_readers():
+    graph = five_operators()
+    tables = make_tables(graph, HandCosts(), 2)
+    assert last_readers(tables) == [0, 2, 3, 4, 4]
+    column = tables.column(data_parallel(graph, 2))
+    assert tables.strategy(column)[1:] == data_parallel(graph, 2)[1:]
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 4])
@@ -34,4 +72,8 @@ def test_full_and_incremental_are_the_simulator_to_the_last_nanosecond(seed, dev
 
 
 def simulated(graph, tables, column, costs):
-    return makespan(task_graph(graph, tables.strategy(column), costs))
+    return simulated_at(graph, tables.strategy(column), costs)
+
+
+def simulated_at(graph, strategy, costs):
+    return makespan(task_graph(graph, strategy, costs))

@@ -146,7 +146,7 @@ choices[3]
 #
 # random = np.random.default_rng(0)
 # start = on_one_device(graph)
-# found = best_strategy(start, choices, makespan_of, lambda strategy: True, 2000, 1e6, random)
+# found = best_strategy(start, choices, makespan_of, lambda strategy: True, 2000, 3e6, random)
 # compared = {"data parallel": data_parallel(graph, 2), "found": found}
 # tasks = {name: task_graph(graph, one, costs) for name, one in compared.items()}
 # course.draw.task_timelines(tasks, "Data parallel, and what your search found")
