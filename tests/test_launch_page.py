@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from course_utils.failures.reading import readable
 from course_utils.failures.recordings import recording
 from course_utils.launch import commands, findings, measure
 from course_utils.launch.settings import Settings
+from course_utils.launch.stopping import StopSignals, send_sigterm
 from course_utils.launch.tries import Try, repeated_steps, tries_of, tries_said
 from course_utils.launch.variables import example_environment, variables_read
 from course_utils.launch.where import find_launch
@@ -117,6 +119,15 @@ def test_a_script_that_slurm_refuses(tmp_path, slurm_commands) -> None:
     slurm_commands("sbatch", "echo no such partition >&2; exit 1")
     with pytest.raises(CourseError, match="Slurm refused the script: no such partition"):
         commands.hand_in("true", tmp_path / "job")
+
+
+def test_a_signal_waits_until_it_is_heard() -> None:
+    send_sigterm(after=0.0)
+    with StopSignals() as stop:
+        deadline = time.monotonic() + 30
+        while not stop.heard and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert stop.heard == "SIGTERM"
 
 
 def test_the_tries_of_a_log() -> None:

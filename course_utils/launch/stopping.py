@@ -1,8 +1,10 @@
 """The end that is announced: a signal before the time is up, and ranks that agree to stop after the same step."""
 
 import contextlib
+import os
 import signal
 import threading
+import time
 from pathlib import Path
 from types import FrameType
 
@@ -64,3 +66,16 @@ class StopSignals:
         flag = torch.tensor([float(bool(self.heard))])
         dist.all_reduce(flag, op=dist.ReduceOp.MAX)
         return bool(flag)
+
+
+def send_sigterm(after: float) -> None:
+    """Let this process get a SIGTERM so many seconds after it has begun to listen for one; returns at once."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def send() -> None:
+        while signal.getsignal(signal.SIGTERM) is before:  # unheard, it would end the process
+            time.sleep(0.01)
+        time.sleep(after)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=send, daemon=True).start()

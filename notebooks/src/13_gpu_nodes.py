@@ -283,12 +283,13 @@ course.draw.measured_bars(groups, title, "One step of 256 images", x="time of a 
 
 # %% [markdown]
 # Every number is converted once, but a wide layer multiplies it 1024 times: the wider, the more bfloat16 can save;
-# without units for it, nothing. The compiler costs seconds first, so it pays in long trainings only.
+# without units for it, nothing. The compiler costs seconds first: for long trainings.
 #
 # ## A process dies
 #
-# So every 20 steps rank 0 writes a **checkpoint**: weights, the optimizer's velocities, the place in the data, every
-# rank's random state. It is written beside the old one, then renamed: nobody ever finds half.
+# In a week, one of forty GPUs will fail. So every 20 steps rank 0 writes a **checkpoint**: weights, velocities of the
+# optimizer, place in the data, every rank's random state. It is written beside the old one, then renamed: nobody finds
+# half.
 
 # %% [markdown]
 # `--max-restarts=1`: when a process dies, torchrun ends the others and starts all again, once. And `--die-at 38`:
@@ -330,20 +331,19 @@ course.draw.tries(tries, undisturbed, "Killed, and brought back")
 # of one number after each step. Here only rank 1 hears:
 
 # %%
-import os
-import signal
-import threading
 from textwrap import fill
+
+from course_utils.launch.stopping import Interrupted, send_sigterm
 
 
 def signalled(settings, rank_that_hears):
     import torch.distributed as dist
 
     if dist.get_rank() == rank_that_hears:
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        send_sigterm(after=0.3)  # seconds, once the training listens
     try:
         train_ddp(settings)
-    except course.CourseError as stopped:  # Interrupted
+    except Interrupted as stopped:
         return str(stopped).replace(str(folder), "runs")
 
 
