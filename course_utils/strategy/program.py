@@ -103,7 +103,7 @@ class _Script:
         rows = []
         for config, group in groupby(numbered, key=lambda one: one[1]):
             names = [one.name for one, _ in group]
-            rows.append((names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}", in_words(config)))
+            rows.append((", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]}", in_words(config)))
         width = max(len(names) for names, _ in rows)
         yield from (f"{names.ljust(width)}  {said}" for names, said in rows)
         yield from ('"""', "")
@@ -160,13 +160,14 @@ class _Script:
         need = input_spread(operator, self.strategy[reader], shape)
         if source == 0:
             if any(parts > 1 for parts in need.parts):
+                yield f"        # {operator.name} reads {_read(need, 'the batch')}"
                 yield from called(2, f"{here} = ", "own", [name, literal(need)])
             return
         move = move_between(
             shape, output_spread(self.graph.operators[source], self.strategy[source]), need, self.world_size
         )
         if move:
-            yield f"        # {operator.name} reads {_read(need)}"
+            yield f"        # {operator.name} reads {_read(need, self.graph.operators[source].name)}"
             arguments = [f"{key}={literal(value)}" for key, value in move.arguments.items()]
             yield from called(2, f"{here} = ", move.name, [name, self._shape(shape), *arguments])
 
@@ -228,12 +229,12 @@ def in_words(config: Config) -> str:
     return f"{' and '.join(cut)}, ranks {', '.join(map(str, config.devices))}"
 
 
-def _read(need: Spread) -> str:
-    """What a rank reads, in words."""
+def _read(need: Spread, source: str) -> str:
+    """What a rank reads of what another operator makes, in words."""
     words = {2: ("examples", "channels"), 3: ("examples", "positions", "channels")}
     names = words.get(len(need.parts), ("examples", "channels", "rows", "columns"))
     cut = [name for name, parts in zip(names, need.parts, strict=False) if parts > 1]
     if not cut:
-        return "all of it"
+        return f"all of {source}"
     around = ", and the rows around them" if need.window else ""
-    return f"a part of the {' and of the '.join(cut)}{around}"
+    return f"a part of the {' and of the '.join(cut)} of {source}{around}"
