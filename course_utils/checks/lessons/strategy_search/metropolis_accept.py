@@ -72,6 +72,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("a little slower", old, old + warm // 4, warm)
     yield case("much slower", old, old + round(2.5 * warm), warm)
     yield case("equally quick", old, old, warm)
+    yield case("temperature below 1", 3, 4, 0.8)
     yield case("very much quicker", old * 10**6, old, warm / 1000)
     yield case("very much slower", old, old * 10**6, warm / 1000)
     yield case("temperature 0, slower", old, old + 1, 0)

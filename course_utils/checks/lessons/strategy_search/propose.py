@@ -87,8 +87,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         graph = random_graph(rng, operators)
         choices = choices_of(graph, devices)
         strategy = drawn_strategy(rng, graph, devices)
-        if operators == 6:  # one more that has no choice, in the middle
+        if operators == 6:  # one more that has no choice, in the middle, and one that has two
             choices[3], strategy[3] = (Config(),), Config()
+            choices[2], strategy[2] = choices[2][:2], choices[2][0]
         given = (strategy, choices, int(rng.integers(2**31)))
         label = f"{count(operators, 'operator')} on {devices} devices"
         yield Case(label, [given], with_comm=False, harness=proposals, judge=_wrong)
