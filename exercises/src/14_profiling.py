@@ -131,7 +131,7 @@ ranks.load_torch()
 # …          ×  82, in every step
 # ```
 #
-# **Wanted: 1.3 times as fast**, in seconds of the processor.
+# **Wanted: 1.2 times as fast**, in seconds of the processor.
 
 # %% tags=["exercise"]
 # speed_up_3

@@ -20,7 +20,7 @@ CLOSE = 1e-4
 """So near, relative to the largest one, the losses have to be."""
 FEWEST, MOST = 3, 12
 """Rounds, beside a first one that only compares the results."""
-HOPELESS_AFTER, HOPELESS = 4, 0.75
+HOPELESS_AFTER, HOPELESS = 4, 0.9
 """After so many rounds, who has reached less than this share of the factor is as slow as it looks."""
 SLOW, YOURS = "slow", "yours"
 Program = Callable[..., Any]
