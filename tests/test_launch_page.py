@@ -115,6 +115,13 @@ def test_a_job_that_waits_too_long_is_cancelled(tmp_path, slurm_commands, capsys
     assert (tmp_path / "cancelled").read_text() == "12\n"
 
 
+def test_a_job_that_wrote_nothing(tmp_path, slurm_commands, capsys) -> None:
+    slurm_commands("sbatch", "echo 12")
+    slurm_commands("scontrol", "echo JobState=NODE_FAIL Reason=None")
+    assert commands.hand_in("true", tmp_path / "job") == ""
+    assert "job 12 is over: one of its nodes failed. It wrote nothing" in capsys.readouterr().out
+
+
 def test_a_script_that_slurm_refuses(tmp_path, slurm_commands) -> None:
     slurm_commands("sbatch", "echo no such partition >&2; exit 1")
     with pytest.raises(CourseError, match="Slurm refused the script: no such partition"):

@@ -127,6 +127,9 @@ def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
     if not _over(number, seconds):
         print(f"{waiting_said(number)}, after {seconds:.0f} s. It is cancelled, and the page goes on without it.")
         return ""
+    if not (folder / "job.log").exists():
+        print(f"{over_said(number)} It wrote nothing, and the page goes on without it.")
+        return ""
     log = (folder / "job.log").read_text(errors="replace")
     print(readable(without_result(log)))
     return log
