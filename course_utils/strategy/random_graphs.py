@@ -1,4 +1,4 @@
-"""Small operator graphs that nobody has seen, with costs of their own: for exercises, and for tests of the simulators."""
+"""Small operator graphs that nobody has seen, with their own costs: for exercises, and for tests of the simulators."""
 
 from dataclasses import dataclass, field
 from math import prod
