@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ OPEN_MODE, OUTPUT, PARTITION, NAME = "--open-mode", "the file of the output", "t
 TOLD, ADDRESS, PORT, THREADS = "what srun is to start", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"
 SRUN_CORES, OTHERS = "the cores that srun gives to each task", "--kill-on-bad-exit of srun"
 CODE, ASKED = "the exit code", "what scontrol is asked for after srun"
+GRADED = "not asked"
 ONE_TEXT, TAKEN, TO_THE_TASKS = "one text", "yes", "{signal} to the tasks, {seconds} s before the end"
 FIRST, JOB = "gpu07", 10_007
 
@@ -188,11 +190,14 @@ def lines_of(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Sequence[tuple]) -> dict[str, Any]:
+def tried(
+    function: Callable, command: str, options: Mapping[str, Any], runs: Sequence[tuple], unseen: Mapping[str, Any]
+) -> dict[str, Any]:
     """Call the learner's function; return what its script asks for, and what each run of it told srun.
 
     Args:
         runs: arguments of `run` after the text.
+        unseen: what a run would show, taken for granted where a submission is graded.
     """
     text = function(command, **options)
     if not isinstance(text, str):
@@ -201,6 +206,8 @@ def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Se
         found = {SCRIPT: ONE_TEXT, TEXT: text} | asked_for(text)
     except ValueError as refused:
         return {SCRIPT: ONE_TEXT, TEXT: text, READ: str(refused)}
+    if graded():
+        return found | (unseen if all(word in text for word in ("srun", command, "scontrol requeue")) else {})
     for number, given in enumerate(runs):
         found |= {f"{key}, run {number}" if number else key: value for key, value in run(text, *given).items()}
     return found
@@ -208,8 +215,15 @@ def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Se
 
 def taken_by_slurm(function: Callable, command: str, options: Mapping[str, Any]) -> tuple[bool, str]:
     """Whether a Slurm here takes the plainest script, and what it says to the learner's: "yes", or its own words."""
+    if graded():
+        return False, GRADED
     text, problem = function(command, **options), said_by_sbatch("#!/bin/sh\n#SBATCH --nodes=1 --time=5\ntrue\n")
     return problem is None, problem or said_by_sbatch(text) or TAKEN
+
+
+def graded() -> bool:
+    """Whether this is a contained rank, on which nobody may start a process."""
+    return "course_utils.grade.copies" in sys.modules
 
 
 def said_by_sbatch(text: str) -> str | None:
