@@ -130,7 +130,7 @@ def test_parts_are_whole_nanoseconds_and_smaller_than_the_whole(name):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_local_modules_make_the_shape_of_their_part(name):
     graph = NETWORKS[name]()
-    for key, part in part_shapes(graph, 4).items():
+    for key, part in part_shapes(graph, 2 if name == "resnet18" else 4).items():  # many alike
         if part.operator.kind not in ("loss", "other"):
             whole = part.operator.kind == "embedding"
             dtype, modules = torch.int64 if whole else torch.float32, local_modules(part)
