@@ -6,8 +6,7 @@
 # After this lesson you can **describe** how each part of a network is spread over devices, **simulate** a training step
 # without running it, and **search** among millions of strategies for a fast one, and prove what it found.
 #
-# *80 minutes · builds on lessons [5](05_allreduce.ipynb), [9](09_model_parallel.ipynb) and
-# [11](11_hybrid_and_sharded.ipynb) · 2 ranks*
+# *80 minutes · builds on [lesson 11](11_hybrid_and_sharded.ipynb) · 2 ranks*
 
 # %%
 from itertools import product
