@@ -8,6 +8,7 @@ import time
 import pytest
 
 import course_utils as course
+from course_utils.cluster.slurm import for_a_new_job
 from course_utils.errors import CourseError
 from course_utils.failures.explain import CAUSES
 from course_utils.failures.reading import readable
@@ -122,10 +123,17 @@ def test_a_job_that_wrote_nothing(tmp_path, slurm_commands, capsys) -> None:
     assert "job 12 is over: one of its nodes failed. It wrote nothing" in capsys.readouterr().out
 
 
-def test_a_script_that_slurm_refuses(tmp_path, slurm_commands) -> None:
+def test_a_script_that_slurm_refuses(tmp_path, slurm_commands, capsys) -> None:
     slurm_commands("sbatch", "echo no such partition >&2; exit 1")
-    with pytest.raises(CourseError, match="Slurm refused the script: no such partition"):
-        commands.hand_in("true", tmp_path / "job")
+    assert commands.hand_in("true", tmp_path / "job") == ""
+    said = capsys.readouterr().out
+    assert "Slurm refused the script: no such partition" in said and "SBATCH_ACCOUNT" in said
+
+
+def test_a_new_job_hears_nothing_of_the_one_around_it() -> None:
+    around = {"SLURM_MEM_PER_CPU": "2048", "SRUN_CPUS_PER_TASK": "4", "SBATCH_CPU_BIND": "quiet"}
+    meant = {"SLURM_CONF": "/etc/slurm.conf", "SBATCH_ACCOUNT": "physics", "PATH": "/bin"}
+    assert for_a_new_job(around | meant) == meant
 
 
 def test_a_signal_waits_until_it_is_heard() -> None:

@@ -11,6 +11,7 @@ import shlex
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from course_utils.cluster.folder import RanksFolder
@@ -56,6 +57,9 @@ class Job:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise CourseError(f"start(where='slurm'): {name} is a whole number of at least 1, not {value!r}.")
+        gpus = self.gpus_per_node
+        if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 0:
+            raise CourseError(f"start(where='slurm'): gpus_per_node is a whole number of at least 0, not {gpus!r}.")
         if self.ranks % self.nodes:
             raise CourseError(
                 f"{self.ranks} ranks cannot be divided evenly among {self.nodes} nodes. "
@@ -87,6 +91,18 @@ def address() -> str:
     return os.environ.get("COURSE_ADDRESS") or socket.gethostbyname(socket.gethostname())
 
 
+def for_a_new_job(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what Slurm told the job that this process may itself run in.
+
+    srun reads such variables as orders: the memory or the cores of this job would contradict those of the new one.
+    What a learner or a site says to sbatch (SBATCH_ACCOUNT, SBATCH_PARTITION, …) stays.
+
+    Source: Slurm's sbatch(1) and srun(1), input environment variables.
+    """
+    told = re.compile(r"(SLURM|SRUN)_|SBATCH_(CPU|MEM)_BIND")
+    return {name: value for name, value in environment.items() if name == "SLURM_CONF" or not told.match(name)}
+
+
 def launch(folder: RanksFolder, job: Job) -> None:
     """Start the controller beside the notebook, and hand the job in; returns at once."""
     own = environment_of(folder, job.cores_per_rank)
@@ -103,12 +119,13 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
     """
     minder = [sys.executable, "-m", "course_utils.cluster.minder", str(folder.path)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
-    srun = ["srun", "--mpi=pmi2", "--kill-on-bad-exit=0", "--cpu-bind=none", *minder]
+    srun = ["srun", "--export=ALL", "--mpi=pmi2", "--kill-on-bad-exit=0", "--cpu-bind=none", *minder]
     script = folder.path / "job.sh"
     script.write_text("\n".join(["#!/bin/sh", "umask 077", *exports, f"exec {shlex.join(srun)}", ""]))
-    command = ["sbatch", "--parsable", "--job-name=course", f"--output={folder.path}/ranks.log", *job.options()]
+    command = ["sbatch", "--parsable", "--export=ALL", "--job-name=course", f"--output={folder.path}/ranks.log"]
+    whole, own = [*command, *job.options(), str(script)], for_a_new_job(os.environ)
     try:
-        asked = subprocess.run([*command, str(script)], capture_output=True, text=True, timeout=60, check=False)
+        asked = subprocess.run(whole, env=own, capture_output=True, text=True, timeout=60, check=False)
     except FileNotFoundError:
         raise CourseError("There is no Slurm here (no sbatch). `course.start(4)` uses this machine.") from None
     if asked.returncode:

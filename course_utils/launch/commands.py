@@ -14,13 +14,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from course_utils.cluster.folder import shared_root
-from course_utils.cluster.slurm import over_said, waiting_said
+from course_utils.cluster.slurm import for_a_new_job, over_said, waiting_said
 from course_utils.errors import CourseError
 from course_utils.failures.reading import readable
 from course_utils.launch.findings import devices_said
 from course_utils.machine import gpus
 
 NO_SLURM = "No Slurm here (no sbatch that answers): the script is there to be read, and the page goes on without it."
+ACCOUNT = (
+    "The page goes on without it. Does your centre want an account or a partition? They can be said before JupyterLab "
+    "starts: `export SBATCH_ACCOUNT=… SBATCH_PARTITION=…`."
+)
 _BUSY_SECONDS = 300.0
 
 
@@ -97,32 +101,26 @@ def training_folder() -> Path:
 def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
     """Give a batch script to Slurm, wait until its job is over, print and return what it said.
 
-    Without a Slurm, or where the job waits in the queue for too long (it is then cancelled), a line says so, and
-    the log is "".
-
-    Raises:
-        CourseError: Slurm refuses the script; its own words are in the message.
+    Without a Slurm, where it refuses the script, or where the job waits in the queue for too long (it is then
+    cancelled), a line says so, and the log is "".
     """
     if not has_slurm():
         print(NO_SLURM)
         return ""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "job.sh").write_text(script)
-    keep = ("SLURM_CONF",)  # this notebook may itself run in a job, whose sizes are not meant
-    own = {name: v for name, v in os.environ.items() if name in keep or not name.startswith(("SLURM_", "SBATCH_"))}
     asked = subprocess.run(
-        ["sbatch", "--parsable", f"--chdir={folder}", "--output=job.log", "job.sh"],
-        **{
-            "env": with_own_python(own),
-            "cwd": folder,
-            "capture_output": True,
-            "text": True,
-            "timeout": 60,
-            "check": False,
-        },
+        ["sbatch", "--parsable", "--export=ALL", f"--chdir={folder}", "--output=job.log", "job.sh"],
+        env=with_own_python(for_a_new_job(os.environ)),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     if asked.returncode:
-        raise CourseError(f"Slurm refused the script: {asked.stderr.strip() or asked.stdout.strip()}")
+        print(f"Slurm refused the script: {asked.stderr.strip() or asked.stdout.strip()}\n{ACCOUNT}")
+        return ""
     number = asked.stdout.strip().split(";")[0]
     if not _over(number, seconds):
         print(f"{waiting_said(number)}, after {seconds:.0f} s. It is cancelled, and the page goes on without it.")
@@ -137,10 +135,11 @@ def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
 
 def _over(number: str, seconds: float) -> bool:
     """Whether a job is over in time; one that is not, is cancelled, also where the notebook is interrupted."""
-    deadline, over = time.monotonic() + seconds, False
+    deadline, over, pause = time.monotonic() + seconds, False, 0.5
     try:
         while not (over := over_said(number) is not None) and time.monotonic() < deadline:
-            time.sleep(0.5)
+            time.sleep(pause)
+            pause = min(1.3 * pause, 5.0)  # Slurm's controller serves the whole site
         return over
     finally:
         if not over:

@@ -38,7 +38,8 @@ def slurm_script(
         nodes: how many.
         gpus_per_node: 0 for none.
         tasks_per_node: as many as GPUs unless told otherwise, and one where there are none.
-        cores_per_task: for each task; also given to srun, which does not inherit it from sbatch.
+        cores_per_task: for each task; also given to srun, which does not inherit it from sbatch. (Nor does it pass
+            the variables on where a site sets SBATCH_EXPORT=NONE; --export=ALL does.)
         minutes: after which Slurm ends the job.
         warn_seconds: for the checkpoint. Slurm may send the signal up to a minute earlier.
         partition: the site's default without.
@@ -70,7 +71,7 @@ export MASTER_ADDR=${{MASTER_ADDR:-$(scontrol show hostnames "$SLURM_JOB_NODELIS
 export MASTER_PORT=${{MASTER_PORT:-$((20000 + SLURM_JOB_ID % 10000))}}
 export OMP_NUM_THREADS={cores_per_task}
 
-srun --kill-on-bad-exit=0 --wait=30 --cpus-per-task={cores_per_task} {command}
+srun --export=ALL --kill-on-bad-exit=0 --wait=30 --cpus-per-task={cores_per_task} {command}
 status=$?
 if [ "$status" -eq {TRY_AGAIN} ]; then
     scontrol requeue "$SLURM_JOB_ID"

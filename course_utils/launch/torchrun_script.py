@@ -18,7 +18,7 @@ def torchrun_script(
         command: what every process runs, without "python": "train.py --epochs 20".
         workers: processes on each node; as many as GPUs unless told otherwise, and one where there are none.
         restarts: how often all processes may be started again.
-        job: as in `slurm_script`: minutes, cores_per_task (of a whole node now), partition, …
+        job: as in `slurm_script`: minutes, cores_per_task (of a whole node now, divided among its processes), …
 
     Raises:
         CourseError: a number cannot be meant.
@@ -38,7 +38,8 @@ def torchrun_script(
         "rdzv-endpoint": "$MASTER_ADDR:$MASTER_PORT",
     }
     torchrun = " ".join(["torchrun", *(f"--{name}={value}" for name, value in options.items())])
-    own_stores = "env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
+    threads = max(1, job.get("cores_per_task", 1) // workers)
+    variables = f"env OMP_NUM_THREADS={threads} TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
     return slurm_script(
-        f"{own_stores} {torchrun} {command}", nodes=nodes, gpus_per_node=gpus_per_node, tasks_per_node=1, **job
+        f"{variables} {torchrun} {command}", nodes=nodes, gpus_per_node=gpus_per_node, tasks_per_node=1, **job
     )
