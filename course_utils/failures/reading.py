@@ -10,12 +10,14 @@ NOISE = re.compile(
 )
 """What torchrun says about threads, gloo about the machine's name, and rulers."""
 _INSIDE = re.compile(r'^\s+File "[^"]*/(site-packages|lib/python[\d.]+)/')
+_BUILT = re.compile(r"\[/\S*/(\w+\.(?:cc|cpp|h):\d+)\]")
+"""Where a line of C++ lay on the machine that built PyTorch."""
 
 
 def readable(log: str, width: int = 104) -> str:
     """The lines that say something, each at most `width` letters long.
 
-    Of a traceback, calls inside Python and its packages are left out.
+    Of a traceback, calls inside Python and its packages are left out, and of a place in C++ its folders.
     """
     kept, inside = [], False
     for line in log.splitlines():
@@ -24,5 +26,5 @@ def readable(log: str, width: int = 104) -> str:
         elif not (inside and line.startswith("    ")):
             inside = False
             if line.strip() and not NOISE.search(line):
-                kept.append(shortened(line, width))
+                kept.append(shortened(_BUILT.sub(r"[\1]", line), width))
     return "\n".join(kept)

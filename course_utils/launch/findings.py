@@ -2,9 +2,13 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from course_utils.draw.style import bytes_text, percent, seconds_text
 from course_utils.words import count
+
+if TYPE_CHECKING:
+    from course_utils.hardware.rates import Measured
 
 TIE = 0.1
 """Medians nearer than this are called equal."""
@@ -70,17 +74,30 @@ def gain(seconds: Mapping[str, Sequence[float]], plain: str, way: str) -> float:
 
 def widths_said(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) -> str:
     """A title: how many times as fast each switch makes a step, by the width of the layers."""
-    told = []
-    for way in next(iter(taken.values())):
+    told, narrow = [], min(taken)
+    for way in taken[narrow]:
         if way != plain:
-            factors = [f"{gain(seconds, plain, way):.1f} with {width}" for width, seconds in taken.items()]
-            told.append(f"{way}: {', '.join(factors)}")
-    return f"Times as fast as {plain}, by hidden units. {'; '.join(told)}"
+            as_fast = "" if told else f" times as fast as {plain}"
+            first = f"{gain(taken[narrow], plain, way):.1f}{as_fast} with {narrow} hidden units"
+            others = [f"{gain(seconds, plain, way):.1f} with {width}" for width, seconds in taken.items()]
+            told.append(f"{way} is {', '.join([first, *others[1:]])}")
+    return "; ".join(told)
 
 
-def compiling_said(first: float, plain: float, compiled: float) -> str:
+def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, "Measured"]]:
+    """The seconds of steps by width and way, as `course.draw.measured_bars` takes them."""
+    from course_utils.hardware.rates import Measured  # imports torch
+
+    return {
+        f"{width} hidden units": {f"{way}, {width}": Measured(tuple(seconds)) for way, seconds in ways.items()}
+        for width, ways in taken.items()
+    }
+
+
+def compiling_said(first: float, seconds: Mapping[str, Sequence[float]], plain: str, compiled: str) -> str:
     """After how many steps the time that compiling took is won back: seconds of the first step, and of the others."""
-    if compiled >= plain:
+    saved = statistics.median(seconds[plain]) - statistics.median(seconds[compiled])
+    if saved <= 0:
         return f"Compiling took {seconds_text(first)} and is never won back: compiled steps are not shorter here."
-    steps = round(first / (plain - compiled))
+    steps = round(first / saved)
     return f"Compiling took {seconds_text(first)}, which is won back after {steps:,} steps."

@@ -71,7 +71,8 @@ export MASTER_ADDR=${{MASTER_ADDR:-$(scontrol show hostnames "$SLURM_JOB_NODELIS
 export MASTER_PORT=${{MASTER_PORT:-$((20000 + SLURM_JOB_ID % 10000))}}
 export OMP_NUM_THREADS={cores_per_task}
 
-srun --export=ALL --kill-on-bad-exit=0 --wait=30 --cpus-per-task={cores_per_task} {command}
+srun --export=ALL --kill-on-bad-exit=0 --wait=30 --cpus-per-task={cores_per_task} \\
+    {command}
 status=$?
 if [ "$status" -eq {TRY_AGAIN} ]; then
     scontrol requeue "$SLURM_JOB_ID"

@@ -75,15 +75,14 @@ course.draw.launchers(both, "One process of forty, told twice")
 #             training.step(batch, place)
 # ```
 #
-# **NCCL** adds gradients up on GPUs, a GPU for each rank; **gloo** on processors. The program says which.
+# **NCCL**, NVIDIA's library, adds gradients up on GPUs, one for each rank; **gloo** on processors.
 #
 # **First way: this notebook's ranks.** Two of them, for a few seconds:
 
 # %%
 from course_utils.launch.train_ddp import Settings, train_ddp
 
-many, batch = 12, 256
-settings = Settings(str(folder / "ranks"), many, batch)
+settings = Settings(str(folder / "ranks"), epochs=12, batch_size=256)
 run = ranks.run(train_ddp, settings, ranks=2, backend="gloo")
 losses = {"ranks": run.results[0].losses}
 
@@ -100,29 +99,30 @@ choices = {
 course.predict("three_ways", answer=..., choices=choices)  # "a", "b" or "c"
 
 # %% [markdown]
-# **Second way: `torchrun`**, as one types it into a terminal. (While it runs, rank 0 waits at a port that has no
-# password: on a machine that strangers use, take the ranks.)
+# **Second way: `torchrun`**, as one types it into a terminal. `--standalone`: there is no other node, so torchrun
+# chooses a port by itself. (It has no password while it runs: on a machine that strangers use, take the ranks.)
 
 # %%
-from course_utils.launch import train_ddp as module
+from shlex import quote
+
 from course_utils.launch.commands import losses_of, run_command
 
-program = module.__file__
-switches = f"--epochs {many} --batch-size {batch}"
-command = f"{program} {switches} --folder {folder}"
+program = "-m course_utils.launch.train_ddp --epochs 12 --batch-size 256"
+command = f"{program} --folder {quote(str(folder))}"
 log = run_command(f"torchrun --standalone --nproc-per-node=2 {command}/torchrun")
 losses["torchrun"] = losses_of(log)
 
 # %% [markdown]
 # **Third way: Slurm.** Nobody types into forty terminals at three in the morning. One hands in a **batch script**, and
 # Slurm runs it when the nodes are free. `#SBATCH` lines ask, `srun` starts. Here: two nodes, a process on each.
+# (`--signal`, `--requeue` and what stands below `srun`: wait for *The time is up*.)
 
 # %%
 from course_utils.launch.commands import hand_in
 from course_utils.launch.slurm_script import slurm_script
 
 script = slurm_script(f"python {command}/srun", nodes=2, minutes=10)
-print(script.replace(str(folder), "runs").replace(program, "train_ddp.py"))
+print(script.replace(str(folder), "runs"))
 log = hand_in(script, folder / "srun")  # where there is a Slurm
 if log:
     losses["srun"] = losses_of(log)
@@ -180,7 +180,7 @@ epochs = {f"epoch {epoch}": deal(epoch) for epoch in range(3)}
 course.draw.dealt(epochs, "With set_epoch, every epoch has its own order", batch=8)
 
 # %% [markdown]
-# The order follows from seed and epoch alone: a training stopped after two batches of epoch 1 skips these two.
+# Seed and epoch fix the order: a training that goes on after two batches of epoch 1 skips these two.
 #
 # ## How well is the network used?
 #
@@ -214,21 +214,18 @@ from course_utils.launch.findings import bandwidth_said, link_said
 
 link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
 rate = link or max(map(max, bus))
-formula = {
-    "algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes],
-    "bus bandwidth": [rate] * len(world_sizes),
-}
-both = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
+points = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
+lines = {"algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes]}
+lines["bus bandwidth"] = [rate] * 3
 look = {"across": "ranks", "up": "bytes per second", "unit": bytes_text}
-title, finding = (
-    bandwidth_said(world_sizes, algorithm, bus),
-    link_said(backend, n, P, bus[-1], link),
-)
-course.draw.over_numbers(world_sizes, both, title, finding, predicted=formula, **look)
+title = bandwidth_said(world_sizes, algorithm, bus)
+finding = link_said(backend, n, P, bus[-1], link)
+course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, **look)
 
 # %% [markdown]
-# Who looks at the algorithm bandwidth alone thinks that the network gets worse with every rank. The bus bandwidth can
-# be held against the link's data sheet, whatever $P$. That is why NVIDIA's nccl-tests print both (`algbw`, `busbw`).
+# With two ranks the factor is 1. From there on the algorithm bandwidth falls, though the network is no worse; the bus
+# bandwidth can be held against the link's data sheet, whatever $P$. So NVIDIA's nccl-tests print both (`algbw`,
+# `busbw`).
 #
 # And it predicts: forty GPUs, 14 GB of gradients (7 billion numbers in bfloat16), a bus bandwidth of 40 GB/s:
 # $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s a step, if nothing is hidden.
@@ -252,10 +249,10 @@ course.predict("bf16_gain", within=1.3, narrow=..., wide=...)
 # %%
 from dataclasses import replace
 
-from course_utils.launch.findings import compiling_said, gain, widths_said
+from course_utils.launch.findings import gain
 from course_utils.launch.measure import step_seconds
 
-patient = False  # True: torch.compile too. It makes its kernels for half a minute
+patient = False  # True: torch.compile too, which makes kernels first (half a minute?)
 taken = {}
 for width in (64, 1024):
     plain = replace(settings, hidden=width)
@@ -267,19 +264,12 @@ gains = [gain(seconds, "float32", "bfloat16") for seconds in taken.values()]
 course.measured("bf16_gain", narrow=gains[0], wide=gains[1])
 
 # %%
-from course_utils.hardware.rates import Measured
+from course_utils.launch.findings import by_width, compiling_said, widths_said
 
-groups = {
-    f"{width} hidden units": {
-        f"{way}, {width}": Measured(tuple(seconds)) for way, seconds in by_way.items()
-    }
-    for width, by_way in taken.items()
-}
 if patient:
-    times = {way: Measured(tuple(seconds)).median for way, seconds in taken[1024].items()}
-    print(compiling_said(first["compiled"], times["float32"], times["compiled"]))
-title = widths_said(taken, "float32")
-course.draw.measured_bars(groups, title, "One step of 256 images", x="time of a step")
+    print(compiling_said(first["compiled"], taken[1024], "float32", "compiled"))
+title, bars = widths_said(taken, "float32"), by_width(taken)
+course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a step")
 
 # %% [markdown]
 # Every number is converted once, but a wide layer multiplies it 1024 times: the wider, the more bfloat16 can save;
@@ -287,16 +277,17 @@ course.draw.measured_bars(groups, title, "One step of 256 images", x="time of a 
 #
 # ## A process dies
 #
-# In a week, one of forty GPUs will fail. So every 20 steps rank 0 writes a **checkpoint**: weights, velocities of the
-# optimizer, place in the data, every rank's random state. It is written beside the old one, then renamed: nobody finds
-# half.
+# On 16,384 GPUs, Llama 3's training broke off 419 times in 54 days (Dubey et al. 2024, section 3.3.4): at that rate,
+# forty GPUs break off every seven or eight weeks.
 
 # %% [markdown]
-# `--max-restarts=1`: when a process dies, torchrun ends the others and starts all again, once. And `--die-at 38`:
-# rank 1 kills itself after step 38, the hard way.
+# So every 20 steps rank 0 writes a **checkpoint**: weights, the optimizer's velocities, place in the data, every rank's
+# random state; beside the old one, then renamed: nobody finds half.
 #
-# **Predict.** How many steps are done twice? And the final loss: by how many per cent does it differ from the
-# undisturbed one?
+# `--max-restarts=1`: when a process dies, torchrun ends the others and starts all again, once. `--die-at 38`: rank 1
+# kills itself after step 38.
+#
+# **Predict.** How many steps are done twice? By how many per cent does the final loss differ from the undisturbed one?
 
 # %%
 course.predict("killed", steps_twice=..., loss_differs=...)  # steps, per cent
@@ -314,7 +305,8 @@ course.measured("killed", steps_twice=repeated_steps(tries), loss_differs=apart)
 course.draw.tries(tries, undisturbed, "Killed, and brought back")
 
 # %% [markdown]
-# What was done after the last checkpoint is lost, and done again, to the same numbers. Save often and you write much;
+# (The traceback in between is rank 0's, which missed rank 1.) What was done after the last checkpoint is lost, and done
+# again, to the same numbers. Save often and you write much;
 # save rarely and you lose much. Without the velocities the curve would jump; without `set_epoch` some images
 # would come twice.
 #
@@ -325,7 +317,8 @@ course.draw.tries(tries, undisturbed, "Killed, and brought back")
 # ## The time is up
 #
 # Before a job's time is over, Slurm warns: `--signal=TERM@60` sends **SIGTERM** 60 s earlier. The program finishes its
-# step, writes a checkpoint, and ends with exit code 75, "try again". Then the script calls `scontrol requeue`.
+# step, writes a checkpoint, and ends with exit code 75, "try again"; the script then puts the job back into the queue
+# (`scontrol requeue`).
 #
 # If the one rank that hears a signal left, the others would wait for its gradient forever. So they agree: an all-reduce
 # of one number after each step. Here only rank 1 hears:
@@ -348,8 +341,9 @@ def signalled(settings, rank_that_hears):
 
 
 slow = replace(settings, folder=str(folder / "stopped"), pause=0.05)
-for said in ranks.run(signalled, slow, 1, ranks=2, backend="gloo").results:
-    print(fill(said, 95))
+results = ranks.run(signalled, slow, 1, ranks=2, backend="gloo").results
+for rank, said in enumerate(results):
+    print(fill(f"rank {rank}: {said}", 95))
 
 # %% [markdown]
 # Both stopped after the same step, and wrote one checkpoint. Handed in again, the training goes on, and nobody can tell

@@ -11,11 +11,10 @@ from torch.utils.data import DistributedSampler
 import course_utils as course
 from course_utils.draw.style import SLIDE_WIDTH, bytes_text
 from course_utils.failures.recordings import recording
-from course_utils.hardware.rates import Measured
 from course_utils.launch import train_ddp as program
 from course_utils.launch.bandwidth import algorithm_bandwidth, bus_bandwidth
 from course_utils.launch.commands import choose_devices, losses_of, run_command
-from course_utils.launch.findings import bandwidth_said, link_said, ways_said, widths_said
+from course_utils.launch.findings import bandwidth_said, by_width, link_said, ways_said, widths_said
 from course_utils.launch.measure import allreduce_seconds, step_seconds
 from course_utils.launch.settings import Settings
 from course_utils.launch.train_ddp import train_ddp
@@ -128,12 +127,8 @@ def switches() -> Figure:
         kinds = {"float32": plain, "bfloat16": replace(plain, bf16=True)}
         kinds |= {"compiled": replace(plain, compile=True)} if COMPILED else {}
         _, taken[width] = four().run(step_seconds, kinds, 3 * RUNS, ranks=1, backend="gloo").results[0]
-    groups = {
-        f"{width} hidden units": {f"{kind}, {width}": Measured(tuple(seconds)) for kind, seconds in by_kind.items()}
-        for width, by_kind in taken.items()
-    }
-    title = widths_said(taken, "float32")
-    return course.draw.measured_bars(groups, title, "One step of 256 images", x="time of a step")
+    title, bars = widths_said(taken, "float32"), by_width(taken)
+    return course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a step")
 
 
 def killed() -> Figure:
