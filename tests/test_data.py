@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 
 from course_utils import data, download
 from course_utils.errors import CourseError
@@ -36,6 +37,16 @@ def test_digits_are_all_there_and_none_twice() -> None:
     original = load_digits().data.astype(int)
     assert sorted(map(tuple, pixels)) == sorted(map(tuple, original))
     assert np.bincount(train_y).min() >= 138 and np.bincount(test_y).min() >= 34
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_digits_are_split_as_scikit_learn_splits_them(seed) -> None:
+    x, y = load_digits(return_X_y=True)
+    train_x, test_x, *labels = train_test_split(x, y, test_size=data.TEST_SHARE, stratify=y, random_state=seed)
+    due = [(part - train_x.mean()) / train_x.std() for part in (train_x, test_x)]
+    found = data.digits_arrays(seed)
+    assert all(np.array_equal(one, other) for one, other in zip(found[::2], due, strict=True))
+    assert all(np.array_equal(one, other) for one, other in zip(found[1::2], labels, strict=True))
 
 
 def test_digits_are_normalised_with_the_training_images_alone() -> None:
