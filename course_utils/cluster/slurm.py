@@ -119,7 +119,8 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
     """
     minder = [sys.executable, "-m", "course_utils.cluster.minder", str(folder.path)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
-    srun = ["srun", "--export=ALL", "--mpi=pmi2", "--kill-on-bad-exit=0", "--cpu-bind=none", *minder]
+    mpi = os.environ.get("COURSE_SRUN_MPI", "pmi2")  # what MPICH speaks; `srun --mpi=list` shows what a site has
+    srun = ["srun", "--export=ALL", f"--mpi={mpi}", "--kill-on-bad-exit=0", "--cpu-bind=none", *minder]
     script = folder.path / "job.sh"
     script.write_text("\n".join(["#!/bin/sh", "umask 077", *exports, f"exec {shlex.join(srun)}", ""]))
     command = ["sbatch", "--parsable", "--export=ALL", "--job-name=course", f"--output={folder.path}/ranks.log"]

@@ -37,9 +37,9 @@ def same_loss(losses: Mapping[str, Sequence[float]]) -> bool:
 def ways_said(losses: Mapping[str, Sequence[float]]) -> str:
     """A title: what several ways of starting one training have in common."""
     ends = [line[-1] for line in losses.values()]
-    many = f"{len(ends)} ways to start"
+    many = f"{count(len(ends), 'way')} to start"
     if same_loss(losses):
-        return f"{many}, one curve: the loss ends at {ends[0]:.4f} every time"
+        return f"{many}, one curve: the loss ends at {ends[0]:.4f}{' every time' if len(ends) > 1 else ''}"
     return f"{many} end between {min(ends):.4f} and {max(ends):.4f}: something differs"
 
 

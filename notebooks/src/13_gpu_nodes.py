@@ -115,7 +115,7 @@ losses["torchrun"] = losses_of(log)
 # %% [markdown]
 # **Third way: Slurm.** Nobody types into forty terminals at three in the morning. One hands in a **batch script**, and
 # Slurm runs it when the nodes are free. `#SBATCH` lines ask, `srun` starts. Here: two nodes, a process on each.
-# (`--signal`, `--requeue` and what stands below `srun`: wait for *The time is up*.)
+# (Two options, `--signal` and `--requeue`, and the lines below `srun` wait for *The time is up*.)
 
 # %%
 from course_utils.launch.commands import hand_in
@@ -223,9 +223,9 @@ finding = link_said(backend, n, P, bus[-1], link)
 course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, **look)
 
 # %% [markdown]
-# With two ranks the factor is 1. From there on the algorithm bandwidth falls, though the network is no worse; the bus
-# bandwidth can be held against the link's data sheet, whatever $P$. So NVIDIA's nccl-tests print both (`algbw`,
-# `busbw`).
+# With two ranks the factor is 1. With more, the formula lets the algorithm bandwidth fall, though no link is slower.
+# The bus bandwidth can be held against the link's data sheet, whatever $P$. So NVIDIA's nccl-tests print both
+# (`algbw`, `busbw`).
 #
 # And it predicts: forty GPUs, 14 GB of gradients (7 billion numbers in bfloat16), a bus bandwidth of 40 GB/s:
 # $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s a step, if nothing is hidden.
@@ -306,9 +306,8 @@ course.draw.tries(tries, undisturbed, "Killed, and brought back")
 
 # %% [markdown]
 # (The traceback in between is rank 0's, which missed rank 1.) What was done after the last checkpoint is lost, and done
-# again, to the same numbers. Save often and you write much;
-# save rarely and you lose much. Without the velocities the curve would jump; without `set_epoch` some images
-# would come twice.
+# again, to the same numbers. Save often and you write much; save rarely and you lose much. Without the velocities it
+# would be another curve; without `set_epoch` some images would come twice after the restart.
 #
 # On several nodes, one torchrun runs on each (`torchrun_script` writes that job). It needs
 # `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`: otherwise the second try finds the addresses of the dead, and waits.
