@@ -8,7 +8,7 @@ import time
 import pytest
 
 import course_utils as course
-from course_utils.cluster.slurm import for_a_new_job
+from course_utils.cluster.slurm import for_a_new_job, over_said, waiting_said
 from course_utils.errors import CourseError
 from course_utils.failures.explain import CAUSES
 from course_utils.failures.reading import readable
@@ -121,6 +121,13 @@ def test_a_job_that_wrote_nothing(tmp_path, slurm_commands, capsys) -> None:
     slurm_commands("scontrol", "echo JobState=NODE_FAIL Reason=None")
     assert commands.hand_in("true", tmp_path / "job") == ""
     assert "job 12 is over: one of its nodes failed. It wrote nothing" in capsys.readouterr().out
+
+
+def test_a_controller_that_does_not_answer_ends_no_job(slurm_commands) -> None:
+    slurm_commands("scontrol", "echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&2; exit 1")
+    assert over_said("12") is None and waiting_said("12") == "Slurm's job 12 is not heard of now"
+    slurm_commands("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
+    assert over_said("12") == "Slurm's job 12 is over: Slurm says UNKNOWN."
 
 
 def test_a_script_that_slurm_refuses(tmp_path, slurm_commands, capsys) -> None:

@@ -137,8 +137,17 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
 
 
 def state_of(number: str) -> tuple[str, str]:
-    """A job's state, such as "RUNNING", and the reason that Slurm gives; ("UNKNOWN", "") where it has forgotten it."""
-    asked = subprocess.run(["scontrol", "show", "job", number], capture_output=True, text=True, timeout=60, check=False)
+    """A job's state, such as "RUNNING", and the reason that Slurm gives.
+
+    ("UNKNOWN", "") where Slurm has forgotten the job, ("NO ANSWER", "") where its controller does not answer now.
+    """
+    command = ["scontrol", "show", "job", number]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        return "NO ANSWER", ""
+    if asked.returncode and re.search("timed out|[Uu]nable to contact", asked.stderr):
+        return "NO ANSWER", ""
     fields = dict(re.findall(r"(JobState|Reason)=(\S+)", asked.stdout))
     return fields.get("JobState", "UNKNOWN"), fields.get("Reason", "")
 
@@ -146,7 +155,7 @@ def state_of(number: str) -> tuple[str, str]:
 def waiting_said(number: str) -> str:
     """What a job is waiting for, for a progress bar."""
     state, reason = state_of(number)
-    doing = f"waits in the queue ({reason})" if state == "PENDING" else "starts"
+    doing = {"PENDING": f"waits in the queue ({reason})", "NO ANSWER": "is not heard of now"}.get(state, "starts")
     return f"Slurm's job {number} {doing}"
 
 
@@ -155,7 +164,7 @@ def over_said(number: str) -> str | None:
     state, reason = state_of(number)
     if state == "PENDING" and reason in _NEVER:
         return f"Slurm's job {number} asks for more than there is ({reason}): `sinfo` shows nodes, cores and limits."
-    if state in ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED"):
+    if state in ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "REQUEUED", "NO ANSWER"):
         return None
     why = _OVER.get(state, f"Slurm says {state}, {reason}".rstrip(", "))
     return f"Slurm's job {number} is over: {why}."
