@@ -13,6 +13,8 @@ TIE = 0.05
 """Ratios nearer to 1 than this are called equal."""
 ROUGHLY = 0.1
 """Trace and timer agree where they are no further apart than this share of a step."""
+FORWARD_CONVOLUTION, BACKWARD_CONVOLUTION = "aten::mkldnn_convolution", "aten::convolution_backward"
+"""What torch calls them where oneDNN computes them (once called MKL-DNN)."""
 Operator = tuple[str, int, float, float]
 """Name, calls, µs in it and in nothing that it calls, µs with what it calls: as `key_averages()` has them."""
 
@@ -76,13 +78,28 @@ def trace_and_timer_said(name: str, lanes: Sequence[Lanes], without: Sequence[La
         lanes, without: of profiled steps with messages, and of the same steps without.
         timed: seconds of the timer.
     """
-    transfer = statistics.median(transfer_seconds(lanes))
+    transfer, timer = statistics.median(transfer_seconds(lanes)), f"The timer says {seconds_text(timed)}"
     longer = statistics.median(beside_transfer(lanes)) - statistics.median(beside_transfer(without))
     change = f"{seconds_text(abs(longer))} {'more' if longer >= 0 else 'less'}"
-    both, step = max(0.0, transfer + longer), statistics.median(end - begin for begin, end in lanes[0].each_step)
+    if transfer + longer < 0:
+        told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else than in steps without messages"
+        return f"{told}: other work disturbed these, so the trace says nothing here. {timer}"
+    both, step = transfer + longer, statistics.median(end - begin for begin, end in lanes[0].each_step)
     told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else: {seconds_text(both)}."
     near = "they agree" if abs(both - timed) <= ROUGHLY * step else "they differ: not the same steps"
-    return f"{told} The timer says {seconds_text(timed)}: {near}"
+    return f"{told} {timer}: {near}"
+
+
+def convolutions_said(rows: Sequence[Operator]) -> str:
+    """How long convolutions take backward, beside forward; nothing where torch has other names for them."""
+    own = {name: microseconds for name, _, microseconds, _ in rows}
+    forward, backward = own.get(FORWARD_CONVOLUTION, 0), own.get(BACKWARD_CONVOLUTION, 0)
+    if not (forward and backward):
+        return ""
+    told = f"Convolutions: backward takes {number_text(backward / forward)} times as long as forward"
+    if backward > (1 + TIE) * forward:
+        return told
+    return f"{told}: with twice the products one expects more. Is the machine busy, or do the products not decide?"
 
 
 def operators_table(rows: Sequence[Operator], most: int = 8) -> str:

@@ -53,7 +53,7 @@ from course_utils.profiling.shares import idle_share, overlap_share
 
 hidden = overlap_share(computing, communication)
 idle = idle_share(computing, communication, begin=0, end=10)
-course.measured("profile_by_hand", hidden=100 * hidden, idle=100 * idle)
+course.measured("profile_by_hand", hidden=round(100 * hidden), idle=round(100 * idle))
 
 # %% [markdown]
 # Two messages at once count once: from 2 to 7 something is under way, 5 seconds. The rank computes in 3 of them (2
@@ -93,27 +93,27 @@ def profile_one_step():
     step()  # the first step is never like the others
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         step()
+    found = seen.key_averages()  # the events, summed up by name
     return [
-        (row.key, row.count, row.self_cpu_time_total, row.cpu_time_total)
-        for row in seen.key_averages()  # the events, summed up by name
+        (one.key, one.count, one.self_cpu_time_total, one.cpu_time_total) for one in found
     ]
 
 
 # %%
-from course_utils.profiling.findings import operators_table
+from course_utils.profiling.findings import convolutions_said, operators_table
 
 rows = ranks.run(profile_one_step, backend="gloo", ranks=1).results[0]
 own = {name: own_time for name, _, own_time, _ in rows}
 longest = max(operators, key=lambda letter: own.get(operators[letter], 0))
 course.measured("profile_operator", answer=longest)
-print(operators_table(rows))
+print(operators_table(rows), convolutions_said(rows), sep="\n\n")
 
 # %% [markdown]
-# A backward pass computes two products where the forward pass computes one: the gradient for the layer before, and
-# that of the weights (lesson 2).
+# Why one expects more of the backward pass: it computes two products where the forward pass computes one, the gradient
+# for the layer before and that of the weights (lesson 2).
 #
-# Such a table says *what* takes long. It does not say *when*, and with several ranks that is the question: who waits
-# for whom? For that the events themselves are needed.
+# Such a table says *what* takes long. It does not say *when*: with several ranks, who waits for whom? For that one
+# needs the events themselves.
 #
 # ## All ranks
 #
@@ -128,12 +128,11 @@ for rank, trace in enumerate(flat.rank_traces):
     print(f"rank {rank}: {len(trace['traceEvents']):,} events")
 
 # %% [markdown]
-# A rank's file is a **trace**. Its times come from the rank's own clock, and the clocks of two machines differ: each
-# counts from its own start, and nobody sets them to the microsecond.
+# A rank's file is a **trace**. Its times come from the rank's own clock. The clocks of two machines differ: nobody sets
+# them to the microsecond.
 #
-# Our nodes share this machine, so they share its clock. We **play** four machines: against rank 0's, the clock of
-# rank 1 is 0.6 of a step ahead, that of rank 2 0.4 behind, that of rank 3 a whole step ahead. As their files then
-# would look, side by side:
+# Our nodes share this machine and its clock, so we **play** four machines: against rank 0's, the clock of rank 1 is
+# 0.6 of a step ahead, that of rank 2 0.4 behind, that of rank 3 a whole step ahead. Their files, side by side:
 
 # %%
 step = flat.lanes[0].seconds / 3
@@ -142,19 +141,19 @@ title = "Four clocks: on rank 2 a message ends before rank 3 begins it"
 course.draw.profile(flat.lanes_by_clocks(ahead), title, "Rank 0's clock is right")
 
 # %% [markdown]
-# No all-reduce can end on one rank while another has not begun it. So this picture is false, and nothing read
-# *across* ranks in it would be true.
+# No all-reduce can end on one rank while another has not begun it. So nothing read *across* ranks in this picture is
+# true.
 #
-# The cure is lesson 4's ping-pong. Rank 0 asks for the time, and notes when it asked and when the answer was there. The
-# other's clock was read in between; we take the middle, which is wrong by half of the round trip at most. So of 20
-# round trips the *shortest* tells most. (Cristian, 1989.)
+# The cure is lesson 4's ping-pong. Rank 0 asks for the time, and notes when it asked and when the answer came. The
+# other's clock was read in between; we take the middle, wrong by half of the round trip at most. So of 20 round trips
+# the *shortest* tells most. (Cristian, 1989.)
 
 
 # %%
 def ask_for_the_time(ahead):
     rank, number = dist.get_rank(), torch.zeros(1, dtype=torch.float64)
     found = {other: [] for other in range(1, dist.get_world_size())}
-    for other in [one for one in found for _ in range(20)]:
+    for other in 20 * list(found):  # 1, 2, 3, 1, 2, 3, …
         if rank == 0:
             sent = time.perf_counter()
             dist.send(number, other)
@@ -260,7 +259,7 @@ assert not found
 # check above stands in for it.)
 
 # %% [markdown]
-# **TensorBoard**, in a terminal in the course's folder. The first line only once: 9 packages, 150 MB.
+# **TensorBoard**, in a terminal in the course's folder. The first line only once; it downloads packages.
 #
 # ```
 # .venv/bin/pip install -c constraints.txt -e ".[tensorboard]"
@@ -276,16 +275,15 @@ assert not found
 #
 # Each is right, and slow for *one* reason:
 #
-# | | In the picture |
-# |---|---|
-# | input pipeline | idle, no messages |
-# | waits for a number (`.item()`, a log) | many tiny messages |
-# | many small operations | computing in crumbs |
-# | unbalanced ranks | one computes, the others wait |
-# | no overlap | computing and messages take turns |
+# | | Cause | In the picture |
+# |---|---|---|
+# | a | input pipeline | idle, no messages |
+# | b | many small operations | computing in crumbs |
+# | c | no overlap | computing and messages take turns |
+# | d | unbalanced ranks | one computes, the others wait |
+# | e | waits for a number (a log) | many tiny messages |
 #
-# Three are here, two in the exercises. In two of the three, processors and links are **played by waiting**: this
-# machine has too few.
+# Three are here, two in the exercises. In two, processors and links are **played by waiting**.
 
 # %%
 from course_utils.profiling.programs import CHOICES, letter_of, profile_program, race
@@ -313,12 +311,12 @@ course.measured("profile_slow_4", answer=letter_of(4))
 slow_and_better(4, lanes)
 
 # %% [markdown]
-# Messages of equal size end together and begin at different times. That is no slow network: the last rank has nearly
-# all of the work. A batch goes from short to long texts, and each rank takes an equal *number* of them. The cure: equal
-# numbers of *letters*.
+# Messages of equal size end together and begin at different times. That is no slow network: rank 3 has nearly all of
+# the work. A batch goes from short to long texts; each rank takes an equal *number* of them. The cure: equal numbers
+# of *letters*.
 #
-# How is your exercise `speed_up_4`, so it is not shown. It gives the same losses, and both ran by turns, A B A B, so
-# that a busy moment hits both.
+# How? That is your exercise `speed_up_4`. The losses are the same, and both ran by turns, A B A B, so that a busy
+# moment hits both.
 #
 # ### The second one
 
@@ -360,12 +358,12 @@ slow_and_better(1, lanes)
 # %% [markdown]
 # ## What you take with you
 #
-# You can **count** it: a step is computing, exposed communication and idle time. You can **make** one timeline of all
-# ranks, on one clock, and read who waits for whom. And you can **name** the cause: one late rank, messages that take
-# turns with the computing, gaps, crumbs.
+# You can **count**: a step is computing, exposed communication and idle time. You can **make** one timeline of all
+# ranks, on one clock, and read who waits for whom. You can **name** the cause: one late rank, messages that take
+# turns with computing, gaps, crumbs.
 #
-# Next: [the exercises](../exercises/14_profiling.ipynb), `speed_up_1` to `speed_up_5` among them. To read: *Holistic
-# Trace Analysis*, Meta's tool for traces of thousands of ranks. Lesson 15: can I now read any framework's manual?
+# Next: [the exercises](../exercises/14_profiling.ipynb), five slow programs among them. To read: *Holistic Trace
+# Analysis*, Meta's tool for traces of many ranks. Lesson 15: can I now read any framework's manual?
 
 # %%
 ranks.stop()
