@@ -125,7 +125,7 @@ OVERLAP_SHARE = Exercise(
         Mistake("A share of what: of all the time, or of the communication?", _is(_of_span)),
         Mistake("Can more than everything be hidden?", _more_than_all),
         Mistake(
-            "Two messages at once: does their time count twice?",
+            "Two events of a lane at once: does their time count twice?",
             _is(lambda *given: _pairs(*given) / added(given[1])),
         ),
         Mistake(

@@ -1,4 +1,4 @@
-"""Refused with: Two messages at once: does their time count twice?
+"""Refused with: Two events of a lane at once: does their time count twice?
 
 Every pair of events is compared; what overlaps is counted twice above and below.
 """
