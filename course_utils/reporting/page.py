@@ -3,6 +3,7 @@
 These are figures 4, 5, 6, the kind of 7 to 9, 10 and 11, and tables 1 to 3. (Figures 1 to 3 are lesson 3's.)
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -136,10 +137,12 @@ def report(file: str | Path | None = None, latest: bool = False) -> Report | Non
         CourseError: the file cannot be written, or is something else.
     """
     kept = kept_runs()
-    if not kept.runs:
+    capstone = capstone_sections()
+    if not kept.runs and not capstone:
         print("\n".join([NONE_YET, *kept.notes]))
         return None
-    page = page_of(kept.runs, kept.notes, latest)
+    page = page_of(kept.runs, kept.notes, latest) if kept.runs else Report((NONE_YET,), (), tuple(kept.notes))
+    page = dataclasses.replace(page, sections=(*page.sections, *capstone))
     if file is not None:
         page.save(file)
     return page
@@ -181,6 +184,20 @@ def page_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool
         hint = " `course.report(latest=True)` shows those like the latest." if chosen[-1] is not runs[-1] else ""
         left_out = [f"{count(others, 'run')} with another network, batch, link or number of cores.{hint}"]
     return Report(tuple(intro), tuple(sections), (*left_out, *notes))
+
+
+def capstone_sections() -> list[Section]:
+    """Budget and use of the latest capstone that was within all budgets, or else of the latest; none without any."""
+    from course_utils.capstone.kept import kept
+
+    results = kept()
+    within = [result for result in results if not result.misses()]
+    if not results:
+        return []
+    from course_utils.capstone.picture import budget_bars
+
+    text = f"{count(len(results), 'training')} judged, {len(within)} within all budgets."
+    return [Section("Capstone. Budget and use", budget_bars((within or results)[-1]), text)]
 
 
 def alike(runs: Sequence[TrainingRun], latest: bool) -> list[TrainingRun]:

@@ -1,0 +1,48 @@
+"""What the kernel has counted for this rank: bytes that left it, and the processor's seconds."""
+
+import contextlib
+import os
+import socket
+import stat
+import struct
+
+from course_utils.cluster.traffic import node_bytes
+
+LINK, SOCKETS = "the node's interface", "the rank's sockets"
+_TCP_INFO, _BYTES_SENT = socket.IPPROTO_TCP, 200  # the field's place in `struct tcp_info`, linux/tcp.h
+
+
+class SentBytes:
+    """Counts bytes from its making on.
+
+    Attributes:
+        where: `LINK` where the rank is a node behind a link: everything that left it, headers included. `SOCKETS` where
+            the ranks share a machine: the payload of its TCP connections, among them all of gloo's.
+    """
+
+    def __init__(self) -> None:
+        before = node_bytes()
+        self.where = SOCKETS if before is None else LINK
+        self._before: dict[int, int] = sockets() if before is None else {0: before[0]}
+
+    def so_far(self) -> int:
+        """Bytes since then."""
+        now = node_bytes()
+        counted = sockets() if self.where == SOCKETS or now is None else {0: now[0]}
+        return sum(sent - self._before.get(number, 0) for number, sent in counted.items())
+
+
+def sockets() -> dict[int, int]:
+    """The number of each open TCP connection of this process → bytes that it has sent so far."""
+    found: dict[int, int] = {}
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # closed by now
+            number = os.fstat(int(name))
+            if not stat.S_ISSOCK(number.st_mode):
+                continue
+            with socket.socket(fileno=os.dup(int(name))) as one:
+                if one.family in (socket.AF_INET, socket.AF_INET6) and one.type == socket.SOCK_STREAM:
+                    told = one.getsockopt(_TCP_INFO, socket.TCP_INFO, 256)
+                    if len(told) >= _BYTES_SENT + 8:
+                        found[number.st_ino] = struct.unpack_from("Q", told, _BYTES_SENT)[0]
+    return found

@@ -1,0 +1,124 @@
+"""The capstone: images dealt out, counters, weights that agree or do not, sentences, picture, and the report."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+import course_utils as course
+from course_utils.capstone import kept
+from course_utils.capstone.counters import SOCKETS, SentBytes
+from course_utils.capstone.judge import Result, disagreement, missed, recognised, unfit
+from course_utils.capstone.measure import weights_of
+from course_utils.capstone.picture import budget_bars
+from course_utils.capstone.task import BUDGET, IMAGES, NODES, as_images, deal, network
+from course_utils.checks import records
+from course_utils.reporting.page import NONE_YET
+
+WELL = Result(0.98, [6_000_000] * 4, 1.7, 52_600_000, 5.4, links=False)
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
+    monkeypatch.setattr(records.SESSION, "_path", None)
+
+
+def returned(seed: int = 0, **changes) -> dict:
+    """What a rank hands back."""
+    weights = {name: values.numpy() for name, values in network(seed).state_dict().items()}
+    return {"weights": weights, "returned": "Sequential", "images": 10} | changes
+
+
+def test_every_node_has_images_of_its_own_and_none_is_held_out(seed) -> None:
+    dealt = deal(np.random.default_rng(seed))
+    assert [len(x) for x, _ in dealt.shards] == [IMAGES] * NODES
+    of_nodes = np.concatenate([x for x, _ in dealt.shards])
+    held_out = {x.tobytes() for x in dealt.held_out[0]}
+    assert sum(x.tobytes() in held_out for x in of_nodes) <= 1  # scikit-learn's digits hold hardly a pair of twins
+    assert set(dealt.held_out[1]) == set(range(10))
+
+
+def test_labels_mean_something_else_in_each_check() -> None:
+    first, second = (deal(np.random.default_rng(seed)) for seed in (0, 1))
+    meaning = [{x.round(2).tobytes(): y for x, y in zip(*one.held_out, strict=True)} for one in (first, second)]
+    assert meaning[0] != meaning[1]
+
+
+def test_images_have_the_shape_that_the_network_takes() -> None:
+    images = as_images(np.zeros((2, 64), dtype=np.float32))
+    assert images.shape == (2, 3, 32, 32) and network(0).eval()(images).shape == (2, 10)
+
+
+def sent_by_one_all_reduce(numbers: int) -> tuple[int, str]:
+    dist.all_reduce(torch.zeros(1))  # opens the connections
+    counter = SentBytes()
+    dist.all_reduce(torch.zeros(numbers))
+    return counter.so_far(), counter.where
+
+
+def test_the_sockets_count_what_an_all_reduce_sends(four_ranks) -> None:
+    numbers = 100_000
+    for sent, where in four_ranks.run(sent_by_one_all_reduce, numbers, backend="gloo").results:
+        assert where == SOCKETS
+        assert 1.5 * 4 * numbers <= sent <= 1.55 * 4 * numbers
+
+
+def test_weights_are_taken_out_of_a_wrapper_and_other_networks_are_none() -> None:
+    wanted = network(0).state_dict()
+    wrapped = torch.nn.Module()
+    wrapped.module = network(1)
+    assert set(weights_of(wrapped, wanted)) == set(wanted) == set(weights_of(network(1), wanted))
+    for other in (None, 0.3, torch.nn.Linear(2, 2), wanted):
+        assert weights_of(other, wanted) is None
+
+
+def test_what_cannot_be_judged_is_named_with_its_rank() -> None:
+    assert unfit([returned(), returned()]) is None
+    assert unfit([returned(), returned(weights=None, returned="NoneType")]).startswith("rank 1 returned nothing")
+    assert unfit([returned(), returned(images=0)]) == "rank 1 has not trained the model on any image"
+    assert unfit([returned(), returned(seed=1)]).startswith("the ranks do not agree: rank 1's conv1.weight")
+
+
+def test_running_means_may_differ_and_numbers_that_are_none_do_not_agree() -> None:
+    other = returned()
+    other["weights"]["norm1.running_mean"] = other["weights"]["norm1.running_mean"] + 1
+    assert disagreement([returned(), other]) is None
+    other["weights"]["linear.bias"] = np.full(10, np.nan, dtype=np.float32)
+    assert "linear.bias" in disagreement([returned(), other])
+
+
+def test_an_untrained_network_knows_little() -> None:
+    dealt = deal(np.random.default_rng(0))
+    assert recognised(returned()["weights"], *dealt.held_out) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({}, []),
+        ({"accuracy": BUDGET.accuracy - 0.01}, ["accuracy"]),
+        ({"sent": [1, 1, 1, BUDGET.bytes + 1]}, ["bytes"]),
+        ({"seconds": 5.5, "sent": [BUDGET.bytes + 1] * 4}, ["bytes", "seconds"]),
+        ({"accuracy": float("nan")}, ["accuracy"]),
+    ],
+)
+def test_every_miss_is_named_in_words_and_picture(changes, names) -> None:
+    result = dataclasses.replace(WELL, **changes)
+    assert result.misses() == names
+    assert (missed(result) or "").startswith(" and ".join(names))
+    if "accuracy" not in changes:
+        title = f"Not as asked for: {', '.join(names)}" if names else "Within all budgets"
+        assert title in budget_bars(result).alt_text
+
+
+def test_the_report_shows_the_latest_capstone_within_budgets(capsys) -> None:
+    assert course.report() is None and NONE_YET in capsys.readouterr().out
+    kept.keep(WELL)
+    kept.keep(dataclasses.replace(WELL, accuracy=0.5))
+    records.SESSION.write(capstone_run={"form": 1, "accuracy": "high"})
+    assert kept.kept() == [WELL, dataclasses.replace(WELL, accuracy=0.5)]
+    page = course.report()
+    assert "2 trainings judged, 1 within all budgets." in page.text and "accuracy: 98" in page.text
