@@ -57,7 +57,10 @@ def digits_arrays(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 
     scikit-learn's file is read, but scikit-learn not imported: that takes every process a second and more.
     """
-    file = Path(find_spec("sklearn").submodule_search_locations[0]) / "datasets" / "data" / "digits.csv.gz"
+    package = find_spec("sklearn")
+    if package is None:
+        raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
+    file = Path(package.submodule_search_locations[0]) / "datasets" / "data" / "digits.csv.gz"
     table = np.loadtxt(file, delimiter=",")
     x, y = table[:, :-1], table[:, -1].astype(np.int64)
     train, test = _split_of(y, seed)

@@ -6,6 +6,7 @@ import http.server
 import os
 import pickle
 import struct
+import sys
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -47,6 +48,12 @@ def test_digits_are_split_as_scikit_learn_splits_them(seed) -> None:
     found = data.digits_arrays(seed)
     assert all(np.array_equal(one, other) for one, other in zip(found[::2], due, strict=True))
     assert all(np.array_equal(one, other) for one, other in zip(found[1::2], labels, strict=True))
+
+
+def test_without_scikit_learn_there_are_no_digits(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ModuleNotFoundError, match="No module named 'sklearn'"):
+        data.digits_arrays()
 
 
 def test_digits_are_normalised_with_the_training_images_alone() -> None:
