@@ -37,8 +37,8 @@ class DrawnCosts:
         return whole * volume(output_box(operator, config, place)) // prod(operator.shape) + more
 
     def exchange(self, sent: int, received: int, messages: int, devices: tuple[int, ...] = ()) -> int:
-        """Nanoseconds of one device's share of an exchange."""
-        return self.start * messages + self.per_byte * max(sent, received) + 7 * sum(devices)
+        """Nanoseconds of one device's share of an exchange; to receive takes longer, so that directions differ."""
+        return self.start * messages + self.per_byte * max(sent, received) + received + 7 * sum(devices)
 
     def all_reduce(self, nbytes: int, ranks: int, devices: tuple[int, ...] = ()) -> int:
         """Nanoseconds of a ring all-reduce."""

@@ -51,6 +51,8 @@ exchange(conv, Config(sample=2, devices=(0, 1)), pool, Config(), costs, "forward
 # is the other's *partner*: neither can begin while the other still computes. A device that has
 # nothing to do with it is not in the list.
 #
+# - `exchange(made, its_config, reader, its_config, costs, direction)`: as above. Backward the same
+#   pair, in the same order, while gradients go from the reader to the one that made.
 # - `compute(operator, config, costs, direction)`: the parts of an operator; no partners.
 # - `norm_sums(operator, config, costs)`: what a batch norm averages, summed by those who share
 #   channels. Empty without a batch norm.
@@ -63,9 +65,10 @@ exchange(conv, Config(sample=2, devices=(0, 1)), pool, Config(), costs, "forward
 Task("conv1 → pool1", device=1, nanoseconds=4_000_000, after=(0, 1))
 
 # %% [markdown]
-# Turn the steps of a whole training step into tasks. A `Task` has a name, a device, its
-# nanoseconds, and `after`: the numbers of the tasks that must have ended, where the first task
-# has the number 0. Those are the latest ones of its device and of its partners *before* this
+# Turn the steps of a whole training step into tasks, for any graph: `operator.inputs` are the
+# numbers of the operators that it reads from, in `graph.operators`. A `Task` has a name, a device,
+# its nanoseconds, and `after`: the numbers of the tasks that must have ended, where the first
+# task has the number 0. Those are the latest ones of its device and of its partners *before* this
 # step. For a device that has done nothing yet there is none.
 
 # %% tags=["exercise"]

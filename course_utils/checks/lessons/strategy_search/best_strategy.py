@@ -29,7 +29,7 @@ DEVICES, OPERATORS, ITERATIONS = 2, 7, 4000
 WALKS = 24
 NEVER, AMPLE = 2**60, 2**40
 NO_STRATEGY, UNKNOWN = "a list with a configuration for each operator is expected", "which is none of its choices"
-TOO_OFTEN, NO_ROOM, LONGER = "strategies were simulated", "bytes more than the devices have", "takes longer than"
+TOO_OFTEN, NO_ROOM, LONGER = "strategies were simulated", "bytes more than the devices have", "longer than"
 WARM = 0.02, 0.05
 """Temperatures, as shares of the time with which the walk begins."""
 Landscape = tuple[Tables, tuple[int, ...], Whole, Whole]
@@ -95,7 +95,7 @@ def _judge(best: int, makespans: Whole, excess: Whole) -> Callable[[Outcome], st
         if told["simulated"] > 2 * iterations + 2:
             return f"{told['simulated']} {TOO_OFTEN} for {count(iterations, 'proposal')}"
         if took > best:
-            return f"the strategy takes {took} ns, which {LONGER} the best there is, {best} ns"
+            return f"the strategy takes {took} ns, {LONGER} the best there is, {best} ns"
         return None
 
     return wrong
@@ -203,7 +203,8 @@ def _praise(outcome: Outcome) -> str:
     from course_utils.draw.style import seconds_text
 
     took, walk = _took(outcome)
-    return f"the optimum every time; the last walk took {seconds_text(walk[0] / 1e9)} to {seconds_text(took / 1e9)}"
+    begin, end = seconds_text(walk[0] / 1e9), seconds_text(took / 1e9)
+    return f"the optimum every time; the last walk began at {begin} a step, its best takes {end}"
 
 
 def _drawing(outcome: Outcome) -> "Figure | None":

@@ -74,7 +74,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         return Case(label, [(tasks,)], with_comm=False, harness=as_pairs, judge=_wrong)
 
     def times(number: int) -> list[int]:
-        return [int(one) for one in rng.integers(2, 40, number)]
+        return [1000 * int(one) for one in rng.integers(5, 40, number)]
 
     a, b, c, d = times(4)
     meeting = _tasks((0, a, ()), (1, a + b, ()), (1, c, ()), (0, d, (0, 2)), (1, d, (0, 2)), (2, b, (1, 3)))
@@ -103,7 +103,7 @@ def _drawn_tasks(rng: np.random.Generator, number: int, devices: int) -> list[Ta
     rows = []
     for place in range(number):
         after = tuple(int(one) for one in rng.integers(0, place, rng.integers(0, 4))) if place else ()
-        rows.append((int(rng.integers(devices)), int(rng.integers(0, 60)), after))
+        rows.append((int(rng.integers(devices)), 1000 * int(rng.integers(0, 60)), after))
     return _tasks(*rows)
 
 

@@ -108,7 +108,8 @@ def _wrong(outcome: Outcome) -> str | None:
                 return f'"{name}" {MISSING} on device {device}'
         for name in mine:
             if mine.count(name) > names.count(name):
-                return f'device {device} has "{name}" {count(mine.count(name), "time")}: {NO_SUCH} there'
+                times = "" if mine.count(name) == 1 else f" {mine.count(name)} times"
+                return f'device {device} has "{name}"{times}: {NO_SUCH} there'
         for got, row in zip(there[device], right[device], strict=True):
             if got[0] != row[0]:
                 return f'device {device} does "{got[0]}", while {TURN} "{row[0]}"'
@@ -185,6 +186,24 @@ def _second_input(case: Case, outcome: Outcome) -> bool:
     return any(len(operator.inputs) > 1 and operator.name in ends for operator in graph.operators)
 
 
+def _not_back(case: Case, outcome: Outcome) -> bool:
+    """Whether what goes back was asked for as forward, or with the reader in the place of what it reads from."""
+    if " → " not in outcome.wrong:
+        return False
+    graph, strategy, costs = case.arguments[0]
+    numbered = list(zip(graph.operators, strategy, strict=True))
+    right, forward, turned = [], [], []
+    for reader in numbered:
+        for source in (numbered[number] for number in reader[0].inputs):
+            name = f"{reader[0].name} → {source[0].name}"
+            right += [(name, *work[:2]) for work in exchange(*source, *reader, costs, "backward")]
+            forward += [(name, *work[:2]) for work in exchange(*source, *reader, costs, "forward")]
+            turned += [(name, *work[:2]) for work in exchange(*reader, *source, costs, "backward")]
+    names = {name for name, *_ in forward + turned}
+    found = sorted(tuple(row[:3]) for row in outcome.results[0] if row[0] in names)
+    return found != sorted(right) and found in (sorted(forward), sorted(turned))
+
+
 def _within_a_step(case: Case, outcome: Outcome) -> bool:
     """Whether a task waits for one of the same name on another device."""
     return NEEDLESS in outcome.wrong and len(set(outcome.wrong.split('"')[1::2])) == 1
@@ -217,6 +236,9 @@ TASK_GRAPH = Exercise(
         Mistake("What is done after the loss is computed?", _no_backward),
         Mistake("Who has the same parameters, and what becomes of their gradients?", _missing(" gradients")),
         Mistake("What does a batch norm need of other devices, in each direction?", _missing(" norm")),
+        Mistake(
+            "Gradients go from the reader to what it reads from: is it that what you ask `exchange` for?", _not_back
+        ),
         Mistake("From how many operators does an operator read?", _second_input),
         Mistake("What is this task called, and on which device is it?", says(MISSING)),
         Mistake("What does a device do that has no part in a step?", says(NO_SUCH)),
