@@ -36,7 +36,8 @@ def task_timelines(
     spans = {name: simulate(tasks) for name, tasks in steps.items()}
     ends = {name: max((end for _, end in own), default=0) for name, own in spans.items()}
     longest = max(ends.values()) or 1
-    words = (FORWARD, BACKWARD, COMMUNICATION, IDLE)
+    used = {meaning(task) for tasks in steps.values() for task in tasks}
+    words = [word for word in (FORWARD, BACKWARD, COMMUNICATION, IDLE) if word in used or word == IDLE]
     legend = {word: Patch(facecolor=style.COLOURS[word]) for word in words}
     left = max(0.8, 0.25 + max(style.text_width(row, style.TEXT) for row in rows) / style.DOTS)
     above = style.legend_height(list(legend)) + 0.24

@@ -65,12 +65,19 @@ def ratio_said(taken: Mapping[str, Sequence[float]], predicted: float) -> str:
     factors = sorted(b / a for a, b in zip(seconds, others, strict=True))
     middle = statistics.median(factors)
     if factors[0] < 1 < factors[-1]:
-        return f"{name} and {other}: neither is always faster in these {len(factors)} rounds"
+        told = f"{name} and {other}: neither is always faster in these {len(factors)} rounds"
+        return f"{told[:1].upper()}{told[1:]}"
     if middle < 1:
         told = f"{name} is slower than {other} in this run"
     else:
         told = f"{name} is {number_text(middle)} times as fast as {other}"
     return f"{told[:1].upper()}{told[1:]}; predicted: {number_text(predicted)} times"
+
+
+def timed_said(parts: int, spread: float) -> str:
+    """How many parts were timed, and whether the machine was calm enough for what is predicted from them."""
+    told = f"{parts} parts timed, spread {percent(spread)}"
+    return told if spread <= _STEADY else f"{told}: the machine is busy, so predictions will be far off"
 
 
 def errors(predicted: Sequence[float], measured: Sequence[float]) -> list[float]:

@@ -59,15 +59,13 @@ from course_utils.strategy.findings import quickest_said
 from course_utils.strategy.simulate import makespan
 from course_utils.strategy.tasks import task_graph
 
-one, halves = Config(), Config(sample=2, devices=(0, 1))
-data_parallel = [one, halves, halves, halves, halves]
-report = [one, halves, halves, one, one]
-both = {"data_parallel": data_parallel, "report": report}
+one, halves = Config(), Config(sample=2, devices=(0, 1))  # one: whole, on device 0
+both = {"data parallel": [one, halves, halves, halves, halves]}
+both |= {"the report's": [one, halves, halves, one, one]}
 tasks = {name: task_graph(five, way, HandCosts()) for name, way in both.items()}
 ms = {name: makespan(found) / 1e6 for name, found in tasks.items()}
-course.measured("strategy_by_hand", **ms)
-names = {"data_parallel": "data parallel", "report": "the report's"}
-ms, tasks = ({names[key]: one[key] for key in names} for one in (ms, tasks))
+answers = dict(zip(("data_parallel", "report"), ms.values()))
+course.measured("strategy_by_hand", **answers)
 course.draw.task_timelines(tasks, quickest_said(ms))
 
 # %% [markdown]
@@ -150,8 +148,8 @@ title = f"The best of {len(known)}: {strategy_said(five, best)}"
 course.draw.task_timelines(tasks, title)
 
 # %% [markdown]
-# Did you think of it? *Everything* by parameter: no gradient is ever summed, and the input is data, which every device
-# can read.
+# Did you think of it? *Everything* but the loss by parameter: no gradient is ever summed, and the input is data, which
+# every device can read.
 #
 # ## Walking
 #
@@ -159,6 +157,8 @@ course.draw.task_timelines(tasks, title)
 # better. Again and again. Or, after **Metropolis**, take a worse one, too, with probability
 #
 # $$e^{-(\text{new}-\text{old})/\text{temperature}}$$
+#
+# The **temperature** is a time: of neighbours that much slower, 37 % are taken; of twice as much, 14 %.
 #
 # **Predict.** Of 50 such walks of 1,000 proposals, how many come to the best strategy, each way?
 
@@ -203,11 +203,12 @@ course.draw.cost_over_iterations(drawn, title, known[best], part)
 #
 # ## A real network
 #
-# AlexNet, narrower. `torch.fx` reads any PyTorch model: it follows `forward` through the modules. A ReLU treats every
-# number by itself, wherever it is, so it **follows** its operator.
+# AlexNet, narrower. `torch.fx` reads ordinary PyTorch models: it follows `forward` through the modules. A ReLU treats
+# every number by itself, wherever it is, so it **follows** its operator.
 #
-# How long a part takes depends on its shape, not on its numbers: each shape is timed *once*, on both ranks. Messages:
-# lesson 5's line, fitted here.
+# How long a part takes depends on its shape, not on its numbers: each shape is timed *once*, on both ranks. Half of the
+# images need not take half of the time: all weights are read anyway. Messages: lesson 5's line, latency and bandwidth,
+# fitted here.
 
 # %%
 from course_utils.strategy.experiment import Case
@@ -221,12 +222,13 @@ for operator in graph.operators:
     print(f"{operator.name:6} {shape:17}{operator.parameters:9,} weights  {runs}")
 
 # %%
+from course_utils.strategy.findings import timed_said
 from course_utils.strategy.measure import measure_costs
 from course_utils.strategy.measured_links import measured_topology
 
 topology = measured_topology(ranks, repeats=3)
 costs = measure_costs(graph, topology, ranks, rounds=4)
-print(f"{len(costs.times)} parts timed, spread {costs.spread:.0%}")
+print(timed_said(len(costs.times), costs.spread))
 for name in ("conv2", "fc6"):
     whole, half = (sum(costs.times[name, (n, 1, 1), 0]) / 1e6 for n in (1, 2))
     print(f"{name}: all images {whole:.1f} ms, half of them {half:.1f} ms")
@@ -277,12 +279,13 @@ course.draw.cost_over_iterations(found.history, title, **history)
 from course_utils.strategy.program import program
 
 text = program(case.model(), graph, found.strategy, case.build, ranks=2)
-print(text[text.index("class") : text.index("def train")])
+print(text[text.index("class") : text.index("def train")].rstrip())
 
 # %% [markdown]
-# A `Part` is an operator with what follows it, cut. In its backward pass gradients of shared weights are summed. In
-# between stand lesson 4's collectives, where something must move. All ranks run the same lines; one without a part has
-# an empty one.
+# A `Part` is an operator with what follows it, cut. In its backward pass gradients of shared weights are summed. A
+# `Spread` says into how many parts a tensor is cut and on which ranks they are; `own` takes this rank's. In between
+# stand lesson 4's collectives, where something must move. All ranks run the same lines; one without a part has an empty
+# one.
 #
 # Does it train as one process does? In float64, loss by loss:
 
@@ -352,19 +355,22 @@ course.predict("strategy_links", slow=..., fast=...)
 # %%
 from dataclasses import replace
 
-from course_utils.draw.style import seconds_text
-from course_utils.strategy.findings import links_said
 from course_utils.strategy.topology import describe
 
 rates, told, times = [50, 200, 800, 3200, 12800, 51200, 204800], {}, []
 for rate in rates:
-    bandwidth = rate * 1e6 / 8  # bytes a second
-    there = replace(costs, topology=describe({"0": 2**40, "1": 2**40}, (2e-4, bandwidth)))
+    link = 2e-4, rate * 1e6 / 8  # seconds, bytes a second
+    there = replace(costs, topology=describe({"0": 2**40, "1": 2**40}, link))
     answer = find_strategy(graph, there, 2, iterations=10_000)
     told[rate] = strategy_said(graph, answer.strategy)
     all_four = [predicted_seconds(graph, way, there) for way in four.values()]
     times.append([answer.nanoseconds / 1e9, *all_four])
     print(f"{rate:7,} Mbit/s: {told[rate]}")
+
+# %%
+from course_utils.draw.style import seconds_text
+from course_utils.strategy.findings import links_said
+
 slow, *_, fast = ("abcd"[np.argmin(row[1:])] for row in times)
 course.measured("strategy_links", slow=slow, fast=fast)
 lines = dict(zip(["found", *four], zip(*times)))
@@ -372,8 +378,8 @@ look = {"across": "link, in Mbit/s", "up": "time of a step, simulated", "log": T
 course.draw.over_numbers(rates, lines, links_said(told), unit=seconds_text, **look)
 
 # %% [markdown]
-# No strategy is the best everywhere. Where links are slow, work is not worth sharing; where they are fast, even data
-# parallelism is fine.
+# Read it from left to right: on a slow link it counts how much a strategy sends, on a fast one how evenly it shares the
+# computing.
 #
 # ## The report's two GPUs
 #
@@ -399,8 +405,8 @@ course.draw.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.na
 #
 # ## Why is it so quick?
 #
-# A proposal changes *one* operator; most of the step stays. What a stretch of it does to the devices' clocks is a small
-# matrix, with max for + and + for ×:
+# A device's **clock** says when it has done all so far. What a stretch of the step does to the clocks is a small
+# matrix, with max for + and + for ×. A proposal changes *one* operator; most of the step, and of its matrices, stays:
 
 # %%
 course.draw.changed_steps(graph, number=6)
@@ -423,7 +429,8 @@ course.measured("strategy_incremental", times=round(times, 1))
 print(times_said(speed))
 
 # %% [markdown]
-# All give the same time, to the last nanosecond: whole numbers add up exactly.
+# *tasks* is the simulator from above; *full* multiplies the matrices of all steps, of many walks at once; *incremental*
+# only what changed. All give the same time, to the last nanosecond: whole numbers add up exactly.
 #
 # ## What you take with you
 #
