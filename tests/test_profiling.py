@@ -278,6 +278,7 @@ def test_what_was_gained_is_said() -> None:
     assert findings.latest_rank([*poor, lanes_with([(0, 6)], [], rank=3)]) == 3
     assert "2 times as fast" in findings.ratio_said(Ratio([2.0, 4.0], [1.0, 1.0]), target=1.5)
     assert "slower" in findings.ratio_said(Ratio([1.0], [2.0]))
+    assert "(3 in single rounds)" in findings.ratio_said(Ratio([3.0], [1.0]))
     assert "as fast as before" in findings.ratio_said(Ratio([1.0], [1.0]))
 
 

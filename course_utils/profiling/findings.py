@@ -60,10 +60,11 @@ def latest_rank(lanes: Sequence[Lanes]) -> int:
 
 def ratio_said(taken: Ratio, target: float | None = None) -> str:
     """How many times as fast, and how far the rounds lie apart."""
-    low, high = min(taken.ratios), max(taken.ratios)
-    told = f"{number_text(taken.factor)} times as fast ({number_text(low)} to {number_text(high)} in single rounds)"
+    low, high = number_text(min(taken.ratios)), number_text(max(taken.ratios))
+    spread = f"{low} to {high}" if low != high else low
+    told = f"{number_text(taken.factor)} times as fast ({spread} in single rounds)"
     if abs(taken.factor - 1) < TIE:
-        told = f"as fast as before ({number_text(low)} to {number_text(high)} times in single rounds)"
+        told = f"as fast as before ({spread} times in single rounds)"
     elif taken.factor < 1:
         told = f"slower: {told}"
     if target is None:

@@ -303,8 +303,8 @@ def slow_and_better(number, lanes):
     taken = race(ranks, number, rounds=5, until=PROGRAMS[number].target)  # A B A B
     better = profile_program(ranks, number, fast=True).lanes
     title = f"Program {number}: {ratio_said(taken)}"
-    both = [lanes[0], better[0]]
-    return course.draw.profile(both, title, "Rank 0", names=["slow", "better"])
+    both, names = [lanes[0], better[0]], ["slow", "better"]
+    return course.draw.profile(both, title, "Rank 0, one run of each", names=names)
 
 
 course.measured("profile_slow_4", answer=letter_of(4))

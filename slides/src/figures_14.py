@@ -72,7 +72,7 @@ def cured(number: int) -> Figure:
     taken = race(nodes(), number, ROUNDS)
     both = [slow(number)[0], profile_program(nodes(), number, fast=True).lanes[0]]
     title = f"Program {number}: {ratio_said(taken)}"
-    return course.draw.profile(both, title, "Rank 0", names=["slow", "better"])
+    return course.draw.profile(both, title, "Rank 0, one run of each", names=["slow", "better"])
 
 
 FIGURES = {
