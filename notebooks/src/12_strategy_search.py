@@ -22,8 +22,8 @@ ranks.load_torch()
 
 # %% [markdown]
 # Lesson 11's student report asked a program, FlexFlow, how to train AlexNet on two GPUs. Its answer: convolutions and
-# pools on both, fully connected layers on one. The report ends with a wish: an extension that takes "any typical
-# PyTorch models", simulates, searches, and writes the torch.distributed program. Today we build it.
+# pools on both, fully connected layers on one. The report wishes for an extension that takes "any typical PyTorch
+# models", simulates, searches, and writes the torch.distributed program. Today we build it.
 #
 # ## Five operators, two devices
 #
@@ -41,14 +41,14 @@ for operator in five.operators:
     print(f"{row}{operator.parameters:9,}{prod(operator.shape):9,}")
 
 # %% [markdown]
-# Half of an operator takes half of the time. 512 numbers pass the link in a millisecond, each way; meanwhile a device
-# does nothing else. Weights that both devices have need an all-reduce: of $n$ gradients, $n/512$ ms.
+# Half an operator takes half the time. 512 numbers pass the link in a millisecond, each way; meanwhile a device does
+# nothing else. Weights that both devices have need an all-reduce: of $n$ gradients, $n/512$ ms.
 #
 # One device alone needs 40 ms. **Predict**, on paper:
 #
-# - **data parallel**: each device does half of the images, everywhere.
-# - **the report's**: so only in conv1 and pool1. Device 1 then sends what it made to device 0, which alone does fc1 and
-#   the loss, and sends the gradients back.
+# - **data parallel**: half of the images on each device, everywhere.
+# - **the report's**: so only conv1 and pool1. Device 0 alone does fc1 and the loss: device 1's half goes there, its
+#   gradients come back.
 
 # %%
 course.predict("strategy_by_hand", data_parallel=..., report=...)  # ms
@@ -148,19 +148,19 @@ title = f"The best of {len(known)}: {strategy_said(five, best)}"
 course.draw.task_timelines(tasks, title)
 
 # %% [markdown]
-# Did you think of it? *Everything* but the loss by parameter: no gradient is ever summed, and the input is data, which
-# every device can read.
+# Did you think of it? All but the loss by *parameter*: no gradient is ever summed, and every device can read the
+# input, which is data.
 #
 # ## Walking
 #
-# Where there are too many to try: take any strategy, **propose** a change of one operator, simulate, keep it if it is
-# better. Again and again. Or, after **Metropolis**, take a worse one, too, with probability
+# With too many to try, take any strategy, **propose** a change of one operator, simulate, keep it if it is better;
+# again and again. Or, after **Metropolis**, take a worse one, too, with probability
 #
 # $$e^{-(\text{new}-\text{old})/\text{temperature}}$$
 #
-# The **temperature** is a time: of neighbours that much slower, 37 % are taken; of twice as much, 14 %.
+# The **temperature** is a time: of changes that much slower, 37 % are taken; twice as much, 14 %.
 #
-# **Predict.** Of 50 such walks of 1,000 proposals, how many come to the best strategy, each way?
+# **Predict.** Of 50 walks of 1,000 proposals, how many come to the best strategy, each way?
 
 # %%
 course.predict("strategy_walks", within=1.5, only_better=..., worse_too=...)
@@ -197,21 +197,22 @@ title, part = walks_said(walks, known[best]), "Five walks each, their first 300 
 course.draw.cost_over_iterations(drawn, title, known[best], part)
 
 # %% [markdown]
-# Many walks get stuck where *no single change* is better: with everything on device 0, say. Move only fc1, and its
-# input must travel, there and back. The way out leads uphill. Exercises: `metropolis_accept`, `propose`,
-# `best_strategy`.
+# Many walks get stuck where *no single change* is better: with everything on device 0, say. The way out leads uphill.
+# Exercises: `metropolis_accept`, `propose`, `best_strategy`.
 #
 # ## A real network
 #
-# AlexNet, narrower. `torch.fx` reads ordinary PyTorch models: it follows `forward` through the modules. A ReLU treats
-# every number by itself, wherever it is, so it **follows** its operator.
+# AlexNet, narrower. `torch.fx` reads ordinary PyTorch models: it follows `forward`. A ReLU treats every number by
+# itself, so it **follows** its operator.
 #
-# How long a part takes depends on its shape, not on its numbers: each shape is timed *once*, on both ranks. Half of the
-# images need not take half of the time: all weights are read anyway. Messages: lesson 5's line, latency and bandwidth,
-# fitted here.
+# Parts of each shape are timed *once*, on both ranks. (Half of the images may take more than half of the time: all
+# weights are read.) Messages: lesson 5's line, fitted here.
 
 # %%
 from course_utils.strategy.experiment import Case
+from course_utils.strategy.findings import timed_said
+from course_utils.strategy.measure import measure_costs
+from course_utils.strategy.measured_links import measured_topology
 
 options = {"width": 0.25, "pixels": 160, "linear": 0.25}
 case = Case("AlexNet", "course_utils.strategy.models.alexnet", options, (64, 3, 160, 160))
@@ -220,12 +221,6 @@ for operator in graph.operators:
     shape = " × ".join(map(str, operator.shape))
     runs = ", ".join(operator.modules)
     print(f"{operator.name:6} {shape:17}{operator.parameters:9,} weights  {runs}")
-
-# %%
-from course_utils.strategy.findings import timed_said
-from course_utils.strategy.measure import measure_costs
-from course_utils.strategy.measured_links import measured_topology
-
 topology = measured_topology(ranks, repeats=3)
 costs = measure_costs(graph, topology, ranks, rounds=4)
 print(timed_said(len(costs.times), costs.spread))
@@ -399,14 +394,14 @@ title = found_said(ours.nanoseconds / 1e9, {"the report's": takes})
 course.draw.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names)
 
 # %% [markdown]
-# The report suspected that its answer was not the best. What was missing: fully connected layers cut by *parameter*, so
-# that GPU 1 need not wait. Krizhevsky did so by thought, in 2014. (And its program divided gradients that it never
-# summed: lesson 11. Ours is written by a program, which forgets nothing.)
+# The report suspected that its answer was not the best. What was missing: fully connected layers cut by *parameter*,
+# so that no GPU need wait. Krizhevsky did so by thought, in 2014. (The report's program also divided gradients that
+# it never summed: lesson 11.)
 #
 # ## Why is it so quick?
 #
-# A device's **clock** says when it has done all so far. What a stretch of the step does to the clocks is a small
-# matrix, with max for + and + for ×. A proposal changes *one* operator; most of the step, and of its matrices, stays:
+# A device's **clock** says when it has done all so far. What some steps do to the clocks is a small matrix, with max
+# for + and + for ×. A proposal changes *one* operator; most matrices stay:
 
 # %%
 course.draw.changed_steps(graph, number=6)
@@ -429,17 +424,17 @@ course.measured("strategy_incremental", times=round(times, 1))
 print(times_said(speed))
 
 # %% [markdown]
-# *tasks* is the simulator from above; *full* multiplies the matrices of all steps, of many walks at once; *incremental*
-# only what changed. All give the same time, to the last nanosecond: whole numbers add up exactly.
+# *tasks* is the simulator from above; *full* multiplies all matrices, of many walks at once; *incremental* only what
+# changed. All agree to the last nanosecond.
 #
 # ## What you take with you
 #
-# - **Describe**: for each operator, what is cut and where it goes; from that follows all that must be sent.
+# - **Describe**: for each operator, what is cut and where it goes; all that must be sent follows.
 # - **Simulate**: tasks, devices, a maximum. Then run, and show the error.
 # - **Search**: only downhill gets stuck. And what is found must train as one process does.
 #
 # Next: [the exercises](../exercises/12_strategy_search.ipynb). To read: Jia, Zaharia and Aiken 2018, *Beyond Data and
-# Model Parallelism*. Lesson 13: from four processes to forty GPUs.
+# Model Parallelism*.
 
 # %%
 ranks.stop()
