@@ -11,10 +11,10 @@ from course_utils.capstone.task import BUDGET, NAIVE_STEPS, Budget, as_images, n
 
 AGREE = 1e-4
 """Parameters of two ranks are equal up to so much, relative to the largest."""
+_SECONDS = "seconds are those of a rank's processor, and of its bytes at 100 Mbit/s"
 COUNTED = {
-    True: "Bytes are what the kernel counted on each node's interface, seconds are the clock's.",
-    False: "The ranks share this machine: bytes are what the kernel counted on each rank's sockets, seconds are "
-    "those of its processor and what its bytes would take at 100 Mbit/s.",
+    True: f"Bytes are what the kernel counted on each node's interface; {_SECONDS}, or the clock's if fewer.",
+    False: f"There are no links here: bytes are what the kernel counted on each rank's sockets; {_SECONDS}.",
 }
 """By whether there were links."""
 
@@ -94,8 +94,8 @@ def used(result: Result, budget: Budget = BUDGET) -> str:
     return (
         f"{percent(result.accuracy)} of the held-out images are recognised (asked for: {percent(budget.accuracy)}); "
         f"a node sent {bytes_text(max(result.sent))} (budget: {bytes_text(budget.bytes)}) and took "
-        f"{seconds_text(result.seconds)} (budget: {seconds_text(budget.seconds * result.naive_seconds)}, the time of "
-        f"{NAIVE_STEPS} steps of naive data parallelism)"
+        f"{seconds_text(result.seconds)} (budget: {seconds_text(budget.seconds * result.naive_seconds)}, "
+        f"{percent(budget.seconds)} of the time of {NAIVE_STEPS} steps of naive data parallelism)"
     )
 
 

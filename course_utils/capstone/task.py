@@ -36,7 +36,7 @@ class Budget:
 
     accuracy: float = 0.92
     bytes: int = 12_000_000
-    seconds: float = 1.0
+    seconds: float = 0.75
 
 
 BUDGET = Budget()

@@ -1,0 +1,119 @@
+"""The check of `capstone`: trained on four ranks, and judged by counters and by images that no rank has seen."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from course_utils.capstone.task import NAIVE_STEPS, deal
+from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.lessons.data_parallel.common import hangs
+from course_utils.checks.panel import in_notebook
+from course_utils.checks.seen import Recogniser
+
+if TYPE_CHECKING:
+    from course_utils.capstone.judge import Result
+
+LESSON = "15_read_the_manual"
+
+
+def measured(function: Callable, *given: Any) -> dict[str, Any]:
+    """What runs on each rank; torch is imported there alone."""
+    from course_utils.capstone.measure import trained
+
+    return trained(function, *given)
+
+
+class Judge:
+    """Weighs what came back. The held-out images stay here, in the notebook's process.
+
+    Attributes:
+        result: what the last training reached and used; None where its weights could not be judged.
+    """
+
+    def __init__(self, held_out: tuple[np.ndarray, np.ndarray]) -> None:
+        self._held_out = held_out
+        self.result: Result | None = None
+
+    def __call__(self, outcome: Outcome) -> str | None:
+        from course_utils.capstone import judge
+        from course_utils.capstone.kept import keep
+
+        if unfit := judge.unfit(outcome.results):
+            return unfit
+        self.result = judge.result_of(outcome.results, self._held_out)
+        if in_notebook():
+            keep(self.result)
+        return judge.missed(self.result)
+
+
+def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    dealt = deal(rng)
+    given = [(int(rng.integers(2**31)), *shard) for shard in dealt.shards]
+    yield Case("", given, backend="gloo", harness=measured, judge=Judge(dealt.held_out))
+
+
+def _drawing(outcome: Outcome) -> Any:
+    """Budget against use."""
+    from course_utils.capstone.picture import budget_bars
+
+    return budget_bars(outcome.case.judge.result)
+
+
+def _praise(outcome: Outcome) -> str:
+    from course_utils.capstone.judge import COUNTED, used
+
+    result = outcome.case.judge.result
+    return f"{used(result)}. {COUNTED[result.links]}"
+
+
+def _says(words: str) -> Recogniser:
+    return lambda case, outcome: words in outcome.wrong
+
+
+def _missed(name: str) -> Recogniser:
+    return lambda case, outcome: case.judge.result is not None and name in case.judge.result.misses()
+
+
+def _sent_little(case: Case, outcome: Outcome) -> bool:
+    """Not accurate, and no rank sent more than a copy of the weights or two."""
+    result = case.judge.result
+    little = 3 * result.naive_sent / NAIVE_STEPS
+    return "accuracy" in result.misses() and max(result.sent) < little
+
+
+CAPSTONE = Exercise(
+    name="capstone",
+    library="course_utils.capstone.answer:capstone",
+    lesson=LESSON,
+    place=2,
+    minutes=40,
+    difficulty=3,
+    turn="train on all nodes, send little, and return the same model everywhere",
+    title="VGG-11 on four slow links, within budgets",
+    cases=_cases,
+    needs_torch=True,
+    drawing=_drawing,
+    also_hidden=("course_utils.capstone.answer:average_weights",),
+    hints=(
+        "One gradient has 584 KB, and an all-reduce among four nodes sends one and a half times as much. How many "
+        "steps does that leave within the budget of bytes? Which lessons had ways to send more seldom, and which to "
+        "send fewer bytes each time?",
+        "Lesson 8: `broadcast_parameters(model)`; then, some six times, go through all images in batches of 16 with "
+        "`torch.optim.SGD(model.parameters(), 0.05)` and, at the end of each time, replace every floating-point tensor "
+        "of `model.state_dict()` by its mean over the ranks, all of them in one `dist.all_reduce`. Lesson 7 instead: "
+        '`DistributedDataParallel` with `compress(module, "PowerSGD")`, and a learning rate that falls.',
+    ),
+    mistakes=(
+        Mistake("Which part takes the time: computing, or the links?", _says("not finished")),
+        Mistake("Do all ranks make the same calls?", hangs),
+        Mistake("What does the function return, on every rank?", _says("expected the trained VGG-11")),
+        Mistake("Whose images does the model never see?", _says("has not trained")),
+        Mistake("After the last step, who makes the weights of all ranks equal?", _says("do not agree")),
+        Mistake("How often do the nodes talk, and do they say more than they need to?", _missed("bytes")),
+        Mistake("Is a mean of weights of use whose training began, or went, far apart?", _sent_little),
+        Mistake("Which part takes the time: computing, or the links?", _missed("seconds")),
+        Mistake("Are there enough steps, and is the learning rate right at the end?", _missed("accuracy")),
+    ),
+    praise=_praise,
+)

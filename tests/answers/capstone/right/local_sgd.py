@@ -1,0 +1,23 @@
+"""Local SGD: each node by itself, twice through its images between two averages, and a rate that falls."""
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+
+
+def capstone(model, images, labels):
+    for values in model.state_dict().values():
+        dist.broadcast(values, src=0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for rate in (0.05, 0.05, 0.02):
+        optimizer.param_groups[0]["lr"] = rate
+        for _ in range(2):
+            for batch in torch.randperm(len(images)).split(16):
+                optimizer.zero_grad()
+                cross_entropy(model(images[batch]), labels[batch]).backward()
+                optimizer.step()
+        for values in model.state_dict().values():
+            if values.is_floating_point():
+                dist.all_reduce(values)
+                values /= dist.get_world_size()
+    return model

@@ -1,0 +1,18 @@
+"""Refused with: rank 1 has not trained the model on any image. Whose images does the model never see?"""
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+
+
+def capstone(model, images, labels):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    if dist.get_rank() == 0:
+        for _ in range(6):
+            for batch in torch.randperm(len(images)).split(16):
+                optimizer.zero_grad()
+                cross_entropy(model(images[batch]), labels[batch]).backward()
+                optimizer.step()
+    for values in model.state_dict().values():
+        dist.broadcast(values, src=0)
+    return model
