@@ -129,7 +129,7 @@ def test_what_the_last_rank_has_exposed_is_the_transfer() -> None:
     assert "2.5 s of transfer, and 1.5 s more of all else: 4 s" in told[0] and "they agree" in told[0]
     assert "they differ" in told[1]
     disturbed = findings.trace_and_timer_said("flat", alone, [early, late], 0.0)
-    assert "1.5 s less of all else than" in disturbed and "the trace says nothing here" in disturbed
+    assert "1.5 s less of all else than" in disturbed and "the trace says nothing" in disturbed
 
 
 def test_operators_are_listed_by_their_own_time() -> None:

@@ -79,16 +79,16 @@ def trace_and_timer_said(name: str, lanes: Sequence[Lanes], without: Sequence[La
         lanes, without: of profiled steps with messages, and of the same steps without.
         timed: seconds of the timer.
     """
-    transfer, timer = statistics.median(transfer_seconds(lanes)), f"The timer says {seconds_text(timed)}"
+    transfer, timer = statistics.median(transfer_seconds(lanes)), f"\n    The timer says {seconds_text(timed)}"
     longer = statistics.median(beside_transfer(lanes)) - statistics.median(beside_transfer(without))
     change = f"{seconds_text(abs(longer))} {'more' if longer >= 0 else 'less'}"
     if transfer + longer < 0:
-        told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else than in steps without messages"
-        return f"{told}: other work disturbed these, so the trace says nothing here. {timer}"
+        told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else than in steps without messages."
+        return f"{told}{timer}; the trace says nothing: did other work disturb those steps?"
     both, step = transfer + longer, statistics.median(end - begin for begin, end in lanes[0].each_step)
     told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else: {seconds_text(both)}."
     near = "they agree" if abs(both - timed) <= ROUGHLY * step else "they differ: not the same steps"
-    return f"{told} {timer}: {near}"
+    return f"{told}{timer}: {near}"
 
 
 def convolutions_said(rows: Sequence[Operator]) -> str:
