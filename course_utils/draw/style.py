@@ -230,4 +230,4 @@ def draw_legend(ax: Axes, handles: dict[str, Patch], offset: float = 0.06) -> No
             handletextpad=0.5,
             columnspacing=1.3,
         )
-        ax.add_artist(legend)
+        ax.add_artist(legend).set_clip_on(False)  # else a deck's picture is cut at the axes
