@@ -333,7 +333,7 @@ def fake_ranks(monkeypatch, tmp_path):
         (("rank_squraed", abs), 'There is no exercise "rank_squraed". Did you mean "rank_squared"?'),
         (("Rank Squared", abs), 'Did you mean "rank_squared"?'),
         (("zzzzzzzz", abs), "`course.progress()` lists them all"),
-        (("capstone", abs), '"capstone" belongs to lesson 15, which is not written yet.'),
+        (("match_terms", abs), '"match_terms" belongs to lesson 15, which is not written yet.'),
         (("rank_squared", "rank_squared"), 'without quotes: course.check("rank_squared", rank_squared)'),
         (("rank_squared", 4), "4 is not a function"),
         (("rank_squared", None), "nothing is not a function"),
