@@ -288,8 +288,10 @@ def _sees(places: list[str], covered: bool) -> list[str]:
         package = module.rpartition(".")[0]
         for holder in (module, package):
             function = getattr(importlib.import_module(holder), name, None)
-            code = function and inspect.unwrap(function).__code__  # a decorator's wrapper has another
-            if code and not any("is hidden while" in str(one) for one in code.co_consts):
+            if not inspect.isfunction(function):  # a module may have its function's name
+                continue
+            code = inspect.unwrap(function).__code__  # a decorator's wrapper has another
+            if not any("is hidden while" in str(one) for one in code.co_consts):
                 found.append(f"{holder}:{name}")
         file = root.joinpath(*module.split(".")).with_suffix(".py")
         compiled = list(file.parent.glob(f"__pycache__/{file.stem}.*"))
