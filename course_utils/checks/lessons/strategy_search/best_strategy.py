@@ -25,7 +25,7 @@ from course_utils.words import count
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DEVICES, OPERATORS, ITERATIONS = 2, 7, 4000
+DEVICES, OPERATORS, ITERATIONS = 2, 8, 4000
 WALKS = 24
 NEVER, AMPLE = 2**60, 2**40
 NO_STRATEGY, UNKNOWN = "a list with a configuration for each operator is expected", "which is none of its choices"
