@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from course_utils.data_parallel import average_gradients, gather_scatter_gradients
 from course_utils.errors import CourseError
-from course_utils.overlap import BUCKET_BYTES, overlapped_allreduce
+from course_utils.overlap.buckets import BUCKET_BYTES, overlapped_allreduce
 
 
 @dataclass(frozen=True)

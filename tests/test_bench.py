@@ -16,8 +16,8 @@ from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row, sp
 from course_utils.checks.answers import FOLDER, answers
 from course_utils.checks.registry import chosen, declared
 from course_utils.errors import CourseError
+from course_utils.overlap.step_times import ALONE, StepTimes
 from course_utils.replicas import overlapped
-from course_utils.step_times import ALONE, StepTimes
 
 KEYS = ["bench", "metric", "value", "unit", "better", "target", "spread", "runs", "ok"]
 

@@ -9,15 +9,21 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from course_utils import overlap_findings as findings
-from course_utils.bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try, time_all_reduces
-from course_utils.compressed_training import Compressed, train_compressed
 from course_utils.data import digits
 from course_utils.draw.buckets import bucket_sweep, compression
 from course_utils.draw.overlap import behind_the_step, on_rank, waited
+from course_utils.overlap import findings
+from course_utils.overlap.bucket_size import (
+    BucketModel,
+    all_reduce_line,
+    backward_times,
+    sizes_to_try,
+    time_all_reduces,
+)
+from course_utils.overlap.compressed_training import Compressed, train_compressed
+from course_utils.overlap.step_times import ALONE, StepTimes, last_step, one_step, slowest, step_seconds, step_times
 from course_utils.ready_order import BackwardTimes
 from course_utils.replicas import all_reduce_each, alone, overlapped
-from course_utils.step_times import ALONE, StepTimes, last_step, one_step, slowest, step_seconds, step_times
 from course_utils.trace.events import Event
 
 MODEL = BucketModel(

@@ -7,7 +7,7 @@ from torch import nn
 
 from course_utils.bench.ranks import ranks_of
 from course_utils.errors import RankError
-from course_utils.mesh_training import (
+from course_utils.hybrid.mesh_training import (
     MeshTraining,
     bytes_by_axis,
     differences_on_mesh,

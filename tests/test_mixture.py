@@ -8,9 +8,7 @@ from matplotlib.patches import Circle
 from course_utils import draw
 from course_utils.draw.share_bars import FORMULA
 from course_utils.errors import CourseError
-from course_utils.hybrid_training import Trained, enlarged, train_network
-from course_utils.memory import checkpointed
-from course_utils.mixture_experiments import (
+from course_utils.hybrid.experiments import (
     MESHES,
     RATE,
     count_meshes,
@@ -20,7 +18,7 @@ from course_utils.mixture_experiments import (
     small_batches,
     small_model,
 )
-from course_utils.mixture_findings import (
+from course_utils.hybrid.findings import (
     apart,
     distances,
     drift_said,
@@ -31,6 +29,8 @@ from course_utils.mixture_findings import (
     stages_said,
     symptom,
 )
+from course_utils.hybrid.training import Trained, enlarged, train_network
+from course_utils.memory import checkpointed
 from course_utils.sharded.over_meshes import save_on_mesh
 
 

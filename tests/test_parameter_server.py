@@ -5,9 +5,14 @@ import pytest
 
 import course_utils as course
 from course_utils.digits_network import Arrays, accuracy, loss_and_gradients
-from course_utils.local_sgd import federated_average, local_sgd_round, skewed_shards
-from course_utils.parameter_server import measure_staleness, parameter_server_step, staleness_scaled_lr, step_seconds
-from course_utils.server_training import (
+from course_utils.parameter_server.local_sgd import federated_average, local_sgd_round, skewed_shards
+from course_utils.parameter_server.server import (
+    measure_staleness,
+    parameter_server_step,
+    staleness_scaled_lr,
+    step_seconds,
+)
+from course_utils.parameter_server.training import (
     Pace,
     endless,
     first_weights,

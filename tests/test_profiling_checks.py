@@ -5,8 +5,8 @@ import itertools
 
 import pytest
 
-from course_utils import played
 from course_utils.checks.lessons.profiling.races import FEWEST, HOPELESS_AFTER, SLOW, YOURS, race
+from course_utils.overlap import played
 
 TARGET = 1.5
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils import server_findings as said
-from course_utils.server_training import Curve, Pace, own_gradients, train_locally
+from course_utils.parameter_server import findings as said
+from course_utils.parameter_server.training import Curve, Pace, own_gradients, train_locally
 from course_utils.trace import phase_seconds
 
 

@@ -9,8 +9,8 @@ import torch.distributed as dist
 from torch import nn
 
 from course_utils.errors import CourseError
-from course_utils.hybrid import drifting_gradients, equal_shards, hybrid_step
-from course_utils.mesh import mesh_groups, place_of
+from course_utils.hybrid.mesh import mesh_groups, place_of
+from course_utils.hybrid.step import drifting_gradients, equal_shards, hybrid_step
 from course_utils.optimizers import adam_step
 from course_utils.sharded import adam_shard, fits, shard_length, zero1_step, zero_memory, zero_traffic
 

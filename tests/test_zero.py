@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from course_utils.mesh_training import train_serially
+from course_utils.hybrid.mesh_training import train_serially
 from course_utils.sharded import zero_memory
 from course_utils.sharded.stages import on_paper, sent_by_rank, train_sharded
 from course_utils.text import CHARACTERS, character_text, text_batches
@@ -97,7 +97,7 @@ def test_paper_is_the_formula_by_parts() -> None:
 
 def with_early_gathers() -> float:
     """Of a few steps of FSDP2, the largest difference to serial losses where its all-gathers do not wait."""
-    from course_utils.mesh_training import Adam, serial_step
+    from course_utils.hybrid.mesh_training import Adam, serial_step
     from course_utils.sharded.fsdp import shard_fully
 
     model, serial = shard_fully(build()), build()

@@ -8,6 +8,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from course_utils.hybrid.mesh_training import MeshTraining
 from course_utils.memory import (
     Memory,
     Parallelism,
@@ -18,7 +19,6 @@ from course_utils.memory import (
     training_memory,
 )
 from course_utils.memory.mixed import MixedPrecision
-from course_utils.mesh_training import MeshTraining
 from course_utils.pipeline.run import run_schedule, split_model
 from course_utils.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
 from course_utils.sharded.stages import train_sharded

@@ -51,11 +51,11 @@ def factor_rows(name: str, taken: Ratio, target: float) -> list[Row]:
 
 def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
     """Exposed communication of a step: read in a trace, and timed."""
+    from course_utils.overlap.step_times import ALONE, step_times
     from course_utils.profiling.chrome import problems
     from course_utils.profiling.lanes import transfer_seconds
     from course_utils.profiling.record import profile_ranks, training_step
     from course_utils.replicas import all_reduce_flat, alone, overlapped
-    from course_utils.step_times import ALONE, step_times
 
     ways = {"flat": all_reduce_flat, "buckets": functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)}
     timed = step_times(ranks, {ALONE: alone} | ways, BATCH, rounds)

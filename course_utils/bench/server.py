@@ -12,9 +12,9 @@ from course_utils.allreduce.sweep import message_seconds
 from course_utils.bench.ranks import nodes_of
 from course_utils.bench.rows import Row, ratio_row, seconds_row, value_row
 from course_utils.data import digits_arrays
-from course_utils.parameter_server import step_seconds
-from course_utils.server_experiments import link_seconds, race
-from course_utils.server_training import Pace, train_asynchronously, train_locally
+from course_utils.parameter_server.experiments import link_seconds, race
+from course_utils.parameter_server.server import step_seconds
+from course_utils.parameter_server.training import Pace, train_asynchronously, train_locally
 
 if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks

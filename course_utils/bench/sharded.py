@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
 
     from course_utils.cluster.ranks import Ranks
-    from course_utils.mesh_training import MeshRun
+    from course_utils.hybrid.mesh_training import MeshRun
 
 P = 4
 STAGES = (0, 1, 2, 3)
@@ -67,7 +67,7 @@ def said(sizes: dict[str, int]) -> str:
 def serial(steps: int) -> "MeshRun":
     """The same training in this process, with torch's Adam."""
     from course_utils.bench.sharded_ranks import small_model, text_of
-    from course_utils.mesh_training import train_serially
+    from course_utils.hybrid.mesh_training import train_serially
 
     return train_serially(small_model, text_of(steps))
 
@@ -92,7 +92,7 @@ def stage_gap(ranks: "Ranks", stage: int, wanted: "MeshRun", world_size: int = P
 def mesh_gap(ranks: "Ranks", sizes: dict[str, int], steps: int) -> float:
     """How far losses and parameters are from one process, at most, after any of the steps."""
     from course_utils.bench.sharded_ranks import small_model, text_of
-    from course_utils.mesh_training import differences_on_mesh
+    from course_utils.hybrid.mesh_training import differences_on_mesh
 
     arguments = (differences_on_mesh, sizes, small_model, text_of(steps))
     run = ranks.run(*arguments, ranks=math.prod(sizes.values()), backend="gloo")

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.mesh_training import Batches
+from course_utils.hybrid.mesh_training import Batches
 from course_utils.sharded.stages import prepared
 from course_utils.text import CHARACTERS, character_text, text_batches
 from course_utils.transformer import character_model

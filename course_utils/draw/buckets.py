@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from course_utils.draw import style
 
 if TYPE_CHECKING:
-    from course_utils.compressed_training import Compressed
+    from course_utils.overlap.compressed_training import Compressed
 
 
 def bucket_sweep(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_utils import played
+from course_utils.overlap import played
 from course_utils.profiling.chrome import Trace
 from course_utils.profiling.intervals import Interval, difference, intersection, length, union
 from course_utils.profiling.merge import STEP

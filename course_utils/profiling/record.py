@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_utils import played
+from course_utils.overlap import played
 from course_utils.profiling.chrome import Trace, read_trace, write_trace
 from course_utils.profiling.lanes import Lanes, lanes_of
 from course_utils.profiling.merge import CLOCK, STEP, merge
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch.profiler import profile
 
     from course_utils.cluster.ranks import Ranks
-    from course_utils.step_times import Way
+    from course_utils.overlap.step_times import Way
 
 Step = Callable[[], Any]
 """One training step."""
@@ -142,7 +142,7 @@ def training_step(way: "Way", batch: int = 32, build: "Callable[[int], nn.Module
     """
     import torch.distributed as dist
 
-    from course_utils.step_times import small_vgg
+    from course_utils.overlap.step_times import small_vgg
     from course_utils.training import Sgd, train_step
     from course_utils.vgg import random_images
 

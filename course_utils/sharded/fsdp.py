@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
-from course_utils.mesh import mesh_device
+from course_utils.hybrid.mesh import mesh_device
 
 
 def whole_mesh() -> DeviceMesh:

@@ -19,9 +19,9 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.functional import cross_entropy
 
 from course_utils.errors import CourseError
-from course_utils.hybrid import equal_shards
-from course_utils.mesh import mesh_device, place_of
-from course_utils.mesh_training import Batches
+from course_utils.hybrid.mesh import mesh_device, place_of
+from course_utils.hybrid.mesh_training import Batches
+from course_utils.hybrid.step import equal_shards
 from course_utils.sharded.fsdp import shard_fully, whole_tensor
 from course_utils.tensor_parallel.with_torch import parallelize_block
 from course_utils.transformer import Block

@@ -9,9 +9,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector
 
-from course_utils.hybrid import equal_shards
+from course_utils.hybrid.mesh_training import Batches
+from course_utils.hybrid.step import equal_shards
 from course_utils.memory.measured import bytes_of
-from course_utils.mesh_training import Batches
 from course_utils.sharded.formulas import check_stage, zero_memory, zero_traffic
 from course_utils.sharded.zero1 import AdamShard, adam_shard, zero1_step
 from course_utils.sharded.zero2 import zero2_state, zero2_step

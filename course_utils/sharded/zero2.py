@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.utils import parameters_to_vector
 
 from course_utils.memory.measured import bytes_of
-from course_utils.overlap import BUCKET_BYTES, make_buckets
+from course_utils.overlap.buckets import BUCKET_BYTES, make_buckets
 from course_utils.sharded.zero1 import BETAS, EPS, Betas, adam_shard
 
 

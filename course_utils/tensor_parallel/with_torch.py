@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from course_utils.errors import CourseError
-from course_utils.mesh import mesh_device
+from course_utils.hybrid.mesh import mesh_device
 from course_utils.transformer import Block
 
 PLAN = {

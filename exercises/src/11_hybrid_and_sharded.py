@@ -22,7 +22,7 @@ from torch.nn.functional import pad
 
 import course_utils as course
 from course_utils.errors import CourseError
-from course_utils.hybrid import OWNER
+from course_utils.hybrid.step import OWNER
 from course_utils.sharded import AdamShard, check_stage
 
 ranks = course.start(4)

@@ -31,7 +31,7 @@ ranks.load_torch()
 # %%
 from course_utils.draw.overlap import behind_the_step
 from course_utils.replicas import all_reduce_each
-from course_utils.step_times import one_step
+from course_utils.overlap.step_times import one_step
 
 steps = {"loop": one_step(ranks, all_reduce_each)}
 behind_the_step(steps, "One step of lesson 6's loop, on node 0")
@@ -46,7 +46,7 @@ behind_the_step(steps, "One step of lesson 6's loop, on node 0")
 # before the end. Again, here, on all four nodes at once:
 
 # %%
-from course_utils.bucket_size import backward_times
+from course_utils.overlap.bucket_size import backward_times
 from course_utils.draw.ready import ready_order
 from course_utils.ready_order import layers
 
@@ -116,9 +116,9 @@ print(f"22 steps, at most {apart:.0e} apart: the same")
 # hooks, one **without any communication**, and again. What a step takes beyond the last one is exposed.
 
 # %%
-from course_utils.overlap_findings import hidden_share, hiding_said, is_busy
+from course_utils.overlap.findings import hidden_share, hiding_said, is_busy
 from course_utils.replicas import alone
-from course_utils.step_times import ALONE, step_times
+from course_utils.overlap.step_times import ALONE, step_times
 
 ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
 taken = step_times(ranks, ways, rounds=3, warm_up=1)
@@ -138,8 +138,8 @@ course.draw.stacked_bars(taken.bars, hiding_said(taken, "hooks", "loop"))
 # bucket must wait for the first layer: nothing hides. The two numbers, from four sizes:
 
 # %%
-from course_utils.bucket_size import BucketModel, all_reduce_line
-from course_utils.overlap_findings import line_said
+from course_utils.overlap.bucket_size import BucketModel, all_reduce_line
+from course_utils.overlap.findings import line_said
 
 alpha, beta = all_reduce_line(ranks)
 model = BucketModel.of(times, names, alpha, beta)
@@ -171,9 +171,9 @@ course.predict(
 )
 
 # %%
-from course_utils.bucket_size import sizes_to_try
+from course_utils.overlap.bucket_size import sizes_to_try
 from course_utils.draw.buckets import bucket_sweep
-from course_utils.overlap_findings import best_said
+from course_utils.overlap.findings import best_said
 from course_utils.replicas import overlapped
 
 best, sizes = sizes_to_try(model)
@@ -214,7 +214,7 @@ behind_the_step(steps, "One step on node 0, three ways")
 course.predict("overlap_ddp", within=1.1, times=...)
 
 # %%
-from course_utils.overlap_findings import same_said
+from course_utils.overlap.findings import same_said
 from course_utils.replicas import torch_ddp
 
 ways = {ALONE: alone, "loop": all_reduce_each}
@@ -242,7 +242,7 @@ course.predict(
 )
 
 # %%
-from course_utils.overlap_findings import batch_letter, batch_said
+from course_utils.overlap.findings import batch_letter, batch_said
 
 two = {ALONE: alone, "ours": ways["ours"]}
 more = step_times(ranks, two, batch=64, rounds=3, warm_up=1)
@@ -265,9 +265,9 @@ course.draw.stacked_bars(bars, batch_said(taken, more, "ours"))
 course.predict("overlap_scaling", within=1.25, strong=..., weak=...)
 
 # %%
-from course_utils.overlap_findings import efficiency_said
+from course_utils.overlap.findings import efficiency_said
 from course_utils.reporting import train_way
-from course_utils.scaling import scaling_efficiency
+from course_utils.overlap.scaling import scaling_efficiency
 
 
 def train(workers, images):  # VGG-11 again
@@ -318,8 +318,8 @@ figures.traffic_by_workers(several) if several else "No links, so nothing to cou
 # sends?
 
 # %%
-from course_utils.overlap import accumulate_gradients
-from course_utils.step_times import small_vgg
+from course_utils.overlap.buckets import accumulate_gradients
+from course_utils.overlap.step_times import small_vgg
 from course_utils.cluster.traffic import node_bytes
 
 
@@ -338,7 +338,7 @@ def bytes_of_a_step(quietly):
 course.predict("overlap_accumulation", times=...)
 
 # %%
-from course_utils.overlap_findings import fewer_bytes_said
+from course_utils.overlap.findings import fewer_bytes_said
 
 if linked:
     often = ranks.run(bytes_of_a_step, False, backend="gloo").results
@@ -368,9 +368,9 @@ course.predict(
 )
 
 # %%
-from course_utils.compressed_training import train_compressed
+from course_utils.overlap.compressed_training import train_compressed
 from course_utils.draw.buckets import compression
-from course_utils.overlap_findings import compression_said
+from course_utils.overlap.findings import compression_said
 
 small = course.data.digits("float32")
 hows = ["none", "fp16", "top-k", "PowerSGD"]
@@ -401,7 +401,7 @@ course.predict(
 )
 
 # %%
-from course_utils.overlap_findings import loopback_letter, loopback_said
+from course_utils.overlap.findings import loopback_letter, loopback_said
 from course_utils.replicas import all_reduce_flat
 
 ranks = course.start(2)

@@ -37,7 +37,7 @@ ranks.load_torch()
 course.predict("mesh_partners", data=..., pipeline=..., tensor=...)  # three ranks
 
 # %%
-from course_utils.mesh import mesh_groups
+from course_utils.hybrid.mesh import mesh_groups
 
 cube = {"data": 2, "pipeline": 2, "tensor": 2}
 partners = {
@@ -79,7 +79,7 @@ for axis in square:
 # Why? Look at the network that the student then built:
 
 # %%
-from course_utils.hybrid_training import enlarged, report_network
+from course_utils.hybrid.training import enlarged, report_network
 from course_utils.vgg import parameter_count
 
 data = course.data.digits("float64")
@@ -104,8 +104,8 @@ print("fully connected:", parameter_count(dense), "weights")
 course.predict("hybrid_numbers", within=1.1, numbers=...)
 
 # %%
-from course_utils.hybrid_training import train_network  # uses `hybrid_step`
-from course_utils.mixture_findings import apart, same_said
+from course_utils.hybrid.training import train_network  # uses `hybrid_step`
+from course_utils.hybrid.findings import apart, same_said
 
 alone = {"ranks": 1, "backend": "gloo"}  # one process
 serial = ranks.run(train_network, data, "serial", **alone).results[0]
@@ -148,7 +148,7 @@ course.predict(
 )
 
 # %%
-from course_utils.mixture_findings import distances, drift_said, symptom
+from course_utils.hybrid.findings import distances, drift_said, symptom
 
 theirs = ranks.run(train_network, data, "report", backend="gloo").results
 course.measured("report_shows", answer=symptom(theirs))
@@ -177,7 +177,7 @@ course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's laye
 # (lesson 9). **Predict**: along which axis does a rank hand over more?
 
 # %%
-from course_utils.mixture_experiments import CONTEXT, RATE, small_batches, small_model
+from course_utils.hybrid.experiments import CONTEXT, RATE, small_batches, small_model
 from course_utils.text import generate
 
 batches = small_batches(steps=40)  # of 64 pieces, 16 characters each
@@ -187,8 +187,8 @@ print("it writes:", generate(small_model(), "The ", 60, CONTEXT))
 course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
 
 # %%
-from course_utils.mesh_training import bytes_by_axis, train_on_mesh, train_serially
-from course_utils.mesh_training import whole_model
+from course_utils.hybrid.mesh_training import bytes_by_axis, train_on_mesh, train_serially
+from course_utils.hybrid.mesh_training import whole_model
 
 one = ranks.run(train_serially, small_model, batches, RATE, **alone).results[0]
 run = ranks.run(train_on_mesh, square, small_model, batches, 1, RATE, backend="gloo")
@@ -212,12 +212,12 @@ course.draw.loss_curves(lines, "Data × tensor, on text")
 # character, forward and back. **Predict:** where does rank 1 send least?
 
 # %%
-from course_utils.mixture_experiments import MESHES, count_meshes
+from course_utils.hybrid.experiments import MESHES, count_meshes
 
 course.predict("least_sent", answer=..., choices=list(MESHES))  # "a" to "e"
 
 # %%
-from course_utils.mixture_findings import mixtures_said, totals
+from course_utils.hybrid.findings import mixtures_said, totals
 
 counted = count_meshes(ranks, batches[:2])
 print(same_said(counted.losses, one.losses[:2]))
@@ -293,8 +293,8 @@ course.predict("zero_kept", within=1.05, stage_1=..., stage_2=..., stage_3=...) 
 course.predict("zero_sent", within=1.05, stage_3=...)  # percent
 
 # %%
-from course_utils.mixture_experiments import count_stages
-from course_utils.mixture_findings import stages_said
+from course_utils.hybrid.experiments import count_stages
+from course_utils.hybrid.findings import stages_said
 
 stages = count_stages(ranks, batches[:2])
 print(same_said(stages.losses, one.losses[:2]))  # Adam in one process
@@ -323,7 +323,7 @@ choices = {"a": "0", "b": "about 1e-15", "c": "other meshes cannot read them"}
 course.predict("checkpoint", answer=..., choices=choices)
 
 # %%
-from course_utils.mixture_experiments import gone_on
+from course_utils.hybrid.experiments import gone_on
 from course_utils.sharded.over_meshes import save_on_mesh
 
 far = []
@@ -348,8 +348,8 @@ course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
 
 # %%
 from course_utils.memory import checkpointed
-from course_utils.mixture_experiments import most_saved
-from course_utils.mixture_findings import saved_said
+from course_utils.hybrid.experiments import most_saved
+from course_utils.hybrid.findings import saved_said
 
 saved = {
     "as it is": most_saved(small_model(), batches, pieces=1),

@@ -285,7 +285,7 @@ print(text[text.index("class") : text.index("def train")].rstrip())
 # Does it train as one process does? In float64, loss by loss:
 
 # %%
-from course_utils.mixture_findings import same_said
+from course_utils.hybrid.findings import same_said
 from course_utils.strategy.running import train_program, train_serial
 
 images, labels = case.batch()

@@ -219,7 +219,7 @@ course.draw.profile(buckets.lanes, profile_said(buckets.lanes), said)
 
 # %%
 from course_utils.profiling.findings import trace_and_timer_said
-from course_utils.step_times import ALONE, step_times
+from course_utils.overlap.step_times import ALONE, step_times
 
 without = profile_ranks(ranks, training_step, alone, 32, steps=3)
 ways = {ALONE: alone, "flat": all_reduce_flat, "buckets": in_buckets}

@@ -6,17 +6,17 @@ import torch.distributed as dist
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils import overlap_findings as findings
-from course_utils.bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
 from course_utils.cluster.cores import allowed_cores
-from course_utils.compressed_training import train_compressed
 from course_utils.draw import buckets
 from course_utils.draw.overlap import behind_the_step
 from course_utils.draw.ready import ready_order
+from course_utils.overlap import findings
+from course_utils.overlap.bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
+from course_utils.overlap.compressed_training import train_compressed
+from course_utils.overlap.step_times import ALONE, one_step, step_times
 from course_utils.ready_order import layers
 from course_utils.replicas import Replica, all_reduce_each, all_reduce_flat, alone, overlapped, torch_ddp
 from course_utils.reporting import figures, train_way
-from course_utils.step_times import ALONE, one_step, step_times
 
 LINK = "400 Mbit/s"
 ROUNDS = 7

@@ -9,10 +9,8 @@ import course_utils as course
 from course_utils.allreduce.cost import Network, allreduce_time
 from course_utils.allreduce.sweep import message_seconds
 from course_utils.draw.style import bytes_text, percent, seconds_text
-from course_utils.local_sgd import skewed_shards
-from course_utils.parameter_server import step_seconds
-from course_utils.server_experiments import link_seconds, race
-from course_utils.server_findings import (
+from course_utils.parameter_server.experiments import link_seconds, race
+from course_utils.parameter_server.findings import (
     clinics_said,
     link_said,
     local_said,
@@ -22,7 +20,9 @@ from course_utils.server_findings import (
     staleness_said,
     straggler_said,
 )
-from course_utils.server_training import (
+from course_utils.parameter_server.local_sgd import skewed_shards
+from course_utils.parameter_server.server import step_seconds
+from course_utils.parameter_server.training import (
     Pace,
     train_asynchronously,
     train_clinics,

@@ -6,10 +6,7 @@ from matplotlib.figure import Figure
 
 import course_utils as course
 from course_utils.draw import SharesPanel, style
-from course_utils.hybrid_training import Trained, train_network
-from course_utils.memory import checkpointed
-from course_utils.mesh_training import train_on_mesh, train_serially
-from course_utils.mixture_experiments import (
+from course_utils.hybrid.experiments import (
     MESHES,
     RATE,
     count_meshes,
@@ -18,7 +15,10 @@ from course_utils.mixture_experiments import (
     small_batches,
     small_model,
 )
-from course_utils.mixture_findings import distances, drift_said, mixtures_said, saved_said, stages_said
+from course_utils.hybrid.findings import distances, drift_said, mixtures_said, saved_said, stages_said
+from course_utils.hybrid.mesh_training import train_on_mesh, train_serially
+from course_utils.hybrid.training import Trained, train_network
+from course_utils.memory import checkpointed
 from course_utils.planner import H100, plan
 from course_utils.sharded.stages import train_sharded
 from course_utils.training_findings import quickest

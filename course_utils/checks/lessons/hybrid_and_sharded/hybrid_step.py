@@ -173,7 +173,7 @@ def _says(words: str) -> Recogniser:
 
 HYBRID_STEP = Exercise(
     name="hybrid_step",
-    library="course_utils.hybrid:hybrid_step",
+    library="course_utils.hybrid.step:hybrid_step",
     lesson=LESSON,
     place=2,
     minutes=20,

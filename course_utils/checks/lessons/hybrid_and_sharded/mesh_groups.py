@@ -115,7 +115,7 @@ def _drawing(outcome: Outcome) -> Any:
 
 MESH_GROUPS = Exercise(
     name="mesh_groups",
-    library="course_utils.mesh:mesh_groups",
+    library="course_utils.hybrid.mesh:mesh_groups",
     lesson=LESSON,
     place=1,
     minutes=10,

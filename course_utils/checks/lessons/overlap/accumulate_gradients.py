@@ -218,7 +218,7 @@ def _too_often(case: Case, outcome: Outcome) -> bool:
 
 ACCUMULATE_GRADIENTS = Exercise(
     name="accumulate_gradients",
-    library="course_utils.overlap:accumulate_gradients",
+    library="course_utils.overlap.buckets:accumulate_gradients",
     lesson=LESSON,
     place=3,
     minutes=10,

@@ -114,7 +114,7 @@ def _fails_on_nothing(case: Case, outcome: Outcome) -> bool:
 
 MAKE_BUCKETS = Exercise(
     name="make_buckets",
-    library="course_utils.overlap:make_buckets",
+    library="course_utils.overlap.buckets:make_buckets",
     lesson=LESSON,
     place=1,
     minutes=10,

@@ -191,7 +191,7 @@ def _none_behind(case: Case, outcome: Outcome) -> bool:
 
 OVERLAPPED_ALLREDUCE = Exercise(
     name="overlapped_allreduce",
-    library="course_utils.overlap:overlapped_allreduce",
+    library="course_utils.overlap.buckets:overlapped_allreduce",
     lesson=LESSON,
     place=2,
     minutes=25,

@@ -73,7 +73,7 @@ def _cut_off(case: Case, outcome: Outcome) -> bool:
 
 SCALING_EFFICIENCY = Exercise(
     name="scaling_efficiency",
-    library="course_utils.scaling:scaling_efficiency",
+    library="course_utils.overlap.scaling:scaling_efficiency",
     lesson=LESSON,
     place=4,
     minutes=5,

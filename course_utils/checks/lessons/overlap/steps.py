@@ -102,7 +102,7 @@ def gradients_of(
 
 def buckets_of(case: Case) -> list[list[int]]:
     """The parameters of each bucket."""
-    from course_utils.overlap import make_buckets
+    from course_utils.overlap.buckets import make_buckets
 
     weights, listed, frozen, bucket_bytes, _ = case.arguments[0]
     trained = [k for k in dict.fromkeys(listed) if k not in frozen]

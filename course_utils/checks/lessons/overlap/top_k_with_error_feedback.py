@@ -227,7 +227,7 @@ def _ties(case: Case, outcome: Outcome) -> bool:
 
 TOP_K_WITH_ERROR_FEEDBACK = Exercise(
     name="top_k_with_error_feedback",
-    library="course_utils.compression:top_k_with_error_feedback",
+    library="course_utils.overlap.compression:top_k_with_error_feedback",
     lesson=LESSON,
     place=5,
     minutes=10,

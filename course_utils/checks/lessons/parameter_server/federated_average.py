@@ -125,7 +125,7 @@ def _no_room(case: Case, outcome: Outcome) -> bool:
 
 FEDERATED_AVERAGE = Exercise(
     name="federated_average",
-    library="course_utils.local_sgd:federated_average",
+    library="course_utils.parameter_server.local_sgd:federated_average",
     lesson=LESSON,
     place=5,
     minutes=10,

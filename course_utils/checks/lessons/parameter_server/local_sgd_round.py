@@ -211,7 +211,7 @@ def _other_calls(case: Case, outcome: Outcome) -> bool:
 
 LOCAL_SGD_ROUND = Exercise(
     name="local_sgd_round",
-    library="course_utils.local_sgd:local_sgd_round",
+    library="course_utils.parameter_server.local_sgd:local_sgd_round",
     lesson=LESSON,
     place=4,
     minutes=10,

@@ -109,7 +109,7 @@ def _pushes_again(case: Case, outcome: Outcome) -> bool:
 
 MEASURE_STALENESS = Exercise(
     name="measure_staleness",
-    library="course_utils.parameter_server:measure_staleness",
+    library="course_utils.parameter_server.server:measure_staleness",
     lesson=LESSON,
     place=2,
     minutes=10,

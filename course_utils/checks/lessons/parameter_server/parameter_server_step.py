@@ -117,7 +117,7 @@ def _unequal(case: Case, outcome: Outcome) -> bool:
 
 PARAMETER_SERVER_STEP = Exercise(
     name="parameter_server_step",
-    library="course_utils.parameter_server:parameter_server_step",
+    library="course_utils.parameter_server.server:parameter_server_step",
     lesson=LESSON,
     place=1,
     minutes=15,

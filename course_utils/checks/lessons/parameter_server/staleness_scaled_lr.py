@@ -61,7 +61,7 @@ def _from_the_future(case: Case, outcome: Outcome) -> bool:
 
 STALENESS_SCALED_LR = Exercise(
     name="staleness_scaled_lr",
-    library="course_utils.parameter_server:staleness_scaled_lr",
+    library="course_utils.parameter_server.server:staleness_scaled_lr",
     lesson=LESSON,
     place=3,
     minutes=5,

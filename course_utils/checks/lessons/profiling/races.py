@@ -94,7 +94,7 @@ def _watched() -> Iterator[dict[str, Any]]:
     "begin" and "end" of all; "computing" on its played processor, and the seconds that were "asked" for; what was on
     the played "link", and up to when it was "waited" for; its "messages", the collectives.
     """
-    from course_utils import played
+    from course_utils.overlap import played
     from course_utils.trace.recorder import recorder
 
     plain, plain_wait, first = played.compute, played.UnderWay.wait, len(recorder.events)

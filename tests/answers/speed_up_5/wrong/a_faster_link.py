@@ -3,7 +3,7 @@
 import torch.distributed as dist
 from torch.nn.functional import mse_loss
 
-from course_utils.played import Link
+from course_utils.overlap.played import Link
 from course_utils.profiling.slow.no_overlap import waiting_network
 from course_utils.training import Sgd
 

@@ -8,8 +8,8 @@ import numpy as np
 from course_utils.allreduce import ring_allreduce
 from course_utils.allreduce.sweep import measure
 from course_utils.digits_network import Arrays
-from course_utils.parameter_server import parameter_server_step
-from course_utils.server_training import Curve, Pace, train_asynchronously, train_locally
+from course_utils.parameter_server.server import parameter_server_step
+from course_utils.parameter_server.training import Curve, Pace, train_asynchronously, train_locally
 
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
     from mpi4py import MPI

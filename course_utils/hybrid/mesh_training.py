@@ -16,8 +16,8 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.errors import CourseError
-from course_utils.hybrid import equal_shards
-from course_utils.mesh import mesh_groups, place_of
+from course_utils.hybrid.mesh import mesh_groups, place_of
+from course_utils.hybrid.step import equal_shards
 from course_utils.pipeline.over_torch import GroupMessages
 from course_utils.pipeline.run import run_schedule, split_model
 from course_utils.pipeline.schedules import one_f_one_b_schedule

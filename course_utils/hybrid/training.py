@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
-from course_utils.hybrid import drifting_gradients, equal_shards, hybrid_step
+from course_utils.hybrid.step import drifting_gradients, equal_shards, hybrid_step
 from course_utils.training import Data, batches
 
 PIXELS = 28

@@ -17,10 +17,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.messages import fit_alpha_beta
-from course_utils.overlap import make_buckets
+from course_utils.overlap.buckets import make_buckets
+from course_utils.overlap.scaling import exposed_seconds
+from course_utils.overlap.step_times import slowest, small_vgg
 from course_utils.ready_order import BackwardTimes, measure_ready_order
-from course_utils.scaling import exposed_seconds
-from course_utils.step_times import slowest, small_vgg
 from course_utils.vgg import random_images
 
 if TYPE_CHECKING:

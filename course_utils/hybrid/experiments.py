@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from course_utils.hybrid.findings import ring_sent
+from course_utils.hybrid.mesh_training import Batches, bytes_by_axis, train_on_mesh
 from course_utils.memory import counting_saved
-from course_utils.mesh_training import Batches, bytes_by_axis, train_on_mesh
-from course_utils.mixture_findings import ring_sent
 from course_utils.sharded.over_meshes import load_on_mesh
 from course_utils.sharded.stages import on_paper, sent_by_rank, train_sharded
 from course_utils.text import CHARACTERS, character_text, text_batches

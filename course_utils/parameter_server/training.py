@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.digits_network import Arrays, accuracy
-from course_utils.flat_network import endless, first_weights, flat_gradient, unflat
-from course_utils.local_sgd import federated_average, local_sgd_round
-from course_utils.parameter_server import (
+from course_utils.parameter_server.flat_network import endless, first_weights, flat_gradient, unflat
+from course_utils.parameter_server.local_sgd import federated_average, local_sgd_round
+from course_utils.parameter_server.server import (
     SERVER,
     ServerHistory,
     measure_staleness,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from course_utils.overlap import make_buckets
+from course_utils.overlap.buckets import make_buckets
 
 
 def scaling_efficiency(

@@ -7,7 +7,7 @@ import torch
 
 from course_utils.draw.findings import join
 from course_utils.draw.style import bytes_text, number_text, percent
-from course_utils.hybrid_training import Trained
+from course_utils.hybrid.training import Trained
 
 SAME = 1e-10
 """In double precision, losses and weights nearer than this are the same training, added up in another order."""

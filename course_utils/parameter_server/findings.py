@@ -15,7 +15,7 @@ _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test i
 
 
 class Training(Protocol):
-    """How one training went; see `server_training.Curve`."""
+    """How one training went; see `training.Curve`."""
 
     seconds: Sequence[float]
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.draw.style import bytes_text, number_text, percent, seconds_text
-from course_utils.step_times import ALONE, StepTimes
+from course_utils.overlap.step_times import ALONE, StepTimes
 
 if TYPE_CHECKING:
-    from course_utils.compressed_training import Compressed
+    from course_utils.overlap.compressed_training import Compressed
 
 TIE = 0.05
 """Medians nearer than this are called equal."""

@@ -1,0 +1,1 @@
+"""Training through a server, and without waiting for each other (lesson 8)."""
