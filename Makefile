@@ -10,7 +10,7 @@ PROCESSES ?= 2
 PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=2 --numprocesses=$(PROCESSES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test lint mutants notebooks notebooks-check slides site clean
+.PHONY: help setup lab test lint mutants notebooks notebooks-check slides site times clean
 
 help:
 	@echo "make lab              set up and open JupyterLab on the first lesson (PORT=8899 picks the port)"
@@ -22,6 +22,7 @@ help:
 	@echo "make notebooks-check  fail where a committed notebook differs from what its source gives"
 	@echo "make slides           build the decks, and a PDF of each where Chromium is installed"
 	@echo "make site             run all lessons and build a website from them: site/build"
+	@echo "make times            run every lesson's page and print how long it takes, and its slowest cell (LESSONS='04 05')"
 	@echo "make clean            remove what was built here, .venv too; notebooks stay"
 
 setup:
@@ -56,6 +57,9 @@ slides: setup
 site: setup
 	@tools/set-up-beside site
 	$(python) -m course_utils.authoring site
+
+times: setup
+	@$(python) -m course_utils.authoring times $(LESSONS)
 
 clean:
 	rm -rf .venv site/build slides/build .pytest_cache .ruff_cache build *.egg-info tests/screenshots

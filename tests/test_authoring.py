@@ -13,6 +13,7 @@ from course_utils.authoring.__main__ import main
 from course_utils.authoring.exercises import LINK, function_source, gives_away, stub, without_body
 from course_utils.authoring.notebooks import assemble, build, check
 from course_utils.authoring.sources import EXERCISE, ROOT, AuthoringError, pages, read_cells, tags
+from course_utils.authoring.times import PageTime, line_of, sum_of, time_pages
 from course_utils.checks import registry
 from course_utils.checks.exercise import Exercise
 
@@ -298,6 +299,26 @@ def test_a_cell_that_fails_is_named(small):
     edit(small / "notebooks/src/90_small.py", "x = 3", "x = 1 / 0")
     with pytest.raises(AuthoringError, match=r"90_small.py: a cell fails[\s\S]*ZeroDivisionError"):
         build(small, ["90"])
+
+
+def test_pages_are_timed_and_the_slowest_cell_is_named(small, capsys):
+    edit(small / "notebooks/src/90_small.py", "x = 3", "import time\ntime.sleep(0.5)\nx = 3")
+    (small / "notebooks/src/91_wrong.py").write_text("# %%\n1 / 0\n", encoding="utf-8")
+    [well, wrong] = time_pages(small)
+    assert (well.stem, well.line, well.problem) == ("90_small", "import time", "")
+    assert 0.5 <= well.slowest <= well.seconds
+    assert wrong.stem == "91_wrong" and "ZeroDivisionError" in wrong.problem and not wrong.slowest
+    assert main(["--root", str(small), "times", "91"]) == 1
+    head, failed, *_, everything = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["page", "runs", "for"] and failed.startswith("91_wrong") and "✗" in failed
+    assert everything.startswith("all 1 ")
+
+
+def test_a_page_over_its_limit_is_marked():
+    well, more = PageTime("90_small", 15.0, 4.25, "train()"), PageTime("91_more", 60.5, 40.0, "train()")
+    assert re.fullmatch(r"90_small +15\.0 s +25 % +4\.2 s +train\(\)", line_of(well))
+    assert "✗ over 60 s" in line_of(more)
+    assert re.fullmatch(r"all 2 +75\.5 s +63 %", sum_of([well, more]))
 
 
 def test_an_unknown_stem_is_refused(small):

@@ -1,4 +1,4 @@
-"""The command line of the build: `python -m course_utils.authoring build|check|slides|site [STEM …]`."""
+"""The command line of the build: `python -m course_utils.authoring build|check|slides|site|times [STEM …]`."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks; returns the exit status: 0 done, 1 something is wrong."""
     options = read_arguments(arguments)
     try:
-        return {"build": build, "check": check, "slides": slides, "site": site}[options.task](options)
+        return TASKS[options.task](options)
     except AuthoringError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -37,6 +37,8 @@ def read_arguments(arguments: list[str] | None) -> argparse.Namespace:
     task.add_argument("stems", nargs="*", metavar="STEM", help=told)
     task.add_argument("--out", type=Path, default=None, help="where to (default: site/build)")
     task.add_argument("--no-run", action="store_true", help="take the lessons with their committed outputs only")
+    task = tasks.add_parser("times", help="run the lessons' pages and print how long each takes")
+    task.add_argument("stems", nargs="*", metavar="STEM", help=told)
     return parser.parse_args(arguments)
 
 
@@ -80,9 +82,27 @@ def site(options: argparse.Namespace) -> int:
     """Build the website."""
     from course_utils.authoring.site import build_site
 
-    for line in build_site(options.root, options.stems, out=options.out, run=not options.no_run):
+    for line in build_site(options.root, options.stems, out=options.out, only_run=[] if options.no_run else None):
         print(line, flush=True)
     return 0
+
+
+def times(options: argparse.Namespace) -> int:
+    """Run the lessons' pages and print how long each takes."""
+    from tqdm import tqdm
+
+    from course_utils.authoring.times import HEAD, line_of, sum_of, time_pages
+
+    found = []
+    print(HEAD, flush=True)
+    for page in time_pages(options.root, options.stems):
+        found.append(page)
+        tqdm.write(line_of(page))
+    print(sum_of(found))
+    return 1 if any(page.problem for page in found) else 0
+
+
+TASKS = {"build": build, "check": check, "slides": slides, "site": site, "times": times}
 
 
 if __name__ == "__main__":
