@@ -8,13 +8,12 @@ import numpy as np
 from course_utils.capstone.task import NAIVE_STEPS, deal
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.data_parallel.common import hangs
+from course_utils.checks.lessons.read_the_manual.common import LESSON
 from course_utils.checks.panel import in_notebook
 from course_utils.checks.seen import Recogniser
 
 if TYPE_CHECKING:
     from course_utils.capstone.judge import Result
-
-LESSON = "15_read_the_manual"
 
 
 def measured(function: Callable, *given: Any) -> dict[str, Any]:
@@ -86,7 +85,7 @@ CAPSTONE = Exercise(
     name="capstone",
     library="course_utils.capstone.answer:capstone",
     lesson=LESSON,
-    place=1,
+    place=2,
     minutes=40,
     difficulty=3,
     turn="train on all nodes, send little, and return the same model everywhere",
