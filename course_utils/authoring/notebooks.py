@@ -18,6 +18,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
 from course_utils.authoring.exercises import fill, gives_away
+from course_utils.authoring.glossary import link_terms
 from course_utils.authoring.sources import ROOT, AuthoringError, Page, is_checked, pages, read_cells
 
 CELL_TIMEOUT = 120
@@ -36,6 +37,7 @@ def assemble(page: Page, root: Path = ROOT) -> NotebookNode:
     """
     try:
         cells = read_cells(root / page.source)
+        link_terms(cells, page, root)
         if page.kind != "lesson":
             cells = fill(cells, root, page.stem, solved=page.kind == "solution")
     except (AuthoringError, SyntaxError) as error:

@@ -31,7 +31,7 @@ course.draw.two_classes(x, y, ["a 2", "a 5"], inks, title="Each point is an imag
 # $$p = \frac{1}{1 + e^{-w \cdot x}}$$
 #
 # How wrong is it? The **loss** is the mean of $-\log$ of the probability that it gave to the right answer. Sure and
-# right costs nothing; sure and wrong costs much. This is *logistic regression*.
+# right costs nothing; sure and wrong costs much. This is **logistic regression**.
 
 
 # %%

@@ -207,8 +207,8 @@ for node, tensor in zip(nodes, tensors):
 # Equal to rounding. The whole library, `course_utils/autodiff.py`, has under 150 lines, and its tests compare it with
 # PyTorch on 150 random graphs.
 #
-# From here on PyTorch walks, for a network of another size: VGG-11. It has eight **convolutions**, layers that slide
-# small filters over the image, and a linear layer (`x @ W + b`) at the end. You will meet it again in lessons 3, 6
+# From here on PyTorch walks, for a network of another size: **VGG-11**. It has eight **convolutions**, layers that slide
+# small filters over the image, and a **linear layer** (`x @ W + b`) at the end. You will meet it again in lessons 3, 6
 # and 7.
 
 # %% tags=["nbval-check-output"]

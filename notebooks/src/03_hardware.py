@@ -25,9 +25,9 @@ print(f"{cores} of this machine's {os.cpu_count()} cores may be used")
 
 # %% [markdown]
 # What can one machine do? Two numbers go a long way: how fast it **computes**, and how fast it
-# **moves** numbers between memory and processor. A **FLOP** is one operation on two numbers; a GFLOP is a billion.
+# **moves** numbers between memory and processor, its **bandwidth**. A **FLOP** is one operation on two numbers; a GFLOP is a billion.
 #
-# Others may use this machine too. So we measure nine times, and show the *median* (the value in the middle) and how
+# Others may use this machine too. So we measure nine times, and show the **median** (the value in the middle) and how
 # far the values lie apart.
 #
 # **Predict.** While this machine moves *one* number of 4 bytes, how many operations could it do?
@@ -72,9 +72,10 @@ for name, (x_shape, weight_shape) in shapes.items():
 # $$T = \max\left(\frac{\text{FLOPs}}{\text{peak}},\ \frac{\text{bytes}}{\text{bandwidth}}\right)$$
 #
 # In terms of speed: at most peak, and at most bandwidth · $I$. Drawn over $I$, that is a slope, then a flat line: a
-# roof.
+# roof, the **roofline**.
 #
-# **Predict.** The layers between the convolutions (batch norm, ReLU, pooling) do 0.4 % of the arithmetic. Which share
+# Between the convolutions come **batch norm** (brings each **channel**, one for each filter, to mean 0 and spread 1),
+# ReLU, and **pooling** (keeps the largest of four neighbours). **Predict.** They do 0.4 % of the arithmetic. Which share
 # of the time?
 
 # %%
@@ -99,7 +100,7 @@ title = "VGG-11 under this machine's roof"
 course.draw.layer_roofline(timed, peak.median, bandwidth.median, title, found)
 
 # %% [markdown]
-# Left of the dashed *ridge* memory is the limit, right of it arithmetic.
+# Left of the dashed **ridge** memory is the limit, right of it arithmetic.
 #
 # A dot far below the roof is a program worth improving. A dot above it says that the roof was measured with something
 # slower, or that the numbers never left the **cache**, a small fast memory beside the core.
@@ -281,7 +282,7 @@ print(f"{photos.disk_bytes([packed]):,} bytes of disk")
 
 # %% [markdown]
 # Linux keeps what was read in memory and reads it from there the next time: *warm*. At the start of a training run
-# everything is *cold*. We ask the system to forget the files before each round. Whether the bytes then really came
+# everything is **cold**. We ask the system to forget the files before each round. Whether the bytes then really came
 # from the disk, its own counter says.
 #
 # **Predict.** Cold, how many times as long as the packed file do the single files take?
@@ -371,16 +372,6 @@ except ValueError as error:
 # beyond $W/D$ or beyond what decoding needs, files in great number.
 #
 # Next: [lesson 4](04_messages.ipynb). How do processes talk?
-
-# %% [markdown]
-# <details><summary>The words of this lesson</summary>
-#
-# **FLOP**: an operation on two numbers. **Bandwidth**: bytes moved per second. **Arithmetic intensity**: FLOP per
-# byte. **Roofline**: the most that peak and bandwidth allow. **Ridge**: the intensity where both are equal. **Cache**:
-# small fast memory beside a core. **Median**: the value in the middle. **Thread**: a worker inside a process.
-# **Work**, **depth**: all tasks; those on the longest path. **Cold**, **warm**: from the disk; from memory. **Index**:
-# where each sample begins.
-# </details>
 
 # %%
 folder.cleanup()

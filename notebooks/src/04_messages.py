@@ -21,7 +21,7 @@ ranks = course.start(4)
 # Four Python processes are now waiting for you. They stand in for four computers.
 #
 # Each knows two things about the world: how many they are, the *world size*, and which of them it is, its *rank*.
-# They talk through MPI, the *Message Passing Interface*, which supercomputers have spoken since 1994. A
+# They talk through **MPI**, the Message Passing Interface, which supercomputers have spoken since 1994. A
 # *communicator*, here `comm`, is the group in which they talk.
 
 # %%
@@ -70,7 +70,7 @@ run.timeline()
 
 # %% [markdown]
 # Rank 3 had threes; now it has rank 0's zeros. Ranks are rows, and the arrow is your message. A `Recv` **waits** until
-# its message has come: it *blocks*.
+# its message has come: it **blocks**.
 #
 # ## Everybody waits
 #
@@ -108,7 +108,7 @@ course.measured("swap", answer="b")
 ranks.timeline()
 
 # %% [markdown]
-# That is a *deadlock*: each waits for the other, for ever. Why not with 10 numbers? MPI keeps a short message in a
+# That is a **deadlock**: each waits for the other, for ever. Why not with 10 numbers? MPI keeps a short message in a
 # buffer of its own and lets `Send` return. A long one waits for its receiver. How long is long, no standard says: a
 # program that needs short messages is wrong already.
 #
@@ -123,7 +123,7 @@ print(f"rank {comm.rank} is back")
 # ## Not waiting
 #
 # The cure: *start* a message without waiting for it. `Isend` and `Irecv` (I for immediate) return at once and hand
-# you a *request*. `request.Wait()` is where you wait, later, when there is nothing better to do. Until then the array
+# you a **request**. `request.Wait()` is where you wait, later, when there is nothing better to do. Until then the array
 # belongs to MPI: leave it alone.
 #
 # Now all four send to their right-hand neighbour at once, a million numbers each:
@@ -146,7 +146,7 @@ print(f"{run.results}: {run.messages} messages in {run.rounds} round")
 run.timeline()
 
 # %% [markdown]
-# Four messages, one *round*: in a round every rank can send one message and receive one.
+# Four messages, one **round**: in a round every rank can send one message and receive one.
 # Ready for two [exercises](../exercises/04_messages.ipynb): `pass_the_token` and `exchange_without_deadlock`.
 #
 # ## From one to all
@@ -188,7 +188,7 @@ course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"
 #
 # ## Collectives
 #
-# One to all is so common that MPI has it ready: `bcast`, a *collective*: **every** rank calls it, and the library
+# One to all is so common that MPI has it ready: `bcast`, a **collective**: **every** rank calls it, and the library
 # chooses the algorithm. `reduce` is the way back, all to one, added up. Lower-case names take any Python object.
 
 
@@ -203,7 +203,7 @@ there_and_back = ranks.run(bcast_and_reduce)
 print(there_and_back.results)
 
 # %% [markdown]
-# The sum $0 + 1 + 2 + 3$ is on the *root* alone.
+# The sum $0 + 1 + 2 + 3$ is on the **root** alone.
 #
 # `scatter` deals out: the root has a list, and rank $r$ gets entry $r$. `gather` collects again. That is how a batch
 # of images gets to the workers, and their results back.
@@ -281,7 +281,7 @@ course.draw.timelines(broadcast, reduction, titles=titles)
 #
 # ## Big letters, small letters
 #
-# `Send` moves an array's memory as it is, a *buffer*. `send` *pickles*: it turns any object into bytes, and back.
+# `Send` moves an array's memory as it is, a **buffer**. `send` *pickles*: it turns any object into bytes, and back.
 # **Predict**: how many times as long takes a million numbers through `send`, as array and as list?
 
 
@@ -314,7 +314,7 @@ course.measured("pickle", array=pickle / buffer, list=python / buffer)
 #
 # ## What does a message cost?
 #
-# Clocks of two computers never agree. So one measures a *ping-pong*: rank 0 sends, rank 1 sends back; half of the
+# Clocks of two computers never agree. So one measures a **ping-pong**: rank 0 sends, rank 1 sends back; half of the
 # shortest is one message. **Predict**: how many times as long as 1 byte take a thousand, and a million?
 
 # %%
@@ -335,7 +335,7 @@ thousand, million = seconds[3] / seconds[0], seconds[8] / seconds[0]
 course.measured("ping_pong", thousand=thousand, million=million)
 
 # %% [markdown]
-# A thousand times the bytes, and hardly any longer! A message has a fixed price, the *latency* $\alpha$, whatever is
+# A thousand times the bytes, and hardly any longer! A message has a fixed price, the **latency** $\alpha$, whatever is
 # in it; and each byte adds its share $\beta$:
 #
 # $$T(n) = \alpha + \beta\, n$$
@@ -372,15 +372,6 @@ print(f"doubling:            {6 * one_message:.2f} s")
 #
 # Next: the [exercises](../exercises/04_messages.ipynb), five short functions. Then lesson 5: how do $P$ machines add
 # up their vectors?
-
-# %% [markdown]
-# <details><summary>The words of this lesson</summary>
-#
-# **Rank**: a process's number. **World size**: how many there are. **Communicator**: the group that talks.
-# **Blocking**: returns when it is done. **Request**: what a nonblocking call hands you. **Deadlock**: all wait, nobody
-# sends. **Round**: each rank sends one message and receives one. **Collective**: all ranks call it. **Root**: the one
-# rank that gives or gets. **Buffer**: memory moved as it is. **Latency** α, **time per byte** β.
-# </details>
 
 # %%
 ranks.stop()

@@ -140,7 +140,7 @@ round_the_ring.timeline("ring")
 # As few bytes as halving-doubling, and only ever to a neighbour, over short ways. But $2(P-1)$ rounds.
 #
 # In each round everybody waits for a whole block, adds, and only then sends on. The **asynchronous ring** cuts blocks
-# into *segments* and passes each on at once. While one is being added, the next is under way:
+# into **segments** and passes each on at once. While one is being added, the next is under way:
 
 # %%
 from course_utils.allreduce import async_ring_allreduce
@@ -194,7 +194,7 @@ course.draw.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
 # ## A report's puzzle
 #
 # In 2019 a student trained a network on 80 processes with MPI's all-reduce and with two rings of his own. The rings
-# were faster. But networks trained with them recognised 7 to 10 % fewer images. He suspected *bracketing*: $(a+b)+c$
+# were faster. But networks trained with them recognised 7 to 10 % fewer images. He suspected **bracketing**: $(a+b)+c$
 # is not $a+(b+c)$ when numbers are rounded, and a ring adds in another order than a tree. **Predict** the size of
 # that difference, as a share of the sum:
 
@@ -204,7 +204,6 @@ course.predict(
     answer=...,  # "a", "b", "c" or "d"
     choices={"a": "0", "b": "about 1e-7", "c": "about 1e-3", "d": "about 0.07"},
 )
-
 
 # %%
 from course_utils.allreduce.findings import rounding_said
@@ -338,7 +337,7 @@ course.draw.crossings(lengths, measured, predicted, "Time over the size of the v
 # depends on $P$ and on $\alpha/\beta$. No algorithm is the best: that is why libraries carry several and choose. (Ten
 # sizes and `runs=9` take some minutes and give finer figures.)
 #
-# **How full are the links?** *Bus bandwidth* is $2\frac{P-1}{P}\,n$ divided by the time: what each link must carry
+# **How full are the links?** **Bus bandwidth** is $2\frac{P-1}{P}\,n$ divided by the time: what each link must carry
 # at least, per second. Unlike $n$ over time it can be compared with the link's own rate, whatever $P$. Ours lets
 # 6.25 MB pass in a second; a twentieth of that is addresses, one with each packet.
 
@@ -476,15 +475,5 @@ course.draw.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 #
 # Next: [the exercises](../exercises/05_allreduce.ipynb); then [lesson 6](06_data_parallel.ipynb): can $P$ workers train
 # as one?
-#
-# <details><summary>The words of this lesson</summary>
-#
-# **All-reduce**: everybody gets the sum of all. **Reduce-scatter**: everybody gets one block of it. **All-gather**:
-# everybody gets everybody's block. **Block**, **segment**: a $P$-th of the vector; a piece of a block. **Recursive
-# doubling / halving**: partners at twice / half the distance each round. **Bus bandwidth**: $2\frac{P-1}{P}n$ over
-# the time. **Hierarchical**: inside nodes first. **Bracketing**: the order of additions. **Simulated**: computed, not
-# run.
-# </details>
-
 # %%
 ranks.stop()

@@ -40,8 +40,8 @@ print(f"{serial.test_accuracy:.1%} recognised after {len(serial.losses)} steps")
 # %% [markdown]
 # ## Sharing the work
 #
-# Now four workers. **Data parallelism**: each holds a copy of the whole model, a *replica*, and takes a quarter of
-# every batch, its *shard*. Nobody deals out images. All ranks draw the same order from the same seed, and rank $r$
+# Now four workers. **Data parallelism**: each holds a copy of the whole model, a **replica**, and takes a quarter of
+# every batch, its **shard**. Nobody deals out images. All ranks draw the same order from the same seed, and rank $r$
 # takes every fourth entry, starting at $r$:
 
 # %% tags=["nbval-check-output"]
@@ -87,7 +87,7 @@ print("each rank, 16 images:  ", gradients(False))
 print("after the all-reduce:  ", gradients(True))
 
 # %% [markdown]
-# Four opinions, and their mean is what one process finds. (`dist` is `torch.distributed`. With `backend="gloo"`, the
+# Four opinions, and their mean is what one process finds. (`dist` is `torch.distributed`. With **gloo**, the
 # library for its messages, each rank knows the others: there is no `comm`.) The whole change:
 #
 # | serial | parallel |
@@ -138,7 +138,7 @@ course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses}, "One and f
 # ## Two ways to a mean
 #
 # The three students of lesson 3 went on with VGG-11 on four nodes, and wrote the exchange twice. Their task 2a is the
-# long way, *gather-scatter*:
+# long way, **gather-scatter**:
 
 
 # %%
@@ -283,8 +283,8 @@ course.draw.loss_curves(curves, title)
 # ## A larger batch
 #
 # Instead of cutting one batch in four, let each rank take as many images as one rank alone, here 32: 128 together,
-# and a quarter of the steps. The **linear** rule takes $P$ times the
-# rate: one step stands for $P$. The **square root** rule takes $\sqrt P$ times, by which the noise falls (lesson 1).
+# and a quarter of the steps. The **linear rule** takes $P$ times the
+# rate: one step stands for $P$. The **square root rule** takes $\sqrt P$ times, by which the noise falls (lesson 1).
 # **Predict:** which recognises most test images after four epochs?
 
 # %%
@@ -440,14 +440,5 @@ course.draw.stacked_bars(bars, waiting_said(waiting, late=3))
 #
 # Next: [the exercises](../exercises/06_data_parallel.ipynb). After that, lesson 7 asks why PyTorch's DDP is faster
 # than our loop.
-#
-# <details><summary>The words of this lesson</summary>
-#
-# **Data parallelism**: everybody has the whole model and a share of each batch. **Replica**: one such copy. **Shard**:
-# one such share. **Synchronous**: all wait for all, in every step. **Gather-scatter**: everything through rank 0.
-# **Linear**, **square root rule**: $P$ or $\sqrt P$ times the rate for $P$ times the batch. **Warm-up**: climbing to
-# that rate. **Straggler**: a rank that comes late.
-# </details>
-
 # %%
 ranks.stop()

@@ -56,7 +56,7 @@ ready_order(by_layer, times.end, "A backward pass on node 0", times.ends)
 
 # %% [markdown]
 # The pink lines are time in which a gradient only waits. Let each leave the moment it is ready, while the backward
-# pass goes on. What then is still under way at its end is **exposed** communication: the only part that costs time.
+# pass goes on: that is **overlap**. What then is still under way at its end is **exposed** communication: the only part that costs time.
 
 # %% [markdown]
 # ## Hooks
@@ -201,7 +201,7 @@ behind_the_step(steps, "One step on node 0, three ways")
 # %% [markdown]
 # ## DDP
 #
-# PyTorch's `DistributedDataParallel` is the same idea in C++: broadcast once, hooks, buckets, asynchronous
+# PyTorch's `DistributedDataParallel` (**DDP**) is the same idea in C++: broadcast once, hooks, buckets, asynchronous
 # all-reduces; `backward()` returns with the means.
 #
 # ```

@@ -114,7 +114,7 @@ run.timeline(idle_said(idle, ranks=4))
 # throughput of data parallelism "increases", that of model parallelism "decreases".
 #
 # [Lesson 10](10_pipeline.ipynb) fills the gaps with many small batches. Today's other way: all ranks work on
-# the *same* layer.
+# the *same* layer: **tensor parallelism**.
 
 # %% [markdown]
 # ## Through a layer

@@ -21,7 +21,7 @@ ranks.load_torch()
 
 # %% [markdown]
 # Lesson 9 cut a model into **stages**, one on each rank. Activations go forward from rank to rank, their gradients come
-# back. And only one rank is ever busy.
+# back. This is a **pipeline**, and only one of its ranks is ever busy.
 #
 # We write down who does what. `2F0` is stage 2's forward pass, `2B0` its backward pass; the 0 at the end is the number
 # of a piece of the batch, of which there is one so far. For each rank a list: that is a **schedule**.

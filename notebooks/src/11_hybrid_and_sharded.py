@@ -315,7 +315,7 @@ course.draw.shares(panels, stages_said(stages.kept, stages.sent))
 #
 # ## Written by four, read by two
 #
-# A sharded model's checkpoint is in pieces. **Predict.** 2 × 2 ranks train, and write weights and state. Two read them,
+# A sharded model's **checkpoint**, the file from which its training goes on, is in pieces. **Predict.** 2 × 2 ranks train, and write weights and state. Two read them,
 # then one. How far apart are the values?
 
 # %%
@@ -383,7 +383,7 @@ for stage in range(4):
 
 # %% [markdown]
 # And activations? And the time of a step? A **planner** goes through every mixture: cited formulas for memory, compute
-# and messages (in `course_utils/planner/`), assumed GPUs and links, four million tokens (pieces of words) in a
+# and messages (in `course_utils/planner/`), assumed GPUs and links, four million **tokens** (pieces of words) in a
 # step. Of 80 GB it fills at most 72.
 #
 # **Predict.** Of nine published models: which is the largest that fits on 8 such GPUs? On 512?

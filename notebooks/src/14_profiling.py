@@ -67,7 +67,7 @@ course.measured("profile_by_hand", hidden=round(100 * hidden), idle=round(100 * 
 # %% [markdown]
 # `torch.profiler` notes when each **operator** of torch begins and ends: an **event**. Operators call operators:
 # `aten::conv2d` calls `aten::convolution`, and so on, down to the one that works. Its time without what it calls is its
-# **self** time. (On a GPU an operator only orders the work. The work is a **kernel**: events of their own, in rows of
+# **self time**. (On a GPU an operator only orders the work. The work is a **kernel**: events of their own, in rows of
 # their own.)
 #
 # **Predict.** One step of lesson 7's small VGG-11 on one rank: which operator has most self time?
