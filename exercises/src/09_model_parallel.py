@@ -167,8 +167,8 @@ Parallelism(data=4, zero=1, tensor=2)
 
 # %% [markdown]
 # `Memory(parameters, gradients, optimizer_state, activations)` is what you return. How large is
-# the part of each, for the same model with momentum, and in mixed precision? Predict, then ask
-# your function.
+# the part of each, for the same model with momentum, and in mixed precision (lesson 11: most
+# numbers in two bytes)? Predict, then ask your function.
 
 # %% tags=["exercise"]
 # training_memory

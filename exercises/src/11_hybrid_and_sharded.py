@@ -98,7 +98,7 @@ ranks.load_torch()
 # `dist.reduce_scatter_single(output, input)` and `dist.all_gather_single(output, input)` take
 # plain vectors. Elsewhere you may find them under their older names, `reduce_scatter_tensor`
 # and `all_gather_into_tensor`. (gloo, which carries them here, makes its reduce-scatter from
-# an all-reduce; on GPUs NCCL sends only half as much.)
+# an all-reduce; on GPUs lesson 13's NCCL sends only half as much.)
 
 # %% tags=["exercise"]
 # zero1_step

@@ -12,7 +12,7 @@ import course_utils as course
 ranks = course.start(4)
 
 # %% [markdown]
-# That was the hardest part. The line above says what you got: how many processes, which MPI library carries their
+# That was the hardest part. The line above says what you got: how many processes, which **MPI** library carries their
 # messages, how many cores they may use, and whether there is a GPU.
 #
 # Each of these processes is called a **rank**. It is a whole Python of its own, waiting for something to do.

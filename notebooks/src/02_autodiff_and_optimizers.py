@@ -207,9 +207,9 @@ for node, tensor in zip(nodes, tensors):
 # Equal to rounding. The whole library, `course_utils/autodiff.py`, has under 150 lines, and its tests compare it with
 # PyTorch on 150 random graphs.
 #
-# From here on PyTorch walks, for a network of another size: **VGG-11**. It has eight **convolutions**, layers that slide
-# small filters over the image, and a **linear layer** (`x @ W + b`) at the end. You will meet it again in lessons 3, 6
-# and 7.
+# From here on PyTorch walks, for a network of another size: **VGG-11**. It has eight **convolutions**, layers that
+# slide small filters over the image, and a **linear layer** (`x @ W + b`) at the end. You will meet it again in lessons
+# 3, 6 and 7.
 
 # %% tags=["nbval-check-output"]
 from course_utils.vgg import parameter_count, vgg11
@@ -402,7 +402,7 @@ bytes_per_parameter(bars, title)
 
 # %% [markdown]
 # The first three rows are measured, in PyTorch's own optimizers. The last is cited: with weights and gradients in 16
-# bits, Adam keeps a 32-bit copy of the weights beside its two averages (Rajbhandari et al. 2020, ZeRO, §3.1).
+# bits, Adam keeps a 32-bit copy of the weights beside its two averages (Rajbhandari et al. 2020, §3.1).
 #
 # 16 bytes either way: 7 billion weights need 112 GB, before the first image. Lesson 11 cuts the state into pieces, one
 # for each rank.

@@ -25,7 +25,8 @@ print(f"{cores} of this machine's {os.cpu_count()} cores may be used")
 
 # %% [markdown]
 # What can one machine do? Two numbers go a long way: how fast it **computes**, and how fast it
-# **moves** numbers between memory and processor, its **bandwidth**. A **FLOP** is one operation on two numbers; a GFLOP is a billion.
+# **moves** numbers between memory and processor, its **bandwidth**. A **FLOP** is one operation on two numbers; a
+# GFLOP is a billion.
 #
 # Others may use this machine too. So we measure nine times, and show the **median** (the value in the middle) and how
 # far the values lie apart.
@@ -75,8 +76,9 @@ for name, (x_shape, weight_shape) in shapes.items():
 # roof, the **roofline**.
 #
 # Between the convolutions come **batch norm** (brings each **channel**, one for each filter, to mean 0 and spread 1),
-# ReLU, and **pooling** (keeps the largest of four neighbours). **Predict.** They do 0.4 % of the arithmetic. Which share
-# of the time?
+# ReLU, and **pooling** (keeps the largest of four neighbours).
+#
+# **Predict.** These layers do 0.4 % of the arithmetic. Which share of the time?
 
 # %%
 course.predict(

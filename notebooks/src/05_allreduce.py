@@ -155,8 +155,9 @@ titles = ["ring", "asynchronous ring"]
 course.draw.timelines(round_the_ring, segmented, titles=titles)
 
 # %% [markdown]
-# Twice the messages and rounds, each of half the size: the same bytes, less waiting; NCCL and gloo cut blocks too. (Not
-# faster in your run? *One* computer plays all nodes here, and more messages are more work for it. We shall measure it.)
+# Twice the messages and rounds, each of half the size: the same bytes, less waiting; the libraries of lessons 6 and 13
+# cut blocks too. (Not faster in your run? *One* computer plays all nodes here, and more messages are more work for it.
+# We shall measure it.)
 #
 # Now count all six against their formulas: rounds, and the vectors that the busiest rank sends. (With 6,000 numbers
 # a block is one segment.) Where $P$ is no power of two, the surplus ranks first hand their vector to a partner.

@@ -278,7 +278,7 @@ course.draw.loss_curves(curves, title)
 
 # %% [markdown]
 # A sum *is* the mean with four times the rate: two curves are one. Both rules make 16. Ask every library: sum, or
-# mean? (PyTorch's DDP: mean.)
+# mean? (PyTorch's DDP, lesson 7: mean.)
 #
 # ## A larger batch
 #

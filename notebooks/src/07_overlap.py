@@ -56,7 +56,8 @@ ready_order(by_layer, times.end, "A backward pass on node 0", times.ends)
 
 # %% [markdown]
 # The pink lines are time in which a gradient only waits. Let each leave the moment it is ready, while the backward
-# pass goes on: that is **overlap**. What then is still under way at its end is **exposed** communication: the only part that costs time.
+# pass goes on: that is **overlap**. What then is still under way at its end is **exposed** communication: the only part
+# that costs time.
 
 # %% [markdown]
 # ## Hooks

@@ -315,8 +315,8 @@ course.draw.shares(panels, stages_said(stages.kept, stages.sent))
 #
 # ## Written by four, read by two
 #
-# A sharded model's **checkpoint**, the file from which its training goes on, is in pieces. **Predict.** 2 × 2 ranks train, and write weights and state. Two read them,
-# then one. How far apart are the values?
+# A sharded model's **checkpoint**, from which its training goes on, is in pieces. **Predict.** 2 × 2 ranks train, and
+# write weights and state. Two read them, then one. How far apart are the values?
 
 # %%
 choices = {"a": "0", "b": "about 1e-15", "c": "other meshes cannot read them"}

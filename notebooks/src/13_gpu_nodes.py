@@ -227,7 +227,7 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 # The bus bandwidth can be held against the link's data sheet, whatever $P$. So NVIDIA's nccl-tests print both
 # (`algbw`, `busbw`).
 #
-# And it predicts: forty GPUs, 14 GB of gradients (7 billion numbers in bfloat16), a bus bandwidth of 40 GB/s:
+# And it predicts: forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), a bus bandwidth of 40 GB/s:
 # $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s a step, if nothing is hidden.
 #
 # Exercise: `bus_bandwidth`.
