@@ -134,15 +134,21 @@ def compare(
     return Comparison(strategies, predicted, measure_steps(ranks, case, strategies, rounds))
 
 
-def measured_costs(ranks: "Ranks", graph: OperatorGraph) -> Costs:
-    """What parts and messages cost on these ranks: the links measured now, the parts now or before."""
-    return measure_costs(graph, measured_topology(ranks), ranks)
+def measured_costs(ranks: "Ranks", graph: OperatorGraph, fresh: bool = False) -> Costs:
+    """What parts and messages cost on these ranks: the links measured now, the parts now or, if not `fresh`, before."""
+    return measure_costs(graph, measured_topology(ranks), ranks, fresh=fresh)
 
 
-def compared_strategies(ranks: "Ranks", case: Case, rounds: int = 5, number: int = 20, seed: int = 0) -> Comparison:
-    """Predict and measure the strategy found and others up to `SLOWEST` times as slow as the best."""
+def compared_strategies(
+    ranks: "Ranks", case: Case, rounds: int = 5, number: int = 20, seed: int = 0, fresh: bool = False
+) -> Comparison:
+    """Predict and measure the strategy found and others up to `SLOWEST` times as slow as the best.
+
+    Args:
+        fresh: times of parts that were kept from before do not count: the machine may have been busy then.
+    """
     graph, devices = case.graph(), ranks.world_size
-    costs = measured_costs(ranks, graph)
+    costs = measured_costs(ranks, graph, fresh)
     found = find_strategy(graph, costs, devices, seed=seed).strategy
     known = {"found": found, "data": data_parallel(graph, devices), "one": on_one_device(graph)}
     others = varied_strategies(graph, costs, devices, number - 1, known, seed)
