@@ -32,8 +32,8 @@ def both_send_first(comm):
 
 
 def shift(comm):
-    """Each rank sends to its right and receives from its left, all at once."""
-    mine, theirs = np.full(LENGTH, float(comm.rank)), np.empty(LENGTH)
+    """Each rank sends a number to its right and receives one from its left, all at once."""
+    mine, theirs = np.array([10 * comm.rank]), np.empty(1, int)
     request = comm.Isend(mine, dest=(comm.rank + 1) % comm.size)
     comm.Recv(theirs, source=(comm.rank - 1) % comm.size)
     request.Wait()
@@ -105,7 +105,10 @@ def broadcast_timelines() -> Figure:
 def who_waits() -> Figure:
     """Rank 3 is late for a broadcast, and for an allreduce."""
     runs = [four_ranks().run(late, operation) for operation in ("bcast", "allreduce")]
-    return course.draw.timelines(*runs, titles=["a broadcast from rank 0", "a sum for all"], side_by_side=True)
+    longest = [max(event.end - event.start for event in run.events if event.rank < 3) for run in runs]
+    title = "Ranks 0 to 2: at most {} in the broadcast, {} in the sum".format(*map(style.seconds_text, longest))
+    names = ["a broadcast from rank 0", "a sum for all"]
+    return course.draw.timelines(*runs, titles=names, side_by_side=True, title=title)
 
 
 def ping_pong_timeline() -> Figure:
@@ -180,7 +183,7 @@ def without_root() -> Figure:
         "alltoall": ([[rank] * 4 for rank in range(4)], [[0, 1, 2, 3]] * 4),
         "allreduce": (full, [["Σ", None, None, None]] * 4),
     }
-    picture = _before_and_after("Without a root: each rank ends with something of everybody (rows are ranks)", pairs)
+    picture = _before_and_after("Without a root: each gets something of everybody (rows are ranks)", pairs)
     picture.alt_text = (
         "Before and after on four ranks. allgather: each has everybody's block. alltoall: each has one from each, "
         "like a table turned on its side. allreduce: each has the sum."
