@@ -24,7 +24,9 @@ html_title = "Distributed deep learning"
 html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_extra_path = ["_extra"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["course.css"]
+html_js_files = ["course.js"]
 html_theme_options = {
     "show_navbar_depth": 1,
     "show_toc_level": 2,

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,7 @@ from nbformat.v4 import new_markdown_cell
 from course_utils.authoring.exercises import STUCK
 from course_utils.authoring.mathjax import mathjax_script
 from course_utils.authoring.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
+from course_utils.authoring.reading import links_for_readers, questions_for_readers
 from course_utils.authoring.slides import run as run_command
 from course_utils.authoring.sources import ROOT, AuthoringError, Page, is_checked, pages
 from course_utils.checks.registry import names_of
@@ -25,16 +27,18 @@ from course_utils.cluster.cores import allowed_cores
 from course_utils.syllabus import LESSONS, Lesson
 
 SPHINX_SECONDS = 600
-DOCUMENTS = ("docs/sources.md", "ondemand/README.md")
-"""What lessons and the first page link to, besides notebooks and decks."""
-TO_A_FILE = re.compile(r"\[([^\]]+)\]\((?!https?:|#)[^)]*(?<!\.md)(?<!\.ipynb)\)")
-"""A link in a document to a file that is no page: its words remain."""
+DOCUMENTS = ("docs/glossary.md", "docs/programme.md", "docs/sources.md", "ondemand/README.md", "CHANGELOG.md")
+"""What is read beside notebooks and decks; those of them that are written."""
+LINK = re.compile(r"(?<!!)\[(?P<words>[^\]]+)\]\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)[^)]*\)")
+"""A link in a document to another file."""
+ANCHOR = re.compile(r"^(#+ )<a id=\"[^\"]+\"></a>", re.MULTILINE)
+"""What names a heading's place for readers of Markdown; Sphinx names it by the heading's words."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
 """What only a live notebook can show."""
 
 
 def build_site(
-    root: Path = ROOT, wanted: list[str] | None = None, out: Path | None = None, run: bool = True
+    root: Path = ROOT, wanted: list[str] | None = None, out: Path | None = None, only_run: list[str] | None = None
 ) -> Iterator[str]:
     """Run the lessons and build the website from them, telling of each step.
 
@@ -42,7 +46,7 @@ def build_site(
         root: the repository.
         wanted: stems; none means all lessons that are written.
         out: where to; site/build where not given.
-        run: whether to run the lessons. Otherwise they have the outputs that are committed, and no others.
+        only_run: stems of the lessons to run; None means all. Others have the outputs that are committed.
 
     Yields:
         A line for each thing done.
@@ -51,26 +55,14 @@ def build_site(
         AuthoringError: where a lesson fails, or Sphinx finds a broken link or anything else to warn of.
     """
     out = (out or root / "site" / "build").resolve()
-    lessons = [page for page in pages(root, wanted) if page.kind != "solution"]
+    found = [page for page in pages(root, wanted) if page.kind != "solution"]
     with tempfile.TemporaryDirectory(prefix="course-site-") as folder:
         project = Path(folder)
-        shutil.copytree(root / "site" / "_static", project / "_static")
-        (project / "_static" / "mathjax").mkdir()
-        shutil.copy(mathjax_script(root / "slides" / "build" / "cache"), project / "_static" / "mathjax")
-        shutil.copy(root / "site" / "conf.py", project)
-        for document in DOCUMENTS:
-            (project / document).parent.mkdir(exist_ok=True)
-            text = (root / document).read_text(encoding="utf-8")
-            (project / document).write_text(TO_A_FILE.sub(r"\1", text), encoding="utf-8")
-        decks = copy_decks(root, project / "_extra" / "slides", {page.stem for page in lessons})
-        for page in lessons:
-            notebook = executed(page, root) if run and page.kind == "lesson" else as_committed(page, root)
-            for_reading(notebook, page, deck=page.stem in decks)
-            target = project / page.target
-            target.parent.mkdir(exist_ok=True)
-            target.write_text(nbformat.writes(notebook), encoding="utf-8")
-            yield f"{page.target}: {'run' if run and page.kind == 'lesson' else 'taken as it is'}"
-        (project / "index.md").write_text(index(root, lessons), encoding="utf-8")
+        copy_frame(root, project)
+        documents = copy_documents(root, project, [page.target for page in found])
+        decks = copy_decks(root, project / "_extra" / "slides", {page.stem for page in found})
+        yield from write_pages(found, root, project, decks, only_run)
+        (project / "index.md").write_text(index(root, found, documents), encoding="utf-8")
         built = project / "built"
         strict = [] if wanted else ["-W", "--keep-going"]  # some lessons alone have links to the others
         command = [sphinx_python(root), "-m", "sphinx", "-b", "html", "-q", *strict, ".", str(built)]
@@ -78,7 +70,74 @@ def build_site(
         shutil.rmtree(built / ".doctrees", ignore_errors=True)
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(built, out)
-    yield f"{out / 'index.html'}: {len(lessons)} pages, {len(decks)} decks"
+    yield f"{out / 'index.html'}: {len(found)} pages, {len(decks)} decks"
+
+
+def write_pages(
+    found: list[Page], root: Path, project: Path, decks: set[str], only_run: list[str] | None
+) -> Iterator[str]:
+    """Put the pages where Sphinx finds them; a lesson that fails does not keep the others from being run.
+
+    Args:
+        decks: stems of the lessons whose slides are there to link to.
+
+    Yields:
+        A line for each page.
+
+    Raises:
+        AuthoringError: after the last page, where one has failed.
+    """
+    failed = []
+    for count, page in enumerate(found, start=1):
+        begun = time.monotonic()
+        runs = page.kind == "lesson" and (only_run is None or page.stem.startswith(tuple(only_run)))
+        where = f"{count} of {len(found)}  {page.target}"
+        try:
+            notebook = executed(page, root) if runs else as_committed(page, root)
+        except AuthoringError as error:
+            failed.append(page.stem)
+            yield f"{where}: fails after {time.monotonic() - begun:.0f} s. {error}"
+            continue
+        for_reading(notebook, page, deck=page.stem in decks)
+        target = project / page.target
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(nbformat.writes(notebook), encoding="utf-8")
+        yield f"{where}: {f'run in {time.monotonic() - begun:.0f} s' if runs else 'taken as it is'}"
+    if failed:
+        raise AuthoringError(f"no website is built, for {', '.join(failed)} failed; the lines above say why")
+
+
+def copy_frame(root: Path, project: Path) -> None:
+    """Copy what all pages share: Sphinx's settings, styles, scripts, and the documents' pictures."""
+    shutil.copy(root / "site" / "conf.py", project)
+    shutil.copytree(root / "site" / "_static", project / "_static")
+    (project / "_static" / "mathjax").mkdir()
+    shutil.copy(mathjax_script(root / "slides" / "build" / "cache"), project / "_static" / "mathjax")
+    (project / "docs").mkdir()
+    for picture in (root / "docs").glob("*.png"):
+        shutil.copy(picture, project / "docs")
+
+
+def copy_documents(root: Path, project: Path, notebooks: list[Path]) -> list[str]:
+    """Copy the documents that are written; of links to files that are no page of the website, the words remain.
+
+    Args:
+        notebooks: the notebooks that are pages, relative to the repository.
+
+    Returns:
+        Their names, such as "docs/sources.md".
+    """
+    documents = [name for name in DOCUMENTS if (root / name).is_file()]
+    there = {(root / name).resolve() for name in [*documents, *notebooks]}
+    for name in documents:
+        folder = (root / name).parent
+        text = LINK.sub(
+            lambda link, folder=folder: link[0] if (folder / link["path"]).resolve() in there else link["words"],
+            ANCHOR.sub(r"\1", (root / name).read_text(encoding="utf-8")),
+        )
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(text, encoding="utf-8")
+    return documents
 
 
 def sphinx_python(root: Path) -> str:
@@ -116,6 +175,8 @@ def for_reading(notebook: NotebookNode, page: Page, deck: bool) -> None:
     """Make a notebook a page of the website: no way to the solutions, and links to what belongs to the lesson."""
     stuck = re.escape(STUCK).replace(r"\{name\}", r"\w+").replace(r"\{stem\}", page.stem)
     notebook.cells = [cell for cell in notebook.cells if not re.fullmatch(stuck, cell.source)]
+    questions_for_readers(notebook)
+    links_for_readers(notebook)
     if page.kind == "lesson":
         links = [f"[Exercises](../exercises/{page.stem}.ipynb)"]
         if deck:
@@ -135,7 +196,7 @@ def copy_decks(root: Path, target: Path, stems: set[str]) -> set[str]:
     return found
 
 
-def index(root: Path, found: list[Page]) -> str:
+def index(root: Path, found: list[Page], documents: list[str]) -> str:
     """The first page: what the course is, its lessons, and where all pages stand."""
     stems = {page.stem for page in found}
     lessons = [lesson for lesson in LESSONS if lesson.stem in stems]
@@ -143,8 +204,9 @@ def index(root: Path, found: list[Page]) -> str:
     return text.format(
         cores=allowed_cores(),
         lessons="\n".join(["| | The question | Minutes | Exercises |", "|---|---|---|---|", *map(row, lessons)]),
-        pages="\n".join(f"notebooks/{lesson.stem}" for lesson in lessons),
-        exercises="\n".join(f"exercises/{lesson.stem}" for lesson in lessons),
+        pages="\n".join(f"{lesson.number} · {lesson.title} <notebooks/{lesson.stem}>" for lesson in lessons),
+        exercises="\n".join(f"{lesson.number} · {lesson.title} <exercises/{lesson.stem}>" for lesson in lessons),
+        documents="\n".join(name.removesuffix(".md") for name in documents),
     )
 
 

@@ -1,0 +1,91 @@
+"""What the website shows where a notebook asks: a prediction as a question, its measurement as the answer.
+
+The panels that a run leaves say "put what you expect where the dots are" and "nothing was predicted". On a website
+nobody can put anything anywhere.
+"""
+
+import re
+from collections.abc import Iterator
+
+from nbformat import NotebookNode
+
+from course_utils.checks import grid
+from course_utils.checks import panel as parts
+from course_utils.checks.panel import NEUTRAL
+
+ASKED = re.compile(r"○ (?P<name>[^:]+): not answered yet(?: \((?P<questions>.*)\))?\. Put ")
+CHOICE = re.compile(r"  (?P<letter>\w+)\) (?P<text>.*)")
+MEASURED = re.compile(r'aria-label="Prediction (?P<name>[^"]+): nothing was predicted"')
+ROW = re.compile(r"(?P<question>.+?) +– +(?P<value>.*)")
+"""A line of what `course.measured` prints: the question, no prediction, the value."""
+TO_A_NOTEBOOK = re.compile(r'(href="(?![a-z]+:)[^"#]+)\.ipynb(["#])')
+
+
+def questions_for_readers(notebook: NotebookNode) -> None:
+    """Write the panels of predictions anew: questions with their choices, a link to the answer, answers in words.
+
+    Args:
+        notebook: with its outputs; predictions that someone has answered stay as they are.
+    """
+    choices: dict[str, dict[str, str]] = {}
+    measured = {match["name"] for _, html in panels(notebook) if (match := MEASURED.search(html))}
+    linked: set[str] = set()
+    for data, html in panels(notebook):
+        text = data.get("text/plain", "")
+        if asked := ASKED.search(text):
+            name = asked["name"]
+            choices[name] = dict(match.groups() for match in map(CHOICE.fullmatch, text.splitlines()) if match)
+            data["text/html"] = question(name, asked["questions"] or "", choices[name], name in measured)
+        elif found := MEASURED.search(html):
+            name = found["name"]
+            rows = [match.groups() for match in map(ROW.fullmatch, text.splitlines()[1:]) if match]
+            data["text/html"] = answer(name, rows, choices.get(name, {}), first=name not in linked)
+            linked.add(name)
+
+
+def links_for_readers(notebook: NotebookNode) -> None:
+    """Let links that outputs hold lead to pages where a notebook's lead to notebooks."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "text/html" in data:
+                data["text/html"] = TO_A_NOTEBOOK.sub(r"\1.html\2", data["text/html"])
+
+
+def panels(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, str]]:
+    """The outputs that are panels of the course, and their HTML."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "course-panel" in data.get("text/html", ""):
+                yield data, data["text/html"]
+
+
+def question(name: str, questions: str, choices: dict[str, str], answered: bool) -> str:
+    """The panel that asks: what there is to predict, the choices, and where the answer stands."""
+    said = f"{questions}? Decide before you read on." if questions else "decide before you read on."
+    items = "".join(f"<li>{parts.escape(letter)}) {parts.prose(text)}</li>" for letter, text in choices.items())
+    listed = f'<ul style="list-style: none; margin: 6px 0 0; padding: 0">{items}</ul>' if items else ""
+    link = f'<a href="#{place(name)}">To what was measured</a>' if answered else ""
+    title = parts.head("○", "predict", NEUTRAL, name, said)
+    return parts.box(f"Prediction {name}: what do you expect?", NEUTRAL, title, listed, link)
+
+
+def answer(name: str, rows: list[tuple[str, str]], choices: dict[str, str], first: bool) -> str:
+    """The panel with what was measured; a letter with what it stands for."""
+    cells = []
+    for asked, value in rows:
+        text = f"{parts.escape(value)}) {parts.prose(choices[value])}" if value in choices else parts.escape(value)
+        cells.append(([] if asked == "answer" else [parts.escape(asked)]) + [text])
+    widths = ["1 1 90px", "3 1 180px"] if len(cells[0]) == 2 else ["1 1 180px"]
+    heads = ["question", "measured"][-len(widths) :]
+    anchor = f' id="{place(name)}"' if first else ""
+    title = f"<div{anchor}><strong>{parts.escape(name)}</strong>: the answer</div>"
+    return parts.box(
+        f"Prediction {name}: the answer", NEUTRAL, title, grid.table(f"Answer {name}", heads, cells, widths)
+    )
+
+
+def place(name: str) -> str:
+    """The id of the place that answers a prediction."""
+    return "measured-" + re.sub(r"\W+", "-", name)
