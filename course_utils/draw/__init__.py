@@ -46,6 +46,7 @@ _HOME = {
     "tries": "breaks",
     "starts": "restarting",
     "log_map": "logs",
+    "reading": "reading",
     "operator_cuts": "operator_boxes",
     "changed_steps": "program_strip",
     "strategies": "strategy",
