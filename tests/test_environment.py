@@ -49,7 +49,7 @@ def conda() -> dict[str, str]:
     return found
 
 
-EVERYBODYS = declared(without=("nbgrader", "site", "tensorboard"))
+EVERYBODYS = declared(without=("lightning", "nbgrader", "site", "tensorboard"))
 """Only some want those extras; environment.yml leaves it to them."""
 
 
