@@ -107,19 +107,17 @@ def exercises(
 
 @app.command()
 def grade(
-    submissions: Annotated[list[Path], typer.Argument(help="exercise notebooks, as they were handed in")],
-    out: Annotated[Path, typer.Option(help="the table of marks to write")] = Path("marks.csv"),
+    submissions: Annotated[list[Path], typer.Argument(help="notebooks as they were handed in, or folders of them")],
+    out: Annotated[
+        Path | None, typer.Option(help="the table of marks to write; without it, a new file marks.csv")
+    ] = None,
+    feedback: Annotated[Path | None, typer.Option(help="a folder for a text to each learner")] = None,
     ranks: Annotated[int, typer.Option(min=1, help="how many ranks each is run on")] = 4,
 ) -> None:
     """Mark notebooks of people you do not know, in contained processes: submission, exercise, mark, verdict."""
-    from course_utils.grade.contained import obstacle
-    from course_utils.grade.marks import grade as marks_of
-    from course_utils.grade.marks import write_marks
+    from course_utils.grade.classroom import grade_class
 
-    if reason := obstacle():
-        print(f"No namespaces here ({reason}): limits and the guard alone hold what is run.", file=sys.stderr)
-    marks = marks_of(submissions, ranks, tell=lambda line: print(line, flush=True), hide=[out])
-    write_marks(marks, out)
+    grade_class(submissions, out, feedback, ranks)
 
 
 @app.command()

@@ -9,13 +9,16 @@ import cloudpickle
 import nbformat
 import pytest
 
+from course_utils.bench.submissions import write_class
 from course_utils.checks.registry import declared
-from course_utils.grade import contained
+from course_utils.errors import CourseError
+from course_utils.grade import classroom, contained
 from course_utils.grade.hiding import without_answers
 from course_utils.grade.marks import Mark, grade, write_marks
 from course_utils.grade.submission import read
+from course_utils.grade.summary import summary
 from course_utils.grade.wire import pack, unpack_reply
-from course_utils.syllabus import ROOT
+from course_utils.syllabus import LESSONS, ROOT
 
 RIGHT = "def rank_squared(comm):\n    return comm.rank**2\n"
 TREE = """
@@ -99,7 +102,7 @@ def rank_squared(comm):
 """
 FROM_SOLUTIONS = """
 import json
-from course_utils.syllabus import ROOT
+from course_utils.syllabus import LESSONS, ROOT
 def rank_squared(comm):
     try:
         text = open(ROOT / "exercises" / "solutions" / "00_first_steps.ipynb").read()
@@ -351,11 +354,13 @@ def test_only_definitions_are_kept_with_their_lines(tmp_path) -> None:
 def test_the_table_of_marks(tmp_path) -> None:
     file = tmp_path / "marks.csv"
     file.write_text("forged")
-    write_marks([Mark("ada.ipynb", "rank_squared", 1, "✓ fine,\nwith a comma")], file)
-    with file.open(newline="", encoding="utf-8") as table:
+    marks = [Mark("ada.ipynb", "rank_squared", 1, "✓ fine,\nwith a comma"), Mark("=1+1.ipynb", "", 0, "✗ nothing")]
+    write_marks(marks, file)
+    with file.open(newline="", encoding="utf-8-sig") as table:
         assert list(csv.reader(table)) == [
             ["submission", "exercise", "mark", "verdict"],
             ["ada.ipynb", "rank_squared", "1", "✓ fine, with a comma"],
+            ["'=1+1.ipynb", "", "0", "✗ nothing"],
         ]
 
 
@@ -365,10 +370,75 @@ def test_what_is_no_submission_gets_a_line_too(tmp_path) -> None:
     assert (mark.mark, mark.exercise) == (0, "") and "is not a notebook" in mark.verdict
 
 
-def test_the_command_writes_the_table(tmp_path, capsys) -> None:
+def run_command(*arguments: object) -> None:
     from course_utils.cli import app
 
-    (tmp_path / "text.ipynb").write_text("hello")
-    app(["grade", str(tmp_path / "text.ipynb"), "--out", str(tmp_path / "marks.csv")], standalone_mode=False)
-    assert "is not a notebook" in capsys.readouterr().out
-    assert (tmp_path / "marks.csv").read_text(encoding="utf-8").startswith("submission,exercise,mark,verdict")
+    app(["grade", *map(str, arguments)], standalone_mode=False)
+
+
+def test_the_command_writes_the_table_and_a_text_for_each_learner(tmp_path, capsys) -> None:
+    handed_in, out, texts = tmp_path / "handed in", tmp_path / "marks.csv", tmp_path / "texts"
+    for learner in ("ada", "grace"):
+        (handed_in / learner).mkdir(parents=True)
+        (handed_in / learner / "04.ipynb").write_text("hello")
+    run_command(handed_in, "--out", out, "--feedback", texts)
+    said = capsys.readouterr().out
+    assert "0  ada/04.ipynb  ✗ ada/04.ipynb is not a notebook." in said and f"Marks: {out}" in said
+    assert (
+        out.read_text(encoding="utf-8-sig").splitlines()[2] == "grace/04.ipynb,,0,✗ grace/04.ipynb is not a notebook."
+    )
+    assert (texts / "grace" / "04.txt").read_text(encoding="utf-8").startswith("grace/04.ipynb\n\n✗ ")
+
+
+def test_nothing_is_run_where_the_marks_cannot_be_written(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = notebook(tmp_path, RIGHT)
+    with pytest.raises(CourseError, match="there is no such file"):
+        run_command(tmp_path / "nobody.ipynb")
+    with pytest.raises(CourseError, match="is its folder there"):
+        run_command(file, "--out", tmp_path / "nowhere" / "marks.csv")
+    (tmp_path / "marks.csv").write_text("last week's")
+    with pytest.raises(CourseError, match="marks.csv is there already"):
+        run_command(file)
+    assert (tmp_path / "marks.csv").read_text() == "last week's"
+
+
+def test_what_is_marked_when_the_teacher_stops_is_kept(tmp_path, monkeypatch, capsys) -> None:
+    def each(notebooks, *_, **__):
+        yield [Mark("ada.ipynb", "rank_squared", 1, "✓ rank_squared: fine")]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(classroom, "grade_each", each)
+    files = [notebook(tmp_path, RIGHT, name=name) for name in ("ada.ipynb", "grace.ipynb")]
+    with pytest.raises(KeyboardInterrupt):
+        classroom.grade_class(files, tmp_path / "marks.csv", None, 2)
+    assert "Stopped after 1 of 2 notebooks. 1 of 1 mark." in capsys.readouterr().out
+    assert "ada.ipynb,rank_squared,1" in (tmp_path / "marks.csv").read_text(encoding="utf-8-sig")
+
+
+def test_the_summary_names_the_hardest_exercise_and_the_commonest_question() -> None:
+    def of(name: str, *verdicts: str) -> list[Mark]:
+        made = [(exercise, verdicts[place]) for place, exercise in enumerate(("make_buckets", "fits"))]
+        return [Mark(name, one, int(text[0] == "✓"), text, "Is it?" if "Is it?" in text else "") for one, text in made]
+
+    marks = [*of("a", "✓ a", "✗ b. Is it?"), *of("b", "✓ a", "✗ b. Is it?"), *of("c", "✗ a. Is it?", "○ b")]
+    said = summary([*marks, Mark("d", "", 0, "✗ d is not a notebook.")]).splitlines()
+    assert said[0] == "2 of 6 marks; 1 file without answers."
+    assert [line.split() for line in said[3:5]] == [["make_buckets", "2", "1", "0"], ["fits", "0", "2", "1"]]
+    assert said[6:] == ["Fewest are right of fits: 0 of 3.", "Asked most often (fits, 2 times): Is it?"]
+    assert summary([]) == "0 of 0 marks."
+
+
+def test_a_made_up_class_is_mixed_and_can_be_made_again(tmp_path) -> None:
+    lesson = next(one for one in LESSONS if one.subject == "messages")
+    (tmp_path / "again").mkdir()
+    files = write_class(tmp_path, lesson, 30, seed=3)
+    again = write_class(tmp_path / "again", lesson, 30, seed=3)
+    assert [one.read_text() for one in files] == [one.read_text() for one in again]
+    odd = [files[place] for place in (6, 13, 20, 27)]
+    for file in (odd[0], odd[2], odd[3]):
+        with pytest.raises(CourseError, match="is not a notebook|answers no exercise"):
+            read(file)
+    honest = [read(file) for file in files if file not in odd]
+    assert all(len(one.expected) == 5 and not one.refusals for one in honest)
+    assert len({one.cells for one in honest}) == len(honest)
