@@ -5,8 +5,8 @@ PORT ?=
 # The whole of `make test` ends after this many seconds, whatever hangs.
 TEST_SECONDS ?= 3000
 limit = $(if $(shell command -v timeout),timeout --kill-after=30 $(TEST_SECONDS))
-# Two processes, for most tests wait more than they compute; tests/conftest.py says how files are dealt out.
-PROCESSES ?= 2
+# Three processes on two cores, for most tests wait more than they compute; tests/conftest.py says who gets what.
+PROCESSES ?= 3
 PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=2 --numprocesses=$(PROCESSES)
 
 .DEFAULT_GOAL := help

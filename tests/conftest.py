@@ -1,8 +1,9 @@
 """Fixtures of all tests: a home and a runtime folder of their own, four ranks that heal, and a seed one can repeat.
 
-With `--numprocesses=2` (pytest-xdist) each process has its own folders and ranks, and takes whole files.
+With `--numprocesses=3` (pytest-xdist) each process has its own folders and ranks, and takes whole files.
 """
 
+import itertools
 import os
 import shutil
 import tempfile
@@ -13,8 +14,11 @@ import pytest
 
 from course_utils.cluster.folder import RanksFolder
 
-ONE_BY_ONE = {"tests/test_decks.py", "tests/test_notebooks.py"}
-"""Files with long tests that share nothing: dealt out test by test, and last, so that all processes end together."""
+ONE_BY_ONE = ("[notebooks/", "tests/test_decks.py", "[exercises/solutions/", "tests/test_notebooks.py")
+"""Long tests that share nothing, the longest first: dealt out test by test, by turns with whole files."""
+
+LONG = "answers nbgrader gpu_script site slurm_jobs browser ondemand slurm launch leftovers cluster network grade"
+"""Files that take more than half a minute, whatever the number of their tests: dealt out before the others."""
 
 _OWN = Path(tempfile.mkdtemp(prefix="course-tests-"))
 for _variable, _name in {"COURSE_HOME": "home", "COURSE_RUNTIME": "runtime", "COURSE_SHARED": "shared"}.items():
@@ -22,17 +26,45 @@ for _variable, _name in {"COURSE_HOME": "home", "COURSE_RUNTIME": "runtime", "CO
     os.environ[_variable] = str(_OWN / _name)
 
 
+def unit_of(nodeid: str) -> str:
+    """What is dealt out as one: a file, for its tests share ranks, servers and decks; or one long test."""
+    return nodeid if any(part in nodeid for part in ONE_BY_ONE) else nodeid.partition("::")[0]
+
+
+def by_turns(nodeids: list[str]) -> list[str]:
+    """The units in the order in which processes take them: a long test, then a file, which mostly waits.
+
+    Long files come first, then those with most tests: what is left at the end is short, and all processes end together.
+    """
+    tests_in: dict[str, int] = {}
+    for nodeid in nodeids:
+        tests_in[unit_of(nodeid)] = tests_in.get(unit_of(nodeid), 0) + 1
+    long = {f"tests/test_{name}.py": -place for place, name in enumerate(LONG.split())}
+    files = [unit for unit in tests_in if "::" not in unit]
+    files.sort(key=lambda unit: (long.get(unit, -len(LONG)), tests_in[unit]), reverse=True)
+    kind = {unit: next(i for i, part in enumerate(ONE_BY_ONE) if part in unit) for unit in tests_in if "::" in unit}
+    pairs = itertools.zip_longest(files, sorted(kind, key=kind.__getitem__))
+    return [unit for pair in pairs for unit in pair if unit]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the tests in that order where several processes share them."""
+    if hasattr(config, "workerinput"):
+        place = {unit: number for number, unit in enumerate(by_turns([item.nodeid for item in items]))}
+        items.sort(key=lambda item: place[unit_of(item.nodeid)])
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """Deal out whole files, those with most tests first: tests of a file share ranks, servers and decks."""
+    """Deal out units in the order in which they were collected."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFile(LoadScopeScheduling):
+    class ByUnit(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return nodeid if file in ONE_BY_ONE else file
+            return unit_of(nodeid)
 
-    return ByFile(config, log)
+    config.option.loadscopereorder = False
+    return ByUnit(config, log)
 
 
 def pytest_sessionfinish() -> None:

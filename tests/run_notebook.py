@@ -18,8 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.authoring.notebooks import kernel_environment
-
 # What checks addresses in JSON takes a second to import, in every run of a notebook; notebooks hold none.
 sys.modules.setdefault("rfc3987_syntax", None)
 
@@ -44,13 +42,14 @@ def run_notebook(notebook: Path, seconds: float = 400, grace: float = GRACE_SECO
     """
     with tempfile.TemporaryDirectory(prefix="course-nb-", ignore_cleanup_errors=True) as scratch:
         environment, runtime = own_environment(Path(scratch))
-        options = ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={CELL_SECONDS}", "-p", "run_notebook"]
+        options = ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={CELL_SECONDS}"]
+        options = ["-p", "run_notebook", "-p", "nbval.plugin", *options]
         plain = ["-x", "-q", "--color=no", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={notebook.parent}"]
         command = [sys.executable, "-m", "pytest", *options, *plain, str(notebook)]
         process = subprocess.Popen(
             command,
             cwd=notebook.parent,
-            env=environment,
+            env=environment | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # nbval alone: each plugin takes its time
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -72,6 +71,8 @@ def run_notebook(notebook: Path, seconds: float = 400, grace: float = GRACE_SECO
 
 def own_environment(scratch: Path) -> tuple[dict[str, str], Path]:
     """The environment of a run that shares neither progress nor ranks with any other, and its runtime folder."""
+    from course_utils.authoring.notebooks import kernel_environment  # slow, and the plugin needs none of it
+
     environment = kernel_environment(scratch, ROOT / "tests")
     return environment, Path(environment["COURSE_RUNTIME"])
 
