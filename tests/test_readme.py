@@ -1,19 +1,23 @@
 """What the README says is so: the table, the links, the commands."""
 
+import datetime
 import re
 import shlex
 import subprocess
 import tomllib
 
 import pytest
+import yaml
 
 from course_utils.authoring import readme as table_of_lessons
+from course_utils.checks import registry as checks
 from course_utils.checks.registry import names_of
 from course_utils.syllabus import LESSONS, ROOT
 
 DOCUMENTS = [
     "README.md",
     "AGENTS.md",
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/grading.md",
     "docs/leaderboard.md",
@@ -45,8 +49,8 @@ def test_the_table_replaces_what_stood_there() -> None:
     assert new.startswith("before\n") and new.endswith("\nafter\n") and "old" not in new
 
 
-def test_there_are_sixteen_lessons_in_order() -> None:
-    assert [lesson.number for lesson in LESSONS] == list(range(16))
+def test_lessons_are_numbered_without_gaps_and_exercises_have_names_of_their_own() -> None:
+    assert [lesson.number for lesson in LESSONS] == list(range(len(LESSONS)))
     names = [name for lesson in LESSONS for name in names_of(lesson)]
     assert len(set(names)) == len(names)
 
@@ -117,12 +121,36 @@ def test_the_build_service_runs_what_the_readme_names() -> None:
     assert subprocess.run(["bash", "-n", ROOT / ".ci" / "run"], check=False).returncode == 0
 
 
-def test_the_citation_names_the_version_that_is_installed() -> None:
+def test_citation_changelog_and_package_name_one_version_and_its_licences() -> None:
     project = tomllib.loads(text_of("pyproject.toml"))["project"]
-    assert f"\nversion: {project['version']}\n" in text_of("CITATION.cff")
-    assert text_of("README.md").startswith(
-        "# " + re.findall(r'^title: "(.*)"$', text_of("CITATION.cff"), re.MULTILINE)[0]
-    )
+    citation = yaml.safe_load(text_of("CITATION.cff"))
+    newest = re.search(r"^## \[(.+)\] - (\S+)$", text_of("CHANGELOG.md"), re.MULTILINE)
+    assert (citation["version"], str(citation["date-released"])) == newest.groups()
+    assert citation["version"] == project["version"]
+    assert text_of("README.md").startswith(f"# {citation['title']}\n")
+    code, text = citation["license"]
+    assert code == project["license"] and text.replace("-", " ") in text_of("LICENSE-text")
+    assert all((ROOT / file).exists() for file in project["license-files"])
+
+
+def test_the_citation_is_in_the_citation_file_format() -> None:
+    citation = yaml.safe_load(text_of("CITATION.cff"))
+    assert {"cff-version", "message", "title", "authors"} <= set(citation), "required by the format, version 1.2.0"
+    texts = {"abstract", "cff-version", "message", "title", "type", "version"}
+    assert set(citation) <= texts | {"authors", "date-released", "keywords", "license"}
+    assert all(isinstance(citation[key], str) for key in texts) and citation["cff-version"] == "1.2.0"
+    assert citation["type"] in ("software", "dataset") and isinstance(citation["date-released"], datetime.date)
+    assert citation["authors"] and all(set(one) == {"name"} and one["name"] for one in citation["authors"])
+    assert len(set(citation["keywords"])) == len(citation["keywords"])
+
+
+def test_the_tutor_knows_every_place_where_answers_stand() -> None:
+    """As `course grade` does, but for what shows no answer; and the exercises' functions, which it names as such."""
+    closed = re.search(r"- Closed to you(.*?)\n\n", text_of("AGENTS.md"), re.DOTALL)[1]
+    folders = re.findall(r"`([\w/]+)/`", closed)
+    assert folders and all((ROOT / folder).is_dir() for folder in folders)
+    holding = {path.parent for path in ROOT.glob("tests/*/*/right")} | {ROOT / "exercises" / "solutions", checks.FOLDER}
+    assert all(any(place.is_relative_to(ROOT / folder) for folder in folders) for place in holding)
 
 
 @pytest.mark.parametrize("document", ["AGENTS.md", "docs/sources.md"])
