@@ -15,6 +15,7 @@ class Lesson:
         title: the question the lesson answers.
         minutes: of reading and doing, exercises included.
         ranks: how many processes its page works with, 0 for none; exercises are checked on one at least.
+        builds_on: the lessons that it continues, by number; what those build on goes without saying.
         planned: the exercises it shall have; empty once they are declared, in `checks/lessons/`.
     """
 
@@ -22,6 +23,7 @@ class Lesson:
     title: str
     minutes: int
     ranks: int
+    builds_on: tuple[int, ...] = ()
     planned: tuple[str, ...] = ()
 
     @property
@@ -47,29 +49,19 @@ class Lesson:
 
 LESSONS: tuple[Lesson, ...] = (
     Lesson("00_first_steps", "What do I have here?", 20, 4),
-    Lesson("01_sgd", "How does a network learn?", 50, 0),
-    Lesson("02_autodiff_and_optimizers", "Who computes the gradient?", 50, 0),
-    Lesson("03_hardware", "What limits one machine?", 60, 2),
-    Lesson("04_messages", "How do processes talk?", 50, 4),
-    Lesson("05_allreduce", "How do P machines add their vectors?", 60, 8),
-    Lesson(
-        "06_data_parallel",
-        "Can P workers train as one?",
-        60,
-        4,
-    ),
-    Lesson("07_overlap", "Why is DDP faster than my loop?", 60, 4),
-    Lesson("08_parameter_server", "What if nobody waits?", 60, 8),
-    Lesson("09_model_parallel", "What if the model does not fit?", 60, 4),
-    Lesson("10_pipeline", "How are all stages kept busy?", 60, 4),
-    Lesson(
-        "11_hybrid_and_sharded",
-        "Which mixture?",
-        60,
-        4,
-    ),
-    Lesson("12_strategy_search", "Can the machine choose for us?", 80, 2),
-    Lesson("13_gpu_nodes", "From four processes to forty GPUs?", 60, 4),
-    Lesson("14_profiling", "Where did the time go?", 60, 4),
-    Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, ("match_terms", "capstone")),
+    Lesson("01_sgd", "How does a network learn?", 50, 0, (0,)),
+    Lesson("02_autodiff_and_optimizers", "Who computes the gradient?", 50, 0, (1,)),
+    Lesson("03_hardware", "What limits one machine?", 60, 2, (2,)),
+    Lesson("04_messages", "How do processes talk?", 50, 4, (0,)),
+    Lesson("05_allreduce", "How do P machines add their vectors?", 60, 8, (4,)),
+    Lesson("06_data_parallel", "Can P workers train as one?", 60, 4, (2, 5)),
+    Lesson("07_overlap", "Why is DDP faster than my loop?", 60, 4, (6,)),
+    Lesson("08_parameter_server", "What if nobody waits?", 60, 8, (6,)),
+    Lesson("09_model_parallel", "What if the model does not fit?", 60, 4, (6,)),
+    Lesson("10_pipeline", "How are all stages kept busy?", 60, 4, (9,)),
+    Lesson("11_hybrid_and_sharded", "Which mixture?", 60, 4, (7, 10)),
+    Lesson("12_strategy_search", "Can the machine choose for us?", 80, 2, (11,)),
+    Lesson("13_gpu_nodes", "From four processes to forty GPUs?", 60, 4, (7,)),
+    Lesson("14_profiling", "Where did the time go?", 60, 4, (3, 7)),
+    Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, (8, 12, 13, 14)),
 )
