@@ -46,7 +46,7 @@ _HOME = {
     "tries": "breaks",
     "starts": "restarting",
     "log_map": "logs",
-    "reading": "reading",
+    "reading": "quotations",
     "operator_cuts": "operator_boxes",
     "changed_steps": "program_strip",
     "strategies": "strategy",
