@@ -20,6 +20,22 @@ def raised(outcome: Outcome, words: str = "") -> bool:
     return any(words.lower() in f"{error.type} {error.message}".lower() for error in errors)
 
 
+def error_of(function: Callable, *arguments: object) -> str:
+    """The name of the error that the learner's function raises, or "no error"."""
+    try:
+        function(*arguments)
+    except Exception as error:
+        if isinstance(error, NotImplementedError):
+            raise
+        return type(error).__name__
+    return "no error"
+
+
+def says(words: str) -> Recogniser:
+    """A recogniser of findings that have these words in them."""
+    return lambda case, outcome: words in outcome.wrong
+
+
 def nothing_returned(case: Case, outcome: Outcome) -> bool:
     """Whether every rank returned None."""
     return all(result is None for result in outcome.results)

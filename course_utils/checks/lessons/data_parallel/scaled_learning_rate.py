@@ -7,6 +7,7 @@ import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.data_parallel.common import LESSON, same
+from course_utils.checks.seen import error_of
 from course_utils.words import ranks
 
 FACTORS = {"linear": lambda size: size, "sqrt": math.sqrt}
@@ -16,17 +17,6 @@ NO_RULE = "cubic"
 def rates(function: Callable, base: float, steps: Sequence[int], *rest: object) -> list:
     """The learner's rate at each of these steps."""
     return [function(base, step, *rest) for step in steps]
-
-
-def error_of(function: Callable, *arguments: object) -> str:
-    """The name of the error that the learner's function raises, or "no error"."""
-    try:
-        function(*arguments)
-    except Exception as error:
-        if isinstance(error, NotImplementedError):
-            raise
-        return type(error).__name__
-    return "no error"
 
 
 def by_torch(base: float, steps: int, world_size: int, rule: str, warm_up_steps: int) -> list[float]:

@@ -42,7 +42,7 @@ from course_utils.checks.lessons.gpu_nodes.batch import (
 )
 from course_utils.checks.lessons.gpu_nodes.common import LESSON
 from course_utils.checks.lessons.overlap.scaling_efficiency import error_of
-from course_utils.checks.seen import Recogniser, same
+from course_utils.checks.seen import Recogniser, same, says
 
 COMMAND = "python train.py --epochs 20"
 SEEN_IN_RUNS = (TOLD, ADDRESS, PORT, THREADS, SRUN_CORES, OTHERS, CODE, ASKED)
@@ -141,10 +141,6 @@ def _written_but_not_read(case: Case, outcome: Outcome) -> bool:
     return text.count("#SBATCH") > 0 and not options_of(text)
 
 
-def _says(words: str) -> Recogniser:
-    return lambda case, outcome: words in outcome.wrong
-
-
 def _refusal(case: Case, outcome: Outcome) -> bool:
     return case.harness is refused
 
@@ -200,8 +196,8 @@ SLURM_SCRIPT = Exercise(
         Mistake("What does the shell make of the command before srun sees it?", _wrong(TOLD)),
         Mistake("How many cores does srun give to a task, and how many threads use them?", _wrong(THREADS, SRUN_CORES)),
         Mistake("Which exit code does the job end with, and with which is it queued again?", _wrong(CODE, ASKED)),
-        Mistake("What becomes of the tasks that still write the checkpoint?", _says("--kill-on-bad-exit=")),
-        Mistake("What if two of your jobs run on one node?", _says("MASTER_PORT")),
+        Mistake("What becomes of the tasks that still write the checkpoint?", says("--kill-on-bad-exit=")),
+        Mistake("What if two of your jobs run on one node?", says("MASTER_PORT")),
     ),
     praise=lambda outcome: (
         "seven scripts read as sbatch reads them, and not run, as nobody starts a process while answers are graded"

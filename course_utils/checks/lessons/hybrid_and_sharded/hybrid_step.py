@@ -20,7 +20,7 @@ from course_utils.checks.lessons.hybrid_and_sharded.networks import (
     step,
 )
 from course_utils.checks.lessons.overlap.common import collectives, drawn
-from course_utils.checks.seen import Recogniser, raised, same
+from course_utils.checks.seen import Recogniser, raised, same, says
 from course_utils.words import ranks
 
 if TYPE_CHECKING:
@@ -167,10 +167,6 @@ def _not_in_a_row(case: Case, outcome: Outcome) -> bool:
     return stuck or case.arguments[0][0].turned and "the gradients are right" not in outcome.wrong
 
 
-def _says(words: str) -> Recogniser:
-    return lambda case, outcome: words in outcome.wrong
-
-
 HYBRID_STEP = Exercise(
     name="hybrid_step",
     library="course_utils.hybrid.step:hybrid_step",
@@ -210,8 +206,8 @@ HYBRID_STEP = Exercise(
             _gradients_are(DENSE, lambda gradient, size: gradient * size),
         ),
         Mistake("Which examples does a rank's gradient of the convolutions come from?", _nobody_added),
-        Mistake("Which rank needs whose activations, and which part of their gradients?", _says("of all ranks, or")),
-        Mistake("What must travel, and how often?", _says("bytes")),
+        Mistake("Which rank needs whose activations, and which part of their gradients?", says("of all ranks, or")),
+        Mistake("What must travel, and how often?", says("bytes")),
     ),
     praise=lambda outcome: (
         "the gradients of one process with the whole batch; activations went to rank 0 alone, "

@@ -20,7 +20,7 @@ from course_utils.checks.lessons.hybrid_and_sharded.steps import (
     in_a_matrix,
 )
 from course_utils.checks.lessons.overlap.common import collectives, drawn
-from course_utils.checks.seen import Recogniser, raised, same
+from course_utils.checks.seen import Recogniser, raised, same, says
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -188,10 +188,6 @@ def _ragged(case: Case, outcome: Outcome) -> bool:
     return len(weights) % outcome.world_size != 0 and "the parameters are right" not in outcome.wrong
 
 
-def _says(words: str) -> Recogniser:
-    return lambda case, outcome: words in outcome.wrong
-
-
 ZERO1_STEP = Exercise(
     name="zero1_step",
     library="course_utils.sharded.zero1:zero1_step",
@@ -230,9 +226,9 @@ ZERO1_STEP = Exercise(
         Mistake("Mean and square begin with zeros: how far off are they in the first steps?", _variant("correction")),
         Mistake("What is the root taken of, and where does eps stand?", _variant("root")),
         Mistake("What is the root taken of, and where does eps stand?", _variant("eps outside")),
-        Mistake("How much of the sum of all gradients does a rank need?", _says("called all_reduce")),
-        Mistake("How many numbers does a rank bring into each collective?", _says("bytes; ")),
-        Mistake("Which two collectives are the two halves of an all-reduce?", _says("called ")),
+        Mistake("How much of the sum of all gradients does a rank need?", says("called all_reduce")),
+        Mistake("How many numbers does a rank bring into each collective?", says("bytes; ")),
+        Mistake("Which two collectives are the two halves of an all-reduce?", says("called ")),
     ),
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} take torch's steps of Adam; each keeps {outcome.results[0][KEPT]:,} of "

@@ -17,11 +17,11 @@ from course_utils.checks.lessons.model_parallel.passes import (
     in_groups,
     is_missing,
     is_wrong,
-    says,
     times,
     whole_shape,
     without_bias,
 )
+from course_utils.checks.seen import says
 from course_utils.words import ranks
 
 

@@ -245,11 +245,6 @@ def whole_shape(case: Case, outcome: Outcome) -> bool:
     return any(y.shape[-1] > case.expected[rank]["y"].shape[-1] for rank, y in enumerate(numbers(outcome, "y")))
 
 
-def says(words: str) -> Recogniser:
-    """A recogniser by a piece of what is found wrong."""
-    return lambda case, outcome: words in outcome.wrong
-
-
 def in_groups(case: Case, outcome: Outcome) -> bool:
     """Whether ranks of several groups have each a layer of their own: where all else was right."""
     return " groups" in case.label

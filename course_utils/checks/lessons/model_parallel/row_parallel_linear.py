@@ -14,13 +14,12 @@ from course_utils.checks.lessons.model_parallel.passes import (
     is_missing,
     is_wrong,
     numbers,
-    says,
     times,
     whole_shape,
     without_bias,
     wrong,
 )
-from course_utils.checks.seen import same
+from course_utils.checks.seen import same, says
 from course_utils.words import ranks
 
 ROWS = Layer(

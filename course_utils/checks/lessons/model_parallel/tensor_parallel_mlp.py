@@ -17,11 +17,10 @@ from course_utils.checks.lessons.model_parallel.passes import (
     in_groups,
     is_missing,
     is_wrong,
-    says,
     times,
     wrong,
 )
-from course_utils.checks.seen import Recogniser
+from course_utils.checks.seen import Recogniser, says
 from course_utils.words import ranks
 
 

@@ -22,7 +22,7 @@ from course_utils.checks.lessons.overlap.steps import (
     passes,
     steps_of,
 )
-from course_utils.checks.seen import Recogniser, raised, same
+from course_utils.checks.seen import Recogniser, raised, same, says
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -174,10 +174,6 @@ def _labelled(words: str) -> Recogniser:
     return lambda case, outcome: words in case.label
 
 
-def _says(words: str) -> Recogniser:
-    return lambda case, outcome: words in outcome.wrong
-
-
 def _frozen(case: Case, outcome: Outcome) -> bool:
     return bool(case.arguments[0][2])
 
@@ -221,11 +217,11 @@ OVERLAPPED_ALLREDUCE = Exercise(
         Mistake("What must be as it was at the beginning when the next backward pass begins?", _later_step),
         Mistake("Is the result in `parameter.grad`, where the optimizer looks for it?", _own),
         Mistake("Does `parameter.grad` hold the gradient already when your hook is called?", _not_there_yet),
-        Mistake("Does the backward pass have to wait for what it sends?", _says("stood still")),
-        Mistake("How many all-reduces does a bucket need?", _says("all-reduces for")),
-        Mistake("Which gradient is ready first, and in which bucket is it?", _says("sent buckets of")),
+        Mistake("Does the backward pass have to wait for what it sends?", says("stood still")),
+        Mistake("How many all-reduces does a bucket need?", says("all-reduces for")),
+        Mistake("Which gradient is ready first, and in which bucket is it?", says("sent buckets of")),
         Mistake("Is anything on its way while the backward pass is at work?", _none_behind),
-        Mistake("Which gradient is the last that a bucket waits for?", _says("had left")),
+        Mistake("Which gradient is the last that a bucket waits for?", says("had left")),
     ),
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} hold the same means; each of {count(len(buckets_of(outcome.case)), 'bucket')} "

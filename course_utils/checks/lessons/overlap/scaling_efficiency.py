@@ -6,21 +6,10 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.overlap.common import LESSON
-from course_utils.checks.seen import Recogniser, nothing_returned, same
+from course_utils.checks.seen import Recogniser, error_of, nothing_returned, same
 from course_utils.words import ranks
 
 NO_KIND = "sideways"
-
-
-def error_of(function: Callable, *arguments: object) -> str:
-    """The name of the error that the learner's function raises, or "no error"."""
-    try:
-        function(*arguments)
-    except Exception as error:
-        if isinstance(error, NotImplementedError):
-            raise
-        return type(error).__name__
-    return "no error"
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:

@@ -7,7 +7,8 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.pipeline import common
-from course_utils.checks.lessons.pipeline.common import LESSON, as_lines, form_problem, says, schedule_of
+from course_utils.checks.lessons.pipeline.common import LESSON, as_lines, form_problem, schedule_of
+from course_utils.checks.seen import says
 from course_utils.pipeline.puzzle import PUZZLES, Judgement, Puzzle, best_known, judge, random_puzzle
 from course_utils.words import count
 

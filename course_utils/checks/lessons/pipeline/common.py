@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Mistake, Outcome
-from course_utils.checks.seen import Recogniser
+from course_utils.checks.seen import Recogniser, says
 from course_utils.errors import CourseError
 from course_utils.words import count
 
@@ -162,11 +162,6 @@ def lines_are(wrong: Callable[[int, int], Lines]) -> Recogniser:
         return outcome.results[0] == wrong(*case.arguments[0])
 
     return recognises
-
-
-def says(words: str) -> Recogniser:
-    """A recogniser of words in what the check found."""
-    return lambda case, outcome: words in outcome.wrong
 
 
 def flat(case: Case, outcome: Outcome) -> bool:

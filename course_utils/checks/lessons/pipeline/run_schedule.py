@@ -7,9 +7,9 @@ import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.messages.common import hangs, uses_collectives
-from course_utils.checks.lessons.pipeline.common import LESSON, says
+from course_utils.checks.lessons.pipeline.common import LESSON
 from course_utils.checks.lessons.pipeline.whole_batch import ANOTHER_ORDER, LOSS, RAN, case_of
-from course_utils.checks.seen import Recogniser, raised, same
+from course_utils.checks.seen import Recogniser, raised, same, says
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.data_parallel.common import hangs
 from course_utils.checks.lessons.read_the_manual.common import LESSON
 from course_utils.checks.panel import in_notebook
-from course_utils.checks.seen import Recogniser
+from course_utils.checks.seen import Recogniser, says
 
 if TYPE_CHECKING:
     from course_utils.capstone.judge import Result
@@ -66,10 +66,6 @@ def _praise(outcome: Outcome) -> str:
     return f"{used(result)}. {COUNTED[result.links]}"
 
 
-def _says(words: str) -> Recogniser:
-    return lambda case, outcome: words in outcome.wrong
-
-
 def _missed(name: str) -> Recogniser:
     return lambda case, outcome: case.judge.result is not None and name in case.judge.result.misses()
 
@@ -104,15 +100,16 @@ CAPSTONE = Exercise(
         '`DistributedDataParallel` with `compress(module, "PowerSGD")`, and a learning rate that falls.',
     ),
     mistakes=(
-        Mistake("Which part takes the time: computing, or the links?", _says("not finished")),
+        Mistake("Which part takes the time: computing, or the links?", says("not finished")),
         Mistake("Do all ranks make the same calls?", hangs),
-        Mistake("What does the function return, on every rank?", _says("expected the trained VGG-11")),
-        Mistake("Whose images does the model never see?", _says("has not trained")),
-        Mistake("After the last step, who makes the weights of all ranks equal?", _says("do not agree")),
+        Mistake("What does the function return, on every rank?", says("expected the trained VGG-11")),
+        Mistake("Whose images does the model never see?", says("has not trained")),
+        Mistake("After the last step, who makes the weights of all ranks equal?", says("do not agree")),
         Mistake("How often do the nodes talk, and do they say more than they need to?", _missed("bytes")),
         Mistake("Is a mean of weights of use whose training began, or went, far apart?", _sent_little),
         Mistake("Which part takes the time: computing, or the links?", _missed("seconds")),
         Mistake("Are there enough steps, and is the learning rate right at the end?", _missed("accuracy")),
     ),
     praise=_praise,
+    limit=90.0,
 )

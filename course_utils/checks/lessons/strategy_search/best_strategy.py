@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.pipeline.common import says
 from course_utils.checks.lessons.strategy_search.common import FORGOT, LESSON, NOTHING, shown
-from course_utils.checks.seen import raised
+from course_utils.checks.seen import raised, says
 from course_utils.strategy.configurations import Config, Strategy
 from course_utils.strategy.graph import OperatorGraph
 from course_utils.strategy.random_graphs import DrawnCosts, random_costs, random_graph

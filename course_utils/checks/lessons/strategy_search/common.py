@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.exercise import Mistake
-from course_utils.checks.lessons.pipeline.common import says
+from course_utils.checks.seen import says
 from course_utils.strategy.configurations import Config
 from course_utils.strategy.graph import OperatorGraph
 from course_utils.strategy.starts import choices_of

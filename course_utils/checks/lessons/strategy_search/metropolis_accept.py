@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.pipeline.common import says
 from course_utils.checks.lessons.strategy_search.common import (
     FORGOT,
     LESSON,
@@ -17,7 +16,7 @@ from course_utils.checks.lessons.strategy_search.common import (
     far_off,
     shown,
 )
-from course_utils.checks.seen import Recogniser, raised
+from course_utils.checks.seen import Recogniser, raised, says
 
 TRIES = 4000
 NO_BOOL = "expected True or False"

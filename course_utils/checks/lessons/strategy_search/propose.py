@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.pipeline.common import says
 from course_utils.checks.lessons.strategy_search.common import (
     FORGOT,
     LESSON,
@@ -18,7 +17,7 @@ from course_utils.checks.lessons.strategy_search.common import (
     far_off,
     shown,
 )
-from course_utils.checks.seen import raised
+from course_utils.checks.seen import raised, says
 from course_utils.strategy.configurations import Config
 from course_utils.strategy.random_graphs import random_graph
 from course_utils.strategy.starts import choices_of

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.lessons.pipeline.common import says
 from course_utils.checks.lessons.strategy_search.common import FORGOT, LESSON, NOTHING, drawn_strategy, shown
-from course_utils.checks.seen import Recogniser, raised
+from course_utils.checks.seen import Recogniser, raised, says
 from course_utils.strategy.random_graphs import random_costs, random_graph
 from course_utils.strategy.tasks import Task, task_graph
 from course_utils.words import count
