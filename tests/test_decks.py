@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from test_slides import CHROMIUM, Loaded, outside_addresses, pages_of
+from test_slides import CHROMIUM, Loaded, faults_of, outside_addresses, pages_of
 
 from course_utils.authoring.mathjax import mathjax_script
 from course_utils.authoring.slides import build_decks, count_slides, decks
@@ -24,7 +24,9 @@ def test_a_lesson_has_ten_to_twenty_slides_with_pictures_and_notes(stem, tmp_pat
     slides, loaded = count_slides(page), Loaded(page.read_text(encoding="utf-8"))
     assert 10 <= slides <= 20
     assert loaded.without_alt == []
-    assert loaded.pictures >= slides // 3 and loaded.notes >= slides // 2, (slides, loaded.pictures, loaded.notes)
+    assert loaded.pictures >= slides // 3, (slides, loaded.pictures)
+    assert loaded.notes == slides, "a slide has no note for the speaker"
     assert outside_addresses(tmp_path / stem) == []
-    if CHROMIUM:
-        assert pages_of(tmp_path / f"{stem}.pdf") == slides
+    if CHROMIUM:  # which also refuses to print a slide that holds too much
+        pdf = tmp_path / f"{stem}.pdf"
+        assert pages_of(pdf) == slides and faults_of(pdf) == []

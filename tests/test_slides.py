@@ -3,11 +3,13 @@
 import os
 import re
 import shutil
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from course_utils.authoring.crowded import crowded
 from course_utils.authoring.mathjax import mathjax_script
 from course_utils.authoring.slides import CHROMIUM_OPTIONS, build_decks, count_slides, draw_figures, next_slides
 from course_utils.authoring.sources import ROOT, AuthoringError
@@ -49,6 +51,7 @@ FIGURES = {"90_line": line}
 """
 OUTSIDE = re.compile(r"(?:https?:)?//")
 CHROMIUM = shutil.which("chromium")
+LARGEST_PDF = 4_000_000
 
 
 class Loaded(HTMLParser):
@@ -150,6 +153,34 @@ def test_a_deck_presents_offline_and_formulas_are_drawn(small):
     assert [address for address in requests if not address.startswith(("file:", "data:"))] == []
 
 
+@pytest.mark.browser
+@pytest.mark.timeout(300)
+def test_what_does_not_fit_on_a_slide_is_told():
+    needs_chromium()
+    page = '<div class="pdf-page" style="position: relative; width: 1280px; height: {}px; overflow: hidden">{}</div>'
+    picture = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='999'/>"
+    slides = (
+        (720, "<h2>Fine</h2><pre><code>x = 1</code></pre><aside><p style='margin-left: 2000px'>a note</p></aside>"),
+        (720, "<p style='width: 1400px'>too wide</p>"),
+        (720, f"<pre style='width: 300px'><code style='display: block; overflow: auto'>{'long' * 30}</code></pre>"),
+        (1440, "<p>Two pages</p>"),
+        (720, f'<img style="width: 20px" src="{picture}">'),
+    )
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+        tab = browser.new_context(offline=True).new_page()
+        tab.set_content(
+            "<body style='margin: 0'>" + "".join(page.format(*slide) for slide in slides), wait_until="load"
+        )
+        told = crowded(tab)
+        browser.close()
+    assert [line.partition(":")[0] for line in told] == ["slide 2", "slide 3", "slide 4", "slide 5"]
+    words = ("too wide” is 120 pixels over the edge", "has to be scrolled", "more than fits", "too small to read")
+    assert all(word in line for word, line in zip(words, told, strict=True)), told
+
+
 def look(page: Path) -> tuple[list[str], int]:
     """Open a deck in Chromium without a network; returns what it asked for and how many formulas it drew."""
     from playwright.sync_api import sync_playwright
@@ -174,11 +205,29 @@ def pages_of(pdf: Path) -> int:
     return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
 
 
+def faults_of(pdf: Path) -> list[str]:
+    """What would show on another computer or on paper: fonts that are not in the file, empty pages, too many bytes."""
+    data = pdf.read_bytes()
+    objects = dict(re.findall(rb"(?:^|\n)(\d+) 0 obj\b(.*?)endobj", data, re.DOTALL))
+    faults = [f"{name.decode()} is not in it" for name in re.findall(rb"/BaseFont\s*/((?![A-Z]{6}\+)\S+)", data)]
+    pages = [body for body in objects.values() if re.search(rb"/Type\s*/Page\b", body)]
+    for number, body in enumerate(pages, 1):
+        shown = objects[re.search(rb"/Contents (\d+) 0 R", body)[1]]
+        stream = zlib.decompressobj().decompress(shown.partition(b"stream")[2].lstrip(b"\r\n"))
+        if not re.search(rb"\bT[jJ]\b", stream):
+            faults.append(f"page {number} holds no text")
+    return faults + ([f"{len(data)} bytes"] if len(data) > LARGEST_PDF else [])
+
+
 @pytest.mark.browser
 @pytest.mark.timeout(300)
-def test_the_pdf_has_a_page_for_each_slide(small):
+def test_the_pdf_has_a_page_for_each_slide_and_its_own_fonts(small, tmp_path):
     needs_chromium()
-    assert pages_of(small / "slides/build/90_small.pdf") == 4
+    pdf = small / "slides/build/90_small.pdf"
+    assert pages_of(pdf) == 4 and faults_of(pdf) == []
+    without = tmp_path / "without.pdf"
+    without.write_bytes(re.sub(rb"/BaseFont /[A-Z]{6}\+", b"/BaseFont /", pdf.read_bytes()))
+    assert faults_of(without)
 
 
 def test_a_line_in_a_listing_or_before_a_heading_begins_no_slide():

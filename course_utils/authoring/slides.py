@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from course_utils.authoring.crowded import crowded
 from course_utils.authoring.mathjax import mathjax_script
 from course_utils.authoring.notebooks import kernel_environment
 from course_utils.authoring.sources import ROOT, AuthoringError, choose
@@ -127,7 +128,13 @@ def next_slides(text: str) -> str:
 
 
 def tidy(built: Path) -> None:
-    """Remove from a built deck what it does not use: other themes, some of which want fonts from the network."""
+    """Leave plain text without colours, and out of a built deck what it does not use: other themes, some of which want
+    fonts from the network."""
+    page = built / "index.html"
+    plain = page.read_text(encoding="utf-8").replace(
+        'data-noescape class="default"', 'data-noescape class="nohighlight"'
+    )
+    page.write_text(plain, encoding="utf-8")
     shutil.rmtree(built / ".doctrees", ignore_errors=True)
     reveal = built / "_static" / "revealjs"
     for name in UNUSED:
@@ -146,7 +153,11 @@ def count_slides(page: Path) -> int:
 
 
 def print_pdf(page: Path, target: Path) -> Path:
-    """Print a built deck to PDF through the system's Chromium, with the network closed."""
+    """Print a built deck to PDF through the system's Chromium, with the network closed.
+
+    Raises:
+        AuthoringError: Chromium failed, or something does not fit on its slide.
+    """
     from playwright.sync_api import Error, sync_playwright
 
     try:
@@ -158,6 +169,8 @@ def print_pdf(page: Path, target: Path) -> Path:
                 tab.goto(f"{page.resolve().as_uri()}?print-pdf", wait_until="load")
                 tab.wait_for_function("Reveal.isReady() && document.querySelector('.pdf-page') !== null")
                 tab.evaluate("window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true")
+                if found := crowded(tab):
+                    raise AuthoringError(f"{page.parent.name} does not fit: " + "; ".join(found))
                 tab.pdf(path=str(target), prefer_css_page_size=True, print_background=True)
             finally:
                 browser.close()

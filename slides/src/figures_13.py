@@ -136,7 +136,8 @@ def killed() -> Figure:
     whole, said = on_ranks()
     if TORCHRUN:
         said = under_torchrun("killed", "--max-restarts=1", "--die-at 38")
-    return course.draw.tries(tries_of(said, STEPS), whole, "Killed, and brought back")
+    title = "Killed, and brought back" if TORCHRUN else "Without torchrun nobody was killed"
+    return course.draw.tries(tries_of(said, STEPS), whole, title)
 
 
 def log(name: str, title: str) -> Figure:
