@@ -128,6 +128,7 @@ class Exercise:
         also_hidden: further functions, "module:function", that graded mode hides with the library's own answer: with
             them an answer would be a line or two.
         begins_with: "module:function", whose body stands in the learner's cell, to be made better.
+        limit: seconds after which a case is ended in any event: many times what it takes, as machines may be busy.
     """
 
     name: str
@@ -147,6 +148,7 @@ class Exercise:
     drawing: Callable[[Outcome], Any] | None = None
     also_hidden: tuple[str, ...] = ()
     begins_with: str = ""
+    limit: float = 30.0
 
     @property
     def effort(self) -> str:

@@ -44,7 +44,7 @@ def judge(
     *,
     seed: int | None = None,
     patience: float = PATIENCE,
-    limit: float = LIMIT,
+    limit: float | None = None,
 ) -> Verdict:
     """The verdict on `function`: every case that fits on the ranks, until the first that fails.
 
@@ -54,7 +54,7 @@ def judge(
         ranks: the running ranks.
         seed: of the cases' numbers; None draws a new one.
         patience: seconds without progress after which the ranks are taken to hang.
-        limit: seconds after which a case is ended in any event.
+        limit: seconds after which a case is ended in any event; None: the exercise's own.
 
     Raises:
         CourseError: not one case fits on so few ranks.
@@ -72,7 +72,7 @@ def judge(
         if not ready:
             import_torch(ranks)
             ready = True
-        outcome = run_case(case, function, ranks, patience, limit)
+        outcome = run_case(case, function, ranks, patience, limit or exercise.limit)
         if any(_is_stub(reply.error) for reply in outcome.attempt.replies):
             return not_begun(exercise.name)
         if outcome.wrong:

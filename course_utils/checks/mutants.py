@@ -21,7 +21,9 @@ from course_utils.checks.registry import declared, find, reference
 from course_utils.errors import CourseError
 from course_utils.syllabus import ROOT
 
-PATIENCE, LIMIT = 1.0, 10.0
+PATIENCE = 1.0
+SHARE = 1 / 3
+"""Of the seconds that a learner has before a case is ended: an endless loop is known for one sooner."""
 EQUIVALENT = ROOT / "tests" / "mutants" / "equivalent.txt"
 
 
@@ -85,7 +87,7 @@ def judged(name: str, ranks: RanksLike, seed: int | None = None, bar: tqdm | Non
     """
     exercise, reasons, tally = find(name), equivalent(), Tally(name)
     for mutant in mutants(reference(find(name))):
-        verdict = judge(exercise, mutant.function(), ranks, seed=seed, patience=PATIENCE, limit=LIMIT)
+        verdict = judge(exercise, mutant.function(), ranks, seed=seed, patience=PATIENCE, limit=SHARE * exercise.limit)
         if str(mutant) in reasons:
             (tally.equivalent if verdict.passed else tally.not_equivalent).append(mutant)
         else:

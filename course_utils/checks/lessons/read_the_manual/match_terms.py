@@ -157,9 +157,9 @@ MATCH_TERMS = Exercise(
     cases=_cases,
     picture=False,
     hints=(
-        "Draw the step: ranks side by side, in each rank its passes, in each pass its images. At which of the three "
-        "levels does this manual take a sum, and at which a mean? Each sum in the place of a mean makes the gradient "
-        "larger: as many times as there are things to add.",
+        "Draw the step: ranks side by side, in each rank its passes, in each pass its images. A sum in the place of a "
+        "mean makes the gradient larger, as many times as there are things to add. At which of the three levels does "
+        "this manual take a sum, and at which a mean?",
         "torch: `passes = settings['no_sync'] + 1`, and `times_mean` is `passes`, times the micro-batch if the loss is "
         "a sum. Horovod: `passes`, times `ranks` if `op` is Sum. DeepSpeed: always 1; a missing number follows from "
         "`train_batch_size = micro_batch * passes * ranks`, and `passes` is 1 where it does not follow. "

@@ -9,19 +9,20 @@ def capstone(model, images, labels):
     for values in model.state_dict().values():
         dist.broadcast(values, src=0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    for _ in range(6):
-        for batch in torch.randperm(len(images)).split(12):
+    for _ in range(4):
+        for batch in torch.randperm(len(images)).split(10):
             optimizer.zero_grad()
             cross_entropy(model(images[batch]), labels[batch]).backward()
             optimizer.step()
             if dist.get_rank() == 0:
                 model.eval()
-                loss, found = cross_entropy(model(images), labels), model(images).argmax(dim=1)
+                with torch.no_grad():
+                    scores = model(images)
                 model.train()
         for values in model.state_dict().values():
             if values.is_floating_point():
                 dist.all_reduce(values)
                 values /= dist.get_world_size()
     if dist.get_rank() == 0:
-        print(f"loss {loss:.3f}, {(found == labels).sum()} of {len(labels)} found")
+        print(f"{(scores.argmax(dim=1) == labels).sum()} of {len(labels)} found")
     return model

@@ -1,0 +1,61 @@
+"""A training tried on one's own, measured and weighed as the check does; and naive data parallelism, to begin with."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from course_utils.capstone.judge import Result, result_of, unfit
+from course_utils.capstone.measure import trained
+from course_utils.capstone.task import NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
+from course_utils.checks.judging import fresh_seed
+from course_utils.cluster.run import per_rank
+from course_utils.data_parallel import broadcast_parameters
+from course_utils.errors import CourseError
+from course_utils.replicas import all_reduce_flat
+
+if TYPE_CHECKING:
+    from course_utils.cluster.ranks import Ranks
+
+
+def naive_data_parallel(model: nn.Sequential, images: torch.Tensor, labels: torch.Tensor) -> nn.Module:
+    """Lesson 6's training: in every step the gradients are averaged over the ranks, in float32, as one vector.
+
+    Arguments and result are those of `course_utils.capstone.answer.capstone`.
+    """
+    broadcast_parameters(model)
+    replica, optimizer = all_reduce_flat(model), torch.optim.SGD(model.parameters(), 0.05)
+    for _ in range(NAIVE_EPOCHS):
+        for batch in torch.randperm(len(images)).split(NAIVE_BATCH):
+            optimizer.zero_grad()
+            cross_entropy(replica.module(images[batch]), labels[batch]).backward()
+            replica.finish()
+            optimizer.step()
+    return model
+
+
+def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Result:
+    """Deal images to the nodes, let the function train there, and weigh what comes back.
+
+    Args:
+        ranks: four of them.
+        function: as the exercise asks for; it may leave out what is yet to be written.
+        seed: of images, weights and the order of batches; None draws a new one.
+
+    Raises:
+        RankError: it raised, or nothing moved for three seconds.
+        CourseError: there are other than four ranks, or what came back cannot be weighed; the text says why.
+    """
+    if ranks.world_size != NODES:
+        raise CourseError(f"The capstone is for {NODES} nodes; {ranks.world_size} ranks are running.")
+    rng = np.random.default_rng(fresh_seed() if seed is None else seed)
+    dealt = deal(rng)
+    pixels, labels = (per_rank([shard[one] for shard in dealt.shards]) for one in (0, 1))
+    seeds = per_rank([int(rng.integers(2**31)) for _ in dealt.shards])
+    measured = ranks.run(trained, function, seeds, pixels, labels, backend="gloo").results
+    if problem := unfit(measured):
+        raise CourseError(f"This training cannot be weighed: {problem}.")
+    return result_of(measured, dealt.held_out)
