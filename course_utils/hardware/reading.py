@@ -112,7 +112,7 @@ def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -
     if ratios["cold"] > 1.2 > ratios["warm"]:
         text += " It is the disk that minds many small files, each a request of its own."
     if ratios["warm"] < 0.9:
-        text += " There packed loses: `read_sample` opens the file and jumps twice, for each photo."
+        text += " There packed loses: read_sample opens the file and jumps twice, for each photo."
     if ratios["cold"] < 1.2:
         text += " This disk, or a cache behind it, hardly minds small files."
     return text

@@ -22,6 +22,7 @@ from course_utils.allreduce.simulate import simulate_allreduce
 from course_utils.allreduce.suspect import WEIGHTS, suspicious_ring
 from course_utils.allreduce.sweep import measure, message_seconds
 from course_utils.allreduce.topology import two_level
+from course_utils.draw import style
 from course_utils.launch.bandwidth import bus_bandwidth
 
 LENGTH = 50_000  # numbers of 4 bytes
@@ -96,7 +97,11 @@ def ring() -> Figure:
 def segments() -> Figure:
     """The ring in rounds, and without."""
     runs = four(ring_allreduce), four(in_segments)
-    return course.draw.timelines(*runs, titles=["ring", "asynchronous ring"], side_by_side=True)
+    whole, segmented = (
+        max(event.end for event in run.events) - min(event.start for event in run.events) for run in runs
+    )
+    title = f"Blocks in one piece: {style.seconds_text(whole)}, in two segments: {style.seconds_text(segmented)}"
+    return course.draw.timelines(*runs, titles=["ring", "asynchronous ring"], side_by_side=True, title=title)
 
 
 def traffic() -> Figure:
@@ -134,7 +139,7 @@ def two_levels() -> Figure:
     slow, fast = (3e-3, 1.7e-7), (3e-4, 2e-9)
     topology = two_level(4, 2, slow, fast, overhead=1e-4)
     runs = [simulate_allreduce(name, 4, 4 * LENGTH, topology, node_size=2) for name in ("ring", "hierarchical")]
-    titles = ["ring (simulated)", "two levels (simulated)"]
+    titles = ["ring (simulated)", "hierarchical (simulated)"]
     return course.draw.timelines(*runs, titles=titles, side_by_side=True)
 
 
