@@ -81,10 +81,10 @@ def alt_text() -> str:
     """The map in words: by families, what each lesson builds on."""
     families = {name: numbers for name, (numbers, _) in FAMILIES.items()} | {"all of it": (LESSONS[-1].number,)}
     said = [
-        f"{name}: {', '.join(f'{number} on {listed(LESSONS[number].builds_on)}' for number in numbers)}"
+        f"{name.capitalize()}: {', '.join(f'{number} on {listed(LESSONS[number].builds_on)}' for number in numbers)}"
         for name, numbers in families.items()
     ]
-    return f"Map of the course, which lesson builds on which. {'; '.join(said)}."
+    return f"Map of the course, which lesson builds on which. {'. '.join(said)}."
 
 
 def listed(numbers: tuple[int, ...]) -> str:

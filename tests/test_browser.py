@@ -125,8 +125,8 @@ def free_port() -> int:
 
 
 def copy_of_the_course(folder: Path) -> Path:
-    """A copy of the notebooks, for the browser saves what it opens."""
-    for name in ("notebooks", "exercises"):
+    """A copy of the notebooks and of what they show, for the browser saves what it opens."""
+    for name in ("notebooks", "exercises", "docs"):
         shutil.copytree(ROOT / name, folder / "course" / name, ignore=shutil.ignore_patterns("src", ".*"))
     return folder / "course"
 

@@ -5,6 +5,15 @@
 # **get going again** when one of them fails or hangs.
 #
 # *20 minutes with the exercises · builds on basic Python · 4 ranks*
+#
+# The way through the course:
+#
+# ![Map of the course, which lesson builds on which. One machine: 1 on 0, 2 on 1, 3 on 2. Messages: 4 on 0, 5 on 4.
+# Data parallelism: 6 on 2 and 5, 7 on 6, 8 on 6. Model and pipeline parallelism: 9 on 6, 10 on 9. Mixtures: 11 on 7
+# and 10, 12 on 11. At work: 13 on 7, 14 on 3 and 7. All of it: 15 on 8, 12, 13 and 14.](../docs/map.png)
+#
+# The boxes below are cells of code. Click into the first one and press Shift and Enter: it runs, and the next one is
+# ready. So on to the end of the page, in this order.
 
 # %%
 import course_utils as course
@@ -257,8 +266,8 @@ course.progress()
 # function on all of them and get the results in rank order. And when a rank fails or hangs, the report says which
 # and where, and you **get going again**.
 #
-# Now your turn: [the exercises](../exercises/00_first_steps.ipynb). The next lesson that is written:
-# [How do processes talk?](04_messages.ipynb)
+# Now your turn: [the exercises](../exercises/00_first_steps.ipynb). Then [lesson 1](01_sgd.ipynb) asks how a network
+# learns. It needs no ranks; they come back in [lesson 4](04_messages.ipynb).
 
 # %%
 ranks.stop()

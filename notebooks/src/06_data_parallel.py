@@ -6,7 +6,7 @@
 # After this lesson you can **turn** a serial training loop into a parallel one with three lines, **prove** that
 # both do the same, and **recognise** five things that quietly spoil it.
 #
-# *60 minutes · builds on [lesson 5](05_allreduce.ipynb) · 4 ranks*
+# *60 minutes · builds on lessons [2](02_autodiff_and_optimizers.ipynb) and [5](05_allreduce.ipynb) · 4 ranks*
 
 # %%
 import numpy as np

@@ -6,7 +6,7 @@
 # After this lesson you can **hide** messages behind the backward pass, **predict** how large a bucket should be, and
 # **judge** what more workers, rarer messages and smaller ones bring.
 #
-# *60 minutes · builds on lessons [5](05_allreduce.ipynb) and [6](06_data_parallel.ipynb) · 4 ranks*
+# *60 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 4 ranks*
 
 # %%
 from functools import partial

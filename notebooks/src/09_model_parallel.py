@@ -6,7 +6,7 @@
 # After this lesson you can **place** a model's layers on several ranks, **cut** through layers so that few messages are
 # enough, and **compute** what training keeps in memory before it starts.
 #
-# *60 minutes · builds on lessons [2](02_autodiff_and_optimizers.ipynb) and [6](06_data_parallel.ipynb) · 4 ranks*
+# *60 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 4 ranks*
 
 # %%
 from functools import partial

@@ -6,7 +6,7 @@
 # After this lesson you can **arrange** ranks in a mesh and give each axis its own kind of parallelism, **prove** that
 # a mixture trains as one process does, and **count** what each rank keeps and sends.
 #
-# *60 minutes · builds on lessons [9](09_model_parallel.ipynb) and [10](10_pipeline.ipynb) · 4 ranks*
+# *60 minutes · builds on lessons [7](07_overlap.ipynb) and [10](10_pipeline.ipynb) · 4 ranks*
 
 # %%
 import tempfile

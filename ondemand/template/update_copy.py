@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-FOLDERS = ("notebooks", "exercises")
+FOLDERS = ("notebooks", "exercises", "docs")
 NEW_VERSIONS = "new_versions"
 NEWS = "UPDATES.md"
 
