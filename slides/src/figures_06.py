@@ -246,10 +246,10 @@ def no_broadcast() -> Figure:
     run = partial(four_ranks().run, weights_on_the_way, digits(), backend="gloo")
     apart, together = run(False).results, run(True).results
     curves = {f"rank {rank}": (apart[rank][0] - apart[0][0]).norm(dim=1).tolist() for rank in range(1, 4)}
-    change = max(np.ptp(curve) for curve in curves.values())
+    change, steps = max(np.ptp(curve) for curve in curves.values()), len(curves["rank 1"])
     shares = sorted(accuracy for _, accuracy in apart)
     title = (
-        f"In 44 steps the distance from rank 0's weights changes by {change:.0e}. Recognised at the end: "
+        f"In {steps} steps the distance from rank 0's weights changes by {change:.0e}. Recognised at the end: "
         f"{style.percent(shares[0])} to {style.percent(shares[-1])}, after a broadcast {style.percent(together[0][1])}"
     )
     curves["after a broadcast"] = (together[3][0] - together[0][0]).norm(dim=1).tolist()
