@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.cluster import network
+from course_utils.cluster.cgroups import PROC, ROOT, control_groups
 from course_utils.errors import CourseError
 
 GIB = 1 << 30
@@ -19,24 +20,12 @@ NEEDED = ("cloudpickle", "ipykernel", "ipyparallel", "jupyterlab", "matplotlib",
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-def memory_bytes(root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc/self/cgroup")) -> int:
+def memory_bytes(root: Path = ROOT, proc: Path = PROC) -> int:
     """The memory this process may use: the machine's, or the least that its control groups allow."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limits = [machine]
-    try:
-        lines = proc.read_text().splitlines()
-    except OSError:
-        return machine
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            here = root / path.lstrip("/")
-            limits += [
-                _number(folder / "memory.max") for folder in (here, *here.parents) if folder.is_relative_to(root)
-            ]
-        elif "memory" in controllers.split(","):
-            limits.append(_number(root / "memory" / path.lstrip("/") / "memory.limit_in_bytes"))
-    return min(limit for limit in limits if limit)
+    files = {1: "memory.limit_in_bytes", 2: "memory.max"}
+    limits = [_number(folder / files[version]) for version, folder in control_groups("memory", proc, root)]
+    return min([machine, *(limit for limit in limits if limit)])
 
 
 def _number(file: Path) -> int:

@@ -9,3 +9,10 @@ def count(number: int, thing: str) -> str:
 def ranks(number: int) -> str:
     """A number of ranks: "1 rank", "3 ranks"."""
     return count(number, "rank")
+
+
+def percent(share: float, digits: int | None = None) -> str:
+    """A share in words, with a space that does not break: `25 %`. Small ones get a digit more: `0.4 %`."""
+    if digits is None:
+        digits = 1 if 0 < share < 0.0095 else 0
+    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"

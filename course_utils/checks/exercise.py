@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.words import count
+
 
 class _NoResult:
     """The type of `NO_RESULT`."""
@@ -153,4 +155,4 @@ class Exercise:
     @property
     def effort(self) -> str:
         """How hard and how long: "difficulty ●●○ · 10 minutes"."""
-        return f"difficulty {'●' * self.difficulty}{'○' * (3 - self.difficulty)} · {self.minutes} minutes"
+        return f"difficulty {'●' * self.difficulty}{'○' * (3 - self.difficulty)} · {count(self.minutes, 'minute')}"

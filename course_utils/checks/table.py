@@ -13,6 +13,7 @@ from course_utils.checks.minutes import LONGEST_PAUSE
 from course_utils.checks.records import Kept, read
 from course_utils.checks.standing import Row, standing
 from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
+from course_utils.words import count
 
 DOTS = {PASSED: "●", FAILED: "◐", NOT_BEGUN: "○"}
 WORDS = {PASSED: "solved", FAILED: "tried", NOT_BEGUN: "not begun"}
@@ -54,7 +55,7 @@ class Overview:
         spent = sum(row.spent for row in written)
         parts_of_it = [f"{done} of {exercises} exercises solved"]
         parts_of_it += [f"{hit} of {compared} predictions hit"] if compared else []
-        parts_of_it += [f"about {spent:.0f} minutes of work"] if spent >= 1 else []
+        parts_of_it += [f"about {count(round(spent), 'minute')} of work"] if spent >= 1 else []
         return ", ".join(parts_of_it) + "."
 
     def __str__(self) -> str:
@@ -67,7 +68,7 @@ class Overview:
             lines += [f"      {DOTS[mark]} {name}" for name, mark in row.marks]
         key = "  ".join(f"{DOTS[mark]} {WORDS[mark]}" for mark in DOTS)
         what, where, takes = self.what_is_next()
-        then = f"Next: {what}, in {where} ({takes} minutes)" if what else "That is all of them."
+        then = f"Next: {what}, in {where} ({count(takes, 'minute')})" if what else "That is all of them."
         return "\n".join([*lines, "", key, f"{self.summary()} {then}", *self.notes])
 
     __repr__ = __str__
@@ -89,7 +90,7 @@ class Overview:
         what, where, takes = self.what_is_next()
         if not what:
             return f"<div>{parts.escape(self.summary())} <strong>That is all of them.</strong></div>"
-        place = parts.escape(f"{where}, {takes} minutes")
+        place = parts.escape(f"{where}, {count(takes, 'minute')}")
         linked = link(where, f"<strong>{parts.escape(what)}</strong>")
         return f"<div>{parts.escape(self.summary())}</div><div>Next: {linked} ({place})</div>"
 
@@ -103,7 +104,7 @@ def predictions(row: Row) -> str:
 
 def minutes(row: Row) -> str:
     """`35 of 50 minutes`: spent, and planned."""
-    return f"{row.spent:.0f} of {row.planned} minutes"
+    return f"{row.spent:.0f} of {count(row.planned, 'minute')}"
 
 
 def _cells(row: Row) -> list[str]:

@@ -4,6 +4,8 @@ import math
 import os
 from pathlib import Path
 
+from course_utils.cluster.cgroups import PROC, ROOT, control_groups
+
 
 def allowed_cores() -> int:
     """Cores this process may use: the fewer of its affinity and its control group's quota, at least one."""
@@ -12,26 +14,16 @@ def allowed_cores() -> int:
     return max(1, affinity if quota is None else min(affinity, math.floor(quota)))
 
 
-def _quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """The smallest CPU quota on the way up from this process's control group (version 2, or 1), in cores."""
-    quotas = []
-    try:
-        lines = proc.read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            here = root / path.lstrip("/")
-            quotas += [_read_v2(folder / "cpu.max") for folder in (here, *here.parents) if folder.is_relative_to(root)]
-        elif "cpu" in controllers.split(","):
-            quotas.append(_read_v1(root / "cpu" / path.lstrip("/")))
+def _quota(proc: Path = PROC, root: Path = ROOT) -> float | None:
+    """The smallest CPU quota on the way up from this process's control group, in cores."""
+    read = {1: _read_v1, 2: _read_v2}
+    quotas = [read[version](folder) for version, folder in control_groups("cpu", proc, root)]
     return min((quota for quota in quotas if quota), default=None)
 
 
-def _read_v2(file: Path) -> float | None:
+def _read_v2(folder: Path) -> float | None:
     try:
-        quota, period = file.read_text().split()
+        quota, period = (folder / "cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)
     except (OSError, ValueError):
         return None

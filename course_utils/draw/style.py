@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Patch
 
+from course_utils.words import percent as percent  # with the units in words below, for all pictures
+
 # One colour per meaning, after Okabe & Ito 2008, "Color universal design": told apart with every kind of colour vision.
 COLOURS = {
     "forward": "#0072B2",
@@ -70,12 +72,6 @@ class Picture(Figure):
 def number_text(value: float) -> str:
     """Two digits that count, and no `.0`: 1.2, 4, 35, 120."""
     return f"{value:.0f}" if abs(value) >= 9.95 else f"{value:.1f}".removesuffix(".0")
-
-
-def percent(share: float) -> str:
-    """A share in words, with a space that does not break: `25 %`."""
-    digits = 1 if 0 < share < 0.0095 else 0
-    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def seconds_text(seconds: float) -> str:

@@ -8,8 +8,8 @@ from torch import nn
 
 from course_utils.hardware.rates import Measured, repeat, using_threads
 from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
-from course_utils.hardware.words import percent
 from course_utils.hardware.work_depth import layer_work_depth
+from course_utils.words import percent
 
 CLOSE = 2.0
 """A layer is as fast as predicted if it takes at most so many times as long."""

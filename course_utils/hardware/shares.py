@@ -13,8 +13,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.hardware.rates import Measured, using_threads
-from course_utils.hardware.words import percent
-from course_utils.words import count
+from course_utils.words import count, percent
 
 EPOCH_IMAGES = 50_000
 REPORT = "CS744 report, 2020"

@@ -9,8 +9,7 @@ import threading
 import time
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
-from course_utils.hardware.words import percent
-from course_utils.words import count
+from course_utils.words import count, percent
 
 
 def brent_bounds(needs: Mapping[Hashable, Collection[Hashable]], processors: int) -> tuple[float, float]:

@@ -28,6 +28,11 @@ PerStage = float | Sequence[float]
 """A number for all stages, or one for each."""
 
 
+def number_for(place: int, numbers: PerStage) -> float:
+    """The number of one stage, or of one rank."""
+    return numbers if isinstance(numbers, int | float) else numbers[place]
+
+
 @dataclass(frozen=True, slots=True)
 class Timed:
     """An action with its rank, its start and its end, in seconds (or in whatever unit the stage times have)."""
@@ -112,14 +117,10 @@ def simulate_schedule(
     """
     ahead = {FORWARD: forward, INPUT: input_gradient, WEIGHT: weight_gradient}
 
-    def part(kind: str, stage: int) -> float:
-        times = ahead[kind]
-        return times if isinstance(times, int | float) else times[stage]
-
     def duration(action: Action) -> float:
         if action.kind == BACKWARD:
-            return part(INPUT, action.stage) + part(WEIGHT, action.stage)
-        return part(action.kind, action.stage)
+            return number_for(action.stage, input_gradient) + number_for(action.stage, weight_gradient)
+        return number_for(action.stage, ahead[action.kind])
 
     complete = any(not action.computes for actions in schedule for action in actions)
     program = schedule if complete else with_messages(schedule)

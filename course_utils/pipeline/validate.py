@@ -16,7 +16,7 @@ from course_utils.pipeline.actions import (
     rank_of_stages,
 )
 from course_utils.pipeline.messages import other_end
-from course_utils.pipeline.timing import PerStage, Stuck, needs, simulate_schedule
+from course_utils.pipeline.timing import PerStage, Stuck, needs, number_for, simulate_schedule
 from course_utils.words import count
 
 _SHOWN = 5  # problems that a message names
@@ -32,7 +32,7 @@ def in_flight(actions: Sequence[Action], sizes: PerStage = 1) -> list[float]:
     """
     kept, after = 0.0, []
     for action in actions:
-        size = sizes if isinstance(sizes, int | float) else sizes[action.stage]
+        size = number_for(action.stage, sizes)
         if action.kind == FORWARD:
             kept += size
         elif action.kind in (BACKWARD, WEIGHT):
@@ -184,7 +184,7 @@ def _over_memory(
         return []
     found = []
     for rank, actions in enumerate(schedule):
-        allowed = memory if isinstance(memory, int | float) else memory[rank]
+        allowed = number_for(rank, memory)
         for action, kept in zip(actions, in_flight(actions, sizes), strict=True):
             if kept > allowed:
                 found.append(f"rank {rank} keeps {kept:g} after {action}, and {allowed:g} is allowed")

@@ -15,22 +15,12 @@ Source: Shoeybi et al. 2019, "Megatron-LM", §3 (the first two, f and g); Korthi
 Recomputation in Large Transformer Models", §4.2.2 (the others, g and its conjugate).
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import torch
 import torch.distributed as dist
 
-Group = dist.ProcessGroup | None
-"""Ranks that share a layer; None for all."""
-Move = Callable[[torch.Tensor], torch.Tensor]
-
-
-def all_reduced(x: torch.Tensor, group: Group = None) -> torch.Tensor:
-    """The sum of all ranks' `x`, in a new tensor."""
-    total = x.detach().clone(memory_format=torch.contiguous_format)
-    dist.all_reduce(total, group=group)
-    return total
+from course_utils.differentiable import Group, all_reduced, moved
 
 
 def all_gathered(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
@@ -51,27 +41,6 @@ def reduce_scattered(x: torch.Tensor, dim: int, group: Group = None) -> torch.Te
     mine = torch.empty_like(parts[0], memory_format=torch.contiguous_format)
     dist.reduce_scatter_single(mine, torch.cat(parts), group=group)
     return mine
-
-
-class _Moved(torch.autograd.Function):
-    """One move forward, another one backward."""
-
-    @staticmethod
-    def forward(context, x: torch.Tensor, there: Move, back: Move) -> torch.Tensor:
-        context.back = back
-        return there(x)
-
-    @staticmethod
-    def backward(context, gradient: torch.Tensor):
-        return context.back(gradient), None, None
-
-
-def moved(x: torch.Tensor, forward: Move, backward: Move) -> torch.Tensor:
-    """`forward(x)`, and the backward pass applies `backward` to the gradient that arrives.
-
-    Nobody checks that the two belong together: whoever pairs them says what the ranks do with the result.
-    """
-    return _Moved.apply(x, forward, backward)
 
 
 def unmoved(x: torch.Tensor) -> torch.Tensor:
