@@ -8,6 +8,7 @@ import numpy as np
 
 from course_utils.capstone.counters import LINK
 from course_utils.capstone.task import BUDGET, NAIVE_STEPS, Budget, as_images, network
+from course_utils.words import percent
 
 AGREE = 1e-4
 """Parameters of two ranks are equal up to so much, relative to the largest."""
@@ -89,7 +90,7 @@ def disagreement(measured: Sequence[dict[str, Any]]) -> str | None:
 
 def used(result: Result, budget: Budget = BUDGET) -> str:
     """In a line: what was reached and used, beside what is asked for."""
-    from course_utils.draw.style import bytes_text, percent, seconds_text
+    from course_utils.draw.style import bytes_text, seconds_text
 
     return (
         f"{percent(result.accuracy)} of the held-out images are recognised (asked for: {percent(budget.accuracy)}); "

@@ -10,6 +10,7 @@ from matplotlib.patches import Patch
 from course_utils.capstone.judge import COUNTED, Result
 from course_utils.capstone.task import BUDGET, Budget
 from course_utils.draw import style
+from course_utils.words import percent
 
 YOURS, NAIVE = "this training", "naive data parallelism, from a few steps"
 
@@ -35,7 +36,7 @@ def budget_bars(result: Result, budget: Budget = BUDGET) -> Figure:
         below=0.25,
         above=above,
     )
-    accuracy = (result.accuracy, None, budget.accuracy, style.percent)
+    accuracy = (result.accuracy, None, budget.accuracy, percent)
     sent = (max(result.sent), result.naive_sent, budget.bytes, style.bytes_text)
     seconds = (result.seconds, result.naive_seconds, budget.seconds * result.naive_seconds, style.seconds_text)
     panels = {"accuracy": accuracy, "bytes out of a node": sent, "seconds": seconds}
