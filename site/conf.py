@@ -1,7 +1,7 @@
 """How Sphinx turns the executed lessons into a website that needs no network; copied beside the pages it builds."""
 
 project = "Distributed deep learning, on your own processes"
-author = "The course's maintainers"
+author = "the course's maintainers"
 extensions = ["myst_nb"]
 root_doc = "index"
 language = "en"
@@ -11,6 +11,7 @@ html_copy_source = False
 nb_execution_mode = "off"  # the build has run them
 nb_output_stderr = "show"
 nb_merge_streams = True
+nb_ipywidgets_js = {}  # they come from the network
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False

@@ -72,18 +72,25 @@ def question(name: str, questions: str, choices: dict[str, str], answered: bool)
 
 
 def answer(name: str, rows: list[tuple[str, str]], choices: dict[str, str], first: bool) -> str:
-    """The panel with what was measured; a letter with what it stands for."""
-    cells = []
-    for asked, value in rows:
-        text = f"{parts.escape(value)}) {parts.prose(choices[value])}" if value in choices else parts.escape(value)
-        cells.append(([] if asked == "answer" else [parts.escape(asked)]) + [text])
-    widths = ["1 1 90px", "3 1 180px"] if len(cells[0]) == 2 else ["1 1 180px"]
-    heads = ["question", "measured"][-len(widths) :]
+    """The panel with what was measured; a letter with what it stands for.
+
+    Args:
+        rows: (question, value); a question without a name is called "answer".
+        first: whether it is the page's first of this prediction, and so what the question links to.
+    """
+    told = [
+        (asked, f"{parts.escape(value)}) {parts.prose(choices[value])}" if value in choices else parts.escape(value))
+        for asked, value in rows
+    ]
     anchor = f' id="{place(name)}"' if first else ""
-    title = f"<div{anchor}><strong>{parts.escape(name)}</strong>: the answer</div>"
-    return parts.box(
-        f"Prediction {name}: the answer", NEUTRAL, title, grid.table(f"Answer {name}", heads, cells, widths)
-    )
+    title = f"<strong>{parts.escape(name)}</strong>, measured"
+    label = f"Prediction {name}: what was measured"
+    if len(told) == 1:
+        asked = "" if told[0][0] == "answer" else f"{parts.escape(told[0][0])} "
+        return parts.box(label, NEUTRAL, f"<div{anchor}>{title}: {asked}{told[0][1]}</div>")
+    cells = [[parts.escape(asked), text] for asked, text in told]
+    table = grid.table(f"Measured: {name}", ["question", "measured"], cells, ["1 1 90px", "3 1 180px"])
+    return parts.box(label, NEUTRAL, f"<div{anchor}>{title}</div>", table)
 
 
 def place(name: str) -> str:

@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.authoring.exercises import STUCK
+from course_utils.authoring.glossary import ANCHOR
 from course_utils.authoring.mathjax import mathjax_script
 from course_utils.authoring.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
 from course_utils.authoring.reading import links_for_readers, questions_for_readers
@@ -27,12 +28,20 @@ from course_utils.cluster.cores import allowed_cores
 from course_utils.syllabus import LESSONS, Lesson
 
 SPHINX_SECONDS = 600
-DOCUMENTS = ("docs/glossary.md", "docs/programme.md", "docs/sources.md", "ondemand/README.md", "CHANGELOG.md")
+DOCUMENTS = (
+    "docs/glossary.md",
+    "docs/sources.md",
+    "docs/programme.md",
+    "docs/grading.md",
+    "docs/leaderboard.md",
+    "ondemand/README.md",
+    "CHANGELOG.md",
+)
 """What is read beside notebooks and decks; those of them that are written."""
 LINK = re.compile(r"(?<!!)\[(?P<words>[^\]]+)\]\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)[^)]*\)")
 """A link in a document to another file."""
-ANCHOR = re.compile(r"^(#+ )<a id=\"[^\"]+\"></a>", re.MULTILINE)
-"""What names a heading's place for readers of Markdown; Sphinx names it by the heading's words."""
+MAP = re.compile(r"!\[[^\]]+\]\(docs/map\.png\)")
+"""The map of the course, with its text alternative, as the README shows it."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
 """What only a live notebook can show."""
 
@@ -67,7 +76,7 @@ def build_site(
         strict = [] if wanted else ["-W", "--keep-going"]  # some lessons alone have links to the others
         command = [sphinx_python(root), "-m", "sphinx", "-b", "html", "-q", *strict, ".", str(built)]
         run_command(command, project, SPHINX_SECONDS, "building the website")
-        shutil.rmtree(built / ".doctrees", ignore_errors=True)
+        tidy(built)
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(built, out)
     yield f"{out / 'index.html'}: {len(found)} pages, {len(decks)} decks"
@@ -133,11 +142,19 @@ def copy_documents(root: Path, project: Path, notebooks: list[Path]) -> list[str
         folder = (root / name).parent
         text = LINK.sub(
             lambda link, folder=folder: link[0] if (folder / link["path"]).resolve() in there else link["words"],
-            ANCHOR.sub(r"\1", (root / name).read_text(encoding="utf-8")),
+            ANCHOR.sub("", (root / name).read_text(encoding="utf-8")),
         )
         (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text(text, encoding="utf-8")
     return documents
+
+
+def tidy(built: Path) -> None:
+    """Remove from a built website what is no part of it: Sphinx's notes, and templates that the themes leave behind."""
+    for folder in (".doctrees", "_sources"):
+        shutil.rmtree(built / folder, ignore_errors=True)
+    for template in (built / "_static").glob("*.html"):
+        template.unlink()
 
 
 def sphinx_python(root: Path) -> str:
@@ -173,6 +190,7 @@ def as_committed(page: Page, root: Path) -> NotebookNode:
 
 def for_reading(notebook: NotebookNode, page: Page, deck: bool) -> None:
     """Make a notebook a page of the website: no way to the solutions, and links to what belongs to the lesson."""
+    notebook.metadata.pop("widgets", None)  # their state alone makes a page ask the network for scripts
     stuck = re.escape(STUCK).replace(r"\{name\}", r"\w+").replace(r"\{stem\}", page.stem)
     notebook.cells = [cell for cell in notebook.cells if not re.fullmatch(stuck, cell.source)]
     questions_for_readers(notebook)
@@ -201,7 +219,9 @@ def index(root: Path, found: list[Page], documents: list[str]) -> str:
     stems = {page.stem for page in found}
     lessons = [lesson for lesson in LESSONS if lesson.stem in stems]
     text = (root / "site" / "index.md").read_text(encoding="utf-8")
+    shown = MAP.search((root / "README.md").read_text(encoding="utf-8"))
     return text.format(
+        map=shown[0] if shown else "",
         cores=allowed_cores(),
         lessons="\n".join(["| | The question | Minutes | Exercises |", "|---|---|---|---|", *map(row, lessons)]),
         pages="\n".join(f"{lesson.number} · {lesson.title} <notebooks/{lesson.stem}>" for lesson in lessons),
