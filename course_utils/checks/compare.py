@@ -28,9 +28,9 @@ _NUMPY_KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex
 def difference(rank: int, got: Any, expected: Any, tolerance: float | None = None) -> str | None:
     """What is wrong with rank `rank`'s `got`, or None where it is right.
 
-    Arrays and tensors must have the expected shape and dtype; a list may stand for a tuple; NumPy's scalars may stand
-    for Python's. Numbers differ when they are further apart than `tolerance` times the largest expected one; by
-    default what the dtype can hold after a few additions, and nothing at all for integers.
+    Arrays and tensors must have the expected shape and dtype. A list may stand for a tuple, an array of one axis for
+    a tuple of numbers, NumPy's scalars for Python's. Numbers differ when they are further apart than `tolerance` times
+    the largest expected one; by default what the dtype can hold after a few additions, and nothing at all for integers.
     """
     return _Comparison(f"rank {rank}", tolerance).run(got, expected, "")
 
@@ -119,6 +119,8 @@ class _Comparison:
         if given == "array" and wanted in ("int", "float", "bool") and got.shape == () and got.dtype.kind in "iufb":
             got = got[()]
             given = kind_of(got)
+        if given == "array" and wanted == "tuple" and got.ndim == 1 and {*map(kind_of, expected)} <= {"int", "float"}:
+            got, given = tuple(got), "tuple"
         if not self._kinds_fit(wanted, given):
             return self._wrong_kind(got, expected, wanted, given, where)
         if wanted in ("array", "tensor"):
@@ -164,7 +166,13 @@ class _Comparison:
                 same = not self._wrong_at(np.array([got], dtype=name), np.array([expected]), name).any()
             except OverflowError:  # an integer too large for a float
                 same = False
-        return None if same else self._says(got, expected, where)
+        if same:
+            return None
+        if kind_of(expected) == "float":
+            with contextlib.suppress(OverflowError):
+                left, right = _two_numbers(np.float64(got), np.float64(expected))
+                return f"{self.who} {'has' if where else 'returned'} {left}{where}, expected {right}"
+        return self._says(got, expected, where)
 
     def _arrays(self, got: Any, expected: Any, where: str) -> str | None:
         verb = f"{self.who} has{where}" if where else f"{self.who} holds"
@@ -203,7 +211,10 @@ class _Comparison:
             entries = "1 entry" if len(got) == 1 else f"{len(got)} entries"
             return f"{self.who} {verb} {entries}{where}, expected {len(expected)}"
         for index, (one, other) in enumerate(zip(got, expected, strict=True)):
-            wrong = self.run(one, other, f"{where} at index {index}" if not where else f"{where}, index {index}")
+            deeper = (
+                f"{where}[{index}]" if where.startswith(" in ") else f"{where}{',' if where else ' at'} index {index}"
+            )
+            wrong = self.run(one, other, deeper)
             if wrong:
                 return wrong
         return None

@@ -53,7 +53,7 @@ class TracedRequest(MPI.Request):
     def wait_with(self, status: MPI.Status | None = None) -> None:
         """Poll until done. Where `wait` is another call than the one that began, both are named."""
         _, place = here()
-        text = self.text if place == self.place else f"wait for {self.text}{self.place}"
+        text = self.text if place == self.place else f"Wait for {self.text}{begun(self.place, place)}"
         try:
             recorder.wait(lambda: self.complete(status), text, place)
         except KeyboardInterrupt:
@@ -100,6 +100,12 @@ class TracedRequest(MPI.Request):
 
 def _complete(request: Any) -> bool:
     return request.complete() if hasattr(request, "complete") else request.Test()
+
+
+def begun(first: str, then: str) -> str:
+    """Where a request began, behind its name: " of line 3", and of which file where that is another than `then`'s."""
+    words, file = first.removeprefix(", "), then.partition(" of ")[2]
+    return f" of {words.removesuffix(f' of {file}')}" if words else ""
 
 
 def _wait_for_all(requests: Sequence[Any]) -> None:
@@ -155,7 +161,7 @@ class PickledReceive:
 
     def wait_with(self, status: MPI.Status | None = None) -> None:
         _, place = here()
-        text = self.text if place == self.place else f"wait for {self.text}{self.place}"
+        text = self.text if place == self.place else f"Wait for {self.text}{begun(self.place, place)}"
         try:
             recorder.wait(self.complete, text, place)
         except KeyboardInterrupt:

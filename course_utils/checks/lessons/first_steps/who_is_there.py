@@ -6,7 +6,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.first_steps.common import LESSON, all_are, are_lists, only_some_returned, world_sizes
-from course_utils.checks.seen import nothing_returned
+from course_utils.checks.seen import nothing_returned, raised
 from course_utils.words import ranks
 
 NAMES = ("Ada", "Grace", "Emmy", "Alan", "Edsger", "Barbara", "Katherine", "Niklaus", "Radia", "Tony", "Ða Nang", "李")
@@ -50,7 +50,15 @@ def _too_few(case: Case, outcome: Outcome) -> bool:
 
 
 def _waits(case: Case, outcome: Outcome) -> bool:
-    return any(reply.kind == "interrupted" for reply in outcome.attempt.replies)
+    return any(reply.kind == "interrupted" for reply in outcome.attempt.replies) and not raised(outcome)
+
+
+def _all_receive(case: Case, outcome: Outcome) -> bool:
+    return all((reply.waiting or "").startswith("recv") for reply in outcome.attempt.replies)
+
+
+def _one_text(case: Case, outcome: Outcome) -> bool:
+    return all(type(result) is str for result in outcome.results)
 
 
 WHO_IS_THERE = Exercise(
@@ -69,11 +77,13 @@ WHO_IS_THERE = Exercise(
         "Every rank must call it.",
     ),
     mistakes=(
+        Mistake("Who sends, while everybody waits for a message?", _all_receive),
         Mistake("Do all ranks make the same call?", _waits),
         Mistake("Is there a `return`?", nothing_returned),
         Mistake("Who hears the names: one rank, or all of them?", only_some_returned),
         Mistake("Are the names asked for, or the ranks' numbers as well?", _with_numbers),
         Mistake("Did the ranks tell each other their names?", _own_names),
+        Mistake("Is one text asked for, or a list of names?", _one_text),
         Mistake("May two ranks bear one name, or none at all?", _too_few),
         Mistake("In which order do the names stand, and in which should they?", _other_order),
     ),

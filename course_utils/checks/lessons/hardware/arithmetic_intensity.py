@@ -67,6 +67,17 @@ def _right_counts(case: Case, outcome: Outcome) -> bool:
     return all(same(outcome.results[0][index], case.expected[0][index], 1e-9) for index in (0, 1))
 
 
+def _rounded(case: Case, outcome: Outcome) -> bool:
+    return _right_counts(case, outcome) and abs(outcome.results[0][2] - case.expected[0][2]) < 1
+
+
+def _unpadded(case: Case, outcome: Outcome) -> bool:
+    """As many FLOPs as if the window never reached beyond the image."""
+    x_shape, weight_shape, *_ = case.arguments[0]
+    places = [side - window + 1 for side, window in zip(x_shape[2:], weight_shape[2:], strict=True)]
+    return same(outcome.results[0][0], 2 * x_shape[0] * math.prod(weight_shape) * math.prod(places), 1e-9)
+
+
 def _not_three(case: Case, outcome: Outcome) -> bool:
     result = outcome.results[0]
     return outcome.run is not None and (not hasattr(result, "__len__") or len(result) != 3)
@@ -129,7 +140,13 @@ ARITHMETIC_INTENSITY = Exercise(
             "How many bytes has a number here?",
             _formula(lambda n, i, o, p, t, s: (0, 4 * (n * i * p + i * o * t + n * o * p)), 1),
         ),
+        Mistake("Is FLOPs per byte a whole number?", _rounded),
         Mistake("FLOPs per byte, or bytes per FLOP?", _right_counts),
+        Mistake("Which height and width has the output, where the image is padded?", _unpadded),
+        Mistake(
+            "Is the first product added to something too, as the others are?",
+            _formula(lambda n, i, o, p, t, s: (n * o * p * (2 * i * t - 1), 0), 0),
+        ),
     ),
     praise=lambda outcome: "operations and bytes are right for both kinds of layer, any window, any dtype",
 )

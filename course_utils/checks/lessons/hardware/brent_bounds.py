@@ -140,6 +140,14 @@ def _listed(case: Case, outcome: Outcome) -> bool:
     return _other_depth(as_listed)(case, outcome) or raised(outcome, "KeyError")
 
 
+def _too_shallow(case: Case, outcome: Outcome) -> bool:
+    """The right formula, with a depth that is too small."""
+    _, depth, _ = _depth(case)
+    return any(
+        _formula(lambda w, d, p, less=less: (max(w / p, less), w / p + less))(case, outcome) for less in range(depth)
+    )
+
+
 def _edges(case: Case, outcome: Outcome) -> bool:
     needs, processors = case.arguments[0]
     share, depth = sum(map(len, needs.values())) / processors, rounds(needs)
@@ -210,6 +218,7 @@ BRENT_BOUNDS = Exercise(
         ),
         Mistake("Does each processor do all the work?", _formula(lambda w, d, p: (max(w, d), w + d))),
         Mistake("Does work count tasks, or what they need?", _edges),
+        Mistake("Is that the longest of all paths, from whichever task it starts?", _too_shallow),
     ),
     praise=lambda outcome: "work, depth and both bounds are right for chains, trees, many paths and none",
 )

@@ -96,6 +96,16 @@ def _lengths(samples: list[bytes]) -> list[int]:
     return [len(sample) for sample in samples]
 
 
+def _all_as_long_as_the_first(samples: list[bytes]) -> list[int]:
+    return [offsets_of(samples)[0] + i * len(samples[0]) for i in range(len(samples) + 1)]
+
+
+def _in_turn(case: Case, outcome: Outcome) -> bool:
+    """Behind the first offset stands sample 0, where the second one should."""
+    samples, offsets = _raw(case), _parts(outcome).get("offsets") or []
+    return len(offsets) > 1 and offsets[1].to_bytes(8, "little")[0] == samples[0][0]
+
+
 def _size(change: Callable[[int, int], int]) -> Recogniser:
     """A recogniser of the file's size, from the right size and the number of samples."""
 
@@ -184,6 +194,8 @@ PACK_SAMPLES = Exercise(
             "Does offset i say where sample i begins, or how long it is?",
             lambda case, outcome: (_parts(outcome).get("offsets") or [])[: len(_raw(case))] == _lengths(_raw(case)),
         ),
+        Mistake("Are all samples of one length?", _offsets(_all_as_long_as_the_first)),
+        Mistake("Do all offsets stand together, before the first sample?", _in_turn),
         Mistake("Is there anything between one sample and the next?", _size(lambda right, n: right + n)),
         Mistake("Do the samples keep their order?", _other_order),
         Mistake("What about no samples, and samples of no bytes?", _empty),

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.checks.compare import describe
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.hardware.common import LESSON, offsets_of, packed
 from course_utils.checks.seen import raised
+from course_utils.words import count
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -30,8 +32,10 @@ def reads(function: Callable, comm: "MPI.Intracomm", content: bytes, indices: Se
             comm.Barrier()  # rank 0 takes the file away
 
 
-def read_or_error(function: Callable, comm: "MPI.Intracomm", content: bytes, indices: Sequence[int]) -> list:
-    """For each index the sample, or the name of the error and whether it says something."""
+def read_or_error(
+    function: Callable, comm: "MPI.Intracomm", content: bytes, indices: Sequence[int], wanted: Sequence[object]
+) -> list:
+    """For each index the sample, or the name of the error and whether it says something; not yet compared."""
 
     def one(path: str, index: int) -> object:
         try:
@@ -39,7 +43,8 @@ def read_or_error(function: Callable, comm: "MPI.Intracomm", content: bytes, ind
         except NotImplementedError:
             raise
         except Exception as error:
-            return f"raised {type(error).__name__}{'' if str(error).strip() else ' without a text'}"
+            kind = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+            return f"raised {kind}{'' if str(error).strip() else ' without a text'}"
 
     return reads(one, comm, content, indices)
 
@@ -61,8 +66,8 @@ def bytes_read() -> int:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def some(count: int, longest: int = 300) -> list[bytes]:
-        return [rng.bytes(int(length)) for length in rng.integers(1, longest, count)]
+    def some(number: int, longest: int = 300) -> list[bytes]:
+        return [rng.bytes(int(length)) for length in rng.integers(1, longest, number)]
 
     def case(label: str, samples: list[bytes], *orders: Sequence[int]) -> Case:
         content = packed(samples)
@@ -71,8 +76,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         return Case(label, arguments, expected, harness=reads)
 
     def refused(label: str, samples: list[bytes], size: int | None, wanted: dict[int, object]) -> Case:
-        given = (packed(samples)[:size], list(wanted))
-        return Case(label, [given], [list(wanted.values())], harness=read_or_error)
+        given = (packed(samples)[:size], list(wanted), list(wanted.values()))
+        return Case(label, [given], harness=read_or_error, judge=_kept_its_word)
 
     yield case("sample 0 of 3", [b"cat", b"goose", b"ox"], [0])
     yield case("all of 3 samples, the last first", [b"cat", b"goose", b"ox"], [2, 1, 0])
@@ -112,7 +117,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 def _pairs(case: Case, outcome: Outcome) -> list[tuple[int, object, object]]:
     """(index, got, expected) for every sample, on all ranks; nothing where a rank did not return."""
     found = []
-    for given, got, wanted in zip(case.arguments, outcome.results, case.expected, strict=True):
+    all_wanted = case.expected or [given[2] for given in case.arguments]
+    for given, got, wanted in zip(case.arguments, outcome.results, all_wanted, strict=True):
         if got is not NO_RESULT and type(wanted) is list and type(got) is list:
             found += zip(given[1], got, wanted, strict=True)
     return found
@@ -121,6 +127,16 @@ def _pairs(case: Case, outcome: Outcome) -> list[tuple[int, object, object]]:
 def _wrong(case: Case, outcome: Outcome) -> tuple[int, object, object]:
     """The first that is wrong; (0, None, None) without one."""
     return next((one for one in _pairs(case, outcome) if one[1] != one[2]), (0, None, None))
+
+
+def _kept_its_word(outcome: Outcome) -> str | None:
+    """What is wrong with the first sample that did not come, or did not fail, as the docstring promises."""
+    index, got, wanted = _wrong(outcome.case, outcome)
+    if wanted is None:
+        return None
+    ended = got if type(got) is str and got.startswith("raised ") else f"came as {describe(got)}"
+    promised = wanted.removeprefix("raised ") if type(wanted) is str else f"its {count(len(wanted), 'byte')}"
+    return f"sample {index} {ended}, expected {promised}"
 
 
 def _not_bytes(case: Case, outcome: Outcome) -> bool:
@@ -173,8 +189,8 @@ def _neighbour(case: Case, outcome: Outcome) -> bool:
 
 
 def _samples(content: bytes) -> list[bytes]:
-    count = int.from_bytes(content[:8], "little")
-    offsets = [int.from_bytes(content[8 + 8 * i : 16 + 8 * i], "little") for i in range(count + 1)]
+    number = int.from_bytes(content[:8], "little")
+    offsets = [int.from_bytes(content[8 + 8 * i : 16 + 8 * i], "little") for i in range(number + 1)]
     return [content[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
 
 
@@ -186,6 +202,12 @@ def _too_long(case: Case, outcome: Outcome) -> bool:
 def _elsewhere(case: Case, outcome: Outcome) -> bool:
     _, got, wanted = _wrong(case, outcome)
     return type(got) is bytes and type(wanted) is bytes and got in case.arguments[0][0]
+
+
+def _to_the_end(case: Case, outcome: Outcome) -> bool:
+    """The last sample of a whole file was refused: those before it, which an earlier case read, were not."""
+    indices = case.arguments[0][1]
+    return case.harness is reads and raised(outcome, "ValueError") and 0 not in indices[:1] and len(indices) > 1
 
 
 def _first_byte(case: Case, outcome: Outcome) -> bool:
@@ -218,6 +240,7 @@ READ_SAMPLE = Exercise(
         Mistake("Are all of the sample's bytes there? Does `read` complain if they are not?", _sample_cut),
         Mistake("Which error does the docstring promise for a file that is cut off, in its index too?", _other_error),
         Mistake("How much of the file must be read for one sample?", _greedy),
+        Mistake("May the last sample end where the file ends?", _to_the_end),
         Mistake("Which byte of a number comes first?", _first_byte),
         Mistake("Where does offset number `index` stand?", _neighbour),
         Mistake("Where does the sample end?", _too_long),

@@ -108,6 +108,10 @@ ROOFLINE_TIME = Exercise(
         Mistake(OWN, _of_each(lambda c, m: c)),
         Mistake(OWN, _of_each(lambda c, m: m)),
         Mistake("Is that a time, or a rate?", _formula(_by_roof)),
+        Mistake(
+            "FLOP times FLOP per second: is that a time?",
+            _formula(lambda layers, p, b: sum(max(f * p, s * b) for f, s in layers)),
+        ),
         Mistake("Bits or bytes?", _formula(lambda layers, p, b: sum(max(f / p, 8 * s / b) for f, s in layers))),
         Mistake(
             "Which of the two is FLOP per second?",

@@ -19,6 +19,7 @@ from course_utils.checks.lessons.messages.common import (
 from course_utils.checks.seen import nothing_returned, raised
 from course_utils.words import count, ranks
 
+UNSET = ("NameError", "UnboundLocalError")
 HEADERS = 4096  # bytes that lengths, dtypes and pickles may add
 
 
@@ -91,6 +92,17 @@ def _other_ranks_have_nothing(case: Case, outcome: Outcome) -> bool:
     return any("NoneType" in error.message for error in errors)
 
 
+def _unknown_elsewhere(case: Case, outcome: Outcome) -> bool:
+    """Only ranks other than the root miss a variable: it was set on the root alone."""
+    missing = {reply.rank for reply in outcome.attempt.replies if reply.error and reply.error.type in UNSET}
+    return bool(missing) and _root(case) not in missing
+
+
+def _broken_off(case: Case, outcome: Outcome) -> bool:
+    """MPI itself ended a rank, for what arrived did not fit, where the numbers are not of NumPy's usual dtype."""
+    return any(reply.kind == "lost" for reply in outcome.attempt.replies) and _vector(case).dtype != "float64"
+
+
 def _other_dtype(case: Case, outcome: Outcome) -> bool:
     return any(type(result) is np.ndarray and result.dtype != _vector(case).dtype for result in outcome.results)
 
@@ -128,6 +140,8 @@ SCATTER_BLOCKS = Exercise(
     mistakes=(
         Mistake("Does the vector come from `root`?", _rank_0_has_nothing),
         Mistake("Which rank has the vector?", _other_ranks_have_nothing),
+        Mistake("Does every rank of the communicator call it, the root too?", _unknown_elsewhere),
+        Mistake("Has your block the dtype of the vector?", _broken_off),
         Mistake("Where did the last elements go?", lambda case, outcome: too_long(outcome)),
         Mistake(
             "What happens to a length that does not divide?",

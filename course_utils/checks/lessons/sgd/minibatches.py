@@ -8,6 +8,8 @@ import numpy as np
 from course_utils.checks.compare import describe, kind_of
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.sgd.common import LESSON
+from course_utils.checks.seen import raised
+from course_utils.words import count
 
 MIXED = 100  # with at least so many examples, chance cannot look like order
 
@@ -58,6 +60,8 @@ def _what_is_wrong(outcome: Outcome) -> str | None:
         if len(order) > n:
             return f"the {name} epoch holds {len(order)} indices, and there are {n} examples"
         got, wanted = [len(batch) for batch in batches], _lengths(n, size)
+        if got and not wanted:
+            return f"the {name} epoch has {count(len(got), 'batch')}, expected none"
         if got != wanted:
             return f"the batches of the {name} epoch have {_few(got)} examples, expected {_few(wanted)}"
     return _wrong_order(outcome)
@@ -212,6 +216,10 @@ MINIBATCHES = Exercise(
         "yield `order[start : start + batch_size]`.",
     ),
     mistakes=(
+        Mistake(
+            "Does `rng.shuffle` hand an array back, or change the one that it is given?",
+            lambda case, outcome: raised(outcome, "NoneType"),
+        ),
         Mistake("Do you hand out one array of indices for each batch?", _no_batches),
         Mistake("How many batches does an epoch of no examples have?", _no_examples),
         Mistake("Which number does the first example have?", _from_one),

@@ -167,6 +167,8 @@ MOMENTUM_STEP = Exercise(
             "What is multiplied by momentum: the old velocity, or more?", _by(_plain(lambda v, g, r, b: b * (v + g)))
         ),
         Mistake("How much of the old velocity is left after a step?", _by(_plain(lambda v, g, r, b: v + g))),
+        Mistake("How much of the old velocity is left after a step?", _by(_plain(lambda v, g, r, b: b * g))),
+        Mistake("How long is a step?", _by(lambda w, g, v, r, b: (w - (b * v + g), b * v + g))),
         Mistake("Uphill or downhill?", _by(lambda w, g, v, r, b: (w + r * (b * v + g), b * v + g))),
         Mistake("Uphill or downhill?", _by(_plain(lambda v, g, r, b: b * v - g), "velocities")),
         Mistake(

@@ -1,4 +1,4 @@
-"""Refused with: rank 0 returned the float 0.0, expected the integer 0"""
+"""Refused with: Is the square of a whole number a whole number?"""
 
 
 def rank_squared(comm):

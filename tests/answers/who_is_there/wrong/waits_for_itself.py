@@ -1,4 +1,4 @@
-"""Refused with: Do all ranks make the same call?"""
+"""Refused with: Who sends, while everybody waits for a message?"""
 
 
 def who_is_there(comm, name):
