@@ -1,0 +1,240 @@
+# The exercises of lesson 15. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # Exercises: can I now read any framework's manual?
+#
+# First you read five manuals for the one thing that decides whether a training comes out right:
+# whose batch, how many passes, and who divides. Then comes the capstone: VGG-11 on four nodes
+# with slow links, within budgets. They belong to
+# [lesson 15](../notebooks/15_read_the_manual.ipynb).
+
+# %%
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+import course_utils as course
+from course_utils.capstone.judge import used
+from course_utils.capstone.picture import budget_bars
+from course_utils.capstone.task import network
+from course_utils.capstone.trial import naive_data_parallel, tried
+from course_utils.data_parallel import broadcast_parameters
+from course_utils.frameworks.manuals import DEEPSPEED, HOROVOD, JAX, TENSORFLOW, TORCH
+from course_utils.frameworks.terms import Step
+
+ranks = course.start(4, link="100 Mbit/s")
+ranks.load_torch()
+
+# %% [markdown]
+# ## 1 · Five manuals, one step
+#
+# You move a training to another framework, and its loss falls four times too fast, or hardly at
+# all. Nothing raised an error: one manual's *batch* is a rank's, another's is that of all, and
+# one takes the sum where the other takes the mean. Here you read a framework's settings into
+# four numbers:
+#
+# ```
+# Step(micro_batch=8, passes=3, global_batch=96, times_mean=3)    4 ranks × 3 passes × 8 images
+# ```
+
+# %% [markdown]
+# `times_mean` is what the optimizer gets, as a multiple of the mean gradient of these 96 images.
+# With 3, the step is three times as long as the mean asks for. Draw it:
+#
+# ```
+#            pass 1      pass 2      pass 3
+# rank 0    8 images    8 images    8 images    over images: the loss, a mean or a sum
+# rank 1    8 images    8 images    8 images    over passes: added up, or averaged
+# rank 2    8 images    8 images    8 images    over ranks:  the all-reduce
+# rank 3    8 images    8 images    8 images
+# ```
+
+# %% [markdown]
+# **torch.distributed**, with DistributedDataParallel. `batch_size` is what each rank's
+# `DataLoader` gives. `no_sync` passes run inside `with model.no_sync():`, then one more that
+# sends. `reduction` is the loss function's.
+#
+# > "… the gradient will be `M` times smaller … if the loss is summed (NOT averaged as usual)
+# > across instances in a batch (because the gradients between different nodes are averaged)."
+# > ([DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html))
+#
+# ```
+# {"batch_size": 8, "no_sync": 2, "reduction": "mean"}    "mean" or "sum"
+# ```
+
+# %% [markdown]
+# **Horovod**, with torch. Gradients of passes add up in `parameter.grad`, as torch does it.
+#
+# > `backward_passes_per_step`: "Number of expected backward passes to perform before calling
+# > step()/synchronize(). This allows accumulating gradients over multiple mini-batches before
+# > reducing and applying them." `op`: "The reduction operation to use when combining gradients
+# > across different ranks." ([API](https://horovod.readthedocs.io/en/stable/api.html))
+#
+# ```
+# {"batch_size": 8, "backward_passes_per_step": 3, "op": "Average"}    "Average" or "Sum"
+# ```
+
+# %% [markdown]
+# **DeepSpeed.**
+#
+# > "`train_batch_size` must be equal to `train_micro_batch_size_per_gpu` *
+# > `gradient_accumulation_steps` * number of GPUs. … you can choose to only specify two of the
+# > three parameters, the last one will be inferred …" `gradient_accumulation_steps`: "Number of
+# > training steps to accumulate gradients before averaging and applying them … Default 1"
+# > ([configuration](https://www.deepspeed.ai/docs/config-json/))
+#
+# Even one of the two batch sizes is enough.
+#
+# ```
+# {"train_batch_size": 96, "gradient_accumulation_steps": 3}
+# ```
+
+# %% [markdown]
+# **tf.distribute.** `batch` is the `dataset.batch(…)` that the strategy distributes.
+#
+# > "… a batch size of 64. One batch of input is distributed across the replicas (4 GPUs), each
+# > replica getting an input of size 16. … after the gradients are calculated on each replica,
+# > they are synced across the replicas by **summing** them."
+# > ([custom training](https://www.tensorflow.org/tutorials/distribute/custom_training))
+#
+# `compute_average_loss` divides by the global batch, `reduce_mean` by the replica's.
+#
+# ```
+# {"batch": 32, "loss": "compute_average_loss"}    or "reduce_mean"
+# ```
+
+# %% [markdown]
+# **JAX**, with `shard_map`: `batch` rows are sharded over the devices, the loss is the mean over
+# a device's own, and Optax accumulates.
+#
+# > `pmean`: "Compute an all-reduce mean", `psum`: "Compute an all-reduce sum"
+# > ([jax.lax](https://docs.jax.dev/en/latest/jax.lax.html)). `MultiSteps(…, every_k_schedule)`:
+# > "gradients accumulated over multiple mini-steps are averaged"
+# > ([Optax](https://optax.readthedocs.io/en/latest/_collections/examples/gradient_accumulation.html)).
+#
+# ```
+# {"batch": 32, "every_k_schedule": 3, "collective": "pmean"}    "pmean" or "psum"
+# ```
+
+# %% [markdown]
+# `TORCH`, `HOROVOD`, `DEEPSPEED`, `TENSORFLOW` and `JAX` are the frameworks' names, as the
+# docstring has them. The check draws sizes anew, tells them in each framework's words, and adds
+# up gradients of single images as that framework does.
+
+# %% tags=["exercise"]
+# match_terms
+
+# %% [markdown]
+# ## 2 · The capstone
+#
+# Four nodes, links of 100 Mbit/s, and a VGG-11 an eighth as wide as usual: 145,898 parameters,
+# 584 KB of gradients. Train it on the images of all four nodes. All that you know is allowed.
+#
+# | asked for | how much | how it is counted |
+# |---|---|---|
+# | accuracy | at least 92 % | of digits that no rank has ever seen |
+# | bytes | at most 12 MB out of any node | by the kernel |
+# | seconds | at most 75 % of those of naive data parallelism | beside it, on the same ranks |
+#
+# Naive data parallelism is lesson 6's: 60 steps of 16 images on each node, an all-reduce after
+# each. This is what it uses of the budgets:
+
+# %%
+naive = tried(ranks, naive_data_parallel)
+print(used(naive))
+budget_bars(naive)
+
+# %% [markdown]
+# **What you get.** `capstone(model, images, labels)` runs on every rank, in the default group of
+# `torch.distributed`.
+#
+# - `model`: `nn.Sequential`. Its first weights differ from rank to rank.
+# - `images`, `labels`: 240 of this node's, and no other's. Which class a digit has is drawn anew
+#   in each check, so old weights and old labels are of no use.
+#
+# **What you give back**, on every rank: the trained model, with the same parameters everywhere.
+# Rank 0's is judged, in `eval()`: the running means of its batch norm count too.
+
+# %% [markdown]
+# **How it is counted.** Bytes are those that left the node's interface, headers and all, or the
+# rank's sockets where there are no links; whoever sends them. Seconds are those of a rank's
+# processor and of its bytes at 100 Mbit/s, or the clock's if they are fewer: four nodes share
+# this machine's cores, which real nodes do not. The slowest node counts.
+#
+# **Where to look.** Which lessons send more *seldom*? (7, 8) Which send *fewer bytes* each time?
+# (7) And which layers have most of the parameters?
+
+# %%
+for name, layer in network(0).named_children():
+    count = sum(parameter.numel() for parameter in layer.parameters())
+    if count > 5000:
+        print(f"{name:8}{count:8,} parameters")
+
+# %% [markdown]
+# **Begin with a part.** `tried(ranks, function)` trains and counts as the check does, without a
+# verdict. A first idea, for a cell of your own: each node alone, the weights averaged once. What
+# will it use, and where will it fail?
+#
+# ```python
+# def once(model, images, labels):
+#     broadcast_parameters(model)
+#     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+#     for batch in torch.randperm(len(images)).split(16):
+#         optimizer.zero_grad()
+#         cross_entropy(model(images[batch]), labels[batch]).backward()
+#         optimizer.step()
+#     for values in model.state_dict().values():
+#         if values.is_floating_point():
+#             dist.all_reduce(values)
+#             values /= dist.get_world_size()
+#     return model
+#
+#
+# budget_bars(tried(ranks, once))
+# ```
+
+# %% [markdown]
+# **Before you type:** one all-reduce of all gradients sends one and a half times their 584 KB
+# out of each node. How many does the budget of bytes allow? Naive data parallelism makes 60.
+
+# %%
+course.predict("capstone_all_reduces", answer=..., unit="all-reduces", within=1.1)
+
+# %%
+sent_in_a_step = naive.naive_sent / 60
+course.measured("capstone_all_reduces", answer=12_000_000 / sent_in_a_step)
+
+# %% [markdown]
+# Either you talk more seldom, or you say less each time, or both. Now train: begin with the same
+# weights, end with the same weights, and stay within the three budgets. The check deals other
+# images than `tried`, and holds a few hundred back.
+
+# %% tags=["exercise"]
+# capstone
+
+# %% [markdown]
+# ## Your report
+#
+# The check keeps what your capstone used. This draws it, with the figures of your own training
+# runs from lesson 7, as one page that you can take away:
+#
+# ```python
+# course.report("report.html")
+# ```
+#
+# No runs yet? The page says which line makes them. Then write three sentences below it: what you
+# tried first, what it cost, and what you would do on forty nodes.
+
+# %%
+course.progress()
+
+# %% [markdown]
+# This was the last lesson. Take a manual that you have never seen and read it: what is a rank
+# there, whose batch is it, and who divides?
+
+# %%
+ranks.stop()
