@@ -22,7 +22,7 @@ help:
 	@echo "make notebooks-check  fail where a committed notebook differs from what its source gives"
 	@echo "make slides           build the decks, and a PDF of each where Chromium is installed"
 	@echo "make site             run all lessons and build a website from them: site/build"
-	@echo "make times            run every lesson's page and print how long it takes, and its slowest cell (LESSONS='04 05')"
+	@echo "make times            run every page and print its seconds and slowest cell (LESSONS='04 05')"
 	@echo "make clean            remove what was built here, .venv too; notebooks stay"
 
 setup:

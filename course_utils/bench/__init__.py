@@ -9,6 +9,7 @@ from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row
 __all__ = ["BENCHES", "Row", "interleaved", "ratio_row", "seconds_row"]
 
 BENCHES: dict[str, str] = {
+    "lab": "how long make lab takes to say where JupyterLab is, on an environment that is there",
     "cluster": "starting ranks, taking them over and stopping them, against raw mpiexec",
     "starts": "starting and stopping ranks again and again: failures, and what is left",
     "faults": "what a mistake on the ranks costs: seconds to the report, and until they work again",
