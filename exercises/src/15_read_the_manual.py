@@ -150,21 +150,20 @@ budget_bars(naive)
 
 # %% [markdown]
 # **What you get.** `capstone(model, images, labels)` runs on every rank, in the default group of
-# `torch.distributed`.
-#
-# - `model`: `nn.Sequential`. Its first weights differ from rank to rank.
-# - `images`, `labels`: 240 of this node's, and no other's. Which class a digit has is drawn anew
-#   in each check, so old weights and old labels are of no use.
+# `torch.distributed`. Each rank has a `model` of its own, with other first weights, and 240
+# images and labels that no other has. Which class a digit has is drawn anew in each check: old
+# weights and old labels are of no use.
 #
 # **What you give back**, on every rank: the trained model, with the same parameters everywhere.
 # Rank 0's is judged, in `eval()`: the running means of its batch norm count too.
 
 # %% [markdown]
-# **How it is counted.** Bytes are those that left the node's interface, headers and all, or the
-# rank's sockets where there are no links; whoever sends them. Seconds are those of a rank's
-# processor and of its bytes at 100 Mbit/s, or the clock's if they are fewer: four nodes share
-# this machine's cores, which real nodes do not. The slowest node counts.
-#
+# **How it is counted.** Bytes are those that left the node's interface, headers and all, whoever
+# sent them; without links, those of the rank's sockets. Seconds are those of a rank's processor,
+# and of its bytes at 100 Mbit/s, or the clock's if they are fewer: four nodes share this
+# machine's cores, which real nodes do not. The slowest node counts.
+
+# %% [markdown]
 # **Where to look.** Which lessons send more *seldom*? (7, 8) Which send *fewer bytes* each time?
 # (7) And which layers have most of the parameters?
 
