@@ -56,7 +56,7 @@ ADVICE = {
         "Look for a run of yours that was left over (`ss -ltnp`), or choose another --master-port.",
     ),
     "mismatched collectives": (
-        "The ranks are not in the same collective operation, or not with the same shape: one took another branch.",
+        "The ranks are not in the same collective, or not with the same shape: one took another branch.",
         "Compare the two operations named in the log, and look for an `if` on the rank, or for a last "
         "batch that only some ranks have.",
     ),

@@ -54,7 +54,7 @@ exchange(conv, Config(sample=2, devices=(0, 1)), pool, Config(), costs, "forward
 # - `exchange(made, its_config, reader, its_config, costs, direction)`: as above. Backward the same
 #   pair, in the same order, while gradients go from the reader to the one that made.
 # - `compute(operator, config, costs, direction)`: the parts of an operator; no partners.
-# - `norm_sums(operator, config, costs)`: what a batch norm averages, summed by those who share
+# - `norm_sums(operator, config, costs)`: what a batch norm (lesson 3) averages, summed by those who share
 #   channels. Empty without a batch norm.
 # - `gradient_sums(operator, config, costs)`: the gradients of parameters, summed by those who
 #   have the same. Empty where nobody shares any.

@@ -219,7 +219,8 @@ def scatter_and_gather(comm):
 dealt = ranks.run(scatter_and_gather)
 print(dealt.results[0])
 titles = ["one to all, and back", "dealt out, and collected"]
-course.draw.timelines(there_and_back, dealt, titles=titles)
+title = "A collective is one call, made by every rank"
+course.draw.timelines(there_and_back, dealt, titles=titles, title=title)
 
 # %% [markdown]
 # A collective is a bar on every rank that takes part. What travels inside is the library's affair.
@@ -252,7 +253,7 @@ run.timeline()
 def late(comm, operation):
     if comm.rank == 3:
         time.sleep(0.1)
-    comm.bcast(7) if operation == "bcast" else comm.allreduce(7)
+    comm.bcast(7) if operation == "broadcast" else comm.allreduce(7)
 
 
 course.predict(
@@ -268,12 +269,12 @@ def rank_0_waits(run):
     return max(call.end - call.start for call in calls) > 0.05
 
 
-broadcast, reduction = ranks.run(late, "bcast"), ranks.run(late, "allreduce")
-where = {(True, False): "a", (False, True): "b", (True, True): "c"}
-waits = (rank_0_waits(broadcast), rank_0_waits(reduction))
+runs = {name: ranks.run(late, name) for name in ("broadcast", "allreduce")}
+waits = " and ".join(name for name, run in runs.items() if rank_0_waits(run))
+where = {"broadcast": "a", "allreduce": "b", "broadcast and allreduce": "c"}
 course.measured("late", answer=where.get(waits, "nowhere"))
-titles = ["a broadcast from rank 0", "a sum for all"]
-course.draw.timelines(broadcast, reduction, titles=titles)
+title = f"Rank 0 waits for rank 3 in: {waits or 'neither'}"
+course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 
 # %% [markdown]
 # A sum needs rank 3's number, so nobody has it before rank 3 has come: in training, the slowest worker sets the pace.
@@ -318,7 +319,8 @@ course.measured("pickle", array=pickle / buffer, list=python / buffer)
 # shortest is one message. **Predict**: how many times as long as 1 byte take a thousand, and a million?
 
 # %%
-from course_utils.messages import fit_alpha_beta, message_time, ping_pong
+from course_utils.messages import fit_alpha_beta, message_time
+from course_utils.messages import ping_pong, ping_pong_sentence
 
 course.predict("ping_pong", thousand=..., million=...)
 ranks.run(ping_pong, nbytes=1000, repeats=2, ranks=2).timeline()
@@ -333,10 +335,10 @@ sizes = [1, 10, 100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_0
 seconds = ranks.run(sweep, sizes, ranks=2).results[0]
 thousand, million = seconds[3] / seconds[0], seconds[8] / seconds[0]
 course.measured("ping_pong", thousand=thousand, million=million)
+print(ping_pong_sentence(thousand, million))
 
 # %% [markdown]
-# A thousand times the bytes, and hardly any longer! A message has a fixed price, the **latency** $\alpha$, whatever is
-# in it; and each byte adds its share $\beta$:
+# A message has a fixed price, the **latency** $\alpha$, whatever is in it; and each byte adds its share $\beta$:
 #
 # $$T(n) = \alpha + \beta\, n$$
 #
@@ -354,7 +356,7 @@ course.draw.alpha_beta(sizes, seconds, alpha, beta)
 # with two numbers need not be true, only good enough to choose by. ($\alpha$ here contains Python and the course's own
 # bookkeeping; MPI by itself needs less.)
 #
-# It answers what you cannot try out here: a broadcast of 9.2 million weights of 4 bytes (a VGG-11 for small images)
+# It answers what you cannot try out here: a broadcast of 9.2 million weights of 4 bytes (the VGG-11 of lessons 2 and 3)
 # to 64 ranks. Rounds times time per round:
 
 # %%
@@ -370,8 +372,8 @@ print(f"doubling:            {6 * one_message:.2f} s")
 #   `Isend` or `Irecv`, and wait later.
 # - You **predict** a message's time: $\alpha + \beta\,n$. And you count rounds, not messages.
 #
-# Next: the [exercises](../exercises/04_messages.ipynb), five short functions. Then lesson 5: how do $P$ machines add
-# up their vectors?
+# Next: the [exercises](../exercises/04_messages.ipynb), five short functions. Then [lesson 5](05_allreduce.ipynb): how
+# do $P$ machines add up their vectors?
 
 # %%
 ranks.stop()

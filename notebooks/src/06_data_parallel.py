@@ -336,7 +336,7 @@ course.draw.loss_curves(warmed, "0.2 · 4 from the first step, and climbing to i
 #
 # ## What the mean does not mend
 #
-# Batch norm, known from VGG, takes from each feature its mean over *the batch*, and divides by its spread. Each rank
+# Batch norm, known from lesson 3, takes from each feature its mean over *the batch*, and divides by its spread. Each rank
 # sees only its own 16 images, so the network computes something else, before any gradient is averaged. The cure: share
 # $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
 

@@ -287,10 +287,10 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 # `--max-restarts=1`: when a process dies, torchrun ends the others and starts all again, once. `--die-at 38`: rank 1
 # kills itself after step 38.
 #
-# **Predict.** How many steps are done twice? By how many per cent does the final loss differ from the undisturbed one?
+# **Predict.** How many steps are done twice? By how many percent does the final loss differ from the undisturbed one?
 
 # %%
-course.predict("killed", steps_twice=..., loss_differs=...)  # steps, per cent
+course.predict("killed", steps_twice=..., loss_differs=...)  # steps, percent
 
 # %%
 from course_utils.launch.tries import repeated_steps, tries_of

@@ -63,7 +63,7 @@ def too_long(outcome: Outcome) -> bool:
 
 
 def uses_collectives(case: Case, outcome: Outcome) -> bool:
-    """Whether any rank called a collective operation."""
+    """Whether any rank called a collective."""
     return any(event.kind == "collective" for reply in outcome.attempt.replies for event in reply.events or ())
 
 

@@ -88,7 +88,7 @@ BUBBLE_FRACTION = Exercise(
     mistakes=(
         Mistake("Does the function return a number?", nothing_returned),
         Mistake("Is the share a number?", _no_number),
-        Mistake("A share, or per cent?", _is(lambda p, m, v: 100 * by_hand(p, m, v))),
+        Mistake("A share, or percent?", _is(lambda p, m, v: 100 * by_hand(p, m, v))),
         Mistake("Is a whole number wanted, or a share?", _is(lambda p, m, v: (p - 1) // (v * m + p - 1))),
         Mistake(
             "The share of all the time, or of the time without bubble?",

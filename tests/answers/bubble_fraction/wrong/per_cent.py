@@ -1,4 +1,4 @@
-"""Refused with: A share, or per cent?"""
+"""Refused with: A share, or percent?"""
 
 
 def bubble_fraction(ranks, micro_batches, chunks=1):
