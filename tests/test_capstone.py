@@ -14,7 +14,10 @@ from course_utils.capstone.judge import Result, disagreement, missed, recognised
 from course_utils.capstone.measure import weights_of
 from course_utils.capstone.picture import budget_bars
 from course_utils.capstone.task import BUDGET, IMAGES, NODES, as_images, deal, network
+from course_utils.capstone.trial import tried
 from course_utils.checks import records
+from course_utils.data_parallel import broadcast_parameters
+from course_utils.errors import CourseError
 from course_utils.reporting.page import NONE_YET
 
 WELL = Result(0.98, [6_000_000] * 4, 1.7, 52_600_000, 5.4, links=False)
@@ -64,6 +67,26 @@ def test_the_sockets_count_what_an_all_reduce_sends(four_ranks) -> None:
     for sent, where in four_ranks.run(sent_by_one_all_reduce, numbers, backend="gloo").results:
         assert where == SOCKETS
         assert 1.5 * 4 * numbers <= sent <= 1.55 * 4 * numbers
+
+
+def barely(model, images, labels):
+    """One forward pass, no step, and rank 0's weights everywhere."""
+    model(images[:2])
+    broadcast_parameters(model)
+    return model
+
+
+def test_a_training_is_tried_without_a_verdict(four_ranks) -> None:
+    result = tried(four_ranks, barely, seed=1)
+    assert result.misses() == ["accuracy"] and not result.links
+    assert 0 < max(result.sent) < result.naive_sent and 0 < result.seconds < result.naive_seconds
+
+
+def test_what_cannot_be_tried_says_why(four_ranks) -> None:
+    with pytest.raises(CourseError, match="cannot be weighed: rank 0 returned nothing"):
+        tried(four_ranks, lambda model, images, labels: None)
+    with pytest.raises(CourseError, match="for 4 nodes; 2 ranks"):
+        tried(dataclasses.make_dataclass("Ranks", ["world_size"])(2), barely)
 
 
 def test_weights_are_taken_out_of_a_wrapper_and_other_networks_are_none() -> None:

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 def capstone(model, images, labels):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    for _ in range(4):
+    for _ in range(2):
         for batch in torch.randperm(len(images)).split(16):
             optimizer.zero_grad()
             cross_entropy(model(images[batch]), labels[batch]).backward()
