@@ -200,6 +200,28 @@ def test_the_keyboard_leads_to_the_text_through_the_menu_and_to_what_is_searched
     assert not tab.wrong
 
 
+def test_on_a_phone_the_keyboard_opens_the_menu_and_the_contents_and_turns_the_page_dark(site, browser) -> None:
+    tab = Tab(browser, PHONES[0])
+    tab.open(site / "notebooks" / f"{RUN}.html")
+    keys = tab.page.keyboard
+    for button, opened in (("primary-toggle", "Lessons"), ("secondary-toggle", "Contents")):
+        for _ in range(8):
+            keys.press("Tab")
+            if button in tab.page.evaluate("document.activeElement.className"):
+                break
+        keys.press("Enter")
+        tab.page.locator("dialog[open]", has_text=opened).wait_for(timeout=20_000)
+        keys.press("Escape")
+        tab.page.locator("dialog[open]").wait_for(state="detached", timeout=20_000)
+        assert button in tab.page.evaluate("document.activeElement.className")
+    tab.page.locator("button.theme-switch-button:visible").focus()
+    keys.press("Enter")
+    tab.page.locator(".theme-change-button[data-mode=dark]:visible").focus()
+    keys.press("Enter")
+    assert tab.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert not tab.wrong
+
+
 def test_a_web_server_adds_to_the_search_the_words_around_a_hit(site, browser) -> None:
     handler = functools.partial(Quiet, directory=site)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
