@@ -137,6 +137,13 @@ def ping_pong(comm: "MPI.Intracomm", nbytes: int, repeats: int = 100) -> float |
     return min(round_trips[1:]) / 2 if comm.rank == 0 else None
 
 
+def ping_pong_sentence(thousand: float, million: float) -> str:
+    """What two ping-pongs say of a message's price: how many times as long as 1 byte a thousand and a million took."""
+    longer = "hardly any longer" if thousand < 1.5 else f"{thousand:.1f} times as long"
+    text = f"A thousand times the bytes: {longer}. A million times: {million:.0f} times as long."
+    return text if thousand < 500 else f"{text} Here every byte has its price from the first on."
+
+
 def fit_alpha_beta(nbytes: list[float] | np.ndarray, seconds: list[float] | np.ndarray) -> tuple[float, float]:
     """Fit seconds ≈ alpha + beta · nbytes and return (alpha, beta): seconds per message, seconds per byte.
 

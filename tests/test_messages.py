@@ -15,6 +15,7 @@ from course_utils.messages import (
     message_time,
     pass_the_token,
     ping_pong,
+    ping_pong_sentence,
     scatter_blocks,
     tree_broadcast,
 )
@@ -155,3 +156,10 @@ def test_every_function_names_its_source():
         assert "Source:" in getattr(messages, name).__doc__
     for function in (ping_pong, fit_alpha_beta, message_time):
         assert "Source:" in function.__doc__
+
+
+def test_the_sentence_on_a_messages_price_follows_the_numbers():
+    said = "A thousand times the bytes: hardly any longer. A million times: 35 times as long."
+    assert ping_pong_sentence(1.2, 35) == said
+    assert "2.9 times as long. A million times: 7 times" in ping_pong_sentence(2.93, 6.86)
+    assert ping_pong_sentence(900, 9e5).endswith("Here every byte has its price from the first on.")
