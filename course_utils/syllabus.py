@@ -13,7 +13,7 @@ class Lesson:
     Args:
         stem: the name its notebook, exercises, slides and tests share, "04_messages".
         title: the question the lesson answers.
-        minutes: of reading and doing, exercises included.
+        minutes: for its page at an easy pace; exercises say their own. `authoring.minutes` estimates them.
         ranks: how many processes its page works with, 0 for none; exercises are checked on one at least.
         builds_on: the lessons that it continues, by number; what those build on goes without saying.
         planned: the exercises it shall have; empty once they are declared, in `checks/lessons/`.
@@ -48,7 +48,7 @@ class Lesson:
 
 
 LESSONS: tuple[Lesson, ...] = (
-    Lesson("00_first_steps", "What do I have here?", 20, 4),
+    Lesson("00_first_steps", "What do I have here?", 30, 4),
     Lesson("01_sgd", "How does a network learn?", 50, 0, (0,)),
     Lesson("02_autodiff_and_optimizers", "Who computes the gradient?", 50, 0, (1,)),
     Lesson("03_hardware", "What limits one machine?", 60, 2, (2,)),

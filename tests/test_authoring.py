@@ -11,11 +11,13 @@ import pytest
 
 from course_utils.authoring.__main__ import main
 from course_utils.authoring.exercises import LINK, function_source, gives_away, stub, without_body
+from course_utils.authoring.minutes import minutes_of_page
 from course_utils.authoring.notebooks import assemble, build, check
 from course_utils.authoring.sources import EXERCISE, ROOT, AuthoringError, pages, read_cells, tags
 from course_utils.authoring.times import PageTime, line_of, sum_of, time_pages
 from course_utils.checks import registry
 from course_utils.checks.exercise import Exercise
+from course_utils.syllabus import LESSONS, Lesson
 
 LIBRARY = '''\
 """A library."""
@@ -312,6 +314,23 @@ def test_pages_are_timed_and_the_slowest_cell_is_named(small, capsys):
     head, failed, *_, everything = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["page", "runs", "for"] and failed.startswith("91_wrong") and "✗" in failed
     assert everything.startswith("all 1 ")
+
+
+OFF = 0.35
+"""By what share the minutes that the syllabus states may differ from the estimate."""
+
+
+def test_a_page_is_estimated_by_what_it_asks_for(tmp_path):
+    (tmp_path / "notebooks" / "src").mkdir(parents=True)
+    text = "# %% [markdown]\n# " + "word " * 179 + '\n\n# %%\ncourse.predict("x", bytes=...)\n\n# %%\n' + "x = 1\n" * 11
+    (tmp_path / "notebooks" / "src" / "90_small.py").write_text(text, encoding="utf-8")
+    assert minutes_of_page("90_small", tmp_path) == pytest.approx(1 + 1 + 1 + 1 + 0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("lesson", [one for one in LESSONS if one.written], ids=lambda lesson: lesson.stem)
+def test_the_minutes_of_a_lesson_are_those_that_its_page_needs(lesson: Lesson):
+    estimate = minutes_of_page(lesson.stem)
+    assert (1 - OFF) * lesson.minutes <= estimate <= (1 + OFF) * lesson.minutes, f"about {estimate:.0f} minutes"
 
 
 def test_a_page_over_its_limit_is_marked():

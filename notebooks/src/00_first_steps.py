@@ -4,7 +4,7 @@
 # After this lesson you can **start** four Python processes from a notebook, **run** code on all of them, and
 # **get going again** when one of them fails or hangs.
 #
-# *20 minutes with the exercises · builds on basic Python · 4 ranks*
+# *30 minutes · builds on basic Python · 4 ranks*
 #
 # The way through the course:
 #
