@@ -6,7 +6,7 @@ import torch
 
 from course_utils.draw.style import bytes_text, number_text, percent
 from course_utils.frameworks.passages import Passage
-from course_utils.frameworks.steps import BROADCAST, Stepped, apart, parts
+from course_utils.frameworks.steps import AT_THE_START, Stepped, apart, parts
 
 SAME = 1e-9
 """Weights in float64 nearer than this are the same but for the order of additions."""
@@ -44,14 +44,14 @@ def sent_and_kept_said(steps: Mapping[str, Sequence[Stepped]], most: str) -> str
     """How the way called `most` compares with the first one: what it sends after the start, and what it keeps."""
     sent, kept = parts(steps)
     first = next(iter(steps))
-    after = {name: sum(amount for kind, amount in sent[name].items() if kind != BROADCAST) for name in steps}
+    after = {name: sum(amount for kind, amount in sent[name].items() if kind != AT_THE_START) for name in steps}
     if not after[first]:
         return "One rank alone sends nothing"
     times = after[most] / after[first]
     share = sum(kept[most].values()) / sum(kept[first].values())
-    more = f"{number_text(times)} times as much" if abs(times - 1) > 0.05 else "as much"
-    less = percent(share) if share < 0.95 else "as much"
-    return f"Once begun, {most} sends {more} as the way {first}, and keeps {less}"
+    more = f"{number_text(times)} times as much" if abs(times - 1) > 0.05 else "as much as the first"
+    less = percent(share) if share < 0.95 else "as much as the first"
+    return f"After the start {most} sends {more}, and keeps {less}"
 
 
 def naive_steps_said(sent: float, bytes_budget: int, steps: int) -> str:
@@ -64,7 +64,7 @@ def naive_steps_said(sent: float, bytes_budget: int, steps: int) -> str:
 def sends_most(steps: Mapping[str, Sequence[Stepped]]) -> str:
     """The way that sends most once the ranks have begun alike; of equals the first."""
     sent = parts(steps)[0]
-    return max(sent, key=lambda name: sum(amount for kind, amount in sent[name].items() if kind != BROADCAST))
+    return max(sent, key=lambda name: sum(amount for kind, amount in sent[name].items() if kind != AT_THE_START))
 
 
 def words_said(passages: Sequence[Passage]) -> str:

@@ -25,6 +25,8 @@ Way = Callable[[torch.Tensor, torch.Tensor], nn.Module]
 """Makes a model on every rank and trains it for a step on this rank's share of a batch; gives the model back."""
 
 BROADCAST = "broadcast"
+AT_THE_START = "broadcast, once"
+_START = {BROADCAST: AT_THE_START}
 _CALLS = {
     "c10d::allreduce_": "all_reduce",
     "c10d::broadcast_": BROADCAST,
@@ -112,5 +114,5 @@ def parts(steps: Mapping[str, Sequence[Stepped]]) -> tuple[dict[str, dict[str, f
     """For each way what rank 0 sends by rings, and what it keeps, in numbers; for `course.draw.shares`."""
     sent = {name: ranks[0].sent(len(ranks)) for name, ranks in steps.items()}
     kinds = list(dict.fromkeys(kind for one in sent.values() for kind in one))
-    even = {name: {kind: one.get(kind, 0.0) for kind in kinds} for name, one in sent.items()}
+    even = {name: {_START.get(kind, kind): one.get(kind, 0.0) for kind in kinds} for name, one in sent.items()}
     return even, {name: ranks[0].kept for name, ranks in steps.items()}
