@@ -12,6 +12,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
+from course_utils.authoring.narrow import narrow
 from course_utils.authoring.sources import EXERCISE, AuthoringError, tags
 from course_utils.checks import registry
 from course_utils.checks.exercise import Exercise
@@ -141,7 +142,7 @@ def fill(cells: list[NotebookNode], root: Path, stem: str, solved: bool) -> list
         whole = function_source(root, exercise)
         answer = {**cell.metadata, **for_nbgrader(exercise.name, solution=True, locked=False)}
         marked = for_nbgrader(f"check_{exercise.name}", grade=True, points=1)
-        filled.append(new_code_cell(whole if solved else stub(root, exercise), metadata=answer))
+        filled.append(new_code_cell(narrow(whole if solved else stub(root, exercise)), metadata=answer))
         filled.append(new_code_cell(f'course.check("{exercise.name}", {exercise.name})', metadata=marked))
         if not solved:
             filled.append(new_markdown_cell(STUCK.format(name=exercise.name, stem=stem)))

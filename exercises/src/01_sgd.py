@@ -58,10 +58,15 @@ ranks = course.start(1)
 # %% [markdown]
 # ## Done?
 #
-# Let your own functions train the network of the lesson:
-# `from course_utils.digits_network import train_digits`, then
-# `train_digits(course.data.digits_arrays(), sgd_step, minibatches).test_accuracy`. Which rate and which batch size
-# read most digits in five epochs? (`rate=…`, `batch_size=…`, `epochs=5`.)
+# Let your own functions train the network of the lesson. Which rate and which batch size read most digits in five
+# epochs?
+#
+# ```python
+# from course_utils.digits_network import train_digits
+#
+# digits = course.data.digits_arrays()
+# train_digits(digits, sgd_step, minibatches, rate=0.1, batch_size=32, epochs=5).test_accuracy
+# ```
 
 # %%
 course.progress()

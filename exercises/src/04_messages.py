@@ -88,8 +88,7 @@ ranks = course.start(4)
 course.progress()
 
 # %% [markdown]
-# Next: lesson 5, where the vectors of all ranks are added up, or [lesson 6](../notebooks/06_data_parallel.ipynb), where
-# that trains a network.
+# Next: [lesson 5](../notebooks/05_allreduce.ipynb), where the vectors of all ranks are added up.
 
 # %%
 ranks.stop()

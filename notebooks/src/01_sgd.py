@@ -48,14 +48,14 @@ def loss(w, x=x, y=y):
 # ## Downhill
 #
 # Picture the loss as a landscape: a place is a choice of weights, its height is the loss. Learning is walking
-# downhill, in fog. All you can feel is the slope under your feet.
+# downhill in fog: all you feel is the slope under your feet.
 #
 # That slope is the **gradient** $\nabla L$: for each weight, how fast the loss grows with it. For this model calculus
 # gives the mean, over the images, of *(answer minus truth) times input*:
 #
 # $$\nabla L(w) = \frac{1}{n} \sum_{i=1}^{n} (p_i - y_i)\, x_i$$
 #
-# Do not trust a formula: try it. Change one weight by a tiny amount and see how the loss changes.
+# Do not trust a formula: change one weight a little, and see how the loss changes.
 
 
 # %% tags=["nbval-check-output"]
@@ -137,7 +137,9 @@ sizes = [1, 8, 64, 359]
 paths = {f"batch of {size}": sgd(size) for size in sizes}
 ends = [loss(path[-1]) for path in paths.values()]
 course.measured("nearest_batch", answer="abcd"[np.argmin(ends)])
-course.draw.trajectories(loss, paths, best, "Each image seen five times")
+nearest = list(paths)[np.argmin(ends)]
+title = f"Each image seen five times: the {nearest} ends nearest"
+course.draw.trajectories(loss, paths, best, title)
 
 # %% [markdown]
 # A batch of 359 walks straight and hardly gets anywhere: five steps are few. A batch of 1 is there first, and then
@@ -214,13 +216,12 @@ for rate in [2.0, 3.9, 4.1]:
     print(f"rate {rate}: {visited}")
 
 # %% [markdown]
-# With rate 2 one step is enough. With 3.9 each lands on the other side, a little nearer. With 4.1, a little
-# farther. The edge is where $|1 - \eta\lambda| = 1$: at $\eta = 2/\lambda$.
+# With rate 2 one step is enough. With 3.9 each lands on the other side, a little nearer; with 4.1, a little
+# farther. The edge is at $|1 - \eta\lambda| = 1$, hence $\eta = 2/\lambda$.
 #
-# A valley of two weights has a curvature in every direction. The **Hessian** $H$ is the table of all second
-# derivatives: how fast each part of the gradient changes with each weight. Its **eigenvalues** are the curvatures along
-# its main directions, here along the valley and across it. For our model it is a mean again, of products of an image's
-# numbers:
+# A valley of two weights has a curvature in every direction. The **Hessian** $H$ says how fast each part of the
+# gradient changes with each weight: all second derivatives. Its **eigenvalues** are the curvatures along its main
+# directions, here along the valley and across it. For our model it is a mean again:
 #
 # $$H(w) = \frac{1}{n} \sum_{i} p_i (1 - p_i)\, x_i x_i^\top$$
 
@@ -399,4 +400,5 @@ for k in range(4):
 # which it fails: $2/\lambda$ of the steepest direction, and why a narrow valley wants momentum. And you can **choose**
 # a batch size: its noise is $\sigma/\sqrt{B}$, so half the noise costs four times the work.
 #
-# Next: [the exercises](../exercises/01_sgd.ipynb). Lesson 2 asks who computes the gradient.
+# Next: [the exercises](../exercises/01_sgd.ipynb). Then [lesson 2](02_autodiff_and_optimizers.ipynb) asks who computes
+# the gradient.

@@ -299,8 +299,8 @@ by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
 ready_order(by_layer, times.end, "One backward pass of VGG-11", times.ends)
 
 # %% [markdown]
-# The last layers come first, and they are heavy: many filters, small images. The first layers have few weights and
-# large images, so much of the *time* lies ahead when most of the *bytes* are there.
+# The last layers come first, and the last convolutions are heavy: many filters, small images. The first layers have
+# few weights and large images, so much of the *time* lies ahead when most of the *bytes* are there.
 #
 # Along a pink line a gradient waits. It could travel to other machines while the rest is computed: lesson 7 does just
 # that, with these hooks.
@@ -414,5 +414,5 @@ bytes_per_parameter(bars, title)
 # **predict** when gradients are ready: the last layer's first, and most bytes long before the end. And you can
 # **count**: 0, 4 or 8 bytes for each weight.
 #
-# Next: [the exercises](../exercises/02_autodiff_and_optimizers.ipynb). After that, lesson 3 asks
-# what limits one machine.
+# Next: [the exercises](../exercises/02_autodiff_and_optimizers.ipynb). Then [lesson 3](03_hardware.ipynb) asks what
+# limits one machine.
