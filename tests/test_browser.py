@@ -351,3 +351,13 @@ def test_panels_have_names_read_in_both_themes_and_fit_a_narrow_window(tab, lab,
     notebook.run(positions[-1], "ranks.stop()")
     notebook.output(cells["progress"]).get_by_role("link", name="lesson 0, What do I have here?").click()
     tab.locator(".lm-TabBar-tab", has_text="00_first_steps.ipynb").first.wait_for(state="attached")
+
+
+def test_a_term_leads_to_its_entry_in_the_glossary(tab, lab, screenshots):
+    """The entry is rendered, not shown as source, and scrolled to, although JupyterLab keeps a heading's capitals."""
+    Notebook(tab, lab, f"notebooks/{STEM}.ipynb")
+    tab.locator(".jp-Notebook .jp-RenderedMarkdown a", has_text="VGG-11").first.click()
+    entry = tab.locator(".jp-MarkdownViewer h3", has_text="VGG-11")
+    entry.wait_for()
+    tab.wait_for_function("heading => heading.getBoundingClientRect().top < innerHeight", arg=entry.element_handle())
+    tab.screenshot(path=screenshots / "glossary.png")
