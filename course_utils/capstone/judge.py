@@ -12,10 +12,10 @@ from course_utils.words import percent
 
 AGREE = 1e-4
 """Parameters of two ranks are equal up to so much, relative to the largest."""
-_SECONDS = "seconds are those of a rank's processor, and of its bytes at 100 Mbit/s"
+_SECONDS = "Seconds: a rank's processor, and its bytes at 100 Mbit/s"
 COUNTED = {
-    True: f"Bytes are what the kernel counted on each node's interface; {_SECONDS}, or the clock's if fewer.",
-    False: f"There are no links here: bytes are what the kernel counted on each rank's sockets; {_SECONDS}.",
+    True: f"Bytes: what the kernel counted on each node's interface. {_SECONDS}; the clock's if fewer.",
+    False: f"No links here. Bytes: what the kernel counted on each rank's sockets. {_SECONDS}.",
 }
 """By whether there were links."""
 
