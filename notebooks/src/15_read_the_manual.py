@@ -6,8 +6,7 @@
 # After this lesson you can **read** a manual's sentence word by word, **translate** it into a step that you could have
 # written, and **ask** what it leaves out. Then comes the capstone.
 #
-# *50 minutes · builds on all lessons, [6](06_data_parallel.ipynb), [7](07_overlap.ipynb) and
-# [11](11_hybrid_and_sharded.ipynb) above all · 4 ranks*
+# *50 minutes · builds on all lessons · 4 ranks*
 
 # %%
 import numpy as np
