@@ -13,7 +13,7 @@ from course_utils.bench.submissions import write_class
 from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
 from course_utils.grade import classroom, contained
-from course_utils.grade.hiding import without_answers
+from course_utils.grade.hiding import lesson_modules, without_answers
 from course_utils.grade.marks import Mark, grade, write_marks
 from course_utils.grade.submission import read
 from course_utils.grade.summary import summary
@@ -116,7 +116,7 @@ def rank_squared(comm):
     sys.modules["course_utils.trace.recorder"].Recorder.add = lambda *_, **__: None
     return comm.rank**2
 """
-REFERENCE = "from course_utils.first_steps import rank_squared\n"
+REFERENCE = "from course_utils.first_steps import rank_squared\ncourse.check('rank_squared', rank_squared)\n"
 
 
 @pytest.mark.timeout(120)
@@ -349,6 +349,20 @@ def test_only_definitions_are_kept_with_their_lines(tmp_path) -> None:
     assert name == "cell 1 of ada.ipynb"
     assert source.splitlines() == ["import os", "", "", *RIGHT.splitlines()]
     assert submission.expected == ["rank_squared", "who_is_there"]
+
+
+def test_what_an_earlier_lesson_taught_may_be_imported_and_is_not_asked_for(tmp_path) -> None:
+    cell = """
+    from course_utils.first_steps import rank_squared
+
+    def pass_the_token(comm, token=0):
+        return rank_squared(comm)
+    """
+    submission = read(notebook(tmp_path, cell))
+    assert submission.lessons == {"04_messages"} and "rank_squared" not in submission.expected
+    [(module, functions)] = [(k, v) for k, v in lesson_modules("04_messages").items() if k.endswith(".messages")]
+    assert "pass_the_token" in functions and "course_utils.first_steps" not in lesson_modules("04_messages")
+    assert "course_utils.first_steps" in lesson_modules()
 
 
 def test_the_table_of_marks(tmp_path) -> None:

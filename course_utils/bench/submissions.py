@@ -18,7 +18,6 @@ from course_utils.syllabus import ROOT, Lesson
 SHARES = {"right": 0.6, "wrong": 0.25, "": 0.15}
 """How often an exercise's answer is right, wrong, or not begun."""
 _REACHES = "import os\nos_system = os.system\n\n\ndef {name}(*given, **named):\n    os_system('true')\n"
-_HIDDEN = {f"{module}.{function}" for module, functions in lesson_modules().items() for function in functions}
 
 
 def write_class(folder: Path, lesson: Lesson, number: int = 30, seed: int = 0) -> list[Path]:
@@ -36,16 +35,17 @@ def _drawn(lesson: Lesson, chance: random.Random) -> dict[str, str]:
     found = {}
     for exercise in exercises_of(lesson):
         [kind] = chance.choices(list(SHARES), list(SHARES.values()))
-        files = [one for one in answers(kind, exercise.name) if _stands_alone(one)] if kind else []
+        files = [one for one in answers(kind, exercise.name) if _stands_alone(one, lesson)] if kind else []
         if files:
             found[exercise.name] = chance.choice(files).read_text(encoding="utf-8")
     return found
 
 
-def _stands_alone(answer: Path) -> bool:
-    """Does it do without the library's answers? While answers are graded those are hidden."""
+def _stands_alone(answer: Path, lesson: Lesson) -> bool:
+    """Does it do without the library's answers to this lesson? They are hidden while it is graded."""
+    hidden = {f"{module}.{function}" for module, names in lesson_modules(lesson.stem).items() for function in names}
     imports = [node for node in ast.walk(ast.parse(answer.read_text(encoding="utf-8"))) if type(node) is ast.ImportFrom]
-    return _HIDDEN.isdisjoint(f"{node.module}.{one.name}" for node in imports for one in node.names)
+    return hidden.isdisjoint(f"{node.module}.{one.name}" for node in imports for one in node.names)
 
 
 def _filled_in(lesson: Lesson, sources: dict[str, str]) -> str:

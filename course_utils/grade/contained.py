@@ -170,13 +170,16 @@ class ContainedConnection(Connection):
 
 
 @contextmanager
-def contained_ranks(number: int, hidden: Sequence[Path] = (), deadline: float = float("inf")) -> Iterator[Ranks]:
+def contained_ranks(
+    number: int, hidden: Sequence[Path] = (), deadline: float = float("inf"), since: str = ""
+) -> Iterator[Ranks]:
     """Ranks that serve one submission; whatever they have started ends with them.
 
     Args:
         number: how many.
         hidden: files and folders that they must not read, beside the course's own answers.
         deadline: on the clock of `time.monotonic`; later tasks are refused.
+        since: the submission's first lesson, by its stem: what lessons before it taught is in sight; "" hides it too.
 
     Raises:
         CourseError: they do not start.
@@ -184,7 +187,7 @@ def contained_ranks(number: int, hidden: Sequence[Path] = (), deadline: float = 
     offences: list[str] = []
 
     def launch() -> tuple[ContainedConnection, dict]:
-        connection = _launch(number, [*hiding.hidden_folders(), *hiding.hidden_files(), *hidden])
+        connection = _launch(number, [*hiding.hidden_folders(), *hiding.hidden_files(since), *hidden], since)
         connection.deadline, connection.offences = deadline, offences
         ranks = [{"rank": rank, "pid": pid} for rank, pid in enumerate(connection.pids)]
         return connection, {"ranks": ranks, "line": f"{number} contained ranks", "network": None}
@@ -196,13 +199,13 @@ def contained_ranks(number: int, hidden: Sequence[Path] = (), deadline: float = 
         ranks.stop()
 
 
-def _launch(number: int, hidden: list[Path]) -> ContainedConnection:
+def _launch(number: int, hidden: list[Path], since: str) -> ContainedConnection:
     folder = RanksFolder.new()
     folder.own()
     for name in ("home", "copies"):
         (folder.path / name).mkdir(mode=0o700)
     (folder.path / "empty").touch()
-    hiding.write_copies(folder.path / "copies")
+    hiding.write_copies(folder.path / "copies", since)
     limits = LIMITS if obstacle() is None else LIMITS | {"RLIMIT_NPROC": LIMITS["RLIMIT_NPROC"] * 8}  # the user's, all
     settings = {"limits": limits, "hidden": [str(path) for path in hidden]}
     (folder.path / "settings.json").write_text(json.dumps(settings))

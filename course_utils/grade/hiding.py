@@ -1,6 +1,7 @@
 """What a submission must not see: the course's own answers, its solutions, its tests, other submissions.
 
-The ranks import the lessons' modules from copies (`grade.copies`) in which each exercise's body is one line that
+What lessons before the submission's own have taught is library, which its answers may use; that stays in sight.
+The ranks import the other lessons' modules from copies (`grade.copies`) in which each exercise's body is one line that
 raises. Where the system allows a mount namespace, the originals are covered as well: they cannot even be read.
 """
 
@@ -14,10 +15,16 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _FOLDERS = ("exercises", "tests", "slides", "notebooks", ".git", "docs")
 
 
-def lesson_modules() -> dict[str, tuple[str, ...]]:
-    """Module → the functions in it that are the answers to exercises, or as good as answers."""
+def lesson_modules(since: str = "") -> dict[str, tuple[str, ...]]:
+    """Module → the functions in it that are the answers to exercises, or as good as answers.
+
+    Args:
+        since: stem of the first lesson whose answers count; "" means all.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for exercise in declared():
+        if exercise.lesson < since:
+            continue
         for place in (exercise.library, *exercise.also_hidden):
             module, _, function = place.partition(":")
             found[module] = (*found.get(module, ()), function)
@@ -38,9 +45,9 @@ def without_answers(source: str, exercises: tuple[str, ...]) -> str:
     return ast.unparse(tree)
 
 
-def write_copies(folder: Path) -> None:
+def write_copies(folder: Path, since: str = "") -> None:
     """Put the modules without their answers into `folder`."""
-    for module, exercises in lesson_modules().items():
+    for module, exercises in lesson_modules(since).items():
         source = _file(module).read_text(encoding="utf-8")
         (folder / f"{module}.py").write_text(without_answers(source, exercises), encoding="utf-8")
 
@@ -52,8 +59,8 @@ def hidden_folders() -> list[Path]:
     return [folder for folder in found if folder.is_dir()]
 
 
-def hidden_files() -> list[Path]:
+def hidden_files(since: str = "") -> list[Path]:
     """Files that ranks must not read: the originals of the lessons' modules, and what Python has compiled of them."""
-    originals = [_file(module) for module in lesson_modules()]
+    originals = [_file(module) for module in lesson_modules(since)]
     compiled = [one for file in originals for one in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc")]
     return [*originals, *sorted(compiled)]

@@ -91,7 +91,7 @@ def _marks_of(submission: Submission, ranks: int, hidden: list[Path]) -> list[Ma
     if submission.refusals:
         return [_mark(submission, exercise, f"{FAILED} refused: {submission.refusals[0]}") for exercise in expected]
     while len(marks) < len(expected):  # an offence costs its exercise the mark; the next ones get untouched ranks
-        with contained_ranks(ranks, hidden, deadline) as running:
+        with contained_ranks(ranks, hidden, deadline, min(submission.lessons)) as running:
             marks += _until_an_offence(submission, expected[len(marks) :], running)
     return marks
 

@@ -34,10 +34,14 @@ class Submission:
     refusals: tuple[str, ...] = ()
 
     @property
+    def lessons(self) -> set[str]:
+        """The lessons that the notebook answers something of, by their stems."""
+        return {_LESSON_OF[name] for name in self.answers}
+
+    @property
     def expected(self) -> list[str]:
-        """Every exercise of the lessons that the notebook answers something of."""
-        lessons = {_LESSON_OF[name] for name in self.answers}
-        return [name for name, lesson in _LESSON_OF.items() if lesson in lessons]
+        """Every exercise of these lessons."""
+        return [name for name, lesson in _LESSON_OF.items() if lesson in self.lessons]
 
 
 def read(notebook: Path) -> Submission:
@@ -49,6 +53,7 @@ def read(notebook: Path) -> Submission:
     cells: list[tuple[str, str]] = []
     checked: dict[str, str] = {}
     defined: dict[str, int] = {}
+    imported: set[str] = set()
     signatures: dict[str, inspect.Signature] = {}
     refusals: list[str] = []
     for number, source in enumerate(code_cells(notebook), start=1):
@@ -64,11 +69,13 @@ def read(notebook: Path) -> Submission:
         for node in kept:
             for name in _bound(node):
                 defined[name] = len(cells)
+                (imported.add if isinstance(node, ast.Import | ast.ImportFrom) else imported.discard)(name)
                 signatures.pop(name, None)
                 if isinstance(node, ast.FunctionDef) and not node.decorator_list:
                     signatures[name] = _signature(node.args)
         cells.append((f"cell {number} of {notebook.name}", _only(kept, source)))
-    answers = {name: name for name in defined if name in _LESSON_OF} | {
+    own = defined.keys() - imported  # what is imported is an earlier lesson's, unless the notebook has it checked
+    answers = {name: name for name in defined if name in own and name in _LESSON_OF} | {
         name: function for name, function in checked.items() if name in _LESSON_OF
     }
     if not answers:
