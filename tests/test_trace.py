@@ -1,6 +1,7 @@
 """The trace: what is recorded, that recording changes no result, and what is counted in it."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from mpi4py import MPI
 
 from course_utils.errors import RankError
 from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
+from course_utils.trace.recorder import warning_text
+from course_utils.trace.requests import begun
 
 
 def send(rank, peer, start, end, size=8, tag=0):
@@ -341,3 +344,30 @@ def test_an_error_inside_mpi4py_has_the_line_of_the_learners_call(four_ranks) ->
 
     with pytest.raises(RankError, match=r"(?s)rank 1 raised .* of test_trace\.py"):
         four_ranks.run(no_room)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        (", line 3 of your cell", ", line 7 of your cell", " of line 3"),
+        (", line 3 of your cell", ", line 7 of messages.py", " of line 3 of your cell"),
+        ("", ", line 7 of your cell", ""),
+    ],
+)
+def test_a_wait_says_in_which_line_its_request_began(first: str, then: str, said: str) -> None:
+    assert begun(first, then) == said
+
+
+def test_a_rank_that_waits_for_a_request_says_so(four_ranks) -> None:
+    def waits(comm):
+        if comm.rank == 0:
+            request = comm.Irecv(bytearray(8), source=1)
+            request.Wait()
+
+    trouble = four_ranks.attempt(waits, [()] * 2, patience=1.0).trouble
+    assert re.search(r"rank 0 waits in Wait for Irecv\(source=1\) of line \d+, line \d+ of test_trace.py", trouble)
+
+
+def test_a_warning_names_the_line_and_not_a_file_of_the_notebooks() -> None:
+    said = warning_text("overflow encountered in exp", RuntimeWarning, "/tmp/ipykernel_7/12.py", 2)
+    assert said == "RuntimeWarning: overflow encountered in exp, line 2 of your cell\n"

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from pathlib import Path
 from types import FrameType
 
@@ -16,7 +17,7 @@ from mpi4py import MPI
 from course_utils.cluster.folder import RanksFolder
 from course_utils.trace.activity import ActivityFile
 from course_utils.trace.mpi import TracedComm
-from course_utils.trace.recorder import recorder
+from course_utils.trace.recorder import recorder, warning_text
 from course_utils.trace.requests import TracedRequest
 
 _WORLD = MPI.COMM_WORLD  # the plain one; `MPI.COMM_WORLD` becomes a traced one in `main`
@@ -111,6 +112,7 @@ def main(path: str) -> None:
     world = TracedComm(communicators.get(_WORLD.size, 0))
     MPI.COMM_WORLD = world
     MPI.Request = TracedRequest
+    warnings.formatwarning = warning_text
     connection = folder.path / "security" / "ipcontroller-engine.json"
     rank_engine = _engine_class()  # slow to import: done while the controller comes up
     _wait_for(connection)

@@ -122,6 +122,11 @@ def place_of(filename: str, line: int) -> str:
     return f"line {line} of {where}"
 
 
+def warning_text(message: object, category: type[Warning], filename: str, lineno: int, line: object = None) -> str:
+    """A warning as a rank prints it: "RuntimeWarning: overflow encountered in exp, line 2 of your cell"."""
+    return f"{category.__name__}: {message}, {place_of(filename, lineno)}\n"
+
+
 def is_cell(filename: str) -> bool:
     """Was this code typed into a notebook's cell?"""
     return "ipykernel_" in filename or filename.startswith("<")
