@@ -55,8 +55,8 @@ ranks.load_torch()
 
 # %% [markdown]
 # **torch.distributed**, with DistributedDataParallel. `batch_size` is what each rank's
-# `DataLoader` gives. `no_sync` passes run inside `with model.no_sync():`, then one more that
-# sends. `reduction` is the loss function's.
+# `DataLoader` gives. `no_sync` passes run inside `with model.no_sync():`, where gradients add up;
+# then one more, which sends. `reduction` is the loss function's.
 #
 # > "… the gradient will be `M` times smaller … if the loss is summed (NOT averaged as usual)
 # > across instances in a batch (because the gradients between different nodes are averaged)."
@@ -84,10 +84,10 @@ ranks.load_torch()
 # > "`train_batch_size` must be equal to `train_micro_batch_size_per_gpu` *
 # > `gradient_accumulation_steps` * number of GPUs. … you can choose to only specify two of the
 # > three parameters, the last one will be inferred …" `gradient_accumulation_steps`: "Number of
-# > training steps to accumulate gradients before averaging and applying them … Default 1"
+# > training steps to accumulate gradients before averaging and applying them."
 # > ([configuration](https://www.deepspeed.ai/docs/config-json/))
 #
-# Even one of the two batch sizes is enough.
+# Even one of the two batch sizes alone will do: then `gradient_accumulation_steps` is 1.
 #
 # ```
 # {"train_batch_size": 96, "gradient_accumulation_steps": 3}
@@ -201,7 +201,7 @@ for name, layer in network(0).named_children():
 # out of each node. How many does the budget of bytes allow? Naive data parallelism makes 60.
 
 # %%
-course.predict("capstone_all_reduces", answer=..., unit="all-reduces", within=1.1)
+course.predict("capstone_all_reduces", answer=..., within=1.1)
 
 # %%
 sent_in_a_step = naive.naive_sent / 60
