@@ -18,6 +18,7 @@ from course_utils.words import percent as percent  # with the units in words bel
 # One colour per meaning, after Okabe & Ito 2008, "Color universal design": told apart with every kind of colour vision.
 COLOURS = {
     "forward": "#0072B2",
+    "computing": "#0072B2",  # forward and backward together
     "backward": "#E69F00",
     "weight gradient": "#F0E442",
     "step": "#009E73",

@@ -146,7 +146,7 @@ def federated() -> Figure:
     accuracies = {epochs: run.results[0] for epochs, run in runs.items()}
     lines = {f"{epochs} local epoch{'s' * (epochs > 1)}": line for epochs, line in accuracies.items()}
     sent = [round(nbytes * number / 1000) for number in range(1, ROUNDS + 1)]
-    title, found = "More work at home, fewer bytes on the line", clinics_said(accuracies, 0.85, nbytes)
+    title, found = "What the same bytes bring with 1, 5 and 20 local epochs", clinics_said(accuracies, 0.85, nbytes)
     look = {"across": "KB sent by each clinic", "up": "test images recognised", "unit": percent}
     return course.draw.over_numbers(sent, lines, title, found, limits=(0.3, 1), **look)
 
