@@ -126,7 +126,8 @@ def _pairs(case: Case, outcome: Outcome) -> list[tuple[int, object, object]]:
 
 def _wrong(case: Case, outcome: Outcome) -> tuple[int, object, object]:
     """The first that is wrong; (0, None, None) without one."""
-    return next((one for one in _pairs(case, outcome) if one[1] != one[2]), (0, None, None))
+    wrong = (one for one in _pairs(case, outcome) if type(one[1]) is not type(one[2]) or one[1] != one[2])
+    return next(wrong, (0, None, None))
 
 
 def _kept_its_word(outcome: Outcome) -> str | None:
