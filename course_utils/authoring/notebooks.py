@@ -128,10 +128,13 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def run_all(notebook: NotebookNode, page: Page, root: Path) -> NotebookNode:
+def run_all(notebook: NotebookNode, page: Page, root: Path, seconds: int = CELL_TIMEOUT) -> NotebookNode:
     """A copy of the notebook with all outputs of a run in its own folder.
 
     The learner's progress and the ranks' files go to a folder of the run's own.
+
+    Args:
+        seconds: how long one cell may take.
 
     Raises:
         AuthoringError: where a cell fails; it names the cell.
@@ -141,7 +144,7 @@ def run_all(notebook: NotebookNode, page: Page, root: Path) -> NotebookNode:
         environment = kernel_environment(Path(scratch), root)
         client = NotebookClient(
             run,
-            timeout=CELL_TIMEOUT,
+            timeout=seconds,
             kernel_name="python3",
             resources={"metadata": {"path": str(root / page.target.parent)}},
         )

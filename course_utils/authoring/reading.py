@@ -89,7 +89,7 @@ def answer(name: str, rows: list[tuple[str, str]], choices: dict[str, str], firs
         asked = "" if told[0][0] == "answer" else f"{parts.escape(told[0][0])} "
         return parts.box(label, NEUTRAL, f"<div{anchor}>{title}: {asked}{told[0][1]}</div>")
     cells = [[parts.escape(asked), text] for asked, text in told]
-    table = grid.table(f"Measured: {name}", ["question", "measured"], cells, ["1 1 90px", "3 1 180px"])
+    table = grid.table(f"Measured: {name}", ["question", "measured"], cells, ["1 1 130px", "2 1 100px"])
     return parts.box(label, NEUTRAL, f"<div{anchor}>{title}</div>", table)
 
 

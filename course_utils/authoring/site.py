@@ -28,6 +28,7 @@ from course_utils.cluster.cores import allowed_cores
 from course_utils.syllabus import LESSONS, Lesson
 
 SPHINX_SECONDS = 600
+CELL_SECONDS = 600  # a busy machine makes a slow website, not none
 DOCUMENTS = (
     "docs/glossary.md",
     "docs/sources.md",
@@ -173,7 +174,7 @@ def sphinx_python(root: Path) -> str:
 
 def executed(page: Page, root: Path) -> NotebookNode:
     """The page's notebook with all outputs of a run of it."""
-    notebook = run_all(assemble(page, root), page, root)
+    notebook = run_all(assemble(page, root), page, root, CELL_SECONDS)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = join_streams([output for output in cell.outputs if WIDGET not in output.get("data", {})])
