@@ -50,7 +50,6 @@ def days() -> list[list[Slot]]:
 
 
 TAUGHT = [each for day in days() for each in day if each.lesson]
-WITH_DECK = [each for each in TAUGHT if each.lesson.stem in {path.stem for path in decks()}]
 
 
 def deck_of(lesson: Lesson) -> str:
@@ -81,7 +80,7 @@ def test_every_lesson_is_met_once_by_its_name_in_order():
     assert {each.how for each in TAUGHT} == {"done", "shown"}
 
 
-@pytest.mark.parametrize("taught", WITH_DECK, ids=lambda taught: taught.lesson.stem)
+@pytest.mark.parametrize("taught", TAUGHT, ids=lambda taught: taught.lesson.stem)
 def test_a_lesson_gets_the_minutes_that_it_takes(taught):
     lesson, takes = taught.lesson, {each.name: each.minutes for each in exercises_of(taught.lesson)}
     with_page, alone = minutes_said(lesson)
@@ -91,7 +90,7 @@ def test_a_lesson_gets_the_minutes_that_it_takes(taught):
     assert needs <= taught.minutes <= needs + SPARE, f"{needs} minutes are needed"
 
 
-@pytest.mark.parametrize("taught", WITH_DECK, ids=lambda taught: taught.lesson.stem)
+@pytest.mark.parametrize("taught", TAUGHT, ids=lambda taught: taught.lesson.stem)
 def test_slides_alone_take_one_to_two_minutes_each_and_those_to_leave_out_are_there(taught):
     titles = re.findall(r"^#{1,3} (.+)$", deck_of(taught.lesson), re.MULTILINE)
     assert len(titles) <= minutes_said(taught.lesson)[1] <= 2 * len(titles)
