@@ -17,12 +17,18 @@ from course_utils.syllabus import LESSONS
 _SCROLLED = (
     '<div role="region" aria-label="{name}" tabindex="0" style="overflow-x: auto; max-width: 100%">{inside}</div>'
 )
-_TABLE = "border-collapse: collapse; border: none; font-size: 0.92em; line-height: 1.4; margin: 4px 0"
+_TABLE = (
+    "border-collapse: collapse; border: none; table-layout: fixed; width: 100%; min-width: {width}em; "
+    "font-size: 0.88em; line-height: 1.4; margin: 4px 0"
+)
 _CELL = (
     "text-align: left; vertical-align: top; padding: 4px 10px 4px 0; border: none; "
-    "border-bottom: 1px solid rgba(127, 127, 127, 0.35); white-space: normal; background: none"
+    "border-bottom: 1px solid rgba(127, 127, 127, 0.35); white-space: normal; overflow-wrap: anywhere; background: none"
 )
-_CODE = "margin: 0; padding: 0; background: none; color: inherit; border: none; font-size: 0.85em; line-height: 1.45"
+_CODE = (
+    "margin: 0; padding: 0; background: none; color: inherit; border: none; font-family: monospace; font-size: 0.85em; "
+    "line-height: 1.45"
+)
 _NEW = "background: rgba(0, 114, 178, 0.18)"  # behind what the first way does not say
 
 
@@ -62,7 +68,7 @@ def dictionary_table(entries: Sequence[Entry] = DICTIONARY) -> Panel:
         "\n".join([f"{entry.term} (lesson {entry.lesson})", *(f"  {n}: {entry.cells[n].says}" for n in FRAMEWORKS)])
         for entry in entries
     ]
-    return Panel("\n".join(told), _table("The dictionary", head, rows, ["11em", *["11em"] * len(FRAMEWORKS)]))
+    return Panel("\n".join(told), _table("The dictionary", head, rows, [10] * (1 + len(FRAMEWORKS))))
 
 
 def words_table(passages: Sequence[Passage] = PASSAGES) -> Panel:
@@ -74,7 +80,7 @@ def words_table(passages: Sequence[Passage] = PASSAGES) -> Panel:
         rows.append([f"<strong>{escape(term.words)}</strong>", prose(term.means), prose(term.measured or "–"), lesson])
         where = "no lesson" if term.lesson is None else f"lesson {term.lesson}: {term.measured}"
         told.append(f"{term.words}: {term.means}. {where}".replace("`", ""))
-    return Panel("\n".join(told), _table("The words", head, rows, ["12em", "20em", "20em", "3em"]))
+    return Panel("\n".join(told), _table("The words", head, rows, [11, 17, 17, 3]))
 
 
 def _term(entry: Entry) -> str:
@@ -86,21 +92,24 @@ def _lesson(number: int) -> str:
 
 
 def _said(cell: Cell) -> str:
-    title = attribute(cell.source)
-    return f'<a href="{attribute(cell.address)}" title="{title}" style="color: inherit">{prose(cell.says)}</a>'
+    title, said = attribute(cell.source), prose(cell.says)
+    for sign in "_.(":  # where a long name may go on in the next line
+        said = said.replace(sign, f"{sign}<wbr>")
+    return f'<a href="{attribute(cell.address)}" title="{title}" style="color: inherit">{said}</a>'
 
 
-def _table(name: str, head: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[str]) -> str:
-    """HTML cells as a table whose columns are at least so wide."""
+def _table(name: str, head: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
+    """HTML cells as a table; `widths` are shares of the whole, and of each column the least, in letters' heights."""
     titles = "".join(
-        f'<th scope="col" style="{_CELL}; min-width: {width}">{escape(title)}</th>'
+        f'<th scope="col" style="{_CELL}; width: {100 * width / sum(widths):.1f}%">{escape(title)}</th>'
         for title, width in zip(head, widths, strict=True)
     )
     body = "".join(
         f'<tr style="background: none">{"".join(_cell(inside, place) for place, inside in enumerate(row))}</tr>'
         for row in rows
     )
-    table = f'<table style="{_TABLE}"><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>'
+    style = _TABLE.format(width=sum(widths))
+    table = f'<table style="{style}"><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>'
     return _SCROLLED.format(name=attribute(name), inside=table)
 
 

@@ -245,7 +245,7 @@ side_by_side(ways)
 # | makes the start equal? | you | its constructor | **you** | DDP inside |
 # | deals the images out? | you | you | you | **its sampler** |
 # | adds the gradients up? | you | `backward()` | `backward()` | `fit()` |
-# | divides by $P$? | you | DDP | FSDP2 | DDP inside |
+# | divides by the number of ranks? | you | DDP | FSDP2 | DDP inside |
 # | owns the loop? | you | you | you | **the Trainer** |
 #
 # Every framework is a choice of who does what. Look for *these* lines in a manual first.
