@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from course_utils.cluster.progress_bar import ProgressBar
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -103,16 +105,18 @@ def measure_ready_order(
     """
     passes: list[list[Ready]] = []
     ends, forwards = [], []
-    for _ in range(warm_up + repeats):
-        model.zero_grad(set_to_none=True)
-        begin = time.perf_counter()
-        value = loss()
-        forwards.append(time.perf_counter() - begin)
-        with watch_gradients(model) as ready:
+    with ProgressBar("timing forward and backward passes") as bar:
+        for _ in range(warm_up + repeats):
+            bar.look()
+            model.zero_grad(set_to_none=True)
             begin = time.perf_counter()
-            value.backward()
-            ends.append(time.perf_counter() - begin)
-        passes.append(ready)
+            value = loss()
+            forwards.append(time.perf_counter() - begin)
+            with watch_gradients(model) as ready:
+                begin = time.perf_counter()
+                value.backward()
+                ends.append(time.perf_counter() - begin)
+            passes.append(ready)
     names = tuple(one.name for one in passes[-1])
     sizes = tuple(one.bytes for one in passes[-1])
     by_name = [{one.name: one.seconds for one in ready} for ready in passes[warm_up:]]

@@ -1,5 +1,7 @@
 """What a notebook shows of a verdict and a hint: one object, plain text for programs, a panel for people."""
 
+import dataclasses
+import math
 import re
 from html.parser import HTMLParser
 
@@ -132,6 +134,13 @@ def test_lines_break_between_words():
 def test_the_picture_names_counted_against_expected_rounds(details, title):
     events = (*ping(0, 1, 0.0), *ping(1, 2, 1.0))
     assert verdicts.picture_title(Verdict("✗", "squares", "wrong.", events, details=details)) == title
+
+
+def test_rounds_of_messages_that_never_ended_are_not_counted():
+    (stuck,) = [event for event in ping(0, 1, 0.0) if event.kind == "send"]
+    events = (dataclasses.replace(stuck, end=math.inf),)
+    details = {"picture_title": "2 ranks", "expected_rounds": 1}
+    assert verdicts.picture_title(Verdict("✗", "squares", "wrong.", events, details=details)) == "2 ranks"
 
 
 def test_there_is_one_picture_with_a_text_alternative_and_none_of_too_many_messages():

@@ -1,6 +1,7 @@
 """The one line that a check ends with, and what a notebook shows around it."""
 
 import contextlib
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,11 +93,14 @@ def printed_lines(verdict: Verdict) -> list[str]:
 
 
 def picture_title(verdict: Verdict) -> str | None:
-    """Counted against expected rounds, and the case: `4 rounds counted, 2 expected (4 ranks)`; None: the finding."""
+    """Counted against expected rounds, and the case: `4 rounds counted, 2 expected (4 ranks)`; None: the finding.
+
+    Where a message never ended, there is nothing to count.
+    """
     from course_utils.trace.events import count_rounds
 
     case, expected = verdict.details.get("picture_title"), verdict.details.get("expected_rounds")
-    if expected is None:
+    if expected is None or any(math.isinf(event.end) for event in verdict.events):
         return case
     counted = count_rounds(verdict.events)
     title = f"{count(counted, 'round')} counted, {'at most ' if counted < expected else ''}{expected} expected"

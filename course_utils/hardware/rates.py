@@ -74,6 +74,21 @@ def repeat(work: Callable[[], object], repeats: int = 9, warm_ups: int = 2) -> M
 
 
 @contextlib.contextmanager
+def patience(text: str) -> Iterator[Callable[[], None]]:
+    """Show the seconds that pass, from the third on: call what this gives between two measurements, never within one.
+
+    Nothing is shown on a machine that has torch, but not the packages that draw the bar.
+    """
+    try:
+        from course_utils.cluster.progress_bar import ProgressBar
+    except ImportError:
+        yield lambda: None
+        return
+    with ProgressBar(text) as bar:
+        yield bar.look
+
+
+@contextlib.contextmanager
 def using_threads(threads: int | None = None) -> Iterator[int]:
     """Let torch compute with so many threads inside; None: one for each core that this process may use."""
     if not threads:

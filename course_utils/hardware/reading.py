@@ -14,7 +14,7 @@ from pathlib import Path
 
 from torch.utils.data import DataLoader, Dataset
 
-from course_utils.hardware.rates import Measured
+from course_utils.hardware.rates import Measured, patience
 
 WAYS = ("one file each", "packed")
 
@@ -80,11 +80,13 @@ def time_workers(dataset: Dataset, workers: int, batch_size: int = 50, rounds: i
         dataset, batch_size=batch_size, shuffle=True, num_workers=workers, persistent_workers=workers > 0
     )
     seconds = []
-    for _ in range(rounds + 1):
-        began = time.perf_counter()
-        for _ in loader:
-            pass
-        seconds.append(time.perf_counter() - began)
+    with patience("reading the photos") as look:
+        for _ in range(rounds + 1):
+            look()
+            began = time.perf_counter()
+            for _ in loader:
+                pass
+            seconds.append(time.perf_counter() - began)
     return Measured(tuple(seconds[1:]))
 
 

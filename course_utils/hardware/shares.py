@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.hardware.rates import Measured, using_threads
+from course_utils.hardware.rates import Measured, patience, using_threads
 from course_utils.words import count, percent
 
 EPOCH_IMAGES = 50_000
@@ -87,11 +87,12 @@ def time_training(
     model = model.to(device).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     timed = Timed(images=passes * batch)
-    with using_threads(threads):
+    with using_threads(threads), patience("timing training steps") as look:
         one_pass(model, optimizer, x, y, Iteration())
         for _ in range(iterations):
             timed.iterations.append(Iteration())
             for _ in range(passes):
+                look()
                 one_pass(model, optimizer, x, y, timed.iterations[-1])
     return timed
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from course_utils.cluster.cores import allowed_cores
-from course_utils.hardware.rates import Measured, repeat, using_threads
+from course_utils.hardware.rates import Measured, patience, repeat, using_threads
 from course_utils.words import count
 
 NEAR = 0.10
@@ -30,10 +30,12 @@ def time_threads(work: Callable[[], object], counts: Sequence[int] | None = None
     """
     counts = list(counts or thread_counts())
     seconds: dict[int, list[float]] = {threads: [] for threads in counts}
-    for _ in range(rounds):
-        for threads in counts:
-            with using_threads(threads):
-                seconds[threads] += repeat(work, repeats=1, warm_ups=1).values
+    with patience("timing numbers of threads") as look:
+        for _ in range(rounds):
+            for threads in counts:
+                look()
+                with using_threads(threads):
+                    seconds[threads] += repeat(work, repeats=1, warm_ups=1).values
     return {count: Measured(tuple(values)) for count, values in seconds.items()}
 
 

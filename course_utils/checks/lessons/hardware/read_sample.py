@@ -135,7 +135,8 @@ def _kept_its_word(outcome: Outcome) -> str | None:
     index, got, wanted = _wrong(outcome.case, outcome)
     if wanted is None:
         return None
-    ended = got if type(got) is str and got.startswith("raised ") else f"came as {describe(got)}"
+    came = count(len(got), "byte") if type(got) is bytes and type(wanted) is str else describe(got)
+    ended = got if type(got) is str and got.startswith("raised ") else f"came as {came}"
     promised = wanted.removeprefix("raised ") if type(wanted) is str else f"its {count(len(wanted), 'byte')}"
     return f"sample {index} {ended}, expected {promised}"
 
