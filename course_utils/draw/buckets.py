@@ -37,7 +37,7 @@ def bucket_sweep(
     fine = np.unique(np.geomspace(sizes[0], sizes[-1], 300).astype(int))
     line = np.array([predicted(int(size)) for size in fine])
     scale, unit = style.time_unit(max(line.max(), *(np.median(runs) for runs in measured.values())))
-    work, sent = style.COLOURS["backward"], style.COLOURS["communication"]
+    work, sent = style.COLOURS["computing"], style.COLOURS["communication"]
     ax.set_xscale("log")
     ax.axhspan(0, scale * computing, color=work, alpha=0.3, linewidth=0)
     ax.plot(fine, scale * line, color=sent, linewidth=2.2, zorder=2)
