@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from course_utils.data_parallel import broadcast_parameters
 
-ROUNDS = 6
+ROUNDS = 8
 """How often each node goes through its images; after each time the weights are averaged."""
 BATCH, LEARNING_RATE = 16, 0.05
 
