@@ -29,6 +29,7 @@ BUILT = os.environ.get("COURSE_SITE")
 RUN = "00_first_steps"
 JUDGED = ("index.html", "search.html", f"notebooks/{RUN}.html", f"exercises/{RUN}.html", "docs/sources.html")
 DESK, PHONES = {"width": 1280, "height": 900}, ({"width": 390, "height": 844}, {"width": 320, "height": 640})
+WAIT = 120_000  # ms: two busy cores
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 WIDEST = """[...document.querySelectorAll("article *")].filter(
     e => e.getBoundingClientRect().right > innerWidth && !e.closest("pre, .output")).slice(-1).map(
@@ -75,6 +76,7 @@ class Tab:
 
     def __init__(self, browser, size: dict[str, int] = DESK, scheme: str = "light", server: str = "") -> None:
         self.page = browser.new_context(viewport=size, color_scheme=scheme, offline=not server).new_page()
+        self.page.set_default_timeout(WAIT)
         self.allowed = ("file:", "data:", "blob:", *([server] if server else []))
         self.wrong: list[str] = []
         self.page.on("console", self._said)
@@ -193,7 +195,7 @@ def test_the_keyboard_leads_to_the_text_through_the_menu_and_to_what_is_searched
     tab.page.keyboard.type("straggler")
     tab.page.keyboard.press("Enter")
     hit = tab.page.locator("#search-results li a", has_text="What if nobody waits?").first
-    hit.wait_for(timeout=20_000)
+    hit.wait_for()
     hit.focus()
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_url("**/notebooks/08_parameter_server.html*")
@@ -210,9 +212,9 @@ def test_on_a_phone_the_keyboard_opens_the_menu_and_the_contents_and_turns_the_p
             if button in tab.page.evaluate("document.activeElement.className"):
                 break
         keys.press("Enter")
-        tab.page.locator("dialog[open]", has_text=opened).wait_for(timeout=20_000)
+        tab.page.locator("dialog[open]", has_text=opened).wait_for()
         keys.press("Escape")
-        tab.page.locator("dialog[open]").wait_for(state="detached", timeout=20_000)
+        tab.page.locator("dialog[open]").wait_for(state="detached")
         assert button in tab.page.evaluate("document.activeElement.className")
     tab.page.locator("button.theme-switch-button:visible").focus()
     keys.press("Enter")
@@ -229,7 +231,7 @@ def test_a_web_server_adds_to_the_search_the_words_around_a_hit(site, browser) -
         address = f"http://127.0.0.1:{server.server_port}"
         tab = Tab(browser, server=address)
         tab.page.goto(f"{address}/search.html?q=straggler")
-        tab.page.locator("#search-results li .context", has_text="straggler").first.wait_for(timeout=20_000)
+        tab.page.locator("#search-results li .context", has_text="straggler").first.wait_for()
         server.shutdown()
     assert not tab.wrong
 
