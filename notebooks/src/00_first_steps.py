@@ -267,7 +267,7 @@ course.progress()
 # and where, and you **get going again**.
 #
 # Now your turn: [the exercises](../exercises/00_first_steps.ipynb). Then [lesson 1](01_sgd.ipynb) asks how a network
-# learns. It needs no ranks; they come back in [lesson 4](04_messages.ipynb).
+# learns; ranks come back in [lesson 4](04_messages.ipynb).
 
 # %%
 ranks.stop()

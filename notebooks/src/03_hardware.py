@@ -68,17 +68,17 @@ for name, (x_shape, weight_shape) in shapes.items():
 
 # %% [markdown]
 # These are three layers of **VGG-11**, with a batch of 32. A machine computes *while* it moves bytes, so a layer takes
-# as long as the slower of the two:
+# the longer of the two times:
 #
 # $$T = \max\left(\frac{\text{FLOPs}}{\text{peak}},\ \frac{\text{bytes}}{\text{bandwidth}}\right)$$
 #
-# In terms of speed: at most peak, and at most bandwidth · $I$. Drawn over $I$, that is a slope, then a flat line: a
-# roof, the **roofline**.
+# In terms of speed: at most peak, and at most bandwidth · $I$. Drawn over $I$, a slope, then a flat line: the
+# **roofline**.
 #
 # Between the convolutions come **batch norm** (brings each **channel**, one for each filter, to mean 0 and spread 1),
 # ReLU, and **pooling** (keeps the largest of four neighbours).
 #
-# **Predict.** These layers do 0.4 % of the arithmetic. Which share of the time?
+# **Predict.** These do 0.4 % of the arithmetic. Which share of the time?
 
 # %%
 course.predict(
@@ -366,7 +366,8 @@ except ValueError as error:
 # %% [markdown]
 # Half a photo is never handed out as a whole one. (Your last two exercises: `pack_samples` and `read_sample`, on
 # [this page](../exercises/03_hardware.ipynb).)
-#
+
+# %% [markdown]
 # ## What you take with you
 #
 # You can **measure** a machine: medians of several runs, with their spread. You can **predict** a layer's time: the
