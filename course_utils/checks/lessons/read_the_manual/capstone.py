@@ -89,14 +89,13 @@ CAPSTONE = Exercise(
     cases=_cases,
     needs_torch=True,
     drawing=_drawing,
-    also_hidden=("course_utils.capstone.answer:average_weights",),
     hints=(
         "One gradient has 584 KB, and an all-reduce among four nodes sends one and a half times as much. How many "
         "steps does that leave within the budget of bytes? Which lessons had ways to send more seldom, and which to "
         "send fewer bytes each time?",
         "Lesson 8: `broadcast_parameters(model)`; then, some eight times, go through all images in batches of 16 with "
         "`torch.optim.SGD(model.parameters(), 0.05)` and, at the end of each time, replace every floating-point tensor "
-        "of `model.state_dict()` by its mean over the ranks, all of them in one `dist.all_reduce`. Lesson 7 instead: "
+        "of `model.state_dict()` by its mean over the ranks, with `dist.all_reduce`. Lesson 7 instead: "
         '`DistributedDataParallel` with `compress(module, "PowerSGD")`, and a learning rate that falls.',
     ),
     mistakes=(
