@@ -61,7 +61,7 @@ def reading(
 
 def _laid_out(passage: Passage, room: float) -> list[_Word]:
     """Every word with its place: a line is broken at a space, never inside a word, even where two terms make one."""
-    space = style.text_width("a a", _SIZE) - style.text_width("aa", _SIZE)
+    space = 1.35 * (style.text_width("a a", _SIZE) - style.text_width("aa", _SIZE))  # with room for coarser letters
     placed: list[_Word] = []
     x, line = 0.0, 0
     for group in _groups(passage):

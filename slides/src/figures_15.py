@@ -10,6 +10,7 @@ import course_utils as course
 from course_utils.authoring.definitions import definitions
 from course_utils.capstone.picture import budget_bars
 from course_utils.capstone.trial import naive_data_parallel, tried
+from course_utils.draw.style import SLIDE_WIDTH
 from course_utils.frameworks.findings import same_said, sends_most, sent_and_kept_said, words_said
 from course_utils.frameworks.lightning import is_there
 from course_utils.frameworks.passages import PASSAGES
@@ -56,9 +57,10 @@ def steps() -> dict[str, list[Stepped]]:
 
 def text(lessons: bool) -> Figure:
     """The two paragraphs, with the lessons of their words or without."""
+    title, under = "Two paragraphs of TensorFlow's manual", "Underlined: words to know"
     if lessons:
-        return course.draw.reading(PASSAGES, words_said(PASSAGES), "Below each word: the lesson that taught it")
-    return course.draw.reading(PASSAGES, "Two paragraphs of TensorFlow's manual", "Underlined: words to know", False)
+        title, under = words_said(PASSAGES), "Below each word: the lesson that taught it"
+    return course.draw.reading(PASSAGES, title, under, lessons, width=SLIDE_WIDTH)
 
 
 def unlike() -> Figure:
