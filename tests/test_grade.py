@@ -133,6 +133,18 @@ def test_an_answer_may_import_what_the_course_offers(tmp_path) -> None:
 
 
 @pytest.mark.timeout(120)
+def test_what_a_page_imports_for_its_own_use_costs_no_answer(tmp_path) -> None:
+    page = """
+    import numpy as np
+    from course_utils.capstone.trial import tried  # stands on the checks, which are hidden
+    from course_utils.capstone.picture import budget_bars  # matplotlib asks for the system's fonts in a new home
+    from course_utils.words import count
+    """
+    found = mark_of(tmp_path, page, "def rank_squared(comm):\n    return comm.rank**2 if np and count else None")
+    assert found.mark == 1, found.verdict
+
+
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
