@@ -124,7 +124,7 @@ ranks = course.start(4)
 # %% [markdown]
 # Six names: `gather-broadcast`, where rank 0 talks to one after the other; `tree`; `recursive doubling`;
 # `halving-doubling`; `ring`; and `asynchronous ring`, where `segments_per_block(int(nbytes), 1, P)` messages make a
-# block.
+# block. $P$ may be 6 or 1000, too: what do surplus ranks do before and after?
 
 # %% tags=["exercise"]
 # allreduce_time

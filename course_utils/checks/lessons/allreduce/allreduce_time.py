@@ -16,7 +16,6 @@ from course_utils.words import ranks
 TOLERANCE = 1e-9
 PLAIN = ("gather-broadcast", "tree", "recursive doubling", "halving-doubling", "ring")
 FOLDING = ("recursive doubling", "halving-doubling")
-LOGARITHMIC = ("tree", *FOLDING)
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -157,6 +156,11 @@ def _not_folded_here(case: Case, outcome: Outcome) -> bool:
     return size & (size - 1) != 0 and _gives(_not_folded, *FOLDING)(case, outcome)
 
 
+def _part_of_a_round(case: Case, outcome: Outcome) -> bool:
+    size = case.arguments[0][1]
+    return size & (size - 1) != 0 and _gives(_real_logarithm, "recursive doubling")(case, outcome)
+
+
 def _no_number(case: Case, outcome: Outcome) -> bool:
     returned = all(reply.kind == "returned" for reply in outcome.attempt.replies)
     return returned and kind_of(outcome.results[0]) not in ("float", "int")
@@ -215,7 +219,8 @@ ALLREDUCE_TIME = Exercise(
         Mistake("Among how many ranks is the vector halved?", _gives(_halved_among_all, "halving-doubling")),
         Mistake("What becomes of the ranks beyond the largest power of two?", _not_folded_here),
         Mistake("How does the result come back?", _gives(_there_only)),
-        Mistake("How many rounds has half a level of the tree?", _gives(_real_logarithm, *LOGARITHMIC)),
+        Mistake("log₂ P is no whole number here: which ranks swap, and what do the others cost?", _part_of_a_round),
+        Mistake("How many rounds has half a level of the tree?", _gives(_real_logarithm, "tree")),
         Mistake("How many rounds has half a level of the tree?", _gives(_rounded_down, "tree")),
         Mistake("Who adds the numbers, and how long does that take?", _no_additions),
         Mistake("Which of the messages bring something that is added?", _other_additions),
