@@ -12,7 +12,7 @@ from course_utils.checks.judging import judge
 from course_utils.checks.registry import declared, find, reference
 
 RIGHT, WRONG = answers("right"), answers("wrong")
-PATIENCE, LIMIT, TRAINING = 1.5, 12.0, 30.0
+PATIENCE, LIMIT = 1.5, 12.0
 """Seconds without progress, and in all, after which a wrong answer is broken off: shorter than a learner's checks."""
 
 
@@ -31,7 +31,7 @@ def test_a_right_answer_passes(path, four_ranks):
 @pytest.mark.parametrize("path", WRONG, ids=name_of)
 def test_a_wrong_answer_is_refused_with_the_hint_that_fits(path, four_ranks):
     exercise = find(exercise_of(path))
-    limit = TRAINING if exercise.needs_torch else LIMIT
+    limit = exercise.limit if exercise.needs_torch else LIMIT
     verdict = judge(exercise, load(path), four_ranks, patience=PATIENCE, limit=limit)
     assert verdict.mark == "✗", f"{verdict}  [COURSE_SEED={verdict.seed}]"
     assert refused_with(path) in str(verdict), f"{verdict}  [COURSE_SEED={verdict.seed}]"
