@@ -87,8 +87,8 @@ def trace_and_timer_said(name: str, lanes: Sequence[Lanes], without: Sequence[La
         return f"{told}{timer}; the trace says nothing: did other work disturb those steps?"
     both, step = transfer + longer, statistics.median(end - begin for begin, end in lanes[0].each_step)
     told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else: {seconds_text(both)}."
-    near = "they agree" if abs(both - timed) <= ROUGHLY * step else "they differ: not the same steps"
-    return f"{told}{timer}: {near}"
+    near = "they agree" if abs(both - timed) <= ROUGHLY * step else "they differ (these were other steps)"
+    return f"{told}{timer}; {near}"
 
 
 def convolutions_said(rows: Sequence[Operator]) -> str:

@@ -129,7 +129,8 @@ choices[3]
 #
 # Now put the parts together; `propose` and `metropolis_accept` are yours, from above. Two
 # functions are handed in: `makespan_of(strategy)` simulates a step, and `fits(strategy)` says
-# whether the devices' memory is enough.
+# whether the devices' memory is enough. Simulating is what takes time: keep each result, for the
+# check counts how often you ask.
 #
 # Remember two strategies on the way: the one where you are, and the best you met. The walk begins
 # in a trap, from which every single change leads to a slower strategy.

@@ -91,8 +91,8 @@ for number, task in enumerate(tasks["the report's"]):
 # FlexFlow's **SOAP**: an operator's output is cut by **s**amples, **a**ttributes (rows of an image), **p**arameters
 # (output channels, their weights with them), or several. **O**: on which devices.
 #
-# **Predict.** Two 3 × 3 convolutions, cut alike. Of the first one's 18,432 numbers, how many must a device fetch for
-# the second?
+# **Predict.** Two 3 × 3 convolutions, cut alike in two halves, one on each device. The first makes 8 images of 12 × 12
+# with 16 channels, 18,432 numbers. How many of them must a device fetch for the second?
 
 # %%
 course.predict("strategy_cuts", sample=..., attribute=..., parameter=...)
@@ -101,7 +101,7 @@ course.predict("strategy_cuts", sample=..., attribute=..., parameter=...)
 from course_utils.draw.operator_boxes import fetched_numbers
 from course_utils.strategy.by_hand import two_convolutions
 
-first, second = two_convolutions()  # 8 images of 12 x 12, 16 channels
+first, second = two_convolutions()
 ways = {"sample": Config(2, 1, 1, (0, 1)), "attribute": Config(1, 2, 1, (0, 1))}
 ways |= {"parameter": Config(1, 1, 2, (0, 1))}
 fetched = {way: fetched_numbers(first, second, config, 0) for way, config in ways.items()}
@@ -401,7 +401,8 @@ course.draw.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.na
 # ## Why is it so quick?
 #
 # A device's **clock** says when it has done all so far. What some steps do to the clocks is a small matrix, with max
-# for + and + for ×. A proposal changes *one* operator; most matrices stay:
+# for + and + for ×: row $i$, column $j$ says how long after $j$'s old time $i$'s new one is at least. A proposal
+# changes *one* operator; most matrices stay:
 
 # %%
 course.draw.changed_steps(graph, number=6)

@@ -62,6 +62,26 @@ def _pairs(computing: Times, communication: Times) -> float:
     return sum(max(0, min(b, d) - max(a, c)) for a, b in computing for c, d in communication)
 
 
+def _last_ends(times: Times) -> Times:
+    """What touches joined, but up to the end of what began last, not of what ends last."""
+    joined: list[tuple[float, float]] = []
+    for begin, end in sorted(times):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def _by_last_ends(computing: Times, communication: Times) -> float:
+    return by_moments(_last_ends(computing), _last_ends(communication))
+
+
+def _shorter(computing: Times, communication: Times) -> float:
+    """As if the shorter lane lay wholly within the longer one."""
+    return min(added(computing), added(communication)) / (added(communication) or 1)
+
+
 def _hidden(computing: Times, communication: Times) -> int:
     return len(moments(computing) & moments(communication))
 
@@ -126,12 +146,14 @@ OVERLAP_SHARE = Exercise(
         Mistake("Can more than everything be hidden?", _more_than_all),
         Mistake(
             "Two events of a lane at once: does their time count twice?",
-            _is(lambda *given: _pairs(*given) / added(given[1])),
+            _is(lambda *given: _pairs(*given) / (added(given[1]) or 1)),
         ),
         Mistake(
             "Two messages at once: does their time count twice?",
-            _is(lambda *given: _hidden(*given) / added(given[1])),
+            _is(lambda *given: _hidden(*given) / (added(given[1]) or 1)),
         ),
+        Mistake("An event begins and ends within another one: when does the longer one end?", _is(_by_last_ends)),
+        Mistake("Are both under way at the same moments, or only equally long?", _is(_shorter)),
         Mistake("Do the events come in order of time?", _out_of_order),
         Mistake("With how many computations can one message overlap?", lambda case, outcome: not raised(outcome)),
     ),

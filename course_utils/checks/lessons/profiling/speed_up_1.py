@@ -108,6 +108,9 @@ SPEED_UP_1 = Exercise(
         Mistake("Do the files still hold what they held in the call before?", later_call),
         Mistake("Is every epoch trained, or is one copied?", _copied),
         Mistake("Are the first weights the same, and the batches, in the same order?", from_the_start),
-        Mistake("Does every step change the weights as before?", lambda case, outcome: True),
+        Mistake(
+            "Does every step see the photos that it saw before, and change the weights as before?",
+            lambda case, outcome: True,
+        ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Refused with: Does every step change the weights as before?"""
+"""Refused with: Does every step see the photos that it saw before, and change the weights as before?"""
 
 import torch
 from torch import nn
