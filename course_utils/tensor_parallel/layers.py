@@ -20,7 +20,7 @@ def split_layers(costs: Sequence[float], ranks: int) -> list[int]:
         How many layers each rank gets; they add up to `len(costs)`.
 
     Raises:
-        CourseError: more ranks than layers, or a cost below 0.
+        CourseError: no rank, more ranks than layers, or a cost below 0.
 
     Source: the linear partition problem, solved by dynamic programming: Skiena, "The Algorithm
     Design Manual", §10.7.

@@ -192,9 +192,10 @@ SPLIT_LAYERS = Exercise(
         "go from the first layer on: each piece ends as late as it can without being dearer than `worst[ranks][0]`.",
     ),
     mistakes=(
+        Mistake("What does the docstring promise where there is no rank?", _refused(lambda costs, pieces: pieces < 1)),
         Mistake(
             "What does the docstring promise for a rank without a layer?",
-            _refused(lambda costs, pieces: not 1 <= pieces <= len(costs)),
+            _refused(lambda costs, pieces: pieces > len(costs)),
         ),
         Mistake("What does the docstring promise for a cost below 0?", _refused(lambda costs, pieces: min(costs) < 0)),
         Mistake("Where is the `return`?", nothing_returned),

@@ -1,5 +1,6 @@
 """The check of `training_memory`: each part, counted from the model's shapes, for every way to cut it."""
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -147,6 +148,11 @@ def _not_divided(case: Case, outcome: Outcome) -> bool:
     return ways["zero"] > 0 and any(same(float(got[one]), wanted[one] * ways["data"], 1e-9) for one in PARTS[:3])
 
 
+def _rounded_down(case: Case, outcome: Outcome) -> bool:
+    got, wanted = outcome.results[0], case.expected[0]
+    return any(got[one] == math.floor(wanted[one]) < wanted[one] for one in PARTS[:3])
+
+
 def _swapped(case: Case, outcome: Outcome) -> bool:
     got, wanted = list(outcome.results[0].values()), list(case.expected[0].values())
     return got != wanted and sorted(got) == sorted(wanted)
@@ -182,6 +188,7 @@ TRAINING_MEMORY = Exercise(
         Mistake("Where is the `return`?", nothing_returned),
         Mistake("Do you return a Memory, with its four parts?", lambda case, outcome: raised(outcome, NO_MEMORY)),
         Mistake("In which order does a Memory take its parts?", _swapped),
+        Mistake("Must a rank's share, on average, be a whole number of bytes?", _rounded_down),
         Mistake("Numbers or bytes?", _is("parameters", _numbers_not_bytes)),
         Mistake("What does the optimizer keep for each parameter?", _is("optimizer state", lambda case, right: 0.0)),
         Mistake("Is that what Adam keeps, or this optimizer?", _others("optimizer state", optimizer="adam")),
