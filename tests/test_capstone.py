@@ -19,6 +19,7 @@ from course_utils.checks import records
 from course_utils.data_parallel import broadcast_parameters
 from course_utils.errors import CourseError
 from course_utils.reporting.page import NONE_YET
+from course_utils.syllabus import ROOT
 
 WELL = Result(0.98, [6_000_000] * 4, 1.7, 52_600_000, 5.4, links=False)
 
@@ -145,3 +146,14 @@ def test_the_report_shows_the_latest_capstone_within_budgets(capsys) -> None:
     assert kept.kept() == [WELL, dataclasses.replace(WELL, accuracy=0.5)]
     page = course.report()
     assert "2 trainings judged, 1 within all budgets." in page.text and "accuracy: 98" in page.text
+
+
+@pytest.mark.parametrize("file", ["slides/src/15_read_the_manual.md", "exercises/src/15_read_the_manual.py"])
+def test_the_budgets_that_are_told_are_those_that_are_judged(file) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    for said in (
+        f"at least {BUDGET.accuracy:.0%}".replace("%", " %"),
+        f"at most {BUDGET.bytes / 1e6:g} MB",
+        f"at most {BUDGET.seconds:.0%}".replace("%", " %"),
+    ):
+        assert said in text, said

@@ -3,7 +3,8 @@
 Looked up in November 2026. torch's are those of torch 2.13, which the course uses, and a test finds them in it. The
 others stand in the manuals or sources of Horovod 0.28 (its last release), of TensorFlow 2.21, and of DeepSpeed and JAX
 as they were then; Optax, Flax, Orbax and Keras 3 are what JAX and TensorFlow leave such things to. None of these is
-installed here: nothing of them was run. Where a framework has none, the page is one that lists what there is.
+installed here: nothing of them was run, and addresses were not opened one by one: pages move. Where a framework has
+none, the page is one that lists what there is.
 """
 
 from dataclasses import dataclass
