@@ -90,7 +90,8 @@ def same_said(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
     far = {name: apart(line, serial) for name, line in losses.items()}
     assert max(far.values()) <= SAME, f"another training than the serial one: {far}"
     who = join(list(far)) if len(far) < 4 else f"all {len(far)} ways"
-    return f"{who}: at most {max(far.values()):.0e} from one process, at every one of {len(serial)} steps"
+    most = f"at most {max(far.values()):.0e} from" if max(far.values()) else "digit for digit as in"
+    return f"{who}: {most} one process, at every one of {len(serial)} steps"
 
 
 def saved_said(bars: Mapping[str, Mapping[str, float]]) -> str:

@@ -161,7 +161,7 @@ print("forward          ", puzzle.forward)
 print("input gradient   ", puzzle.input_gradient)
 print("weight gradient  ", puzzle.weight_gradient)
 print("memory           ", puzzle.memory, "micro-batches")
-print("a message takes  ", puzzle.message, "+", puzzle.latency, "seconds")
+print(f"a message takes   {puzzle.message} s of the link, {puzzle.latency} s to arrive")
 
 # %% [markdown]
 # `judge(puzzle, schedule)` says what becomes of a schedule, by simulation.

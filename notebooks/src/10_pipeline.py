@@ -75,6 +75,9 @@ course.draw.pipelines(both, faster_said(one, eight, 8), in_seconds=list(both))
 # Grey is the **bubble**: at first later ranks wait, in the end earlier ones. Cut finer, the pipeline fills faster.
 # [Exercise](../exercises/10_pipeline.ipynb): `gpipe_schedule`.
 #
+# (Where a picture on this page says that something else kept this machine busy, your prediction is not compared: run
+# the cell again.)
+#
 # ## Does it compute the same?
 #
 # The runner, on a middle rank, with micro-batch `i`:
