@@ -5,6 +5,7 @@ import contextlib
 import importlib
 import json
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Attempt", "Ranks", "Run", "current", "per_rank", "start", "sweep"]
 
 TAKE_OVER_SECONDS = 10.0
+_WIDTH = 88  # of a line that JupyterLab, 1280 pixels wide, does not break within a word
 _current: "Ranks | None" = None
 
 
@@ -184,7 +186,8 @@ def _paths() -> list[str]:
 
 def _line(introduced: list[dict], place: "Place") -> str:
     threads, devices = introduced[0]["threads"], introduced[0]["gpus"]
-    return (
+    line = (
         f"{count(len(introduced), 'rank')} {place.said(introduced)}, {count(threads, 'thread')} each, "
         f"{count(devices, 'GPU') if devices else 'no GPU'}"
     )
+    return textwrap.fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -197,7 +197,8 @@ figures.total_time(tasks)
 # students' 2b sent "less than 60%" of 2a.)
 #
 # The bars are their figure 4; hatched, their times (five cores each, lesson 7's DDP). Are your four faster than one?
-# "Don't try to parallelize very light workloads", say SURF's slides.
+# "Don't try to parallelize very light workloads", say the slides of SURF, the Dutch computing centre from whose course
+# this one comes.
 #
 # ## Six messages or one?
 #
@@ -336,9 +337,9 @@ course.draw.loss_curves(warmed, "0.2 · 4 from the first step, and climbing to i
 #
 # ## What the mean does not mend
 #
-# Batch norm, known from lesson 3, takes from each feature its mean over *the batch*, and divides by its spread. Each rank
-# sees only its own 16 images, so the network computes something else, before any gradient is averaged. The cure: share
-# $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
+# Batch norm, known from lesson 3, takes from each feature its mean over *the batch*, and divides by its spread. Each
+# rank sees only its own 16 images, so the network computes something else, before any gradient is averaged. The cure:
+# share $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
 
 # %%
 from course_utils.training import local_norm_mlp, sync_norm_mlp
