@@ -68,9 +68,10 @@ class Handed:
         )
 
     def go_on_at_once(self) -> None:
-        """Slurm lets a requeued job wait two minutes; not here."""
-        assert wait_until(lambda: self.state == "PENDING", PATIENCE), self.log
-        self.slurm.call("scontrol", "update", f"JobId={self.number}", "StartTime=now")
+        """Slurm lets a requeued job wait two minutes; not here, unless they are over already."""
+        assert wait_until(lambda: self.state == "PENDING" or "goes on after" in self.log, PATIENCE), self.log
+        if self.state == "PENDING":
+            self.slurm.call("scontrol", "update", f"JobId={self.number}", "StartTime=now")
 
     @property
     def result(self) -> dict:
