@@ -143,7 +143,7 @@ def test_tables_say_it_all() -> None:
     assert "hvd.size()" in table.text
     words = words_table()
     assert words.text.count("\n") + 1 == sum(len(passage.terms) for passage in PASSAGES)
-    assert "gRPC" in words.html and "no lesson" in words.text
+    assert "gRPC" in words.html.replace("<wbr>", "") and "no lesson" in words.text
 
 
 def test_the_predictions_about_the_dictionary_are_what_it_says() -> None:

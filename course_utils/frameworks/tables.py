@@ -4,6 +4,7 @@ Each is text for terminals and HTML for notebooks. What is wider than the window
 """
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
@@ -29,6 +30,8 @@ _CODE = (
     "margin: 0; padding: 0; background: none; color: inherit; border: none; font-family: monospace; font-size: 0.85em; "
     "line-height: 1.45"
 )
+_BREAK = re.compile(r"(?P<tag><[^>]*>)|(?<=[_.(=])|(?<=[a-z])(?=[A-Z])")
+"""Where a long name may go on in the next line; tags are left alone."""
 _NEW = "background: rgba(0, 114, 178, 0.18)"  # behind what the first way does not say
 
 
@@ -68,7 +71,7 @@ def dictionary_table(entries: Sequence[Entry] = DICTIONARY) -> Panel:
         "\n".join([f"{entry.term} (lesson {entry.lesson})", *(f"  {n}: {entry.cells[n].says}" for n in FRAMEWORKS)])
         for entry in entries
     ]
-    return Panel("\n".join(told), _table("The dictionary", head, rows, [10] * (1 + len(FRAMEWORKS))))
+    return Panel("\n".join(told), _table("The dictionary", head, rows, [8] * (1 + len(FRAMEWORKS))))
 
 
 def words_table(passages: Sequence[Passage] = PASSAGES) -> Panel:
@@ -77,10 +80,17 @@ def words_table(passages: Sequence[Passage] = PASSAGES) -> Panel:
     rows, told = [], []
     for term in (term for passage in passages for term in passage.terms):
         lesson = "–" if term.lesson is None else _lesson(term.lesson)
-        rows.append([f"<strong>{escape(term.words)}</strong>", prose(term.means), prose(term.measured or "–"), lesson])
+        rows.append(
+            [
+                f"<strong>{_breakable(escape(term.words))}</strong>",
+                prose(term.means),
+                prose(term.measured or "–"),
+                lesson,
+            ]
+        )
         where = "no lesson" if term.lesson is None else f"lesson {term.lesson}: {term.measured}"
         told.append(f"{term.words}: {term.means}. {where}".replace("`", ""))
-    return Panel("\n".join(told), _table("The words", head, rows, [11, 17, 17, 3]))
+    return Panel("\n".join(told), _table("The words", head, rows, [11, 16, 16, 5]))
 
 
 def _term(entry: Entry) -> str:
@@ -92,16 +102,20 @@ def _lesson(number: int) -> str:
 
 
 def _said(cell: Cell) -> str:
-    title, said = attribute(cell.source), prose(cell.says)
-    for sign in "_.(":  # where a long name may go on in the next line
-        said = said.replace(sign, f"{sign}<wbr>")
-    return f'<a href="{attribute(cell.address)}" title="{title}" style="color: inherit">{said}</a>'
+    style = "color: inherit; text-underline-offset: 0.25em"  # else the line hides each underscore
+    said = _breakable(prose(cell.says))
+    return f'<a href="{attribute(cell.address)}" title="{attribute(cell.source)}" style="{style}">{said}</a>'
+
+
+def _breakable(html: str) -> str:
+    """HTML whose long names may go on in the next line, between their parts."""
+    return _BREAK.sub(lambda found: found["tag"] or "<wbr>", html)
 
 
 def _table(name: str, head: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
     """HTML cells as a table; `widths` are shares of the whole, and of each column the least, in letters' heights."""
     titles = "".join(
-        f'<th scope="col" style="{_CELL}; width: {100 * width / sum(widths):.1f}%">{escape(title)}</th>'
+        f'<th scope="col" style="{_CELL}; width: {100 * width / sum(widths):.1f}%">{_breakable(escape(title))}</th>'
         for title, width in zip(head, widths, strict=True)
     )
     body = "".join(

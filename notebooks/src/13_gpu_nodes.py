@@ -342,7 +342,7 @@ def signalled(settings, rank_that_hears):
 slow = replace(settings, folder=str(folder / "stopped"), pause=0.05)
 results = ranks.run(signalled, slow, 1, ranks=2, backend="gloo").results
 for rank, said in enumerate(results):
-    print(fill(f"rank {rank}: {said}", 95))
+    print(fill(f"rank {rank}: {said}", 80))
 
 # %% [markdown]
 # Both stopped after the same step, and wrote one checkpoint. Handed in again, the training goes on, and nobody can tell
