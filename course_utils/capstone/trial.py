@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 from course_utils.capstone.judge import Result, result_of, unfit
 from course_utils.capstone.measure import trained
 from course_utils.capstone.task import NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
-from course_utils.checks.judging import fresh_seed
 from course_utils.cluster.run import per_rank
 from course_utils.data_parallel import broadcast_parameters
 from course_utils.errors import CourseError
@@ -51,7 +50,7 @@ def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Result
     """
     if ranks.world_size != NODES:
         raise CourseError(f"The capstone is for {NODES} nodes; {ranks.world_size} ranks are running.")
-    rng = np.random.default_rng(fresh_seed() if seed is None else seed)
+    rng = np.random.default_rng(seed)
     dealt = deal(rng)
     pixels, labels = (per_rank([shard[one] for shard in dealt.shards]) for one in (0, 1))
     seeds = per_rank([int(rng.integers(2**31)) for _ in dealt.shards])
