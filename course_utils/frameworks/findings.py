@@ -1,5 +1,6 @@
 """What lesson 15's measurements say, in sentences that the numbers choose."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -30,14 +31,9 @@ def start_letter(steps: Sequence[Stepped], weights: torch.Tensor) -> str:
 
 
 def calls_said(name: str, steps: Sequence[Stepped]) -> str:
-    """The collectives of a step in their order, repeated ones counted."""
-    told: list[list] = []
-    for call, _ in (one for one in steps[0].calls if one[1] > 1):
-        if told and told[-1][0] == call:
-            told[-1][1] += 1
-        else:
-            told.append([call, 1])
-    return f"{name}: {', '.join(f'{number} × {call}' for call, number in told) or 'no collective'}"
+    """How often a step makes each collective, in the order of their first calls."""
+    told = Counter(call for call, size in steps[0].calls if size > 1)
+    return f"{name}: {', '.join(f'{number} × {call}' for call, number in told.items()) or 'no collective'}"
 
 
 def sent_and_kept_said(steps: Mapping[str, Sequence[Stepped]], most: str) -> str:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from course_utils.draw.style import Picture
 
 NONE_YET = (
-    'You have no training runs yet. Lesson 7 makes them: `ranks = course.start(4, link="200 Mbit/s")`, then '
-    '`from course_utils.reporting import train_way` and `train_way(ranks, "DDP")`.'
+    'You have no training runs yet. Lesson 7 makes them: `ranks = course.start(4, link="200 Mbit/s")`,\n'
+    'then `from course_utils.reporting import train_way` and `train_way(ranks, "DDP")`.'
 )
 _MARK = "course_utils report"
 _PAGE = """<!DOCTYPE html>
