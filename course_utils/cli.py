@@ -1,4 +1,4 @@
-"""The command `course`: look at the machine, measure it, check a notebook's exercises, clear away what was left."""
+"""The command `course`: look at the machine, measure it, judge notebooks, clear away what was left."""
 
 import importlib
 import inspect
@@ -51,7 +51,7 @@ def doctor(
 def bench(
     name: Annotated[str | None, typer.Argument(help="which one; without it, they are listed")] = None,
     only: Annotated[
-        list[str] | None, typer.Argument(help="checks, grader: these exercises or lessons, such as tree_broadcast 06")
+        list[str] | None, typer.Argument(help="a part of it: exercises, lessons or groups of rows, such as tree_broadcast, 06 or honesty")
     ] = None,
     *,
     runs: Annotated[int, typer.Option(min=1, help="how many rounds")] = 5,
