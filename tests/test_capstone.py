@@ -11,7 +11,7 @@ import course_utils as course
 from course_utils.capstone import kept
 from course_utils.capstone.counters import SOCKETS, SentBytes
 from course_utils.capstone.judge import Result, disagreement, missed, recognised, unfit
-from course_utils.capstone.measure import weights_of
+from course_utils.capstone.measure import count_images, weights_of
 from course_utils.capstone.picture import budget_bars
 from course_utils.capstone.task import BUDGET, IMAGES, NODES, as_images, deal, network
 from course_utils.capstone.trial import tried
@@ -54,6 +54,29 @@ def test_labels_mean_something_else_in_each_check() -> None:
 def test_images_have_the_shape_that_the_network_takes() -> None:
     images = as_images(np.zeros((2, 64), dtype=np.float32))
     assert images.shape == (2, 3, 32, 32) and network(0).eval()(images).shape == (2, 10)
+
+
+def layer_by_layer(model, images):
+    for layer in model:
+        images = layer(images)
+
+
+@pytest.mark.parametrize(
+    "pass_through",
+    [
+        lambda model, x: model(x),
+        layer_by_layer,
+        lambda model, x: model[4:](model[:4](x)),
+        lambda model, x: model(input=x),
+    ],
+    ids=["whole", "layer by layer", "in two stages", "by keyword"],
+)
+def test_images_are_counted_however_they_pass_through_the_model(pass_through) -> None:
+    model = network(0)
+    sizes = count_images(model)
+    pass_through(model, torch.zeros(4, 3, 32, 32))
+    pass_through(model.eval(), torch.zeros(2, 3, 32, 32))
+    assert sizes == [4]
 
 
 def sent_by_one_all_reduce(numbers: int) -> tuple[int, str]:

@@ -124,6 +124,13 @@ class Links(HTMLParser):
 links_of = functools.cache(Links)
 
 
+def test_a_folder_that_holds_something_else_is_left_as_it_is(tmp_path) -> None:
+    (tmp_path / "thesis.tex").write_text("years")
+    with pytest.raises(AuthoringError, match="is no website"):
+        next(build_site(ROOT, out=tmp_path))
+    assert (tmp_path / "thesis.tex").is_file()
+
+
 def test_every_lesson_has_its_page_and_no_solution_is_shown(site) -> None:
     for page in pages(ROOT):
         if page.kind != "solution":

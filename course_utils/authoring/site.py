@@ -16,12 +16,12 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from course_utils.authoring.commands import run
 from course_utils.authoring.exercises import STUCK
 from course_utils.authoring.glossary import ANCHOR
 from course_utils.authoring.mathjax import mathjax_script
 from course_utils.authoring.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
 from course_utils.authoring.reading import links_for_readers, questions_for_readers
-from course_utils.authoring.slides import run as run_command
 from course_utils.authoring.sources import ROOT, AuthoringError, Page, is_checked, pages
 from course_utils.checks.registry import names_of
 from course_utils.cluster.cores import allowed_cores
@@ -62,9 +62,12 @@ def build_site(
         A line for each thing done.
 
     Raises:
-        AuthoringError: where a lesson fails, or Sphinx finds a broken link or anything else to warn of.
+        AuthoringError: where `out` holds something else than a website, a lesson fails, or Sphinx finds a broken link
+            or anything else to warn of.
     """
     out = (out or root / "site" / "build").resolve()
+    if out.exists() and not is_website(out):
+        raise AuthoringError(f"{out} is no website, and what it holds would be lost: name a new folder with --out")
     found = [page for page in pages(root, wanted) if page.kind != "solution"]
     with tempfile.TemporaryDirectory(prefix="course-site-") as folder:
         project = Path(folder)
@@ -76,11 +79,16 @@ def build_site(
         built = project / "built"
         strict = [] if wanted else ["-W", "--keep-going"]  # some lessons alone have links to the others
         command = [sphinx_python(root), "-m", "sphinx", "-b", "html", "-q", *strict, ".", str(built)]
-        run_command(command, project, SPHINX_SECONDS, "building the website")
+        run(command, project, SPHINX_SECONDS, "building the website")
         tidy(built)
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(built, out)
     yield f"{out / 'index.html'}: {len(found)} pages, {len(decks)} decks"
+
+
+def is_website(folder: Path) -> bool:
+    """Whether a folder is empty or holds what Sphinx has built."""
+    return folder.is_dir() and ((folder / "objects.inv").is_file() or not any(folder.iterdir()))
 
 
 def write_pages(

@@ -1,15 +1,13 @@
 """Build the decks: Markdown to reveal.js slides that present without a network, figures by real runs, and PDFs."""
 
-import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from course_utils.authoring.commands import run
 from course_utils.authoring.crowded import crowded
 from course_utils.authoring.mathjax import mathjax_script
 from course_utils.authoring.notebooks import kernel_environment
@@ -177,30 +175,3 @@ def print_pdf(page: Path, target: Path) -> Path:
     except Error as error:
         raise AuthoringError(f"Chromium could not print {page}: {str(error).splitlines()[0]}") from error
     return target
-
-
-def run(
-    command: list[str], folder: Path, seconds: float, doing: str, environment: dict[str, str] | None = None
-) -> None:
-    """Run a command in a session of its own and end all of it when it takes too long.
-
-    Raises:
-        AuthoringError: with the last lines of what it said.
-    """
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        said, _ = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise AuthoringError(f"{doing} took longer than {seconds:.0f} s") from None
-    if process.returncode:
-        raise AuthoringError(f"{doing} failed:\n" + "\n".join(said.strip().splitlines()[-15:]))

@@ -17,7 +17,8 @@ class SentBytes:
 
     Attributes:
         where: `LINK` where the rank is a node behind a link: everything that left it, headers included. `SOCKETS` where
-            the ranks share a machine: the payload of its TCP connections, among them all of gloo's.
+            the ranks share a machine: the payload of the TCP connections that are open when it is asked, among them
+            all of gloo's; what went through one that was closed before is not counted.
     """
 
     def __init__(self) -> None:
@@ -27,9 +28,15 @@ class SentBytes:
 
     def so_far(self) -> int:
         """Bytes since then."""
-        now = node_bytes()
-        counted = sockets() if self.where == SOCKETS or now is None else {0: now[0]}
+        counted = sockets() if self.where == SOCKETS else {0: _of_the_link()}
         return sum(sent - self._before.get(number, 0) for number, sent in counted.items())
+
+
+def _of_the_link() -> int:
+    found = node_bytes()
+    if found is None:
+        raise RuntimeError("the interface of this rank's node is gone, and with it the count of its bytes")
+    return found[0]
 
 
 def sockets() -> dict[int, int]:
@@ -37,12 +44,12 @@ def sockets() -> dict[int, int]:
     found: dict[int, int] = {}
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # closed by now
-            number = os.fstat(int(name))
-            if not stat.S_ISSOCK(number.st_mode):
+            status = os.fstat(int(name))
+            if not stat.S_ISSOCK(status.st_mode):
                 continue
             with socket.socket(fileno=os.dup(int(name))) as one:
                 if one.family in (socket.AF_INET, socket.AF_INET6) and one.type == socket.SOCK_STREAM:
-                    told = one.getsockopt(_TCP_INFO, socket.TCP_INFO, 256)
-                    if len(told) >= _BYTES_SENT + 8:
-                        found[number.st_ino] = struct.unpack_from("Q", told, _BYTES_SENT)[0]
+                    info = one.getsockopt(_TCP_INFO, socket.TCP_INFO, 256)
+                    if len(info) >= _BYTES_SENT + 8:
+                        found[status.st_ino] = struct.unpack_from("Q", info, _BYTES_SENT)[0]
     return found

@@ -55,8 +55,7 @@ def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarra
     images, classes = as_images(pixels), torch.from_numpy(labels)
     naive = naive_step(network(0), images, classes)
     model, wanted = network(seed), network(seed).state_dict()
-    seen: list[int] = []
-    model.register_forward_pre_hook(lambda one, given: seen.append(len(given[0])) if one.training else None)
+    seen = count_images(model)
     torch.manual_seed(seed)
     meter = _Meter()
     returned = function(model, images, classes)
@@ -65,8 +64,31 @@ def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarra
     return told | {"weights": weights, "returned": type(returned).__name__, "images": sum(seen), **naive}
 
 
+def count_images(model: nn.Module) -> list[int]:
+    """A list that grows by the size of each batch that the model's first convolution gets while it is trained.
+
+    That is the layer which all images pass, be the model called as a whole, layer by layer, or in stages.
+    """
+    sizes: list[int] = []
+
+    def count(layer: nn.Module, given: tuple[torch.Tensor, ...], named: dict[str, torch.Tensor]) -> None:
+        if layer.training:
+            sizes.append(len(given[0] if given else named["input"]))
+
+    first = next(layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
+    first.register_forward_pre_hook(count, with_kwargs=True)
+    return sizes
+
+
 def naive_step(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
-    """One step, as the mean of a few: every gradient is averaged over the ranks after the backward pass."""
+    """One step, as the mean of a few: every gradient is averaged over the ranks after the backward pass.
+
+    Args:
+        images: (n, 3, 32, 32), enough for the steps; labels: (n,).
+
+    Returns:
+        "naive_sent": bytes; "naive_seconds".
+    """
     replica, optimizer = all_reduce_flat(model), torch.optim.SGD(model.parameters(), 0.05)
     for number in range(WARM_UP + TIMED):
         if number == WARM_UP:
