@@ -1,6 +1,7 @@
 """Marks for submissions: a right answer keeps its mark, a wrong one and every abuse score zero and are told why."""
 
 import csv
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -14,7 +15,7 @@ from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
 from course_utils.grade import classroom, contained
 from course_utils.grade.hiding import lesson_modules, without_answers
-from course_utils.grade.marks import Mark, grade, write_marks
+from course_utils.grade.marks import Mark, grade_each, write_marks
 from course_utils.grade.submission import read
 from course_utils.grade.summary import summary
 from course_utils.grade.wire import pack, unpack_reply
@@ -40,8 +41,12 @@ def notebook(folder: Path, *cells: str, name: str = "ada.ipynb") -> Path:
     return file
 
 
+def marks_of(notebooks: list[Path], ranks: int = 4, **options) -> list[Mark]:
+    return [mark for marks in grade_each(notebooks, ranks, **options) for mark in marks]
+
+
 def mark_of(folder: Path, *cells: str, exercise: str = "rank_squared", ranks: int = 2, **options) -> Mark:
-    marks = grade([notebook(folder, *cells)], ranks, **options)
+    marks = marks_of([notebook(folder, *cells)], ranks, **options)
     return next(mark for mark in marks if mark.exercise == exercise)
 
 
@@ -56,7 +61,7 @@ def test_right_answers_keep_their_marks_however_noisy(tmp_path) -> None:
         return comm.rank**2
     """
     wrong = "def who_is_there(comm, name):\n    return [name]\n"
-    marks = grade([notebook(tmp_path, "ranks = course.start(4)", noisy, wrong, TREE, "1 / 0")], ranks=3)
+    marks = marks_of([notebook(tmp_path, "ranks = course.start(4)", noisy, wrong, TREE, "1 / 0")], ranks=3)
     found = {mark.exercise: (mark.mark, mark.verdict) for mark in marks}
     assert found["rank_squared"] == (1, "✓ rank_squared: each rank returned the square of its own number")
     assert found["tree_broadcast"][0] == 1, found["tree_broadcast"]
@@ -172,7 +177,7 @@ def test_abuse_scores_zero_and_is_told_why(cell, says, tmp_path, capfd) -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("folder", "marks"), [("exercises", {0}), ("exercises/solutions", {1})])
 def test_the_built_notebooks_get_the_marks_that_they_deserve(folder, marks) -> None:
-    found = grade([ROOT / folder / "00_first_steps.ipynb"], ranks=2)
+    found = marks_of([ROOT / folder / "00_first_steps.ipynb"], ranks=2)
     assert {mark.mark for mark in found} == marks and len(found) == 2, found
 
 
@@ -181,7 +186,7 @@ def test_solutions_and_other_submissions_cannot_be_read(tmp_path) -> None:
     notebook(tmp_path, RIGHT, name="grace.ipynb")
     cell = f"def rank_squared(comm):\n    open({str(tmp_path / 'grace.ipynb')!r}).read()\n    return comm.rank**2\n"
     files = [notebook(tmp_path, cell), tmp_path / "grace.ipynb"]
-    ada, grace = (mark for mark in grade(files, ranks=2) if mark.exercise == "rank_squared")
+    ada, grace = (mark for mark in marks_of(files, ranks=2) if mark.exercise == "rank_squared")
     assert (ada.mark, grace.mark) == (0, 1)
     assert "grace.ipynb" in ada.verdict
 
@@ -189,7 +194,7 @@ def test_solutions_and_other_submissions_cannot_be_read(tmp_path) -> None:
 @pytest.mark.timeout(120)
 def test_an_offence_costs_its_own_exercise_and_no_other(tmp_path) -> None:
     names = "def who_is_there(comm, name):\n    return comm.allgather(name)\n"
-    marks = grade([notebook(tmp_path, SHELLS, names)], ranks=2)
+    marks = marks_of([notebook(tmp_path, SHELLS, names)], ranks=2)
     assert [(mark.exercise, mark.mark) for mark in marks] == [("rank_squared", 0), ("who_is_there", 1)], marks
 
 
@@ -206,6 +211,57 @@ def test_processes_that_the_guard_does_not_see_are_counted(tmp_path) -> None:
     """
     mark = mark_of(tmp_path, cell)
     assert mark.mark == 0 and "started" in mark.verdict and "processes" in mark.verdict, mark.verdict
+
+
+@pytest.mark.timeout(120)
+def test_a_result_too_large_to_send_costs_its_own_exercise_and_no_other(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(contained, "LARGEST_REPLY", 1 << 20)
+    large = "def rank_squared(comm):\n    return bytes(8 << 20) if comm.rank else 0\n"
+    names = "def who_is_there(comm, name):\n    return comm.allgather(name)\n"
+    first, second = marks_of([notebook(tmp_path, large, names)], ranks=2)
+    assert first.mark == 0 and "too large to send" in first.verdict, first.verdict
+    assert second.mark == 1, second.verdict
+
+
+def test_the_guard_looks_at_where_things_are_moved_and_linked_to(tmp_path) -> None:
+    own, outside, run = tmp_path / "own", tmp_path / "outside", tmp_path / "run.py"
+    own.mkdir()
+    outside.mkdir()
+    run.write_text(_CHANGES_FILES)
+    done = subprocess.run([sys.executable, run, own, outside], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["own"], done.stdout
+    assert not list(outside.iterdir())
+
+
+_CHANGES_FILES = """
+import os, sys, tempfile
+from pathlib import Path
+from course_utils.grade.guard import Guard
+
+own, outside = map(Path, sys.argv[1:])
+file = own / "file"
+file.touch()
+folder, here = os.open(outside, os.O_RDONLY), os.open(own, os.O_RDONLY)
+os.chdir(own)
+Guard(own, []).arm()
+for name, change in {
+    "rename": lambda: os.rename(file, outside / "a"),
+    "replace": lambda: os.replace(file, outside / "a"),
+    "link": lambda: os.link(file, outside / "b"),
+    "symlink": lambda: os.symlink(file, outside / "c"),
+    "mkdir": lambda: os.mkdir("d", dir_fd=folder),
+    "rename-there": lambda: os.rename(file, "e", dst_dir_fd=folder),
+}.items():
+    try:
+        change()
+        print(name)
+    except PermissionError:
+        pass
+with tempfile.TemporaryDirectory(dir=own) as place:  # `shutil.rmtree` speaks of its files by `dir_fd`
+    os.rename(file, Path(place, "file"))
+    os.symlink("file", "g", dir_fd=here)
+print("own")
+"""
 
 
 @pytest.mark.timeout(120)
@@ -235,7 +291,7 @@ def test_what_no_answer_needs_is_refused_before_anything_runs(cell, says, tmp_pa
 @pytest.mark.timeout(120)
 def test_limits_and_guard_hold_where_there_are_no_namespaces(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(contained, "obstacle", lambda: "forbidden")
-    marks = grade(
+    marks = marks_of(
         [notebook(tmp_path, FROM_DISK, "def who_is_there(comm, name):\n    return comm.allgather(name)\n")], 2
     )
     assert [mark.mark for mark in marks if mark.exercise == "rank_squared"] == [0]
@@ -377,6 +433,21 @@ def test_what_an_earlier_lesson_taught_may_be_imported_and_is_not_asked_for(tmp_
     assert "course_utils.first_steps" in lesson_modules()
 
 
+def test_to_change_what_an_import_brought_makes_it_no_answer(tmp_path) -> None:
+    cell = """
+    from course_utils.first_steps import rank_squared
+
+    rank_squared.calls = 0
+    times = {}
+    times[rank_squared] = 0
+
+    def pass_the_token(comm, token=0):
+        return token
+    """
+    submission = read(notebook(tmp_path, cell))
+    assert submission.lessons == {"04_messages"} and "rank_squared" not in submission.expected
+
+
 def test_the_table_of_marks(tmp_path) -> None:
     file = tmp_path / "marks.csv"
     file.write_text("forged")
@@ -392,7 +463,7 @@ def test_the_table_of_marks(tmp_path) -> None:
 
 def test_what_is_no_submission_gets_a_line_too(tmp_path) -> None:
     (tmp_path / "text.ipynb").write_text("hello")
-    [mark] = grade([tmp_path / "text.ipynb"])
+    [mark] = marks_of([tmp_path / "text.ipynb"])
     assert (mark.mark, mark.exercise) == (0, "") and "is not a notebook" in mark.verdict
 
 
@@ -427,6 +498,33 @@ def test_nothing_is_run_where_the_marks_cannot_be_written(tmp_path, monkeypatch)
     with pytest.raises(CourseError, match="marks.csv is there already"):
         run_command(file)
     assert (tmp_path / "marks.csv").read_text() == "last week's"
+
+
+@pytest.mark.parametrize(
+    ("out", "feedback", "says"),
+    [
+        ("a" * 251 + ".csv", None, "cannot be written .*`--out` names"),  # a letter more, and a name is too long
+        ("marks.csv", "a file", "into .*a file .*`--feedback` names"),
+        ("marks.csv", "a file/inside", "into .*inside .*`--feedback` names"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_anything_is_graded(out, feedback, says, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(classroom, "grade_each", lambda *_, **__: pytest.fail("it was graded"))
+    (tmp_path / "a file").write_text("mine")
+    with pytest.raises(CourseError, match=says):
+        classroom.grade_class([notebook(tmp_path, RIGHT)], tmp_path / out, feedback and tmp_path / feedback, 2)
+    assert (tmp_path / "a file").read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_summary_is_printed_before_texts_are_written(tmp_path, monkeypatch, capsys) -> None:
+    def full(*_) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(classroom, "grade_each", lambda *_, **__: [[Mark("ada.ipynb", "rank_squared", 1, "✓ fine")]])
+    monkeypatch.setattr(classroom, "write_feedback", full)
+    with pytest.raises(OSError, match="no space left"):
+        classroom.grade_class([notebook(tmp_path, RIGHT)], tmp_path / "marks.csv", tmp_path / "texts", 2)
+    assert "1 of 1 mark." in capsys.readouterr().out and (tmp_path / "marks.csv").exists()
 
 
 def test_what_is_marked_when_the_teacher_stops_is_kept(tmp_path, monkeypatch, capsys) -> None:

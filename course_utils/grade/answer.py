@@ -56,7 +56,7 @@ def _load(cells: tuple[tuple[str, str], ...]) -> None:
         raise RuntimeError("this process is no contained rank")
     for _, source in cells:
         _import_packages(source)
-    _arm[0]()
+    arm()
     _cells_loaded.append(cells)
     _loaded["__name__"] = "submission"
     for file, source in cells:

@@ -1,7 +1,8 @@
 """`course grade`: a class from its notebooks to the table of marks, the texts for learners, and a summary."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -9,7 +10,7 @@ from tqdm.auto import tqdm
 from course_utils.errors import CourseError
 from course_utils.grade.contained import obstacle
 from course_utils.grade.handed_in import notebooks_in
-from course_utils.grade.marks import Mark, grade_each, write_marks
+from course_utils.grade.marks import Mark, grade_each, scratch_of, write_marks
 from course_utils.grade.summary import summary, write_feedback
 
 MARKS = Path("marks.csv")
@@ -23,13 +24,16 @@ def grade_class(places: Sequence[Path], out: Path | None, feedback: Path | None,
     Args:
         places: notebooks, or folders of them.
         out: the table of marks; None for a new file `MARKS`.
-        feedback: a folder for a text to each learner; None for no texts.
+        feedback: a folder for a text to each learner, made where there is none; None for no texts.
+        ranks: how many each submission is run on.
 
     Raises:
         CourseError: nothing was handed in, a file cannot be written, or contained ranks do not start.
     """
     notebooks = notebooks_in(places)
     table = _writable(out)
+    if feedback:
+        _make_folder(feedback)
     if reason := obstacle():
         print(f"No namespaces here ({reason}): limits and the guard alone hold what is run.", file=sys.stderr)
     marks: list[Mark] = []
@@ -44,12 +48,13 @@ def grade_class(places: Sequence[Path], out: Path | None, feedback: Path | None,
                 bar.update()
     finally:
         if marks:
-            write_marks(marks, table)
-            texts = write_feedback(marks, feedback) if feedback else []
             stopped = f"Stopped after {done} of {len(notebooks)} notebooks. " if done < len(notebooks) else ""
-            print(
-                f"\n{stopped}{summary(marks)}\nMarks: {table}" + (f". Texts for learners: {feedback}" if texts else "")
-            )
+            print(f"\n{stopped}{summary(marks)}")
+            write_marks(marks, table)
+            print(f"Marks: {table}")
+            if feedback:
+                write_feedback(marks, feedback)
+                print(f"Texts for learners: {feedback}")
     return marks
 
 
@@ -60,4 +65,25 @@ def _writable(out: Path | None) -> Path:
     table = out or MARKS
     if not table.absolute().parent.is_dir() or table.is_dir():
         raise CourseError(f"{table} cannot be written: is its folder there? `--out` names the file.")
+    scratch = scratch_of(table)
+    with _told(f"{table} cannot be written", "`--out` names a file elsewhere."):
+        scratch.touch()
+        scratch.unlink()
     return table
+
+
+def _make_folder(feedback: Path) -> None:
+    scratch = feedback / ".course-new"
+    with _told(f"No texts can be written into {feedback}", "`--feedback` names another folder."):
+        feedback.mkdir(parents=True, exist_ok=True)
+        scratch.touch()
+        scratch.unlink()
+
+
+@contextmanager
+def _told(problem: str, advice: str) -> Iterator[None]:
+    """The system's refusal as a line that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise CourseError(f"{problem} ({error.strerror}). {advice}") from None

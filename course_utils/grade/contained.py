@@ -32,7 +32,7 @@ from course_utils.cluster.ranks import Ranks
 from course_utils.cluster.reply import Raised, Reply
 from course_utils.errors import CourseError, RanksGone
 from course_utils.grade import hiding
-from course_utils.grade.wire import unpack_reply
+from course_utils.grade.wire import HEADER, unpack_reply
 
 LIMITS = {  # of each rank
     "RLIMIT_AS": 6 << 30,  # bytes of address space; torch alone maps 2 GB
@@ -44,7 +44,6 @@ LIMITS = {  # of each rank
 SECONDS = 600.0  # for one submission
 START_SECONDS = 90.0
 LARGEST_REPLY = 256 << 20
-_HEADER = struct.Struct("<QQ")
 _KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "COURSE_MPIEXEC")
 _KEPT_PREFIXES = ("OMPI_", "PRTE_", "PMIX_", "MPI", "I_MPI_", "UCX_", "FI_")
 _UNSHARE = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child"]
@@ -110,7 +109,7 @@ class ContainedConnection(Connection):
         self._number += 1
         for rank, (payload,) in enumerate(arguments):
             with contextlib.suppress(OSError):  # a dead rank is seen while waiting
-                self._sockets[rank].sendall(_HEADER.pack(self._number, len(payload)) + payload)
+                self._sockets[rank].sendall(HEADER.pack(self._number, len(payload)) + payload)
         return dict.fromkeys(range(len(arguments)))
 
     def wait_for(self, pending: dict[int, Any], *, limit: float | None = None, **options: Any) -> Watched:
@@ -124,23 +123,24 @@ class ContainedConnection(Connection):
             rank = waiting[line]
             with contextlib.suppress(OSError):
                 self._came[rank] += line.recv(1 << 20)
-            if (reply := self._reply(rank)) is not None:
+            if (reply := self._reply(rank, call.lost)) is not None:
                 del call.pending[rank]
                 call.replies[rank] = reply
         self._count_processes()
         return bool(call.pending)
 
-    def _reply(self, rank: int) -> Reply | None:
+    def _reply(self, rank: int, lost: list[int]) -> Reply | None:
+        """The rank's reply, once it is there; `lost` gets a rank whose line cannot be used again."""
         came = self._came[rank]
-        while len(came) >= _HEADER.size:
-            number, size = _HEADER.unpack_from(came)
+        while len(came) >= HEADER.size:
+            number, size = HEADER.unpack_from(came)
             if size > LARGEST_REPLY:
-                del came[:]
+                lost.append(rank)  # the rest of it still comes; new ranks start before the next call
                 return Reply(rank, "raised", error=Raised("MemoryError", "its result is too large to send"))
-            if len(came) < _HEADER.size + size:
+            if len(came) < HEADER.size + size:
                 return None
-            data = bytes(came[_HEADER.size : _HEADER.size + size])
-            del came[: _HEADER.size + size]
+            data = bytes(came[HEADER.size : HEADER.size + size])
+            del came[: HEADER.size + size]
             if number == self._number:
                 reply, offences = unpack_reply(rank, data)
                 self.offences += [f"rank {rank} {one}" for one in offences]

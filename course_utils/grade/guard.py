@@ -1,7 +1,9 @@
 """The guard inside a rank: refuses what no answer needs, and remembers it, so that the verdict can say why.
 
 It is an audit hook of Python, which cannot be removed again. It explains; what it overlooks (code that is not Python's)
-is held by the namespaces and limits of `contained.py`.
+is held by the namespaces and limits of `contained.py`. One hole in sight: Python does not tell the hook of `os.open`'s
+`dir_fd`, so a file opened relative to another folder is looked for in the current one. Nor are a folder or a file that
+is named by a descriptor alone looked at again (`os.listdir(3)`): what opened them was.
 """
 
 import os
@@ -15,7 +17,16 @@ from course_utils.trace.recorder import recorder
 
 _PROCESSES = ("os.fork", "os.forkpty", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen")
 _NETWORK = ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto")
-_CHANGES = ("os.remove", "os.rename", "os.rmdir", "os.truncate", "os.link", "os.symlink", "os.chmod", "os.mkdir")
+_CHANGES = {  # event → where each path stands among its arguments, and that path's `dir_fd` (None: it has none)
+    "os.chmod": ((0, 2),),
+    "os.link": ((0, 2), (1, 3)),
+    "os.mkdir": ((0, 2),),
+    "os.remove": ((0, 1),),
+    "os.rename": ((0, 2), (1, 3)),  # of `os.replace` as well
+    "os.rmdir": ((0, 1),),
+    "os.symlink": ((0, None), (1, 2)),
+    "os.truncate": ((0, None),),
+}
 _READS = ("os.listdir", "os.scandir")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -59,11 +70,16 @@ class Guard:
         raise PermissionError(f"graded mode: an answer that {what} is refused")
 
     def _look(self, event: str, arguments: tuple) -> None:
-        if event == "open" or event in _CHANGES or event in _READS:
+        if event == "open" or event in _READS:
             path = arguments[0] if arguments else None
             if isinstance(path, (str, bytes, os.PathLike)):
                 flags = arguments[2] if event == "open" and isinstance(arguments[2], int) else 0
-                self._path(os.path.realpath(os.fsdecode(path)), event in _CHANGES or bool(flags & _WRITING))
+                self._path(os.path.realpath(os.fsdecode(path)), bool(flags & _WRITING))
+        elif event in _CHANGES:
+            for place, folder in _CHANGES[event]:
+                if isinstance(path := arguments[place], (str, bytes, os.PathLike)):
+                    inside = _folder(None if folder is None else arguments[folder])
+                    self._path(os.path.realpath(os.path.join(inside, os.fsdecode(path))), True)
         elif event in _PROCESSES:
             self._refuse(f"starts other processes ({event})")
         elif event in _NETWORK:
@@ -77,6 +93,11 @@ class Guard:
             self._refuse(f"{'writes' if writes else 'reads'} {_short(path)}")
         if writes and not path.startswith((self._own, "/dev/", "/proc/self/")):
             self._refuse(f"writes {os.path.basename(path)}, outside its own folder")
+
+
+def _folder(descriptor: int | None) -> str:
+    """The folder that a `dir_fd` stands for; "" without one (`shutil.rmtree` has one, and so temporary folders)."""
+    return "" if descriptor in (None, -1) else os.readlink(f"/proc/self/fd/{descriptor}")
 
 
 def _short(path: str) -> str:

@@ -34,11 +34,6 @@ class Mark:
     question: str = ""
 
 
-def grade(notebooks: Iterable[Path], ranks: int = 4, hide: Iterable[Path] = ()) -> list[Mark]:
-    """The marks of all submissions in one list, see `grade_each`."""
-    return [mark for marks in grade_each(list(notebooks), ranks, hide) for mark in marks]
-
-
 def grade_each(notebooks: Sequence[Path], ranks: int = 4, hide: Iterable[Path] = ()) -> Iterator[list[Mark]]:
     """Mark every exercise of the lessons that a notebook answers, one notebook after the other.
 
@@ -60,9 +55,14 @@ def grade_each(notebooks: Sequence[Path], ranks: int = 4, hide: Iterable[Path] =
             yield _marks_of(submission, ranks, hidden)
 
 
+def scratch_of(file: Path) -> Path:
+    """The file beside the table of marks that is written first."""
+    return file.with_name(f".{file.name}.new")
+
+
 def write_marks(marks: list[Mark], file: Path) -> None:
     """Write the marks as a table that spreadsheets open, in one step: what stood in the file before is gone."""
-    scratch = file.with_name(f".{file.name}.new")
+    scratch = scratch_of(file)
     with scratch.open(
         "w", newline="", encoding="utf-8-sig"
     ) as table:  # without that mark Excel takes ✓ for three letters

@@ -8,7 +8,6 @@ import os
 import resource
 import signal
 import socket
-import struct
 import sys
 from pathlib import Path
 
@@ -23,8 +22,6 @@ from course_utils.grade.guard import Guard
 from course_utils.trace.activity import ActivityFile
 from course_utils.trace.recorder import recorder
 from course_utils.trace.requests import TracedRequest
-
-HEADER = struct.Struct("<QQ")  # the call's number, and how many bytes follow
 
 
 def limit_this_process(limits: dict[str, int]) -> None:
@@ -65,11 +62,11 @@ def main(path: Path) -> None:
     hello = {"rank": engine.world.rank, "shell": os.getppid()}
     line.sendall(json.dumps(hello).encode() + b"\n")
     while True:
-        number, size = HEADER.unpack(_read(line, HEADER.size))
+        number, size = wire.HEADER.unpack(_read(line, wire.HEADER.size))
         reply = _call(_read(line, size))
         guard.look_back()
         data = _packed(reply, guard.offences)
-        line.sendall(HEADER.pack(number, len(data)) + data)
+        line.sendall(wire.HEADER.pack(number, len(data)) + data)
 
 
 def _call(payload: bytes) -> Reply:

@@ -103,7 +103,8 @@ def _bound(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name.partition(".")[0] for alias in node.names]
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+    names = [part for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+    return [name.id for name in names if isinstance(name.ctx, ast.Store)]  # `f.calls = 0` reads f
 
 
 def _signature(arguments: ast.arguments) -> inspect.Signature:

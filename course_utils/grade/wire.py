@@ -6,6 +6,7 @@ other class arrives as an empty one of the same name, which is all that a verdic
 
 import io
 import pickle
+import struct
 import sys
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from course_utils.cluster.reply import Raised, Reply
 from course_utils.trace.events import Event
 
+HEADER = struct.Struct("<QQ")  # before tasks and replies: the call's number, and how many bytes follow
 _NAMES = {
     "builtins": {"complex", "set", "frozenset", "slice", "range", "bytearray"},
     "collections": {"OrderedDict"},
