@@ -226,6 +226,30 @@ def test_what_is_unknown_runs_on_one_rank(four_ranks) -> None:
     assert losses == pytest.approx(train_serial(Joined(), batches, 0.1), abs=1e-6)
 
 
+class ManyJoined(nn.Module):
+    """Joins seven tensors, more than there are short names for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.parts, self.last = nn.ModuleList(nn.Linear(6, 2) for _ in range(7)), nn.Linear(14, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(torch.cat([part(x) for part in self.parts], dim=1))
+
+
+def test_an_operator_may_read_from_seven(four_ranks) -> None:
+    graph = read_model(ManyJoined(), (BATCH, 6))
+    halves = [
+        Config(sample=2, devices=(0, 1)) if one.kind != "other" else Config(devices=(1,)) for one in graph.operators
+    ]
+    text = program(ManyJoined(), graph, halves, "course_utils.strategy.models.mlp()", 2)
+    assert "lambda x, y, z, u, v, w, x7: torch.cat([x, y, z, u, v, w, x7], dim=1)" in text
+    batches = [(torch.randn(BATCH, 6), torch.randint(CLASSES, (BATCH,))) for _ in range(2)]
+    losses = train_program(four_ranks, text, ManyJoined, batches, 0.1)
+    assert losses == pytest.approx(train_serial(ManyJoined(), batches, 0.1), abs=1e-6)
+
+
 def test_a_program_runs_under_torchrun(tmp_path) -> None:
     model = mlp((12, 10, 9, CLASSES))
     graph = read_model(model, (BATCH, 12))
@@ -246,6 +270,27 @@ def test_what_builds_no_model_is_refused() -> None:
     model = mlp((4, 3))
     with pytest.raises(CourseError, match="makes no model"):
         program(model, read_model(model, (2, 4)), [Config(), Config(), Config()], "alexnet", 2)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        ([Config(), Config()], "2 configurations, .* 3 operators"),
+        ([Config()] * 4, "4 configurations, .* 3 operators"),
+        ([Config(), Config(devices=(2,)), Config()], "fc1 is on device 2; the last of 2 ranks is device 1"),
+    ],
+)
+def test_a_strategy_for_another_graph_or_more_ranks_is_refused(strategy, said) -> None:
+    model = mlp((4, 3))
+    with pytest.raises(CourseError, match=said):
+        program(model, read_model(model, (2, 4)), strategy, "course_utils.strategy.models.mlp((4, 3))", 2)
+
+
+def test_too_few_strategies_for_a_comparison_are_refused_with_their_number() -> None:
+    graph = read_model(mlp((4, 3)), (2, 4))
+    costs = described_costs(graph, describe({"a": 1 << 30, "b": 1 << 30}, (1e-3, 1e8)), 1e10, 1e10)
+    with pytest.raises(CourseError, match=r"only \d+ differ .* 100 are asked for"):
+        varied_strategies(graph, costs, 2, 100, {"one": on_one_device(graph)}, tries=30)
 
 
 def test_strategies_for_the_comparison_are_spread_over_their_times() -> None:

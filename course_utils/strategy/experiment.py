@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from course_utils.errors import CourseError
 from course_utils.strategy.configurations import Config, configurations
 from course_utils.strategy.costs import Costs, described_costs
 from course_utils.strategy.graph import OperatorGraph, Shape
@@ -108,7 +109,7 @@ class Comparison:
 
 
 def predicted_seconds(graph: OperatorGraph, strategy: Sequence[Config], costs: Costs) -> float:
-    """A step, simulated."""
+    """How long one training step takes under a strategy by the simulator, in seconds; nothing is run."""
     return makespan(task_graph(graph, strategy, costs)) / 1e9
 
 
@@ -170,6 +171,10 @@ def varied_strategies(
 
     Args:
         among: strategies to begin from; they are not in the result, and no two have equal predictions.
+        tries: how many are drawn to choose from.
+
+    Raises:
+        CourseError: fewer than `number` of those drawn have predictions of their own.
     """
     chosen, pool = random.Random(seed), []
     choices = [configurations(operator, devices) for operator in graph.operators]
@@ -182,6 +187,11 @@ def varied_strategies(
     shortest, found = min(taken), list[list[Config]]()
     for goal in np.geomspace(shortest, SLOWEST * shortest, number):
         pool = [one for one in pool if one[0] not in taken]  # such as its mirror image on the other devices
+        if not pool:
+            raise CourseError(
+                f"{graph.name}: of {tries} strategies tried only {len(found)} differ in their predicted times, and "
+                f"{number} are asked for. Ask for fewer, or take a larger model or more devices."
+            )
         seconds, strategy = min(pool, key=lambda one: abs(np.log(one[0] / goal)))
         taken.add(seconds)
         found.append(strategy)

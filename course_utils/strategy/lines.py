@@ -85,7 +85,7 @@ def _function(call: Call) -> str:
     def written(one: Any) -> str:
         if isinstance(one, Place):
             places.add(one.number)
-            return _names(one.number)
+            return tensor_name(one.number)
         if isinstance(one, (tuple, list)):
             inner = ", ".join(map(written, one))
             return f"[{inner}]" if isinstance(one, list) else f"({inner}{',' * (len(one) == 1)})"
@@ -104,9 +104,10 @@ def _function(call: Call) -> str:
                 f"{name or call.function} cannot be written into a program. Make it a module of the model."
             )
         text = f"{owner}.{name}({', '.join(arguments)})"
-    tensors = ", ".join(_names(one) for one in range(max(places, default=0) + 1))
+    tensors = ", ".join(tensor_name(one) for one in range(max(places, default=0) + 1))
     return f"lambda {tensors}: {text}{'[0]' * call.first}"
 
 
-def _names(number: int) -> str:
-    return "xyzuvw"[number]
+def tensor_name(number: int) -> str:
+    """What the tensor of this number is called where it has no name of its own: x, y, z, u, v, w, x7, x8, …"""
+    return "xyzuvw"[number] if number < 6 else f"x{number + 1}"

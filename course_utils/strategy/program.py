@@ -6,7 +6,7 @@ operator does not find what it needs on its own rank.
 
 import re
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import count, groupby
 
 from torch import nn
 
@@ -14,7 +14,7 @@ from course_utils.errors import CourseError
 from course_utils.strategy.configurations import Config, Strategy
 from course_utils.strategy.graph import Operator, OperatorGraph, Shape
 from course_utils.strategy.layouts import input_spread, move_between, output_spread
-from course_utils.strategy.lines import called, imported, layer, literal
+from course_utils.strategy.lines import called, imported, layer, literal, tensor_name
 from course_utils.strategy.moves import Spread
 from course_utils.words import ranks as so_many_ranks
 
@@ -50,23 +50,41 @@ def program(
     Args:
         model: may be without numbers, on the "meta" device.
         graph: of the model, for the batch that the program will have.
-        strategy: any; a configuration for each operator.
+        strategy: any; a configuration for each operator, on devices that are ranks.
         build: how the script makes the model: "course_utils.strategy.models.alexnet(width=0.25, pixels=64)".
         ranks: how many it is for; the strategy need not use all.
         file: what the script's first lines call it.
         found: a sentence for them, on where the strategy comes from.
 
     Raises:
-        CourseError: `build` is no call, or the model calls a function that cannot be written down.
+        CourseError: `build` is no call; the strategy is for another graph or for more ranks; the model calls a
+            function that cannot be written down.
     """
     made = re.fullmatch(r"([\w.]+)\.(\w+)(\(.*\))", build.strip(), re.DOTALL)
     if made is None:
         raise CourseError(f"{build!r} makes no model. Write a module and a call in it: torchvision.models.alexnet().")
+    _check(graph, strategy, ranks)
     script = _Script(model, graph, list(strategy), made[2], ranks)
     body = "\n".join([*script.model(), *script.training(made[2] + made[3])])
     return "\n".join(
         [*script.head(file, found), *_imports(body, made[1], made[2]), f"BATCH = {script.batch}", body, ""]
     )
+
+
+def _check(graph: OperatorGraph, strategy: Strategy, ranks: int) -> None:
+    """Refuse a strategy that is for another graph, or for more ranks."""
+    if len(strategy) != len(graph.operators):
+        raise CourseError(
+            f"The strategy has {len(strategy)} configurations, and {graph.name} has {len(graph.operators)} operators. "
+            "Give it one for each, the input and the loss included."
+        )
+    for operator, config in zip(graph.operators, strategy, strict=True):
+        last = max(config.devices)
+        if last >= ranks:
+            raise CourseError(
+                f"{operator.name} is on device {last}; the last of {so_many_ranks(ranks)} is device {ranks - 1}. "
+                "Write the program for more ranks, or search for fewer devices."
+            )
 
 
 def _imports(body: str, module: str, function: str) -> Iterator[str]:
@@ -99,7 +117,8 @@ class _Script:
         """What the program says of itself: how it is run, and how it is spread."""
         yield f'"""{self.title} on {so_many_ranks(self.world_size)}.{" " * bool(found)}{found}'
         yield from ("", f"    torchrun --nproc-per-node={self.world_size} {file}", "")
-        numbered = [(one, config) for one, config in zip(self.graph.operators, self.strategy) if one.kind != "input"]
+        both = zip(self.graph.operators, self.strategy, strict=True)
+        numbered = [(one, config) for one, config in both if one.kind != "input"]
         rows = []
         for config, group in groupby(numbered, key=lambda one: one[1]):
             names = [one.name for one, _ in group]
@@ -132,11 +151,10 @@ class _Script:
     def _forward(self) -> Iterator[str]:
         operators, names = self.graph.operators, self._variables()
         for number, operator in enumerate(operators):
-            given, free = [], ["y", "z", "u", "v", "w"]
-            if "x" not in [names[source] for source in operator.inputs]:
-                free.insert(0, "x")
+            given, taken = [], "x" in [names[source] for source in operator.inputs]
+            free = map(tensor_name, count(int(taken)))
             for source in operator.inputs:
-                here = "x" if names[source] == "x" else free.pop(0)
+                here = "x" if names[source] == "x" else next(free)
                 move = list(self._move(source, number, names[source], here))
                 yield from move
                 given.append(here if move else names[source])
