@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from course_utils import cli
-from course_utils.bench import BENCHES, checks, cluster, grader, overlap, pipeline
+from course_utils.bench import BENCHES, checks, cluster, grader, overlap, pipeline, strategy, strategy_search
 from course_utils.bench.overlap_ranks import multiplications, plain_steps, plain_vgg, waiting_vgg
 from course_utils.bench.pipeline_ranks import Trained
 from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row, spread, table
@@ -93,6 +93,17 @@ def test_parts_of_the_course_are_chosen_by_exercise_or_lesson() -> None:
     assert len(chosen()) == len(declared())
     with pytest.raises(CourseError, match="Did you mean"):
         chosen(["tree_broadcats"])
+
+
+def test_a_part_of_a_bench_that_there_is_not_is_refused() -> None:
+    with pytest.raises(CourseError, match=r"no part 'honest'\. Did you mean 'honesty'\? It has honesty, .* search\."):
+        strategy.run(1, ["report", "honest"])
+
+
+def test_the_graphs_on_which_the_search_arrives_are_counted(monkeypatch) -> None:
+    monkeypatch.setattr(strategy_search, "is_hit", lambda seed: seed % 10 > 0)
+    [row] = strategy.run(5, ["hits"])
+    assert (row.bench, row.value, row.unit, row.target, row.ok) == ("strategy", 90, "of 100", 95, False)
 
 
 def test_exposed_communication_is_compared_with_the_least_possible_or_with_the_step() -> None:

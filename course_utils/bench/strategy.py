@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.bench.ranks import nodes_of
 from course_utils.bench.rows import Row, ratio_row, seconds_row, spread, value_row
+from course_utils.errors import CourseError
 
 if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
@@ -19,31 +20,44 @@ if TYPE_CHECKING:
 BENCH = "strategy"
 P, RATE = 2, 100
 """Ranks, and Mbit/s of their links."""
-STRATEGIES = 20
-ITERATIONS = 25_000
-"""As many as in the report."""
 FEWEST = 5  # rounds
 
 
 def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
-    """Measure every part, or those of these names; steps in at least five rounds."""
+    """Measure every part, or those of these names; steps in at least five rounds.
+
+    Raises:
+        CourseError: there is no part of such a name.
+    """
     from course_utils.bench.strategy_search import hits_rows, rates_rows, search_rows
 
+    on_ranks: dict[str, Callable[[Ranks, int], list[Row]]] = {"honesty": honesty_rows, "faster": faster_rows}
     alone: dict[str, Callable[[int], list[Row]]] = {
         "program": program_rows,
         "report": report_rows,
         "rates": rates_rows,
-        "hits": hits_rows,
+        "hits": lambda runs: hits_rows(),
         "search": search_rows,
     }
+    check_parts(only, [*on_ranks, *alone])
     rows = []
-    if not only or {"honesty", "faster"} & set(only):
+    if not only or set(on_ranks) & set(only):
         with nodes_of(P, RATE) as ranks:
-            if not only or "honesty" in only:
-                rows += honesty_rows(ranks, max(runs, FEWEST))
-            if not only or "faster" in only:
-                rows += faster_rows(ranks, max(runs, FEWEST))
+            for name, part in on_ranks.items():
+                if not only or name in only:
+                    rows += part(ranks, max(runs, FEWEST))
     return rows + [row for name, part in alone.items() if not only or name in only for row in part(runs)]
+
+
+def check_parts(only: Sequence[str], parts: list[str]) -> None:
+    """Refuse a word that names no part: it would be left out in silence."""
+    from course_utils.cli import nearest
+
+    for word in only:
+        if word not in parts:
+            raise CourseError(
+                f"The bench strategy has no part {word!r}.{nearest(word, parts)} It has {', '.join(parts)}."
+            )
 
 
 def honesty_rows(ranks: "Ranks", rounds: int) -> list[Row]:
@@ -78,7 +92,7 @@ def faster_rows(ranks: "Ranks", rounds: int) -> list[Row]:
     """The strategy found against pure data parallelism, ours and torch's, by turns."""
     from course_utils.strategy.experiment import ALEXNET, measure_steps, measured_costs, predicted_seconds
     from course_utils.strategy.running import DDP
-    from course_utils.strategy.search import find_strategy
+    from course_utils.strategy.search import ITERATIONS, find_strategy
     from course_utils.strategy.starts import data_parallel
 
     graph = ALEXNET.graph()
@@ -101,7 +115,7 @@ def program_rows(runs: int) -> list[Row]:
     """From a model to its program: read, described, searched, written; measured costs would be read from the disk."""
     from course_utils.strategy.experiment import REPORT, report_costs
     from course_utils.strategy.program import program
-    from course_utils.strategy.search import find_strategy
+    from course_utils.strategy.search import ITERATIONS, find_strategy
 
     seconds, lines = [], []
     for turn in range(max(runs, 3)):
@@ -122,7 +136,7 @@ def report_rows(runs: int) -> list[Row]:
     """The report's experiment again: AlexNet on two GTX 1080 Ti, described; simulated milliseconds of a step."""
     from course_utils.strategy.experiment import REPORT, predicted_seconds, report_costs
     from course_utils.strategy.known_ways import known_ways
-    from course_utils.strategy.search import find_strategy
+    from course_utils.strategy.search import ITERATIONS, find_strategy
 
     graph = REPORT.graph()
     costs, known = report_costs(graph), known_ways(graph, P)

@@ -27,12 +27,14 @@ _START: dict[str, Callable[[OperatorGraph, Tables], Whole | None]] = {
     "model": lambda graph, tables: tables.column(model_parallel(graph, tables.devices)),
     "random": lambda graph, tables: None,
 }
+ITERATIONS = 25_000
+"""Proposals of all chains together; as many as in the report on parallel strategies."""
 CHAINS = 12
 OFFERS = 2
 """Proposals to each chain at an operator before all go on to the next."""
 HEATINGS = 3
 HOT, COLD = 0.2, 0.001
-"""Temperature after each heating and before the next, as a share of the shortest makespan so far."""
+"""Temperature after each heating and before the next, as a share of the shortest makespan that a chain has then."""
 
 
 @dataclass
@@ -42,7 +44,8 @@ class Found:
     Attributes:
         strategy, nanoseconds: the best that fits, and its makespan.
         seconds: that the search took.
-        history: for each start the makespans of its chains in nanoseconds, (chains, points): one after each sweep.
+        history: for each start the makespans of its chains in nanoseconds, (chains, points): at each heating, the
+            first included, after each sweep over the operators, and at the end.
         iterations: proposals made until each point of the history; the last is their number in all.
         evaluations: strategies simulated.
         interrupted: whether it was stopped before its end.
@@ -61,7 +64,7 @@ def find_strategy(
     graph: OperatorGraph,
     costs: Costs,
     devices: int,
-    iterations: int = 25_000,
+    iterations: int = ITERATIONS,
     starts: Sequence[str] = STARTS,
     seed: int = 0,
     chains: int = CHAINS,
@@ -69,8 +72,16 @@ def find_strategy(
     """The best strategy that so many proposals come to; interrupted (■, Ctrl-C), the best so far.
 
     Args:
+        graph: of the model, for the whole batch.
         costs: where they have `limits`, no device gets more bytes than its own.
+        devices: over how many it may be spread; it need not use all.
+        iterations: proposals of all chains together; the last visit of an operator may bring a few more.
         starts: "one" device, "data" parallel, "model" parallel, "random": where the walks begin, in turn.
+        seed: of all that is drawn.
+        chains: walks side by side; at least one for each start.
+
+    Returns:
+        The best strategy met that fits, its makespan, and how the walks went.
 
     Raises:
         CourseError: a start that is none of these; no strategy that fits was met.
@@ -102,7 +113,8 @@ class _Walks:
 
     Attributes:
         best, least: the best column that fits, and its nanoseconds.
-        points, counts: makespans of all chains after each sweep, and the proposals made until then.
+        penalty: nanoseconds that a byte over a device's limit counts.
+        points, counts: makespans of all chains, noted as `Found.history` says, and the proposals made until then.
     """
 
     def __init__(self, tables: Tables, starts: Sequence[Whole | None], chains: int, seed: int) -> None:
@@ -127,8 +139,8 @@ class _Walks:
         self.heatings += 1
         for chain in np.flatnonzero(excess == 0):
             self._keep(int(self.now[chain]), self.chains.columns[:, chain])
-        self.dear = float(self.now.max())  # a byte too many is worse than any step
-        self.energy = self.now + self.dear * excess
+        self.penalty = float(self.now.max())  # a byte too many counts as much as the slowest chain's step
+        self.energy = self.now + self.penalty * excess
         self.note()
 
     def _column(self, start: Whole | None, again: Whole | None) -> Whole:
@@ -152,7 +164,7 @@ class _Walks:
         """Metropolis among the configurations of one operator; how warm depends on the share of proposals made."""
         times = self.chains.makespans()
         excess = self._excess(at) if self.tables.limits else np.zeros_like(times)
-        energies = times + self.dear * excess
+        energies = times + self.penalty * excess
         self.evaluations += energies.size
         chain, choice = np.unravel_index(energies.argmin(), energies.shape)
         if excess[chain, choice] == 0:
