@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from course_utils.errors import CourseError
 from course_utils.strategy.by_hand import HandCosts, five_operators
 from course_utils.strategy.configurations import Config
 from course_utils.strategy.incremental import Chains, last_readers
@@ -32,6 +33,13 @@ def test_an_exchange_begins_when_both_ends_are_free_and_gradients_go_the_other_w
     assert [tasks[one].name for one in pools] == ["pool1", "pool1"]
     sizes = {name: {task.nanoseconds for task in tasks if task.name == name} for name in exchanges}
     assert sizes["pool1 → fc1"] == sizes["fc1 → pool1"] == {2 * MS}  # 4 × 16 × 4 × 4 numbers, 512 in a millisecond
+
+
+def test_a_configuration_that_is_no_choice_is_refused_in_a_line():
+    graph = five_operators()
+    tables = make_tables(graph, HandCosts(), 2)
+    with pytest.raises(CourseError, match=r"Operator 2 cannot be spread as .*devices=\(3,\)"):
+        tables.column([Config(), Config(), Config(devices=(3,)), Config(), Config()])
 
 
 def test_a_device_waits_for_its_own_tasks_and_for_those_it_is_after():

@@ -6,7 +6,7 @@ each shape is measured once).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from course_utils.draw.style import bytes_text
 from course_utils.errors import CourseError
@@ -14,9 +14,8 @@ from course_utils.hardware.roofline import roofline_time
 from course_utils.strategy.configurations import Config
 from course_utils.strategy.graph import Operator, OperatorGraph
 from course_utils.strategy.part_shapes import Key, PartShape, part_shapes
+from course_utils.strategy.steps import Direction
 from course_utils.strategy.topology import Topology
-
-Direction = Literal["forward", "backward"]
 
 
 class Times(NamedTuple):

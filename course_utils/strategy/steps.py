@@ -27,7 +27,11 @@ Direction = Literal["forward", "backward"]
 
 
 class Costs(Protocol):
-    """What a task takes, in whole nanoseconds."""
+    """What a task takes, in whole nanoseconds, and how much memory a part needs."""
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """Bytes of each device; empty where memory does not matter."""
 
     def compute(self, operator: Operator, config: Config, place: int, direction: Direction) -> int:
         """The part at `place`, with the elementwise operators that follow; backward: all its gradients."""
@@ -41,6 +45,9 @@ class Costs(Protocol):
 
     def all_reduce(self, nbytes: int, ranks: int, devices: tuple[int, ...] = ()) -> int:
         """An all-reduce of `nbytes` by this many devices."""
+
+    def memory(self, operator: Operator, config: Config, place: int) -> int:
+        """Bytes that the part at `place` keeps; asked for where there are limits."""
 
 
 class Work(NamedTuple):

@@ -16,12 +16,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from course_utils.errors import CourseError
 from course_utils.strategy.configurations import Config, Strategy
 from course_utils.strategy.graph import Operator, OperatorGraph
 from course_utils.strategy.starts import choices_of
 from course_utils.strategy.steps import Costs, Direction, Step, compute, exchange, gradient_sums, norm_sums
 
 Whole = NDArray[np.int64]
+"""Whole numbers: nanoseconds, bytes, or the numbers of choices; as they are whole, sums of them are exact."""
 NEVER = -(2**61)
 """In a matrix: the one device does not wait for the other. So low that no sum of times lifts it above 0."""
 
@@ -105,9 +107,20 @@ class Tables:
         return [choices[chosen] for choices, chosen in zip(self.choices, column, strict=True)]
 
     def column(self, strategy: Strategy) -> Whole:
-        """The numbers of a strategy's configurations among the choices; the input's does not matter."""
-        known = zip(self.choices, strategy, strict=True)
-        return np.array([choices.index(one) if len(choices) > 1 else 0 for choices, one in known])
+        """The numbers of a strategy's configurations among the choices; where there is one, as of the input, it is 0.
+
+        Raises:
+            CourseError: a configuration is none of its operator's choices.
+        """
+        numbers = []
+        for operator, (choices, config) in enumerate(zip(self.choices, strategy, strict=True)):
+            if len(choices) > 1 and config not in choices:
+                raise CourseError(
+                    f"Operator {operator} cannot be spread as {config}. "
+                    f"Take one of its {len(choices)} choices on {self.devices} devices."
+                )
+            numbers.append(choices.index(config) if len(choices) > 1 else 0)
+        return np.array(numbers)
 
 
 def times(matrix: Whole, clocks: Whole) -> Whole:
@@ -142,7 +155,7 @@ def matrices_of(steps: Sequence[Step], devices: int) -> Whole:
 
 
 def make_tables(graph: OperatorGraph, costs: Costs, devices: int) -> Tables:
-    """All matrices of a graph on so many devices; `costs.limits`, where there are any, limit the devices' memory."""
+    """All matrices of a graph on so many devices; `costs.limits`, where it is not empty, limits their memory."""
     choices = tuple(choices_of(graph, devices))
     exchanges: dict[tuple, Whole] = {}  # equal ones, as in a network's repeated layers, are made once
 
@@ -168,7 +181,7 @@ def make_tables(graph: OperatorGraph, costs: Costs, devices: int) -> Tables:
             yield Factor(source, forward, backward)
 
     made = tuple(tuple(factors(*numbered)) for numbered in enumerate(graph.operators))
-    limits = tuple(getattr(costs, "limits", ()))
+    limits = tuple(costs.limits)
     memory = [_memory(*both, costs, devices) for both in zip(graph.operators, choices, strict=True)] if limits else ()
     return Tables(devices, choices, made, tuple(memory), limits)
 
