@@ -147,6 +147,23 @@ def test_functions_are_modules_without_weights():
     assert len(graph.notes) == 2 and len(read_model(Functions().eval(), (8, 1, 28, 28)).notes) == 0
 
 
+class InDoublePrecision(nn.Module):
+    def __init__(self, dtype):
+        super().__init__()
+        self.fc, self.dtype = nn.Linear(4, 3), dtype
+
+    def forward(self, x):
+        return functional.softmax(functional.log_softmax(self.fc(x), dim=1, dtype=self.dtype), 1, dtype=self.dtype)
+
+
+def test_a_softmax_with_a_dtype_is_no_module():
+    assert names(read_model(InDoublePrecision(None), (2, 4))) == ["input", "fc", "norm1", "norm2", "loss"]
+    graph = read_model(InDoublePrecision(torch.float64), (2, 4))
+    assert [one.kind for one in graph.operators] == ["input", "linear", "other", "other", "loss"]
+    x = graph.layers["softmax"](torch.ones(2, 3))
+    assert x.dtype == torch.float64
+
+
 class Strange(nn.Module):
     def __init__(self):
         super().__init__()

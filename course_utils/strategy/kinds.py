@@ -37,9 +37,16 @@ _FUNCTIONS: dict[Any, Callable[..., nn.Module]] = {
     functional.max_pool2d: nn.MaxPool2d,
     functional.avg_pool2d: nn.AvgPool2d,
     functional.adaptive_avg_pool2d: nn.AdaptiveAvgPool2d,
-    functional.log_softmax: lambda dim=None, _stacklevel=3, dtype=None: nn.LogSoftmax(dim),
-    functional.softmax: lambda dim=None, _stacklevel=3, dtype=None: nn.Softmax(dim),
+    functional.log_softmax: lambda dim=None, _stacklevel=3, dtype=None: _without_dtype(nn.LogSoftmax, dim, dtype),
+    functional.softmax: lambda dim=None, _stacklevel=3, dtype=None: _without_dtype(nn.Softmax, dim, dtype),
 }
+
+
+def _without_dtype(make: Callable[[int | None], nn.Module], dim: int | None, dtype: torch.dtype | None) -> nn.Module:
+    """A softmax as a module, which has no dtype of its own."""
+    if dtype is not None:
+        raise ValueError("its module computes in the dtype of what it gets")
+    return make(dim)
 
 
 @dataclass(frozen=True)
