@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from course_utils.frameworks.manuals import DEEPSPEED, HOROVOD, JAX, PAGES, TENSORFLOW, TORCH
 
-NONE = "none"
-
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -27,11 +25,6 @@ class Cell:
     says: str
     source: str
     address: str
-
-    @property
-    def has(self) -> bool:
-        """Whether the framework has it."""
-        return not self.says.startswith(NONE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ learning, 2022). The guide of today says the same with other names: `Communicati
 import re
 from dataclasses import dataclass
 
-SOURCE = "Distributed training with TensorFlow, tensorflow.org/guide/distributed_training, CC BY 4.0, wording of 2022"
 _TERM = re.compile(r"\[([^\]]+)\]")
 
 
