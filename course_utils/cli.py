@@ -51,7 +51,8 @@ def doctor(
 def bench(
     name: Annotated[str | None, typer.Argument(help="which one; without it, they are listed")] = None,
     only: Annotated[
-        list[str] | None, typer.Argument(help="a part of it: exercises, lessons or groups of rows, such as tree_broadcast, 06 or honesty")
+        list[str] | None,
+        typer.Argument(help="a part of it: exercises, lessons or rows, such as tree_broadcast, 06 or honesty"),
     ] = None,
     *,
     runs: Annotated[int, typer.Option(min=1, help="how many rounds")] = 5,

@@ -90,25 +90,39 @@ def disagreement(measured: Sequence[dict[str, Any]]) -> str | None:
 
 def used(result: Result, budget: Budget = BUDGET) -> str:
     """In a line: what was reached and used, beside what is asked for."""
-    from course_utils.draw.style import bytes_text, seconds_text
-
     return (
-        f"{percent(result.accuracy)} of the held-out images are recognised (asked for: {percent(budget.accuracy)}); "
-        f"a node sent {bytes_text(max(result.sent))} (budget: {bytes_text(budget.bytes)}) and took "
-        f"{seconds_text(result.seconds)} (budget: {seconds_text(budget.seconds * result.naive_seconds)}, "
-        f"{percent(budget.seconds)} of the time of {NAIVE_STEPS} steps of naive data parallelism)"
+        f"{share_text(result.accuracy)} of the held-out images are recognised (asked for: "
+        f"{share_text(budget.accuracy)}); a node sent {megabytes_text(max(result.sent))} (budget: "
+        f"{megabytes_text(budget.bytes)}) and took {time_text(result.seconds)} (budget: "
+        f"{time_text(budget.seconds * result.naive_seconds)}, {percent(budget.seconds)} of the time of {NAIVE_STEPS} steps "
+        "of naive data parallelism)"
     )
+
+
+def share_text(share: float) -> str:
+    """A share in percent, with a digit that tells just below from just above."""
+    return f"{100 * share:.1f} %"
+
+
+def megabytes_text(number: float) -> str:
+    """Bytes in MB, with digits that tell just below from just above."""
+    return f"{number / 1e6:.2f} MB"
+
+
+def time_text(seconds: float) -> str:
+    """Seconds, with digits that tell just below from just above."""
+    return f"{seconds:.2f} s"
 
 
 def unfit(measured: Sequence[dict[str, Any]]) -> str | None:
     """Why the weights cannot be judged, in words; None where they can."""
     for rank, one in enumerate(measured):
         if one["weights"] is None:
-            what = "nothing" if one["returned"] == "NoneType" else f"a {one['returned']}"
+            what = "nothing" if one["returned"] == "NoneType" else f"an object of type {one['returned']}"
             return f"rank {rank} returned {what}, expected the trained VGG-11"
     idle = [rank for rank, one in enumerate(measured) if not one["images"]]
     if idle:
-        return f"rank {idle[0]} has not trained the model on any image"
+        return f"on rank {idle[0]} no image went through the `model` that it was given, in training"
     apart = disagreement(measured)
     return f"the ranks do not agree: {apart}" if apart else None
 
@@ -116,4 +130,4 @@ def unfit(measured: Sequence[dict[str, Any]]) -> str | None:
 def missed(result: Result, budget: Budget = BUDGET) -> str | None:
     """What is not as asked for, in words; None where all is well."""
     names = result.misses(budget)
-    return f"{' and '.join(names)} not as asked for: {used(result, budget)}" if names else None
+    return f"{', '.join(names)} not as asked for: {used(result, budget)}" if names else None

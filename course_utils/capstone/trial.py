@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.capstone.judge import Result, result_of, unfit
+from course_utils.capstone.judge import Result, megabytes_text, result_of, time_text, unfit
 from course_utils.capstone.measure import trained
 from course_utils.capstone.task import NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
 from course_utils.cluster.run import per_rank
@@ -41,7 +41,7 @@ def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Result
 
     Args:
         ranks: four of them.
-        function: as the exercise asks for; it may leave out what is yet to be written.
+        function: as the exercise asks for; its accuracy and budgets are looked at, and not judged.
         seed: of images, weights and the order of batches; None draws a new one.
 
     Raises:
@@ -49,12 +49,15 @@ def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Result
         CourseError: there are other than four ranks, or what came back cannot be weighed; the text says why.
     """
     if ranks.world_size != NODES:
-        raise CourseError(f"The capstone is for {NODES} nodes; {ranks.world_size} ranks are running.")
+        start = f'ranks = course.start({NODES}, link="100 Mbit/s")'
+        raise CourseError(f"The capstone is for {NODES} nodes, and here are {ranks.world_size}. Run `{start}`.")
     rng = np.random.default_rng(seed)
     dealt = deal(rng)
     pixels, labels = (per_rank([shard[one] for shard in dealt.shards]) for one in (0, 1))
     seeds = per_rank([int(rng.integers(2**31)) for _ in dealt.shards])
     measured = ranks.run(trained, function, seeds, pixels, labels, backend="gloo").results
     if problem := unfit(measured):
-        raise CourseError(f"This training cannot be weighed: {problem}.")
+        sent, seconds = (max(one[name] for one in measured) for name in ("sent", "seconds"))
+        used = f"So far a node sends {megabytes_text(sent)} and takes {time_text(seconds)}."
+        raise CourseError(f"This training cannot be weighed yet: {problem}. {used}")
     return result_of(measured, dealt.held_out)

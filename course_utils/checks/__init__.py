@@ -37,7 +37,7 @@ def check(name: str, function: Callable = _MISSING) -> None:
     _need_function(exercise.name, function)
     ranks = current()
     if ranks is None:
-        raise CourseError("No ranks are running yet. Run `ranks = course.start(4)` first, then this cell again.")
+        raise CourseError(f"No ranks are running yet. Run `{exercise.start(4)}` first, then this cell again.")
     with nbgrader.stderr_to_stdout():
         verdict = judge(exercise, function, ranks)
         SESSION.write(exercise=name, lesson=exercise.lesson, mark=verdict.mark, text=verdict.text)

@@ -126,6 +126,7 @@ class Exercise:
         title: a few words for the table of progress.
         praise: what the line of a right answer says, from the outcome of the last case.
         picture: draw the messages of the failing (or last) case below the line.
+        link: of the ranks that it is for, as `course.start` takes it; "" where any will do.
         drawing: what is drawn in their place, from the case's outcome; where it returns None, the messages are.
         also_hidden: further functions, "module:function", that graded mode hides with the library's own answer: with
             them an answer would be a line or two.
@@ -151,6 +152,11 @@ class Exercise:
     also_hidden: tuple[str, ...] = ()
     begins_with: str = ""
     limit: float = 30.0
+    link: str = ""
+
+    def start(self, ranks: int) -> str:
+        """The line that starts the ranks which the exercise is for."""
+        return f'ranks = course.start({ranks}, link="{self.link}")' if self.link else f"ranks = course.start({ranks})"
 
     @property
     def effort(self) -> str:

@@ -72,15 +72,18 @@ def judge(
         if not ready:
             import_torch(ranks)
             ready = True
-        outcome = run_case(case, function, ranks, patience, limit or exercise.limit)
+        earlier, outcome = outcome, run_case(case, function, ranks, patience, limit or exercise.limit)
         if any(_is_stub(reply.error) for reply in outcome.attempt.replies):
-            return not_begun(exercise.name)
+            if earlier is None:
+                return not_begun(exercise.name)
+            reached = _with_label("right so far; then `raise NotImplementedError` was reached", case.label)
+            return _verdict(exercise, FAILED, reached, outcome, seed)
         if outcome.wrong:
             question = _question(exercise, outcome)
             return _verdict(exercise, FAILED, f"{outcome.wrong} {question}".rstrip(), outcome, seed, question)
     if outcome is None:
         raise CourseError(
-            f"{exercise.name} needs {count(left_out or 1, 'rank')}. Run `ranks = course.start({left_out or 4})`."
+            f"{exercise.name} needs {count(left_out or 1, 'rank')}. Run `{exercise.start(left_out or 4)}`."
         )
     text = exercise.praise(outcome)
     if left_out:

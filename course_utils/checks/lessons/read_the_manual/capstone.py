@@ -96,19 +96,23 @@ CAPSTONE = Exercise(
         "Lesson 8: `broadcast_parameters(model)`; then, some eight times, go through all images in batches of 16 with "
         "`torch.optim.SGD(model.parameters(), 0.05)` and, at the end of each time, replace every floating-point tensor "
         "of `model.state_dict()` by its mean over the ranks, with `dist.all_reduce`. Lesson 7 instead: "
-        '`DistributedDataParallel` with `compress(module, "PowerSGD")`, and a learning rate that falls.',
+        '`DistributedDataParallel` with `compress(module, "PowerSGD")`, from `course_utils.overlap.compression`, and a '
+        "learning rate that falls.",
     ),
     mistakes=(
         Mistake("Which part takes the time: computing, or the links?", says("not finished")),
         Mistake("Do all ranks make the same calls?", hangs),
         Mistake("What does the function return, on every rank?", says("expected the trained VGG-11")),
-        Mistake("Whose images does the model never see?", says("has not trained")),
+        Mistake("Whose images does it never see, or is another network trained?", says("no image went through")),
         Mistake("After the last step, who makes the weights of all ranks equal?", says("do not agree")),
         Mistake("How often do the nodes talk, and do they say more than they need to?", _missed("bytes")),
-        Mistake("Is a mean of weights of use whose training began, or went, far apart?", _sent_little),
+        Mistake(
+            "Do all ranks begin with the same weights, and are they averaged before they are far apart?", _sent_little
+        ),
         Mistake("Which part takes the time: computing, or the links?", _missed("seconds")),
         Mistake("Are there enough steps, and is the learning rate right at the end?", _missed("accuracy")),
     ),
     praise=_praise,
     limit=90.0,
+    link="100 Mbit/s",
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.compare import kind_of
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.read_the_manual.common import LESSON
 from course_utils.checks.seen import Recogniser, nothing_returned, raised, same
 from course_utils.frameworks.manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
@@ -77,10 +77,15 @@ def asked(function: Callable, framework: str, settings: Mapping[str, Any], ranks
 
 
 def _drawn(rng: np.random.Generator) -> Iterator[Drawn]:
-    """Plain steps first; then each way with and without accumulation, in sizes that tell mistakes apart."""
+    """One framework after the other, as one writes them: a plain step first; then those that tell mistakes apart."""
     for framework in FRAMEWORKS:
         yield Drawn(framework, 4, 1, 8)
-    for framework, way, more in product(FRAMEWORKS, (PLAIN, CHOSEN), (False, True)):
+        yield from _steps_of(framework, rng)
+
+
+def _steps_of(framework: str, rng: np.random.Generator) -> Iterator[Drawn]:
+    """Each way with and without accumulation, in sizes that tell mistakes apart, and on one rank."""
+    for way, more in product((PLAIN, CHOSEN), (False, True)):
         ranks, passes, micro_batch = (int(one) for one in rng.permutation([2, 3, 5, 7, 11])[:3])
         passes = passes if more and framework != TENSORFLOW else 1
         if framework != DEEPSPEED:
@@ -91,7 +96,7 @@ def _drawn(rng: np.random.Generator) -> Iterator[Drawn]:
         elif way == PLAIN:
             for named in ((WHOLE,), (PER_GPU,)):
                 yield Drawn(framework, ranks, 1, micro_batch, named=named)
-    for framework, way in product(FRAMEWORKS, (PLAIN, CHOSEN)):
+    for way in (PLAIN, CHOSEN):
         yield Drawn(framework, 1, 1 if framework == TENSORFLOW else 3, 16, way)
 
 
@@ -129,7 +134,8 @@ def _times(factor: str, power: int) -> Callable[[float, float, Case], bool]:
 
 
 def _no_step(case: Case, outcome: Outcome) -> bool:
-    return kind_of(outcome.results[0]) != "dict"
+    """Something came back, and it is no step."""
+    return outcome.results[0] is not NO_RESULT and kind_of(outcome.results[0]) != "dict"
 
 
 def _no_whole_number(case: Case, outcome: Outcome) -> bool:
@@ -185,7 +191,14 @@ MATCH_TERMS = Exercise(
         ),
         Mistake("Are the images of all ranks in it?", _wrong(GLOBAL, _times("ranks", -1))),
         Mistake("Do images of earlier passes have a part in the update?", _wrong(GLOBAL, _times(PASSES, -1))),
-        Mistake("Which images were counted twice?", _wrong(GLOBAL, lambda got, due, case: got > due)),
+        Mistake(
+            "Is it this call's `ranks` that you multiply by, and is no image counted twice?",
+            _wrong(GLOBAL, lambda got, due, case: got > due),
+        ),
+        Mistake(
+            "Is the sum divided by the number of ranks already, by the framework or in the loss?",
+            _wrong(TIMES, _times("ranks", 1)),
+        ),
         Mistake(
             "The loss is a sum over the images of a pass. What is the gradient a multiple of?",
             _wrong(TIMES, lambda got, due, case: case.arguments[0][1]["reduction"] == "sum", TORCH),
@@ -199,10 +212,6 @@ MATCH_TERMS = Exercise(
             _wrong(TIMES, _times(PASSES, 1)),
         ),
         Mistake("How many mean gradients does this all-reduce add up?", _wrong(TIMES, _times("ranks", -1))),
-        Mistake(
-            "Is the sum divided by the number of ranks already, by the framework or in the loss?",
-            _wrong(TIMES, _times("ranks", 1)),
-        ),
         Mistake(
             "Larger or smaller than the mean: which of the two does `times_mean` divide by the other?",
             _wrong(TIMES, lambda got, due, case: _near(got * due, 1)),

@@ -1,4 +1,4 @@
-"""Refused with: Is a mean of weights of use whose training began, or went, far apart?"""
+"""Refused with: Do all ranks begin with the same weights, and are they averaged before they are far apart?"""
 
 import torch
 import torch.distributed as dist

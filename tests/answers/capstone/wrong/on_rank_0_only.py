@@ -1,4 +1,4 @@
-"""Refused with: rank 1 has not trained the model on any image. Whose images does the model never see?"""
+"""Refused with: Whose images does it never see, or is another network trained?"""
 
 import torch
 import torch.distributed as dist

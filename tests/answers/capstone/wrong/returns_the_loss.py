@@ -1,4 +1,4 @@
-"""Refused with: rank 0 returned a float, expected the trained VGG-11"""
+"""Refused with: rank 0 returned an object of type float, expected the trained VGG-11"""
 
 from torch.nn.functional import cross_entropy
 

@@ -1,4 +1,4 @@
-"""Refused with: Which images were counted twice?"""
+"""Refused with: Is it this call's `ranks` that you multiply by, and is no image counted twice?"""
 
 from course_utils.frameworks.terms import Step
 
