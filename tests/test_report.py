@@ -241,9 +241,11 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path) -> None:
 # --- the page -------------------------------------------------------------------------------------------------------
 
 
-def test_without_runs_one_line_says_what_to_run(capsys) -> None:
+def test_without_runs_one_line_says_what_to_run(tmp_path, capsys) -> None:
     assert course.report() is None
     assert capsys.readouterr().out == NONE_YET + "\n"
+    assert course.report(tmp_path / "report.html") is None and not list(tmp_path.glob("*.html"))
+    assert "report.html was not written" in capsys.readouterr().out
 
 
 def test_the_page_needs_no_other_file_and_has_text_for_every_picture(tmp_path, capsys) -> None:
