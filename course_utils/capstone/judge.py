@@ -94,8 +94,8 @@ def used(result: Result, budget: Budget = BUDGET) -> str:
         f"{share_text(result.accuracy)} of the held-out images are recognised (asked for: "
         f"{share_text(budget.accuracy)}); a node sent {megabytes_text(max(result.sent))} (budget: "
         f"{megabytes_text(budget.bytes)}) and took {time_text(result.seconds)} (budget: "
-        f"{time_text(budget.seconds * result.naive_seconds)}, {percent(budget.seconds)} of the time of {NAIVE_STEPS} steps "
-        "of naive data parallelism)"
+        f"{time_text(budget.seconds * result.naive_seconds)}, {percent(budget.seconds)} of the time of {NAIVE_STEPS} "
+        "steps of naive data parallelism)"
     )
 
 
