@@ -69,13 +69,16 @@ class Handed:
         )
 
     def go_on_at_once(self) -> None:
-        """Slurm lets a requeued job wait two minutes; not here, unless they are over already."""
+        """Slurm lets a requeued job wait two minutes; here a few seconds, unless they are over already.
+
+        In the second in which its first try was ended, a node takes the permission of the next for the one withdrawn.
+        """
         begun = "goes on after"
         assert wait_until(
             lambda: self.state == "PENDING" or begun in self.log.rpartition("Stopped after")[2], PATIENCE
         ), self.log
         if self.state == "PENDING":
-            self.slurm.call("scontrol", "update", f"JobId={self.number}", "StartTime=now")
+            self.slurm.call("scontrol", "update", f"JobId={self.number}", "StartTime=now+3")
 
     @property
     def result(self) -> dict:
