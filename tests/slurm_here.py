@@ -127,7 +127,7 @@ def write_settings(folder: Path) -> None:
         "SlurmctldPort": controller,
         "SlurmUser": "root",
         "AuthType": "auth/munge",
-        "AuthInfo": f"socket={folder}/munge.socket",
+        "AuthInfo": f"socket={folder}/munge.socket,cred_expire=20",  # s: so long a requeued job waits, else 120
         "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",  # listen on the address given, loopback
         "StateSaveLocation": folder / "state",
         "SlurmdSpoolDir": f"{folder}/spool-%n",

@@ -68,18 +68,6 @@ class Handed:
             f"no {words!r}; state {self.state}; it wrote\n{self.log}"
         )
 
-    def go_on_at_once(self) -> None:
-        """Slurm lets a requeued job wait two minutes; here a few seconds, unless they are over already.
-
-        In the second in which its first try was ended, a node takes the permission of the next for the one withdrawn.
-        """
-        begun = "goes on after"
-        assert wait_until(
-            lambda: self.state == "PENDING" or begun in self.log.rpartition("Stopped after")[2], PATIENCE
-        ), self.log
-        if self.state == "PENDING":
-            self.slurm.call("scontrol", "update", f"JobId={self.number}", "StartTime=now+3")
-
     @property
     def result(self) -> dict:
         self.wait_for("done: ")
@@ -160,7 +148,6 @@ def test_cancelled_handed_in_again_and_requeued_it_ends_with_the_loss_of_one_pro
     again.wait_for(f"goes on after step {stopped}, from")
     slurm.call("scontrol", "requeue", again.number)
     again.wait_for("Stopped after step")
-    again.go_on_at_once()
     assert again.result["losses"][-1] == pytest.approx(alone, rel=1e-4)
     assert again.result["resumed_at"] > stopped
     assert again.result["nodes"] == ["c1", "c2"]
@@ -192,6 +179,5 @@ def test_a_torchrun_on_every_node_starts_all_again_when_one_is_killed(slurm, lim
 def test_before_its_time_is_up_a_job_writes_a_checkpoint_and_queues_itself_again(slurm, limited, alone) -> None:
     limited.wait_for("Stopped after step")
     assert "SIGTERM. The checkpoint is" in limited.log
-    limited.go_on_at_once()
     assert limited.result["losses"][-1] == pytest.approx(alone, rel=1e-4)
     assert limited.result["resumed_at"] > 0
