@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from course_utils.errors import CourseError
+from course_utils.errors import CourseError, nearest
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
@@ -140,14 +140,6 @@ def sweep() -> None:
     from course_utils.cluster import sweep as end_what_is_left
 
     print("\n".join(end_what_is_left()) or "Nothing was left behind.")
-
-
-def nearest(name: str, names: list[str]) -> str:
-    """ " Did you mean …?" for the name that is nearest, or nothing where none is near."""
-    import difflib
-
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 if __name__ == "__main__":

@@ -15,3 +15,11 @@ class RankError(CourseError):
 
 class RanksGone(CourseError):
     """The ranks have ended, and with them their variables. `ranks.restart()` brings new ones."""
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """ " Did you mean …?" for the name that is nearest, or nothing where none is near."""
+    import difflib
+
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""

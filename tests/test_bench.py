@@ -9,7 +9,19 @@ import pytest
 import torch
 
 from course_utils import cli
-from course_utils.bench import BENCHES, checks, cluster, grader, overlap, pipeline, strategy, strategy_search
+from course_utils.bench import (
+    BENCHES,
+    checks,
+    cluster,
+    grader,
+    memory,
+    overlap,
+    pipeline,
+    profiling,
+    sharded,
+    strategy,
+    strategy_search,
+)
 from course_utils.bench.overlap_ranks import multiplications, plain_steps, plain_vgg, waiting_vgg
 from course_utils.bench.pipeline_ranks import Trained
 from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row, spread, table
@@ -93,6 +105,13 @@ def test_parts_of_the_course_are_chosen_by_exercise_or_lesson() -> None:
     assert len(chosen()) == len(declared())
     with pytest.raises(CourseError, match="Did you mean"):
         chosen(["tree_broadcats"])
+
+
+@pytest.mark.parametrize("bench", [memory, pipeline, profiling, sharded, strategy])
+def test_every_bench_refuses_parts_that_it_has_not(bench) -> None:
+    name = bench.__name__.rpartition(".")[2]
+    with pytest.raises(CourseError, match=f"The bench {name} has no part 'weather'"):
+        bench.run(1, ["weather"])
 
 
 def test_a_part_of_a_bench_that_there_is_not_is_refused() -> None:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from course_utils.bench.parts import chosen_parts
 from course_utils.bench.ranks import ranks_of
 from course_utils.bench.rows import Row, value_row
 from course_utils.bench.sharded import said
@@ -35,7 +36,7 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
         "mesh": mesh,
         "published": published,
     }
-    return [row for name, part in parts.items() if not only or name in only for row in part()]
+    return [row for part in chosen_parts("memory", parts, only).values() for row in part()]
 
 
 def farthest(way: str, pairs: Iterable["Pair"]) -> Row:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from course_utils.bench.parts import chosen_parts
 from course_utils.bench.ranks import ranks_of
 from course_utils.bench.rows import Row, ratio_row, value_row
 from course_utils.pipeline.actions import Schedule
@@ -51,8 +52,9 @@ REPEATS = 50
 def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     """Measure every part, or those of these names."""
     parts = {"equal": equal, "idle": partial(idle, runs=runs), "clean": clean}
+    chosen = chosen_parts("pipeline", parts, only).values()
     with ranks_of(P) as ranks:
-        return [row for name, part in parts.items() if not only or name in only for row in part(ranks)]
+        return [row for part in chosen for row in part(ranks)]
 
 
 def ways(ranks: "Ranks", steps: int) -> "dict[str, Callable[[], list[Trained]]]":

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from course_utils.bench.parts import chosen_parts
 from course_utils.bench.ranks import ranks_of
 from course_utils.bench.rows import Row, ratio_row, seconds_row, spread, value_row
 from course_utils.profiling.ratio import Ratio
@@ -26,8 +27,8 @@ BENCH = "profiling"
 def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     """Measure every part, or those of these names; at least seven rounds of each."""
     parts = {"programs": programs, "exposed": exposed, "profiler": profiler}
+    chosen = chosen_parts(BENCH, parts, only).values()
     with ranks_of(P) as ranks:
-        chosen = [part for name, part in parts.items() if not only or name in only]
         return [row for part in chosen for row in part(ranks, max(runs, FEWEST))]
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_utils.bench.parts import chosen_parts
 from course_utils.bench.ranks import nodes_of, ranks_of
 from course_utils.bench.rows import Row, ratio_row, seconds_row, value_row
 
@@ -56,7 +57,7 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
         "time": partial(step_times, max(runs, FEWEST)),
         "clean": clean,
     }
-    return [row for name, part in parts.items() if not only or name in only for row in part()]
+    return [row for part in chosen_parts("sharded", parts, only).values() for row in part()]
 
 
 def said(sizes: dict[str, int]) -> str:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from course_utils.bench.parts import chosen_parts
 from course_utils.bench.ranks import nodes_of
 from course_utils.bench.rows import Row, ratio_row, seconds_row, spread, value_row
-from course_utils.errors import CourseError
 
 if TYPE_CHECKING:
     from course_utils.cluster.ranks import Ranks
@@ -39,25 +39,12 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
         "hits": lambda runs: hits_rows(),
         "search": search_rows,
     }
-    check_parts(only, [*on_ranks, *alone])
+    wanted = chosen_parts(BENCH, on_ranks | alone, only)
     rows = []
-    if not only or set(on_ranks) & set(only):
+    if on_ranks.keys() & wanted.keys():
         with nodes_of(P, RATE) as ranks:
-            for name, part in on_ranks.items():
-                if not only or name in only:
-                    rows += part(ranks, max(runs, FEWEST))
-    return rows + [row for name, part in alone.items() if not only or name in only for row in part(runs)]
-
-
-def check_parts(only: Sequence[str], parts: list[str]) -> None:
-    """Refuse a word that names no part: it would be left out in silence."""
-    from course_utils.cli import nearest
-
-    for word in only:
-        if word not in parts:
-            raise CourseError(
-                f"The bench strategy has no part {word!r}.{nearest(word, parts)} It has {', '.join(parts)}."
-            )
+            rows += [row for name in on_ranks if name in wanted for row in on_ranks[name](ranks, max(runs, FEWEST))]
+    return rows + [row for name in alone if name in wanted for row in alone[name](runs)]
 
 
 def honesty_rows(ranks: "Ranks", rounds: int) -> list[Row]:
