@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from course_utils.capstone.counters import LINK
-from course_utils.capstone.task import BUDGET, NAIVE_STEPS, Budget, as_images, network
+from course_utils.capstone.task import BUDGET, LINKS, NAIVE_STEPS, Budget, as_images, network
 from course_utils.words import percent
 
 AGREE = 1e-4
 """Parameters of two ranks are equal up to so much, relative to the largest."""
-_SECONDS = "Seconds: a rank's processor, and its bytes at 100 Mbit/s"
+_SECONDS = f"Seconds: a rank's processor, and its bytes at {LINKS}"
 COUNTED = {
     True: f"Bytes: what the kernel counted on each node's interface. {_SECONDS}; the clock's if fewer.",
     False: f"No links here. Bytes: what the kernel counted on each rank's sockets. {_SECONDS}.",
@@ -91,17 +91,12 @@ def disagreement(measured: Sequence[dict[str, Any]]) -> str | None:
 def used(result: Result, budget: Budget = BUDGET) -> str:
     """In a line: what was reached and used, beside what is asked for."""
     return (
-        f"{share_text(result.accuracy)} of the held-out images are recognised (asked for: "
-        f"{share_text(budget.accuracy)}); a node sent {megabytes_text(max(result.sent))} (budget: "
+        f"{percent(result.accuracy, 1)} of the held-out images are recognised (asked for: "
+        f"{percent(budget.accuracy, 1)}); a node sent {megabytes_text(max(result.sent))} (budget: "
         f"{megabytes_text(budget.bytes)}) and took {time_text(result.seconds)} (budget: "
         f"{time_text(budget.seconds * result.naive_seconds)}, {percent(budget.seconds)} of the time of {NAIVE_STEPS} "
         "steps of naive data parallelism)"
     )
-
-
-def share_text(share: float) -> str:
-    """A share in percent, with a digit that tells just below from just above."""
-    return f"{100 * share:.1f} %"
 
 
 def megabytes_text(number: float) -> str:

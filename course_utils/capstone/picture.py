@@ -7,9 +7,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from course_utils.capstone.judge import COUNTED, Result, megabytes_text, share_text, time_text
+from course_utils.capstone.judge import COUNTED, Result, megabytes_text, time_text
 from course_utils.capstone.task import BUDGET, Budget
 from course_utils.draw import style
+from course_utils.words import percent
 
 YOURS, NAIVE = "this training", "naive data parallelism, from a few steps"
 
@@ -35,7 +36,7 @@ def budget_bars(result: Result, budget: Budget = BUDGET) -> Figure:
         below=0.25,
         above=above,
     )
-    accuracy = (result.accuracy, None, budget.accuracy, share_text)
+    accuracy = (result.accuracy, None, budget.accuracy, lambda share: percent(share, 1))
     sent = (max(result.sent), result.naive_sent, budget.bytes, megabytes_text)
     seconds = (result.seconds, result.naive_seconds, budget.seconds * result.naive_seconds, time_text)
     panels = {"accuracy": accuracy, "bytes out of a node": sent, "seconds": seconds}

@@ -19,6 +19,8 @@ IMAGES = 240
 """That each node has to train on."""
 RATE = 100_000_000
 """Bits per second of each node's link."""
+LINKS = "100 Mbit/s"
+"""The same as `course.start` takes it."""
 NAIVE_BATCH, NAIVE_EPOCHS = 16, 4
 """Naive data parallelism: images of a node in a step, and how often it goes through all of them."""
 NAIVE_STEPS = NAIVE_EPOCHS * IMAGES // NAIVE_BATCH

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from course_utils.capstone.judge import Result, megabytes_text, result_of, time_text, unfit
 from course_utils.capstone.measure import trained
-from course_utils.capstone.task import NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
+from course_utils.capstone.task import LINKS, NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
 from course_utils.cluster.run import per_rank
 from course_utils.data_parallel import broadcast_parameters
 from course_utils.errors import CourseError
@@ -49,7 +49,7 @@ def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Result
         CourseError: there are other than four ranks, or what came back cannot be weighed; the text says why.
     """
     if ranks.world_size != NODES:
-        start = f'ranks = course.start({NODES}, link="100 Mbit/s")'
+        start = f'ranks = course.start({NODES}, link="{LINKS}")'
         raise CourseError(f"The capstone is for {NODES} nodes, and here are {ranks.world_size}. Run `{start}`.")
     rng = np.random.default_rng(seed)
     dealt = deal(rng)

@@ -126,12 +126,12 @@ class Exercise:
         title: a few words for the table of progress.
         praise: what the line of a right answer says, from the outcome of the last case.
         picture: draw the messages of the failing (or last) case below the line.
-        link: of the ranks that it is for, as `course.start` takes it; "" where any will do.
         drawing: what is drawn in their place, from the case's outcome; where it returns None, the messages are.
         also_hidden: further functions, "module:function", that graded mode hides with the library's own answer: with
             them an answer would be a line or two.
         begins_with: "module:function", whose body stands in the learner's cell, to be made better.
         limit: seconds after which a case is ended in any event: many times what it takes, as machines may be busy.
+        link: of the ranks that it is for, as `course.start` takes it; "" where any will do.
     """
 
     name: str

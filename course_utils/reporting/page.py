@@ -139,10 +139,9 @@ def report(file: str | Path | None = None, latest: bool = False) -> Report | Non
     kept = kept_runs()
     capstone = capstone_sections()
     if not kept.runs and not capstone:
-        unwritten = (
-            [] if file is None else [f"So {file} was not written. (Of the capstone, checks in a notebook are kept.)"]
-        )
-        print("\n".join([NONE_YET, *kept.notes, *unwritten]))
+        print("\n".join([NONE_YET, *kept.notes]))
+        if file is not None:
+            print(f"So {file} was not written. (Of the capstone, checks in a notebook are kept.)")
         return None
     page = page_of(kept.runs, kept.notes, latest) if kept.runs else Report((NONE_YET,), (), tuple(kept.notes))
     page = dataclasses.replace(page, sections=(*page.sections, *capstone))

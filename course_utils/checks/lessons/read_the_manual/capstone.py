@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.capstone.task import NAIVE_STEPS, deal
+from course_utils.capstone.task import LINKS, NAIVE_STEPS, deal
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.lessons.data_parallel.common import hangs
 from course_utils.checks.lessons.read_the_manual.common import LESSON
@@ -114,5 +114,5 @@ CAPSTONE = Exercise(
     ),
     praise=_praise,
     limit=90.0,
-    link="100 Mbit/s",
+    link=LINKS,
 )
