@@ -43,23 +43,23 @@ lint: setup
 	$(python) -m ruff format --check .
 
 mutants: setup
-	$(python) -m course_utils.checks.mutants $(MUTANTS)
+	$(python) -m workshop.mutants $(MUTANTS)
 
 notebooks: setup
-	$(python) -m course_utils.authoring build
+	$(python) -m workshop.build build
 
 notebooks-check: setup
-	$(python) -m course_utils.authoring check
+	$(python) -m workshop.build check
 
 slides: setup
-	$(python) -m course_utils.authoring slides
+	$(python) -m workshop.build slides
 
 site: setup
 	@tools/set-up-beside site
-	$(python) -m course_utils.authoring site
+	$(python) -m workshop.build site
 
 times: setup
-	@$(python) -m course_utils.authoring times $(LESSONS)
+	@$(python) -m workshop.build times $(LESSONS)
 
 clean:
 	rm -rf .venv site/build slides/build .pytest_cache .ruff_cache build *.egg-info tests/screenshots

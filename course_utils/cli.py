@@ -1,14 +1,15 @@
 """The command `course`: look at the machine, measure it, judge notebooks, clear away what was left."""
 
-import importlib
-import inspect
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from course_utils.errors import CourseError, nearest
+from course_utils.errors import CourseError
+from course_utils.syllabus import ROOT
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
@@ -47,36 +48,14 @@ def doctor(
     raise typer.Exit(0 if ready(findings) else 1)
 
 
-@app.command()
-def bench(
-    name: Annotated[str | None, typer.Argument(help="which one; without it, they are listed")] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Argument(help="a part of it: exercises, lessons or rows, such as tree_broadcast, 06 or honesty"),
-    ] = None,
-    *,
-    runs: Annotated[int, typer.Option(min=1, help="how many rounds")] = 5,
-    json: Annotated[bool, typer.Option("--json", help="one JSON object per line")] = False,
-    figures: Annotated[Path | None, typer.Option(help="vgg: a folder to draw its figures into")] = None,
-) -> None:
-    """Measure something and print a row for each quantity. A missed target does not change the exit status."""
-    from course_utils.bench import BENCHES
-    from course_utils.bench.rows import table
-
-    if name is None:
-        print("\n".join(f"{one:<12} {subject}" for one, subject in BENCHES.items()))
-        return
-    if name not in BENCHES:
-        raise CourseError(f"There is no bench {name!r}.{nearest(name, list(BENCHES))} `course bench` lists them.")
-    measure = importlib.import_module(f"course_utils.bench.{name}").run
-    takes = inspect.signature(measure).parameters
-    if only and "only" not in takes:
-        raise CourseError(f"The bench {name} has no parts to choose from: `course bench {name}`.")
-    if figures and "figures" not in takes:
-        raise CourseError(f"The bench {name} draws no figures: `course bench {name}`.")
-    options = {"only": only, "figures": figures}
-    rows = measure(runs, **{option: value for option, value in options.items() if value})
-    print("\n".join(row.as_json() for row in rows) if json else table(rows))
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def bench(context: typer.Context) -> None:
+    """Measure what the course promises of itself: `course bench --help`. It needs a checkout of the course."""
+    if not (ROOT / "workshop" / "bench").is_dir():
+        raise CourseError("`course bench` needs a checkout of the course: the benches are in its folder workshop.")
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, "-P", "-m", "workshop.bench", *context.args]
+    raise typer.Exit(subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode)
 
 
 @app.command()

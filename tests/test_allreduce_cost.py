@@ -10,9 +10,9 @@ from course_utils.allreduce import ALGORITHMS, cost, shared_links
 from course_utils.allreduce.cost import Network, allreduce_time, bytes_per_rank, fastest
 from course_utils.allreduce.fit import fit_links, fit_network, measure_gamma, median_error
 from course_utils.allreduce.segmented import segments_per_block
-from course_utils.bench import allreduce as bench
-from course_utils.bench.allreduce_ranks import by_turns, ring_and_mpi
 from course_utils.errors import CourseError
+from workshop.bench import allreduce as bench
+from workshop.bench.allreduce_ranks import by_turns, ring_and_mpi
 
 SMALL_SEGMENTS = 1000  # bytes
 LINE = Network(alpha=1e-3, beta=1e-8, gamma=1e-9)

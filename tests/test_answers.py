@@ -1,15 +1,15 @@
 """Every right answer passes; every wrong one is refused, with the words that its file says.
 
-The answers are the files under `answers/<exercise>/right` and `/wrong`; `course_utils.checks.answers` says their form.
+The answers are the files under `answers/<exercise>/right` and `/wrong`; `workshop.answers` says their form.
 """
 
 from pathlib import Path
 
 import pytest
 
-from course_utils.checks.answers import answers, exercise_of, load, refused_with
 from course_utils.checks.judging import judge
 from course_utils.checks.registry import declared, find, reference
+from workshop.answers import answers, exercise_of, load, refused_with
 
 RIGHT, WRONG = answers("right"), answers("wrong")
 PATIENCE, LIMIT = 1.5, 12.0

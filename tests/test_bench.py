@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_utils import cli
-from course_utils.bench import (
+from course_utils.checks.registry import chosen, declared
+from course_utils.errors import CourseError
+from course_utils.measuring import interleaved
+from course_utils.overlap.step_times import ALONE, StepTimes
+from course_utils.replicas import overlapped
+from workshop.answers import FOLDER, answers
+from workshop.bench import (
     BENCHES,
     checks,
     cluster,
@@ -22,14 +27,10 @@ from course_utils.bench import (
     strategy,
     strategy_search,
 )
-from course_utils.bench.overlap_ranks import multiplications, plain_steps, plain_vgg, waiting_vgg
-from course_utils.bench.pipeline_ranks import Trained
-from course_utils.bench.rows import Row, interleaved, ratio_row, seconds_row, spread, table
-from course_utils.checks.answers import FOLDER, answers
-from course_utils.checks.registry import chosen, declared
-from course_utils.errors import CourseError
-from course_utils.overlap.step_times import ALONE, StepTimes
-from course_utils.replicas import overlapped
+from workshop.bench.__main__ import bench
+from workshop.bench.overlap_ranks import multiplications, plain_steps, plain_vgg, waiting_vgg
+from workshop.bench.pipeline_ranks import Trained
+from workshop.bench.rows import Row, ratio_row, seconds_row, spread, table
 
 KEYS = ["bench", "metric", "value", "unit", "better", "target", "spread", "runs", "ok"]
 
@@ -75,7 +76,7 @@ def test_the_table_says_which_target_is_missed() -> None:
 
 def test_every_bench_can_be_run() -> None:
     for name in BENCHES:
-        assert callable(importlib.import_module(f"course_utils.bench.{name}").run)
+        assert callable(importlib.import_module(f"workshop.bench.{name}").run)
 
 
 @pytest.mark.slow
@@ -154,7 +155,7 @@ def test_a_network_that_waits_has_the_weights_and_the_values_of_the_one_that_com
 
 def test_a_bench_without_figures_says_so() -> None:
     with pytest.raises(CourseError, match="draws no figures"):
-        cli.bench("network", figures=Path("figures"))
+        bench("network", figures=Path("figures"))
 
 
 def steps_and_what_is_left(build) -> tuple[dict[str, list[float]], bool]:

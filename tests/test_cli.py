@@ -9,10 +9,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_utils.bench import cluster
-from course_utils.bench.rows import Row
 from course_utils.checks.notebook import answers_in
+from course_utils.errors import CourseError
 from course_utils.syllabus import ROOT
+from workshop.bench import cluster
+from workshop.bench.__main__ import bench
+from workshop.bench.rows import Row
 
 COURSE = str(Path(sys.executable).with_name("course"))
 
@@ -53,18 +55,32 @@ def test_doctor_ends_with_status_1_where_it_cannot(monkeypatch, capsys) -> None:
     assert status == 1 and output.startswith("✗ MPI         missing. `make setup`")
 
 
-def test_bench_alone_lists_them(capsys) -> None:
-    status, output = in_process(capsys, "bench")
-    assert status == 0 and "\ncluster      starting ranks" in output
+def test_bench_alone_lists_them() -> None:
+    done = course("bench")
+    assert done.returncode == 0 and "\ncluster      starting ranks" in done.stdout
+
+
+def test_bench_passes_its_options_on() -> None:
+    done = course("bench", "--help")
+    assert done.returncode == 0 and "how many rounds" in done.stdout
+
+
+def test_bench_says_in_one_line_that_it_needs_a_checkout(monkeypatch, tmp_path) -> None:
+    from course_utils import cli
+
+    monkeypatch.setattr(cli, "ROOT", tmp_path)
+    with pytest.raises(CourseError, match="needs a checkout of the course"):
+        cli.bench(None)
 
 
 def test_a_bench_prints_a_table_or_json_and_a_missed_target_is_no_failure(monkeypatch, capsys) -> None:
     rows = [Row("cluster", "stop", 9.0, "s", "lower", 1.0, 0.5, 2)]
-    monkeypatch.setattr(cluster, "run", lambda runs: rows if runs == 2 else pytest.fail("--runs is not passed on"))
-    status, output = in_process(capsys, "bench", "cluster", "--runs=2")
-    assert status == 0 and "✗ missed" in output
-    status, output = in_process(capsys, "bench", "cluster", "--runs=2", "--json")
-    assert status == 0 and json.loads(output)["ok"] is False and output.count("\n") == 1
+    monkeypatch.setattr(cluster, "run", lambda runs: rows if runs == 2 else pytest.fail("the runs are not passed on"))
+    bench("cluster", runs=2)
+    assert "✗ missed" in capsys.readouterr().out
+    bench("cluster", runs=2, json=True)
+    output = capsys.readouterr().out
+    assert json.loads(output)["ok"] is False and output.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.authoring.commands import run
-from course_utils.authoring.sources import AuthoringError
+from workshop.build.commands import run
+from workshop.build.sources import AuthoringError
 
 PARENT = """
 import subprocess, sys, time

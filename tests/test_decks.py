@@ -5,9 +5,9 @@ import os
 import pytest
 from test_slides import CHROMIUM, Loaded, faults_of, outside_addresses, pages_of
 
-from course_utils.authoring.mathjax import mathjax_script
-from course_utils.authoring.slides import build_decks, count_slides, decks
-from course_utils.authoring.sources import ROOT, AuthoringError
+from workshop.build.mathjax import mathjax_script
+from workshop.build.slides import build_decks, count_slides, decks
+from workshop.build.sources import ROOT, AuthoringError
 
 
 @pytest.mark.slow

@@ -13,11 +13,11 @@ from torch.distributed.tensor import parallel
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils import data
 
-from course_utils.authoring.notebooks import ROOT
 from course_utils.frameworks.dictionary import DICTIONARY
 from course_utils.frameworks.manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, PAGES, TENSORFLOW, TORCH
 from course_utils.frameworks.terms import Step, match_terms
 from course_utils.syllabus import LESSONS
+from workshop.build.notebooks import ROOT
 
 CELLS = [(entry, framework, cell) for entry in DICTIONARY for framework, cell in entry.cells.items()]
 HOMES = [torch, dist, nn, DistributedDataParallel, data, data.DistributedSampler, nn.SyncBatchNorm, parallel, fsdp]

@@ -9,8 +9,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
-from course_utils.authoring.definitions import definitions
-from course_utils.authoring.sources import AuthoringError
 from course_utils.draw import style
 from course_utils.frameworks import findings
 from course_utils.frameworks.dictionary import DICTIONARY
@@ -21,6 +19,8 @@ from course_utils.frameworks.steps import AT_THE_START, Stepped, apart, parts, s
 from course_utils.frameworks.tables import dictionary_table, side_by_side, words_table
 from course_utils.syllabus import LESSONS
 from course_utils.training import digits_mlp, flat_parameters
+from workshop.build.definitions import definitions
+from workshop.build.sources import AuthoringError
 
 STEM = "15_read_the_manual"
 WAYS = definitions(STEM, ["by_hand", "with_ddp", "with_fsdp", "with_lightning"])

@@ -6,10 +6,10 @@ from functools import cache
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from course_utils.authoring.glossary import ADDRESS, ANCHOR, GLOSSARY, link_terms, parse, terms
-from course_utils.authoring.notebooks import assemble
-from course_utils.authoring.sources import ROOT, Page, pages, read_cells
 from course_utils.syllabus import LESSONS
+from workshop.build.glossary import ADDRESS, ANCHOR, GLOSSARY, link_terms, parse, terms
+from workshop.build.notebooks import assemble
+from workshop.build.sources import ROOT, Page, pages, read_cells
 
 TEXT = (ROOT / GLOSSARY).read_text(encoding="utf-8")
 TERMS = terms(ROOT)

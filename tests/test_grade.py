@@ -10,7 +10,6 @@ import cloudpickle
 import nbformat
 import pytest
 
-from course_utils.bench.submissions import write_class
 from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
 from course_utils.grade import classroom, contained
@@ -20,6 +19,7 @@ from course_utils.grade.submission import read
 from course_utils.grade.summary import summary
 from course_utils.grade.wire import pack, unpack_reply
 from course_utils.syllabus import LESSONS, ROOT
+from workshop.bench.submissions import write_class
 
 RIGHT = "def rank_squared(comm):\n    return comm.rank**2\n"
 TREE = """

@@ -10,19 +10,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from course_utils import draw
-from course_utils.bench import memory
-from course_utils.bench.memory_ranks import (
-    DTYPES,
-    OPTIMIZERS,
-    divided,
-    loss_of,
-    on_mesh,
-    on_one_rank,
-    pipelined,
-    small_model,
-    tensor_parallel,
-    texts,
-)
 from course_utils.draw.memory_bars import memory_finding
 from course_utils.errors import CourseError
 from course_utils.memory import (
@@ -37,6 +24,19 @@ from course_utils.memory.mixed import MixedPrecision
 from course_utils.memory.parts import bytes_for_each_parameter
 from course_utils.memory.training import layer_parameters
 from course_utils.transformer import Block, character_model
+from workshop.bench import memory
+from workshop.bench.memory_ranks import (
+    DTYPES,
+    OPTIMIZERS,
+    divided,
+    loss_of,
+    on_mesh,
+    on_one_rank,
+    pipelined,
+    small_model,
+    tensor_parallel,
+    texts,
+)
 
 
 def near(computed: Memory, counted: Memory) -> None:

@@ -5,7 +5,6 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from course_utils.bench.ranks import ranks_of
 from course_utils.errors import RankError
 from course_utils.hybrid.mesh_training import (
     MeshTraining,
@@ -17,6 +16,7 @@ from course_utils.hybrid.mesh_training import (
 )
 from course_utils.text import CHARACTERS, character_text, text_batches
 from course_utils.transformer import character_model
+from workshop.bench.ranks import ranks_of
 
 WIDTH, CONTEXT, BATCH, STEPS = 16, 8, 8, 3
 NUMBER = 8  # bytes

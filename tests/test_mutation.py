@@ -6,10 +6,10 @@ import sys
 import cloudpickle
 import pytest
 
-from course_utils.checks.mutants import Tally, equivalent, judged, main, report
-from course_utils.checks.mutation import mutants, mutants_of
 from course_utils.checks.registry import declared, find, reference
 from course_utils.errors import CourseError
+from workshop.mutants.campaign import Tally, equivalent, judged, main, report
+from workshop.mutants.mutate import mutants, mutants_of
 
 KINDS = [
     ("return a + b", "+ became - in a + b", "return a - b"),

@@ -158,5 +158,5 @@ def test_the_command_writes_assignments_and_leaves_settings_alone_that_are_there
     assert capsys.readouterr().out.startswith(f"{tmp_path / 'source' / LESSON / LESSON}.ipynb\nNext, in {tmp_path}: ")
     assert [file.name for file in (tmp_path / "source").rglob("*.ipynb")] == [f"{LESSON}.ipynb"]
     assert (tmp_path / "nbgrader_config.py").read_text() == "mine"
-    with pytest.raises(CourseError, match="no source is called 99"):
+    with pytest.raises(CourseError, match="No lesson is called 99"):
         write_course(tmp_path, ["99"])

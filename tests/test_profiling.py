@@ -10,7 +10,6 @@ import torch
 import torch.distributed as dist
 
 from course_utils import draw
-from course_utils.bench import profiling
 from course_utils.data import digits
 from course_utils.errors import CourseError
 from course_utils.profiling import findings
@@ -25,6 +24,7 @@ from course_utils.profiling.record import Profile, profile_ranks, training_step
 from course_utils.profiling.shares import exposed_communication, idle_share, overlap_share
 from course_utils.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
 from course_utils.replicas import overlapped
+from workshop.bench import profiling
 
 
 def test_intervals_are_sets_of_times() -> None:

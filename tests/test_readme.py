@@ -9,10 +9,10 @@ import tomllib
 import pytest
 import yaml
 
-from course_utils.authoring import readme as table_of_lessons
 from course_utils.checks import registry as checks
 from course_utils.checks.registry import names_of
 from course_utils.syllabus import LESSONS, ROOT
+from workshop.build import readme as table_of_lessons
 
 DOCUMENTS = [
     "README.md",

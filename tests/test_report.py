@@ -9,8 +9,6 @@ import types
 import pytest
 
 import course_utils as course
-from course_utils.bench import vgg
-from course_utils.bench.ranks import nodes_of
 from course_utils.checks import records
 from course_utils.cluster.network import obstacle
 from course_utils.errors import CourseError
@@ -19,6 +17,8 @@ from course_utils.reporting.kept import FORM, KEY, keep_run, kept_runs
 from course_utils.reporting.page import NONE_YET, Report, page_of
 from course_utils.reporting.run import Series, TrainingRun, train_way
 from course_utils.reporting.steps import ONE_PROCESS, PARTS
+from workshop.bench import vgg
+from workshop.bench.ranks import nodes_of
 
 GRADIENTS = 1_000_000
 SECONDS = {"gather-scatter": 2.0, "all-reduce, each": 1.0, "DDP": 0.6, ONE_PROCESS: 0.9}

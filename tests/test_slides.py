@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.authoring.crowded import crowded
-from course_utils.authoring.mathjax import mathjax_script
-from course_utils.authoring.slides import CHROMIUM_OPTIONS, build_decks, count_slides, draw_figures, next_slides
-from course_utils.authoring.sources import ROOT, AuthoringError
+from workshop.build.crowded import crowded
+from workshop.build.mathjax import mathjax_script
+from workshop.build.slides import CHROMIUM_OPTIONS, build_decks, count_slides, draw_figures, next_slides
+from workshop.build.sources import ROOT, AuthoringError
 
 SMALL = """\
 # A small deck

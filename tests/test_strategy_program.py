@@ -11,7 +11,6 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.bench.strategy import comparison_rows
 from course_utils.errors import CourseError
 from course_utils.strategy.configurations import Config, configurations
 from course_utils.strategy.costs import described_costs
@@ -30,6 +29,7 @@ from course_utils.tensor_parallel.collectives import all_reduced
 from course_utils.training import Sgd
 from course_utils.transformer import Block, Head, character_model
 from course_utils.vgg import vgg11
+from workshop.bench.strategy import comparison_rows
 
 BATCH, CLASSES = 6, 5
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from course_utils import draw
-from course_utils.bench.strategy_search import is_hit
 from course_utils.errors import CourseError
 from course_utils.strategy import search
 from course_utils.strategy.by_hand import HandCosts, five_operators
@@ -18,6 +17,7 @@ from course_utils.strategy.simulate import makespan
 from course_utils.strategy.starts import choices_of, data_parallel, model_parallel, on_one_device
 from course_utils.strategy.tables import make_tables
 from course_utils.strategy.tasks import task_graph
+from workshop.bench.strategy_search import is_hit
 
 GRAPH, COSTS = five_operators(), HandCosts()
 

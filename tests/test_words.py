@@ -10,9 +10,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from test_glossary import DECKS, PAGES, ancestors
 
-from course_utils.authoring.sources import ROOT, Page, read_cells
 from course_utils.checks import registry
 from course_utils.syllabus import LESSONS
+from workshop.build.sources import ROOT, Page, read_cells
 
 NOT_PROSE = re.compile(
     r"(?s:```.*?```)|`[^`]*`|\]\([^)]*\)|\$[^$]*\$|^>.*$|\"[^\"]*\"|<!--.*?-->", re.MULTILINE

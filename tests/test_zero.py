@@ -113,7 +113,7 @@ def test_torch_waits_for_a_recorded_call_that_it_has_not_waited_for_at_once(four
 
 
 def test_times_are_taken_without_recording(four_ranks) -> None:
-    from course_utils.bench.sharded_ranks import stage_seconds
+    from workshop.bench.sharded_ranks import stage_seconds
 
     run = four_ranks.run(stage_seconds, 2, 0, ranks=2, backend="gloo")
     assert all(len(seconds) == 2 and min(seconds) > 0 for result in run.results for seconds in result.values())
@@ -122,7 +122,7 @@ def test_times_are_taken_without_recording(four_ranks) -> None:
 
 
 def test_a_run_that_dies_or_is_off_is_not_clean(capsys) -> None:
-    from course_utils.bench import sharded
+    from workshop.bench import sharded
 
     def dies() -> float:
         raise RuntimeError("ranks 0 and 1 wait")

@@ -127,3 +127,15 @@ def _own_ranks(number: int) -> "Iterator[Ranks]":
                 ranks.stop()
         finally:
             os.environ.pop("COURSE_RUNTIME") if before is None else os.environ.update(COURSE_RUNTIME=before)
+
+
+def body_text(source: str) -> str:
+    """The text of a function's body without its docstring."""
+    function = ast.parse(source).body[0]
+    body = [node for node in function.body if not is_docstring(node)]
+    return "\n".join(source.splitlines()[body[0].lineno - 1 : body[-1].end_lineno]) if body else ""
+
+
+def is_docstring(node: ast.stmt) -> bool:
+    """Whether the statement is a bare string."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

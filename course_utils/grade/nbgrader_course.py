@@ -11,10 +11,9 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from course_utils.authoring.exercises import body_text
-from course_utils.authoring.sources import AuthoringError, Page, pages
+from course_utils.checks.notebook import body_text
 from course_utils.errors import CourseError
-from course_utils.syllabus import ROOT
+from course_utils.syllabus import LESSONS, ROOT, Lesson
 
 SETTINGS = """\
 # What nbgrader has to know of this course. Written once by `course nbgrader`; it is yours to change.
@@ -38,27 +37,28 @@ def write_course(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
     Raises:
         CourseError: there is no such lesson, or its exercises are not built.
     """
-    try:
-        wanted = [page for page in pages(ROOT, list(lessons)) if page.kind == "exercise"]
-    except AuthoringError as error:
-        raise CourseError(f"{error}.") from None
+    for name in lessons:
+        if not any(lesson.stem.startswith(name) for lesson in LESSONS):
+            raise CourseError(f"No lesson is called {name}. There are: {', '.join(one.stem for one in LESSONS)}.")
+    wanted = [lesson for lesson in LESSONS if not lessons or lesson.stem.startswith(tuple(lessons))]
     written = []
     settings = folder / "nbgrader_config.py"
     if not settings.exists():
         folder.mkdir(parents=True, exist_ok=True)
         settings.write_text(SETTINGS, encoding="utf-8")
         written.append(settings)
-    for page in wanted:
-        target = folder / "source" / page.stem / f"{page.stem}.ipynb"
+    for lesson in wanted:
+        target = folder / "source" / lesson.stem / f"{lesson.stem}.ipynb"
         target.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(instructor_version(page), target)
+        nbformat.write(instructor_version(lesson), target)
         written.append(target)
     return written
 
 
-def instructor_version(page: Page) -> NotebookNode:
+def instructor_version(lesson: Lesson) -> NotebookNode:
     """The exercise notebook of a lesson with its solutions between nbgrader's two lines."""
-    notebook, solutions = _read(ROOT / page.target), _read(ROOT / "exercises" / "solutions" / page.target.name)
+    name = f"{lesson.stem}.ipynb"
+    notebook, solutions = _read(ROOT / "exercises" / name), _read(ROOT / "exercises" / "solutions" / name)
     whole = [body_text(cell.source) for cell in solutions.cells if is_answer(cell)]
     answers = [cell for cell in notebook.cells if is_answer(cell)]
     for cell, body in zip(answers, whole, strict=True):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 import torch.distributed as dist
 
-from course_utils.bench.rows import interleaved
 from course_utils.launch.settings import Settings
 from course_utils.launch.training import network, replica, train_step
 from course_utils.launch.where import Group, process_group
+from course_utils.measuring import interleaved
 
 _WARM_UPS = 2
 

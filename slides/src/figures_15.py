@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
-from course_utils.authoring.definitions import definitions
 from course_utils.capstone.picture import budget_bars
 from course_utils.capstone.trial import naive_data_parallel, tried
 from course_utils.draw.style import SLIDE_WIDTH
@@ -16,6 +15,7 @@ from course_utils.frameworks.lightning import is_there
 from course_utils.frameworks.passages import PASSAGES
 from course_utils.frameworks.steps import Stepped, apart, parts, step_seen
 from course_utils.training import digits_mlp
+from workshop.build.definitions import definitions
 
 IMAGES = 240  # of each node, for the naive training
 LIGHTNING = True

@@ -7,13 +7,13 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.bench.rows import value_row
 from course_utils.data_parallel import average_gradients
 from course_utils.tensor_parallel.block import parallelise_block, sum_sequence_gradients
 from course_utils.tensor_parallel.collectives import join_over_ranks, split_over_ranks
 from course_utils.transformer import Block, character_model
 from gpu.on_ranks import on_ranks
 from gpu.registry import Where, check, equal
+from workshop.bench.rows import value_row
 
 HEADS, WIDTH, CHARACTERS = 8, 64, 40
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.bench.rows import interleaved, ratio_row, value_row
+from course_utils.measuring import interleaved
 from course_utils.vgg import random_images, vgg11
 from gpu.registry import Needs, Where, check, equal, needs_gpu
 from gpu.speed import tf32
 from gpu.timing import seconds
+from workshop.bench.rows import ratio_row, value_row
 
 Step = Callable[[], torch.Tensor]
 

@@ -3,10 +3,10 @@
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.bench.rows import Row
 from course_utils.memory import Memory, measured_memory, training_memory
 from course_utils.transformer import character_model
 from gpu.registry import Missing, Where, check
+from workshop.bench.rows import Row
 
 OFF = 0.05
 """A part may differ by so much."""

@@ -3,10 +3,10 @@
 import torch
 import torch.distributed as dist
 
-from course_utils.bench.rows import Row, value_row
 from gpu.on_ranks import on_ranks
 from gpu.registry import Needs, Where, check, equal
 from gpu.timing import again
+from workshop.bench.rows import Row, value_row
 
 
 def all_collectives(device: torch.device) -> dict[str, float]:

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import torch
 
-from course_utils.bench.rows import ratio_row, value_row
 from gpu.on_ranks import on_ranks
 from gpu.registry import Where, check, equal
 from gpu.timing import seconds
+from workshop.bench.rows import ratio_row, value_row
 
 
 def trained(device: torch.device, folder: str, **switches: bool) -> tuple[float, str, str]:

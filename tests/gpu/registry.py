@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from course_utils.bench.rows import Row
+from workshop.bench.rows import Row
 
 
 @dataclass(frozen=True)

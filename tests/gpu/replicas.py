@@ -5,7 +5,6 @@ import statistics
 import torch
 import torch.distributed as dist
 
-from course_utils.bench.rows import ratio_row, value_row
 from course_utils.data_parallel import SyncBatchNorm, broadcast_parameters
 from course_utils.replicas import WAYS, alone
 from course_utils.training import digits_cnn, digits_mlp, sync_norm_mlp, train_parallel, train_serial
@@ -13,6 +12,7 @@ from course_utils.vgg import random_images, vgg11
 from gpu.on_ranks import on_ranks
 from gpu.registry import Missing, Where, check, equal
 from gpu.timing import seconds
+from workshop.bench.rows import ratio_row, value_row
 
 EXAMPLES, BATCH = 256, 32
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from course_utils.bench.rows import Row, table
 from course_utils.words import count
 from gpu.registry import CHECKS, Check, Missing, Needs, Where
+from workshop.bench.rows import Row, table
 
 OWN = ("course_utils", "gpu")
 OLDER_NAMES = {"reduce_scatter_single": "reduce_scatter_tensor", "all_gather_single": "all_gather_into_tensor"}

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from course_utils.bench.rows import Row, ratio_row, value_row
 from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
 from course_utils.vgg import random_images, vgg11
 from gpu.registry import Missing, Where, check
 from gpu.timing import again
+from workshop.bench.rows import Row, ratio_row, value_row
 
 KINDS = {"fp32": (torch.float32, False), "tf32": (torch.float32, True), "bf16": (torch.bfloat16, False)}
 """Name → dtype, and whether TF32 may be used."""

@@ -4,9 +4,10 @@ import time
 
 import torch
 
-from course_utils.bench.rows import Row, interleaved, ratio_row, value_row
+from course_utils.measuring import interleaved
 from gpu.registry import Where, check, equal, needs_gpu
 from gpu.timing import seconds
+from workshop.bench.rows import Row, ratio_row, value_row
 
 
 def time_of_call(work) -> tuple[float, float]:

@@ -1,0 +1,74 @@
+"""How long a learner waits for a verdict: over all answers that people write, right ones and wrong ones.
+
+A wrong answer that hangs is found out by waiting: what its verdict takes beyond that patience has a row of its own.
+"""
+
+import contextlib
+import io
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from tqdm.auto import tqdm
+
+import course_utils as course
+from course_utils.checks.judging import PATIENCE, RanksLike, import_torch, judge
+from course_utils.checks.registry import chosen, find
+from workshop.answers import answers, exercise_of, load
+from workshop.bench.rows import Row, spread
+
+SHARE, TARGET = 95, 2.0
+"""So many percent of the verdicts shall be there within so many seconds, on four ranks that are running already."""
+
+
+def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
+    """Judge every answer `runs` times, by turns, on four ranks that hold torch; a row per lesson, then the sums.
+
+    Args:
+        only: names of exercises, or numbers of lessons; none means all.
+    """
+    paths = [path for one in chosen(only) for kind in ("right", "wrong") for path in answers(kind, one.name)]
+    taken: dict[str, list[float]] = {}
+    hanging: list[float] = []
+    with contextlib.redirect_stdout(io.StringIO()):
+        ranks = course.start(4)
+    try:
+        import_torch(ranks)  # as the pages do while one reads
+        with tqdm(total=runs * len(paths), unit=" verdicts", file=sys.stderr, leave=False) as bar:
+            for path in paths * runs:
+                lesson = find(exercise_of(path)).lesson
+                seconds, hung = timed(path, ranks)
+                if hung:
+                    hanging.append(seconds - PATIENCE)
+                else:
+                    taken.setdefault(lesson, []).append(seconds)
+                bar.update()
+    finally:
+        ranks.stop()
+    rows = [_row(f"{lesson}: {SHARE} % of verdicts within", seconds) for lesson, seconds in taken.items()]
+    everything = [one for seconds in taken.values() for one in seconds]
+    rows.append(_row(f"all: {SHARE} % of verdicts within", everything))
+    within = 100.0 * sum(one <= TARGET for one in everything) / len(everything)
+    rows.append(Row("checks", f"all: verdicts within {TARGET:g} s", within, "%", "higher", SHARE, 0.0, len(everything)))
+    if hanging:
+        rows.append(_row(f"hanging answers: {SHARE} % within, beyond the patience of {PATIENCE:g} s", hanging))
+    return rows
+
+
+def timed(path: Path, ranks: RanksLike) -> tuple[float, bool]:
+    """Judge one answer: (seconds, whether it hung). One that takes longer than the target is named on stderr."""
+    function, exercise = load(path), find(exercise_of(path))
+    began = time.perf_counter()
+    verdict = judge(exercise, function, ranks)
+    seconds = time.perf_counter() - began
+    hung = any(words in verdict.text for words in ("no progress for", "not finished after"))
+    if seconds > TARGET + PATIENCE * hung:
+        tqdm.write(f"{seconds:.2f} s  {path.parent.name}/{path.name}: {verdict}", file=sys.stderr)
+    return seconds, hung
+
+
+def _row(metric: str, seconds: Sequence[float]) -> Row:
+    value = float(np.percentile(seconds, SHARE))
+    return Row("checks", metric, value, "s", "lower", TARGET, spread(seconds), len(seconds))

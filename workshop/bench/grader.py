@@ -1,0 +1,100 @@
+"""How far the checks can be trusted: what they refuse, whether they name the mistake, and what they accept.
+
+Wrong answers that people write must be refused, with the question that fits; right ones in all styles accepted,
+whatever the numbers drawn; and of the library's own answers with one small change each, none that matters may pass.
+"""
+
+import contextlib
+import io
+import sys
+from collections.abc import Sequence
+
+from tqdm.auto import tqdm
+
+import course_utils as course
+from course_utils.checks.judging import RanksLike, fresh_seed, judge
+from course_utils.checks.registry import chosen, find, reference
+from workshop.answers import answers, load, refused_with
+from workshop.bench.rows import Row
+from workshop.mutants.campaign import PATIENCE, judged
+from workshop.mutants.mutate import mutants
+
+TARGETS = {
+    "wrong answers refused": 100.0,
+    "right mistake named": 90.0,
+    "right answers accepted": 100.0,
+    "mutants killed": 100.0,
+}
+"""Percent that each must reach; mutants that are listed as equivalent do not count."""
+
+
+def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
+    """Grade the checks: four rows for each exercise. Right answers are judged `runs` times, with fresh numbers.
+
+    Args:
+        only: names of exercises, or numbers of lessons; none means all.
+    """
+    names = [exercise.name for exercise in chosen(only)]
+    total = sum(_verdicts(name, runs) for name in names)
+    with contextlib.redirect_stdout(io.StringIO()):
+        ranks = course.start(4)
+    try:
+        with tqdm(total=total, unit=" verdicts", file=sys.stderr, leave=False) as bar:
+            return [row for name in names for row in grade(name, ranks, runs, bar)]
+    finally:
+        ranks.stop()
+
+
+def grade(name: str, ranks: RanksLike, runs: int, bar: tqdm | None = None) -> list[Row]:
+    """The four rows of one exercise, on running ranks."""
+    if bar is not None:
+        bar.set_description(name)
+    refused, named = _wrong_answers(name, ranks, bar)
+    accepted = _right_answers(name, ranks, runs, bar)
+    tally = judged(name, ranks, bar=bar)
+    for mutant in tally.survived:
+        tqdm.write(f"survived: {mutant}", file=sys.stderr)
+    wrong_mutants = len(tally.killed) + len(tally.not_equivalent) + len(tally.survived)
+    found = (_percent(refused), _percent(named), _percent(accepted), tally.share_killed)
+    counts = (len(refused), len(named), len(accepted), wrong_mutants)
+    return [
+        Row("grader", f"{name}: {what}", value, "%", "higher", target, 0.0, count)
+        for (what, target), value, count in zip(TARGETS.items(), found, counts, strict=True)
+    ]
+
+
+def _wrong_answers(name: str, ranks: RanksLike, bar: tqdm | None) -> tuple[list[bool], list[bool]]:
+    """Of each wrong answer whether it was refused, and whether with the words that its file says."""
+    refused, named = [], []
+    for path in answers("wrong", name):
+        verdict = judge(find(name), load(path), ranks, patience=PATIENCE)
+        refused.append(verdict.mark == "✗")
+        named.append(refused[-1] and refused_with(path) in str(verdict))
+        _tell(named[-1], f"{path.parent.name}/{path.name}: {verdict}", verdict.seed, bar)
+    return refused, named
+
+
+def _right_answers(name: str, ranks: RanksLike, runs: int, bar: tqdm | None) -> list[bool]:
+    """Of each right answer, `runs` times, whether it was accepted; each time all are judged with the same numbers."""
+    accepted = []
+    for seed in (fresh_seed() + turn for turn in range(runs)):
+        for path in answers("right", name):
+            verdict = judge(find(name), load(path), ranks, seed=seed)
+            accepted.append(verdict.passed)
+            _tell(verdict.passed, f"{path.parent.name}/{path.name}: {verdict}", seed, bar)
+    return accepted
+
+
+def _tell(well: bool, text: str, seed: int | None, bar: tqdm | None) -> None:
+    if not well:
+        tqdm.write(f"{text}  [COURSE_SEED={seed}]", file=sys.stderr)
+    if bar is not None:
+        bar.update()
+
+
+def _verdicts(name: str, runs: int) -> int:
+    return len(answers("wrong", name)) + runs * len(answers("right", name)) + len(mutants(reference(find(name))))
+
+
+def _percent(marks: Sequence[bool]) -> float:
+    return 100.0 * sum(marks) / len(marks) if marks else 0.0

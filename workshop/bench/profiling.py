@@ -1,0 +1,101 @@
+"""Where time goes: how much faster the five slow programs can be, what the profiler costs, whether traces are right.
+
+The exposed communication that is read in a trace stands beside the one that is timed: what a step takes beyond one
+without messages. Chosen by words: `course bench profiling programs`, `exposed`, `profiler`.
+"""
+
+import functools
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from course_utils.profiling.ratio import Ratio
+from workshop.bench.parts import chosen_parts
+from workshop.bench.ranks import ranks_of
+from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
+
+if TYPE_CHECKING:
+    from course_utils.cluster.ranks import Ranks
+
+P = 2  # ranks
+BATCH = 16
+BUCKET_BYTES = 1 << 19
+FEWEST = 7  # rounds
+BENCH = "profiling"
+
+
+def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
+    """Measure every part, or those of these names; at least seven rounds of each."""
+    parts = {"programs": programs, "exposed": exposed, "profiler": profiler}
+    chosen = chosen_parts(BENCH, parts, only).values()
+    with ranks_of(P) as ranks:
+        return [row for part in chosen for row in part(ranks, max(runs, FEWEST))]
+
+
+def programs(ranks: "Ranks", rounds: int) -> list[Row]:
+    """How many times as fast the faster one of each pair is."""
+    from course_utils.profiling.programs import PROGRAMS, race
+
+    rows = []
+    for number, program in PROGRAMS.items():
+        rows += factor_rows(f"{number} {program.cause}", race(ranks, number, rounds), program.target)
+    return rows
+
+
+def factor_rows(name: str, taken: Ratio, target: float) -> list[Row]:
+    """The factor that judges, and beside it the median of the rounds."""
+    apart = spread(taken.ratios)
+    judged = Row(BENCH, f"{name}: factor", taken.factor, "×", "higher", target, apart, len(taken.slow))
+    rounds = ratio_row(BENCH, f"{name}: median of the rounds", taken.slow, taken.fast, better="higher")
+    return [judged, rounds, seconds_row(BENCH, f"{name}: slow", taken.slow)]
+
+
+def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
+    """Exposed communication of a step: read in a trace, and timed."""
+    from course_utils.overlap.step_times import ALONE, step_times
+    from course_utils.profiling.chrome import problems
+    from course_utils.profiling.lanes import transfer_seconds
+    from course_utils.profiling.record import profile_ranks, training_step
+    from course_utils.replicas import all_reduce_flat, alone, overlapped
+
+    ways = {"flat": all_reduce_flat, "buckets": functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)}
+    timed = step_times(ranks, {ALONE: alone} | ways, BATCH, rounds)
+    rows = []
+    for name, way in ways.items():
+        found = profile_ranks(ranks, training_step, way, BATCH, steps=rounds)
+        read = transfer_seconds(found.lanes)
+        waiting = [one.exposed_seconds / one.steps for one in found.lanes]
+        wrong = len(problems(found.trace))
+        rows += [
+            seconds_row(BENCH, f"{name}: exposed on all ranks' mean, waiting for the last one with it", waiting),
+            seconds_row(BENCH, f"{name}: exposed, from the trace, where it is least", read),
+            seconds_row(BENCH, f"{name}: exposed, timed", timed.exposed_by_round(name)),
+            value_row(
+                BENCH,
+                f"{name}: trace − timed, of a step",
+                [off(read, statistics.median(timed.exposed_by_round(name)), timed.median(name))],
+                "",
+            ),
+            value_row(BENCH, f"{name}: hidden share", [one.overlap_share for one in found.lanes], "", better="higher"),
+            value_row(BENCH, f"{name}: idle share", [one.idle_share for one in found.lanes], ""),
+            Row(BENCH, f"{name}: problems of the trace's format", wrong, "", "lower", 0, 0.0, 1),
+        ]
+    return rows
+
+
+def off(read: Sequence[float], timed: float, step: float) -> float:
+    """How far the two ways to know are apart, as a share of the step."""
+    return abs(statistics.median(read) - timed) / step
+
+
+def profiler(ranks: "Ranks", rounds: int) -> list[Row]:
+    """How much longer a step takes under the profiler."""
+    from course_utils.replicas import overlapped
+    from workshop.bench.profiling_ranks import with_and_without
+
+    way = functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)
+    taken = ranks.run(with_and_without, way, rounds, BATCH, backend="gloo").results[0]
+    return [
+        seconds_row(BENCH, "a step without the profiler", taken.fast),
+        ratio_row(BENCH, "a step with the profiler / without", taken.slow, taken.fast),
+    ]

@@ -1,0 +1,135 @@
+"""The machine chooses the strategy: how right its predictions are, how fast what it finds, how quickly it is found.
+
+Steps are measured on two ranks behind links of 100 Mbit/s, each on a core of its own. Chosen by words: `course bench
+strategy honesty`, `faster`, `program`, `report`, `rates`, `hits`, `search`.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from workshop.bench.parts import chosen_parts
+from workshop.bench.ranks import nodes_of
+from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
+
+if TYPE_CHECKING:
+    from course_utils.cluster.ranks import Ranks
+    from course_utils.strategy.experiment import Comparison
+
+BENCH = "strategy"
+P, RATE = 2, 100
+"""Ranks, and Mbit/s of their links."""
+FEWEST = 5  # rounds
+
+
+def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
+    """Measure every part, or those of these names; steps in at least five rounds.
+
+    Raises:
+        CourseError: there is no part of such a name.
+    """
+    from workshop.bench.strategy_search import hits_rows, rates_rows, search_rows
+
+    on_ranks: dict[str, Callable[[Ranks, int], list[Row]]] = {"honesty": honesty_rows, "faster": faster_rows}
+    alone: dict[str, Callable[[int], list[Row]]] = {
+        "program": program_rows,
+        "report": report_rows,
+        "rates": rates_rows,
+        "hits": lambda runs: hits_rows(),
+        "search": search_rows,
+    }
+    wanted = chosen_parts(BENCH, on_ranks | alone, only)
+    rows = []
+    if on_ranks.keys() & wanted.keys():
+        with nodes_of(P, RATE) as ranks:
+            rows += [row for name in on_ranks if name in wanted for row in on_ranks[name](ranks, max(runs, FEWEST))]
+    return rows + [row for name in alone if name in wanted for row in alone[name](runs)]
+
+
+def honesty_rows(ranks: "Ranks", rounds: int) -> list[Row]:
+    """Predicted against measured, for strategies of AlexNet and VGG-11 from the best to five times as slow."""
+    from course_utils.strategy.experiment import ALEXNET, VGG11, compared_strategies
+
+    found = {case.name: compared_strategies(ranks, case, rounds, fresh=True) for case in (ALEXNET, VGG11)}
+    return [row for name, comparison in found.items() for row in comparison_rows(name, comparison)]
+
+
+def comparison_rows(name: str, found: "Comparison") -> list[Row]:
+    """Median error and Kendall's τ; the value is that of the medians, the spread that of the rounds by themselves."""
+    from course_utils.strategy.findings import agreement, errors
+
+    by_round = list(zip(*found.measured, strict=True))
+    off = errors(found.predicted, found.medians)
+    number = len(found.predicted)
+    each = [statistics.median(errors(found.predicted, one)) for one in by_round]
+    orders = [agreement(found.predicted, one) for one in by_round]
+    order, what = agreement(found.predicted, found.medians), f"{name}, {number} strategies: "
+    noise = [spread(one) / statistics.median(one) for one in found.measured]
+    rounds = len(by_round)
+    return [
+        Row(BENCH, f"{what}median error", 100 * statistics.median(off), "%", "lower", 8, 100 * spread(each), rounds),
+        Row(BENCH, f"{what}largest error", 100 * max(off), "%", "lower", None, 0.0, rounds),
+        Row(BENCH, f"{what}Kendall's τ", order, "", "higher", 0.95, spread(orders), rounds),
+        value_row(BENCH, f"{what}rounds of one strategy scatter by", [100 * one for one in noise], "%"),
+    ]
+
+
+def faster_rows(ranks: "Ranks", rounds: int) -> list[Row]:
+    """The strategy found against pure data parallelism, ours and torch's, by turns."""
+    from course_utils.strategy.experiment import ALEXNET, measure_steps, measured_costs, predicted_seconds
+    from course_utils.strategy.running import DDP
+    from course_utils.strategy.search import ITERATIONS, find_strategy
+    from course_utils.strategy.starts import data_parallel
+
+    graph = ALEXNET.graph()
+    costs = measured_costs(ranks, graph, fresh=True)
+    found, data = find_strategy(graph, costs, P, ITERATIONS).strategy, data_parallel(graph, P)
+    ours, theirs, ddp = measure_steps(ranks, ALEXNET, [found, data, DDP], rounds)
+    predicted = predicted_seconds(graph, data, costs) / predicted_seconds(graph, found, costs)
+    what = f"AlexNet at {RATE} Mbit/s"
+    return [
+        ratio_row(BENCH, f"{what}: data parallelism / found", theirs, ours, target=1.5, better="higher"),
+        value_row(BENCH, f"{what}: the same, predicted", [predicted], "×", better="higher"),
+        ratio_row(BENCH, f"{what}: torch's DDP / found", ddp, ours, better="higher"),
+        seconds_row(BENCH, f"{what}: step, found", ours),
+        seconds_row(BENCH, f"{what}: step, data parallelism", theirs),
+        seconds_row(BENCH, f"{what}: step, torch's DDP", ddp),
+    ]
+
+
+def program_rows(runs: int) -> list[Row]:
+    """From a model to its program: read, described, searched, written; measured costs would be read from the disk."""
+    from course_utils.strategy.experiment import REPORT, report_costs
+    from course_utils.strategy.program import program
+    from course_utils.strategy.search import ITERATIONS, find_strategy
+
+    seconds, lines = [], []
+    for turn in range(max(runs, 3)):
+        model = REPORT.model()
+        began = time.perf_counter()
+        graph = REPORT.graph_of(model)
+        found = find_strategy(graph, report_costs(graph), P, ITERATIONS, seed=turn)
+        text = program(model, graph, found.strategy, REPORT.build, P)
+        seconds.append(time.perf_counter() - began)
+        lines.append(len(text.splitlines()))
+    return [
+        seconds_row(BENCH, f"AlexNet: from model to program, {ITERATIONS} iterations", seconds, target=5.0),
+        value_row(BENCH, "AlexNet: lines of the program", lines, "lines"),
+    ]
+
+
+def report_rows(runs: int) -> list[Row]:
+    """The report's experiment again: AlexNet on two GTX 1080 Ti, described; simulated milliseconds of a step."""
+    from course_utils.strategy.experiment import REPORT, predicted_seconds, report_costs
+    from course_utils.strategy.known_ways import known_ways
+    from course_utils.strategy.search import ITERATIONS, find_strategy
+
+    graph = REPORT.graph()
+    costs, known = report_costs(graph), known_ways(graph, P)
+    found = [find_strategy(graph, costs, P, ITERATIONS, seed=seed) for seed in range(max(runs, 3))]
+    rows = [
+        value_row(BENCH, f"report, simulated: {name}", [1e3 * predicted_seconds(graph, one, costs)], "ms")
+        for name, one in known.items()
+    ]
+    return [*rows, value_row(BENCH, "report, simulated: found", [one.nanoseconds / 1e6 for one in found], "ms")]
