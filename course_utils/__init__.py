@@ -17,7 +17,7 @@ _HOME = {
     "progress": "checks",
     "predict": "checks",
     "measured": "checks",
-    "doctor": "machine",
+    "doctor": "diagnosis",
     "report": "reporting",
     "CourseError": "errors",
     "RankError": "errors",

@@ -41,7 +41,7 @@ def doctor(
         said = explained(read_log(log))
         print(said)
         raise typer.Exit(1 if said.startswith(UNKNOWN) else 0)
-    from course_utils.machine import examine, ready, tell
+    from course_utils.diagnosis import examine, ready, tell
 
     findings = examine()
     tell(findings)

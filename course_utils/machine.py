@@ -1,23 +1,69 @@
-"""What this machine has, and whether the course can run on it: `course.doctor()`."""
+"""What this machine has, and how much of it this process may use: cores, memory, GPUs."""
 
-import importlib.metadata
-import importlib.util
+import math
 import os
-import platform
 import re
-import shutil
-import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from course_utils.cluster import network
-from course_utils.cluster.cgroups import PROC, ROOT, control_groups
-from course_utils.errors import CourseError
+PROC, ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+
+
+def control_groups(controller: str, proc: Path = PROC, root: Path = ROOT) -> Iterator[tuple[int, Path]]:
+    """(version, folder) of every control group that limits this process: 2 with all groups above it, or 1.
+
+    Args:
+        controller: "cpu" or "memory".
+    """
+    try:
+        lines = proc.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            here = root / path.lstrip("/")
+            yield from ((2, folder) for folder in (here, *here.parents) if folder.is_relative_to(root))
+        elif controller in controllers.split(","):
+            yield 1, root / controller / path.lstrip("/")
+
+
+def allowed_cores() -> int:
+    """Cores this process may use: the fewer of its affinity and its control group's quota, at least one."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _quota()
+    return max(1, affinity if quota is None else min(affinity, math.floor(quota)))
+
+
+def _quota(proc: Path = PROC, root: Path = ROOT) -> float | None:
+    """The smallest CPU quota on the way up from this process's control group, in cores."""
+    read = {1: _read_v1, 2: _read_v2}
+    quotas = [read[version](folder) for version, folder in control_groups("cpu", proc, root)]
+    return min((quota for quota in quotas if quota), default=None)
+
+
+def _read_v2(folder: Path) -> float | None:
+    try:
+        quota, period = (folder / "cpu.max").read_text().split()
+        return None if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        return None
+
+
+def _read_v1(folder: Path) -> float | None:
+    try:
+        quota = int((folder / "cpu.cfs_quota_us").read_text())
+        return quota / int((folder / "cpu.cfs_period_us").read_text()) if quota > 0 else None
+    except (OSError, ValueError):
+        return None
+
+
+def threads_per_rank(ranks: int) -> int:
+    """As many threads as fit: ranks × threads ≤ cores, and never less than one."""
+    return max(1, allowed_cores() // ranks)
+
 
 GIB = 1 << 30
-ENOUGH_MEMORY = 3 * GIB
-NEEDED = ("cloudpickle", "ipykernel", "ipyparallel", "jupyterlab", "matplotlib", "numpy", "psutil", "torch")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def memory_bytes(root: Path = ROOT, proc: Path = PROC) -> int:
@@ -54,111 +100,3 @@ def gpus(proc: Path = Path("/proc/driver/nvidia/gpus"), dev: Path = Path("/dev")
             break
         chosen.append(names.get(int(one), "NVIDIA GPU") if one.strip().isdecimal() else "NVIDIA GPU")
     return chosen[: len(minors)]
-
-
-def chromium() -> str | None:
-    """The path of a Chromium or Chrome, or None."""
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the doctor's: what was looked at, what was found, and what to do where it is missing."""
-
-    what: str
-    found: str
-    well: bool
-    needed: bool = True
-    remedy: str = ""
-
-    def __str__(self) -> str:
-        mark = "✓" if self.well else "✗" if self.needed else "○"
-        return f"{mark} {self.what:<11} {self.found}{'' if self.well or not self.remedy else f'. {self.remedy}'}"
-
-
-def examine() -> list[Finding]:
-    """Look at everything that the course needs, or uses where it is there."""
-    return [_python(), _packages(), _mpi(), _cores(), _memory(), _gpus(), _slurm(), _namespaces(), _browser()]
-
-
-def ready(findings: list[Finding]) -> bool:
-    """Whether the course can run with what was found."""
-    return all(finding.well for finding in findings if finding.needed)
-
-
-def doctor() -> None:
-    """Print what this machine can run and what is missing, a line each."""
-    tell(examine())
-
-
-def tell(findings: list[Finding]) -> None:
-    """Print the findings, and the verdict in a line of its own."""
-    print("\n".join(map(str, findings)))
-    print("The course can run here." if ready(findings) else "The course cannot run here yet: see the lines with ✗.")
-
-
-def _python() -> Finding:
-    well = sys.version_info >= (3, 11)
-    return Finding("Python", f"{platform.python_version()} at {sys.executable}", well, remedy="Install 3.11 or newer")
-
-
-def _packages() -> Finding:
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        return Finding("packages", f"missing: {', '.join(missing)}", False, remedy="`make setup` installs them")
-    return Finding("packages", f"torch {importlib.metadata.version('torch')}, ipyparallel, JupyterLab", True)
-
-
-def _mpi() -> Finding:
-    from course_utils.cluster.local import find_mpiexec, mpi_library
-
-    if importlib.util.find_spec("mpi4py") is None:
-        return Finding("MPI", "mpi4py is missing", False, remedy="`make setup` installs it")
-    try:
-        return Finding("MPI", f"{mpi_library()}, started by {find_mpiexec()}", True)
-    except CourseError as error:
-        return Finding("MPI", str(error).rstrip("."), False, remedy="`make setup` installs MPICH")
-
-
-def _cores() -> Finding:
-    from course_utils.cluster.cores import allowed_cores
-
-    allowed, machine = allowed_cores(), os.cpu_count() or 1
-    found = f"{allowed} of the machine's {machine}"
-    return Finding("cores", found, allowed >= 2, needed=False, remedy="Everything runs, but ranks take turns")
-
-
-def _memory() -> Finding:
-    allowed = memory_bytes()
-    return Finding(
-        "memory",
-        f"{allowed / GIB:.1f} GiB allowed",
-        allowed >= ENOUGH_MEMORY,
-        needed=False,
-        remedy="Four ranks with torch take about 2 GiB: close other programs",
-    )
-
-
-def _gpus() -> Finding:
-    names = gpus()
-    return Finding("GPUs", ", ".join(names) or "none, and none is needed", True)
-
-
-def _slurm() -> Finding:
-    if not (sbatch := shutil.which("sbatch")):
-        return Finding("Slurm", "none, and none is needed", True)
-    job = os.environ.get("SLURM_JOB_ID")
-    return Finding("Slurm", f"{sbatch}{f', inside job {job}' if job else ''}", True)
-
-
-def _namespaces() -> Finding:
-    """Whether ranks can be nodes behind links of their own."""
-    reason = network.obstacle()
-    remedy = "The lessons that slow links down use loopback here and say so"
-    return Finding("namespaces", f"no: {reason.rstrip('.')}" if reason else "allowed", not reason, False, remedy)
-
-
-def _browser() -> Finding:
-    found = chromium()
-    remedy = "`make lab` prints an address for any browser; for slides as PDF and browser tests: apt install chromium"
-    return Finding("browser", found or "no Chromium", bool(found), needed=False, remedy=remedy)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from course_utils.cluster.progress_bar import ProgressBar
+from course_utils.progress_bar import ProgressBar
 
 
 @dataclass(frozen=True)

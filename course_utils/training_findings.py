@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from course_utils.draw.style import number_text, seconds_text
 from course_utils.trace.events import Event
+from course_utils.words import number_text, seconds_text
 
 if TYPE_CHECKING:
     from course_utils.draw.messages import HasEvents

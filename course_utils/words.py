@@ -1,4 +1,7 @@
-"""Numbers in words, for the sentences that the course writes."""
+"""Numbers, amounts and lists in words, for the sentences and pictures of the course."""
+
+import math
+from collections.abc import Sequence
 
 
 def count(number: int, thing: str) -> str:
@@ -16,3 +19,44 @@ def percent(share: float, digits: int | None = None) -> str:
     if digits is None:
         digits = 1 if 0 < share < 0.0095 else 0
     return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def number_text(value: float) -> str:
+    """Two digits that count, and no `.0`: 1.2, 4, 35, 120."""
+    return f"{value:.0f}" if abs(value) >= 9.95 else f"{value:.1f}".removesuffix(".0")
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration in words: `1.2 ms`, `35 µs`, `2.5 s`."""
+    if not math.isfinite(seconds):
+        return "no end"
+    scale, unit = time_unit(abs(seconds))
+    return f"{number_text(seconds * scale)} {unit}"
+
+
+def time_unit(span: float) -> tuple[float, str]:
+    """The factor from seconds, and the name, of the unit in which a span reads best."""
+    if span >= 0.9995:
+        return 1.0, "s"
+    return (1e3, "ms") if span >= 0.9995e-3 else (1e6, "µs")
+
+
+def bytes_text(count: float) -> str:
+    """An amount of data in words, in powers of ten: `8 B`, `1.5 KB`, `4 MB`."""
+    units = ("B", "KB", "MB", "GB", "TB")
+    power = 0
+    while count >= 999.5 and power < len(units) - 1:
+        count, power = count / 1000, power + 1
+    return f"{number_text(count)} {units[power]}"
+
+
+def join(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def ranks_in_words(ranks: list[int]) -> str:
+    """ "rank 2", "ranks 1 and 2", "ranks 0, 1 and 3"."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

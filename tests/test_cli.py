@@ -48,9 +48,11 @@ def test_doctor_ends_with_status_0_where_the_course_can_run() -> None:
 
 
 def test_doctor_ends_with_status_1_where_it_cannot(monkeypatch, capsys) -> None:
-    from course_utils import machine
+    from course_utils import diagnosis
 
-    monkeypatch.setattr(machine, "examine", lambda: [machine.Finding("MPI", "missing", False, remedy="`make setup`")])
+    monkeypatch.setattr(
+        diagnosis, "examine", lambda: [diagnosis.Finding("MPI", "missing", False, remedy="`make setup`")]
+    )
     status, output = in_process(capsys, "doctor")
     assert status == 1 and output.startswith("✗ MPI         missing. `make setup`")
 

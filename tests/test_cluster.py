@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import course_utils as course
-from course_utils.cluster import cores, endings, folder, local
+from course_utils.cluster import endings, folder, local
 from course_utils.errors import CourseError, RankError, RanksGone
+from course_utils.machine import _quota, allowed_cores, threads_per_rank
 
 
 def who(comm, number=0):
@@ -230,8 +231,8 @@ def test_status_says_what_each_rank_does(four_ranks, capsys) -> None:
 
 def test_ranks_times_threads_fit_the_cores(four_ranks) -> None:
     threads = four_ranks.run(lambda comm: int(os.environ["OMP_NUM_THREADS"])).results
-    assert threads == [cores.threads_per_rank(4)] * 4
-    assert cores.threads_per_rank(1) <= cores.allowed_cores()
+    assert threads == [threads_per_rank(4)] * 4
+    assert threads_per_rank(1) <= allowed_cores()
 
 
 def test_a_quota_counts_as_cores(tmp_path: Path) -> None:
@@ -240,7 +241,7 @@ def test_a_quota_counts_as_cores(tmp_path: Path) -> None:
     (tmp_path / "fs/user/me").mkdir(parents=True)
     (tmp_path / "fs/user/cpu.max").write_text("150000 100000\n")
     (tmp_path / "fs/user/me/cpu.max").write_text("max 100000\n")
-    assert cores._quota(group, tmp_path / "fs") == 1.5
+    assert _quota(group, tmp_path / "fs") == 1.5
 
 
 @pytest.mark.parametrize("number", [0, -1, 64, "4", 2.0, True])
@@ -393,7 +394,7 @@ def test_a_communicator_is_given_up_unless_its_call_ended_well(four_ranks) -> No
 @pytest.mark.parametrize(("disabled", "shown"), [("", True), ("1", False)])
 def test_a_progress_bar_shows_what_takes_long_unless_it_is_disabled(disabled, shown) -> None:
     program = (
-        "from course_utils.cluster.progress_bar import ProgressBar\n"
+        "from course_utils.progress_bar import ProgressBar\n"
         "with ProgressBar('3 ranks at work', delay=0.0) as bar:\n"
         "    bar.look()\n"
     )

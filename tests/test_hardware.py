@@ -11,8 +11,8 @@ from torch.utils.data import DataLoader
 
 import course_utils as course
 from course_utils.hardware import layers, photos, rates, reading, samples, shares, threads, work_depth
-from course_utils.hardware.rates import Measured
 from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
+from course_utils.measuring import Measured, rate_text
 from course_utils.vgg import vgg11
 
 WIDTHS = (1, 2, 3, 7, 40)
@@ -21,9 +21,9 @@ WIDTHS = (1, 2, 3, 7, 40)
 def test_a_median_is_not_moved_by_one_disturbed_run():
     measured = Measured((1.0, 1.1, 0.9, 1.0, 50.0))
     assert (measured.median, measured.low, measured.high) == (1.0, 0.9, 50.0)
-    assert measured.calm and "rest" not in rates.said(measured, "s", 1)
+    assert measured.calm and "rest" not in rate_text(measured, "s", 1)
     restless = Measured((1.0, 2.0, 3.0, 1.0, 5.0))
-    assert not restless.calm and "not at rest" in rates.said(restless, "s", 1)
+    assert not restless.calm and "not at rest" in rate_text(restless, "s", 1)
     assert Measured((2.0, 4.0)).rate(8).values == (4.0, 2.0)
     assert Measured((2.0,)).spread == 0
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import course_utils as course
-from course_utils import machine
+from course_utils import diagnosis
+from course_utils.machine import gpus, memory_bytes
 
 GIB = 1 << 30
 
@@ -27,14 +28,14 @@ def test_memory_is_the_least_that_any_group_on_the_way_up_allows(group) -> None:
     write(proc, "0::/user/session\n")
     write(root / "user" / "session" / "memory.max", "max\n")
     write(root / "user" / "memory.max", f"{GIB // 4}\n")
-    assert machine.memory_bytes(root, proc) == GIB // 4
+    assert memory_bytes(root, proc) == GIB // 4
 
 
 def test_memory_of_a_version_1_group(group) -> None:
     proc, root = group
     write(proc, "5:cpu,cpuacct:/a\n4:memory:/a\n")
     write(root / "memory" / "a" / "memory.limit_in_bytes", f"{GIB // 8}\n")
-    assert machine.memory_bytes(root, proc) == GIB // 8
+    assert memory_bytes(root, proc) == GIB // 8
 
 
 @pytest.mark.parametrize("content", [None, "", "0::/\n"])
@@ -42,7 +43,7 @@ def test_memory_without_a_limit_is_the_machines(group, content) -> None:
     proc, root = group
     if content is not None:
         write(proc, content)
-    assert machine.memory_bytes(root, proc) == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert memory_bytes(root, proc) == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 @pytest.fixture
@@ -72,16 +73,16 @@ def two_gpus(tmp_path, monkeypatch) -> tuple[Path, Path]:
 def test_gpus_are_those_this_process_may_use(two_gpus, monkeypatch, visible, expected) -> None:
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert machine.gpus(*two_gpus) == expected
+    assert gpus(*two_gpus) == expected
 
 
 def test_a_container_without_the_drivers_files_still_counts_its_gpus(two_gpus, tmp_path) -> None:
-    assert machine.gpus(tmp_path / "nothing", two_gpus[1]) == ["NVIDIA GPU", "NVIDIA GPU"]
+    assert gpus(tmp_path / "nothing", two_gpus[1]) == ["NVIDIA GPU", "NVIDIA GPU"]
 
 
 def test_a_gpu_this_container_was_not_given_is_not_counted(two_gpus) -> None:
     (two_gpus[1] / "nvidia1").unlink()
-    assert machine.gpus(*two_gpus) == ["NVIDIA A100"]
+    assert gpus(*two_gpus) == ["NVIDIA A100"]
 
 
 def test_the_doctor_finds_this_machine_fit(capsys) -> None:
@@ -103,8 +104,8 @@ def test_the_doctor_finds_this_machine_fit(capsys) -> None:
 
 @pytest.mark.parametrize("name", ["ipyparallel", "mpi4py"])
 def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch, capsys, name) -> None:
-    found = machine.importlib.util.find_spec
-    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda one: None if one == name else found(one))
+    found = diagnosis.importlib.util.find_spec
+    monkeypatch.setattr(diagnosis.importlib.util, "find_spec", lambda one: None if one == name else found(one))
     course.doctor()
     output = capsys.readouterr().out
     [line] = [line for line in output.splitlines() if name in line and "missing" in line]
@@ -120,18 +121,18 @@ def test_no_mpiexec_is_a_line_and_no_error(monkeypatch) -> None:
         raise CourseError("There is no mpiexec here.")
 
     monkeypatch.setattr(local, "find_mpiexec", none)
-    [line] = [str(finding) for finding in machine.examine() if finding.what == "MPI"]
+    [line] = [str(finding) for finding in diagnosis.examine() if finding.what == "MPI"]
     assert line == "✗ MPI         There is no mpiexec here. `make setup` installs MPICH"
 
 
 def test_what_is_only_useful_does_not_stop_the_course(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(machine, "chromium", lambda: None)
-    monkeypatch.setattr(machine.network, "obstacle", lambda: "`tc` is missing: `apt install iproute2` brings it.")
-    monkeypatch.setattr(machine, "memory_bytes", lambda: GIB)
-    findings = machine.examine()
-    machine.tell(findings)
+    monkeypatch.setattr(diagnosis, "chromium", lambda: None)
+    monkeypatch.setattr(diagnosis.network, "obstacle", lambda: "`tc` is missing: `apt install iproute2` brings it.")
+    monkeypatch.setattr(diagnosis, "memory_bytes", lambda: GIB)
+    findings = diagnosis.examine()
+    diagnosis.tell(findings)
     output = capsys.readouterr().out
-    assert machine.ready(findings) and "The course can run here." in output
+    assert diagnosis.ready(findings) and "The course can run here." in output
     assert "○ browser     no Chromium. `make lab` prints" in output
     assert "○ namespaces  no: `tc` is missing: `apt install iproute2` brings it. The lessons" in output
     assert "○ memory      1.0 GiB allowed. Four ranks" in output

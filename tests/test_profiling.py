@@ -12,6 +12,7 @@ import torch.distributed as dist
 from course_utils import draw
 from course_utils.data import digits
 from course_utils.errors import CourseError
+from course_utils.measuring import Ratio, measure_ratio, slowest_rank
 from course_utils.profiling import findings
 from course_utils.profiling.chrome import problems, read_trace, write_trace
 from course_utils.profiling.clock import offset_of, offset_to_rank_0
@@ -19,7 +20,6 @@ from course_utils.profiling.intervals import difference, intersection, length, u
 from course_utils.profiling.lanes import Lanes, beside_transfer, lanes_of, transfer_seconds
 from course_utils.profiling.merge import merge
 from course_utils.profiling.programs import CHOICES, PROGRAMS, letter_of, profile_program, race
-from course_utils.profiling.ratio import Ratio, measure_ratio, slowest_rank
 from course_utils.profiling.record import Profile, profile_ranks, training_step
 from course_utils.profiling.shares import exposed_communication, idle_share, overlap_share
 from course_utils.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
@@ -284,7 +284,7 @@ def test_what_was_gained_is_said() -> None:
 
 def test_a_ratio_ends_early_only_where_it_is_clear(monkeypatch) -> None:
     clock = iter(range(10**6))
-    monkeypatch.setattr("course_utils.profiling.ratio.time.perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr("course_utils.measuring.time.perf_counter", lambda: float(next(clock)))
 
     def takes(ticks: int):
         return lambda: [next(clock) for _ in range(ticks)]

@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from course_utils.allreduce.cost import Network
-from course_utils.draw.style import bytes_text, percent, seconds_text
 from course_utils.launch.bandwidth import bus_bandwidth
+from course_utils.words import bytes_text, percent, seconds_text
 
 _NEAR = 0.15  # a prediction that is off by no more counts as right
 

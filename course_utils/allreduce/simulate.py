@@ -52,7 +52,7 @@ class Simulated:
         return draw.timeline(self, title=f"Simulated, not run: {self.algorithm}, {self.topology}")
 
     def __repr__(self) -> str:
-        from course_utils.draw.style import bytes_text, seconds_text
+        from course_utils.words import bytes_text, seconds_text
 
         size, time = bytes_text(self.nbytes), seconds_text(self.seconds)
         return f"<simulated, not run: {self.algorithm}, {size}, {self.topology}: {time} in {self.rounds} rounds>"

@@ -6,7 +6,7 @@ import socket
 import stat
 import struct
 
-from course_utils.cluster.traffic import node_bytes
+from course_utils.trace.kernel_counters import node_bytes
 
 LINK, SOCKETS = "the node's interface", "the rank's sockets"
 _TCP_INFO, _BYTES_SENT = socket.IPPROTO_TCP, 200  # the field's place in `struct tcp_info`, linux/tcp.h

@@ -20,14 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from course_utils.home import course_home
+
 SCHEMA = 2
 _HIGHEST_ORDER = 10**12  # what is above it was not counted by us
-
-
-def course_home() -> Path:
-    """The folder that the course keeps its notes in."""
-    chosen = os.environ.get("COURSE_HOME")
-    return Path(chosen).expanduser() if chosen else Path.home() / ".local" / "share" / "course"
 
 
 class _AnotherUsersError(OSError):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from course_utils.cluster.folder import RanksFolder, sweep
 from course_utils.cluster.run import Attempt, Run, per_rank
 from course_utils.errors import CourseError
+from course_utils.progress_bar import ProgressBar
 from course_utils.words import count
 
 if TYPE_CHECKING:
@@ -128,8 +129,6 @@ def _take_over(ranks: int, place: "Place") -> "tuple[Connection, dict] | None":
 
 def _launch(ranks: int, place: "Place") -> "tuple[Connection, dict]":
     """Start controller and ranks, and wait until every rank has introduced itself."""
-    from course_utils.cluster.progress_bar import ProgressBar
-
     sweep()
     folder = place.folder()
     folder.own()

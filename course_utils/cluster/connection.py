@@ -11,9 +11,9 @@ import ipyparallel as ipp
 from course_utils.cluster.folder import RanksFolder
 from course_utils.cluster.minding import Minded
 from course_utils.cluster.reply import Raised, Reply, from_bytes
-from course_utils.cluster.reports import ranks_in_words
 from course_utils.errors import RanksGone
 from course_utils.trace.activity import IDLE, RUNNING, WAITING, Activity
+from course_utils.words import ranks_in_words
 
 PATIENCE = 3.0  # seconds without progress after which ranks that all wait are told to stop
 _AFTER_AN_ERROR = 0.4  # the same, once a rank has raised: the rest waits for it

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from course_utils.cluster.folder import RanksFolder
-from course_utils.cluster.reports import ranks_in_words
+from course_utils.words import ranks_in_words
 
 # Runs "$@" and writes its exit status, 128 + the signal for a violent end, into the folder that is its first argument.
 SHELL = 'folder=$1; shift; "$@"; status=$?; echo $status > "$folder/ended-$$"; exit $status'

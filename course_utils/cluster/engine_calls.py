@@ -14,14 +14,13 @@ from course_utils.cluster import engine
 from course_utils.cluster.local import short_name
 from course_utils.cluster.output import captured
 from course_utils.cluster.reply import Raised, Reply, Task, from_bytes, to_bytes
+from course_utils.machine import gpus
 from course_utils.trace.recorder import StopAsked, is_learners, place_of, recorder
 
 
 def introduce(path_of_notebook: list[str]) -> dict:
     """Who this rank is. Also makes modules beside the notebook importable here."""
     sys.path += [path for path in path_of_notebook if path not in sys.path]
-    from course_utils.machine import gpus
-
     world = engine.world
     return {
         "rank": world.rank,

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from course_utils.cluster.cores import threads_per_rank
 from course_utils.cluster.endings import SHELL, memory_kills
 from course_utils.cluster.folder import MARK, RanksFolder
 from course_utils.cluster.network import Network, behind_links
 from course_utils.cluster.network import environment as network_environment
 from course_utils.errors import CourseError
+from course_utils.machine import threads_per_rank
 
 MAX_RANKS_PER_CORE = 8
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")

@@ -15,9 +15,9 @@ from typing import Protocol
 from course_utils.cluster.endings import describe_end, status_said
 from course_utils.cluster.folder import RanksFolder, started_at
 from course_utils.cluster.minder import Report, order_file, read_whole, report_file, write_whole
-from course_utils.cluster.reports import ranks_in_words
 from course_utils.cluster.slurm import over_said
 from course_utils.trace.activity import IDLE, RUNNING, Activity, ActivityFile
+from course_utils.words import ranks_in_words
 
 SILENT_SECONDS = 20.0
 """A minder that has written nothing for so long is gone, and its node with it."""

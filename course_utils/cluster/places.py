@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from course_utils.cluster import local, slurm
-from course_utils.cluster.cores import allowed_cores
 from course_utils.cluster.folder import RanksFolder, shared_root
 from course_utils.cluster.minding import LocalRanks, Minded, RemoteRanks
 from course_utils.cluster.network import Network, possible
 from course_utils.errors import CourseError
+from course_utils.machine import allowed_cores
 from course_utils.words import count
 
 if TYPE_CHECKING:
-    from course_utils.cluster.progress_bar import ProgressBar
+    from course_utils.progress_bar import ProgressBar
 
 START_SECONDS = 60.0
 

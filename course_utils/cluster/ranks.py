@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from course_utils.cluster.connection import PATIENCE, Connection, Watched
-from course_utils.cluster.progress_bar import ProgressBar
 from course_utils.cluster.reply import Reply, Task, to_bytes
 from course_utils.cluster.reports import describe, print_from
 from course_utils.cluster.run import Attempt, Run, events_of, spread
 from course_utils.cluster.traffic import Meter, Traffic
 from course_utils.cluster.turn import turn
 from course_utils.errors import CourseError, RankError, RanksGone
+from course_utils.machine import gpus, memory_bytes
+from course_utils.progress_bar import ProgressBar
 from course_utils.trace.activity import IDLE, WAITING
 from course_utils.trace.events import Event
 from course_utils.words import count
@@ -185,7 +186,6 @@ class Ranks:
     def picture(self):
         """A picture of this machine's cores, and which ranks may use them."""
         from course_utils import draw
-        from course_utils.machine import gpus, memory_bytes
 
         return draw.cores(
             [(fact["rank"], fact["cores"], fact["threads"]) for fact in self.facts["ranks"]],

@@ -3,13 +3,7 @@
 from collections import defaultdict
 
 from course_utils.cluster.reply import Reply
-
-
-def ranks_in_words(ranks: list[int]) -> str:
-    """ "rank 2", "ranks 1 and 2", "ranks 0, 1 and 3"."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+from course_utils.words import ranks_in_words
 
 
 def what_each_does(replies: list[Reply], world_size: int = 0) -> str:

@@ -6,16 +6,14 @@ node, its first rank stands for all.
 """
 
 import contextlib
-import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from course_utils.errors import CourseError
+from course_utils.trace.kernel_counters import cpu_seconds, interface_bytes
 
 _INTERVAL = 0.01  # seconds between samples, to begin with
 _MOST_SAMPLES = 2000  # then every second one is dropped, and the interval doubled
-_TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -112,24 +110,3 @@ class Meter:
         if not self._samples:
             raise CourseError("Nothing has run on these nodes yet, so there is no traffic to show.")
         return Traffic(list(self._samples), self._rates)
-
-
-def interface_bytes(pid: int) -> tuple[int, int]:
-    """Bytes sent and received so far by the interface of the node in which a process is."""
-    lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
-    fields = next(line for line in lines if line.lstrip().startswith("eth0:")).partition(":")[2].split()
-    return int(fields[8]), int(fields[0])
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far, its threads and the kernel's work for it included; counted in ticks of 10 ms."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * _TICK
-
-
-def node_bytes() -> tuple[int, int] | None:
-    """Bytes out of and into this rank's node so far; None where its ranks share memory."""
-    try:
-        return interface_bytes(os.getpid()) if os.environ.get("GLOO_SOCKET_IFNAME") == "eth0" else None
-    except (OSError, StopIteration):
-        return None

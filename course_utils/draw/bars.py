@@ -8,8 +8,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from course_utils.draw import style
-from course_utils.draw.findings import join
 from course_utils.errors import CourseError
+from course_utils.words import join, percent, seconds_text, time_unit
 
 _ORDER = ("computing", "forward", "backward", "weight gradient", "communication", "step", "optimizer", "wait", "idle")
 
@@ -25,9 +25,9 @@ def stacked_bars(bars: Mapping[str, Mapping[str, float]], title: str | None = No
     totals = {name: sum(seconds.values()) for name, seconds in bars.items()}
     found = bars_finding(bars, totals)
     longest = max(totals.values(), default=0.0) or 1e-3
-    scale, unit = style.time_unit(longest)
+    scale, unit = time_unit(longest)
     left = 0.3 + max((style.text_width(name, style.TEXT) for name in bars), default=40) / style.DOTS
-    right = 0.3 + style.text_width(style.seconds_text(longest), style.TEXT) / style.DOTS
+    right = 0.3 + style.text_width(seconds_text(longest), style.TEXT) / style.DOTS
     heading = (title, found) if title else (found, "")
     above = style.legend_height(parts, left, right)
     height = 0.42 * max(len(bars), 1)
@@ -42,13 +42,13 @@ def stacked_bars(bars: Mapping[str, Mapping[str, float]], title: str | None = No
             length = seconds.get(part, 0.0) * scale
             look = {"color": colours[part], "edgecolor": "white", "linewidth": 0.6}
             ax.barh(row, length, left=start, height=0.68, **look)
-            words = style.seconds_text(length / scale)
+            words = seconds_text(length / scale)
             if length > 0 and style.text_width(words) + 8 <= length * pixels:
                 ink = "white" if colours[part] in (style.COLOURS["forward"], style.COLOURS["step"]) else style.INK
                 ax.text(start + length / 2, row, words, ha="center", va="center", fontsize=style.SMALL, color=ink)
             start += length
         place = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
-        ax.annotate(style.seconds_text(totals[name]), (start, row), fontsize=style.TEXT, fontweight="bold", **place)
+        ax.annotate(seconds_text(totals[name]), (start, row), fontsize=style.TEXT, fontweight="bold", **place)
     ax.set_yticks(range(len(bars)), list(bars), parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
@@ -57,8 +57,8 @@ def stacked_bars(bars: Mapping[str, Mapping[str, float]], title: str | None = No
     style.draw_legend(ax, {part: Patch(facecolor=colours[part]) for part in parts})
     told = []
     for name, total in totals.items():
-        lengths = ", ".join(f"{part} {style.seconds_text(length)}" for part, length in bars[name].items())
-        told.append(f"{name}: {lengths}, together {style.seconds_text(total)}.")
+        lengths = ", ".join(f"{part} {seconds_text(length)}" for part, length in bars[name].items())
+        told.append(f"{name}: {lengths}, together {seconds_text(total)}.")
     picture.alt_text = " ".join([f"Stacked bars of time. {found}.", *told])
     return picture
 
@@ -89,9 +89,9 @@ def bars_finding(bars: Mapping[str, Mapping[str, float]], totals: Mapping[str, f
     if any(shares.values()):
         if len(shares) > 4:
             low, high = min(shares.values()), max(shares.values())
-            return f"Communication takes {style.percent(low)} to {style.percent(high)} of the time"
-        said = [f"{style.percent(share)} ({name})" for name, share in shares.items() if share]
+            return f"Communication takes {percent(low)} to {percent(high)} of the time"
+        said = [f"{percent(share)} ({name})" for name, share in shares.items() if share]
         return f"Communication takes {join(said)}"
     longest = max(filled, key=totals.__getitem__)
     part = max(filled[longest], key=filled[longest].__getitem__)
-    return f"{part[:1].upper()}{part[1:]} takes {style.percent(filled[longest][part] / totals[longest])} of {longest}"
+    return f"{part[:1].upper()}{part[1:]} takes {percent(filled[longest][part] / totals[longest])} of {longest}"

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from course_utils.draw import style
+from course_utils.words import bytes_text, percent, seconds_text, time_unit
 
 if TYPE_CHECKING:
     from course_utils.overlap.compressed_training import Compressed
@@ -36,7 +37,7 @@ def bucket_sweep(
     picture, (ax,) = style.new_picture(title, last, heights=[2.9], left=0.75, right=0.25, below=0.55, above=0.3)
     fine = np.unique(np.geomspace(sizes[0], sizes[-1], 300).astype(int))
     line = np.array([predicted(int(size)) for size in fine])
-    scale, unit = style.time_unit(max(line.max(), *(np.median(runs) for runs in measured.values())))
+    scale, unit = time_unit(max(line.max(), *(np.median(runs) for runs in measured.values())))
     work, sent = style.COLOURS["computing"], style.COLOURS["communication"]
     ax.set_xscale("log")
     ax.axhspan(0, scale * computing, color=work, alpha=0.3, linewidth=0)
@@ -52,7 +53,7 @@ def bucket_sweep(
     ax.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.3)
     ax.xaxis.set_major_locator(FixedLocator(sizes))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: style.bytes_text(size)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: bytes_text(size)))
     ax.set_xlabel("bucket size", fontsize=style.TEXT)
     ax.set_ylabel(f"time of a step, in {unit}", fontsize=style.TEXT)
     words = {"ha": "center", "va": "top", "fontsize": style.SMALL}
@@ -65,8 +66,8 @@ def bucket_sweep(
         ),
     }
     style.draw_legend(ax, marks)
-    told = "; ".join(f"{style.bytes_text(s)}: {style.seconds_text(m)}" for s, m in zip(sizes, middle, strict=True))
-    picture.alt_text = f"Step time over bucket size. {title}. Predicted optimum {style.bytes_text(best)}. {told}."
+    told = "; ".join(f"{bytes_text(s)}: {seconds_text(m)}" for s, m in zip(sizes, middle, strict=True))
+    picture.alt_text = f"Step time over bucket size. {title}. Predicted optimum {bytes_text(best)}. {told}."
     return picture
 
 
@@ -77,9 +78,9 @@ def compression(found: Mapping[str, "Compressed"], title: str) -> Figure:
         found: way → what `train_compressed` gave back on one rank.
     """
     columns = [
-        ("sent by a node, a step", style.bytes_text, {how: one.bytes_per_step for how, one in found.items()}),
-        ("time of a step", style.seconds_text, {how: one.step for how, one in found.items()}),
-        ("test images recognised", style.percent, {how: one.accuracy for how, one in found.items()}),
+        ("sent by a node, a step", bytes_text, {how: one.bytes_per_step for how, one in found.items()}),
+        ("time of a step", seconds_text, {how: one.step for how, one in found.items()}),
+        ("test images recognised", percent, {how: one.accuracy for how, one in found.items()}),
     ]
     return side_by_side(columns, title)
 

@@ -12,8 +12,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from course_utils.draw import style
 from course_utils.draw.curves import spread
-from course_utils.draw.findings import join
 from course_utils.errors import CourseError
+from course_utils.words import bytes_text, join, percent, seconds_text
 
 _FINE = 400  # sizes at which a predicted line is drawn
 _FIXED = ("tree", "recursive doubling", "ring", "halving-doubling", "hierarchical", "asynchronous ring")
@@ -116,7 +116,7 @@ def crossings_finding(sizes: np.ndarray, measured: Mapping, predicted: Mapping) 
 
 
 def _told(changes: Sequence[Crossing]) -> str:
-    return join([f"{at.after} from {style.bytes_text(at.size)}" for at in changes])
+    return join([f"{at.after} from {bytes_text(at.size)}" for at in changes])
 
 
 def _label(ax: Axes, sizes: np.ndarray, first: bool) -> None:
@@ -125,13 +125,13 @@ def _label(ax: Axes, sizes: np.ndarray, first: bool) -> None:
     ax.set_xlim(sizes[0], sizes[-1])
     ax.xaxis.set_major_locator(FixedLocator(powers))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: style.bytes_text(size)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: bytes_text(size)))
     low, high = ax.get_ylim()
     steps = (1, 3) if high / low < 1e3 else (1,)
     ticks = [step * 10.0**p for p in range(-7, 3) for step in steps if low <= step * 10.0**p <= high]
     ax.yaxis.set_major_locator(FixedLocator(ticks))
     ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda time, _: style.seconds_text(time) if first else ""))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda time, _: seconds_text(time) if first else ""))
     ax.set_xlabel("size of the vector", fontsize=style.TEXT)
     ax.grid(color=style.GRID, linewidth=0.7)
 
@@ -142,7 +142,7 @@ def over_ranks(
     title: str,
     *,
     y: str,
-    unit: Callable[[float], str] = style.seconds_text,
+    unit: Callable[[float], str] = seconds_text,
     points: Mapping[str, Mapping[int, float]] | None = None,
     subtitle: str = "",
 ) -> Figure:
@@ -210,7 +210,7 @@ def right_and_wrong(
     """
     wrong = np.array([~np.isclose(vector, expected, rtol=1e-5, atol=1e-6) for vector in vectors])
     share = wrong.mean()
-    found = f"{style.percent(share)} of the numbers are wrong" if share else "Every number is right, on every rank"
+    found = f"{percent(share)} of the numbers are wrong" if share else "Every number is right, on every rank"
     heading = (title, found) if title else (found, "")
     picture, (ax,) = style.new_picture(*heading, heights=[0.36 * len(vectors)], left=0.7, right=0.2, above=0.3)
     ax.set_xlim(0, len(expected))

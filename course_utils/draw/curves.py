@@ -9,9 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from course_utils.draw import style
-from course_utils.draw.findings import join
 from course_utils.errors import CourseError
-from course_utils.words import count
+from course_utils.words import bytes_text, count, join, seconds_text
 
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
@@ -174,9 +173,7 @@ def alpha_beta(
     label_axes(ax, zero if (n == 0).any() else None)
     if alpha > 0 and beta > 0:
         describe_parts(ax, alpha, beta)
-    measured = ", ".join(
-        f"{style.bytes_text(size)} in {style.seconds_text(time)}" for size, time in zip(n, t, strict=True)
-    )
+    measured = ", ".join(f"{bytes_text(size)} in {seconds_text(time)}" for size, time in zip(n, t, strict=True))
     picture.alt_text = (
         f"Time of a message over its size, logarithmic axes: measured points and a line. {found}. {measured}."
     )
@@ -187,9 +184,9 @@ def alpha_beta_finding(alpha: float, beta: float) -> str:
     """α and β in words: what a message costs before its first byte, and what the bytes cost."""
     if alpha <= 0 or beta <= 0:
         return f"The line does not describe messages: α = {alpha:.2g} s, β = {beta:.2g} s per byte"
-    start = f"A message costs {style.seconds_text(alpha)} (α)"
-    each = style.seconds_text(beta * 1e6)
-    return f"{start} plus {each} for each MB (β): {style.bytes_text(1 / beta)}/s"
+    start = f"A message costs {seconds_text(alpha)} (α)"
+    each = seconds_text(beta * 1e6)
+    return f"{start} plus {each} for each MB (β): {bytes_text(1 / beta)}/s"
 
 
 def label_axes(ax: Axes, zero: float | None) -> None:
@@ -200,14 +197,14 @@ def label_axes(ax: Axes, zero: float | None) -> None:
     ax.xaxis.set_major_locator(FixedLocator(([zero] if zero else []) + inside))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(
-        FuncFormatter(lambda size, _: "0 B" if zero and math.isclose(size, zero) else style.bytes_text(size))
+        FuncFormatter(lambda size, _: "0 B" if zero and math.isclose(size, zero) else bytes_text(size))
     )
     low, high = ax.get_ylim()
     steps = (1,) if high / low > 1e3 else (1, 3) if high / low > 20 else (1, 2, 3, 5, 7)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ax.yaxis.set_major_locator(FixedLocator([step * 10.0**p for p in decades for step in steps]))
     ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda time, _: style.seconds_text(time)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda time, _: seconds_text(time)))
     ax.set_ylim(low, high)
     ax.set_xlim(left, right)
     ax.set_xlabel("size of the message", fontsize=style.TEXT)
@@ -225,10 +222,10 @@ def describe_parts(ax: Axes, alpha: float, beta: float) -> None:
     even = alpha / beta
     if sizes[0] * 3 < even < sizes[1] / 3:
         ax.axvline(even, **look)
-        text = f"both parts equal: {style.bytes_text(even)}"
+        text = f"both parts equal: {bytes_text(even)}"
         late = math.log(even / sizes[0]) > 0.6 * math.log(sizes[1] / sizes[0])
         where = {"xytext": (-5 if late else 5, -4), "textcoords": "offset points", "ha": "right" if late else "left"}
         ax.annotate(text, (even, 1), xycoords=ax.get_xaxis_transform(), va="top", **where, **words)
     if alpha > ax.get_ylim()[0]:
         place = {"xytext": (-3, -4), "textcoords": "offset points", "ha": "right", "va": "top"}
-        ax.annotate(f"α = {style.seconds_text(alpha)}", (sizes[1], alpha), **place, **words)
+        ax.annotate(f"α = {seconds_text(alpha)}", (sizes[1], alpha), **place, **words)

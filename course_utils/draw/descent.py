@@ -10,8 +10,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from course_utils.draw import style
 from course_utils.draw.curves import as_numbers, spread
-from course_utils.draw.findings import join
 from course_utils.errors import CourseError
+from course_utils.words import join, percent
 
 GRID = 90  # points of the map on each side
 LEVELS = 14
@@ -193,7 +193,7 @@ def noise_finding(dots: Mapping[str, np.ndarray], lines: Mapping[str, np.ndarray
     for name, values in dots.items():
         known = lines[name] > 1e-9 * lines[name].max()
         far.append(float(np.abs(values[known] / lines[name][known] - 1).max()))
-    return f"Every dot is within {style.percent(max(far))} of its line"
+    return f"Every dot is within {percent(max(far))} of its line"
 
 
 def distances(

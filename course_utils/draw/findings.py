@@ -4,9 +4,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from course_utils.draw.style import bytes_text, percent, seconds_text
 from course_utils.trace.events import Event, count_rounds, pair_messages, phase_seconds
-from course_utils.words import count
+from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _TOLD = 8  # messages that the text alternative tells one by one
 
@@ -37,11 +36,6 @@ def call_text(event: Event) -> str:
 def is_message(event: Event) -> bool:
     """Is it one side of a message?"""
     return event.kind in ("send", "recv")
-
-
-def join(parts: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def stuck_text(events: Sequence[Event]) -> str:

@@ -10,6 +10,7 @@ from course_utils.draw import style
 from course_utils.draw.findings import call_text, is_message
 from course_utils.draw.layout import HALF, Mark, Rows
 from course_utils.draw.rows import BAR, paler
+from course_utils.words import bytes_text
 
 _GAP = 4  # pixels on either side of a text
 _FEW = 12  # messages; with more, the words are the shortest
@@ -24,7 +25,7 @@ def wordings(mark: Mark) -> list[str]:
     arrow = f"{'→' if event.kind == 'send' else '←'} {'any' if event.peer is None else event.peer}"
     if mark.stuck:
         return [f"{call_text(event)}: never ended", f"{event.name} {arrow}", arrow]
-    return [f"{event.name} {arrow} · {style.bytes_text(event.bytes)}", f"{event.name} {arrow}", arrow]
+    return [f"{event.name} {arrow} · {bytes_text(event.bytes)}", f"{event.name} {arrow}", arrow]
 
 
 def rooms(mark: Mark, right_edge: float) -> Iterator[tuple[float, float, object, str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from course_utils.draw import style
 from course_utils.draw.findings import collective_groups, extent, is_message
 from course_utils.trace.events import Event, pair_messages
+from course_utils.words import seconds_text
 
 HALF = 0.23  # of a row: half the height of the boxes
 _LANES = 4  # operations of one rank drawn one under the other when they overlap in time
@@ -144,9 +145,7 @@ def lay_out(runs: Sequence[list[Event]], world_sizes: Sequence[int]) -> tuple[li
     ]
     note = ""
     if span < full:
-        note = (
-            f"Shown: the {'last' if any(stuck) else 'first'} {style.seconds_text(span)} of {style.seconds_text(full)}."
-        )
+        note = f"Shown: the {'last' if any(stuck) else 'first'} {seconds_text(span)} of {seconds_text(full)}."
     if any(stuck):
         ended = any(math.isfinite(event.end) for events in runs for event in events)
         span *= 1.35 if ended else 4

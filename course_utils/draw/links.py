@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from course_utils.draw import style
 from course_utils.errors import CourseError
+from course_utils.words import bytes_text, number_text, percent, time_unit
 
 _OUT, _IN, _CPU = style.SEND, style.RECEIVE, style.OTHERS[5]
 _BINS = 90  # steps of time drawn across the picture
@@ -40,7 +41,7 @@ def traffic(
     begin, end = active(clock, sent, received)
     found = traffic_finding([s[-1] - s[0] for s in sent], [r[-1] - r[0] for r in received], rates, end - begin)
     heading = (title, found) if title else (found, "")
-    scale, unit = style.time_unit(end - begin)
+    scale, unit = time_unit(end - begin)
     words = {"out of the node, Mbit/s": Patch(facecolor=_OUT), "into it": Patch(facecolor=_IN)}
     height = 0.78 if len(rates) <= 4 else 0.5
     look = {"left": 1.05, "right": 0.2 + _GAP + _CPU_WIDTH, "below": 0.5, "between": 0.14, "above": 0.26}
@@ -97,10 +98,10 @@ def traffic_finding(sent: Sequence[int], received: Sequence[int], rates: Sequenc
     most = int(np.argmax(load))
     usual = float(np.median([other for node, other in enumerate(load) if node != most] or load))
     if load[most] > 1.5 * usual:
-        times = style.number_text(load[most] / usual) if usual else "many"
+        times = number_text(load[most] / usual) if usual else "many"
         measure = "" if len(set(rates)) == 1 else " for its rate"
         return f"The others wait for node {most}: its link has {times} times as much to carry{measure}"
-    return f"All links share the work: each is used to {style.percent(min(busy))} or more"
+    return f"All links share the work: each is used to {percent(min(busy))} or more"
 
 
 def label_row(ax: Axes, name: str, rate: float, top: float) -> None:
@@ -142,8 +143,8 @@ def alt_text(found: str, clock: np.ndarray, sent: Sequence, received: Sequence, 
     """The picture in words."""
     span = max(clock[-1] - clock[0], 1e-9)
     told = [
-        f"node {node} sent {style.bytes_text(out[-1] - out[0])} and received {style.bytes_text(into[-1] - into[0])}, "
-        f"its rank used {style.percent((used[-1] - used[0]) / span)} of a core"
+        f"node {node} sent {bytes_text(out[-1] - out[0])} and received {bytes_text(into[-1] - into[0])}, "
+        f"its rank used {percent((used[-1] - used[0]) / span)} of a core"
         for node, (out, into, used) in enumerate(zip(sent, received, cpu, strict=True))
     ]
     return f"Traffic of each node over time, and CPU use. {found}. {'; '.join(told)}."

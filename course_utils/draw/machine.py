@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from course_utils.draw import style
-from course_utils.words import count
+from course_utils.words import bytes_text, count
 
 _OWN, _SHARED, _EMPTY = "#0072B2", "#7DB9DE", "#EFEFEF"
 _MOST_COLUMNS = 32  # cores drawn one by one; more of them are drawn as one stretch
@@ -79,7 +79,7 @@ def cores_text(own: Collection[int]) -> str:
 
 def memory_text(memory: float | None) -> str:
     """The memory, in words."""
-    return f"{style.bytes_text(memory)} of memory for all" if memory else "memory: not known"
+    return f"{bytes_text(memory)} of memory for all" if memory else "memory: not known"
 
 
 def gpu_texts(gpus: Sequence[str]) -> list[str]:

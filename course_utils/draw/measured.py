@@ -9,6 +9,7 @@ from matplotlib.patches import Patch
 
 from course_utils.draw import style
 from course_utils.draw.roofs import Values
+from course_utils.words import seconds_text, time_unit
 
 PUBLISHED = "published, not measured here"
 _GREY = "#9A9A9A"
@@ -31,7 +32,7 @@ def measured_bars(
     bars = [(group, name, values) for group, inside in groups.items() for name, values in inside.items()]
     longest = max(values.median for _, _, values in bars)
     longest = min(1.6 * longest, max(values.high for _, _, values in bars))  # one disturbed run must not dwarf the rest
-    scale, unit = style.time_unit(longest)
+    scale, unit = time_unit(longest)
     names = [name for _, name, _ in bars]
     left = 0.3 + max(style.text_width(name, style.TEXT) for name in names) / style.DOTS
     labels = {group: f"{group} ({PUBLISHED})" if group in published else group for group in groups}
@@ -44,14 +45,14 @@ def measured_bars(
         if values.high > values.low:
             reach = scale * np.array([[values.median - values.low], [values.high - values.median]])
             ax.errorbar(scale * values.median, row, xerr=reach, color=style.INK, elinewidth=1, capsize=2.5)
-        text, end = style.seconds_text(values.median), scale * min(values.high, longest)
+        text, end = seconds_text(values.median), scale * min(values.high, longest)
         ax.annotate(text, (end, row), xytext=(5, 0), textcoords="offset points", va="center", fontsize=style.TEXT)
     finish(ax, names, f"{x}, in {unit}")
     ax.set_xlim(0, scale * longest)
     style.draw_legend(ax, {labels[group]: Patch(**looks[group]) for group in groups})
     told = "; ".join(
-        f"{labels[group]}, {name}: {style.seconds_text(values.median)} "
-        f"({style.seconds_text(values.low)} to {style.seconds_text(values.high)})"
+        f"{labels[group]}, {name}: {seconds_text(values.median)} "
+        f"({seconds_text(values.low)} to {seconds_text(values.high)})"
         for group, name, values in bars
     )
     picture.alt_text = f"Bars of time. {title}. {subtitle} {told}."

@@ -8,10 +8,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from course_utils.draw import style
-from course_utils.draw.findings import join
 from course_utils.draw.share_bars import PARTS
 from course_utils.errors import CourseError
 from course_utils.memory.parts import Memory
+from course_utils.words import bytes_text, join, percent
 
 COMPUTED, COUNTED = "computed", "counted"
 _NEAR = 0.05  # within which a formula is called right
@@ -47,7 +47,7 @@ def memory(computed: Mapping[str, Memory], counted: Mapping[str, Memory], title:
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda amount, _: style.bytes_text(amount) if amount else "0"))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda amount, _: bytes_text(amount) if amount else "0"))
     ax.set_xlabel("bytes on the rank", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, marks)
     told = [f"{name}: {join([_told(*one) for one in _named(both)])}." for name, both in bars.items()]
@@ -60,12 +60,12 @@ def _named(both: tuple[Memory, Memory]) -> list[tuple[str, Memory]]:
 
 
 def _end(name: str, one: Memory) -> str:
-    return f"{style.bytes_text(one.total)} {name}"
+    return f"{bytes_text(one.total)} {name}"
 
 
 def _told(name: str, one: Memory) -> str:
-    inside = ", ".join(f"{part} {style.bytes_text(amount)}" for part, amount in one.parts().items())
-    return f"{name} {inside}, together {style.bytes_text(one.total)}"
+    inside = ", ".join(f"{part} {bytes_text(amount)}" for part, amount in one.parts().items())
+    return f"{name} {inside}, together {bytes_text(one.total)}"
 
 
 def _bar(ax: Axes, one: Memory, y: float, name: str) -> None:
@@ -97,6 +97,6 @@ def memory_finding(bars: Mapping[str, tuple[Memory, Memory]]) -> str:
         return "What was computed is what was counted, in every part"
     where = f"{part} of {name}" if len(bars) > 1 else part
     if most <= _NEAR:
-        return f"What was computed is within {style.percent(most)} of what was counted, in every part"
+        return f"What was computed is within {percent(most)} of what was counted, in every part"
     more = "more" if gap > 0 else "less"
-    return f"{where[:1].upper()}{where[1:]}: {style.percent(most)} {more} was computed than counted"
+    return f"{where[:1].upper()}{where[1:]}: {percent(most)} {more} was computed than counted"

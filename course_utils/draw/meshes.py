@@ -8,10 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from course_utils.draw import style
-from course_utils.draw.findings import join
 from course_utils.errors import CourseError
 from course_utils.hybrid.mesh import mesh_groups, place_of
-from course_utils.words import count
+from course_utils.words import count, join
 
 _BLOCK_GAP = 0.55  # ranks' distances between two blocks, along the first of three axes
 _RADIUS = 0.29

@@ -11,12 +11,12 @@ from matplotlib.ticker import MaxNLocator
 
 from course_utils.draw import rows as parts
 from course_utils.draw import style
-from course_utils.draw.findings import description, extent, finding, join
+from course_utils.draw.findings import description, extent, finding
 from course_utils.draw.labels import write_labels
 from course_utils.draw.layout import Rows, lay_out
 from course_utils.errors import CourseError
 from course_utils.trace.events import Event, count_rounds
-from course_utils.words import count
+from course_utils.words import count, join, seconds_text, time_unit
 
 _LEFT, _RIGHT = 0.7, 0.25  # inches beside the axes
 
@@ -128,7 +128,7 @@ def row_height(layout: Rows) -> float:
 def comparison(layout: Sequence[Rows]) -> str:
     """The title of several runs: their rounds, then their durations."""
     rounds = [count_rounds(each.events) for each in layout]
-    seconds = [style.seconds_text(end - start) for start, end in (extent(each.events) for each in layout)]
+    seconds = [seconds_text(end - start) for start, end in (extent(each.events) for each in layout)]
     if any(not math.isfinite(event.end) for each in layout for event in each.events):
         seconds = []
     told = [against([count(number, "round") for number in rounds])] if any(rounds) else []
@@ -144,7 +144,7 @@ def against(values: Sequence[object]) -> str:
 
 def draw(ax: Axes, layout: Rows, last: bool) -> None:
     """Fill one axes with a run. `last`: it carries the name of the axis of time."""
-    scale, unit = style.time_unit(layout.span)
+    scale, unit = time_unit(layout.span)
     width = layout.span * scale
     pixels = inches(ax)[0] * style.DOTS / (1.02 * width)
     ax.set_xlim(-0.01 * width, 1.01 * width)

@@ -7,9 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from course_utils.draw import style
-from course_utils.draw.findings import join
 from course_utils.trace.events import Event
-from course_utils.words import count
+from course_utils.words import count, join, seconds_text, time_unit
 
 _WORDS = {"communication": "waiting for messages"}
 _PAINTS = style.COLOURS | {"communication": style.COLOURS["wait"]}
@@ -26,7 +25,7 @@ def behind_the_step(steps: Mapping[str, Sequence[Event]], title: str, rank: int 
     """
     own = {name: on_rank(events, rank) for name, events in steps.items()}
     span = max(event.end for events in own.values() for event in events)
-    scale, unit = style.time_unit(span)
+    scale, unit = time_unit(span)
     heights = [_PROCESSOR + _MESSAGES] * len(own)
     look = {"left": 0.95, "right": 0.2, "above": 0.6 if len(own) > 1 else 0.35, "between": 0.62}
     found = f"Waiting for messages: {join([waiting_text(name, events) for name, events in own.items()])}"
@@ -63,18 +62,18 @@ def waited(events: Sequence[Event]) -> float:
 def waiting_text(name: str, events: Sequence[Event]) -> str:
     """`240 ms of 345 ms (loop)`."""
     whole = max(event.end for event in events)
-    return f"{style.seconds_text(waited(events))} of {style.seconds_text(whole)} ({name})"
+    return f"{seconds_text(waited(events))} of {seconds_text(whole)} ({name})"
 
 
 def description(events: Sequence[Event]) -> str:
     """One step in words."""
     phases = [event for event in events if event.kind == "phase"]
     messages = [event for event in events if event.kind == "collective"]
-    spans = ", ".join(f"{_WORDS.get(one.name, one.name)} {style.seconds_text(one.end - one.start)}" for one in phases)
+    spans = ", ".join(f"{_WORDS.get(one.name, one.name)} {seconds_text(one.end - one.start)}" for one in phases)
     if not messages:
         return f"{spans}; no messages."
     first, last = min(one.start for one in messages), max(one.end for one in messages)
-    when = f"between {style.seconds_text(first)} and {style.seconds_text(last)}"
+    when = f"between {seconds_text(first)} and {seconds_text(last)}"
     return f"{spans}; {count(len(messages), 'all-reduce')} {when}."
 
 

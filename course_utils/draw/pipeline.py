@@ -10,6 +10,7 @@ from matplotlib.patches import Patch
 from course_utils.draw import style
 from course_utils.draw.rows import boxes, paler
 from course_utils.errors import CourseError
+from course_utils.words import percent, time_unit
 
 _KINDS = {
     "F": ("forward", style.COLOURS["forward"]),
@@ -65,7 +66,7 @@ def pipelines(
         if one_clock and ax is not axes[-1]:
             ax.set_xlabel("")
     style.draw_legend(axes[0], kinds, offset=0.3)
-    told = "; ".join(f"{name}: idle {style.percent(timing.idle_share)}" for name, timing in timings.items())
+    told = "; ".join(f"{name}: idle {percent(timing.idle_share)}" for name, timing in timings.items())
     picture.alt_text = f"Pipelines, a row for each rank, a box for each computation. {title}. {subtitle} {told}."
     return picture
 
@@ -78,7 +79,7 @@ def plan_and_run(name: str, plan: Timing, run: Timing, title: str, subtitle: str
 
 def _draw(ax: Axes, name: str, timing: Timing, span: float, in_seconds: bool) -> None:
     """One pipeline on its axes."""
-    scale, unit = style.time_unit(span) if in_seconds else (1.0, "units of the plan")
+    scale, unit = time_unit(span) if in_seconds else (1.0, "units of the plan")
     began = min(one.start for one in timing.entries)
     lowest = {rank: min(one.action.stage for one in timing.entries if one.rank == rank) for rank in _ranks(timing)}
     end = timing.seconds * scale
@@ -101,7 +102,7 @@ def _draw(ax: Axes, name: str, timing: Timing, span: float, in_seconds: bool) ->
     ax.set_yticks(range(timing.ranks), [f"rank {rank}" for rank in range(timing.ranks)])
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel(f"time, in {unit}", fontsize=style.SMALL, labelpad=1)
-    heading = f"{name}: {style.percent(timing.idle_share)} idle"
+    heading = f"{name}: {percent(timing.idle_share)} idle"
     ax.set_title(heading, fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
 
 

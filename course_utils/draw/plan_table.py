@@ -7,11 +7,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from course_utils.draw import style
-from course_utils.draw.findings import join
 from course_utils.draw.share_bars import PARTS
 from course_utils.errors import CourseError
 from course_utils.planner.plan import Choice, best
-from course_utils.words import count
+from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _ROW = 0.66  # inches
 _ON_PAPER = (
@@ -40,7 +39,7 @@ def plans(
     marks = {part: Patch(facecolor=PARTS[part]) for part in next(iter(best_or_first(choices).values())).memory.parts()}
     above = style.legend_height(list(marks), left, 0.0) + 0.25
     room = max(choice.room for choice in best_or_first(choices).values())
-    explained = f"{_ON_PAPER} {style.bytes_text(room)}."
+    explained = f"{_ON_PAPER} {bytes_text(room)}."
     heading = (title, f"{found}. {explained}") if title else (found, explained)
     look = {"left": left, "right": 0.1, "below": 0.08, "above": above, "width": width}
     picture, (ax,) = style.new_picture(*heading, heights=[_ROW * len(models)], **look)
@@ -74,13 +73,13 @@ def cell_text(chosen: Choice | None, found: Sequence[Choice]) -> str:
     """One cell in words."""
     if chosen is None:
         least = min(one.memory.total for one in found)
-        return f"none of {count(len(found), 'choice')} fits, the least needs {style.bytes_text(least)} on a GPU"
+        return f"none of {count(len(found), 'choice')} fits, the least needs {bytes_text(least)} on a GPU"
     return f"{chosen}: {_amounts(chosen)}"
 
 
 def _amounts(chosen: Choice) -> str:
-    step, kept = style.seconds_text(chosen.step), style.bytes_text(chosen.memory.total)
-    return f"{step}, {kept}, {style.percent(chosen.peak_share)}"
+    step, kept = seconds_text(chosen.step), bytes_text(chosen.memory.total)
+    return f"{step}, {kept}, {percent(chosen.peak_share)}"
 
 
 def _cell(ax: Axes, place: int, row: int, chosen: Choice | None, found: Sequence[Choice], pixels: float) -> None:
@@ -92,7 +91,7 @@ def _cell(ax: Axes, place: int, row: int, chosen: Choice | None, found: Sequence
     if chosen is None:
         least = min(one.memory.total for one in found)
         ax.text(x, row + 0.38, "does not fit", fontweight="bold", **write)
-        ax.text(x, row + 0.62, f"{style.bytes_text(least)} a GPU at least", **write)
+        ax.text(x, row + 0.62, f"{bytes_text(least)} a GPU at least", **write)
         return
     one = chosen.layout
     ways = [f"ZeRO {one.zero}"] if one.data > 1 else []

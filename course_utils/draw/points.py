@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from course_utils.draw import style
 from course_utils.errors import CourseError
+from course_utils.words import percent
 
 MARKS = "o^"
 
@@ -34,7 +35,7 @@ def two_classes(
         )
     found = f"{int((y == 0).sum())} points are {names[0]}, {int((y == 1).sum())} are {names[1]}"
     if weights is not None:
-        found = f"The line tells {style.percent(np.mean((x @ weights > 0) == (y == 1)))} of the points apart"
+        found = f"The line tells {percent(np.mean((x @ weights > 0) == (y == 1)))} of the points apart"
     heading = (title, found) if title else (found, "")
     words = [*names, *([] if weights is None else ["undecided"])]
     right = 0.65 + max(style.text_width(word, style.TEXT) for word in words) / style.DOTS

@@ -10,6 +10,7 @@ from matplotlib.patches import Patch
 from course_utils.draw import style
 from course_utils.draw.rows import Corners, boxes
 from course_utils.errors import CourseError
+from course_utils.words import percent, time_unit
 
 Times = Sequence[tuple[float, float]]
 """From when to when, in seconds; sorted and without overlaps."""
@@ -48,7 +49,7 @@ def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "", names: Se
     if not lanes:
         raise CourseError("draw.profile: at least one rank's lanes are needed.")
     begin, end = min(one.begin for one in lanes), max(one.end for one in lanes)
-    scale, unit = style.time_unit(end - begin)
+    scale, unit = time_unit(end - begin)
     each = _COMPUTING + _MESSAGES + _GAP
     parts = {
         "computing": Patch(facecolor=style.COLOURS["computing"]),
@@ -118,7 +119,7 @@ def _label(ax: Axes, names: Sequence[str], each: float, left: float) -> None:
 def _told(lanes: Sequence[Profiled], names: Sequence[str]) -> str:
     """Every rank in words."""
     return " ".join(
-        f"{name[:1].upper()}{name[1:]}: {style.percent(one.overlap_share)} of its communication hidden, "
-        f"{style.percent(one.idle_share)} of the time idle."
+        f"{name[:1].upper()}{name[1:]}: {percent(one.overlap_share)} of its communication hidden, "
+        f"{percent(one.idle_share)} of the time idle."
         for name, one in zip(names, lanes, strict=True)
     )

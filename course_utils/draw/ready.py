@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from course_utils.draw import style
+from course_utils.words import bytes_text, percent, seconds_text, time_unit
 
 PAINTS = {"weights": style.COLOURS["forward"], "gradient": style.COLOURS["backward"]}
 PAINTS |= {"optimizer's state": style.COLOURS["optimizer"]}
@@ -25,11 +26,11 @@ def ready_order(
         title: said first; the finding then stands under it.
         passes: how long each pass took, where times are medians of several; their spread is said.
     """
-    scale, unit = style.time_unit(end)
+    scale, unit = time_unit(end)
     found = ready_finding(layers, end)
     measured = ""
     if len(passes) > 1:
-        spread = f"{style.seconds_text(min(passes))} to {style.seconds_text(max(passes))}"
+        spread = f"{seconds_text(min(passes))} to {seconds_text(max(passes))}"
         measured = f" (medians of {len(passes)} passes of {spread})"
     work, ready = style.COLOURS["backward"], style.COLOURS["communication"]
     look = {"between": 0.2, "left": 0.8, "right": 0.95, "above": 0.3}
@@ -39,8 +40,8 @@ def ready_order(
         bar = {"height": 0.62, "edgecolor": style.INK, "linewidth": 0.5, "color": work}
         ax.barh(row, (seconds - begin) * scale, left=begin * scale, **bar)
         ax.barh(row, max(end - seconds, 0.0) * scale, left=seconds * scale, color=ready, height=0.18)
-        share = style.percent(size / total) if size >= 0.0005 * total else f"< {style.percent(0.001)}"
-        text = f"{style.bytes_text(size)}, {share}"
+        share = percent(size / total) if size >= 0.0005 * total else f"< {percent(0.001)}"
+        text = f"{bytes_text(size)}, {share}"
         ax.text(1.01, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize=style.SMALL)
         begin = seconds
     ax.set_yticks(range(len(layers)), [name for name, *_ in layers], fontsize=style.SMALL)
@@ -50,7 +51,7 @@ def ready_order(
     style.draw_legend(ax, {word: Patch(facecolor=colour) for word, colour in words.items()})
     draw_share(under, layers, end, scale)
     under.set_xlabel(f"{unit} since the backward pass began{measured}", fontsize=style.TEXT)
-    told = "; ".join(f"{name} after {style.seconds_text(seconds)}" for name, _, seconds in layers)
+    told = "; ".join(f"{name} after {seconds_text(seconds)}" for name, _, seconds in layers)
     picture.alt_text = f"{title}. {found}. Gradients ready: {told}."
     return picture
 
@@ -69,7 +70,7 @@ def draw_share(ax: Axes, layers: Sequence[tuple[str, int, float]], end: float, s
     ax.axvline(end * scale / 2, color=style.INK, linewidth=1, linestyle=(0, (4, 3)))
     half = share_at(layers, end / 2)
     right = {"ha": "left", "va": "top" if half > 0.5 else "bottom", "fontsize": style.SMALL}
-    ax.text(end * scale * 0.51, 94 * half, f"{style.percent(half)} at half time", **right)
+    ax.text(end * scale * 0.51, 94 * half, f"{percent(half)} at half time", **right)
     ax.set(xlim=(0, end * scale), ylim=(0, 105), yticks=(0, 50, 100))
     ax.set_ylabel("% of bytes\nready", fontsize=style.SMALL)
     ax.grid(axis="y", color=style.GRID, linewidth=0.7)
@@ -85,7 +86,7 @@ def ready_finding(layers: Sequence[tuple[str, int, float]], end: float) -> str:
     """What a backward pass shows: how much of the gradient is ready when half of the time is over."""
     half = share_at(layers, end / 2)
     first, last = layers[0][0], layers[-1][0]
-    return f"{first} is ready first, {last} last; at half time {style.percent(half)} of the bytes are ready"
+    return f"{first} is ready first, {last} last; at half time {percent(half)} of the bytes are ready"
 
 
 def bytes_per_parameter(kept: Mapping[str, Mapping[str, float]], title: str) -> Figure:

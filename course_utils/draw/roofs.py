@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from course_utils.draw import style
+from course_utils.words import bytes_text, number_text, seconds_text, time_unit
 
 KINDS = {"conv": "#0072B2", "norm": "#E69F00", "relu": "#009E73", "pool": "#D55E00", "linear": "#CC79A7"}
 _PREDICTED = "#D5D5D5"
@@ -76,7 +77,7 @@ def told(layers: Sequence[LayerLike]) -> str:
     """Every layer in words."""
     return " ".join(
         f"{layer.name}: {layer.flops / layer.nbytes:.3g} FLOP per byte, predicted "
-        f"{style.seconds_text(layer.predicted)}, measured {style.seconds_text(layer.measured.median)}."
+        f"{seconds_text(layer.predicted)}, measured {seconds_text(layer.measured.median)}."
         for layer in layers
     )
 
@@ -98,13 +99,13 @@ def draw_roof(ax: Axes, layers: Sequence[LayerLike], peak: float, bandwidth: flo
     ax.set_ylim(min(y.min(), allowed.min()) / 2, max(peak, y.max()) * 3)
     words = {"fontsize": style.SMALL, "color": style.INK, "parse_math": False}
     place = {"textcoords": "offset points", "ha": "left"}
-    speed = f"{style.number_text(peak / 1e9)} GFLOP/s"
+    speed = f"{number_text(peak / 1e9)} GFLOP/s"
     ax.annotate(speed, (ridge, peak), xytext=(6, 5), va="bottom", **place, **words)
-    flow = f"{style.bytes_text(bandwidth)}/s"
+    flow = f"{bytes_text(bandwidth)}/s"
     slope = left * (ridge / left) ** 0.8  # above the slope, where no layer's dot or line is
     ax.annotate(flow, (slope, bandwidth * slope), xytext=(-6, 3), va="bottom", **(place | {"ha": "right"}), **words)
     beside = {"xycoords": ax.get_xaxis_transform(), "xytext": (4, 3), "textcoords": "offset points", "va": "bottom"}
-    ax.annotate(f"ridge: {style.number_text(ridge)} FLOP per byte", (ridge, 0), **beside, **words)
+    ax.annotate(f"ridge: {number_text(ridge)} FLOP per byte", (ridge, 0), **beside, **words)
     longest = {layer.kind: index for index, layer in sorted(enumerate(layers), key=lambda one: one[1].measured.median)}
     for index in longest.values():
         high = y[index] >= allowed[index]
@@ -126,7 +127,7 @@ def draw_times(ax: Axes, layers: Sequence[LayerLike]) -> None:
     place = np.arange(len(layers))
     measured = np.array([layer.measured.median for layer in layers])
     predicted = np.array([layer.predicted for layer in layers])
-    scale, unit = style.time_unit(max(measured.max(), predicted.max()))
+    scale, unit = time_unit(max(measured.max(), predicted.max()))
     around = [[layer.measured.median - layer.measured.low for layer in layers]]
     around.append([layer.measured.high - layer.measured.median for layer in layers])
     colours = [KINDS.get(layer.kind, style.INK) for layer in layers]

@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from course_utils.draw import style
 from course_utils.errors import CourseError
+from course_utils.words import bytes_text
 
 PARTS = {
     "parameters": style.COLOURS["forward"],
@@ -40,7 +41,7 @@ class SharesPanel:
     name: str
     bars: Mapping[str, Mapping[str, float]]
     formula: Mapping[str, float] = field(default_factory=dict)
-    say: Callable[[float], str] = style.bytes_text
+    say: Callable[[float], str] = bytes_text
 
     @property
     def longest(self) -> float:

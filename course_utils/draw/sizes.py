@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from course_utils.draw import style
 from course_utils.draw.curves import label_axes, spread
 from course_utils.errors import CourseError
+from course_utils.words import bytes_text, number_text, seconds_text
 
 
 def times_by_size(
@@ -46,7 +47,7 @@ def times_by_size(
     ax.set_ylabel("time of one all-reduce", fontsize=style.TEXT)
     name_ends(ax, data)
     told = [
-        f"{name}: " + ", ".join(f"{style.bytes_text(s)} in {style.seconds_text(t)}" for s, t in zip(n, v, strict=True))
+        f"{name}: " + ", ".join(f"{bytes_text(s)} in {seconds_text(t)}" for s, t in zip(n, v, strict=True))
         for name, v in data.items()
     ]
     picture.alt_text = f"Time of one all-reduce over the size of the vector. {found}. {'; '.join(told)}."
@@ -58,8 +59,8 @@ def sizes_finding(sizes: np.ndarray, data: Mapping[str, np.ndarray]) -> str:
     first = min(data, key=lambda name: data[name][0])
     last = min(data, key=lambda name: data[name][-1])
     slowest = max(data, key=lambda name: data[name][-1])
-    times = style.number_text(data[slowest][-1] / data[last][-1])
-    small, large = style.bytes_text(sizes[0]), style.bytes_text(sizes[-1])
+    times = number_text(data[slowest][-1] / data[last][-1])
+    small, large = bytes_text(sizes[0]), bytes_text(sizes[-1])
     if first == last:
         return f"{first} is fastest at {small} and at {large}; there {slowest} takes {times} times as long"
     return f"At {small} {first} is fastest, at {large} {last}; there {slowest} takes {times} times as long"

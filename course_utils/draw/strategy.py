@@ -14,6 +14,7 @@ from course_utils.draw.rows import boxes, paler
 from course_utils.errors import CourseError
 from course_utils.strategy.configurations import CUTS, Config, Strategy
 from course_utils.strategy.graph import OperatorGraph
+from course_utils.words import seconds_text
 
 WHOLE, SEVERAL = "whole", "cut in two ways"
 _COLOURS = {**dict(zip(CUTS, ("#56B4E9", "#E69F00", "#009E73"), strict=True)), WHOLE: "#666666", SEVERAL: "#A6A1D6"}
@@ -137,17 +138,17 @@ def cost_over_iterations(
     ax.set_title("a step takes, simulated", fontsize=style.TEXT, loc="left", color="#555555", pad=4)
     style.draw_legend(ax, legend, offset=0.26)
     ends = "; ".join(f"{name} from {_range(own, 0)} to {_range(own, -1)}" for name, own in walks.items())
-    known = "" if optimum is None else f" The optimum takes {style.seconds_text(optimum / 1e9)}."
+    known = "" if optimum is None else f" The optimum takes {seconds_text(optimum / 1e9)}."
     picture.alt_text = (
         f"Time of a step over the proposals of a search, a line for each walk. {title}. {subtitle} {ends}; shortest of "
-        f"all {style.seconds_text(best[-1] / 1e9)}.{known}"
+        f"all {seconds_text(best[-1] / 1e9)}.{known}"
     )
     return picture
 
 
 def _range(walks: Sequence[Sequence[float]], moment: int) -> str:
     """The least and the most of some walks' times at a moment, in words."""
-    times = sorted({style.seconds_text(walk[moment] / 1e9): walk[moment] for walk in walks}.items(), key=lambda t: t[1])
+    times = sorted({seconds_text(walk[moment] / 1e9): walk[moment] for walk in walks}.items(), key=lambda t: t[1])
     return times[0][0] if len(times) == 1 else f"{times[0][0]}–{times[-1][0]}"
 
 
@@ -161,5 +162,5 @@ def style_times(ax: Axes) -> None:
         ax.yaxis.set_minor_locator(NullLocator())
     else:
         ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.seconds_text(value / 1e9) if value else "0"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value / 1e9) if value else "0"))
     ax.grid(axis="y", color=style.GRID, linewidth=0.7)

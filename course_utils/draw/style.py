@@ -3,7 +3,6 @@
 import base64
 import html
 import io
-import math
 from collections.abc import Sequence
 from functools import cache
 
@@ -68,35 +67,6 @@ class Picture(Figure):
             "text/plain": self.alt_text,
         }
         return bundle, {"image/png": {"width": width, "height": height}}
-
-
-def number_text(value: float) -> str:
-    """Two digits that count, and no `.0`: 1.2, 4, 35, 120."""
-    return f"{value:.0f}" if abs(value) >= 9.95 else f"{value:.1f}".removesuffix(".0")
-
-
-def seconds_text(seconds: float) -> str:
-    """A duration in words: `1.2 ms`, `35 µs`, `2.5 s`."""
-    if not math.isfinite(seconds):
-        return "no end"
-    scale, unit = time_unit(abs(seconds))
-    return f"{number_text(seconds * scale)} {unit}"
-
-
-def time_unit(span: float) -> tuple[float, str]:
-    """The factor from seconds, and the name, of the unit in which a span reads best."""
-    if span >= 0.9995:
-        return 1.0, "s"
-    return (1e3, "ms") if span >= 0.9995e-3 else (1e6, "µs")
-
-
-def bytes_text(count: float) -> str:
-    """An amount of data in words, in powers of ten: `8 B`, `1.5 KB`, `4 MB`."""
-    units = ("B", "KB", "MB", "GB", "TB")
-    power = 0
-    while count >= 999.5 and power < len(units) - 1:
-        count, power = count / 1000, power + 1
-    return f"{number_text(count)} {units[power]}"
 
 
 def colours_of(names: Sequence[str]) -> dict[str, str]:

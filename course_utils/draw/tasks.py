@@ -14,6 +14,7 @@ from course_utils.draw.rows import boxes
 from course_utils.errors import CourseError
 from course_utils.strategy.simulate import simulate
 from course_utils.strategy.tasks import Task
+from course_utils.words import seconds_text, time_unit
 
 FORWARD, BACKWARD, COMMUNICATION, IDLE = "forward", "backward", "communication", "idle"
 _ROW = 0.3  # inches
@@ -45,13 +46,13 @@ def task_timelines(
     picture, axes = style.new_picture(title, subtitle, heights=[_ROW * number] * len(steps), **look)
     for ax, (name, tasks) in zip(axes, steps.items(), strict=True):
         _timeline(ax, tasks, spans[name], longest, rows)
-        heading = f"{name}: {style.seconds_text(ends[name] / 1e9)}"
+        heading = f"{name}: {seconds_text(ends[name] / 1e9)}"
         ax.set_title(heading, fontsize=style.TEXT, fontweight="bold", loc="left", pad=3)
         if ax is not axes[-1]:
             ax.set_xticklabels([])
-    axes[-1].set_xlabel(f"time, in {style.time_unit(longest / 1e9)[1]}, simulated", fontsize=style.SMALL, labelpad=1)
+    axes[-1].set_xlabel(f"time, in {time_unit(longest / 1e9)[1]}, simulated", fontsize=style.SMALL, labelpad=1)
     style.draw_legend(axes[0], legend, offset=0.24)
-    told = "; ".join(f"{name} takes {style.seconds_text(end / 1e9)}" for name, end in ends.items())
+    told = "; ".join(f"{name} takes {seconds_text(end / 1e9)}" for name, end in ends.items())
     picture.alt_text = f"Simulated steps, a row for each device, a box for each task. {title}. {subtitle} {told}."
     return picture
 
@@ -67,7 +68,7 @@ def _timeline(
     ax: Axes, tasks: Sequence[Task], spans: Sequence[tuple[int, int]], longest: int, rows: Sequence[str]
 ) -> None:
     """One step on its axes; names stand where there is room."""
-    scale = style.time_unit(longest / 1e9)[0] / 1e9
+    scale = time_unit(longest / 1e9)[0] / 1e9
     whole = max(end for _, end in spans) if spans else 0
     idle = [(0, whole * scale, device - 0.42, device + 0.42) for device in range(len(rows))]
     boxes(ax, idle, facecolor=style.COLOURS[IDLE], edgecolor="none")
@@ -119,14 +120,14 @@ def predicted_measured(
         set_scale("log")
         axis.set_major_locator(FixedLocator(round_seconds(low, high)))
         axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: style.seconds_text(value)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value)))
     ax.set(xlim=(low, high), ylim=(low, high))
     ax.set_xlabel("step, predicted", fontsize=style.TEXT)
     ax.set_title("step, measured", fontsize=style.TEXT, loc="left", color="#555555", pad=4)
     ax.grid(color=style.GRID, linewidth=0.7)
     style.draw_legend(ax, legend, offset=0.26)
     told = "; ".join(
-        f"{name}: " + ", ".join(f"{style.seconds_text(p)} and {style.seconds_text(np.median(own))}" for p, own in group)
+        f"{name}: " + ", ".join(f"{seconds_text(p)} and {seconds_text(np.median(own))}" for p, own in group)
         for name, group in groups.items()
     )
     picture.alt_text = f"Step times, predicted and measured, a point for each strategy. {title}. {subtitle} {told}."

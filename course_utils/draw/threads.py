@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from course_utils.draw import style
 from course_utils.draw.roofs import Values
-from course_utils.words import count
+from course_utils.words import count, seconds_text, time_unit
 
 _OTHER = "#D55E00"
 
@@ -25,7 +25,7 @@ def time_by_threads(times: Mapping[int, Values], cores: int, title: str, subtitl
     picture, (ax,) = style.new_picture(title, subtitle, heights=[2.7], left=0.75, below=0.55)
     middle = np.array([times[count].median for count in counts])
     low, high = (np.array([getattr(times[count], name) for count in counts]) for name in ("low", "high"))
-    scale, unit = style.time_unit(middle.max())
+    scale, unit = time_unit(middle.max())
     ax.axvline(cores, color=style.FAINT, linewidth=1, linestyle=(0, (4, 3)))
     fine = np.linspace(counts[0], counts[-1], 200)
     ax.plot(fine, scale * middle[0] * counts[0] / fine, color=style.FAINT, linewidth=1.2, zorder=1)
@@ -48,7 +48,7 @@ def time_by_threads(times: Mapping[int, Values], cores: int, title: str, subtitl
     ax.set_xlabel("threads", fontsize=style.TEXT)
     ax.set_ylabel(f"time, in {unit}", fontsize=style.TEXT)
     ax.grid(axis="y", color="#EEEEEE", linewidth=0.7)
-    told = ", ".join(f"{count}: {style.seconds_text(times[count].median)}" for count in counts)
+    told = ", ".join(f"{count}: {seconds_text(times[count].median)}" for count in counts)
     picture.alt_text = f"Time over the number of threads. {title}. {subtitle} {told}. {text}."
     return picture
 

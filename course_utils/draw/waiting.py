@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from course_utils.draw import style
 from course_utils.errors import CourseError
+from course_utils.words import percent, seconds_text
 
 
 class Training(Protocol):
@@ -65,8 +66,8 @@ def races(
         right.tick_params(labelleft=False)
     style.draw_legend(left_axes[0], marks, offset=0.28)
     told = [
-        f"{setting}, {name}: {style.percent(runs[0].accuracies[-1])} after {runs[0].epochs[-1]:.1f} epochs"
-        f" and {style.seconds_text(runs[0].seconds[-1])}"
+        f"{setting}, {name}: {percent(runs[0].accuracies[-1])} after {runs[0].epochs[-1]:.1f} epochs"
+        f" and {seconds_text(runs[0].seconds[-1])}"
         for setting, ways in rows.items()
         for name, runs in ways.items()
     ]
@@ -81,7 +82,7 @@ def _finish(ax, x: str, lowest: float) -> None:
     ax.tick_params(labelsize=style.TEXT, color=style.FAINT)
     ax.set_ylim(lowest, 1.0)
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: style.percent(share)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share)))
     ax.grid(color=style.GRID, linewidth=0.7)
     ax.set_xlabel(x, fontsize=style.TEXT)
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from course_utils.draw.style import bytes_text, number_text, percent
 from course_utils.frameworks.passages import Passage
 from course_utils.frameworks.steps import AT_THE_START, Stepped, apart, parts
+from course_utils.words import bytes_text, number_text, percent
 
 SAME = 1e-9
 """Weights in float64 nearer than this are the same but for the order of additions."""

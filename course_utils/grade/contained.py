@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.cluster.connection import Connection, Watched
-from course_utils.cluster.cores import threads_per_rank
 from course_utils.cluster.endings import SHELL, memory_kills
 from course_utils.cluster.folder import MARK, RanksFolder
 from course_utils.cluster.local import find_mpiexec
@@ -33,6 +32,7 @@ from course_utils.cluster.reply import Raised, Reply
 from course_utils.errors import CourseError, RanksGone
 from course_utils.grade import hiding
 from course_utils.grade.wire import HEADER, unpack_reply
+from course_utils.machine import threads_per_rank
 
 LIMITS = {  # of each rank
     "RLIMIT_AS": 6 << 30,  # bytes of address space; torch alone maps 2 GB

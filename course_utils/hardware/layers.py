@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from course_utils.hardware.rates import Measured, patience, repeat, using_threads
+from course_utils.hardware.rates import using_threads
 from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
 from course_utils.hardware.work_depth import layer_work_depth
+from course_utils.measuring import Measured, repeat
+from course_utils.progress_bar import ProgressBar
 from course_utils.words import percent
 
 CLOSE = 2.0
@@ -74,9 +76,9 @@ def time_layers(
         threads: that torch computes with; None: one for each core.
     """
     layers = []
-    with torch.no_grad(), using_threads(threads), patience("timing the layers") as look:
+    with torch.no_grad(), using_threads(threads), ProgressBar("timing the layers") as bar:
         for name, layer in model.named_children():
-            look()
+            bar.look()
             y = layer(x.clone())  # a clone, because ReLU may work in place
             if kind := kind_of(layer):
                 flops, nbytes = count(layer, x, y)

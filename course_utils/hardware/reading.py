@@ -14,7 +14,8 @@ from pathlib import Path
 
 from torch.utils.data import DataLoader, Dataset
 
-from course_utils.hardware.rates import Measured, patience
+from course_utils.measuring import Measured
+from course_utils.progress_bar import ProgressBar
 
 WAYS = ("one file each", "packed")
 
@@ -80,9 +81,9 @@ def time_workers(dataset: Dataset, workers: int, batch_size: int = 50, rounds: i
         dataset, batch_size=batch_size, shuffle=True, num_workers=workers, persistent_workers=workers > 0
     )
     seconds = []
-    with patience("reading the photos") as look:
+    with ProgressBar("reading the photos") as bar:
         for _ in range(rounds + 1):
-            look()
+            bar.look()
             began = time.perf_counter()
             for _ in loader:
                 pass

@@ -12,7 +12,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.hardware.rates import Measured, patience, using_threads
+from course_utils.hardware.rates import using_threads
+from course_utils.measuring import Measured
+from course_utils.progress_bar import ProgressBar
 from course_utils.words import count, percent
 
 EPOCH_IMAGES = 50_000
@@ -87,12 +89,12 @@ def time_training(
     model = model.to(device).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     timed = Timed(images=passes * batch)
-    with using_threads(threads), patience("timing training steps") as look:
+    with using_threads(threads), ProgressBar("timing training steps") as bar:
         one_pass(model, optimizer, x, y, Iteration())
         for _ in range(iterations):
             timed.iterations.append(Iteration())
             for _ in range(passes):
-                look()
+                bar.look()
                 one_pass(model, optimizer, x, y, timed.iterations[-1])
     return timed
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from course_utils.cluster.cores import allowed_cores
-from course_utils.hardware.rates import Measured, patience, repeat, using_threads
+from course_utils.hardware.rates import using_threads
+from course_utils.machine import allowed_cores
+from course_utils.measuring import Measured, repeat
+from course_utils.progress_bar import ProgressBar
 from course_utils.words import count
 
 NEAR = 0.10
@@ -30,10 +32,10 @@ def time_threads(work: Callable[[], object], counts: Sequence[int] | None = None
     """
     counts = list(counts or thread_counts())
     seconds: dict[int, list[float]] = {threads: [] for threads in counts}
-    with patience("timing numbers of threads") as look:
+    with ProgressBar("timing numbers of threads") as bar:
         for _ in range(rounds):
             for threads in counts:
-                look()
+                bar.look()
                 with using_threads(threads):
                     seconds[threads] += repeat(work, repeats=1, warm_ups=1).values
     return {count: Measured(tuple(values)) for count, values in seconds.items()}

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from course_utils.draw.findings import join
-from course_utils.draw.style import bytes_text, number_text, percent
 from course_utils.hybrid.training import Trained
+from course_utils.words import bytes_text, join, number_text, percent
 
 SAME = 1e-10
 """In double precision, losses and weights nearer than this are the same training, added up in another order."""

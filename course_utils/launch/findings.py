@@ -4,11 +4,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from course_utils.draw.style import bytes_text, percent, seconds_text
-from course_utils.words import count
+from course_utils.words import bytes_text, count, percent, seconds_text
 
 if TYPE_CHECKING:
-    from course_utils.hardware.rates import Measured
+    from course_utils.measuring import Measured
 
 TIE = 0.1
 """Medians nearer than this are called equal."""
@@ -86,7 +85,7 @@ def widths_said(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) 
 
 def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, "Measured"]]:
     """The seconds of steps by width and way, as `course.draw.measured_bars` takes them."""
-    from course_utils.hardware.rates import Measured  # imports torch
+    from course_utils.measuring import Measured  # imports torch
 
     return {
         f"{width} hidden units": {f"{way}, {width}": Measured(tuple(seconds)) for way, seconds in ways.items()}

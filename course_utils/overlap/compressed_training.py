@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import torch.distributed as dist
 from torch import nn
 
-from course_utils.cluster.traffic import node_bytes
 from course_utils.overlap.compression import compress
 from course_utils.overlap.step_times import step_seconds
 from course_utils.replicas import Replica, torch_ddp
+from course_utils.trace.kernel_counters import node_bytes
 from course_utils.trace.recorder import recorder
 from course_utils.training import Data, train_parallel, wide_mlp
 

@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from course_utils.draw.style import bytes_text, number_text, percent, seconds_text
 from course_utils.overlap.step_times import ALONE, StepTimes
+from course_utils.words import bytes_text, number_text, percent, seconds_text
 
 if TYPE_CHECKING:
     from course_utils.overlap.compressed_training import Compressed

@@ -6,9 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from course_utils.draw.findings import join
-from course_utils.draw.style import bytes_text, percent, seconds_text
-from course_utils.words import count
+from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _NEAR = 0.15  # a prediction that is off by no more counts as right
 _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test images

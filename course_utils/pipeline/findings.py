@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from course_utils.draw.style import percent, seconds_text
 from course_utils.pipeline.actions import Action
 from course_utils.pipeline.validate import in_flight
+from course_utils.words import percent, seconds_text
 
 _NEAR = 2.5  # percentage points between plan and run that messages may cost
 _FAR = 6.0  # more than this has another cause: somebody else works on this machine

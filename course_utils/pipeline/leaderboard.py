@@ -17,8 +17,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.checks.records import course_home
 from course_utils.errors import CourseError
+from course_utils.home import course_home
 from course_utils.pipeline.actions import Action, parse_schedule, write_schedule
 from course_utils.pipeline.puzzle import PUZZLES, Judgement, Puzzle, best_known, judge
 

@@ -3,10 +3,10 @@
 import statistics
 from collections.abc import Sequence
 
-from course_utils.draw.style import number_text, percent, seconds_text
+from course_utils.measuring import Ratio
 from course_utils.profiling.intervals import length
 from course_utils.profiling.lanes import Lanes, beside_transfer, transfer_seconds
-from course_utils.profiling.ratio import Ratio
+from course_utils.words import number_text, percent, seconds_text
 
 LITTLE = 0.05
 TIE = 0.05

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_utils.profiling.ratio import Ratio, measure_ratio, slowest_rank
+from course_utils.measuring import Ratio, measure_ratio, slowest_rank
 from course_utils.profiling.record import Profile, profile_ranks
 from course_utils.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
 

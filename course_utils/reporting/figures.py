@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from course_utils import draw
-from course_utils.draw import style
 from course_utils.draw.nodes import NodePanel, node_bars
 from course_utils.errors import CourseError
-from course_utils.hardware.rates import Measured
+from course_utils.measuring import Measured
 from course_utils.replicas import WAYS
 from course_utils.reporting import findings, published
 from course_utils.reporting.findings import DDP, EACH, FLAT, GATHER, ONE_PROCESS, named
 from course_utils.reporting.run import TrainingRun, epoch, pooled
-from course_utils.words import count
+from course_utils.words import bytes_text, count, number_text, percent
 
 HERE = "this machine"
 WAYS_IN_ORDER = (ONE_PROCESS, *WAYS)
@@ -69,7 +68,7 @@ def by_workers(runs: Sequence[TrainingRun]) -> dict[int, list[TrainingRun]]:
 def setting(run: TrainingRun) -> str:
     """What the runs have in common, in words."""
     where = f"links of {run.rates[0] / MEGA:g} Mbit/s" if run.rates else "no links, memory shared"
-    model = f"VGG-11 with {style.bytes_text(run.gradient_bytes)} of gradients"
+    model = f"VGG-11 with {bytes_text(run.gradient_bytes)} of gradients"
     return f"{model}, {run.images} images a step, {where}, {count(run.cores, 'core')}."
 
 
@@ -164,7 +163,7 @@ def mean_cpu(runs: Sequence[TrainingRun]) -> Figure:
     panel = NodePanel(HERE, {named(way): cpu_of(each) for way, each in ways.items()}, "percent of one core", per_cent)
     use = {way: sum(map(total, panel.groups[named(way)])) for way in ways}
     most = max(use, key=use.__getitem__)
-    title = f"{most[:1].upper()}{most[1:]} uses most CPU: its ranks together {style.percent(use[most] / 100)} of a core"
+    title = f"{most[:1].upper()}{most[1:]} uses most CPU: its ranks together {percent(use[most] / 100)} of a core"
     workers = ways[most][0].world_size
     theirs = {named(DDP): published_cpu(workers if workers in published.CPU else 4)}
     beside = NodePanel(published.REPORT, theirs, "percent of a node's five cores", per_cent, published=True)
@@ -180,8 +179,8 @@ def mean_send(runs: Sequence[TrainingRun]) -> Figure:
     report = published.SENT_PER_SECOND.get(workers, published.SENT_PER_SECOND[4])
     theirs = {named(DDP): [{"sent": node} for node in report]}
     panels = [
-        NodePanel(HERE, ours, "MB sent in a second", style.number_text),
-        NodePanel(published.REPORT, theirs, "MB sent in a second", style.number_text, published=True),
+        NodePanel(HERE, ours, "MB sent in a second", number_text),
+        NodePanel(published.REPORT, theirs, "MB sent in a second", number_text, published=True),
     ]
     return node_bars(panels, findings.load_finding(sent), setting(runs[-1]))
 
@@ -228,8 +227,8 @@ def traffic_by_workers(runs: Sequence[TrainingRun]) -> Figure:
         f"With {max(chosen)} workers a node sends {max(one['sent'] for one in ours[max(chosen)]):.1f} MB in a second"
     )
     panels = [
-        NodePanel(HERE, workers_of(ours), "MB sent in a second", style.number_text),
-        NodePanel(published.REPORT, workers_of(report), "MB sent in a second", style.number_text, published=True),
+        NodePanel(HERE, workers_of(ours), "MB sent in a second", number_text),
+        NodePanel(published.REPORT, workers_of(report), "MB sent in a second", number_text, published=True),
     ]
     return node_bars(panels, title, f"{findings.traffic_finding(per_step, theirs)} {setting(runs[-1])}")
 
@@ -272,4 +271,4 @@ def total(parts: dict[str, float]) -> float:
 
 def per_cent(value: float) -> str:
     """A number of percent: `54 %`."""
-    return style.percent(value / 100)
+    return percent(value / 100)

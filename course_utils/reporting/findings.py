@@ -3,9 +3,8 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from course_utils.draw import style
 from course_utils.reporting.steps import ONE_PROCESS
-from course_utils.words import count
+from course_utils.words import count, number_text, seconds_text
 
 EACH, FLAT, GATHER, OVERLAPPED, DDP = "all-reduce, each", "all-reduce, flat", "gather-scatter", "overlapped", "DDP"
 TASKS = {ONE_PROCESS: "task 1", GATHER: "task 2a", EACH: "task 2b", DDP: "task 3"}
@@ -33,14 +32,14 @@ def order_finding(seconds: Mapping[str, float], alone: bool = False) -> str:
         alone: one process is in the picture too; then it is said that the others are compared.
     """
     if len(seconds) < 2:
-        return "; ".join(f"{way}: {style.seconds_text(one)} for a step" for way, one in seconds.items())
+        return "; ".join(f"{way}: {seconds_text(one)} for a step" for way, one in seconds.items())
     fast, slow = min(seconds, key=seconds.__getitem__), max(seconds, key=seconds.__getitem__)
     times = seconds[slow] / seconds[fast]
     if times < 1 + TIE:
         found = "All ways to share take the same time" if alone else "All ways take the same time"
     else:
         name = f"Of {count(len(seconds), 'way')} to share, {fast}" if alone else f"{fast[:1].upper()}{fast[1:]}"
-        found = f"{name} is fastest; {slow} takes {style.number_text(times)} times as long"
+        found = f"{name} is fastest; {slow} takes {number_text(times)} times as long"
     known = [seconds[way] for way in ORDER if way in seconds]
     if len(known) < len(ORDER):
         return found
@@ -68,9 +67,7 @@ def split_finding(shares: Mapping[str, float]) -> str:
 
 def forward_finding(times: float, published: float, workers: int, cores: int) -> str:
     """How much faster the forward pass of a batch is on several ranks than on one."""
-    found = (
-        f"Forward: {style.number_text(times)} times as fast on {workers} ranks as on one (report: {published:g} times"
-    )
+    found = f"Forward: {number_text(times)} times as fast on {workers} ranks as on one (report: {published:g} times"
     if workers > cores:
         return f"{found}, with cores of its own for each node; here {workers} ranks share {cores} cores)."
     return f"{found})."
@@ -84,7 +81,7 @@ def slowed_finding(way: str, times: float, workers: int, cores: int) -> str:
     """
     if times < 1 + TIE:
         return f"Messages that travel behind {way}'s backward pass do not slow it down."
-    found = f"With {way} the backward pass takes {style.number_text(times)} times as long as where nothing travels"
+    found = f"With {way} the backward pass takes {number_text(times)} times as long as where nothing travels"
     if workers > cores:
         return f"{found}: {workers} ranks and their messages share {cores} cores, so what is hidden is not free."
     return f"{found}: what is hidden is not free."
@@ -100,14 +97,12 @@ def rates_finding(rates: Mapping[str, float], gradients: Mapping[str, float]) ->
     others = [way for way in PUBLISHED_RATES if way in rates]
     if EACH not in rates or not others:
         return ""
-    times = {way: style.number_text(rates[EACH] / rates[way]) for way in others}
+    times = {way: number_text(rates[EACH] / rates[way]) for way in others}
     said = [f"{times[way]} times what {way} sends (report: less than {PUBLISHED_RATES[way]:g})" for way in others]
     found = f"In a second a node sends with all-reduce {' and '.join(said)}."
     amounts = [gradients[way] for way in (EACH, *others)]
     if max(amounts) <= EVEN * min(amounts):
-        found += (
-            f" In a step it sends as much every way, {style.number_text(gradients[EACH])} gradients as the mean of all "
-        )
+        found += f" In a step it sends as much every way, {number_text(gradients[EACH])} gradients as the mean of all "
         found += "nodes: the faster the step, the more in a second."
     return found
 
@@ -117,7 +112,7 @@ def load_finding(sent: Mapping[str, Sequence[float]]) -> str:
     through = {way: nodes for way, nodes in sent.items() if busiest(nodes) == 0}
     others = {way: nodes for way, nodes in sent.items() if way not in through}
     times = {way: nodes[0] / statistics.fmean(nodes[1:]) for way, nodes in through.items()}
-    said = [f"{way} sends through rank 0: {style.number_text(times[way])} times what another sends" for way in through]
+    said = [f"{way} sends through rank 0: {number_text(times[way])} times what another sends" for way in through]
     uneven = [way for way, nodes in others.items() if max(nodes) > EVEN * min(nodes)]
     if others and not uneven:
         said.append("with the other ways all nodes send alike" if through else "all nodes send alike")
@@ -140,14 +135,14 @@ def speed_up_finding(seconds: Mapping[int, float], published: Mapping[int, float
         return "Time of an epoch, worker by worker"
     most = max(seconds)
     ours = seconds[1] / seconds[most]
-    words = f"{most} workers are {style.number_text(ours)} times as fast as one"
+    words = f"{most} workers are {number_text(ours)} times as fast as one"
     if ours < 1:
-        words = f"{most} workers take {style.number_text(1 / ours)} times as long as one"
+        words = f"{most} workers take {number_text(1 / ours)} times as long as one"
     elif ours < 1 + TIE:
         words = f"{most} workers are no faster than one"
     theirs = ""
     if most in published:
-        theirs = f" (report: {style.number_text(published[1] / published[most])} times as fast)"
+        theirs = f" (report: {number_text(published[1] / published[most])} times as fast)"
     shared = f"; only {cores} cores compute here" if most > cores else ""
     return words + theirs + shared
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from course_utils.cluster.cores import allowed_cores
 from course_utils.errors import CourseError
-from course_utils.hardware.rates import Measured
 from course_utils.hardware.shares import EPOCH_IMAGES
+from course_utils.machine import allowed_cores
+from course_utils.measuring import Measured
 from course_utils.reporting.steps import ONE_PROCESS, PARTS, RankSteps, Work, check_work, timed_steps
 
 if TYPE_CHECKING:

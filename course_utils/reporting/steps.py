@@ -13,12 +13,12 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.cluster.traffic import node_bytes
 from course_utils.data_parallel import broadcast_parameters
 from course_utils.errors import CourseError
 from course_utils.ready_order import watch_gradients
 from course_utils.replicas import WAYS, Replica, alone
 from course_utils.trace import phase
+from course_utils.trace.kernel_counters import node_bytes
 from course_utils.training import Sgd
 from course_utils.vgg import random_images, vgg11
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from course_utils.checks.records import course_home
+from course_utils.home import course_home
 
 VERSION = 2
 """Of the way in which times are measured: what was measured in another way does not count."""

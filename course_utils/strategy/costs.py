@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from course_utils.draw.style import bytes_text
 from course_utils.errors import CourseError
 from course_utils.hardware.roofline import roofline_time
 from course_utils.strategy.configurations import Config
@@ -16,6 +15,7 @@ from course_utils.strategy.graph import Operator, OperatorGraph
 from course_utils.strategy.part_shapes import Key, PartShape, part_shapes
 from course_utils.strategy.steps import Direction
 from course_utils.strategy.topology import Topology
+from course_utils.words import bytes_text
 
 
 class Times(NamedTuple):

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from course_utils.draw.findings import join
-from course_utils.draw.style import number_text, percent, seconds_text
 from course_utils.strategy.configurations import CUTS, Config, Strategy
 from course_utils.strategy.graph import OperatorGraph
+from course_utils.words import join, number_text, percent, seconds_text
 
 _SAME = 0.005  # times nearer than this share are the same
 _STEADY = 0.25  # of the median: the middle half of the rounds of an undisturbed step is narrower

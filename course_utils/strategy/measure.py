@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import nn
 
-from course_utils.hardware.rates import Measured
+from course_utils.measuring import Measured
 from course_utils.strategy.cost_files import forget_times, keep_times, kept_times
 from course_utils.strategy.costs import Costs, Times, check_memory
 from course_utils.strategy.graph import OperatorGraph

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course_utils.cluster.progress_bar import ProgressBar
 from course_utils.errors import CourseError
+from course_utils.progress_bar import ProgressBar
 from course_utils.strategy.configurations import Config
 from course_utils.strategy.graph import OperatorGraph
 from course_utils.strategy.incremental import Chains

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from course_utils.draw.findings import join
-from course_utils.draw.style import bytes_text
 from course_utils.errors import CourseError
 from course_utils.trace.events import Event, phase_seconds
-from course_utils.words import count
+from course_utils.words import bytes_text, count, join
 
 WORDS = {
     "all_reduce": "all-reduce",

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from course_utils.draw.findings import join
-from course_utils.draw.style import bytes_text, number_text, percent
-from course_utils.words import count
+from course_utils.words import bytes_text, count, join, number_text, percent
 from course_utils.words import ranks as ranks_text
 
 _NEAR = 0.05  # a share that is off by no more is the predicted one

@@ -13,7 +13,8 @@ import os
 from pathlib import Path
 
 import course_utils as course
-from course_utils.cluster.cores import allowed_cores
+from course_utils.machine import allowed_cores
+from course_utils.measuring import Measured, rate_text, repeat
 
 # before torch, so that its threads sleep while they wait, and leave the cores to others
 from course_utils.hardware import layers, photos, rates, reading, shares, threads
@@ -39,8 +40,8 @@ course.predict("balance", within=2, operations=...)
 # %%
 peak = rates.matmul_rate()  # two matrices of 1024 by 1024 are multiplied
 bandwidth = rates.memory_bandwidth()  # two long arrays are added
-print("computes:", rates.said(peak, "GFLOP/s"))
-print("moves:   ", rates.said(bandwidth, "GB/s"))
+print("computes:", rate_text(peak, "GFLOP/s"))
+print("moves:   ", rate_text(bandwidth, "GB/s"))
 course.measured("balance", operations=4 * peak.median / bandwidth.median)
 
 # %% [markdown]
@@ -114,10 +115,10 @@ course.draw.layer_roofline(timed, peak.median, bandwidth.median, title, found)
 pool, x = torch.nn.MaxPool2d(2), torch.randn(32, 64, 32, 32)
 side_by_side = x.to(memory_format=torch.channels_last)
 with torch.no_grad(), rates.using_threads(cores):
-    usual = rates.repeat(lambda: pool(x))
-    other = rates.repeat(lambda: pool(side_by_side))
-print("channel by channel:   ", rates.said(usual, "ms", scale=1e3))
-print("channels side by side:", rates.said(other, "ms", scale=1e3))
+    usual = repeat(lambda: pool(x))
+    other = repeat(lambda: pool(side_by_side))
+print("channel by channel:   ", rate_text(usual, "ms", scale=1e3))
+print("channels side by side:", rate_text(other, "ms", scale=1e3))
 print(layers.pooling_sentence(usual, other))
 
 # %% [markdown]
@@ -230,7 +231,7 @@ course.predict("brent", within=1.15, four=..., sixteen=...)
 # %%
 tree, unit, workers = tree_sum(32), 0.008, (1, 2, 4, 8, 16)
 runs = {p: [run_graph(tree, p, unit) / unit for _ in range(3)] for p in workers}
-measured = {p: rates.Measured(tuple(values)) for p, values in runs.items()}
+measured = {p: Measured(tuple(values)) for p, values in runs.items()}
 course.measured("brent", four=measured[4].median, sixteen=measured[16].median)
 
 bounds = {p: brent_bounds(tree, p) for p in workers}

@@ -321,7 +321,7 @@ figures.traffic_by_workers(several) if several else "No links, so nothing to cou
 # %%
 from course_utils.overlap.buckets import accumulate_gradients
 from course_utils.overlap.step_times import small_vgg
-from course_utils.cluster.traffic import node_bytes
+from course_utils.trace.kernel_counters import node_bytes
 
 
 def bytes_of_a_step(quietly):

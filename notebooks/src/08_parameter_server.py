@@ -71,7 +71,7 @@ middle = {name: np.median(line[-1]) for name, line in lines.items()}
 course.measured("server_ms", **{name: 1000 * t for name, t in middle.items()})
 
 # %%
-from course_utils.draw.style import bytes_text, percent, seconds_text
+from course_utils.words import bytes_text, percent, seconds_text
 from course_utils.parameter_server.server import step_seconds
 from course_utils.parameter_server.findings import link_said
 

@@ -171,7 +171,7 @@ course.draw.matrix_cuts(cuts, whole, 4, cuts_said(moved, examples=16))
 # cheapest, with 288 inputs and 128 outputs? Work it out, then run.
 
 # %%
-from course_utils.draw.style import bytes_text
+from course_utils.words import bytes_text
 from course_utils.tensor_parallel.findings import sizes_said
 
 examples, weight = [8, 32, 128, 512, 2048], torch.randn(128, 288)

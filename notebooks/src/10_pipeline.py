@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import course_utils as course
-from course_utils.draw.style import percent
+from course_utils.words import percent
 
 ranks = course.start(4)
 ranks.load_torch()

@@ -323,7 +323,7 @@ points = {name: [point] for name, point in zip(ways, points)}
 course.draw.predicted_measured(points, honesty_said(judged.predicted, judged.medians))
 
 # %%
-from course_utils.hardware.rates import Measured
+from course_utils.measuring import Measured
 from course_utils.strategy.findings import ratio_said
 
 taken = dict(zip(ways, judged.measured))
@@ -363,7 +363,7 @@ for rate in rates:
     print(f"{rate:7,} Mbit/s: {told[rate]}")
 
 # %%
-from course_utils.draw.style import seconds_text
+from course_utils.words import seconds_text
 from course_utils.strategy.findings import links_said
 
 slow, *_, fast = ("abcd"[np.argmin(row[1:])] for row in times)

@@ -209,7 +209,7 @@ mega = {"algorithm": sorted(algorithm[-1])[2] / 1e6, "bus": sorted(bus[-1])[2] /
 course.measured("bandwidths", **mega)
 
 # %%
-from course_utils.draw.style import bytes_text
+from course_utils.words import bytes_text
 from course_utils.launch.findings import bandwidth_said, link_said
 
 link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None

@@ -166,7 +166,7 @@ def ask_for_the_time(ahead):
 
 
 # %%
-from course_utils.draw.style import seconds_text
+from course_utils.words import seconds_text
 
 asked = ranks.run(ask_for_the_time, ahead, backend="gloo").results[0]
 left = [0.0]  # by how much each clock is still wrong
@@ -238,7 +238,7 @@ for name, seen in {"flat": flat, "buckets": buckets}.items():
 # `dur` in microseconds, a process `pid` (here the rank), a row `tid`. Many tools read it.
 
 # %%
-from course_utils.checks.records import course_home
+from course_utils.home import course_home
 from course_utils.profiling.chrome import problems, read_trace
 
 folder = course_home() / "profiles"  # yours; take it away when you like

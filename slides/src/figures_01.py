@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 import course_utils as course
 from course_utils import digits_network, logistic, sgd
 from course_utils.draw import style
+from course_utils.words import percent
 
 
 @cache
@@ -122,7 +123,7 @@ def bounds() -> Figure:
     bound = [sgd.largest_stable_lr(hessian, beta) for beta in betas]
     found = [sgd.bisect(partial(comes_nearer, momentum=beta), 1.0, 100.0) for beta in betas]
     off = float(np.abs(np.divide(found, bound) - 1).max())
-    title = f"Largest stable rate: measured within {style.percent(max(off, 0.001))} of 2(1 + β)/λ"
+    title = f"Largest stable rate: measured within {percent(max(off, 0.001))} of 2(1 + β)/λ"
     picture, (ax,) = style.new_picture(title, heights=[2.9], left=0.75)
     ax.plot(betas, bound, color=style.CURVES[0], linewidth=1.5, label="2 (1 + β) / λ, from the Hessian")
     ax.plot(betas, found, "o", color=style.CURVES[1], markersize=7, label="found by bisection")

@@ -17,6 +17,7 @@ from course_utils.optimizers import adam_step, state_bytes_per_parameter
 from course_utils.ready_order import layers, measure_ready_order
 from course_utils.sgd import minibatches, sgd_step
 from course_utils.vgg import parameter_count, vgg11
+from course_utils.words import bytes_text
 
 RANDOM_NETWORKS, DEEPEST = 120, 12
 
@@ -213,7 +214,7 @@ def kept() -> Figure:
     parts = ("weights", "gradient", "optimizer's state")
     bars = {name: dict(zip(parts, (4, 4, state), strict=True)) for name, state in measured.items()}
     bars["Adam, 16 bit (ZeRO's count)"] = dict(zip(parts, (2, 2, 12), strict=True))
-    total = style.bytes_text(parameter_count(model) * (8 + measured["Adam"]))
+    total = bytes_text(parameter_count(model) * (8 + measured["Adam"]))
     return bytes_per_parameter(bars, f"VGG-11 with Adam: {total} before the first image")
 
 

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import course_utils.hardware  # noqa: F401 - before torch, so that its threads sleep while they wait
+from course_utils.measuring import Measured, rate_text, repeat
 
 # isort: split
 import torch
@@ -12,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.cluster.cores import allowed_cores
 from course_utils.draw import style
 from course_utils.hardware import layers, photos, rates, reading, samples, shares, threads, work_depth
+from course_utils.machine import allowed_cores
 from course_utils.vgg import vgg11
 
 BATCH, ITERATIONS, ROUNDS, PHOTOS, UNIT = 32, 6, 5, 600, 0.008
@@ -24,7 +25,7 @@ PALE = "#CFE3F1"
 
 
 @cache
-def machine() -> tuple[rates.Measured, rates.Measured]:
+def machine() -> tuple[Measured, Measured]:
     """FLOP and bytes per second."""
     return rates.matmul_rate(), rates.memory_bandwidth()
 
@@ -52,7 +53,7 @@ def two_rates() -> Figure:
     bars = {"here": {name: measured.rate(1) for name, measured in times.items()}}
     balance = 4 * peak.median / bandwidth.median
     title = f"Time for a billion operations: {balance:.0f} of them while one number of 4 bytes is fetched"
-    found = f"{rates.said(peak, 'GFLOP/s')}; {rates.said(bandwidth, 'GB/s')}"
+    found = f"{rate_text(peak, 'GFLOP/s')}; {rate_text(bandwidth, 'GB/s')}"
     return course.draw.measured_bars(bars, title, found)
 
 
@@ -80,7 +81,7 @@ def pooling() -> Figure:
     pool, x = torch.nn.MaxPool2d(2), torch.randn(BATCH, 64, 32, 32)
     other = x.to(memory_format=torch.channels_last)
     with torch.no_grad(), rates.using_threads():
-        usual, beside = rates.repeat(lambda: pool(x)), rates.repeat(lambda: pool(other))
+        usual, beside = repeat(lambda: pool(x)), repeat(lambda: pool(other))
     bars = {"2 × 2 pooling": {"channel by channel": usual, "channels side by side": beside}}
     return course.draw.measured_bars(bars, layers.pooling_sentence(usual, beside))
 
@@ -140,7 +141,7 @@ def draw_graph(ax: Axes, places: Sequence[tuple[float, float]], pairs: Sequence[
 def bounds() -> Figure:
     """A tree of additions by p workers, between Brent's bounds."""
     tree = work_depth.tree_sum(32)
-    measured = {p: rates.Measured(tuple(work_depth.run_graph(tree, p, UNIT) / UNIT for _ in range(3))) for p in WORKERS}
+    measured = {p: Measured(tuple(work_depth.run_graph(tree, p, UNIT) / UNIT for _ in range(3))) for p in WORKERS}
     limits = {p: work_depth.brent_bounds(tree, p) for p in WORKERS}
     found = work_depth.brent_sentence(limits, {p: one.median for p, one in measured.items()})
     printed = {"min(W/p, D)": [min(31 / p, 5) for p in WORKERS]}

@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 import course_utils as course
 from course_utils import messages
 from course_utils.draw import style
+from course_utils.words import seconds_text
 
 OWNERS = style.OTHERS[:4]  # whose block it is
 SUM = style.INK
@@ -106,7 +107,7 @@ def who_waits() -> Figure:
     """Rank 3 is late for a broadcast, and for an allreduce."""
     runs = [four_ranks().run(late, operation) for operation in ("bcast", "allreduce")]
     longest = [max(event.end - event.start for event in run.events if event.rank < 3) for run in runs]
-    title = "Ranks 0 to 2: at most {} in the broadcast, {} in the sum".format(*map(style.seconds_text, longest))
+    title = "Ranks 0 to 2: at most {} in the broadcast, {} in the sum".format(*map(seconds_text, longest))
     names = ["a broadcast from rank 0", "a sum for all"]
     return course.draw.timelines(*runs, titles=names, side_by_side=True, title=title)
 
@@ -132,11 +133,11 @@ def pickles() -> Figure:
     picture, (ax,) = style.new_picture(f"A pickled list takes {ratio:.0f} times as long", heights=[1.8], left=1.2)
     ax.barh(list(ways), [1000 * each for each in seconds], color=style.COLOURS["communication"], height=0.6)
     for row, each in enumerate(seconds):
-        ax.text(1000 * each, row, f" {style.seconds_text(each)}", va="center", fontsize=style.TEXT)
+        ax.text(1000 * each, row, f" {seconds_text(each)}", va="center", fontsize=style.TEXT)
     ax.invert_yaxis()
     ax.set_xlim(0, 1150 * max(seconds))
     ax.set_xlabel("a million numbers from rank 0 to rank 1, in ms", fontsize=style.TEXT)
-    picture.alt_text = ", ".join(f"{way}: {style.seconds_text(each)}" for way, each in zip(ways, seconds))
+    picture.alt_text = ", ".join(f"{way}: {seconds_text(each)}" for way, each in zip(ways, seconds))
     return picture
 
 

@@ -22,8 +22,8 @@ from course_utils.allreduce.simulate import simulate_allreduce
 from course_utils.allreduce.suspect import WEIGHTS, suspicious_ring
 from course_utils.allreduce.sweep import measure, message_seconds
 from course_utils.allreduce.topology import two_level
-from course_utils.draw import style
 from course_utils.launch.bandwidth import bus_bandwidth
+from course_utils.words import seconds_text
 
 LENGTH = 50_000  # numbers of 4 bytes
 THREE = ("tree", "recursive doubling", "ring")
@@ -100,7 +100,7 @@ def segments() -> Figure:
     whole, segmented = (
         max(event.end for event in run.events) - min(event.start for event in run.events) for run in runs
     )
-    title = f"Blocks in one piece: {style.seconds_text(whole)}, in two segments: {style.seconds_text(segmented)}"
+    title = f"Blocks in one piece: {seconds_text(whole)}, in two segments: {seconds_text(segmented)}"
     return course.draw.timelines(*runs, titles=["ring", "asynchronous ring"], side_by_side=True, title=title)
 
 

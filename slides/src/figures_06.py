@@ -16,6 +16,7 @@ from course_utils import data_parallel, training
 from course_utils.draw import style
 from course_utils.replicas import all_reduce_flat
 from course_utils.reporting import figures, train_way
+from course_utils.words import percent, seconds_text
 
 RANKS = style.CURVES[:4]  # one colour for each rank
 LATE = 0.05  # seconds that the straggler sleeps
@@ -250,7 +251,7 @@ def no_broadcast() -> Figure:
     shares = sorted(accuracy for _, accuracy in apart)
     title = (
         f"In {steps} steps the distance from rank 0's weights changes by {change:.0e}. Recognised at the end: "
-        f"{style.percent(shares[0])} to {style.percent(shares[-1])}, after a broadcast {style.percent(together[0][1])}"
+        f"{percent(shares[0])} to {percent(shares[-1])}, after a broadcast {percent(together[0][1])}"
     )
     curves["after a broadcast"] = (together[3][0] - together[0][0]).norm(dim=1).tolist()
     return course.draw.loss_curves(curves, title, y="distance")
@@ -289,9 +290,7 @@ def straggler() -> Figure:
     """Rank 3 sleeps in its forward pass; the others wait in the all-reduce."""
     few = [part[: 64 * 4] for part in digits()]
     run = parallel(few, replicate=all_reduce_flat, delay=course.per_rank([0, 0, 0, LATE]))
-    return course.draw.timeline(
-        last_steps(run), f"Rank 3 sleeps {style.seconds_text(LATE)} in its forward pass", ranks=4
-    )
+    return course.draw.timeline(last_steps(run), f"Rank 3 sleeps {seconds_text(LATE)} in its forward pass", ranks=4)
 
 
 FIGURES = {

@@ -6,10 +6,10 @@ import torch.distributed as dist
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.cluster.cores import allowed_cores
 from course_utils.draw import buckets
 from course_utils.draw.overlap import behind_the_step
 from course_utils.draw.ready import ready_order
+from course_utils.machine import allowed_cores
 from course_utils.overlap import findings
 from course_utils.overlap.bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
 from course_utils.overlap.compressed_training import train_compressed

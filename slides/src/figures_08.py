@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 import course_utils as course
 from course_utils.allreduce.cost import Network, allreduce_time
 from course_utils.allreduce.sweep import message_seconds
-from course_utils.draw.style import bytes_text, percent, seconds_text
 from course_utils.parameter_server.experiments import link_seconds, race
 from course_utils.parameter_server.findings import (
     clinics_said,
@@ -29,6 +28,7 @@ from course_utils.parameter_server.training import (
     train_locally,
     train_synchronously,
 )
+from course_utils.words import bytes_text, percent, seconds_text
 
 MESSAGES = (1, 100_000, 300_000)
 VECTOR = 100_000  # bytes

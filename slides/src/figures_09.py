@@ -8,7 +8,6 @@ from torch import nn
 from torch.nn.functional import gelu
 
 import course_utils as course
-from course_utils.draw.style import bytes_text
 from course_utils.memory import Parallelism, training_memory
 from course_utils.pipeline.run import run_schedule, split_model
 from course_utils.pipeline.schedules import gpipe_schedule
@@ -28,6 +27,7 @@ from course_utils.tensor_parallel.layers import split_layers
 from course_utils.text import CHARACTERS, character_text, text_batches
 from course_utils.training_findings import quickest
 from course_utils.transformer import character_model
+from course_utils.words import bytes_text
 
 WIDTH, DEPTH = 128, 8  # of the model whose layers take turns
 LAYER = (16, 1152, 512)  # examples, inputs, outputs

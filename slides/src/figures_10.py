@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.draw.style import percent
 from course_utils.pipeline.actions import Schedule, parse_schedule
 from course_utils.pipeline.findings import (
     bubble_said,
@@ -26,7 +25,7 @@ from course_utils.pipeline.schedules import bubble_fraction, gpipe_schedule, one
 from course_utils.pipeline.timing import Timing, simulate_schedule
 from course_utils.pipeline.training import step_by_step, step_by_step_alone, timed_runs
 from course_utils.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
-from course_utils.words import count
+from course_utils.words import count, percent
 
 RANKS, MICRO_BATCHES = 4, 8
 STAGE = 0.04  # seconds that a forward pass waits, and each half of a backward pass

@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.hardware.rates import Measured
+from course_utils.measuring import Measured
 from course_utils.strategy.by_hand import HandCosts, five_operators, two_convolutions
 from course_utils.strategy.configurations import Config
 from course_utils.strategy.costs import Costs

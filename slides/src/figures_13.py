@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from torch.utils.data import DistributedSampler
 
 import course_utils as course
-from course_utils.draw.style import SLIDE_WIDTH, bytes_text
+from course_utils.draw.style import SLIDE_WIDTH
 from course_utils.failures.recordings import recording
 from course_utils.launch import train_ddp as program
 from course_utils.launch.bandwidth import algorithm_bandwidth, bus_bandwidth
@@ -20,6 +20,7 @@ from course_utils.launch.settings import Settings
 from course_utils.launch.train_ddp import train_ddp
 from course_utils.launch.tries import tries_of
 from course_utils.launch.variables import example_environment
+from course_utils.words import bytes_text
 
 LINK = 12.5e6  # bytes per second
 WORLD_SIZES = (2, 3, 4)

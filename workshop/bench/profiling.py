@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from course_utils.profiling.ratio import Ratio
+from course_utils.measuring import Ratio
 from workshop.bench.parts import chosen_parts
 from workshop.bench.ranks import ranks_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import torch.distributed as dist
 
+from course_utils.measuring import Ratio, slowest_rank
 from course_utils.overlap.step_times import Way
-from course_utils.profiling.ratio import Ratio, slowest_rank
 from course_utils.profiling.record import training_step
 
 

@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.checks.registry import names_of
-from course_utils.cluster.cores import allowed_cores
+from course_utils.machine import allowed_cores
 from course_utils.syllabus import LESSONS, Lesson
 from workshop.build.commands import run
 from workshop.build.exercises import STUCK

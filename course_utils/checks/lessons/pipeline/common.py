@@ -125,7 +125,7 @@ def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"
 
     def drawing(outcome: Outcome) -> "Figure | None":
         from course_utils import draw
-        from course_utils.draw.style import percent
+        from course_utils.words import percent
 
         returned, (ranks, micro_batches) = outcome.results[0], outcome.case.arguments[0]
         if form_problem(returned, ranks) or sum(map(len, returned)) > MOST_DRAWN:

@@ -11,8 +11,8 @@ from course_utils.checks.seen import Recogniser, same
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from course_utils.measuring import Ratio
     from course_utils.profiling.lanes import Lanes
-    from course_utils.profiling.ratio import Ratio
 
 LESSON = "14_profiling"
 WHOLE = 1e-3
@@ -55,7 +55,7 @@ def slow_name(outcome: Outcome) -> str:
 
 def ratio_of(outcome: Outcome) -> "Ratio | None":
     """How fast both were; None where no time counted."""
-    from course_utils.profiling.ratio import Ratio
+    from course_utils.measuring import Ratio
 
     seconds = outcome.results[0]["seconds"]
     return Ratio(seconds[SLOW], seconds[YOURS]) if seconds[YOURS] else None
@@ -65,7 +65,7 @@ def praised(target: float) -> Callable[[Outcome], str]:
     """How many times as fast it is."""
 
     def praise(outcome: Outcome) -> str:
-        from course_utils.draw.style import number_text, seconds_text
+        from course_utils.words import number_text, seconds_text
 
         taken = ratio_of(outcome)
         if taken is None:
@@ -87,7 +87,7 @@ def parts_of(outcome: Outcome, rest: str) -> dict[str, dict[str, float]] | None:
 
 def longest_part(outcome: Outcome, rest: str) -> str:
     """The part that takes most of the learner's time, with its share."""
-    from course_utils.draw.style import percent
+    from course_utils.words import percent
 
     own = (parts_of(outcome, rest) or {}).get(YOURS)
     if not own:

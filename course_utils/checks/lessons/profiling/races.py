@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.checks.compare import difference
-from course_utils.profiling.ratio import MARGIN, Ratio, slowest_rank
+from course_utils.measuring import MARGIN, Ratio, slowest_rank
 
 CLOSE = 1e-4
 """So near, relative to the largest one, the losses have to be."""

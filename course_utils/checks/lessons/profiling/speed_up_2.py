@@ -52,7 +52,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 
 def _lost(outcome: Outcome) -> str:
-    from course_utils.draw.style import percent
+    from course_utils.words import percent
 
     lanes = lanes_of(outcome, YOURS, 0)
     waits = len(outcome.results[0]["lanes"][YOURS]["messages"])

@@ -91,7 +91,7 @@ def _shares(outcome: Outcome, name: str) -> list[float]:
 
 
 def _lost(outcome: Outcome) -> str:
-    from course_utils.draw.style import percent
+    from course_utils.words import percent
 
     shares = _shares(outcome, YOURS)
     most = max(range(len(shares)), key=shares.__getitem__)

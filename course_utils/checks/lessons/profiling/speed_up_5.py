@@ -82,7 +82,7 @@ def _past_the_link(outcome: Outcome) -> str | None:
 
 
 def _lost(outcome: Outcome) -> str:
-    from course_utils.draw.style import percent
+    from course_utils.words import percent
 
     lanes = lanes_of(outcome, YOURS, 0, "link")
     hidden, waits = percent(lanes.overlap_share), percent(lanes.exposed_seconds / lanes.seconds)

@@ -199,7 +199,7 @@ def _never_left(case: Case, outcome: Outcome) -> bool:
 
 
 def _praise(outcome: Outcome) -> str:
-    from course_utils.draw.style import seconds_text
+    from course_utils.words import seconds_text
 
     took, walk = _took(outcome)
     begin, end = seconds_text(walk[0] / 1e9), seconds_text(took / 1e9)

@@ -154,7 +154,7 @@ def _too_early(case: Case, outcome: Outcome) -> bool:
 
 
 def _praise(outcome: Outcome) -> str:
-    from course_utils.draw.style import seconds_text
+    from course_utils.words import seconds_text
 
     tasks, found = outcome.case.arguments[0][0], outcome.results[0]
     devices = {task.device for task in tasks}

@@ -1,17 +1,23 @@
-"""A bar for what takes longer than two seconds; nothing is shown before, and nothing at all under TQDM_DISABLE=1."""
+"""A bar for what takes longer than two seconds; nothing is shown before, and nothing at all under TQDM_DISABLE=1.
+
+Nor is anything shown on a machine with GPUs that has torch alone, and not the package that draws the bar.
+"""
 
 import os
 import sys
 import time
 from types import TracebackType
 
-from tqdm.auto import tqdm
+try:
+    from tqdm.auto import tqdm
+except ImportError:
+    tqdm = None
 
 DELAY = 2.0
 
 
 class ProgressBar:
-    """Seconds that pass while ranks work, from the third on. Call `look` now and then."""
+    """Seconds that pass, from the third on. Call `look` now and then: between two measurements, never within one."""
 
     def __init__(self, text: str, delay: float = DELAY) -> None:
         self._text, self._delay = text, delay
@@ -30,7 +36,8 @@ class ProgressBar:
     def look(self) -> None:
         """Show how long it has taken so far."""
         seconds = time.monotonic() - self._began
-        if seconds < self._delay or os.environ.get("TQDM_DISABLE") == "1":  # tqdm's bars for notebooks do not look
+        hidden = tqdm is None or os.environ.get("TQDM_DISABLE") == "1"  # tqdm's bars for notebooks do not look at it
+        if seconds < self._delay or hidden:
             return
         if self._bar is None:
             form = "{desc}: {elapsed}"
