@@ -8,10 +8,10 @@ import os
 import sys
 
 _HOME = {
-    "start": "cluster",
-    "Ranks": "cluster",
-    "Run": "cluster",
-    "per_rank": "cluster",
+    "start": "ranks.start",
+    "Ranks": "ranks.ranks",
+    "Run": "ranks.run",
+    "per_rank": "ranks.run",
     "check": "checks",
     "hint": "checks",
     "progress": "checks",
@@ -22,7 +22,7 @@ _HOME = {
     "CourseError": "errors",
     "RankError": "errors",
 }
-_MODULES = ("draw", "data", "trace", "cluster", "checks")
+_MODULES = ("draw", "data", "trace", "checks")
 
 __all__ = [*_HOME, *_MODULES]
 

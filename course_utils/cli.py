@@ -95,7 +95,7 @@ def grade(
     ranks: Annotated[int, typer.Option(min=1, help="how many ranks each is run on")] = 4,
 ) -> None:
     """Mark notebooks of people you do not know, in contained processes: submission, exercise, mark, verdict."""
-    from course_utils.grade.classroom import grade_class
+    from course_utils.teacher.classroom import grade_class
 
     grade_class(submissions, out, feedback, ranks)
 
@@ -106,7 +106,7 @@ def nbgrader(
     lessons: Annotated[list[str] | None, typer.Argument(help="such as 00 04; without any, all")] = None,
 ) -> None:
     """Write assignments for nbgrader: each lesson's exercises with their solutions marked, and nbgrader's settings."""
-    from course_utils.grade.nbgrader_course import write_course
+    from course_utils.teacher.nbgrader_course import write_course
 
     for file in write_course(folder, lessons or ()):
         print(file)
@@ -116,7 +116,7 @@ def nbgrader(
 @app.command()
 def sweep() -> None:
     """End ranks that no notebook owns any more."""
-    from course_utils.cluster import sweep as end_what_is_left
+    from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
 
     print("\n".join(end_what_is_left()) or "Nothing was left behind.")
 

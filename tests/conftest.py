@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.cluster.folder import RanksFolder
+from course_utils.ranks.processes.ranks_folder import RanksFolder
 
 ONE_BY_ONE = ("[notebooks/", "tests/test_decks.py", "[exercises/solutions/", "tests/test_notebooks.py")
 """Long tests that share nothing, the longest first: dealt out test by test, by turns with whole files."""
@@ -86,7 +86,7 @@ def _shared_ranks() -> Iterator[list]:
 def four_ranks(_shared_ranks):
     """Four ranks, the same ones for all tests; where an earlier test has ended them, new ones."""
     import course_utils as course
-    from course_utils.cluster import current
+    from course_utils.ranks.start import current
 
     running = current()
     if running is None or running not in _shared_ranks or not running.healthy or running.world_size != 4:

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from course_utils.cluster.reply import Reply
+from course_utils.ranks.engine.reply import Reply
 
 
 class Comm:
@@ -37,7 +37,7 @@ class _Hangs(BaseException):
 
 
 class FakeRanks:
-    """Looks like `course_utils.cluster.Ranks` to `judge`. `counts` is what every run claims to have counted."""
+    """Looks like `course_utils.ranks.ranks.Ranks` to `judge`. `counts` is what every run claims to have counted."""
 
     def __init__(self, world_size: int = 4, **counts: Any):
         self.world_size = world_size

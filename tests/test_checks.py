@@ -321,10 +321,10 @@ def test_what_the_function_printed_is_shown_with_its_rank(capsys):
 @pytest.fixture
 def fake_ranks(monkeypatch, tmp_path):
     """`course.check` on fake ranks, with its own home."""
-    import course_utils.cluster as cluster
+    from course_utils.ranks import start
 
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
-    monkeypatch.setattr(cluster, "current", FakeRanks, raising=False)
+    monkeypatch.setattr(start, "current", FakeRanks, raising=False)
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_an_exercise_that_is_only_planned_is_named_with_its_lesson(monkeypatch):
 
 
 def test_before_start_the_check_says_what_to_run(fake_ranks, monkeypatch):
-    monkeypatch.setattr("course_utils.cluster.current", lambda: None)
+    monkeypatch.setattr("course_utils.ranks.start.current", lambda: None)
     with pytest.raises(CourseError, match=r"Run `ranks = course.start\(4\)` first"):
         course.check("rank_squared", lambda comm: 0)
 

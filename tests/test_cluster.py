@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import course_utils as course
-from course_utils.cluster import endings, folder, local
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
+from course_utils.ranks.processes import exit_status, mpiexec, ranks_folder
 
 
 def who(comm, number=0):
@@ -187,12 +187,12 @@ def test_a_rank_that_dies_is_named_with_the_cause_and_new_ones_come(four_ranks, 
 
 
 def test_want_of_memory_is_told_from_a_kill(tmp_path: Path, monkeypatch) -> None:
-    set_of_ranks = folder.RanksFolder(tmp_path)
+    set_of_ranks = ranks_folder.RanksFolder(tmp_path)
     set_of_ranks.write_facts(memory_kills=3)
     (tmp_path / "ended-77").write_text("137\n")
     for kills, words in ((3, "was ended by signal 9, SIGKILL"), (4, "there was no memory left")):
-        monkeypatch.setattr(endings, "memory_kills", lambda kills=kills: kills)
-        assert words in endings.describe_end(set_of_ranks, {2: 77})
+        monkeypatch.setattr(exit_status, "memory_kills", lambda kills=kills: kills)
+        assert words in exit_status.describe_end(set_of_ranks, {2: 77})
 
 
 def test_where_a_rank_is_can_be_asked_from_outside(four_ranks) -> None:
@@ -247,7 +247,7 @@ def test_a_quota_counts_as_cores(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [0, -1, 64, "4", 2.0, True])
 def test_a_number_that_makes_no_sense_is_refused_in_a_line(number) -> None:
     with pytest.raises(CourseError, match="start\\("):
-        local.check_number(number, cores=2)
+        mpiexec.check_number(number, cores=2)
 
 
 def test_the_launcher_beside_python_goes_before_a_foreign_one(tmp_path: Path, monkeypatch) -> None:
@@ -255,14 +255,14 @@ def test_the_launcher_beside_python_goes_before_a_foreign_one(tmp_path: Path, mo
     foreign.write_text("#!/bin/sh\nexit 1\n")
     foreign.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert Path(local.find_mpiexec()).parent == Path(sys.executable).parent
+    assert Path(mpiexec.find_mpiexec()).parent == Path(sys.executable).parent
 
 
 def test_without_a_launcher_there_is_a_line_that_says_what_to_do(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CourseError, match="pip install mpich"):
-        local.find_mpiexec()
+        mpiexec.find_mpiexec()
 
 
 @pytest.mark.parametrize("wrong", ["who", None, 3])
@@ -328,15 +328,15 @@ def test_a_folder_is_private_and_its_files_too(four_ranks) -> None:
 
 def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
-    monkeypatch.setattr(folder.os, "getuid", lambda: os.geteuid() + 1)
+    monkeypatch.setattr(ranks_folder.os, "getuid", lambda: os.geteuid() + 1)
     with pytest.raises(CourseError, match="belongs to somebody else. Set COURSE_RUNTIME"):
-        folder.runtime_root()
+        ranks_folder.runtime_root()
 
 
 def test_a_runtime_folder_that_cannot_be_is_said_in_a_line(monkeypatch) -> None:
     monkeypatch.setenv("COURSE_RUNTIME", "/dev/null/ranks")
     with pytest.raises(CourseError, match="Not a directory.*Set COURSE_RUNTIME"):
-        folder.RanksFolder.new()
+        ranks_folder.RanksFolder.new()
 
 
 def test_a_full_disk_is_said_in_a_line(tmp_path: Path, monkeypatch) -> None:
@@ -344,9 +344,9 @@ def test_a_full_disk_is_said_in_a_line(tmp_path: Path, monkeypatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
-    monkeypatch.setattr(folder.tempfile, "mkdtemp", full)
+    monkeypatch.setattr(ranks_folder.tempfile, "mkdtemp", full)
     with pytest.raises(CourseError, match="No space left on device.*Make room"):
-        folder.RanksFolder.new()
+        ranks_folder.RanksFolder.new()
 
 
 def test_what_cannot_be_sent_is_said_so(four_ranks) -> None:
@@ -368,7 +368,7 @@ def takes_a_message(comm):
 
 
 def test_a_message_that_nobody_received_does_not_reach_another_notebook(four_ranks) -> None:
-    from course_utils.cluster.turn import turn
+    from course_utils.ranks.turn import turn
 
     with turn(four_ranks.connection.folder) as mine:
         mine.clean()
@@ -379,7 +379,7 @@ def test_a_message_that_nobody_received_does_not_reach_another_notebook(four_ran
 
 
 def test_a_communicator_is_given_up_unless_its_call_ended_well(four_ranks) -> None:
-    from course_utils.cluster.turn import turn
+    from course_utils.ranks.turn import turn
 
     numbers = []
     for clean in (True, True, False, True):

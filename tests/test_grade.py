@@ -12,13 +12,13 @@ import pytest
 
 from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
-from course_utils.grade import classroom, contained
-from course_utils.grade.hiding import lesson_modules, without_answers
-from course_utils.grade.marks import Mark, grade_each, write_marks
-from course_utils.grade.submission import read
-from course_utils.grade.summary import summary
-from course_utils.grade.wire import pack, unpack_reply
 from course_utils.syllabus import LESSONS, ROOT
+from course_utils.teacher import classroom, containment
+from course_utils.teacher.hiding import lesson_modules, without_answers
+from course_utils.teacher.marks import Mark, grade_each, write_marks
+from course_utils.teacher.submission import read
+from course_utils.teacher.summary import summary
+from course_utils.teacher.wire import pack, unpack_reply
 from workshop.bench.submissions import write_class
 
 RIGHT = "def rank_squared(comm):\n    return comm.rank**2\n"
@@ -117,7 +117,7 @@ def rank_squared(comm):
 PATCHES_LATER = """
 import sys
 def rank_squared(comm):
-    sys.modules["course_utils.cluster.run"].count_rounds = lambda events: 0
+    sys.modules["course_utils.trace.events"].count_rounds = lambda events: 0
     sys.modules["course_utils.trace.recorder"].Recorder.add = lambda *_, **__: None
     return comm.rank**2
 """
@@ -215,7 +215,7 @@ def test_processes_that_the_guard_does_not_see_are_counted(tmp_path) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_result_too_large_to_send_costs_its_own_exercise_and_no_other(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(contained, "LARGEST_REPLY", 1 << 20)
+    monkeypatch.setattr(containment, "LARGEST_REPLY", 1 << 20)
     large = "def rank_squared(comm):\n    return bytes(8 << 20) if comm.rank else 0\n"
     names = "def who_is_there(comm, name):\n    return comm.allgather(name)\n"
     first, second = marks_of([notebook(tmp_path, large, names)], ranks=2)
@@ -236,7 +236,7 @@ def test_the_guard_looks_at_where_things_are_moved_and_linked_to(tmp_path) -> No
 _CHANGES_FILES = """
 import os, sys, tempfile
 from pathlib import Path
-from course_utils.grade.guard import Guard
+from course_utils.teacher.guard import Guard
 
 own, outside = map(Path, sys.argv[1:])
 file = own / "file"
@@ -283,14 +283,14 @@ def test_the_marks_file_cannot_be_written(tmp_path) -> None:
     ],
 )
 def test_what_no_answer_needs_is_refused_before_anything_runs(cell, says, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(contained, "contained_ranks", lambda *_: pytest.fail("it was run"))
+    monkeypatch.setattr(containment, "contained_ranks", lambda *_: pytest.fail("it was run"))
     mark = mark_of(tmp_path, cell, RIGHT)
     assert mark.mark == 0 and says in mark.verdict, mark.verdict
 
 
 @pytest.mark.timeout(120)
 def test_limits_and_guard_hold_where_there_are_no_namespaces(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(contained, "obstacle", lambda: "forbidden")
+    monkeypatch.setattr(containment, "obstacle", lambda: "forbidden")
     marks = marks_of(
         [notebook(tmp_path, FROM_DISK, "def who_is_there(comm, name):\n    return comm.allgather(name)\n")], 2
     )
@@ -300,9 +300,9 @@ def test_limits_and_guard_hold_where_there_are_no_namespaces(tmp_path, monkeypat
 
 @pytest.mark.timeout(120)
 def test_namespaces_hold_what_the_guard_does_not_see() -> None:
-    if reason := contained.obstacle():
+    if reason := containment.obstacle():
         pytest.skip(f"no namespaces here: {reason}")
-    with contained.contained_ranks(1) as ranks:
+    with containment.contained_ranks(1) as ranks:
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
         reply = ranks.attempt(_escapes, [()], with_comm=False).replies[0]
     assert reply.value == [], reply
@@ -339,8 +339,8 @@ def _escapes() -> list[str]:
 def test_no_answer_of_the_course_can_be_imported_or_read() -> None:
     places = {place for one in declared() for place in (one.library, *one.also_hidden)}
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with contained.contained_ranks(1) as ranks:
-        arguments = [(sorted(places), contained.obstacle() is None)]
+    with containment.contained_ranks(1) as ranks:
+        arguments = [(sorted(places), containment.obstacle() is None)]
         reply = ranks.attempt(_sees, arguments, with_comm=False, patience=60.0, limit=90.0).replies[0]
     assert reply.value == [], reply.error or reply.value
 

@@ -8,7 +8,6 @@ import time
 import pytest
 
 import course_utils as course
-from course_utils.cluster.slurm import for_a_new_job, over_said, waiting_said
 from course_utils.errors import CourseError
 from course_utils.failures.explain import CAUSES
 from course_utils.failures.reading import readable
@@ -19,6 +18,7 @@ from course_utils.launch.stopping import StopSignals, send_sigterm
 from course_utils.launch.tries import Try, repeated_steps, tries_of, tries_said
 from course_utils.launch.variables import example_environment, variables_read
 from course_utils.launch.where import find_launch
+from course_utils.ranks.slurm.batch_job import for_a_new_job, over_said, waiting_said
 
 LOG = """2 ranks on 1 node (n1), started by torchrun: gloo, because there is no GPU
 epoch 1 of 4: loss 2.2

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jupyter_client import BlockingKernelClient, KernelManager
 
-from course_utils.cluster.folder import RanksFolder, _marked, sweep
+from course_utils.ranks.processes.ranks_folder import RanksFolder, _marked, sweep
 
 START = "import course_utils as course\nranks = course.start(4)"
 DEADLOCK = "def wait(comm):\n    comm.recv(source=(comm.rank + 1) % comm.size)\nranks.run(wait)"

@@ -15,12 +15,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from course_utils.checks import under_nbgrader
 from course_utils.checks.verdict import Verdict
 from course_utils.cli import app
 from course_utils.errors import CourseError
-from course_utils.grade import nbgrader
-from course_utils.grade.nbgrader_course import is_answer, write_course
 from course_utils.syllabus import ROOT
+from course_utils.teacher.nbgrader_course import is_answer, write_course
 
 LESSON = "00_first_steps"
 BESIDE = ROOT / ".venv" / "nbgrader"
@@ -142,12 +142,12 @@ def test_a_learner_can_validate_before_handing_in(course, tmp_path) -> None:
 
 def test_a_check_raises_under_nbgrader_only(monkeypatch, capsys) -> None:
     wrong, right = Verdict("✗", "f", "no"), Verdict("✓", "f", "yes")
-    nbgrader.insist(wrong)
+    under_nbgrader.insist(wrong)
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
-    nbgrader.insist(right)
-    with pytest.raises(nbgrader.NotRight, match="✗ f: no"):
-        nbgrader.insist(wrong)
-    with nbgrader.stderr_to_stdout():
+    under_nbgrader.insist(right)
+    with pytest.raises(under_nbgrader.NotRight, match="✗ f: no"):
+        under_nbgrader.insist(wrong)
+    with under_nbgrader.stderr_to_stdout():
         print("warning", file=sys.stderr)
     assert capsys.readouterr() == ("warning\n", "")
 

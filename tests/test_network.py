@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils import cluster
-from course_utils.cluster import network
-from course_utils.cluster.folder import RanksFolder
-from course_utils.cluster.network import Network
-from course_utils.cluster.places import Here
-from course_utils.cluster.traffic import Meter
 from course_utils.errors import CourseError, RankError
+from course_utils.ranks import start
+from course_utils.ranks.links import network
+from course_utils.ranks.links.network import Network
+from course_utils.ranks.links.traffic import Meter
+from course_utils.ranks.places import Here
+from course_utils.ranks.processes.ranks_folder import RanksFolder
 
 MEBIBYTE = 1 << 20
 
@@ -169,9 +169,9 @@ def test_nodes_that_wait_for_ever_are_named(nodes) -> None:
 
 def test_only_ranks_with_the_same_links_are_taken(nodes) -> None:
     same = Network.asked(4, "50 Mbit/s", slow={2: "20 Mbit/s"})
-    assert cluster._are(nodes.facts, 4, Here(4, same))
-    assert not cluster._are(nodes.facts, 4, Here(4, Network.asked(4, "50 Mbit/s")))
-    assert not cluster._are(nodes.facts, 4, Here(4))
+    assert start._are(nodes.facts, 4, Here(4, same))
+    assert not start._are(nodes.facts, 4, Here(4, Network.asked(4, "50 Mbit/s")))
+    assert not start._are(nodes.facts, 4, Here(4))
     assert course.start(4, link="50 Mbit/s", slow={2: "20 Mbit/s"}) is nodes
 
 

@@ -445,7 +445,7 @@ def test_strange_records_do_not_break_the_table():
 def test_check_hint_and_progress_work_together(home, monkeypatch, capsys):
     from fake_ranks import FakeRanks
 
-    monkeypatch.setattr("course_utils.cluster.current", FakeRanks, raising=False)
+    monkeypatch.setattr("course_utils.ranks.start.current", FakeRanks, raising=False)
     course.check("rank_squared", lambda comm: comm.rank**2)
     course.check("who_is_there", lambda comm, name: None)
     course.hint("who_is_there")

@@ -10,8 +10,8 @@ import pytest
 
 import course_utils as course
 from course_utils.checks import records
-from course_utils.cluster.network import obstacle
 from course_utils.errors import CourseError
+from course_utils.ranks.links.network import obstacle
 from course_utils.reporting import figures, findings, published
 from course_utils.reporting.kept import FORM, KEY, keep_run, kept_runs
 from course_utils.reporting.page import NONE_YET, Report, page_of

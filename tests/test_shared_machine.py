@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import course_utils as course
-from course_utils.cluster.folder import _marked
+from course_utils.ranks.processes.ranks_folder import _marked
 
 
 def listeners_of(pids: list[int]) -> set[str]:

@@ -9,10 +9,10 @@ import pytest
 from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
 
 import course_utils as course
-from course_utils.cluster.folder import RanksFolder
-from course_utils.cluster.ranks import Ranks
-from course_utils.cluster.slurm import Job
 from course_utils.errors import CourseError, RankError, RanksGone
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.ranks import Ranks
+from course_utils.ranks.slurm.batch_job import Job
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 WARM_UPS = 3
 _TURNS = 4

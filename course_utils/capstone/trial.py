@@ -11,13 +11,13 @@ from torch.nn.functional import cross_entropy
 from course_utils.capstone.judge import Result, megabytes_text, result_of, time_text, unfit
 from course_utils.capstone.measure import trained
 from course_utils.capstone.task import LINKS, NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
-from course_utils.cluster.run import per_rank
 from course_utils.data_parallel import broadcast_parameters
 from course_utils.errors import CourseError
+from course_utils.ranks.run import per_rank
 from course_utils.replicas import all_reduce_flat
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 
 def naive_data_parallel(model: nn.Sequential, images: torch.Tensor, labels: torch.Tensor) -> nn.Module:

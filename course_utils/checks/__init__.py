@@ -28,21 +28,21 @@ def check(name: str, function: Callable = _MISSING) -> None:
         CourseError: there is no such exercise, `function` is none, or no ranks are running; under nbgrader, which
             reads marks out of errors, also where the verdict is not ✓.
     """
+    from course_utils.checks import under_nbgrader
     from course_utils.checks.judging import judge
     from course_utils.checks.verdict import show
-    from course_utils.cluster import current
-    from course_utils.grade import nbgrader
+    from course_utils.ranks.start import current
 
     exercise = find(name)
     _need_function(exercise.name, function)
     ranks = current()
     if ranks is None:
         raise CourseError(f"No ranks are running yet. Run `{exercise.start(4)}` first, then this cell again.")
-    with nbgrader.stderr_to_stdout():
+    with under_nbgrader.stderr_to_stdout():
         verdict = judge(exercise, function, ranks)
         SESSION.write(exercise=name, lesson=exercise.lesson, mark=verdict.mark, text=verdict.text)
         show(verdict, picture=exercise.picture)
-    nbgrader.insist(verdict)
+    under_nbgrader.insist(verdict)
 
 
 def progress() -> Overview:

@@ -13,15 +13,15 @@ import numpy as np
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.verdict import FAILED, PASSED, Verdict, not_begun
-from course_utils.cluster.run import events_of
 from course_utils.errors import CourseError
+from course_utils.ranks.run import events_of
 from course_utils.words import count
 
 PATIENCE, LIMIT = 3.0, 30.0
 
 
 class RanksLike(Protocol):
-    """What judging needs of `course_utils.cluster.Ranks`; a test may bring its own."""
+    """What judging needs of `course_utils.ranks.ranks.Ranks`; a test may bring its own."""
 
     world_size: int
 

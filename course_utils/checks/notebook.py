@@ -15,7 +15,7 @@ from course_utils.errors import CourseError
 
 if TYPE_CHECKING:
     from course_utils.checks.verdict import Verdict
-    from course_utils.cluster import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 
@@ -114,7 +114,7 @@ def _undefined(name: str) -> Callable:
 @contextmanager
 def _own_ranks(number: int) -> "Iterator[Ranks]":
     """Ranks in a folder of their own, ended with it."""
-    from course_utils.cluster import start
+    from course_utils.ranks.start import start
 
     before = os.environ.get("COURSE_RUNTIME")
     with tempfile.TemporaryDirectory(prefix="course-check-") as folder:

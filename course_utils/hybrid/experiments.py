@@ -20,7 +20,7 @@ from course_utils.text import CHARACTERS, character_text, text_batches
 from course_utils.transformer import character_model
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 MESHES = {
     "4 data": {"data": 4},

@@ -13,12 +13,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from course_utils.cluster.folder import shared_root
-from course_utils.cluster.slurm import for_a_new_job, over_said, waiting_said
 from course_utils.errors import CourseError
 from course_utils.failures.reading import readable
 from course_utils.launch.findings import devices_said
 from course_utils.machine import gpus
+from course_utils.ranks.processes.ranks_folder import shared_root
+from course_utils.ranks.slurm.batch_job import for_a_new_job, over_said, waiting_said
 
 NO_SLURM = "No Slurm here (no sbatch that answers): the script is there to be read, and the page goes on without it."
 ACCOUNT = (

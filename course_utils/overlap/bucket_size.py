@@ -24,7 +24,7 @@ from course_utils.ready_order import BackwardTimes, measure_ready_order
 from course_utils.vgg import random_images
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 SIZES = (4_000, 150_000, 600_000, 2_400_000)
 """Bytes of the all-reduces that a line is laid through."""

@@ -19,7 +19,7 @@ from course_utils.training import Sgd, train_step
 from course_utils.vgg import random_images, vgg11
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 Way = Callable[[nn.Module], Replica]
 """Makes a replica of a model, as the functions of `course_utils.replicas` do."""

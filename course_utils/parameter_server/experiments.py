@@ -14,7 +14,7 @@ from course_utils.parameter_server.training import Curve, Pace, train_asynchrono
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
     from mpi4py import MPI
 
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 WAYS = {
     "synchronous": (train_locally, 56, {"local_steps": 1, "rate": 0.6, "ranks": 4}),

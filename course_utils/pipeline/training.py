@@ -17,7 +17,7 @@ from course_utils.pipeline.timing import Timing, timing_of
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
     from mpi4py import MPI
 
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 LAYERS = 8
 BATCH = 64

@@ -15,7 +15,7 @@ from course_utils.profiling.record import Profile, profile_ranks
 from course_utils.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 
 @dataclass(frozen=True)

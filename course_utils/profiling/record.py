@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.profiler import profile
 
-    from course_utils.cluster.ranks import Ranks
     from course_utils.overlap.step_times import Way
+    from course_utils.ranks.ranks import Ranks
 
 Step = Callable[[], Any]
 """One training step."""

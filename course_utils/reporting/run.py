@@ -13,8 +13,8 @@ from course_utils.measuring import Measured
 from course_utils.reporting.steps import ONE_PROCESS, PARTS, RankSteps, Work, check_work, timed_steps
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
-    from course_utils.cluster.traffic import Sample, Traffic
+    from course_utils.ranks.links.traffic import Sample, Traffic
+    from course_utils.ranks.ranks import Ranks
 
 MOST_SAMPLES = 80
 """A run keeps at most so many looks at its nodes' counters."""

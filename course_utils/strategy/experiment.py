@@ -30,7 +30,7 @@ from course_utils.strategy.tasks import task_graph
 from course_utils.strategy.topology import describe
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 SLOWEST = 5.0
 """Strategies that are predicted to take longer than this many times the best are not run."""

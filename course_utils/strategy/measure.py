@@ -20,7 +20,7 @@ from course_utils.strategy.part_shapes import Key, PartShape, part_shapes
 from course_utils.strategy.topology import Topology
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 ROUNDS = 9
 

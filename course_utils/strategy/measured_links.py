@@ -18,7 +18,7 @@ from course_utils.strategy.running import unrecorded
 from course_utils.strategy.topology import Link, Topology
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 SIZES = (64, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20)
 """Bytes of the messages. Further bytes of a longer one take as long as those between the last two."""

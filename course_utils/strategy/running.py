@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from course_utils.training import Sgd
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 Build = Callable[[], nn.Module]

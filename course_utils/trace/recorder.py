@@ -18,7 +18,7 @@ _SPIN_SECONDS = 0.002  # poll at full speed for so long, then with growing pause
 _LONGEST_PAUSE = 0.001
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
-_PLUMBING = tuple(_PACKAGE + part for part in ("trace", "cluster", "checks", "grade"))
+_PLUMBING = tuple(_PACKAGE + part for part in ("trace", "ranks", "checks", "teacher"))
 _LIBRARIES = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 

@@ -149,7 +149,7 @@ course.draw.loss_curves(losses, ways_said(losses), x="epoch")
 # What it asks Slurm for:
 
 # %%
-from course_utils.cluster.slurm import Job
+from course_utils.ranks.slurm.batch_job import Job
 
 print("sbatch", *Job(8, nodes=2, gpus_per_node=4).options())
 course.draw.seats(["gpu01"] * 4 + ["gpu02"] * 4, "Eight ranks for a notebook")

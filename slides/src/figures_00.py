@@ -51,7 +51,7 @@ def whisper_timeline() -> Figure:
 
 def hang_timeline() -> Figure:
     """Rank 3 in a receive that has no end."""
-    from course_utils.cluster.run import events_of
+    from course_utils.ranks.run import events_of
 
     attempt = course.start(4).attempt(wait_for_nobody, [()] * 4, patience=1.0)
     return course.draw.timeline(events_of(attempt.replies))

@@ -79,7 +79,7 @@ def first_message_timeline() -> Figure:
 
 def deadlock_timeline() -> Figure:
     """Two sends without end."""
-    from course_utils.cluster.run import events_of
+    from course_utils.ranks.run import events_of
 
     attempt = four_ranks().attempt(both_send_first, [()] * 2, patience=1.0)
     return course.draw.timeline(events_of(attempt.replies))

@@ -9,8 +9,8 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from course_utils.checks.registry import chosen
-from course_utils.grade.marks import grade_each
 from course_utils.syllabus import LESSONS
+from course_utils.teacher.marks import grade_each
 from workshop.bench.rows import Row, spread
 from workshop.bench.submissions import write_class
 

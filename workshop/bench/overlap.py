@@ -18,8 +18,8 @@ from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 if TYPE_CHECKING:
     from torch import nn
 
-    from course_utils.cluster.ranks import Ranks
     from course_utils.overlap.step_times import StepTimes, Way
+    from course_utils.ranks.ranks import Ranks
 
 NODES = 4
 EXPOSED = 1.10  # of the least possible

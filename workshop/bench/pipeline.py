@@ -21,7 +21,7 @@ from workshop.bench.ranks import ranks_of
 from workshop.bench.rows import Row, ratio_row, value_row
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
     from workshop.bench.pipeline_ranks import Trained
 
 P = 4  # ranks

@@ -15,7 +15,7 @@ from workshop.bench.ranks import ranks_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 P = 2  # ranks
 BATCH = 16

@@ -5,17 +5,17 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from course_utils.cluster import network
 from course_utils.errors import CourseError
+from course_utils.ranks.links import network
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 
 @contextlib.contextmanager
 def ranks_of(number: int, **options) -> Iterator["Ranks"]:
     """So many ranks of this machine for as long as the block lasts; options as for `course_utils.start`."""
-    from course_utils.cluster import start
+    from course_utils.ranks.start import start
 
     with contextlib.redirect_stdout(io.StringIO()):
         ranks = start(number, **options)

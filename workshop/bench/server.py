@@ -17,7 +17,7 @@ from workshop.bench.ranks import nodes_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
 
 RATE = 100  # Mbit/s
 WORKERS = (2, 4, 7)

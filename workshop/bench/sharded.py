@@ -20,8 +20,8 @@ from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 if TYPE_CHECKING:
     import torch
 
-    from course_utils.cluster.ranks import Ranks
     from course_utils.hybrid.mesh_training import MeshRun
+    from course_utils.ranks.ranks import Ranks
 
 P = 4
 STAGES = (0, 1, 2, 3)

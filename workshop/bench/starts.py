@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import course_utils as course
-from course_utils.cluster.folder import RanksFolder
+from course_utils.ranks.processes.ranks_folder import RanksFolder
 from workshop.bench.rows import Row, seconds_row
 
 RANKS = 4

@@ -14,7 +14,7 @@ from workshop.bench.ranks import nodes_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
 
 if TYPE_CHECKING:
-    from course_utils.cluster.ranks import Ranks
+    from course_utils.ranks.ranks import Ranks
     from course_utils.strategy.experiment import Comparison
 
 BENCH = "strategy"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course_utils.checks.registry import exercises_of
-from course_utils.grade.hiding import lesson_modules
 from course_utils.syllabus import ROOT, Lesson
+from course_utils.teacher.hiding import lesson_modules
 from workshop.answers import answers
 
 SHARES = {"right": 0.6, "wrong": 0.25, "": 0.15}

@@ -40,8 +40,8 @@ def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
 
 def stop_ranks() -> None:
     """Stop the ranks that the figures started, if they did."""
-    cluster = sys.modules.get("course_utils.cluster")
-    ranks = cluster.current() if cluster else None
+    started = sys.modules.get("course_utils.ranks.start")
+    ranks = started.current() if started else None
     if ranks is not None:
         ranks.stop()
 

@@ -223,7 +223,7 @@ def taken_by_slurm(function: Callable, command: str, options: Mapping[str, Any])
 
 def graded() -> bool:
     """Whether this is a contained rank, on which nobody may start a process."""
-    return "course_utils.grade.copies" in sys.modules
+    return "course_utils.teacher.copies" in sys.modules
 
 
 def said_by_sbatch(text: str) -> str | None:

@@ -50,9 +50,9 @@ def after_starts(function: Callable, options: Mapping[str, Any], starts: Sequenc
     import torch.distributed as dist
 
     from course_utils.data import digits
-    from course_utils.grade.answer import arm
     from course_utils.launch import training
     from course_utils.launch.settings import Settings
+    from course_utils.teacher.answer import arm
 
     arm()  # where a submission is graded: before anything is exchanged here, and put back
     box, found = [tempfile.mkdtemp(dir=os.environ["COURSE_RANKS"]) if dist.get_rank() == 0 else ""], {}

@@ -147,10 +147,10 @@ def _some_wrong(case: Case, outcome: Outcome) -> bool:
 def _drawing(outcome: Outcome) -> "Figure | None":
     """The plan above the run, where the run was right and every pass left its phase in the trace."""
     from course_utils import draw
-    from course_utils.cluster.run import events_of
     from course_utils.pipeline.actions import parse_schedule
     from course_utils.pipeline.findings import disturbed
     from course_utils.pipeline.timing import simulate_schedule, timing_of
+    from course_utils.ranks.run import events_of
     from course_utils.words import percent
 
     given = outcome.case.arguments[0][0]

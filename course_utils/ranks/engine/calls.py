@@ -1,0 +1,185 @@
+"""What the notebook asks of a rank. Each function runs in the rank; arguments and results are plain or bytes."""
+
+import os
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+from mpi4py import MPI
+
+from course_utils.machine import gpus
+from course_utils.ranks.engine import engine
+from course_utils.ranks.engine.output import captured
+from course_utils.ranks.engine.reply import Raised, Reply, Task, from_bytes, to_bytes
+from course_utils.ranks.processes.mpiexec import short_name
+from course_utils.trace.recorder import StopAsked, is_learners, place_of, recorder
+
+
+def introduce(path_of_notebook: list[str]) -> dict:
+    """Who this rank is. Also makes modules beside the notebook importable here."""
+    sys.path += [path for path in path_of_notebook if path not in sys.path]
+    world = engine.world
+    return {
+        "rank": world.rank,
+        "pid": os.getpid(),
+        "shell": os.getppid(),
+        "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+        "cores": sorted(os.sched_getaffinity(0)),
+        "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),
+        "gpus": len(gpus()),
+        "mpi": short_name(MPI.Get_library_version()),
+    }
+
+
+def call(payload: bytes) -> bytes:
+    """Run a `Task` and give back a `Reply`; nothing that the task does raises here."""
+    recorder.begin(engine.world.rank)
+    try:
+        reply = _perform(payload)
+        return _sendable(reply)
+    finally:
+        recorder.end()
+
+
+def execute(cell: str, communicator: int) -> bytes:
+    """Run a cell of `%%px` and give back a `Reply` whose value is the list of rich outputs."""
+    recorder.begin(engine.world.rank)
+    try:
+        return _sendable(_execute(cell, communicator))
+    finally:
+        recorder.end()
+
+
+def import_in_background(module: str) -> None:
+    """Import something slow while the learner reads."""
+
+    def load() -> None:
+        __import__(module)
+
+    threading.Thread(target=load, daemon=True).start()
+
+
+def _overflow():
+    return engine.folder.path / f"output-rank-{engine.world.rank}.txt"
+
+
+def _perform(payload: bytes) -> Reply:
+    rank = engine.world.rank
+    with captured(_overflow()) as printed:
+        try:
+            task: Task = from_bytes(payload)
+        except Exception as error:
+            return Reply(rank, "raised", error=Raised(type(error).__name__, f"{error} (while unpacking your function)"))
+        reply = _guarded(lambda: _with_group(task))
+        reply.arguments = task.arguments if task.keep_arguments else ()
+    reply.output = printed.text()
+    return reply
+
+
+def _with_group(task: Task) -> object:
+    """Give the function what it was promised: a fresh communicator, or a group of torch.distributed, or neither."""
+    if task.backend:
+        from course_utils.ranks.engine.torch_group import torch_group
+
+        with torch_group(task.meeting, engine.world.rank, task.world_size):
+            _begin_together(task)
+            return engine.run_learners(task.function, *task.arguments, **task.keywords)
+    if not task.with_comm:
+        return engine.run_learners(task.function, *task.arguments, **task.keywords)
+    comm = engine.TracedComm(_begin_together(task))
+    return engine.run_learners(task.function, comm, *task.arguments, **task.keywords)
+
+
+def _begin_together(task: Task) -> MPI.Intracomm:
+    """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
+    inner = engine.communicators.get(task.world_size, task.communicator)
+    recorder.wait(inner.Ibarrier().Test, "the beginning of the run", "")
+    if task.world_size == engine.world.size:
+        engine.world.renew(inner)  # for code that says MPI.COMM_WORLD
+    recorder.began = time.perf_counter()
+    return inner
+
+
+def _guarded(work: Callable[[], object]) -> Reply:
+    """Do the work; turn whatever happens into a reply, with what was recorded."""
+    rank = engine.world.rank
+    try:
+        value = work()
+        reply = Reply(rank, "returned", value=value)
+    except StopAsked as stop:
+        reply = Reply(rank, "interrupted", waiting=str(stop))
+    except KeyboardInterrupt as error:
+        reply = Reply(rank, "interrupted", error=Raised("KeyboardInterrupt", "", _line_of(error)))
+    except BaseException as error:
+        reply = Reply(rank, "raised", error=raised(error))
+    reply.ended = time.perf_counter()
+    reply.events = recorder.events
+    reply.clean = not recorder.open
+    return reply
+
+
+def raised(error: BaseException) -> Raised:
+    """An exception in words, with the learner's innermost line."""
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its text cannot be read)"
+    if isinstance(error, SyntaxError) and error.filename:
+        return Raised(type(error).__name__, error.msg, place_of(error.filename, error.lineno or 0))
+    if isinstance(error, SystemExit):
+        message = "the code asked its process to end; a rank goes on living"
+    return Raised(type(error).__name__, message, _line_of(error))
+
+
+def _line_of(error: BaseException) -> str:
+    frames = traceback.walk_tb(error.__traceback__)
+    own = [(frame.f_code.co_filename, line) for frame, line in frames if is_learners(frame.f_code.co_filename)]
+    own = [place for place in own if not place[0].endswith("<string>")]
+    if not own:
+        return ""
+    return place_of(*own[-1])
+
+
+def _execute(cell: str, communicator: int) -> Reply:
+    from IPython import get_ipython
+    from IPython.utils.capture import capture_output
+
+    shell = get_ipython()
+    engine.world.renew(engine.communicators.get(engine.world.size, communicator))
+    shown: list[dict] = []
+
+    def run() -> None:
+        with capture_output(stdout=False, stderr=False, display=True) as rich:
+            # An error is told by the reply; IPython's own picture of it would be printed as well.
+            shell._showtraceback = lambda *args, **kwargs: None
+            try:
+                result = shell.run_cell(cell, store_history=True)
+            finally:
+                del shell._showtraceback
+        shown.extend({"data": output.data, "metadata": output.metadata} for output in rich.outputs)
+        if result.result is not None:
+            data, metadata = shell.display_formatter.format(result.result)
+            shown.append({"data": data, "metadata": metadata})
+        error = result.error_before_exec or result.error_in_exec
+        if error is not None:
+            raise error
+
+    with captured(_overflow()) as printed:
+        recorder.began = time.perf_counter()
+        reply = _guarded(run)
+    reply.output = printed.text()
+    reply.value = shown
+    return reply
+
+
+def _sendable(reply: Reply) -> bytes:
+    """The reply as bytes; where its value cannot be pickled, a reply that says so."""
+    reply.began = recorder.began
+    try:
+        return to_bytes(reply)
+    except Exception as error:
+        problem = Raised(type(error).__name__, f"the result cannot be sent to the notebook: {error}")
+        return to_bytes(Reply(reply.rank, "raised", error=problem, events=reply.events, output=reply.output))

@@ -1,0 +1,136 @@
+"""A rank: an ipyparallel engine that has joined MPI, with traced communicators and interrupts that do no harm.
+
+Started under mpiexec as `python -m course_utils.ranks.engine.engine FOLDER`.
+"""
+
+import faulthandler
+import os
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+from types import FrameType
+
+from mpi4py import MPI
+
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.trace.activity import ActivityFile
+from course_utils.trace.mpi import TracedComm
+from course_utils.trace.recorder import recorder, warning_text
+from course_utils.trace.requests import TracedRequest
+
+_WORLD = MPI.COMM_WORLD  # the plain one; `MPI.COMM_WORLD` becomes a traced one in `main`
+
+
+class Communicators:
+    """Communicators of the first n ranks, numbered: every run gets one on which no old message can be waiting."""
+
+    def __init__(self) -> None:
+        sizes = range(1, _WORLD.size + 1)
+        self._of_size = {size: [_WORLD.Split(0 if _WORLD.rank < size else MPI.UNDEFINED)] for size in sizes}
+
+    def get(self, size: int, number: int) -> MPI.Intracomm:
+        """The communicator of that number, made now where it is new; all of its ranks must ask for it."""
+        made = self._of_size[size]
+        while len(made) <= number:
+            fresh, request = made[0].Idup()
+            recorder.wait(request.Test, "a fresh communicator", "")
+            made.append(fresh)
+        return made[number]
+
+
+communicators: Communicators
+folder: RanksFolder
+world: TracedComm
+
+
+def run_learners(function, *args, **kwargs):
+    """Call a learner's function. An interrupt is let through while this frame, or IPython's, is on the stack."""
+    return function(*args, **kwargs)
+
+
+def _runs_learners_code(frame: FrameType | None) -> bool:
+    while frame is not None:
+        below = frame.f_back
+        if frame.f_code is run_learners.__code__:
+            return True
+        if below is not None and below.f_code.co_name == "run_code" and frame.f_code.co_name.startswith("<"):
+            return True
+        frame = below
+    return False
+
+
+def _on_interrupt(_: int, frame: FrameType | None) -> None:
+    """Raise in the learner's code only: an interrupt in the middle of ipyparallel's own would lose a message."""
+    if _runs_learners_code(frame):
+        raise KeyboardInterrupt
+
+
+def _engine_class() -> type:
+    from ipyparallel.engine import app
+    from ipyparallel.engine.kernel import IPythonParallelKernel
+
+    class RankKernel(IPythonParallelKernel):
+        """ipykernel exchanges the interrupt handler around each message; ours stays."""
+
+        def pre_handler_hook(self) -> None: ...
+
+        def post_handler_hook(self) -> None: ...
+
+    class RankEngine(app.IPEngine):
+        """An engine whose end is the end of the process, whatever its threads are doing."""
+
+        def init_signal(self) -> None:
+            signal.signal(signal.SIGINT, _on_interrupt)
+            signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+
+    app.Kernel = RankKernel
+    return RankEngine
+
+
+def _wait_for(file: Path, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not file.exists():
+        if time.monotonic() > deadline or not folder.path.exists():
+            sys.exit(f"{file} did not appear")
+        time.sleep(0.01)
+
+
+def main(path: str) -> None:
+    """Join MPI, put the traced communicator in the place of `MPI.COMM_WORLD`, and serve the notebook."""
+    global communicators, folder, world
+    folder = RanksFolder(Path(path))
+    os.umask(0o077)
+    faults = open(folder.path / f"fault-{_WORLD.rank}", "w")  # noqa: SIM115 - stays open for good
+    faulthandler.enable(faults)
+    faulthandler.register(signal.SIGUSR1, faults)  # `kill -USR1` writes down where a rank is, whatever it is in
+    recorder.rank = _WORLD.rank
+    recorder.activity = ActivityFile(folder.activity_file(_WORLD.rank))
+    os.environ["COURSE_RANK"] = str(_WORLD.rank)
+    communicators = Communicators()
+    world = TracedComm(communicators.get(_WORLD.size, 0))
+    MPI.COMM_WORLD = world
+    MPI.Request = TracedRequest
+    warnings.formatwarning = warning_text
+    connection = folder.path / "security" / "ipcontroller-engine.json"
+    rank_engine = _engine_class()  # slow to import: done while the controller comes up
+    _wait_for(connection)
+    rank_engine.launch_instance(
+        argv=[
+            f"--file={connection}",
+            f"--profile-dir={folder.path}",
+            f"--IPEngine.id={_WORLD.rank}",
+            "--IPEngine.max_heartbeat_misses=0",  # the watch and the notebook see to a lost controller
+            "--IPEngine.enable_nanny=False",
+            "--timeout=60",
+            "--log-level=ERROR",
+        ]
+    )
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    # What the notebook calls imports this module by its name; both names must mean this one copy.
+    sys.modules["course_utils.ranks.engine.engine"] = sys.modules["__main__"]
+    main(sys.argv[1])

@@ -1,0 +1,55 @@
+"""A rank in a node of its own: enters the node's network, then becomes the engine that `engine.py` describes.
+
+Started under mpiexec as `python -m course_utils.ranks.engine.node FOLDER NODE`.
+
+setns() moves the thread that calls it, and those that it starts later. The notebook's messages are sent and received
+by ZeroMQ's own threads; they are started first, and so stay in the machine's network, where the notebook is. MPI opens
+its sockets when it is imported, afterwards: in the node's network, which leads to the other nodes and nowhere else.
+"""
+
+import ctypes
+import os
+import sys
+
+import zmq
+from ipyparallel.engine import app
+
+_NETWORK = 0x40000000  # CLONE_NEWNET
+
+
+def start_messengers() -> None:
+    """Start ZeroMQ's threads, which come with a context's first socket: the engine's, and its heart's."""
+    heart_context = zmq.Context()
+    for context in (zmq.Context.instance(), heart_context):
+        context.socket(zmq.PAIR).close()
+
+    class NodeHeart(app.Heart):
+        """ipyparallel would give each heart a new context, with threads in the node's network."""
+
+        def start(self):
+            self.device.context_factory = lambda: heart_context
+            return super().start()
+
+    app.Heart = NodeHeart
+
+
+def enter(node: str) -> None:
+    """Move this thread into the network that `node`, a file, stands for.
+
+    Raises:
+        OSError: the system does not allow it.
+    """
+    descriptor = os.open(node, os.O_RDONLY)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, _NETWORK):
+        number = ctypes.get_errno()
+        raise OSError(number, f"{os.strerror(number)}: this rank cannot enter its node", node)
+    os.close(descriptor)
+
+
+if __name__ == "__main__":
+    start_messengers()
+    enter(sys.argv[2])
+    from course_utils.ranks.engine.engine import main  # starts MPI
+
+    main(sys.argv[1])

@@ -1,0 +1,53 @@
+"""What is said of ranks, and by them: who raised, who waits where, who has returned; and what they print."""
+
+from collections import defaultdict
+
+from course_utils.ranks.engine.reply import Reply
+from course_utils.words import ranks_in_words
+
+
+def what_each_does(replies: list[Reply], world_size: int = 0) -> str:
+    """One clause for each thing that ranks do, those that wait first. All of `world_size` ranks are not numbered."""
+    groups: dict[tuple[int, str, str], list[int]] = defaultdict(list)
+    for reply in replies:
+        groups[_doing(reply)].append(reply.rank)
+    clauses = []
+    for (_, one, many), ranks in sorted(groups.items(), key=lambda item: (item[0][0], item[1])):
+        who = f"all {world_size} ranks" if len(ranks) == world_size > 1 else ranks_in_words(ranks)
+        clauses.append(f"{who} {one if len(ranks) == 1 else many}")
+    return "; ".join(clauses)
+
+
+def _doing(reply: Reply) -> tuple[int, str, str]:
+    """(order, words for one rank, words for several)."""
+    if reply.kind == "raised":
+        return 0, f"raised {reply.error}", f"raised {reply.error}"
+    if reply.waiting:
+        return 1, f"waits in {reply.waiting}", f"wait in {reply.waiting}"
+    if reply.kind == "interrupted":
+        place = reply.error.line if reply.error and reply.error.line else ""
+        where = f" at {place}" if place else ""
+        return 2, f"was computing{where}", f"were computing{where}"
+    if reply.kind == "lost":
+        return 3, "has ended", "have ended"
+    return 4, "has returned", "have returned"
+
+
+def describe(replies: list[Reply], cause: str) -> str | None:
+    """The whole report, or None when every rank returned. `cause` says why the run was broken off, if it was."""
+    if all(reply.kind == "returned" for reply in replies):
+        return None
+    if all(reply.kind == "lost" for reply in replies):
+        return cause
+    raised = [reply for reply in replies if reply.kind == "raised"]
+    others = [reply for reply in replies if reply.kind not in ("raised", "returned")]
+    if raised:
+        lines = what_each_does(raised, len(replies))
+        return f"{lines}. Meanwhile {what_each_does(others)}." if others else f"{lines}."
+    return f"{cause} {what_each_does(replies, len(replies))}."
+
+
+def print_from(rank: int, text: str) -> None:
+    """Print what a rank has printed, each line with its rank."""
+    for line in text.splitlines():
+        print(f"[rank {rank}] {line}")

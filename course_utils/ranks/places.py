@@ -1,0 +1,144 @@
+"""Where ranks live: on this machine, or in a batch job on a cluster's nodes. Each knows how its ranks are started."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from course_utils.errors import CourseError
+from course_utils.machine import allowed_cores
+from course_utils.ranks.links.network import Network, possible
+from course_utils.ranks.processes import mpiexec
+from course_utils.ranks.processes.local_ranks import LocalRanks, ProcessControl
+from course_utils.ranks.processes.ranks_folder import RanksFolder, shared_root
+from course_utils.ranks.slurm import batch_job
+from course_utils.ranks.slurm.remote_ranks import RemoteRanks
+from course_utils.words import count
+
+if TYPE_CHECKING:
+    from course_utils.progress_bar import ProgressBar
+
+START_SECONDS = 60.0
+
+
+class Place(Protocol):
+    """A place for ranks.
+
+    Attributes:
+        facts: what tells two places apart, and what the ranks' folder keeps of it.
+    """
+
+    facts: dict[str, Any]
+
+    def folder(self) -> RanksFolder:
+        """A fresh folder that all ranks reach."""
+
+    def launch(self, folder: RanksFolder) -> None:
+        """Begin to start ranks, and return at once."""
+
+    def waiting(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
+        """To be called while the ranks come up; raises `CourseError` when they take too long."""
+
+    def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
+        """Sees and ends the ranks, once they have introduced themselves."""
+
+    def said(self, introduced: list[dict]) -> str:
+        """What there is, in a line."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """This machine; with a network, each rank is a node of its own on it."""
+
+    ranks: int
+    network: Network | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"network": self.network.facts if self.network else None}
+
+    def folder(self) -> RanksFolder:
+        return RanksFolder.new()
+
+    def launch(self, folder: RanksFolder) -> None:
+        mpiexec.launch(folder, self.ranks, self.network)
+
+    def waiting(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
+        deadline = time.monotonic() + START_SECONDS
+
+        def look() -> None:
+            bar.look()
+            if time.monotonic() > deadline or not folder.processes():
+                raise CourseError(f"The ranks did not start. What they wrote:\n{mpiexec.log_of(folder)}")
+
+        return look
+
+    def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
+        return LocalRanks(folder, [one["pid"] for one in introduced], [one["shell"] for one in introduced])
+
+    def said(self, introduced: list[dict]) -> str:
+        links = f", {self.network}" if self.network else ""
+        return f"on this machine{links}: {introduced[0]['mpi']}, {count(allowed_cores(), 'core')}"
+
+
+@dataclass(frozen=True)
+class OnNodes:
+    """Nodes of a cluster, in a job of Slurm."""
+
+    job: batch_job.Job
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"network": None, "slurm": self.job.facts}
+
+    def folder(self) -> RanksFolder:
+        root = shared_root()
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return RanksFolder.new(root)
+
+    def launch(self, folder: RanksFolder) -> None:
+        batch_job.launch(folder, self.job)
+
+    def waiting(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
+        began, number, asked = time.monotonic(), folder.facts()["job"], [0.0]
+
+        def look() -> None:
+            bar.look()
+            if time.monotonic() - asked[0] > 2.0:  # Slurm's controller serves the whole site
+                asked[0] = time.monotonic()
+                bar.say(batch_job.waiting_said(number))
+                if over := batch_job.over_said(number):
+                    raise CourseError(f"The ranks did not start. {over} What they wrote:\n{mpiexec.log_of(folder)}")
+                if time.monotonic() - began > batch_job.QUEUE_SECONDS:
+                    raise CourseError(f"Slurm's job {number} has waited for a day; it is cancelled.")
+
+        return look
+
+    def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
+        return RemoteRanks(folder, len(introduced), folder.facts()["job"])
+
+    def said(self, introduced: list[dict]) -> str:
+        names = list(dict.fromkeys(one["node"] for one in introduced))
+        where = f"on {count(len(names), 'node')} ({', '.join(names)}) of Slurm's job"
+        return f"{where}: {introduced[0]['mpi']}, {count(len(introduced[0]['cores']), 'core')} on a node"
+
+
+def place_of(ranks: int, network: Network | None, where: str | None, job: dict[str, Any]) -> Place:
+    """What `start` was asked for.
+
+    Raises:
+        CourseError: it cannot be meant.
+    """
+    if where is None:
+        if job:
+            raise CourseError(f'start({next(iter(job))}=…) is for where="slurm": this machine has no such choice.')
+        mpiexec.check_number(ranks, allowed_cores())
+        return Here(ranks, possible(network))
+    if where != "slurm":
+        raise CourseError(f'start(where={where!r}): only where="slurm" is known, or nothing for this machine.')
+    if network:
+        raise CourseError("The nodes of a cluster have links of their own: leave link, latency and slow out.")
+    known = set(batch_job.Job.__dataclass_fields__) - {"ranks"}
+    if unknown := sorted(set(job) - known):
+        raise CourseError(f"start({unknown[0]}=…) is unknown. For Slurm there are: {', '.join(sorted(known))}.")
+    return OnNodes(batch_job.Job(ranks, **job))

@@ -1,0 +1,63 @@
+"""How a rank came to its end: by a signal, by its own exit, or for want of memory.
+
+Each rank runs under a shell that waits for it and writes down its exit status, in a file named after its process.
+"""
+
+import contextlib
+import signal
+import time
+from pathlib import Path
+
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.words import ranks_in_words
+
+# Runs "$@" and writes its exit status, 128 + the signal for a violent end, into the folder that is its first argument.
+SHELL = 'folder=$1; shift; "$@"; status=$?; echo $status > "$folder/ended-$$"; exit $status'
+_SECONDS_FOR_THE_SHELL = 0.5
+
+
+def memory_kills() -> int:
+    """How many processes the kernel has ended for want of memory since the machine started."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def describe_end(folder: RanksFolder, dead: dict[int, int]) -> str:
+    """A sentence on the rank that died first.
+
+    Args:
+        dead: for each rank that has ended, the process of the shell that minded it.
+    """
+    deadline = time.monotonic() + _SECONDS_FOR_THE_SHELL
+    while not (ended := _statuses(folder, dead)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if not ended:
+        return f"{ranks_in_words(sorted(dead))} ended."
+    _, rank, status = min(ended)
+    if status == 128 + signal.SIGKILL and memory_kills() > folder.facts().get("memory_kills", 0):
+        return f"rank {rank} was ended by the system: there was no memory left (signal 9, SIGKILL)."
+    return status_said(rank, status)
+
+
+def status_said(rank: int, status: int) -> str:
+    """A sentence on an exit status; above 128 it stands for a signal."""
+    if status <= 128:
+        return f"rank {rank} ended itself, with exit code {status}."
+    try:
+        name = signal.Signals(status - 128).name
+    except ValueError:
+        name = "unknown"
+    return f"rank {rank} was ended by signal {status - 128}, {name}."
+
+
+def _statuses(folder: RanksFolder, dead: dict[int, int]) -> list[tuple[float, int, int]]:
+    """(when, rank, status) of those whose shell has written it down."""
+    found = []
+    for rank, shell in dead.items():
+        file = folder.path / f"ended-{shell}"
+        with contextlib.suppress(OSError, ValueError):
+            found.append((file.stat().st_mtime, rank, int(file.read_text())))
+    return found

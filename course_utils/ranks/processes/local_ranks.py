@@ -1,0 +1,65 @@
+"""Ranks of this machine, looked after without asking them: who lives, what each does, how one is interrupted or ended.
+
+They are seen by their process numbers, and share a mapped file with the notebook.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Sequence
+from typing import Protocol
+
+from course_utils.ranks.processes.exit_status import describe_end
+from course_utils.ranks.processes.ranks_folder import RanksFolder, started_at
+from course_utils.trace.activity import RUNNING, Activity, ActivityFile
+
+
+class ProcessControl(Protocol):
+    """What a notebook can see of its ranks, and do to them."""
+
+    def dead(self) -> list[int]:
+        """Ranks that have ended."""
+
+    def activity(self, rank: int) -> Activity:
+        """What a rank does right now."""
+
+    def interrupt(self, rank: int) -> None:
+        """Ask a rank that waits to stop waiting; interrupt one that computes."""
+
+    def kill(self, rank: int) -> None:
+        """End a rank that will not listen."""
+
+    def how_it_ended(self) -> str:
+        """A sentence on the rank that died first."""
+
+
+class LocalRanks:
+    """Ranks on this machine."""
+
+    def __init__(self, folder: RanksFolder, pids: Sequence[int], shells: Sequence[int]) -> None:
+        """`shells`: for each rank the process of the shell that waits for its end."""
+        self.folder, self.pids, self._shells = folder, list(pids), list(shells)
+        self._started = [started_at(pid) for pid in self.pids]
+        self._activity = [ActivityFile(folder.activity_file(rank)) for rank in range(len(self.pids))]
+
+    def dead(self) -> list[int]:
+        pairs = enumerate(zip(self.pids, self._started, strict=True))
+        return [rank for rank, (pid, start) in pairs if start is None or started_at(pid) != start]
+
+    def activity(self, rank: int) -> Activity:
+        return self._activity[rank].read()
+
+    def interrupt(self, rank: int) -> None:
+        self._activity[rank].ask_to_stop()
+        if self.activity(rank).state == RUNNING:
+            self._signal(rank, signal.SIGINT)
+
+    def kill(self, rank: int) -> None:
+        self._signal(rank, signal.SIGKILL)
+
+    def how_it_ended(self) -> str:
+        return describe_end(self.folder, {rank: self._shells[rank] for rank in self.dead()})
+
+    def _signal(self, rank: int, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pids[rank], number)

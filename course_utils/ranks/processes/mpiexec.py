@@ -1,0 +1,162 @@
+"""Starts ranks on this machine: a controller of ipyparallel, and under mpiexec one engine for each rank."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from course_utils.errors import CourseError
+from course_utils.machine import threads_per_rank
+from course_utils.ranks.links.network import Network, behind_links
+from course_utils.ranks.links.network import environment as network_environment
+from course_utils.ranks.processes.exit_status import SHELL, memory_kills
+from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
+
+MAX_RANKS_PER_CORE = 8
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_CONTROLLER = (
+    "--nodb",  # nothing asks for the results of old tasks, and keeping them slows the controller down
+    "--HeartMonitor.period=100",  # an engine is registered after two beats …
+    "--HeartMonitor.max_heartmonitor_misses=30000",  # … and never given up: who has died is seen by its process
+    "--log-level=ERROR",
+    "--log-to-file=False",
+)
+
+
+def find_mpiexec() -> str:
+    """The launcher that belongs to the MPI of this Python: the one beside it, before any on the PATH.
+
+    MPICH's gforker starts its ranks with plain forks and talks to them through pipes: it opens no port.
+
+    Raises:
+        CourseError: there is none.
+    """
+    if chosen := os.environ.get("COURSE_MPIEXEC"):
+        return chosen
+    beside = Path(sys.executable).parent
+    for name in ("mpiexec.gforker", "mpiexec"):
+        if os.access(beside / name, os.X_OK):
+            return str(beside / name)
+    if found := shutil.which("mpiexec"):
+        return found
+    raise CourseError(
+        "There is no mpiexec here. `pip install mpich` brings one; on a cluster, `module load` its MPI first."
+    )
+
+
+@functools.cache
+def mpi_library() -> str:
+    """Name and version of the MPI that mpi4py is linked with, such as "MPICH 5.0.2". Asked in a process of its own."""
+    ask = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
+    answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, timeout=60, check=False)
+    if answer.returncode:
+        raise CourseError(f"mpi4py finds no MPI library: {answer.stderr.strip().splitlines()[-1]}")
+    return short_name(answer.stdout)
+
+
+def short_name(version: str) -> str:
+    """Name and version out of what an MPI library says of itself."""
+    match = re.search(r"(MPICH|Open MPI|Intel\(R\) MPI)\D*([\d.]+)", version)
+    return f"{match[1]} {match[2]}" if match else version.split("\n")[0][:40]
+
+
+def check_number(ranks: object, cores: int) -> None:
+    """Refuse what cannot be meant.
+
+    Raises:
+        CourseError: not a whole number from 1 to eight for each core.
+    """
+    most = max(8, MAX_RANKS_PER_CORE * cores)
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
+        raise CourseError(f"start({ranks!r}): say how many ranks as a whole number, such as start(4).")
+    if ranks > most:
+        raise CourseError(
+            f"start({ranks}): {ranks} ranks on {cores} cores would mostly wait for each other. "
+            f"Up to {most} make sense here; the lessons use 4."
+        )
+
+
+def launch(folder: RanksFolder, ranks: int, network: Network | None = None) -> None:
+    """Start controller, ranks and watch, and return at once. Every process carries the folder's mark.
+
+    With a network, each rank goes into a node of its own before it joins MPI; the rest stays where the notebook is.
+
+    Raises:
+        CourseError: no mpiexec.
+    """
+    mpiexec = find_mpiexec()
+    environment = {
+        **os.environ,
+        **environment_of(folder, threads_per_rank(ranks)),
+        "UCX_TLS": os.environ.get("UCX_TLS", "posix,self"),  # one machine: no sockets, so nobody can listen in
+        "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0",
+    }
+    environment.pop("MPI_LOCALNRANKS", None)
+    if network:
+        environment |= network_environment()
+    module = "course_utils.ranks.engine.node" if network else "course_utils.ranks.engine.engine"
+    rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), sys.executable, "-m", module, str(folder.path)]
+    nodes = folder.path / "nodes"
+    nodes.mkdir(mode=0o700)
+    folder.write_facts(memory_kills=memory_kills())
+    launch_controller(folder, environment)
+    command = behind_links(network, nodes, mpiexec, rank) if network else [mpiexec, "-n", str(ranks), *rank]
+    _detached(command, environment, folder.path / "ranks.log")
+
+
+def environment_of(folder: RanksFolder, threads: int) -> dict[str, str]:
+    """What every process of a set of ranks has in its environment, wherever it runs."""
+    return {
+        MARK: str(folder.path),
+        **dict.fromkeys(_THREAD_VARIABLES, str(threads)),
+        "IPYTHONDIR": str(folder.path / "ipython"),
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "UCX_LOG_LEVEL": "fatal",
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *_existing_path()]),
+        "MPLBACKEND": "agg",
+    }
+
+
+def launch_controller(folder: RanksFolder, environment: dict[str, str], *options: str) -> None:
+    """Start the controller and the watch on this machine; without options the controller listens on loopback only."""
+    (folder.path / "security").mkdir(mode=0o700)
+    controller = [sys.executable, "-m", "ipyparallel.controller", f"--profile-dir={folder.path}", *_CONTROLLER]
+    _detached([*controller, *(options or ("--ip=127.0.0.1",))], environment, folder.path / "controller.log")
+    unmarked = {key: value for key, value in environment.items() if key != MARK}
+    watch = [sys.executable, "-m", "course_utils.ranks.processes.watchdog", str(folder.path)]
+    _detached(watch, unmarked, folder.path / "watch.log")
+
+
+def _existing_path() -> list[str]:
+    return [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+
+
+def _detached(command: list[str], environment: dict[str, str], log: Path) -> None:
+    """Start a process that outlives its parent's signals; what it prints goes to a log of mode 0600."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=descriptor,
+            start_new_session=True,
+            umask=0o077,
+            cwd=Path.cwd(),
+        )
+    finally:
+        os.close(descriptor)
+
+
+def log_of(folder: RanksFolder) -> str:
+    """The last lines that controller and ranks wrote: why a start failed."""
+    lines: list[str] = []
+    for name in ("controller", "ranks"):
+        file = folder.path / f"{name}.log"
+        if file.exists():
+            lines += file.read_text(errors="replace").splitlines()[-5:]
+    return "\n".join(lines)

@@ -1,0 +1,206 @@
+"""The folder of a set of ranks: who owns them, which processes they are, and how all of it ends.
+
+Each set of ranks has a folder of its own, readable by its user alone. Every process of the set carries the folder's
+path in its environment, so none can be missed: not one that lost its parent, nor one whose number nobody wrote down.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_utils.errors import CourseError
+
+MARK = "COURSE_RANKS"
+
+
+def runtime_root() -> Path:
+    """Where the folders lie: $COURSE_RUNTIME, the user's runtime directory, or a private folder under /tmp.
+
+    Raises:
+        CourseError: it cannot be made, cannot be written to, or belongs to somebody else.
+    """
+    if chosen := os.environ.get("COURSE_RUNTIME"):
+        root = Path(chosen)
+    elif (own := os.environ.get("XDG_RUNTIME_DIR")) and os.access(own, os.W_OK):
+        root = Path(own) / "course"
+    else:
+        root = Path(tempfile.gettempdir()) / f"course-{os.getuid()}"
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if root.stat().st_uid != os.getuid():
+            raise CourseError(f"{root} belongs to somebody else. Set COURSE_RUNTIME to a folder of your own.")
+    except OSError as error:
+        raise CourseError(
+            f"Ranks need a folder for their files, and {root} cannot be used ({error.strerror}). "
+            "Set COURSE_RUNTIME to a folder that can be written to."
+        ) from None
+    return root
+
+
+def shared_root() -> Path:
+    """Where the folders of ranks on other nodes lie: $COURSE_SHARED, or a folder in the home directory."""
+    return Path(os.environ.get("COURSE_SHARED") or Path.home() / ".local" / "share" / "course" / "ranks")
+
+
+def started_at(pid: int) -> int | None:
+    """When a process started, in ticks since boot; None when there is none. With the pid it names one process ever."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+@dataclass(frozen=True)
+class RanksFolder:
+    """One set of ranks on disk."""
+
+    path: Path
+
+    @classmethod
+    def new(cls, root: Path | None = None) -> "RanksFolder":
+        """A fresh folder, mode 0700, in `runtime_root()` or where told."""
+        root = root or runtime_root()
+        try:
+            folder = cls(Path(tempfile.mkdtemp(prefix="ranks-", dir=root)))
+            folder.owners.mkdir(mode=0o700)
+        except OSError as error:
+            raise CourseError(
+                f"Nothing can be written to {root} ({error.strerror}). Make room, or set COURSE_RUNTIME elsewhere."
+            ) from None
+        return folder
+
+    @classmethod
+    def all(cls) -> list["RanksFolder"]:
+        """Every folder of this machine's notebooks, the newest first. (Other machines may share the file system.)"""
+        found = [cls(path) for root in (runtime_root(), shared_root()) for path in root.glob("ranks-*")]
+        here = [folder for folder in found if folder.facts().get("host", socket.gethostname()) == socket.gethostname()]
+        return sorted(here, key=lambda folder: -folder.path.stat().st_mtime)
+
+    @property
+    def owners(self) -> Path:
+        return self.path / "owners"
+
+    @property
+    def connection_file(self) -> Path:
+        return self.path / "security" / "ipcontroller-client.json"
+
+    def activity_file(self, rank: int) -> Path:
+        return self.path / f"activity-{rank}"
+
+    # --- owners: the kernels that use the ranks ---------------------------------------------------------------------
+
+    def own(self, pid: int | None = None) -> None:
+        """Count a process, this one unless told, among those for which the ranks are kept."""
+        pid = pid or os.getpid()
+        (self.owners / f"{pid}-{started_at(pid)}").touch(mode=0o600)
+
+    def disown(self) -> None:
+        """This process needs the ranks no more."""
+        with contextlib.suppress(OSError):
+            (self.owners / f"{os.getpid()}-{started_at(os.getpid())}").unlink()
+
+    def leave(self) -> None:
+        """Disown, and end the set when nobody else owns it."""
+        self.disown()
+        if self.path.exists() and not self.living_owners():
+            self.end()
+
+    def living_owners(self) -> list[int]:
+        """The owners that still run."""
+        if not self.owners.exists():
+            return []
+        entries = [entry.name.split("-") for entry in self.owners.iterdir()]
+        return [int(pid) for pid, start in entries if str(started_at(int(pid))) == start]
+
+    # --- what is known about the set --------------------------------------------------------------------------------
+
+    def write_facts(self, **facts: object) -> None:
+        """Keep what a kernel that takes over must know."""
+        scratch = self.path / "facts.new"
+        scratch.touch(mode=0o600)
+        scratch.write_text(json.dumps({**self.facts(), **facts}))
+        scratch.replace(self.path / "facts.json")
+
+    def facts(self) -> dict:
+        """What was kept; empty before there is anything."""
+        try:
+            return json.loads((self.path / "facts.json").read_text())
+        except (OSError, ValueError):
+            return {}
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    def processes(self) -> list[int]:
+        """Every living process that carries this folder's mark, but for the one that asks."""
+        return [pid for pid, mark in _marked() if mark == str(self.path) and pid != os.getpid()]
+
+    def shared_memory(self) -> set[str]:
+        """Files under /dev/shm that processes of this set have mapped and that still have a name."""
+        found = set()
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+                    path = line.partition("/dev/shm/")[2]
+                    if path and not path.endswith("(deleted)"):
+                        found.add(path)
+        return found
+
+    def end(self, grace: float = 0.3) -> None:
+        """End every process of the set, then remove what they left in shared memory, then the folder.
+
+        What runs on other nodes ends by a command of its own, which the facts keep as "end_with".
+        """
+        if command := self.facts().get("end_with"):
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(command, capture_output=True, timeout=30, check=False)
+        leftovers = self.shared_memory() | set(self.facts().get("shared_memory", []))
+        for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
+            deadline = time.monotonic() + patience
+            for pid in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            while self.processes() and time.monotonic() < deadline:
+                time.sleep(0.02)
+        for name in leftovers:
+            with contextlib.suppress(OSError):
+                (Path("/dev/shm") / name).unlink()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _marked() -> Iterator[tuple[int, str]]:
+    """(pid, folder) of every process of this user that belongs to some set of ranks."""
+    key = f"{MARK}=".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or started_at(int(entry.name)) is None:
+            continue
+        with contextlib.suppress(OSError):
+            for variable in (entry / "environ").read_bytes().split(b"\0"):
+                if variable.startswith(key):
+                    yield int(entry.name), variable[len(key) :].decode()
+
+
+def sweep() -> list[str]:
+    """End every set of ranks that has no owner left; returns a line for each thing that was cleared away."""
+    lines = []
+    for folder in RanksFolder.all():
+        age = time.time() - folder.path.stat().st_mtime
+        if not folder.living_owners() and age > 5:
+            count = len(folder.processes())
+            folder.end()
+            lines.append(f"{folder.path.name}: ended {count} processes that had no notebook any more")
+    return lines
+
+
+def beat_file(folder: RanksFolder) -> Path:
+    """What the notebook's watch rewrites while somebody owns the ranks."""
+    return folder.path / "watch-beat"

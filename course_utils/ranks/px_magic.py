@@ -1,0 +1,55 @@
+"""`%%px` that speaks of ranks: ipyparallel's own magic, with output in rank order and a report when ranks hang."""
+
+from typing import TYPE_CHECKING, Any
+
+from course_utils.ranks.engine.reply import Reply
+from course_utils.ranks.failure_report import print_from
+
+if TYPE_CHECKING:
+    from course_utils.ranks.ranks import Ranks
+
+
+def register(ranks: "Ranks") -> None:
+    """Make `%px` and `%%px` of this notebook run on these ranks. Outside a notebook this does nothing."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is None:
+        return
+    from ipyparallel.client.magics import ParallelMagics
+
+    class RankMagics(ParallelMagics):
+        """The same options; a plain `%%px` goes through `Ranks.execute`."""
+
+        def parallel_execute(self, cell: str, block: bool | None = None, **options: Any) -> Any:
+            everyone = (
+                self.view.targets in ("all", None) or list(_listed(self.view.targets)) == ranks.connection.engines
+            )
+            if block is False or not everyone:
+                return super().parallel_execute(cell, block=block, **options)
+            ranks.execute(cell, show)
+            return None
+
+    ranks.connection.client[ranks.connection.engines].activate()
+    view = ranks.connection.client[ranks.connection.engines]
+    view.block = True
+    shell.register_magics(RankMagics(shell, view, ""))
+
+
+def _listed(targets: Any) -> list:
+    return targets if isinstance(targets, list) else [targets]
+
+
+def show(replies: list[Reply]) -> None:
+    """For each rank in order: what it printed, then what it displayed."""
+    from IPython.display import display
+
+    for reply in replies:
+        print_from(reply.rank, reply.output)
+        for shown in reply.value or []:
+            data = dict(shown["data"])
+            if set(data) == {"text/plain"}:
+                print_from(reply.rank, data["text/plain"])
+            else:
+                print(f"[rank {reply.rank}]")
+                display(data, metadata=shown.get("metadata") or {}, raw=True)

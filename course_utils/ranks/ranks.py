@@ -1,0 +1,281 @@
+"""What a notebook holds of its ranks: run functions on them, look at them, stop them, bring them back."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from course_utils.errors import CourseError, RankError, RanksGone
+from course_utils.machine import gpus, memory_bytes
+from course_utils.progress_bar import ProgressBar
+from course_utils.ranks.connection import PATIENCE, Connection, Watched
+from course_utils.ranks.engine.reply import Reply, Task, to_bytes
+from course_utils.ranks.failure_report import describe, print_from
+from course_utils.ranks.links.traffic import Meter, Traffic
+from course_utils.ranks.run import Attempt, Run, events_of, spread
+from course_utils.ranks.turn import turn
+from course_utils.trace.activity import IDLE, WAITING
+from course_utils.trace.events import Event
+from course_utils.words import count
+
+
+class Ranks:
+    """Processes that wait for work. Made by `course.start(n)`.
+
+    Attributes:
+        world_size: how many there are.
+    """
+
+    def __init__(self, connection: Connection, facts: dict, start_again: Callable[[], tuple[Connection, dict]]) -> None:
+        self._start_again = start_again
+        self._last_events: list[Event] = []
+        self._meter = Meter([], None)
+        self._take(connection, facts)
+
+    def _take(self, connection: Connection, facts: dict) -> None:
+        self.connection: Connection | None = connection
+        self.facts = facts
+        self.world_size: int = len(connection.engines)
+
+    @property
+    def pids(self) -> list[int]:
+        """The process of each rank, on its own node."""
+        return [fact["pid"] for fact in self.facts["ranks"]]
+
+    # --- running ----------------------------------------------------------------------------------------------------
+
+    def run(
+        self, function: Callable, *args: Any, ranks: int | None = None, backend: str | None = None, **kwargs: Any
+    ) -> Run:
+        """Call `function(comm, *args, **kwargs)` once on every rank and give back results and trace.
+
+        Args:
+            function: any function, also one from the cell above. `comm` is a communicator made for this call.
+            args: equal on all ranks, but for what is wrapped in `course.per_rank([…])`.
+            ranks: take only the first so many.
+            backend: "gloo" for torch.distributed: its default group is set up for the call, and there is no `comm`.
+
+        Raises:
+            RankError: a rank raised, or nothing moved for three seconds; the text says which rank, where, and why.
+            RanksGone: the ranks have ended.
+            CourseError: the arguments make no sense.
+        """
+        size = self._size(ranks)
+        _check_function("run", function)
+        if backend not in (None, "gloo"):
+            raise CourseError(f'run(backend={backend!r}): only "gloo" is known here.')
+        each = spread(args, kwargs, size)
+        meeting = self._meeting(backend)
+
+        def tasks(communicator: int) -> list[tuple[bytes]]:
+            return _packed([Task(function, *own, size, communicator, True, backend, meeting) for own in each])
+
+        call, replies = self._call("call", tasks)
+        for reply in replies:
+            print_from(reply.rank, reply.output)
+        self._raise_trouble(call, replies)
+        return Run.of(replies)
+
+    def attempt(
+        self,
+        function: Callable,
+        arguments: list[tuple],
+        *,
+        with_comm: bool = True,
+        backend: str | None = None,
+        patience: float = PATIENCE,
+        limit: float = 30.0,
+    ) -> Attempt:
+        """Call a function that may be wrong, with one tuple of arguments for each rank; never raises for its errors.
+
+        The replies carry the arguments as they are after the call. Where ranks had to be ended, new ones are started.
+        """
+        size = self._size(len(arguments))
+        meeting = self._meeting(backend)
+
+        def tasks(communicator: int) -> list[tuple[bytes]]:
+            rest = ({}, size, communicator, with_comm, backend, meeting, True)
+            return _packed([Task(function, own, *rest) for own in arguments])
+
+        call, replies = self._call("call", tasks, patience=patience, limit=limit)
+        trouble = describe(replies, call.cause)
+        if call.lost:
+            self._bring_back()
+        return Attempt(replies, trouble)
+
+    def _size(self, ranks: int | None) -> int:
+        size = self.world_size if ranks is None else ranks
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.world_size:
+            raise CourseError(f"{size!r} ranks were asked for; {self.world_size} are running.")
+        return size
+
+    def _meeting(self, backend: str | None) -> str:
+        """A file that does not exist yet, at which the ranks of a torch group meet."""
+        return str(self._alive().folder.path / f"meeting-{time.monotonic_ns()}") if backend else ""
+
+    def _call(
+        self,
+        function: str,
+        arguments_with: Callable[[int], list[tuple]],
+        *,
+        patience: float = PATIENCE,
+        limit: float | None = None,
+    ) -> tuple[Watched, list[Reply]]:
+        """Run something of a learner's on the ranks, one notebook at a time.
+
+        `arguments_with` gives each rank's arguments, from the number of the communicator that the call may use.
+        """
+        connection = self._alive()
+        with turn(connection.folder) as mine:
+            arguments = arguments_with(mine.communicator)
+            call = self._watched(connection, function, arguments, patience, limit)
+            replies = [call.replies[rank] for rank in sorted(call.replies)]
+            if all(reply.kind == "returned" and reply.clean for reply in replies) and not _unmatched(replies):
+                mine.clean()
+        self._last_events = events_of([reply for reply in replies if reply.began])
+        return call, replies
+
+    def _watched(
+        self, connection: Connection, function: str, arguments: list[tuple], patience: float, limit: float | None
+    ) -> Watched:
+        """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""
+        with ProgressBar(f"{count(len(arguments), 'rank')} at work") as bar:
+            self._meter = meter = Meter(self.pids, self.facts.get("network"))
+            pending = connection.submit(function, arguments)
+            call = connection.wait_for(pending, patience=patience, limit=limit, look=lambda: (bar.look(), meter.look()))
+            meter.look(at_once=True)
+        return call
+
+    def execute(self, cell: str, show: Callable[[list[Reply]], None] = lambda replies: None) -> list[Reply]:
+        """Run a cell's text on every rank as `%%px` does; show what came back, then raise where something went wrong.
+
+        Raises:
+            RankError: a rank raised, or nothing moved for three seconds.
+            RanksGone: the ranks have ended.
+        """
+        call, replies = self._call("execute", lambda communicator: [(cell, communicator)] * self.world_size)
+        show(replies)
+        self._raise_trouble(call, replies)
+        return replies
+
+    def _raise_trouble(self, call: Watched, replies: list[Reply]) -> None:
+        trouble = describe(replies, call.cause)
+        if trouble is None:
+            return
+        if call.lost:
+            raise RanksGone(f"{trouble} `ranks.restart()` brings new ranks; variables of the old ones are gone.")
+        raise RankError(trouble)
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def timeline(self, title: str | None = None):
+        """A picture of the messages of the last cell or run."""
+        from course_utils import draw
+
+        return draw.timeline(self._last_events, title=title, ranks=self.world_size)
+
+    def traffic(self) -> Traffic:
+        """Bytes out of and into each node during the last cell or run, counted by the kernel; shows as a picture.
+
+        Raises:
+            CourseError: the ranks are not nodes, or nothing has run yet.
+        """
+        return self._meter.traffic(self.facts.get("network"))
+
+    def picture(self):
+        """A picture of this machine's cores, and which ranks may use them."""
+        from course_utils import draw
+
+        return draw.cores(
+            [(fact["rank"], fact["cores"], fact["threads"]) for fact in self.facts["ranks"]],
+            sorted(os.sched_getaffinity(0)),
+            memory_bytes(),
+            gpus(),
+        )
+
+    def status(self) -> None:
+        """Print one line for each rank: its process and what it does at this moment."""
+        connection = self._alive()
+        dead = set(connection.control.dead())
+        lines = []
+        for rank, pid in enumerate(self.pids):
+            seen = connection.control.activity(rank)
+            doing = {IDLE: "free", WAITING: f"waits in {seen.text}"}.get(seen.state, "computes")
+            lines.append(f"rank {rank}  process {pid}  {'has ended' if rank in dead else doing}")
+        print("\n".join(lines))
+
+    @property
+    def healthy(self) -> bool:
+        """Do all ranks live and wait for work?"""
+        return self.connection is not None and not self.connection.control.dead()
+
+    # --- the end, and the beginning ---------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the ranks. A second call does nothing."""
+        if self.connection is None:
+            return
+        connection, self.connection = self.connection, None
+        connection.close()
+        connection.folder.end()
+
+    def restart(self) -> "Ranks":
+        """End the ranks and start as many new ones. Variables that lived on them are gone."""
+        self._bring_back()
+        print(f"{self.facts['line']} Variables of the old ranks are gone.")
+        return self
+
+    def _bring_back(self) -> None:
+        self.stop()
+        self._take(*self._start_again())
+
+    def load_torch(self) -> None:
+        """Begin to import torch on every rank, and return at once: it takes seconds, and one can read meanwhile."""
+        connection = self._alive()
+        connection.submit("import_in_background", [("torch.distributed",)] * self.world_size)
+
+    def _alive(self) -> Connection:
+        if self.connection is None:
+            raise RanksGone("These ranks were stopped. `ranks = course.start(4)` starts new ones.")
+        return self.connection
+
+    def __repr__(self) -> str:
+        if self.connection is None:
+            return f"<{count(self.world_size, 'rank')}, stopped>"
+        return f"<{self.facts['line'].rstrip('.')}>"
+
+
+def _check_function(call: str, function: Any) -> None:
+    if not callable(function):
+        raise CourseError(
+            f"{call} needs a function, and got {function!r}. Write its name without quotes and without brackets."
+        )
+
+
+def _packed(tasks: list[Task]) -> list[tuple[bytes]]:
+    """The tasks as bytes.
+
+    Raises:
+        CourseError: the function, or an argument, holds something that cannot leave this process.
+    """
+    try:
+        return [(to_bytes(task),) for task in tasks]
+    except Exception as error:
+        name = getattr(tasks[0].function, "__name__", "the function")
+        raise CourseError(
+            f"{name} uses something of the notebook that cannot be sent to the ranks ({error}). "
+            "Make it inside the function, or pass it as an argument."
+        ) from None
+
+
+def _unmatched(replies: list[Reply]) -> bool:
+    """Were messages sent that nobody received?"""
+    sent: Counter = Counter()
+    for reply in replies:
+        for event in reply.events:
+            if event.kind == "send":
+                sent[event.rank, event.peer] += 1
+            elif event.kind == "recv":
+                sent[event.peer, event.rank] -= 1
+    return any(sent.values())

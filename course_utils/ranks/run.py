@@ -1,0 +1,131 @@
+"""What a call on the ranks gives back: results in rank order, and what the trace counted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from course_utils.errors import CourseError
+from course_utils.ranks.engine.reply import Reply
+from course_utils.trace.events import Event, bytes_sent, count_rounds
+from course_utils.words import count
+
+
+class per_rank:  # noqa: N801 - reads as a function: course.per_rank([…])
+    """An argument that differs between ranks: `values[r]` is what rank r gets."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = list(values)
+
+    def __repr__(self) -> str:
+        return f"per_rank({self.values!r})"
+
+
+def spread(arguments: tuple, keywords: dict, world_size: int) -> list[tuple[tuple, dict]]:
+    """For each rank its arguments, with every `per_rank` replaced by that rank's value.
+
+    Raises:
+        CourseError: a `per_rank` has not one value for each rank.
+    """
+    for argument in (*arguments, *keywords.values()):
+        if isinstance(argument, per_rank) and len(argument.values) != world_size:
+            raise CourseError(
+                f"per_rank was given {len(argument.values)} values for {world_size} ranks; it needs one for each."
+            )
+
+    def own(argument: Any, rank: int) -> Any:
+        return argument.values[rank] if isinstance(argument, per_rank) else argument
+
+    return [
+        (tuple(own(a, rank) for a in arguments), {key: own(a, rank) for key, a in keywords.items()})
+        for rank in range(world_size)
+    ]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call on all ranks that came to its end.
+
+    Attributes:
+        results: what each rank returned, in rank order.
+        events: what happened, with times in seconds since the run began.
+        seconds: from the first rank's beginning to the last rank's end.
+        output: what each rank printed.
+    """
+
+    results: list
+    events: list[Event]
+    seconds: float
+    output: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, replies: list[Reply]) -> "Run":
+        """Put the ranks' replies together on one clock."""
+        began = min(reply.began for reply in replies)
+        return cls(
+            results=[reply.value for reply in replies],
+            events=events_of(replies),
+            seconds=max(reply.ended for reply in replies) - began,
+            output=[reply.output for reply in replies],
+        )
+
+    @property
+    def world_size(self) -> int:
+        return len(self.results)
+
+    @cached_property
+    def rounds(self) -> int:
+        """Rounds of messages when each rank sends one and receives one at a time."""
+        return count_rounds(self.events)
+
+    @property
+    def messages(self) -> int:
+        """Messages sent from rank to rank; those inside a collective are MPI's own affair and not counted."""
+        return sum(event.kind == "send" for event in self.events)
+
+    @property
+    def bytes_per_rank(self) -> list[int]:
+        """Bytes that each rank sent, or contributed to a collective."""
+        return [bytes_sent(self.events, rank) for rank in range(self.world_size)]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all ranks together."""
+        return sum(self.bytes_per_rank)
+
+    @property
+    def collectives(self) -> int:
+        """Collective operations that rank 0 took part in."""
+        return sum(event.kind == "collective" and event.rank == 0 for event in self.events)
+
+    def timeline(self, title: str | None = None):
+        """A picture of the run: ranks as rows, messages as arrows."""
+        from course_utils import draw
+
+        return draw.timeline(self, title=title)
+
+    def __repr__(self) -> str:
+        return (
+            f"<run on {count(self.world_size, 'rank')}: {self.seconds * 1000:.1f} ms, "
+            f"{count(self.messages, 'message')} in {count(self.rounds, 'round')}, "
+            f"{count(self.collectives, 'collective')}, {self.bytes:,} bytes>"
+        )
+
+
+def events_of(replies: list[Reply]) -> list[Event]:
+    """All ranks' events, with times counted from the moment at which the first rank began."""
+    began = min((reply.began for reply in replies), default=0.0)
+    return [replace(e, start=e.start - began, end=e.end - began) for reply in replies for e in reply.events]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A call that may have failed: every rank's reply, and in words what went wrong."""
+
+    replies: list[Reply]
+    trouble: str | None
+
+    @cached_property
+    def run(self) -> Run | None:
+        """The run, when every rank returned."""
+        return None if self.trouble else Run.of(self.replies)

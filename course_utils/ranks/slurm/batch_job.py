@@ -1,0 +1,176 @@
+"""Ranks on the nodes of a cluster: a batch job of Slurm, whose ranks the notebook uses like those of its own machine.
+
+The controller runs beside the notebook and listens on the address that the nodes reach, with CurveZMQ: every connection
+is encrypted, and open only to who has read the keys in the ranks' folder (mode 0700). The folder lies on a file system
+that all nodes share.
+"""
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from course_utils.errors import CourseError
+from course_utils.ranks.processes.mpiexec import environment_of, launch_controller
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.words import count
+
+COMMANDS = ("sbatch", "srun", "scontrol", "scancel")
+QUEUE_SECONDS = 24 * 3600.0
+"""How long a job may wait in the queue; the learner can interrupt the cell at any time."""
+_OVER = {
+    "TIMEOUT": "its time was up: `course.start(…, minutes=…)` asks for more",
+    "CANCELLED": "somebody cancelled it with scancel",
+    "NODE_FAIL": "one of its nodes failed",
+    "OUT_OF_MEMORY": "a node had no memory left",
+    "PREEMPTED": "another job took its place",
+}
+_NEVER = ("PartitionConfig", "PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "AssociationJobLimit")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked of Slurm.
+
+    Attributes:
+        ranks: in all.
+        nodes: among which they are divided evenly.
+        gpus_per_node: 0 for none.
+        minutes: after which Slurm ends the job.
+        partition: the site's default without.
+        cores_per_rank: cores of each rank.
+    """
+
+    ranks: int
+    nodes: int = 1
+    gpus_per_node: int = 0
+    minutes: int = 60
+    partition: str | None = None
+    cores_per_rank: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("ranks", "nodes", "minutes", "cores_per_rank"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise CourseError(f"start(where='slurm'): {name} is a whole number of at least 1, not {value!r}.")
+        gpus = self.gpus_per_node
+        if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 0:
+            raise CourseError(f"start(where='slurm'): gpus_per_node is a whole number of at least 0, not {gpus!r}.")
+        if self.ranks % self.nodes:
+            raise CourseError(
+                f"{self.ranks} ranks cannot be divided evenly among {self.nodes} nodes. "
+                f"Take a multiple of {self.nodes}."
+            )
+        if self.partition is not None and not re.fullmatch(r"[\w.,+-]+", self.partition):
+            raise CourseError(f"{self.partition!r} is no name of a partition. `sinfo` lists them.")
+
+    @property
+    def facts(self) -> dict:
+        """As kept in the ranks' folder."""
+        return asdict(self)
+
+    def options(self) -> list[str]:
+        """For sbatch."""
+        given = {
+            "nodes": self.nodes,
+            "ntasks-per-node": self.ranks // self.nodes,
+            "cpus-per-task": self.cores_per_rank,
+            "time": self.minutes,
+            "gpus-per-node": self.gpus_per_node or None,
+            "partition": self.partition,
+        }
+        return [f"--{name}={value}" for name, value in given.items() if value is not None]
+
+
+def address() -> str:
+    """The address of this machine that the nodes reach: $COURSE_ADDRESS, or the one of its name."""
+    return os.environ.get("COURSE_ADDRESS") or socket.gethostbyname(socket.gethostname())
+
+
+def for_a_new_job(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what Slurm told the job that this process may itself run in.
+
+    srun reads such variables as orders: the memory or the cores of this job would contradict those of the new one.
+    What a learner or a site says to sbatch (SBATCH_ACCOUNT, SBATCH_PARTITION, …) stays.
+
+    Source: Slurm's sbatch(1) and srun(1), input environment variables.
+    """
+    told = re.compile(r"(SLURM|SRUN)_|SBATCH_(CPU|MEM)_BIND")
+    return {name: value for name, value in environment.items() if name == "SLURM_CONF" or not told.match(name)}
+
+
+def launch(folder: RanksFolder, job: Job) -> None:
+    """Start the controller beside the notebook, and hand the job in; returns at once."""
+    own = environment_of(folder, job.cores_per_rank)
+    options = (f"--ip={address()}", "--IPController.enable_curve=True")
+    launch_controller(folder, {**os.environ, **own}, *options)
+    submit(folder, job, own)
+
+
+def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
+    """Hand the job in; returns its number, which the folder keeps with the command that ends it.
+
+    Raises:
+        CourseError: no Slurm here, or it refuses the job; its own words are in the message.
+    """
+    minder = [sys.executable, "-m", "course_utils.ranks.slurm.minder", str(folder.path)]
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
+    mpi = os.environ.get("COURSE_SRUN_MPI", "pmi2")  # what MPICH speaks; `srun --mpi=list` shows what a site has
+    srun = ["srun", "--export=ALL", f"--mpi={mpi}", "--kill-on-bad-exit=0", "--cpu-bind=none", *minder]
+    script = folder.path / "job.sh"
+    script.write_text("\n".join(["#!/bin/sh", "umask 077", *exports, f"exec {shlex.join(srun)}", ""]))
+    command = ["sbatch", "--parsable", "--export=ALL", "--job-name=course", f"--output={folder.path}/ranks.log"]
+    whole, own = [*command, *job.options(), str(script)], for_a_new_job(os.environ)
+    try:
+        asked = subprocess.run(whole, env=own, capture_output=True, text=True, timeout=60, check=False)
+    except FileNotFoundError:
+        raise CourseError("There is no Slurm here (no sbatch). `course.start(4)` uses this machine.") from None
+    if asked.returncode:
+        raise CourseError(f"Slurm refused the job: {asked.stderr.strip() or asked.stdout.strip()}")
+    number = asked.stdout.strip().split(";")[0]
+    folder.write_facts(job=number, host=socket.gethostname(), end_with=["scancel", "--quiet", number])
+    return number
+
+
+def state_of(number: str) -> tuple[str, str]:
+    """A job's state, such as "RUNNING", and the reason that Slurm gives.
+
+    ("UNKNOWN", "") where Slurm has forgotten the job, ("NO ANSWER", "") where its controller does not answer now.
+    """
+    command = ["scontrol", "show", "job", number]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        return "NO ANSWER", ""
+    if asked.returncode and re.search("timed out|[Uu]nable to contact", asked.stderr):
+        return "NO ANSWER", ""
+    fields = dict(re.findall(r"(JobState|Reason)=(\S+)", asked.stdout))
+    return fields.get("JobState", "UNKNOWN"), fields.get("Reason", "")
+
+
+def waiting_said(number: str) -> str:
+    """What a job is waiting for, for a progress bar."""
+    state, reason = state_of(number)
+    doing = {"PENDING": f"waits in the queue ({reason})", "NO ANSWER": "is not heard of now"}.get(state, "starts")
+    return f"Slurm's job {number} {doing}"
+
+
+def over_said(number: str) -> str | None:
+    """Why a job is over, or will never begin; None while it waits or runs."""
+    state, reason = state_of(number)
+    if state == "PENDING" and reason in _NEVER:
+        return f"Slurm's job {number} asks for more than there is ({reason}): `sinfo` shows nodes, cores and limits."
+    if state in ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "REQUEUED", "NO ANSWER"):
+        return None
+    why = _OVER.get(state, f"Slurm says {state}, {reason}".rstrip(", "))
+    return f"Slurm's job {number} is over: {why}."
+
+
+def nodes_said(introduced: list[dict], number: str) -> str:
+    """Where the ranks are: "on 2 nodes (c1, c2) of Slurm's job 12"."""
+    names = list(dict.fromkeys(one["node"] for one in introduced))
+    return f"on {count(len(names), 'node')} ({', '.join(names)}) of Slurm's job {number}"

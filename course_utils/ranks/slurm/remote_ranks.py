@@ -1,0 +1,72 @@
+"""Ranks on other nodes, looked after without asking them: as `LocalRanks`, for the ranks of a batch job.
+
+Each has a minder beside it, a small process (see `minder`). Notebook and minders write each other files in the ranks'
+folder, which all nodes share.
+"""
+
+import time
+
+from course_utils.ranks.processes.exit_status import status_said
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.slurm.batch_job import over_said
+from course_utils.ranks.slurm.minder import Report, order_file, read_whole, report_file, write_whole
+from course_utils.trace.activity import IDLE, Activity
+from course_utils.words import ranks_in_words
+
+SILENT_SECONDS = 20.0
+"""A minder that has written nothing for so long is gone, and its node with it."""
+_LOOK_SECONDS = 0.05
+_SECONDS_FOR_SLURM = 10.0
+"""How long Slurm may take to say why it ends a job, after its ranks have been told to end."""
+
+
+class RemoteRanks:
+    """Ranks of a batch job, each seen and told through the files that it shares with its minder."""
+
+    def __init__(self, folder: RanksFolder, ranks: int, job: str) -> None:
+        self.folder, self.job = folder, job
+        self._reports = [Report(0, IDLE, 0, "") for _ in range(ranks)]
+        self._heard = [time.monotonic()] * ranks
+        self._looked = 0.0
+
+    def dead(self) -> list[int]:
+        self._look()
+        silent = time.monotonic() - SILENT_SECONDS
+        return [rank for rank, one in enumerate(self._reports) if one.ended is not None or self._heard[rank] < silent]
+
+    def activity(self, rank: int) -> Activity:
+        self._look()
+        seen = self._reports[rank]
+        return Activity(seen.state, seen.progress, 0.0, seen.text)
+
+    def interrupt(self, rank: int) -> None:
+        self._order(rank, "interrupt")
+
+    def kill(self, rank: int) -> None:
+        self._order(rank, "kill")
+
+    def how_it_ended(self) -> str:
+        deadline = time.monotonic() + (_SECONDS_FOR_SLURM if any(one.asked for one in self._reports) else 0.0)
+        while (over := over_said(self.job)) is None and time.monotonic() < deadline:
+            time.sleep(0.2)
+        if over:
+            return over
+        ended = [(rank, one.ended) for rank, one in enumerate(self._reports) if one.ended is not None]
+        if not ended:
+            return f"{ranks_in_words(self.dead())} cannot be reached any more: the node has failed, or the network."
+        rank, status = next((pair for pair in ended if pair[1] != 0), ended[0])
+        return status_said(rank, status)
+
+    def _order(self, rank: int, what: str) -> None:
+        write_whole(order_file(self.folder, rank), {"number": time.time_ns(), "what": what})
+
+    def _look(self) -> None:
+        """Read what the minders have written, if that is not just done."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = now
+        for rank, before in enumerate(self._reports):
+            found = read_whole(report_file(self.folder, rank))
+            if found is not None and found["beat"] != before.beat:
+                self._reports[rank], self._heard[rank] = Report(**found), now

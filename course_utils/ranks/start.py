@@ -1,0 +1,181 @@
+"""Owns every process: starts ranks, takes running ones over, and sees to it that none is left behind."""
+
+import atexit
+import contextlib
+import importlib
+import json
+import sys
+import textwrap
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_utils.errors import CourseError
+from course_utils.progress_bar import ProgressBar
+from course_utils.ranks.processes.ranks_folder import RanksFolder, sweep
+from course_utils.words import count
+
+if TYPE_CHECKING:
+    from course_utils.ranks.connection import Connection
+    from course_utils.ranks.places import Place
+    from course_utils.ranks.ranks import Ranks
+
+TAKE_OVER_SECONDS = 10.0
+_WIDTH = 88  # of a line that JupyterLab, 1280 pixels wide, does not break within a word
+_current: "Ranks | None" = None
+
+
+def current() -> "Ranks | None":
+    """The ranks that this notebook started or took over, while they live."""
+    return _current if _current is not None and _current.connection is not None else None
+
+
+def start(
+    ranks: int = 4,
+    link: str | None = None,
+    latency: str | None = None,
+    slow: Mapping[int, str] | None = None,
+    ranks_per_node: int = 1,
+    where: str | None = None,
+    **job: Any,
+) -> "Ranks":
+    """Start so many ranks, or take over running ones; prints one line that says what there is.
+
+    A second call with the same arguments gives back the same ranks, in this notebook and in the next. With others it
+    ends the running ranks and starts new ones.
+
+    Args:
+        link: such as "200 Mbit/s". Each rank becomes a node of its own, behind a link of this rate in each direction;
+            MPI and torch's gloo send over the links and nothing else. Where the system forbids it, a line says why.
+        latency: such as "1 ms": how long a message takes from one node to another, beside what the rate costs.
+        slow: nodes with a link of their own rate, such as {2: "20 Mbit/s"}.
+        ranks_per_node: how many neighbouring ranks share a node, and its link. Among themselves they need no link.
+        where: None for this machine; "slurm" for a batch job on a cluster's nodes.
+        job: for Slurm: `nodes`, `gpus_per_node`, `minutes`, `partition`, `cores_per_rank`.
+
+    Raises:
+        CourseError: no MPI here, or no Slurm, or a number that makes no sense.
+    """
+    global _current
+    from course_utils.ranks.links.network import Network
+    from course_utils.ranks.places import place_of
+    from course_utils.ranks.ranks import Ranks
+
+    place = place_of(ranks, Network.asked(ranks, link, latency, slow, ranks_per_node), where, job)
+    running = current()
+    same = running is not None and _are(running.facts, ranks, place)
+    if running is not None and same and running.healthy:
+        print(running.facts["line"])
+        _use(running)
+        return running
+    if running is not None:
+        if not same:
+            before = count(running.world_size, "rank")
+            print(f"Ended what was running: {before}, with all their variables.")
+        running.stop()
+    taken_over = _take_over(ranks, place)
+    found = taken_over or _launch(ranks, place)
+    _current = Ranks(*found, start_again=lambda: _launch(ranks, place))
+    print(_current.facts["line"])
+    if taken_over:
+        print("They are shared with another notebook that is open: what one of them defines, the other sees.")
+    _use(_current)
+    return _current
+
+
+def _are(facts: dict, ranks: int, place: "Place") -> bool:
+    """Do the facts speak of so many ranks, at such a place?"""
+    same = all(facts.get(name) == value for name, value in place.facts.items())
+    return same and len(facts.get("ranks", ())) == ranks
+
+
+def _use(ranks: "Ranks") -> None:
+    from course_utils.ranks.px_magic import register
+
+    register(ranks)
+
+
+def _take_over(ranks: int, place: "Place") -> "tuple[Connection, dict] | None":
+    """Connect to ranks of another notebook of this user, if there are as many and they are well."""
+    for folder in RanksFolder.all():
+        if not _are(folder.facts(), ranks, place) or not folder.living_owners():
+            continue
+        folder.own()
+        atexit.register(folder.leave)
+        with contextlib.suppress(Exception):
+            deadline = time.monotonic() + TAKE_OVER_SECONDS
+
+            def look(deadline: float = deadline) -> None:
+                if time.monotonic() > deadline:
+                    raise CourseError("These ranks do not answer.")
+
+            return _connect(folder, ranks, place, look)
+        folder.disown()
+    return None
+
+
+def _launch(ranks: int, place: "Place") -> "tuple[Connection, dict]":
+    """Start controller and ranks, and wait until every rank has introduced itself."""
+    sweep()
+    folder = place.folder()
+    folder.own()
+    atexit.register(folder.leave)
+    try:
+        place.launch(folder)
+        importlib.import_module("course_utils.ranks.connection")  # slow, and the ranks are busy coming up
+        with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
+            return _connect(folder, ranks, place, place.waiting(folder, bar))
+    except BaseException:
+        folder.end()
+        raise
+
+
+def _connect(folder: RanksFolder, ranks: int, place: "Place", look: Callable[[], None]) -> "tuple[Connection, dict]":
+    """A client for the ranks of a folder, ordered by rank, and what they said of themselves.
+
+    Args:
+        look: called while they come up; raises `CourseError` when they take too long.
+    """
+
+    def wait_until(ready: Callable[[], bool]) -> None:
+        while not ready():
+            look()
+            time.sleep(0.02)
+
+    wait_until(lambda: _complete(folder.connection_file))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ipyparallel as ipp
+
+        from course_utils.ranks.connection import Connection, introductions
+
+        client = ipp.Client(str(folder.connection_file), timeout=30)
+    wait_until(lambda: len(client.ids) >= ranks)
+    answers = sorted(introductions(client, _paths()).items(), key=lambda answer: answer[1]["rank"])
+    introduced = [answer for _, answer in answers]
+    connection = Connection(folder, client, [engine for engine, _ in answers], place.control(folder, introduced))
+    facts = {"ranks": introduced, "line": _line(introduced, place), **place.facts}
+    folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))
+    return connection, facts
+
+
+def _complete(file: Path) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return bool(json.loads(file.read_text()))
+    return False
+
+
+def _paths() -> list[str]:
+    """What ranks need on their path to import what this notebook can."""
+    return [path for path in sys.path if path and Path(path).is_dir()]
+
+
+def _line(introduced: list[dict], place: "Place") -> str:
+    threads, devices = introduced[0]["threads"], introduced[0]["gpus"]
+    line = (
+        f"{count(len(introduced), 'rank')} {place.said(introduced)}, {count(threads, 'thread')} each, "
+        f"{count(devices, 'GPU') if devices else 'no GPU'}"
+    )
+    return textwrap.fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False)

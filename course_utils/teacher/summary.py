@@ -1,0 +1,64 @@
+"""What a class's marks say: to the teacher as a table and two sentences, to each learner as a text to give back."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from course_utils.checks.verdict import NOT_BEGUN
+from course_utils.teacher.marks import Mark
+from course_utils.words import count
+
+
+def summary(marks: Sequence[Mark]) -> str:
+    """How many are right of each exercise, which one is the hardest, and which question was asked most often."""
+    judged = [one for one in marks if one.exercise]
+    unread = sum(not one.exercise for one in marks)
+    lines = [f"{sum(one.mark for one in judged)} of {count(len(judged), 'mark')}"]
+    lines[0] += f"; {count(unread, 'file')} without answers." if unread else "."
+    if not judged:
+        return lines[0]
+    exercises = list(dict.fromkeys(one.exercise for one in judged))
+    width = max(len("exercise"), *map(len, exercises))
+    lines += ["", f"{'exercise':<{width}}  right  wrong  not begun"]
+    for exercise in exercises:
+        right, wrong, missing = _tally(exercise, judged)
+        lines.append(f"{exercise:<{width}}  {right:>5}  {wrong:>5}  {missing:>9}")
+    return "\n".join([*lines, "", *_sentences(exercises, judged)])
+
+
+def _tally(exercise: str, judged: Sequence[Mark]) -> tuple[int, int, int]:
+    """Right, wrong, not begun."""
+    own = [one for one in judged if one.exercise == exercise]
+    right, missing = sum(one.mark for one in own), sum(one.verdict.startswith(NOT_BEGUN) for one in own)
+    return right, len(own) - right - missing, missing
+
+
+def _sentences(exercises: Sequence[str], judged: Sequence[Mark]) -> list[str]:
+    said = []
+    shares = {one: _tally(one, judged)[0] / sum(_tally(one, judged)) for one in exercises}
+    hardest = min(exercises, key=shares.__getitem__)
+    if shares[hardest] < 1:
+        right, wrong, missing = _tally(hardest, judged)
+        said.append(f"Fewest are right of {hardest}: {right} of {right + wrong + missing}.")
+    questions = Counter((one.exercise, one.question) for one in judged if one.question)
+    if questions:
+        (exercise, question), times = questions.most_common(1)[0]
+        said.append(f"Asked most often ({exercise}, {count(times, 'time')}): {question}")
+    return said
+
+
+def feedback(name: str, marks: Sequence[Mark]) -> str:
+    """A submission's marks and verdicts in full, for the one who handed it in."""
+    judged = [one for one in marks if one.exercise]
+    head = f"{name}: {sum(one.mark for one in judged)} of {len(judged)}" if judged else name
+    return "\n\n".join([head, *(one.verdict for one in marks)]) + "\n"
+
+
+def write_feedback(marks: Sequence[Mark], folder: Path) -> list[Path]:
+    """Write a text for each submission, called as the submission; gives the files."""
+    files = []
+    for name in dict.fromkeys(one.submission for one in marks):
+        files.append((folder / name).with_suffix(".txt"))
+        files[-1].parent.mkdir(parents=True, exist_ok=True)
+        files[-1].write_text(feedback(name, [one for one in marks if one.submission == name]), encoding="utf-8")
+    return files
