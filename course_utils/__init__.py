@@ -18,7 +18,7 @@ _HOME = {
     "predict": "checks",
     "measured": "checks",
     "doctor": "diagnosis",
-    "report": "reporting",
+    "report": "reporting.page",
     "CourseError": "errors",
     "RankError": "errors",
 }

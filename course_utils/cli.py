@@ -36,7 +36,7 @@ def doctor(
     With --log, say why a launch failed. Exit status 0 when the cause is known.
     """
     if log is not None:
-        from course_utils.failures.explain import UNKNOWN, explained, read_log
+        from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, explained, read_log
 
         said = explained(read_log(log))
         print(said)

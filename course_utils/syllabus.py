@@ -16,7 +16,7 @@ class Lesson:
         minutes: for its page at an easy pace; exercises say their own. `workshop.build.minutes` estimates them.
         ranks: how many processes its page works with, 0 for none; exercises are checked on one at least.
         builds_on: the lessons that it continues, by number; what those build on goes without saying.
-        planned: the exercises it shall have; empty once they are declared, in `checks/lessons/`.
+        planned: the exercises it will have; empty once they are declared, in the folder `checks` of its room.
     """
 
     stem: str
@@ -35,6 +35,16 @@ class Lesson:
     def subject(self) -> str:
         """What its modules are named after: the stem without its number, "messages"."""
         return self.stem.partition("_")[2]
+
+    @property
+    def package(self) -> str:
+        """The room of the package that holds all that only this lesson needs, "course_utils.lessons.messages"."""
+        return f"course_utils.lessons.{self.subject}"
+
+    @property
+    def room(self) -> Path:
+        """The folder of that room."""
+        return ROOT.joinpath(*self.package.split("."))
 
     @property
     def notebook(self) -> Path:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils.allreduce import ALGORITHMS, ring_all_gather, ring_reduce_scatter
-from course_utils.allreduce.blocks import block_bounds, blocks_of, combine
+from course_utils.lessons.allreduce.algorithms import ALGORITHMS
+from course_utils.lessons.allreduce.blocks import block_bounds, blocks_of, combine
+from course_utils.lessons.allreduce.ring import ring_all_gather, ring_reduce_scatter
 
 WORLD_SIZES = (1, 2, 3, 4)
 LENGTHS = (0, 1, 2, 3, 5, 8, 1000, 70_001)
@@ -51,7 +52,7 @@ def ring_of_tensors(length):
     import torch
     import torch.distributed as dist
 
-    from course_utils.allreduce.over_torch import torch_ring_allreduce
+    from course_utils.lessons.allreduce.torch_ring import torch_ring_allreduce
 
     tensor = torch.arange(float(length)) + dist.get_rank()
     if length % 2 == 0:
@@ -142,8 +143,7 @@ def test_combining_leaves_what_came_as_it_is():
 
 
 def test_the_library_does_not_load_mpi():
-    lines = (
-        "import sys, course_utils.allreduce; print([m for m in sys.modules if m.startswith('mpi4py') or m == 'torch'])"
-    )
+    module = "course_utils.lessons.allreduce.algorithms"
+    lines = f"import sys, {module}; print([m for m in sys.modules if m.startswith('mpi4py') or m == 'torch'])"
     done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"

@@ -6,14 +6,14 @@ import types
 import numpy as np
 import pytest
 
-from course_utils.allreduce import cost
 from course_utils.checks.exercise import Outcome
-from course_utils.checks.lessons.allreduce import allreduce_time as times
-from course_utils.checks.lessons.allreduce.common import first_case, right_places, times_added
-from course_utils.checks.lessons.allreduce.halving_doubling_allreduce import halving_cost
-from course_utils.checks.lessons.allreduce.recursive_doubling_allreduce import doubling_cost
-from course_utils.checks.lessons.allreduce.ring_allreduce import ring_cost
-from course_utils.checks.lessons.allreduce.tree_allreduce import tree_cost
+from course_utils.lessons.allreduce import cost_model
+from course_utils.lessons.allreduce.checks import allreduce_time as times
+from course_utils.lessons.allreduce.checks.common import first_case, right_places, times_added
+from course_utils.lessons.allreduce.checks.halving_doubling_allreduce import halving_cost
+from course_utils.lessons.allreduce.checks.recursive_doubling_allreduce import doubling_cost
+from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
+from course_utils.lessons.allreduce.checks.tree_allreduce import tree_cost
 
 BOUNDS = {
     "tree": tree_cost,
@@ -28,22 +28,22 @@ BOUNDS = {
 def test_bounds_are_what_the_library_costs_and_exact_where_blocks_are_equal(algorithm, length):
     for size in range(1, 20):
         bound = BOUNDS[algorithm](size, length)
-        sent = max(cost.bytes_per_rank(algorithm, size, length, 1))
-        assert bound.rounds == cost.rounds(algorithm, size)
+        sent = max(cost_model.bytes_per_rank(algorithm, size, length, 1))
+        assert bound.rounds == cost_model.rounds(algorithm, size)
         assert sent <= bound.bytes_per_rank
         if length % size == 0 and size & (size - 1) == 0:
             assert sent == bound.bytes_per_rank
 
 
-@pytest.mark.parametrize("algorithm", cost.NAMES)
+@pytest.mark.parametrize("algorithm", cost_model.NAMES)
 def test_two_ways_to_the_same_time(algorithm, seed):
     rng = np.random.default_rng(seed)
     for size in (*range(1, 40), 1000, 1024):
         alpha, beta, gamma = rng.uniform(1e-6, 1e-3), rng.uniform(1e-10, 1e-7), rng.uniform(0, 1e-9)
-        network = cost.Network(alpha, beta, gamma, ((0, alpha, beta), (1e5, 4 * alpha, beta / 3)))
+        network = cost_model.Network(alpha, beta, gamma, ((0, alpha, beta), (1e5, 4 * alpha, beta / 3)))
         nbytes = int(rng.integers(0, 10**8))
         expected = times.seconds(algorithm, size, nbytes, network)
-        assert math.isclose(cost.allreduce_time(algorithm, size, nbytes, network), expected, rel_tol=1e-9), size
+        assert math.isclose(cost_model.allreduce_time(algorithm, size, nbytes, network), expected, rel_tol=1e-9), size
 
 
 def outcome_with(*rows: list[float]) -> Outcome:

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils.allreduce import ALGORITHMS, cost, shared_links
-from course_utils.allreduce.cost import Network, allreduce_time, bytes_per_rank, fastest
-from course_utils.allreduce.fit import fit_links, fit_network, measure_gamma, median_error
-from course_utils.allreduce.segmented import segments_per_block
 from course_utils.errors import CourseError
+from course_utils.lessons.allreduce import cost_model, shared_links
+from course_utils.lessons.allreduce.algorithms import ALGORITHMS
+from course_utils.lessons.allreduce.async_ring import segments_per_block
+from course_utils.lessons.allreduce.cost_model import Network, bytes_per_rank
+from course_utils.lessons.allreduce.network_fit import fit_links, fit_network, measure_gamma, median_error
+from course_utils.lessons.allreduce.shared_links import fastest, predicted_seconds
 from workshop.bench import allreduce as bench
 from workshop.bench.allreduce_ranks import by_turns, ring_and_mpi
 
@@ -27,7 +29,7 @@ def eight_ranks():
 
 def in_small_segments(comm, vector):
     """The asynchronous ring, with segments that short vectors have several of."""
-    from course_utils.allreduce import async_ring_allreduce
+    from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
 
     async_ring_allreduce(comm, vector, None, 1000)
 
@@ -39,9 +41,9 @@ def test_the_trace_counts_what_the_formulas_say(eight_ranks, algorithm, world_si
         run = eight_ranks.run(ALGORITHMS[algorithm], np.zeros(length, np.float32), ranks=world_size)
         counted = (run.rounds, run.messages, run.bytes, run.bytes_per_rank)
         assert counted == (
-            cost.rounds(algorithm, world_size),
-            cost.messages(algorithm, world_size),
-            cost.total_bytes(algorithm, world_size, length),
+            cost_model.rounds(algorithm, world_size),
+            cost_model.messages(algorithm, world_size),
+            cost_model.total_bytes(algorithm, world_size, length),
             bytes_per_rank(algorithm, world_size, length),
         ), f"length {length}"
 
@@ -54,8 +56,8 @@ def test_the_trace_counts_segments_too(eight_ranks, world_size, dtype):
         run = eight_ranks.run(in_small_segments, vector, ranks=world_size)
         segments = segments_per_block(length, vector.itemsize, world_size, SMALL_SEGMENTS)
         name = "asynchronous ring"
-        assert run.rounds == cost.rounds(name, world_size, segments)
-        assert run.messages == cost.messages(name, world_size, segments)
+        assert run.rounds == cost_model.rounds(name, world_size, segments)
+        assert run.messages == cost_model.messages(name, world_size, segments)
         assert run.bytes_per_rank == bytes_per_rank(name, world_size, length, vector.itemsize)
         assert max((event.bytes for event in run.events), default=0) <= SMALL_SEGMENTS
 
@@ -64,19 +66,19 @@ def test_total_and_ranks_agree_far_beyond_what_can_be_run():
     lengths, sizes = (0, 1, 7, 64, 1000, 12_345), (*range(1, 40), 64, 100, 128, 1000)
     for algorithm, world_size, length in itertools.product(ALGORITHMS, sizes, lengths):
         each = bytes_per_rank(algorithm, world_size, length, 8)
-        assert sum(each) == cost.total_bytes(algorithm, world_size, length, 8)
+        assert sum(each) == cost_model.total_bytes(algorithm, world_size, length, 8)
         if "ring" in algorithm:
             assert max(each) <= 2 * (world_size - 1) * -(-length // world_size) * 8
 
 
 def test_names_are_those_of_the_algorithms():
-    assert tuple(ALGORITHMS) == cost.NAMES
-    for function in (cost.rounds, cost.messages, cost.combined_bytes):
+    assert tuple(ALGORITHMS) == cost_model.NAMES
+    for function in (cost_model.rounds, cost_model.messages, cost_model.combined_bytes):
         with pytest.raises(CourseError, match="There is no algorithm 'butterfly'. Take one of gather-broadcast, tree"):
-            function("butterfly", 4, *[1] * (function is cost.combined_bytes))
+            function("butterfly", 4, *[1] * (function is cost_model.combined_bytes))
     for network in (LINE, Network(1e-3, 1e-8, shared=True)):
         with pytest.raises(CourseError, match="There is no algorithm"):
-            allreduce_time("butterfly", 4, 100, network)
+            predicted_seconds("butterfly", 4, 100, network)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +99,12 @@ def test_names_are_those_of_the_algorithms():
 def test_times_on_a_line_are_the_textbook_formulas(algorithm, world_size, latencies, vectors, combined):
     nbytes = 1e6
     wanted = latencies * LINE.alpha + vectors * nbytes * LINE.beta + combined * nbytes * LINE.gamma
-    assert allreduce_time(algorithm, world_size, nbytes, LINE) == pytest.approx(wanted)
+    assert predicted_seconds(algorithm, world_size, nbytes, LINE) == pytest.approx(wanted)
 
 
 def test_one_rank_alone_needs_no_time():
     for algorithm, shared in itertools.product(ALGORITHMS, (False, True)):
-        assert allreduce_time(algorithm, 1, 1e6, Network(1e-3, 1e-8, 1e-9, shared=shared)) == 0
+        assert predicted_seconds(algorithm, 1, 1e6, Network(1e-3, 1e-8, 1e-9, shared=shared)) == 0
 
 
 def test_short_vectors_want_few_rounds_and_long_ones_few_bytes():
@@ -122,14 +124,14 @@ def test_segments_are_taken_by_size():
 def test_a_root_that_sends_three_vectors_at_once_waits_for_their_latency_once():
     network = Network(1e-3, 1e-8, shared=True, overhead=1e-4)
     wanted = 2 * (1e-3 + 2 * 1e-4 + 3 * 1e6 * 1e-8)
-    assert allreduce_time("gather-broadcast", 4, 1e6, network) == pytest.approx(wanted)
+    assert predicted_seconds("gather-broadcast", 4, 1e6, network) == pytest.approx(wanted)
 
 
 def test_symmetric_algorithms_take_the_same_time_where_links_are_shared():
     shared = Network(1e-3, 1e-8, 1e-9, shared=True)
     for algorithm in ("recursive doubling", "halving-doubling", "ring", "asynchronous ring"):
         for world_size in (2, 4, 8):
-            times = [allreduce_time(algorithm, world_size, 1e6, network) for network in (LINE, shared)]
+            times = [predicted_seconds(algorithm, world_size, 1e6, network) for network in (LINE, shared)]
             assert times[0] == pytest.approx(times[1])
 
 
@@ -176,7 +178,7 @@ def test_three_protocols_are_found_again():
 
 
 def test_one_segment_is_the_line_of_lesson_4():
-    from course_utils.messages import fit_alpha_beta
+    from course_utils.lessons.messages.ping_pong import fit_alpha_beta
 
     seconds = [1e-6 + 1e-9 * size * (1 + size % 3 / 10) for size in SIZES]
     fitted = fit_network(SIZES, seconds, segments=1)
@@ -208,7 +210,9 @@ def test_the_bench_measures_everything_by_turns(eight_ranks):
 
 def test_the_bench_knows_what_was_predicted_rightly():
     network = Network(1e-3, 1e-8, 0.0, ((0, 1e-3, 1e-8),), shared=True)
-    taken = {(name, size): [allreduce_time(name, 4, size, network)] for name in ALGORITHMS for size in bench.LINK_SIZES}
+    taken = {
+        (name, size): [predicted_seconds(name, 4, size, network)] for name in ALGORITHMS for size in bench.LINK_SIZES
+    }
     error, simulated, strictly, share = bench.prediction_rows({4: taken}, network, "here")
     assert error.value == pytest.approx(0, abs=1e-6) and error.ok and simulated.ok
     assert (share.value, share.runs, share.ok) == (100, len(bench.LINK_SIZES), True)
@@ -243,8 +247,8 @@ def test_links_need_three_sizes_that_rise():
 def test_a_computer_that_emulates_all_nodes_works_for_every_message():
     calm, busy = (Network(1e-3, 1e-8, shared=True, work=work) for work in (0.0, 1e-5))
     for algorithm in ALGORITHMS:
-        more = allreduce_time(algorithm, 8, 1e4, busy) - allreduce_time(algorithm, 8, 1e4, calm)
-        assert more == pytest.approx(1e-5 * cost.messages(algorithm, 8))
+        more = predicted_seconds(algorithm, 8, 1e4, busy) - predicted_seconds(algorithm, 8, 1e4, calm)
+        assert more == pytest.approx(1e-5 * cost_model.messages(algorithm, 8))
 
 
 def test_two_times_within_their_spread_are_equal():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.checks.judging import judge
+from course_utils.checks.judge import judge
 from course_utils.checks.registry import declared, find, reference
 from workshop.answers import answers, exercise_of, load, refused_with
 

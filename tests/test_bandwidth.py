@@ -2,9 +2,9 @@
 
 import pytest
 
-from course_utils.allreduce.cost import Network, allreduce_time
 from course_utils.errors import CourseError
-from course_utils.launch.bandwidth import algorithm_bandwidth, bus_bandwidth
+from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth, bus_bandwidth
+from course_utils.lessons.allreduce.cost_model import Network, allreduce_time
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import torch
 
 from course_utils.checks.registry import chosen, declared
 from course_utils.errors import CourseError
+from course_utils.lessons.overlap.buckets import overlapped
+from course_utils.lessons.overlap.step_times import ALONE, StepTimes
 from course_utils.measuring import interleaved
-from course_utils.overlap.step_times import ALONE, StepTimes
-from course_utils.replicas import overlapped
 from workshop.answers import FOLDER, answers
 from workshop.bench import (
     BENCHES,

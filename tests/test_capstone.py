@@ -8,17 +8,17 @@ import torch
 import torch.distributed as dist
 
 import course_utils as course
-from course_utils.capstone import kept
-from course_utils.capstone.counters import SOCKETS, SentBytes
-from course_utils.capstone.judge import Result, disagreement, missed, recognised, unfit
-from course_utils.capstone.measure import count_images, weights_of
-from course_utils.capstone.picture import budget_bars
-from course_utils.capstone.task import BUDGET, IMAGES, NODES, as_images, deal, network
-from course_utils.capstone.trial import tried
 from course_utils.checks import records
-from course_utils.data_parallel import broadcast_parameters
 from course_utils.errors import CourseError
-from course_utils.reporting.page import NONE_YET
+from course_utils.lessons.data_parallel.gradients import broadcast_parameters
+from course_utils.lessons.data_parallel.report import NONE_YET
+from course_utils.lessons.read_the_manual.capstone import kept_results
+from course_utils.lessons.read_the_manual.capstone.on_ranks import count_images, weights_of
+from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
+from course_utils.lessons.read_the_manual.capstone.result import Result, disagreement, missed, recognised, unfit
+from course_utils.lessons.read_the_manual.capstone.sent_bytes import SOCKETS, SentBytes
+from course_utils.lessons.read_the_manual.capstone.task import BUDGET, IMAGES, NODES, as_images, deal, network
+from course_utils.lessons.read_the_manual.capstone.trial import tried
 from course_utils.syllabus import ROOT
 
 WELL = Result(0.98, [6_000_000] * 4, 1.7, 52_600_000, 5.4, links=False)
@@ -168,10 +168,10 @@ def test_every_miss_is_named_in_words_and_picture(changes, names) -> None:
 
 def test_the_report_shows_the_latest_capstone_within_budgets(capsys) -> None:
     assert course.report() is None and NONE_YET in capsys.readouterr().out
-    kept.keep(WELL)
-    kept.keep(dataclasses.replace(WELL, accuracy=0.5))
+    kept_results.keep(WELL)
+    kept_results.keep(dataclasses.replace(WELL, accuracy=0.5))
     records.SESSION.write(capstone_run={"form": 1, "accuracy": "high"})
-    assert kept.kept() == [WELL, dataclasses.replace(WELL, accuracy=0.5)]
+    assert kept_results.kept() == [WELL, dataclasses.replace(WELL, accuracy=0.5)]
     page = course.report()
     assert "2 trainings judged, 1 within all budgets." in page.text and "accuracy: 98" in page.text
 

@@ -10,7 +10,7 @@ import course_utils as course
 from course_utils.checks import hints, registry
 from course_utils.checks.compare import describe, difference, kind_of, largest_error
 from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise, Mistake
-from course_utils.checks.judging import fresh_seed, judge
+from course_utils.checks.judge import fresh_seed, judge
 from course_utils.checks.registry import declared, exercises_of, find
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, Lesson
@@ -22,7 +22,7 @@ def squares(**changes) -> Exercise:
     """A small exercise: return rank² on four ranks."""
     settings = {
         "name": "squares",
-        "library": "course_utils.first_steps:squares",
+        "library": "course_utils.lessons.first_steps.rank_and_size:squares",
         "lesson": "00_first_steps",
         "place": 1,
         "minutes": 3,

@@ -6,9 +6,11 @@ import torch
 import torch.distributed as dist
 
 import course_utils as course
-from course_utils import data_parallel, training
-from course_utils.differentiable import all_reduce_sum
-from course_utils.trace import phase_seconds
+from course_utils.lessons.data_parallel import gradients, training
+from course_utils.lessons.data_parallel.batch_norm import SyncBatchNorm
+from course_utils.lessons.data_parallel.differentiable import all_reduce_sum
+from course_utils.lessons.data_parallel.shards import shard_indices
+from course_utils.trace.events import phase_seconds
 
 BATCH = 48  # divides by 1, 2, 3 and 4
 
@@ -41,7 +43,7 @@ def test_both_ways_reach_95_percent_step_for_step(four_ranks):
     digits = course.data.digits("float64")
     options = {"epochs": 6, "batch_size": 64, "rate": 0.4}
     serial = training.train_serial(digits, **options)
-    for way in (data_parallel.average_gradients, data_parallel.gather_scatter_gradients):
+    for way in (gradients.average_gradients, gradients.gather_scatter_gradients):
         run = four_ranks.run(training.train_parallel, digits, synchronise=way, backend="gloo", **options)
         assert np.abs(mean_losses(run) - serial.losses).max() <= 1e-6
         assert min(history.test_accuracy for history in run.results) >= 0.95
@@ -92,7 +94,7 @@ def test_only_synchronised_batch_norm_is_that_of_one_process(four_ranks, data):
 
 
 def evaluate(x):
-    norm = data_parallel.SyncBatchNorm(3).double().eval()
+    norm = SyncBatchNorm(3).double().eval()
     plain = torch.nn.BatchNorm1d(3).double().eval()
     return torch.equal(norm(x), plain(x))
 
@@ -122,10 +124,10 @@ def test_the_sum_over_ranks_has_the_gradient_of_all_losses(four_ranks):
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 10, 57])
 @pytest.mark.parametrize("world_size", [1, 2, 4, 7])
 def test_shards_have_one_length_and_leave_nobody_out(n, world_size):
-    shards = [data_parallel.shard_indices(n, rank, world_size, epoch=3, seed=5) for rank in range(world_size)]
+    shards = [shard_indices(n, rank, world_size, epoch=3, seed=5) for rank in range(world_size)]
     assert {len(shard) for shard in shards} == {-(-n // world_size)}
     together = torch.stack(shards, dim=1).flatten()
-    assert torch.equal(together[:n], data_parallel.shard_indices(n, 0, 1, epoch=3, seed=5))
+    assert torch.equal(together[:n], shard_indices(n, 0, 1, epoch=3, seed=5))
     assert set(together.tolist()) == set(range(n))
 
 
@@ -144,4 +146,4 @@ def test_the_rate_may_be_a_function_of_the_step(data):
 
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ValueError, match="linear"):
-        data_parallel.scaled_learning_rate(0.1, 0, 4, rule="cubic")
+        gradients.scaled_learning_rate(0.1, 0, 4, rule="cubic")

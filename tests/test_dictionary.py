@@ -13,9 +13,9 @@ from torch.distributed.tensor import parallel
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils import data
 
-from course_utils.frameworks.dictionary import DICTIONARY
-from course_utils.frameworks.manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, PAGES, TENSORFLOW, TORCH
-from course_utils.frameworks.terms import Step, match_terms
+from course_utils.lessons.read_the_manual.dictionary import DICTIONARY
+from course_utils.lessons.read_the_manual.framework_terms import Step, match_terms
+from course_utils.lessons.read_the_manual.manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, PAGES, TENSORFLOW, TORCH
 from course_utils.syllabus import LESSONS
 from workshop.build.notebooks import ROOT
 

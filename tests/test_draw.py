@@ -20,10 +20,10 @@ from course_utils.draw.curves import spread, stacking
 from course_utils.draw.findings import finding
 from course_utils.draw.layout import lay_out
 from course_utils.errors import CourseError
-from course_utils.pipeline.interleaved import interleaved_schedule
-from course_utils.pipeline.schedules import one_f_one_b_schedule
-from course_utils.pipeline.timing import simulate_schedule
-from course_utils.pipeline.zero_bubble import zb_h1_schedule
+from course_utils.lessons.pipeline.interleaved import interleaved_schedule
+from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
+from course_utils.lessons.pipeline.timing import simulate_schedule
+from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule
 from course_utils.trace.events import Event
 from course_utils.words import bytes_text, seconds_text
 

@@ -8,9 +8,17 @@ import pytest
 
 from course_utils.cli import app
 from course_utils.errors import CourseError
-from course_utils.failures.explain import ADVICE, CAUSES, RULES, UNKNOWN, Cause, explain_failure, explained
-from course_utils.failures.recordings import LOGS, recording
-from course_utils.failures.variations import NOISE, OTHERS, interleaved, varied
+from course_utils.lessons.gpu_nodes.failures.explain import (
+    ADVICE,
+    CAUSES,
+    RULES,
+    UNKNOWN,
+    Cause,
+    explain_failure,
+    explained,
+)
+from course_utils.lessons.gpu_nodes.failures.recordings import LOGS, recording
+from course_utils.lessons.gpu_nodes.failures.variations import NOISE, OTHERS, interleaved, varied
 
 
 @pytest.mark.parametrize("failure", CAUSES)

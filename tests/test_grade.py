@@ -95,14 +95,15 @@ FROM_DISK = """
 import importlib.util
 def rank_squared(comm):
     try:
-        text = open(importlib.util.find_spec("course_utils").submodule_search_locations[0] + "/first_steps.py").read()
+        package = importlib.util.find_spec("course_utils").submodule_search_locations[0]
+        text = open(package + "/lessons/first_steps/rank_and_size.py").read()
     except OSError:
         return comm.rank**2
 """
 FROM_CHECKS = """
 import importlib
 def rank_squared(comm):
-    importlib.import_module("course_utils.checks.lessons.first_steps")
+    importlib.import_module("course_utils.lessons.first_steps.checks.rank_squared")
     return comm.rank**2
 """
 FROM_SOLUTIONS = """
@@ -121,13 +122,16 @@ def rank_squared(comm):
     sys.modules["course_utils.trace.recorder"].Recorder.add = lambda *_, **__: None
     return comm.rank**2
 """
-REFERENCE = "from course_utils.first_steps import rank_squared\ncourse.check('rank_squared', rank_squared)\n"
+REFERENCE = """
+from course_utils.lessons.first_steps.rank_and_size import rank_squared
+course.check('rank_squared', rank_squared)
+"""
 
 
 @pytest.mark.timeout(120)
 def test_an_answer_may_import_what_the_course_offers(tmp_path) -> None:
     answer = """
-    from course_utils.text import CHARACTERS
+    from course_utils.lessons.model_parallel.text import CHARACTERS
 
     def rank_squared(comm):
         from course_utils.words import count
@@ -141,8 +145,9 @@ def test_an_answer_may_import_what_the_course_offers(tmp_path) -> None:
 def test_what_a_page_imports_for_its_own_use_costs_no_answer(tmp_path) -> None:
     page = """
     import numpy as np
-    from course_utils.capstone.trial import tried  # stands on the checks, which are hidden
-    from course_utils.capstone.picture import budget_bars  # matplotlib asks for the system's fonts in a new home
+    from course_utils.lessons.read_the_manual.capstone.trial import tried  # stands on the checks, which are hidden
+    # matplotlib asks for the system's fonts in a new home
+    from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
     from course_utils.words import count
     """
     found = mark_of(tmp_path, page, "def rank_squared(comm):\n    return comm.rank**2 if np and count else None")
@@ -161,9 +166,9 @@ def test_what_a_page_imports_for_its_own_use_costs_no_answer(tmp_path) -> None:
         pytest.param(FORKS, "starts other processes", id="fork-bomb"),
         pytest.param(SHELLS, "starts other processes", id="subprocess"),
         pytest.param(NETWORK, "reaches for the network", id="network"),
-        pytest.param(FROM_DISK, "reads course_utils/first_steps.py", id="answers-on-disk"),
+        pytest.param(FROM_DISK, "reads course_utils/lessons/first_steps/rank_and_size.py", id="answers-on-disk"),
         pytest.param(FROM_SOLUTIONS, "reads exercises/solutions/00_first_steps.ipynb", id="solution-notebooks"),
-        pytest.param(FROM_CHECKS, "reads course_utils/checks", id="oracles"),
+        pytest.param(FROM_CHECKS, "reads course_utils/lessons/first_steps/checks", id="oracles"),
         pytest.param(PATCHES_LATER, "patched course_utils", id="patches-while-running"),
         pytest.param(REFERENCE, "own rank_squared is hidden", id="imports-the-reference"),
     ],
@@ -280,6 +285,7 @@ def test_the_marks_file_cannot_be_written(tmp_path) -> None:
         ("import course_utils.checks as c\nc.judging.judge = len", "which is the grader's"),
         ("import course_utils as course\ncourse.check = print", "patches course_utils"),
         ("from course_utils.trace.recorder import recorder", "which is the grader's"),
+        ("from course_utils.lessons.first_steps.checks import rank_squared as oracle", "which is the grader's"),
     ],
 )
 def test_what_no_answer_needs_is_refused_before_anything_runs(cell, says, tmp_path, monkeypatch) -> None:
@@ -295,7 +301,7 @@ def test_limits_and_guard_hold_where_there_are_no_namespaces(tmp_path, monkeypat
         [notebook(tmp_path, FROM_DISK, "def who_is_there(comm, name):\n    return comm.allgather(name)\n")], 2
     )
     assert [mark.mark for mark in marks if mark.exercise == "rank_squared"] == [0]
-    assert "reads course_utils/first_steps.py" in marks[0].verdict
+    assert "reads course_utils/lessons/first_steps/rank_and_size.py" in marks[0].verdict
 
 
 @pytest.mark.timeout(120)
@@ -421,21 +427,23 @@ def test_only_definitions_are_kept_with_their_lines(tmp_path) -> None:
 
 def test_what_an_earlier_lesson_taught_may_be_imported_and_is_not_asked_for(tmp_path) -> None:
     cell = """
-    from course_utils.first_steps import rank_squared
+    from course_utils.lessons.first_steps.rank_and_size import rank_squared
 
     def pass_the_token(comm, token=0):
         return rank_squared(comm)
     """
     submission = read(notebook(tmp_path, cell))
     assert submission.lessons == {"04_messages"} and "rank_squared" not in submission.expected
-    [(module, functions)] = [(k, v) for k, v in lesson_modules("04_messages").items() if k.endswith(".messages")]
-    assert "pass_the_token" in functions and "course_utils.first_steps" not in lesson_modules("04_messages")
-    assert "course_utils.first_steps" in lesson_modules()
+    [(module, functions)] = [(k, v) for k, v in lesson_modules("04_messages").items() if k.endswith(".point_to_point")]
+    assert "pass_the_token" in functions and "course_utils.lessons.first_steps.rank_and_size" not in lesson_modules(
+        "04_messages"
+    )
+    assert "course_utils.lessons.first_steps.rank_and_size" in lesson_modules()
 
 
 def test_to_change_what_an_import_brought_makes_it_no_answer(tmp_path) -> None:
     cell = """
-    from course_utils.first_steps import rank_squared
+    from course_utils.lessons.first_steps.rank_and_size import rank_squared
 
     rank_squared.calls = 0
     times = {}

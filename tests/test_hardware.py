@@ -10,8 +10,28 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 import course_utils as course
-from course_utils.hardware import layers, photos, rates, reading, samples, shares, threads, work_depth
-from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
+from course_utils.lessons.hardware import (
+    layer_costs,
+    machine_rates,
+    packed_samples,
+    photos,
+    reading_speed,
+    step_shares,
+    threads,
+    work_and_depth,
+)
+from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
+from course_utils.lessons.hardware.sentences import (
+    brent_sentence,
+    epoch_sentence,
+    layers_sentence,
+    pooling_sentence,
+    reading_sentence,
+    shares_sentence,
+    threads_answer,
+    threads_sentence,
+    workers_sentence,
+)
 from course_utils.measuring import Measured, rate_text
 from course_utils.vgg import vgg11
 
@@ -30,11 +50,11 @@ def test_a_median_is_not_moved_by_one_disturbed_run():
 
 def test_rates_come_with_a_value_for_each_run_and_leave_the_threads_as_they_were():
     before = torch.get_num_threads()
-    for measure in (rates.matmul_rate, rates.memory_bandwidth):
+    for measure in (machine_rates.matmul_rate, machine_rates.memory_bandwidth):
         measured = measure(threads=1, repeats=3)
         assert len(measured.values) == 3 and 0 < measured.low <= measured.median <= measured.high
     assert torch.get_num_threads() == before
-    with rates.using_threads(1):
+    with machine_rates.using_threads(1):
         assert torch.get_num_threads() == 1
 
 
@@ -42,8 +62,8 @@ def test_arrays_are_larger_than_the_cache_that_the_system_names(tmp_path):
     for name, size in {"index0": "48K", "index3": "98304K"}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "size").write_text(f"{size}\n")
-    assert rates.array_bytes(tmp_path) == 2 * 98304 * 1024
-    assert rates.array_bytes(tmp_path / "nothing") == 64 << 20
+    assert machine_rates.array_bytes(tmp_path) == 2 * 98304 * 1024
+    assert machine_rates.array_bytes(tmp_path / "nothing") == 64 << 20
 
 
 def test_flops_are_those_that_torch_counts():
@@ -54,9 +74,9 @@ def test_flops_are_those_that_torch_counts():
         vgg11(width=0.125)(x)
     counted = 0
     for layer, before, after in passed_through(vgg11(width=0.125), x):
-        if layers.kind_of(layer) in ("conv", "linear"):
+        if layer_costs.kind_of(layer) in ("conv", "linear"):
             flops = arithmetic_intensity(before.shape, layer.weight.shape)[0]
-            assert layers.count(layer, before, after)[0] == flops
+            assert layer_costs.count(layer, before, after)[0] == flops
             counted += flops
     assert counted == counter.get_total_flops()
 
@@ -76,53 +96,53 @@ def test_the_roof_is_the_longer_of_two_times():
 
 
 def test_every_layer_is_predicted_and_measured_and_drawn():
-    timed = layers.time_layers(vgg11(width=0.125), torch.randn(4, 3, 32, 32), 1e11, 1e10, threads=1, repeats=3)
+    timed = layer_costs.time_layers(vgg11(width=0.125), torch.randn(4, 3, 32, 32), 1e11, 1e10, threads=1, repeats=3)
     assert [layer.name for layer in timed[:4]] == ["conv1", "norm1", "relu1", "pool1"] and len(timed) == 30
     for layer in timed:
         assert layer.predicted == pytest.approx(max(layer.flops / 1e11, layer.nbytes / 1e10))
         assert layer.rate == layer.flops / layer.measured.median
-    sentence = layers.layers_sentence(timed, ridge=10.0)
+    sentence = layers_sentence(timed, ridge=10.0)
     assert "left of the ridge" in sentence
     picture = course.draw.layer_roofline(timed, 1e11, 1e10, "a title", sentence)
     for shown in (picture, course.draw.layer_times(timed, "a title")):
         assert all(layer.name in shown.alt_text for layer in timed)
 
 
-def layer(name: str, kind: str, flops: int, nbytes: int, predicted: float, seconds: float) -> layers.Layer:
-    return layers.Layer(name, kind, flops, nbytes, predicted, Measured((seconds,)))
+def layer(name: str, kind: str, flops: int, nbytes: int, predicted: float, seconds: float) -> layer_costs.Layer:
+    return layer_costs.Layer(name, kind, flops, nbytes, predicted, Measured((seconds,)))
 
 
 def test_what_is_said_of_the_layers_is_chosen_from_the_numbers():
     even = [layer("conv1", "conv", 100, 1, 1.0, 1.0), layer("relu1", "relu", 1, 10, 1.0, 1.0)]
-    assert "None takes more than 2 times" in layers.layers_sentence(even, 10)
+    assert "None takes more than 2 times" in layers_sentence(even, 10)
     slow = [*even, layer("pool1", "pool", 1, 10, 1.0, 9.0)]
-    assert "pool1 most, 9.0 times" in layers.layers_sentence(slow, 10)
-    assert "cache" in layers.layers_sentence([*even, layer("relu2", "relu", 1, 10, 1.0, 0.5)], 10)
-    assert "convolution" in layers.layers_sentence([*even, layer("conv2", "conv", 100, 1, 1.0, 0.5)], 10)
-    restless = layers.Layer("norm1", "norm", 1, 10, 1.0, Measured((1.0, 2.0, 4.0)))
-    assert "busy" in layers.layers_sentence([restless], 10) and "busy" not in layers.layers_sentence(slow, 10)
+    assert "pool1 most, 9.0 times" in layers_sentence(slow, 10)
+    assert "cache" in layers_sentence([*even, layer("relu2", "relu", 1, 10, 1.0, 0.5)], 10)
+    assert "convolution" in layers_sentence([*even, layer("conv2", "conv", 100, 1, 1.0, 0.5)], 10)
+    restless = layer_costs.Layer("norm1", "norm", 1, 10, 1.0, Measured((1.0, 2.0, 4.0)))
+    assert "busy" in layers_sentence([restless], 10) and "busy" not in layers_sentence(slow, 10)
     for other, word in ((0.1, "as fast"), (1.0, "same"), (9.0, "slower")):
-        assert word in layers.pooling_sentence(Measured((1.0,)), Measured((other,)))
+        assert word in pooling_sentence(Measured((1.0,)), Measured((other,)))
 
 
 def test_a_step_has_three_shares_in_every_iteration():
-    timed = shares.time_training(vgg11(width=0.125), iterations=3, passes=2, batch=4, threads=1)
+    timed = step_shares.time_training(vgg11(width=0.125), iterations=3, passes=2, batch=4, threads=1)
     assert timed.images == 8 and len(timed.iterations) == 3
     assert all(list(bar) == ["forward", "backward", "step"] and min(bar.values()) > 0 for bar in timed.bars.values())
     whole = [sum(bar.values()) for bar in timed.bars.values()]
     assert timed.epoch().values == pytest.approx([one * 50_000 / 8 for one in whole])
-    assert "pass takes" in shares.shares_sentence(timed)
+    assert "pass takes" in shares_sentence(timed)
 
 
 def test_published_numbers_are_marked_as_such():
-    bars = shares.epoch_bars({"CPU": Measured((200.0, 210.0))}, cores=2)
-    assert list(bars["this machine"]) == ["2 cores"] and "GPU, GTX 1650 Super" in bars[shares.REPORT]
-    picture = course.draw.measured_bars(bars, "an epoch", published=[shares.REPORT])
+    bars = step_shares.epoch_bars({"CPU": Measured((200.0, 210.0))}, cores=2)
+    assert list(bars["this machine"]) == ["2 cores"] and "GPU, GTX 1650 Super" in bars[step_shares.REPORT]
+    picture = course.draw.measured_bars(bars, "an epoch", published=[step_shares.REPORT])
     assert "published, not measured here" in picture.alt_text
     slower, faster = ({"CPU": Measured((seconds,))} for seconds in (600.0, 100.0))
-    assert "2.0 times less" in shares.epoch_sentence(slower, 1) and "1 core;" in shares.epoch_sentence(slower, 1)
-    assert "3.0 times as long" in shares.epoch_sentence(faster, 8)
-    assert "GPU here is 10 times" in shares.epoch_sentence(faster | {"GPU": Measured((10.0,))}, 8)
+    assert "2.0 times less" in epoch_sentence(slower, 1) and "1 core;" in epoch_sentence(slower, 1)
+    assert "3.0 times as long" in epoch_sentence(faster, 8)
+    assert "GPU here is 10 times" in epoch_sentence(faster | {"GPU": Measured((10.0,))}, 8)
 
 
 def test_the_plateau_is_found_wherever_it_is():
@@ -131,13 +151,13 @@ def test_the_plateau_is_found_wherever_it_is():
 
     at_two = times(4.0, 2.0, 2.1, 2.0)
     assert threads.plateau(at_two) == 2
-    assert "2 threads, one for each core" in threads.threads_sentence(at_two, 2)
-    assert "although there are 8 cores" in threads.threads_sentence(at_two, 8)
-    assert "No gain, although there are 2 cores" in threads.threads_sentence(times(2.0, 2.0, 2.1, 2.0), 2)
-    assert "others use this machine" in threads.threads_sentence(at_two, 1)
-    assert "slower, up to 1.5 times" in threads.threads_sentence(times(4.0, 2.0, 3.0, 2.4), 2)
-    assert "One core" in threads.threads_sentence(times(2.0, 2.0), 1)
-    assert [threads.threads_answer(times(4.0, 2.0, 2.0, last), 2) for last in (1.0, 2.1, 3.0)] == ["a", "b", "c"]
+    assert "2 threads, one for each core" in threads_sentence(at_two, 2)
+    assert "although there are 8 cores" in threads_sentence(at_two, 8)
+    assert "No gain, although there are 2 cores" in threads_sentence(times(2.0, 2.0, 2.1, 2.0), 2)
+    assert "others use this machine" in threads_sentence(at_two, 1)
+    assert "slower, up to 1.5 times" in threads_sentence(times(4.0, 2.0, 3.0, 2.4), 2)
+    assert "One core" in threads_sentence(times(2.0, 2.0), 1)
+    assert [threads_answer(times(4.0, 2.0, 2.0, last), 2) for last in (1.0, 2.1, 3.0)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 5, 8, 64])
@@ -168,10 +188,10 @@ def test_the_number_of_threads_to_try_follows_the_allowed_cores():
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 32, 33])
 def test_a_sum_has_the_work_and_depth_of_its_form(n):
-    for graph, depth in ((work_depth.chain_sum(n), n - 1), (work_depth.tree_sum(n), work_depth.log2_up(n))):
+    for graph, depth in ((work_and_depth.chain_sum(n), n - 1), (work_and_depth.tree_sum(n), work_and_depth.log2_up(n))):
         assert len(graph) == n - 1
-        assert work_depth.brent_bounds(graph, 10**9)[0] == depth
-        assert work_depth.brent_bounds(graph, 1)[0] == n - 1
+        assert work_and_depth.brent_bounds(graph, 10**9)[0] == depth
+        assert work_and_depth.brent_bounds(graph, 1)[0] == n - 1
 
 
 def greedy(needs: dict, processors: int) -> int:
@@ -190,28 +210,28 @@ def test_every_greedy_schedule_keeps_within_the_bounds(seed):
         tasks = list(range(rng.randint(1, 25)))
         needs = {task: rng.sample(tasks[:task], rng.randint(0, min(task, 3))) for task in tasks}
         for processors in (1, 2, 3, 8):
-            low, high = work_depth.brent_bounds(needs, processors)
+            low, high = work_and_depth.brent_bounds(needs, processors)
             assert low <= greedy(needs, processors) <= high, f"seed {seed}"
 
 
 def test_threads_do_the_tasks_of_a_graph_in_its_order():
-    graph = work_depth.tree_sum(9)
-    alone, four = (work_depth.run_graph(graph, workers, 0.01) for workers in (1, 4))
-    assert work_depth.run_graph({}, 2, 0.01) < four < alone
+    graph = work_and_depth.tree_sum(9)
+    alone, four = (work_and_depth.run_graph(graph, workers, 0.01) for workers in (1, 4))
+    assert work_and_depth.run_graph({}, 2, 0.01) < four < alone
 
 
 def test_what_is_said_of_the_bounds_is_chosen_from_the_numbers():
     bounds = {1: (4.0, 6.0), 2: (3.0, 5.0)}
-    assert "All 2" in work_depth.brent_sentence(bounds, {1: 5.0, 2: 4.0})
-    assert "upper bound" in work_depth.brent_sentence(bounds, {1: 5.0, 2: 6.0})
-    assert "lower bound" in work_depth.brent_sentence(bounds, {1: 2.0, 2: 4.0})
+    assert "All 2" in brent_sentence(bounds, {1: 5.0, 2: 4.0})
+    assert "upper bound" in brent_sentence(bounds, {1: 5.0, 2: 6.0})
+    assert "lower bound" in brent_sentence(bounds, {1: 2.0, 2: 4.0})
     measured = {p: Measured((4.0, 5.0)) for p in bounds}
     assert course.draw.between_bounds(measured, bounds, {"min": [1.0, 2.0]}, "title").alt_text
 
 
 def test_work_and_depth_of_layers_are_those_of_their_sums():
     found = dict(
-        (name, (work, depth)) for name, work, depth in layers.work_and_depth(vgg11(), torch.randn(2, 3, 32, 32))
+        (name, (work, depth)) for name, work, depth in layer_costs.work_and_depth(vgg11(), torch.randn(2, 3, 32, 32))
     )
     assert found["conv1"] == (2 * 64 * 32 * 32 * (2 * 27 - 1), 1 + 5)
     assert found["linear"] == (2 * 10 * (2 * 512 - 1), 1 + 9)
@@ -223,14 +243,14 @@ def test_work_and_depth_of_layers_are_those_of_their_sums():
 def packed(tmp_path) -> tuple[Path, list[bytes]]:
     """A packed file, and what is in it."""
     contents = [os.urandom(length) for length in (5, 0, 300, 1, 70_000)]
-    samples.pack_samples(contents, tmp_path / "packed")
+    packed_samples.pack_samples(contents, tmp_path / "packed")
     return tmp_path / "packed", contents
 
 
 def test_packed_samples_come_back_in_any_order(packed):
     path, contents = packed
     for index in (4, 0, 2, 1, 3, 0):
-        assert samples.read_sample(path, index) == contents[index]
+        assert packed_samples.read_sample(path, index) == contents[index]
 
 
 def test_a_file_cut_off_anywhere_says_so_and_gives_what_is_whole(packed):
@@ -241,22 +261,22 @@ def test_a_file_cut_off_anywhere_says_so_and_gives_what_is_whole(packed):
         path.write_bytes(whole[:size])
         for index in range(5):
             if size >= 56 and size >= ends[index]:
-                assert samples.read_sample(path, index) == contents[index]
+                assert packed_samples.read_sample(path, index) == contents[index]
             else:
                 with pytest.raises(ValueError, match="cut off"):
-                    samples.read_sample(path, index)
+                    packed_samples.read_sample(path, index)
 
 
 @pytest.mark.parametrize("index", [-1, 5, 1000])
 def test_a_number_that_is_no_sample_is_refused(packed, index):
     with pytest.raises(IndexError, match="holds 5 samples"):
-        samples.read_sample(packed[0], index)
+        packed_samples.read_sample(packed[0], index)
 
 
 def read_in_own_order(comm, path, count, rounds):
     order = random.Random(comm.rank).choices(range(count), k=rounds)
     comm.Barrier()
-    return [(index, samples.read_sample(path, index)) for index in order]
+    return [(index, packed_samples.read_sample(path, index)) for index in order]
 
 
 def test_two_ranks_read_one_file_at_once(four_ranks, packed):
@@ -271,7 +291,7 @@ def album(tmp_path):
     """A few photos, each in a file and all in one."""
     pictures = photos.jpeg_digits(12)
     paths = photos.write_photos(pictures, tmp_path)
-    samples.pack_samples(pictures, tmp_path / "packed")
+    packed_samples.pack_samples(pictures, tmp_path / "packed")
     return pictures, paths, tmp_path / "packed"
 
 
@@ -289,33 +309,33 @@ def test_reading_is_called_cold_only_where_the_disk_was_asked(album, monkeypatch
     pictures, paths, packed = album
     read = photos.readers(paths, packed)
     for way, files in (("one file each", paths), ("packed", [packed])):
-        warm = reading.time_reading(read[way], 12, files, cold=False, rounds=2)
+        warm = reading_speed.time_reading(read[way], 12, files, cold=False, rounds=2)
         assert not warm.cold and len(warm.seconds.values) == 2
-    monkeypatch.setattr(reading, "from_disk", lambda: 0)  # a system that does not count
-    assert not reading.time_reading(read["packed"], 12, [packed], cold=True, rounds=1).cold
+    monkeypatch.setattr(reading_speed, "from_disk", lambda: 0)  # a system that does not count
+    assert not reading_speed.time_reading(read["packed"], 12, [packed], cold=True, rounds=1).cold
     counts = iter(range(0, 10**9, 10**6))
-    monkeypatch.setattr(reading, "from_disk", lambda: next(counts))
-    assert reading.time_reading(read["packed"], 12, [packed], cold=True, rounds=2).cold
+    monkeypatch.setattr(reading_speed, "from_disk", lambda: next(counts))
+    assert reading_speed.time_reading(read["packed"], 12, [packed], cold=True, rounds=2).cold
 
 
 def test_bytes_from_the_disk_are_the_systems_own_count(tmp_path):
     (tmp_path / "io").write_text("rchar: 5\nread_bytes: 4096\nwrite_bytes: 7\n")
-    assert reading.from_disk(tmp_path / "io") == 4096
-    assert reading.from_disk(tmp_path / "nothing") == 0
+    assert reading_speed.from_disk(tmp_path / "io") == 4096
+    assert reading_speed.from_disk(tmp_path / "nothing") == 0
 
 
-def readings(many: float, packed: float, cold: bool) -> dict[str, reading.Reading]:
-    seconds = zip(reading.WAYS, (many, packed), strict=True)
-    return {way: reading.Reading(Measured((one,)), cold) for way, one in seconds}
+def readings(many: float, packed: float, cold: bool) -> dict[str, reading_speed.Reading]:
+    seconds = zip(reading_speed.WAYS, (many, packed), strict=True)
+    return {way: reading_speed.Reading(Measured((one,)), cold) for way, one in seconds}
 
 
 def test_what_is_said_of_reading_is_chosen_from_the_numbers():
     warm = readings(1.0, 1.0, False)
-    assert reading.reading_sentence(readings(3.0, 1.0, False), warm).startswith("Warm only")
-    assert "the disk that minds" in reading.reading_sentence(readings(3.0, 1.0, True), warm)
-    assert "hardly minds" in reading.reading_sentence(readings(1.1, 1.0, True), warm)
-    assert list(reading.groups(readings(3.0, 1.0, True), warm)) == ["cold", "warm"]
-    assert list(reading.groups(readings(3.0, 1.0, False), warm)) == ["warm"]
+    assert reading_sentence(readings(3.0, 1.0, False), warm).startswith("Warm only")
+    assert "the disk that minds" in reading_sentence(readings(3.0, 1.0, True), warm)
+    assert "hardly minds" in reading_sentence(readings(1.1, 1.0, True), warm)
+    assert list(reading_speed.groups(readings(3.0, 1.0, True), warm)) == ["cold", "warm"]
+    assert list(reading_speed.groups(readings(3.0, 1.0, False), warm)) == ["warm"]
 
 
 @pytest.mark.parametrize(
@@ -329,12 +349,12 @@ def test_what_is_said_of_reading_is_chosen_from_the_numbers():
 )
 def test_what_is_said_of_workers_is_chosen_from_the_numbers(seconds, cores, said):
     took = {"packed": {workers: Measured((one,)) for workers, one in enumerate(seconds)}}
-    assert said in reading.workers_sentence(took, cores)
+    assert said in workers_sentence(took, cores)
 
 
 def test_workers_are_timed_without_their_start():
     dataset = torch.utils.data.TensorDataset(torch.arange(6))
-    assert len(reading.time_workers(dataset, 1, batch_size=3, rounds=2).values) == 2
+    assert len(reading_speed.time_workers(dataset, 1, batch_size=3, rounds=2).values) == 2
 
 
 def test_photos_lie_beside_the_data_and_go_away(tmp_path, monkeypatch):
@@ -349,4 +369,4 @@ def test_photos_lie_beside_the_data_and_go_away(tmp_path, monkeypatch):
 
 
 def test_layers_without_a_kind_are_left_out():
-    assert layers.kind_of(nn.Flatten()) is None and layers.kind_of(nn.Linear(1, 1)) == "linear"
+    assert layer_costs.kind_of(nn.Flatten()) is None and layer_costs.kind_of(nn.Linear(1, 1)) == "linear"

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from course_utils.allreduce import findings, ring_allreduce
-from course_utils.allreduce.suspect import WEIGHTS, suspicious_ring, train_digits
-from course_utils.allreduce.sweep import measure, medians, message_seconds
 from course_utils.data import digits_arrays
 from course_utils.draw.comparisons import crossing_sizes, crossings, over_ranks, right_and_wrong
 from course_utils.errors import CourseError, RankError
+from course_utils.lessons.allreduce import sentences
+from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds
+from course_utils.lessons.allreduce.ring import ring_allreduce
+from course_utils.lessons.allreduce.suspicious_ring import WEIGHTS, suspicious_ring, train_digits
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def compared(comm, node_size, cases):
     import numpy as np
     from mpi4py import MPI
 
-    from course_utils.allreduce.hierarchical import hierarchical_allreduce
+    from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
 
     wrong = []
     for length, dtype, name in cases:
@@ -82,19 +83,19 @@ def test_measuring_counts_every_run_and_refuses_a_wrong_sum(ranks) -> None:
 
 
 def test_findings_follow_the_numbers() -> None:
-    assert findings.formula_said([0.1, 0.2, 0.1], {"ours": 0.11, "theirs": 0.2}).endswith(
+    assert sentences.formula_said([0.1, 0.2, 0.1], {"ours": 0.11, "theirs": 0.2}).endswith(
         "ours is nearer in 2 of 3 runs"
     )
-    assert "1.50 times as long" in findings.levels_said([1.5, 1.5], [1.0, 1.0])
-    assert "only 0.50 times" in findings.levels_said([0.5, 0.5], [1.0, 1.0])
-    assert "overlap" in findings.levels_said([1.0, 2.0], [1.5, 1.6])
-    assert findings.bus_said(4, 1e6, 1.5) == "1 MB/s"
-    assert "10\N{NO-BREAK SPACE}% at worst: right" in findings.error_said([1.1, 1.0], [1.0, 1.0])
-    assert findings.error_said([1.0, 1.0, 2.0], [1.0, 1.0, 1.0]).endswith("not in every case")
-    assert "do not trust it here" in findings.error_said([2.0, 2.0], [1.0, 1.0])
+    assert "1.50 times as long" in sentences.levels_said([1.5, 1.5], [1.0, 1.0])
+    assert "only 0.50 times" in sentences.levels_said([0.5, 0.5], [1.0, 1.0])
+    assert "overlap" in sentences.levels_said([1.0, 2.0], [1.5, 1.6])
+    assert sentences.bus_said(4, 1e6, 1.5) == "1 MB/s"
+    assert "10\N{NO-BREAK SPACE}% at worst: right" in sentences.error_said([1.1, 1.0], [1.0, 1.0])
+    assert sentences.error_said([1.0, 1.0, 2.0], [1.0, 1.0, 1.0]).endswith("not in every case")
+    assert "do not trust it here" in sentences.error_said([2.0, 2.0], [1.0, 1.0])
     measured = {"2 ranks": {"ring": [[9.0], [1.0]]}, "4 ranks": {"ring": [[9.0], [3.0]]}}
-    assert findings.kept_said(measured) == "From 2 ranks to 4 ranks: ring keeps 50\N{NO-BREAK SPACE}%"
-    assert "70,000 times" in findings.rounding_said({"tree": 1e-6}, 0.07)
+    assert sentences.kept_said(measured) == "From 2 ranks to 4 ranks: ring keeps 50\N{NO-BREAK SPACE}%"
+    assert "70,000 times" in sentences.rounding_said({"tree": 1e-6}, 0.07)
 
 
 def test_a_crossing_is_found_and_said() -> None:

@@ -11,14 +11,14 @@ import pytest
 import torch
 
 from course_utils.errors import CourseError
-from course_utils.launch import checkpoint, training, where
-from course_utils.launch import train_ddp as script
-from course_utils.launch.checkpoint import load_checkpoint, save_checkpoint
-from course_utils.launch.slurm_script import slurm_script
-from course_utils.launch.stopping import TRY_AGAIN, Interrupted, StopSignals
-from course_utils.launch.torchrun_script import torchrun_script
-from course_utils.launch.train_ddp import Settings, settings_from, train_ddp
-from course_utils.launch.where import Launch, Seat, backend_for, find_launch, first_node, seats_said
+from course_utils.lessons.gpu_nodes import checkpoint, launch, resumable_training
+from course_utils.lessons.gpu_nodes import train_ddp as script
+from course_utils.lessons.gpu_nodes.checkpoint import load_checkpoint, save_checkpoint
+from course_utils.lessons.gpu_nodes.launch import Launch, Seat, backend_for, find_launch, first_node, seats_said
+from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
+from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted, StopSignals
+from course_utils.lessons.gpu_nodes.torchrun_script import torchrun_script
+from course_utils.lessons.gpu_nodes.train_ddp import Settings, settings_from, train_ddp
 
 TORCHRUN = {
     "RANK": "5",
@@ -69,7 +69,7 @@ def test_tries_of_torchrun_do_not_meet_at_the_same_place(monkeypatch) -> None:
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(restarts))
         monkeypatch.setenv("GROUP_WORLD_SIZE", str(nodes))
         monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", own_store)
-        return where._attempt()
+        return launch._attempt()
 
     assert attempt(0, 1) != attempt(1, 1)
     assert attempt(0, 2, "1") == attempt(1, 2, "1"), "torchruns of several nodes count unlike tries"
@@ -131,7 +131,7 @@ def test_the_command_line_has_a_switch_for_every_setting() -> None:
 
 def ends_early(monkeypatch, at: int) -> None:
     """The signal comes in the middle of that step."""
-    inner, steps = training.train_step, []
+    inner, steps = resumable_training.train_step, []
 
     def step(*arguments) -> None:
         inner(*arguments)
@@ -139,7 +139,7 @@ def ends_early(monkeypatch, at: int) -> None:
         if len(steps) == at:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(training, "train_step", step)
+    monkeypatch.setattr(resumable_training, "train_step", step)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])

@@ -9,15 +9,15 @@ import pytest
 
 import course_utils as course
 from course_utils.errors import CourseError
-from course_utils.failures.explain import CAUSES
-from course_utils.failures.reading import readable
-from course_utils.failures.recordings import recording
-from course_utils.launch import commands, findings, measure
-from course_utils.launch.settings import Settings
-from course_utils.launch.stopping import StopSignals, send_sigterm
-from course_utils.launch.tries import Try, repeated_steps, tries_of, tries_said
-from course_utils.launch.variables import example_environment, variables_read
-from course_utils.launch.where import find_launch
+from course_utils.lessons.gpu_nodes import launch_commands, measured_training, sentences
+from course_utils.lessons.gpu_nodes.failures.explain import CAUSES
+from course_utils.lessons.gpu_nodes.failures.readable_log import readable
+from course_utils.lessons.gpu_nodes.failures.recordings import recording
+from course_utils.lessons.gpu_nodes.launch import find_launch
+from course_utils.lessons.gpu_nodes.launcher_variables import example_environment, variables_read
+from course_utils.lessons.gpu_nodes.settings import Settings
+from course_utils.lessons.gpu_nodes.stop_signals import StopSignals, send_sigterm
+from course_utils.lessons.gpu_nodes.tries import Try, repeated_steps, tries_of, tries_said
 from course_utils.ranks.slurm.batch_job import for_a_new_job, over_said, waiting_said
 
 LOG = """2 ranks on 1 node (n1), started by torchrun: gloo, because there is no GPU
@@ -49,34 +49,34 @@ def test_the_variables_that_are_read() -> None:
 
 
 def test_a_command_finds_the_python_of_this_notebook_and_says_no_noise(capsys) -> None:
-    said = commands.run_command(
+    said = launch_commands.run_command(
         "python -c 'import sys; print(sys.executable)'; echo 'done: {\"losses\": [1.5]}'; exit 3"
     )
     assert sys.executable in said
-    assert commands.losses_of(said) == [1.5]
+    assert launch_commands.losses_of(said) == [1.5]
     assert capsys.readouterr().out.strip() == sys.executable
 
 
 def test_a_command_that_does_not_end_is_ended_with_its_processes() -> None:
     with pytest.raises(CourseError, match=r"sleep has not ended after 0 s"):
-        commands.run_command("sleep 4321", seconds=0.2)
+        launch_commands.run_command("sleep 4321", seconds=0.2)
     assert subprocess.run(["pgrep", "-f", "^sleep 4321"], check=False, capture_output=True).returncode == 1
 
 
 def test_a_training_without_result_is_told() -> None:
     with pytest.raises(CourseError, match=r"did not come to its end\. What it said:\nepoch 1"):
-        commands.losses_of("epoch 1 of 4: loss 2.2\n")
+        launch_commands.losses_of("epoch 1 of 4: loss 2.2\n")
 
 
 def test_gpus_are_left_out_where_there_are_too_few(monkeypatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    monkeypatch.setattr(commands, "gpus", lambda: ["H100"] * 4)
-    assert commands.choose_devices(4) == "4 GPUs here: NCCL carries the gradients."
+    monkeypatch.setattr(launch_commands, "gpus", lambda: ["H100"] * 4)
+    assert launch_commands.choose_devices(4) == "4 GPUs here: NCCL carries the gradients."
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
-    monkeypatch.setattr(commands, "gpus", lambda: ["H100"])
-    assert commands.choose_devices(4).startswith("1 GPU here, but this page starts up to 4 processes")
+    monkeypatch.setattr(launch_commands, "gpus", lambda: ["H100"])
+    assert launch_commands.choose_devices(4).startswith("1 GPU here, but this page starts up to 4 processes")
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
-    assert findings.devices_said(0, 4) == "No GPU here: gloo carries the gradients."
+    assert sentences.devices_said(0, 4) == "No GPU here: gloo carries the gradients."
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def slurm_commands(tmp_path, monkeypatch):
 
 def test_without_slurm_the_script_is_only_read(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert commands.hand_in("#!/bin/sh\n", tmp_path / "job") == ""
+    assert launch_commands.hand_in("#!/bin/sh\n", tmp_path / "job") == ""
     assert "No Slurm here" in capsys.readouterr().out
     assert not (tmp_path / "job").exists()
 
@@ -104,14 +104,14 @@ def test_a_script_is_handed_in_and_its_log_read(tmp_path, slurm_commands, monkey
     monkeypatch.setenv("SLURM_JOB_ID", "3")
     slurm_commands("sbatch", '[ -z "$SLURM_JOB_ID" ] && sh job.sh > job.log && echo "12;cluster"')
     slurm_commands("scontrol", "echo JobState=COMPLETED Reason=None")
-    assert commands.hand_in("echo epoch 1", tmp_path / "job") == "epoch 1\n"
+    assert launch_commands.hand_in("echo epoch 1", tmp_path / "job") == "epoch 1\n"
     assert capsys.readouterr().out == "epoch 1\n"
 
 
 def test_a_job_that_waits_too_long_is_cancelled(tmp_path, slurm_commands, capsys) -> None:
     slurm_commands("sbatch", "echo 12")
     slurm_commands("scontrol", "echo JobState=PENDING Reason=Resources")
-    assert commands.hand_in("true", tmp_path / "job", seconds=0.1) == ""
+    assert launch_commands.hand_in("true", tmp_path / "job", seconds=0.1) == ""
     assert "job 12 waits in the queue (Resources), after 0 s. It is cancelled" in capsys.readouterr().out
     assert (tmp_path / "cancelled").read_text() == "12\n"
 
@@ -119,7 +119,7 @@ def test_a_job_that_waits_too_long_is_cancelled(tmp_path, slurm_commands, capsys
 def test_a_job_that_wrote_nothing(tmp_path, slurm_commands, capsys) -> None:
     slurm_commands("sbatch", "echo 12")
     slurm_commands("scontrol", "echo JobState=NODE_FAIL Reason=None")
-    assert commands.hand_in("true", tmp_path / "job") == ""
+    assert launch_commands.hand_in("true", tmp_path / "job") == ""
     assert "job 12 is over: one of its nodes failed. It wrote nothing" in capsys.readouterr().out
 
 
@@ -132,7 +132,7 @@ def test_a_controller_that_does_not_answer_ends_no_job(slurm_commands) -> None:
 
 def test_a_script_that_slurm_refuses(tmp_path, slurm_commands, capsys) -> None:
     slurm_commands("sbatch", "echo no such partition >&2; exit 1")
-    assert commands.hand_in("true", tmp_path / "job") == ""
+    assert launch_commands.hand_in("true", tmp_path / "job") == ""
     said = capsys.readouterr().out
     assert "Slurm refused the script: no such partition" in said and "SBATCH_ACCOUNT" in said
 
@@ -171,40 +171,40 @@ def test_the_tries_of_a_log() -> None:
     ],
 )
 def test_bandwidths_in_words(algorithm, bus, said) -> None:
-    assert said in findings.bandwidth_said([2, 4], algorithm, bus).replace("\N{NO-BREAK SPACE}", " ")
+    assert said in sentences.bandwidth_said([2, 4], algorithm, bus).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_gains_in_words() -> None:
     taken = {"float32": [4.0, 4.2], "bfloat16": [2.0, 2.1], "compiled": [4.0, 4.0], "other": [8.2, 8.2]}
-    assert findings.gain(taken, "float32", "bfloat16") == 2
-    said = findings.widths_said({64: taken, 128: taken}, "float32")
+    assert sentences.gain(taken, "float32", "bfloat16") == 2
+    said = sentences.widths_said({64: taken, 128: taken}, "float32")
     told = "bfloat16 is 2.0 times as fast as float32 with 64 hidden units, 2.0 with 128"
     assert said.startswith(f"{told}; compiled is 1.0 with 64 hidden units, 1.0 with 128; other is 0.5 with")
     steps = {"float32": [0.005, 0.006, 0.004], "compiled": [0.003]}
-    assert "won back after 5,000 steps" in findings.compiling_said(10.0, steps, "float32", "compiled")
-    assert "never won back" in findings.compiling_said(10.0, steps, "compiled", "compiled")
-    assert findings.by_width({64: steps})["64 hidden units"]["compiled, 64"].median == 0.003
+    assert "won back after 5,000 steps" in sentences.compiling_said(10.0, steps, "float32", "compiled")
+    assert "never won back" in sentences.compiling_said(10.0, steps, "compiled", "compiled")
+    assert sentences.by_width({64: steps})["64 hidden units"]["compiled, 64"].median == 0.003
 
 
 def test_losses_in_words() -> None:
     same = {"ranks": [2.0, 0.116], "torchrun": [2.0, 0.116000001]}
-    assert findings.same_loss(same)
-    assert findings.ways_said(same) == "2 ways to start, one curve: the loss ends at 0.1160 every time"
-    assert not findings.same_loss({**same, "srun": [2.0, 0.12]})
-    assert "end between 0.1160 and 0.1200" in findings.ways_said({**same, "srun": [2.0, 0.12]})
+    assert sentences.same_loss(same)
+    assert sentences.ways_said(same) == "2 ways to start, one curve: the loss ends at 0.1160 every time"
+    assert not sentences.same_loss({**same, "srun": [2.0, 0.12]})
+    assert "end between 0.1160 and 0.1200" in sentences.ways_said({**same, "srun": [2.0, 0.12]})
 
 
 def test_the_use_of_a_link_in_words() -> None:
-    said = findings.link_said("gloo", 1_000_000, 4, [23e6, 24e6, 20e6], 25e6).replace("\N{NO-BREAK SPACE}", " ")
+    said = sentences.link_said("gloo", 1_000_000, 4, [23e6, 24e6, 20e6], 25e6).replace("\N{NO-BREAK SPACE}", " ")
     assert said == "1 MB over gloo; with 4 ranks the bus bandwidth is 92 % of the link"
-    assert "nobody knows" in findings.link_said("nccl", 1_000_000, 4, [23e6], None)
+    assert "nobody knows" in sentences.link_said("nccl", 1_000_000, 4, [23e6], None)
 
 
 def test_measured_on_one_process() -> None:
-    backend, (short, long) = measure.allreduce_seconds([400, 4000], runs=3)
+    backend, (short, long) = measured_training.allreduce_seconds([400, 4000], runs=3)
     assert backend == "gloo" and len(short) == len(long) == 3 and min(short + long) > 0
     ways = {"float32": Settings("", batch_size=8), "bfloat16": Settings("", batch_size=8, bf16=True)}
-    first, taken = measure.step_seconds(ways, runs=2)
+    first, taken = measured_training.step_seconds(ways, runs=2)
     assert list(first) == list(taken) == list(ways) and all(len(seconds) == 2 for seconds in taken.values())
 
 

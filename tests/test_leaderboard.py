@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from course_utils.errors import CourseError
-from course_utils.pipeline import leaderboard
-from course_utils.pipeline.beat import beat_1f1b
-from course_utils.pipeline.leaderboard import Leaderboard
-from course_utils.pipeline.puzzle import PUZZLES, best_known, random_puzzle
-from course_utils.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
+from course_utils.lessons.pipeline.puzzle import leaderboard
+from course_utils.lessons.pipeline.puzzle.beat_1f1b import beat_1f1b
+from course_utils.lessons.pipeline.puzzle.leaderboard import Leaderboard
+from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, best_known, random_puzzle
+from course_utils.lessons.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
 
 EVEN = PUZZLES["even"]
 
@@ -45,9 +45,9 @@ def test_thirty_write_at_once_and_nobody_is_lost(board) -> None:
 def test_processes_write_at_once(board) -> None:
     code = """
 import sys
-from course_utils.pipeline.beat import beat_1f1b
-from course_utils.pipeline.leaderboard import Leaderboard
-from course_utils.pipeline.puzzle import PUZZLES
+from course_utils.lessons.pipeline.puzzle.beat_1f1b import beat_1f1b
+from course_utils.lessons.pipeline.puzzle.leaderboard import Leaderboard
+from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES
 for name, puzzle in PUZZLES.items():
     Leaderboard().submit(sys.argv[1], puzzle, beat_1f1b(puzzle))
 """

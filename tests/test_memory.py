@@ -12,18 +12,13 @@ from torch.utils._pytree import tree_leaves
 from course_utils import draw
 from course_utils.draw.memory_bars import memory_finding
 from course_utils.errors import CourseError
-from course_utils.memory import (
-    Memory,
-    Parallelism,
-    checkpointed,
-    counting_saved,
-    training_memory,
-)
-from course_utils.memory.activations import block_activations
-from course_utils.memory.mixed import MixedPrecision
-from course_utils.memory.parts import bytes_for_each_parameter
-from course_utils.memory.training import layer_parameters
-from course_utils.transformer import Block, character_model
+from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
+from course_utils.lessons.model_parallel.activation_memory import block_activations
+from course_utils.lessons.model_parallel.memory_counter import counting_saved
+from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism, bytes_for_each_parameter
+from course_utils.lessons.model_parallel.mixed_precision import MixedPrecision
+from course_utils.lessons.model_parallel.training_memory import layer_parameters, training_memory
+from course_utils.lessons.model_parallel.transformer import Block, character_model
 from workshop.bench import memory
 from workshop.bench.memory_ranks import (
     DTYPES,

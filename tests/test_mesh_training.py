@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch import nn
 
 from course_utils.errors import RankError
-from course_utils.hybrid.mesh_training import (
+from course_utils.lessons.hybrid_and_sharded.mesh_training import (
     MeshTraining,
     bytes_by_axis,
     differences_on_mesh,
@@ -14,8 +14,8 @@ from course_utils.hybrid.mesh_training import (
     train_serially,
     whole_model,
 )
-from course_utils.text import CHARACTERS, character_text, text_batches
-from course_utils.transformer import character_model
+from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
+from course_utils.lessons.model_parallel.transformer import character_model
 from workshop.bench.ranks import ranks_of
 
 WIDTH, CONTEXT, BATCH, STEPS = 16, 8, 8, 3

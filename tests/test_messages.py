@@ -1,5 +1,6 @@
 """The taught library of lesson 4: on real ranks against MPI's own operations, and the formulas by hand."""
 
+import inspect
 import subprocess
 import sys
 
@@ -7,18 +8,11 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils import messages
-from course_utils.messages import (
-    exchange_without_deadlock,
-    fit_alpha_beta,
-    flat_broadcast,
-    message_time,
-    pass_the_token,
-    ping_pong,
-    ping_pong_sentence,
-    scatter_blocks,
-    tree_broadcast,
-)
+from course_utils.lessons.messages import broadcast_and_scatter, ping_pong, point_to_point
+from course_utils.lessons.messages.broadcast_and_scatter import flat_broadcast, scatter_blocks, tree_broadcast
+from course_utils.lessons.messages.ping_pong import fit_alpha_beta, message_time
+from course_utils.lessons.messages.point_to_point import exchange_without_deadlock, pass_the_token
+from course_utils.lessons.messages.sentences import ping_pong_sentence
 
 WORLD_SIZES = (1, 2, 3, 4)
 
@@ -41,7 +35,7 @@ def scatter_every_way(comm, lengths, dtype):
     """For each root and length: this rank's block, and what NumPy's `array_split` gives it."""
     import numpy as np
 
-    from course_utils.messages import scatter_blocks
+    from course_utils.lessons.messages.broadcast_and_scatter import scatter_blocks
 
     equal = []
     for root in range(comm.size):
@@ -107,14 +101,14 @@ def test_every_element_is_sent_once(four_ranks):
 
 
 def test_ping_pong_counts_and_takes_time(four_ranks):
-    run = four_ranks.run(ping_pong, 1000, 5, ranks=2)
+    run = four_ranks.run(ping_pong.ping_pong, 1000, 5, ranks=2)
     assert run.results[0] > 0
     assert run.results[1] is None
     assert run.messages == 2 * (5 + 1)
 
 
 def test_ping_pong_leaves_other_ranks_alone(four_ranks):
-    run = four_ranks.run(ping_pong, 0, 1)
+    run = four_ranks.run(ping_pong.ping_pong, 0, 1)
     assert run.results[1:] == [None] * 3
     assert {event.rank for event in run.events} == {0, 1}
 
@@ -147,15 +141,16 @@ def test_message_time_by_hand():
 
 
 def test_importing_the_library_does_not_start_mpi():
-    code = "import sys, course_utils.messages; sys.exit('mpi4py.MPI' in sys.modules)"
+    code = "import sys, course_utils.lessons.messages.point_to_point; sys.exit('mpi4py.MPI' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_every_function_names_its_source():
-    for name in ("pass_the_token", "exchange_without_deadlock", "flat_broadcast", "tree_broadcast", "scatter_blocks"):
-        assert "Source:" in getattr(messages, name).__doc__
-    for function in (ping_pong, fit_alpha_beta, message_time):
-        assert "Source:" in function.__doc__
+    for module in (point_to_point, broadcast_and_scatter, ping_pong):
+        functions = [
+            one for one in vars(module).values() if inspect.isfunction(one) and one.__module__ == module.__name__
+        ]
+        assert functions and all("Source:" in function.__doc__ for function in functions)
 
 
 def test_the_sentence_on_a_messages_price_follows_the_numbers():

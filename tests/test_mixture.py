@@ -8,30 +8,30 @@ from matplotlib.patches import Circle
 from course_utils import draw
 from course_utils.draw.share_bars import FORMULA
 from course_utils.errors import CourseError
-from course_utils.hybrid.experiments import (
+from course_utils.lessons.hybrid_and_sharded.experiments import (
     MESHES,
     RATE,
     count_meshes,
     count_stages,
     gone_on,
     most_saved,
+    ring_sent,
     small_batches,
     small_model,
 )
-from course_utils.hybrid.findings import (
+from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import save_on_mesh
+from course_utils.lessons.hybrid_and_sharded.report_network import Trained, enlarged, train_network
+from course_utils.lessons.hybrid_and_sharded.sentences import (
     apart,
     distances,
     drift_said,
     mixtures_said,
-    ring_sent,
     same_said,
     saved_said,
     stages_said,
     symptom,
 )
-from course_utils.hybrid.training import Trained, enlarged, train_network
-from course_utils.memory import checkpointed
-from course_utils.sharded.over_meshes import save_on_mesh
+from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
 
 
 def circles(ax) -> dict[str, tuple]:

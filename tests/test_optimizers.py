@@ -7,9 +7,14 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.draw.ready import bytes_per_parameter, ready_finding, ready_order, share_at
-from course_utils.optimizers import adam_step, state_bytes, state_bytes_per_parameter
-from course_utils.ready_order import BackwardTimes, layers, measure_ready_order, watch_gradients
-from course_utils.training import digits_cnn
+from course_utils.lessons.autodiff_and_optimizers.optimizers import adam_step, state_bytes, state_bytes_per_parameter
+from course_utils.lessons.autodiff_and_optimizers.ready_order import (
+    BackwardTimes,
+    layers,
+    measure_ready_order,
+    watch_gradients,
+)
+from course_utils.lessons.data_parallel.training import digits_cnn
 from course_utils.vgg import parameter_count, vgg11
 
 

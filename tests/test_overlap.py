@@ -10,11 +10,11 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 import course_utils as course
-from course_utils import training
-from course_utils.overlap.buckets import accumulate_gradients, make_buckets, overlapped_allreduce
-from course_utils.overlap.compression import compress, top_k_with_error_feedback
-from course_utils.overlap.scaling import exposed_seconds, scaling_efficiency
-from course_utils.replicas import Replica, torch_ddp
+from course_utils.lessons.data_parallel import training
+from course_utils.lessons.data_parallel.replicas import Replica, torch_ddp
+from course_utils.lessons.overlap.buckets import accumulate_gradients, make_buckets, overlapped_allreduce
+from course_utils.lessons.overlap.compression import compress, top_k_with_error_feedback
+from course_utils.lessons.overlap.scaling import exposed_seconds, scaling_efficiency
 
 
 def test_buckets_hold_every_gradient_once_the_last_first(seed) -> None:

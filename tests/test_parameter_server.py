@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils.digits_network import Arrays, accuracy, loss_and_gradients
-from course_utils.parameter_server.local_sgd import federated_average, local_sgd_round, skewed_shards
-from course_utils.parameter_server.server import (
-    measure_staleness,
-    parameter_server_step,
-    staleness_scaled_lr,
-    step_seconds,
-)
-from course_utils.parameter_server.training import (
+from course_utils.lessons.parameter_server.digits_trainings import (
     Pace,
     endless,
     first_weights,
@@ -23,6 +15,14 @@ from course_utils.parameter_server.training import (
     train_synchronously,
     unflat,
 )
+from course_utils.lessons.parameter_server.local_sgd import federated_average, local_sgd_round, skewed_shards
+from course_utils.lessons.parameter_server.server import (
+    measure_staleness,
+    parameter_server_step,
+    staleness_scaled_lr,
+    step_seconds,
+)
+from course_utils.lessons.sgd.digits_network import Arrays, accuracy, loss_and_gradients
 
 QUICK = Pace(seconds=0.001)
 

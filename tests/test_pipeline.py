@@ -8,16 +8,16 @@ import torch
 from torch import nn
 
 from course_utils.errors import CourseError
-from course_utils.pipeline.actions import Action, parse, parse_schedule, write_schedule
-from course_utils.pipeline.interleaved import interleaved_schedule
-from course_utils.pipeline.messages import with_messages
-from course_utils.pipeline.pace import stage_pace
-from course_utils.pipeline.run import run_schedule, split_model
-from course_utils.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
-from course_utils.pipeline.timing import Stuck, simulate_schedule, timing_of
-from course_utils.pipeline.validate import peak_in_flight, problems, validate_schedule
-from course_utils.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
-from course_utils.training import Sgd
+from course_utils.lessons.data_parallel.training import Sgd
+from course_utils.lessons.pipeline.actions import Action, parse, parse_schedule, write_schedule
+from course_utils.lessons.pipeline.interleaved import interleaved_schedule
+from course_utils.lessons.pipeline.run_schedule import run_schedule, split_model
+from course_utils.lessons.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
+from course_utils.lessons.pipeline.send_and_receive import with_messages
+from course_utils.lessons.pipeline.stage_pace import stage_pace
+from course_utils.lessons.pipeline.timing import Stuck, simulate_schedule, timing_of
+from course_utils.lessons.pipeline.validate import peak_in_flight, problems, validate_schedule
+from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 
 EVERY = {
     "GPipe": gpipe_schedule,
@@ -292,7 +292,7 @@ def through_torch(name: str, chunks: int, micro_batches: int):
     """Loss and gradients of torch's own schedule on this rank, and the order that it publishes."""
     import torch.distributed as dist
 
-    from course_utils.pipeline.with_torch import published_order, run_with_torch, torch_pipeline
+    from course_utils.lessons.pipeline.torch_pipeline import published_order, run_with_torch, torch_pipeline
 
     rank, count = dist.get_rank(), 4 * chunks
     cuts = [8 // count] * count

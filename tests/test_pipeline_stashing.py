@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from course_utils.errors import CourseError
-from course_utils.pipeline.stashing import Stepped, SteppingStage, train_with_delay, train_without_flush
+from course_utils.lessons.pipeline.weight_stashing import Stepped, SteppingStage, train_with_delay, train_without_flush
 
 STEPS, RATE = 12, 0.3
 

@@ -4,11 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_utils.pipeline.interleaved import interleaved_schedule
-from course_utils.pipeline.run import run_schedule
-from course_utils.pipeline.schedules import gpipe_schedule
-from course_utils.pipeline.split import Stage
-from course_utils.pipeline.training import (
+from course_utils.lessons.pipeline.digits_pipeline import (
     BATCH,
     STREAMED,
     digit_batches,
@@ -21,6 +17,10 @@ from course_utils.pipeline.training import (
     timed_runs,
     train_alone,
 )
+from course_utils.lessons.pipeline.interleaved import interleaved_schedule
+from course_utils.lessons.pipeline.run_schedule import run_schedule
+from course_utils.lessons.pipeline.schedules import gpipe_schedule
+from course_utils.lessons.pipeline.split_backward import Stage
 
 
 @pytest.mark.parametrize("micro_batches", [1, 3, 8])

@@ -4,20 +4,29 @@ import pytest
 import torch
 
 from course_utils import draw
-from course_utils.allreduce.cost import allreduce_time
 from course_utils.draw.plan_table import plans_finding
 from course_utils.errors import CourseError
-from course_utils.memory.activations import block_activations
-from course_utils.memory.training import layer_parameters
-from course_utils.pipeline.schedules import bubble_fraction
-from course_utils.planner import A100, H100, MODELS, Cluster, LanguageModel, best, plan
-from course_utils.planner.layout import FULL, NOTHING, SELECTIVE, Layout
-from course_utils.planner.memory import gpu_memory, layer_activations
-from course_utils.planner.plan import TIE, judge
-from course_utils.planner.published import PUBLISHED, ZERO_3, comparison
-from course_utils.planner.times import AGAIN, BUBBLE, COMPUTE, DATA, PIPELINE, TENSOR, step_seconds
-from course_utils.sharded import fits
-from course_utils.transformer import Block, character_model
+from course_utils.lessons.allreduce.cost_model import allreduce_time
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import A100, H100, Cluster
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory, layer_activations
+from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS, LanguageModel
+from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TIE, best, judge, plan
+from course_utils.lessons.hybrid_and_sharded.planner.published_runs import PUBLISHED, ZERO_3, comparison
+from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
+    AGAIN,
+    BUBBLE,
+    COMPUTE,
+    DATA,
+    PIPELINE,
+    TENSOR,
+    step_seconds,
+)
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, SELECTIVE, Layout
+from course_utils.lessons.hybrid_and_sharded.zero_formulas import fits
+from course_utils.lessons.model_parallel.activation_memory import block_activations
+from course_utils.lessons.model_parallel.training_memory import layer_parameters
+from course_utils.lessons.model_parallel.transformer import Block, character_model
+from course_utils.lessons.pipeline.schedules import bubble_fraction
 
 SEVEN = MODELS["Llama 7B"]
 

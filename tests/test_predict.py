@@ -9,7 +9,7 @@ import pytest
 
 import course_utils as course
 from course_utils.checks import panel, predictions
-from course_utils.checks.comparing import is_hit
+from course_utils.checks.hits import is_hit
 from course_utils.checks.records import read_all
 
 

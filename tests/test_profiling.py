@@ -12,18 +12,18 @@ import torch.distributed as dist
 from course_utils import draw
 from course_utils.data import digits
 from course_utils.errors import CourseError
+from course_utils.lessons.overlap.buckets import overlapped
+from course_utils.lessons.profiling import sentences
+from course_utils.lessons.profiling.chrome_trace import problems, read_trace, write_trace
+from course_utils.lessons.profiling.intervals import difference, intersection, length, union
+from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, lanes_of, transfer_seconds
+from course_utils.lessons.profiling.merged_trace import merge
+from course_utils.lessons.profiling.rank_clocks import offset_of, offset_to_rank_0
+from course_utils.lessons.profiling.record_profiles import Profile, profile_ranks, training_step
+from course_utils.lessons.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
+from course_utils.lessons.profiling.slow_programs import CHOICES, PROGRAMS, letter_of, profile_program, race
+from course_utils.lessons.profiling.time_shares import exposed_communication, idle_share, overlap_share
 from course_utils.measuring import Ratio, measure_ratio, slowest_rank
-from course_utils.profiling import findings
-from course_utils.profiling.chrome import problems, read_trace, write_trace
-from course_utils.profiling.clock import offset_of, offset_to_rank_0
-from course_utils.profiling.intervals import difference, intersection, length, union
-from course_utils.profiling.lanes import Lanes, beside_transfer, lanes_of, transfer_seconds
-from course_utils.profiling.merge import merge
-from course_utils.profiling.programs import CHOICES, PROGRAMS, letter_of, profile_program, race
-from course_utils.profiling.record import Profile, profile_ranks, training_step
-from course_utils.profiling.shares import exposed_communication, idle_share, overlap_share
-from course_utils.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
-from course_utils.replicas import overlapped
 from workshop.bench import profiling
 
 
@@ -125,25 +125,25 @@ def test_what_the_last_rank_has_exposed_is_the_transfer() -> None:
     assert beside_transfer([early, late]) == [7, 8]
     alone = [Lanes(rank, 0, 12, [(0, 12)], [], {}, [(0, 5), (5, 11 + rank)]) for rank in (0, 1)]
     assert transfer_seconds(alone) == [0, 0] and beside_transfer(alone) == [5, 7]
-    told = [findings.trace_and_timer_said("flat", [early, late], alone, timed) for timed in (4.4, 5.6)]
+    told = [sentences.trace_and_timer_said("flat", [early, late], alone, timed) for timed in (4.4, 5.6)]
     assert "2.5 s of transfer, and 1.5 s more of all else: 4 s" in told[0] and "they agree" in told[0]
     assert "they differ" in told[1]
-    disturbed = findings.trace_and_timer_said("flat", alone, [early, late], 0.0)
+    disturbed = sentences.trace_and_timer_said("flat", alone, [early, late], 0.0)
     assert "1.5 s less of all else than" in disturbed and "the trace says nothing" in disturbed
 
 
 def test_operators_are_listed_by_their_own_time() -> None:
     rows = [("aten::add", 3, 10.0, 10.0), ("aten::conv2d", 1, 5.0, 900.0), ("aten::mm", 2, 70.0, 71.0)]
-    lines = findings.operators_table(rows, most=2).splitlines()
+    lines = sentences.operators_table(rows, most=2).splitlines()
     assert [line.split()[0] for line in lines] == ["operator", "aten::mm", "aten::add"]
 
 
 def test_convolutions_backward_are_held_beside_those_forward() -> None:
-    forward = (findings.FORWARD_CONVOLUTION, 8, 100.0, 100.0)
-    longer, shorter = ((findings.BACKWARD_CONVOLUTION, 8, own, own) for own in (150.0, 80.0))
-    assert findings.convolutions_said([forward, longer]).endswith("1.5 times as long as forward")
-    assert "one expects more" in findings.convolutions_said([forward, shorter])
-    assert findings.convolutions_said([longer]) == ""
+    forward = (sentences.FORWARD_CONVOLUTION, 8, 100.0, 100.0)
+    longer, shorter = ((sentences.BACKWARD_CONVOLUTION, 8, own, own) for own in (150.0, 80.0))
+    assert sentences.convolutions_said([forward, longer]).endswith("1.5 times as long as forward")
+    assert "one expects more" in sentences.convolutions_said([forward, shorter])
+    assert sentences.convolutions_said([longer]) == ""
 
 
 def test_kernels_count_where_there_is_a_gpu() -> None:
@@ -250,7 +250,7 @@ def test_a_profile_of_real_ranks_is_one_sound_trace(four_ranks, tmp_path) -> Non
     files = found.write_for_tensorboard(tmp_path / "runs")
     assert [file.name.split(".")[0] for file in files] == ["rank0", "rank1"]
     assert read_trace(files[1])["distributedInfo"]["rank"] == 1
-    assert draw.profile(found.lanes, findings.profile_said(found.lanes)).alt_text
+    assert draw.profile(found.lanes, sentences.profile_said(found.lanes)).alt_text
 
 
 def lanes_with(computing, communication, rank: int = 0) -> Lanes:
@@ -267,19 +267,19 @@ def lanes_with(computing, communication, rank: int = 0) -> Lanes:
     ],
 )
 def test_sentences_are_chosen_from_the_numbers(lanes, said) -> None:
-    assert said in findings.profile_said([lanes])
-    assert "rank 0:" in findings.step_text(lanes)
+    assert said in sentences.profile_said([lanes])
+    assert "rank 0:" in sentences.step_text(lanes)
 
 
 def test_what_was_gained_is_said() -> None:
     poor, good = [lanes_with([(0, 5)], [(5, 9)])], [lanes_with([(0, 5)], [(2, 6)], rank=1)]
-    assert "Nothing is gained" not in findings.overlap_said(poor, good, "buckets")
-    assert "Nothing is gained" in findings.overlap_said(good, poor, "buckets")
-    assert findings.latest_rank([*poor, lanes_with([(0, 6)], [], rank=3)]) == 3
-    assert "2 times as fast" in findings.ratio_said(Ratio([2.0, 4.0], [1.0, 1.0]), target=1.5)
-    assert "slower" in findings.ratio_said(Ratio([1.0], [2.0]))
-    assert "(3 in single rounds)" in findings.ratio_said(Ratio([3.0], [1.0]))
-    assert "as fast as before" in findings.ratio_said(Ratio([1.0], [1.0]))
+    assert "Nothing is gained" not in sentences.overlap_said(poor, good, "buckets")
+    assert "Nothing is gained" in sentences.overlap_said(good, poor, "buckets")
+    assert sentences.latest_rank([*poor, lanes_with([(0, 6)], [], rank=3)]) == 3
+    assert "2 times as fast" in sentences.ratio_said(Ratio([2.0, 4.0], [1.0, 1.0]), target=1.5)
+    assert "slower" in sentences.ratio_said(Ratio([1.0], [2.0]))
+    assert "(3 in single rounds)" in sentences.ratio_said(Ratio([3.0], [1.0]))
+    assert "as fast as before" in sentences.ratio_said(Ratio([1.0], [1.0]))
 
 
 def test_a_ratio_ends_early_only_where_it_is_clear(monkeypatch) -> None:

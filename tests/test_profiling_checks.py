@@ -5,8 +5,8 @@ import itertools
 
 import pytest
 
-from course_utils.checks.lessons.profiling.races import FEWEST, HOPELESS_AFTER, SLOW, YOURS, race
-from course_utils.overlap import played
+from course_utils.lessons.overlap import played_hardware
+from course_utils.lessons.profiling.checks.races import FEWEST, HOPELESS_AFTER, SLOW, YOURS, race
 
 TARGET = 1.5
 
@@ -53,18 +53,18 @@ def test_what_was_kept_from_the_last_call_is_wrong_in_the_next() -> None:
 
 
 def test_played_computing_is_seen_and_the_function_is_put_back() -> None:
-    plain = played.compute
+    plain = played_hardware.compute
 
     def program(number: int) -> list[float]:
-        played.compute(1e-4)
-        played.compute(2e-4)
+        played_hardware.compute(1e-4)
+        played_hardware.compute(2e-4)
         return [0.0]
 
     found = race(program, program, lambda n: (n,), TARGET, rounds=0, meet=float)
     seen = found["lanes"][YOURS]
     assert seen["asked"] == pytest.approx(3e-4) and len(seen["computing"]) == 2
     assert seen["begin"] <= seen["computing"][0][0] <= seen["computing"][-1][1] <= seen["end"]
-    assert played.compute is plain
+    assert played_hardware.compute is plain
 
 
 def test_the_parts_of_a_run_add_up_to_it() -> None:

@@ -16,8 +16,8 @@ import pytest
 
 import course_utils as course
 from course_utils.checks import records
+from course_utils.checks.overview import overview
 from course_utils.checks.records import Session, read, read_all
-from course_utils.checks.table import overview
 
 
 @pytest.fixture

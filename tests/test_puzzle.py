@@ -3,13 +3,13 @@
 import pytest
 
 from course_utils.errors import CourseError
-from course_utils.pipeline.actions import Action, parse_schedule
-from course_utils.pipeline.beat import beat_1f1b
-from course_utils.pipeline.messages import with_messages
-from course_utils.pipeline.puzzle import PUZZLES, Puzzle, best_known, judge, random_puzzle
-from course_utils.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
-from course_utils.pipeline.search import anneal, cost
-from course_utils.pipeline.zero_bubble import zb_h1_schedule
+from course_utils.lessons.pipeline.actions import Action, parse_schedule
+from course_utils.lessons.pipeline.puzzle.annealing import anneal, cost
+from course_utils.lessons.pipeline.puzzle.beat_1f1b import beat_1f1b
+from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, Puzzle, best_known, judge, random_puzzle
+from course_utils.lessons.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
+from course_utils.lessons.pipeline.send_and_receive import with_messages
+from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule
 
 EVEN = PUZZLES["even"]
 

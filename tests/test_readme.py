@@ -9,7 +9,7 @@ import tomllib
 import pytest
 import yaml
 
-from course_utils.checks import registry as checks
+from course_utils.checks import registry
 from course_utils.checks.registry import names_of
 from course_utils.syllabus import LESSONS, ROOT
 from workshop.build import readme as table_of_lessons
@@ -151,10 +151,11 @@ def test_the_citation_is_in_the_citation_file_format() -> None:
 def test_the_tutor_knows_every_place_where_answers_stand() -> None:
     """As `course grade` does, but for what shows no answer; and the exercises' functions, which it names as such."""
     closed = re.search(r"- Closed to you(.*?)\n\n", text_of("AGENTS.md"), re.DOTALL)[1]
-    folders = re.findall(r"`([\w/]+)/`", closed)
-    assert folders and all((ROOT / folder).is_dir() for folder in folders)
-    holding = {path.parent for path in ROOT.glob("tests/*/*/right")} | {ROOT / "exercises" / "solutions", checks.FOLDER}
-    assert all(any(place.is_relative_to(ROOT / folder) for folder in folders) for place in holding)
+    folders = [folder for name in re.findall(r"`([\w/*]+)/`", closed) for folder in ROOT.glob(name)]
+    assert folders and all(folder.is_dir() for folder in folders)
+    holding = {path.parent for path in ROOT.glob("tests/*/*/right")} | {ROOT / "exercises" / "solutions"}
+    holding |= {registry.folder_of(lesson) for lesson in LESSONS}
+    assert all(any(place.is_relative_to(folder) for folder in folders) for place in holding)
 
 
 @pytest.mark.parametrize("document", ["AGENTS.md", "docs/sources.md"])

@@ -9,9 +9,10 @@ import torch.distributed as dist
 from torch import nn
 
 import course_utils as course
-from course_utils import training
-from course_utils.data_parallel import broadcast_parameters
-from course_utils.replicas import WAYS, torch_ddp
+from course_utils.lessons.data_parallel import training
+from course_utils.lessons.data_parallel.gradients import broadcast_parameters
+from course_utils.lessons.data_parallel.replicas import torch_ddp
+from course_utils.lessons.overlap.buckets import ALL_WAYS
 
 OPTIONS = {"epochs": 2, "batch_size": 48, "rate": 0.2}
 
@@ -52,7 +53,7 @@ MODELS = {"mlp": training.digits_mlp, "tied and frozen": tied, "unused": with_un
 
 
 def train(way: str, data: training.Data, model: str, **options) -> training.History:
-    make = functools.partial(torch_ddp, unused=True) if (way, model) == ("DDP", "unused") else WAYS[way]
+    make = functools.partial(torch_ddp, unused=True) if (way, model) == ("DDP", "unused") else ALL_WAYS[way]
     return training.train_parallel(data, MODELS[model], replicate=make, **OPTIONS, **options)
 
 
@@ -67,7 +68,7 @@ def global_losses(run: course.Run, keep_last: bool, examples: int) -> np.ndarray
     return (losses * shares).sum(axis=0)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ALL_WAYS)
 @pytest.mark.parametrize("model", MODELS)
 def test_losses_are_those_of_one_process_step_for_step(four_ranks, data, way, model) -> None:
     serial = training.train_serial(data, MODELS[model], **OPTIONS)
@@ -78,7 +79,7 @@ def test_losses_are_those_of_one_process_step_for_step(four_ranks, data, way, mo
         assert torch.allclose(history.parameters, serial.parameters, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("way", "world_size"), [*((way, 3) for way in WAYS), ("overlapped", 4)])
+@pytest.mark.parametrize(("way", "world_size"), [*((way, 3) for way in ALL_WAYS), ("overlapped", 4)])
 def test_an_uneven_last_batch_counts_by_its_examples(four_ranks, data, way, world_size) -> None:
     serial = training.train_serial(data, **OPTIONS, keep_last=True)
     run = four_ranks.run(train, way, data, "mlp", keep_last=True, ranks=world_size, backend="gloo")
@@ -94,7 +95,7 @@ def test_a_last_batch_with_fewer_examples_than_ranks_is_refused(four_ranks, data
         four_ranks.run(train, "DDP", few, "mlp", keep_last=True, backend="gloo")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ALL_WAYS)
 def test_only_the_broadcast_makes_unlike_ranks_equal(four_ranks, data, way) -> None:
     run = four_ranks.run(train, way, data, "mlp", broadcast=False, ranks=2, backend="gloo")
     first, second = (history.parameters for history in run.results)
@@ -128,12 +129,12 @@ def test_ddp_says_what_it_waits_for(four_ranks, data) -> None:
 
 
 def step_with_nothing_to_train(way: str) -> bool:
-    replica = WAYS[way](nn.Linear(3, 1).requires_grad_(False))
+    replica = ALL_WAYS[way](nn.Linear(3, 1).requires_grad_(False))
     replica.finish()
     return all(parameter.grad is None for parameter in replica.module.parameters())
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "DDP"])
+@pytest.mark.parametrize("way", [way for way in ALL_WAYS if way != "DDP"])
 def test_nothing_to_train_is_nothing_to_send(four_ranks, way) -> None:
     run = four_ranks.run(step_with_nothing_to_train, way, ranks=2, backend="gloo")
     assert run.results == [True, True] and run.bytes == 0
@@ -152,7 +153,7 @@ class Mixed(nn.Module):
 
 def mixed_gradients(way: str) -> list[torch.Tensor]:
     torch.manual_seed(0)
-    replica = WAYS[way](Mixed())
+    replica = ALL_WAYS[way](Mixed())
     replica.module(torch.randn(4, 5, 6)[dist.get_rank()]).square().sum().backward()
     replica.finish()
     return [parameter.grad for parameter in replica.module.parameters()]
@@ -160,7 +161,7 @@ def mixed_gradients(way: str) -> list[torch.Tensor]:
 
 def test_gradients_of_unlike_dtypes_keep_them(four_ranks) -> None:
     wanted = four_ranks.run(mixed_gradients, "all-reduce, each", ranks=2, backend="gloo").results[0]
-    for way in WAYS:
+    for way in ALL_WAYS:
         for gradients in four_ranks.run(mixed_gradients, way, ranks=2, backend="gloo").results:
             assert all(torch.allclose(ours, one) for ours, one in zip(gradients, wanted, strict=True)), way
             assert [one.dtype for one in gradients] == [torch.float32] * 2 + [torch.float64] * 2, way

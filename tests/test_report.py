@@ -11,12 +11,14 @@ import pytest
 import course_utils as course
 from course_utils.checks import records
 from course_utils.errors import CourseError
+from course_utils.lessons.data_parallel.report import NONE_YET, part_of
+from course_utils.lessons.data_parallel.vgg_report import figures, published_numbers, sentences
+from course_utils.lessons.data_parallel.vgg_report.kept_runs import FORM, KEY, keep_run, kept_runs
+from course_utils.lessons.data_parallel.vgg_report.timed_steps import ONE_PROCESS, PARTS
+from course_utils.lessons.data_parallel.vgg_report.training_run import Series, TrainingRun, train_way
+from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.ranks.links.network import obstacle
-from course_utils.reporting import figures, findings, published
-from course_utils.reporting.kept import FORM, KEY, keep_run, kept_runs
-from course_utils.reporting.page import NONE_YET, Report, page_of
-from course_utils.reporting.run import Series, TrainingRun, train_way
-from course_utils.reporting.steps import ONE_PROCESS, PARTS
+from course_utils.reporting.page import Report, page_of
 from workshop.bench import vgg
 from workshop.bench.ranks import nodes_of
 
@@ -76,16 +78,16 @@ def all_runs() -> list[TrainingRun]:
     ],
 )
 def test_the_order_is_compared_with_the_reports(seconds, said) -> None:
-    assert said in findings.order_finding(dict(zip(findings.ORDER, seconds, strict=True)))
+    assert said in sentences.order_finding(dict(zip(sentences.ORDER, seconds, strict=True)))
 
 
 def test_one_process_beside_them_is_not_compared() -> None:
-    said = findings.order_finding({"gather-scatter": 2.0, "DDP": 1.0}, alone=True)
+    said = sentences.order_finding({"gather-scatter": 2.0, "DDP": 1.0}, alone=True)
     assert said == "Of 2 ways to share, DDP is fastest; gather-scatter takes 2 times as long"
 
 
 def test_one_way_alone_has_no_order() -> None:
-    assert findings.order_finding({"DDP": 0.5}) == "DDP: 500 ms for a step"
+    assert sentences.order_finding({"DDP": 0.5}) == "DDP: 500 ms for a step"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_one_way_alone_has_no_order() -> None:
     ],
 )
 def test_the_load_goes_where_the_bytes_say(sent, said) -> None:
-    assert said in findings.load_finding(sent)
+    assert said in sentences.load_finding(sent)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_the_load_goes_where_the_bytes_say(sent, said) -> None:
     [(0.4, "2.5 times as fast as one (report"), (0.99, "no faster than one"), (1.5, "take 1.5 times as long as one")],
 )
 def test_workers_are_faster_or_not(four, said) -> None:
-    told = findings.speed_up_finding({1: 1.0, 4: four}, {1: 437, 4: 153}, cores=2)
+    told = sentences.speed_up_finding({1: 1.0, 4: four}, {1: 437, 4: 153}, cores=2)
     assert said in told and told.endswith("(report: 2.9 times as fast); only 2 cores compute here")
 
 
@@ -122,7 +124,7 @@ def test_workers_are_faster_or_not(four, said) -> None:
     ],
 )
 def test_messages_or_backward_take_longer(shares, said) -> None:
-    assert said in findings.split_finding(dict(zip("ab", shares, strict=True)))
+    assert said in sentences.split_finding(dict(zip("ab", shares, strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -134,23 +136,23 @@ def test_messages_or_backward_take_longer(shares, said) -> None:
     ],
 )
 def test_hidden_messages_are_free_or_not(times, cores, said) -> None:
-    assert said in findings.slowed_finding("DDP", times, 4, cores)
+    assert said in sentences.slowed_finding("DDP", times, 4, cores)
 
 
 def test_bytes_in_a_second_follow_from_the_length_of_a_step() -> None:
     rates = {"gather-scatter": 4.0, "all-reduce, each": 8.0, "DDP": 10.0}
-    told = findings.rates_finding(rates, dict.fromkeys(rates, 1.5))
+    told = sentences.rates_finding(rates, dict.fromkeys(rates, 1.5))
     assert "2 times what gather-scatter sends (report: less than 0.6) and 0.8 times what DDP sends" in told
     assert told.endswith("1.5 gradients as the mean of all nodes: the faster the step, the more in a second.")
-    assert "as much every way" not in findings.rates_finding(rates, {**dict.fromkeys(rates, 1.5), "DDP": 3.0})
-    assert findings.rates_finding({"DDP": 1.0}, {"DDP": 1.5}) == ""
+    assert "as much every way" not in sentences.rates_finding(rates, {**dict.fromkeys(rates, 1.5), "DDP": 3.0})
+    assert sentences.rates_finding({"DDP": 1.0}, {"DDP": 1.5}) == ""
 
 
 def test_the_reports_tables_agree_with_arithmetic() -> None:
     """By tables 1 and 3 a node sends 2 (P − 1)/P gradients in a step, but for three workers a seventh more."""
-    assert published.gradients_per_step(2) == pytest.approx(1.0, rel=0.02)
-    assert published.gradients_per_step(4) == pytest.approx(1.5, rel=0.02)
-    assert published.gradients_per_step(3) == pytest.approx(8 / 7 * 4 / 3, rel=0.02)
+    assert published_numbers.gradients_per_step(2) == pytest.approx(1.0, rel=0.02)
+    assert published_numbers.gradients_per_step(4) == pytest.approx(1.5, rel=0.02)
+    assert published_numbers.gradients_per_step(3) == pytest.approx(8 / 7 * 4 / 3, rel=0.02)
 
 
 # --- figures --------------------------------------------------------------------------------------------------------
@@ -177,7 +179,7 @@ def test_figures_of_what_is_missing_say_what_to_run() -> None:
 
 def test_gradients_that_a_node_sends() -> None:
     assert figures.gradients_per_step([made("DDP")]) == 1.0
-    assert "2.1 times as fast on 4 ranks" in findings.forward_finding(2.1, 3.0, 4, cores=2)
+    assert "2.1 times as fast on 4 ranks" in sentences.forward_finding(2.1, 3.0, 4, cores=2)
 
 
 # --- kept runs ------------------------------------------------------------------------------------------------------
@@ -261,7 +263,7 @@ def test_the_page_needs_no_other_file_and_has_text_for_every_picture(tmp_path, c
 
 
 def test_an_old_report_is_replaced_and_nothing_else(tmp_path) -> None:
-    page = Report(("Nothing but words.",), ())
+    page = Report("Mine", ("Nothing but words.",), ())
     page.save(tmp_path / "report.html")
     page.save(tmp_path / "report.html")
     (tmp_path / "mine.txt").write_text("my notes")
@@ -274,7 +276,7 @@ def test_an_old_report_is_replaced_and_nothing_else(tmp_path) -> None:
 
 def test_what_is_missing_says_what_to_run_and_other_settings_are_counted() -> None:
     other = dataclasses.replace(made("gather-scatter"), images=96)
-    page = page_of([other, made("DDP", with_nodes=False)])
+    page = part_of([other, made("DDP", with_nodes=False)])
     missing = {section.heading.split(".")[0]: section.text for section in page.sections if section.picture is None}
     assert set(missing) == {"Figure 5", "Figure 7", "Figure 8", "Figure 9", "Figure 11", "Table 3"}
     assert 'train_way(ranks, "gather-scatter")' in missing["Figure 7"]
@@ -282,7 +284,7 @@ def test_what_is_missing_says_what_to_run_and_other_settings_are_counted() -> No
 
 
 def test_nodes_at_work_are_those_of_the_run_on_most_ranks() -> None:
-    page = page_of(all_runs())
+    page = part_of(all_runs())
     shown = next(section for section in page.sections if section.heading.startswith("Figure 9"))
     assert "node 3 sent" in shown.picture.alt_text
 
@@ -295,14 +297,14 @@ def test_a_machine_that_was_not_at_rest_is_named() -> None:
 
 def test_the_page_shows_the_setting_with_most_ways_or_the_latest() -> None:
     other = dataclasses.replace(made("DDP"), images=96)
-    page = page_of([*all_runs(), other])
+    page = page_of([part_of([*all_runs(), other])])
     assert "48 images a step" in page.text and "`course.report(latest=True)`" in page.notes[0]
-    assert "96 images a step" in page_of([*all_runs(), other], latest=True).text
+    assert "96 images a step" in page_of([part_of([*all_runs(), other], latest=True)]).text
 
 
 @pytest.mark.parametrize("runs", [[made(ONE_PROCESS, 1)], [made("DDP", 2)], [made("my own way")]])
 def test_any_single_run_has_a_page(runs) -> None:
-    assert "Figure 4" in page_of(runs).html
+    assert "Figure 4" in page_of([part_of(runs)]).html
 
 
 # --- the bench ------------------------------------------------------------------------------------------------------
@@ -324,7 +326,7 @@ def test_the_benchs_rows_hold_stages_bytes_order_and_published_numbers() -> None
 
 
 def test_a_run_on_ranks_is_measured_and_kept(four_ranks) -> None:
-    run = train_way(four_ranks, "overlapped", world_size=2, width=0.05, images=4, steps=2, bucket_bytes=10_000)
+    run = train_way(four_ranks, overlapped, world_size=2, width=0.05, images=4, steps=2, bucket_bytes=10_000)
     assert run.world_size == 2 and run.steps == 2 and run.rates == [] and run.sent == []
     assert set(run.parts) == set(PARTS) and run.step.median > 0 and run.exposed.low >= 0
     assert kept_runs().runs == [run]

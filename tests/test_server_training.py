@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils.parameter_server import findings as said
-from course_utils.parameter_server.training import Curve, Pace, own_gradients, train_locally
-from course_utils.trace import phase_seconds
+from course_utils.lessons.parameter_server import sentences as said
+from course_utils.lessons.parameter_server.digits_trainings import Curve, Pace, own_gradients, train_locally
+from course_utils.trace.events import phase_seconds
 
 
 def curve(*points: tuple[float, float]) -> Curve:

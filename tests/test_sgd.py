@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from course_utils import digits_network, draw, logistic, sgd
+from course_utils import draw
 from course_utils.data import digits_arrays
 from course_utils.errors import CourseError
+from course_utils.lessons.sgd import digits_network, gradient_descent, logistic
 
 BATCHES = (1, 2, 5, 10, 20, 50, 100, 200)
 
@@ -21,7 +22,7 @@ def task():
 
 @pytest.mark.parametrize(("n", "batch_size"), [(0, 4), (1, 1), (5, 8), (10, 4), (12, 4), (359, 32)])
 def test_an_epoch_holds_each_example_once(n, batch_size, seed):
-    batches = list(sgd.minibatches(n, batch_size, np.random.default_rng(seed)))
+    batches = list(gradient_descent.minibatches(n, batch_size, np.random.default_rng(seed)))
     assert [len(batch) for batch in batches] == [min(batch_size, n - at) for at in range(0, n, batch_size)]
     assert sorted(index for batch in batches for index in batch) == list(range(n))
 
@@ -39,7 +40,7 @@ def test_steps_are_those_of_torch(seed):
         for weights, gradient in zip(theirs, gradients, strict=True):
             weights.grad = torch.tensor(gradient)
         optimizer.step()
-        sgd.momentum_step(ours, gradients, velocities, 0.2, 0.7)
+        gradient_descent.momentum_step(ours, gradients, velocities, 0.2, 0.7)
     for w, other in zip(ours, theirs, strict=True):
         assert np.allclose(w, other.detach().numpy(), rtol=0, atol=1e-12)
 
@@ -64,23 +65,23 @@ def test_noise_follows_one_over_root_b_over_two_decades(task, replace, seed):
     x, y, _, _ = task
     gradients, rng = logistic.gradients(np.zeros(2), x, y), np.random.default_rng(seed)
     for size in BATCHES:
-        measured = sgd.gradient_noise(gradients, size, rng, draws=4000, replace=replace)
-        assert measured == pytest.approx(sgd.predicted_noise(gradients, size, replace), rel=0.1)
-    one, hundred = (sgd.predicted_noise(gradients, size, replace=True) for size in (1, 100))
+        measured = gradient_descent.gradient_noise(gradients, size, rng, draws=4000, replace=replace)
+        assert measured == pytest.approx(gradient_descent.predicted_noise(gradients, size, replace), rel=0.1)
+    one, hundred = (gradient_descent.predicted_noise(gradients, size, replace=True) for size in (1, 100))
     assert one / hundred == pytest.approx(10)
-    assert sgd.gradient_noise(gradients, len(x), rng, draws=2) == pytest.approx(0, abs=1e-12)
+    assert gradient_descent.gradient_noise(gradients, len(x), rng, draws=2) == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 def test_the_largest_stable_rate_is_where_descent_leaves_the_minimum(task, momentum):
     x, _, best, gradient = task
-    predicted = sgd.largest_stable_lr(logistic.hessian(best, x), momentum)
+    predicted = gradient_descent.largest_stable_lr(logistic.hessian(best, x), momentum)
 
     def comes_nearer(rate):
-        path = sgd.descend(gradient, best + 0.001, rate, 500, momentum)
+        path = gradient_descent.descend(gradient, best + 0.001, rate, 500, momentum)
         return np.linalg.norm(path[-1] - best) < np.linalg.norm(path[0] - best)
 
-    assert sgd.bisect(comes_nearer, 0.1 * predicted, 10 * predicted) == pytest.approx(predicted, rel=0.05)
+    assert gradient_descent.bisect(comes_nearer, 0.1 * predicted, 10 * predicted) == pytest.approx(predicted, rel=0.05)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.6])
@@ -88,22 +89,24 @@ def test_on_a_parabola_the_bound_is_exact(momentum, seed):
     rng = np.random.default_rng(seed)
     root = rng.standard_normal((4, 4))
     hessian = root @ root.T + 0.1 * np.eye(4)
-    bound = sgd.largest_stable_lr(hessian, momentum)
+    bound = gradient_descent.largest_stable_lr(hessian, momentum)
     start = np.linalg.eigh(hessian)[1][:, -1]
-    below, above = (sgd.descend(lambda w: hessian @ w, start, r * bound, 3000, momentum) for r in (0.99, 1.01))
+    below, above = (
+        gradient_descent.descend(lambda w: hessian @ w, start, r * bound, 3000, momentum) for r in (0.99, 1.01)
+    )
     assert np.linalg.norm(below[-1]) < 1e-3 and np.linalg.norm(above[-1]) > 1e3
 
 
 def test_a_flat_loss_allows_any_rate():
-    assert sgd.largest_stable_lr(np.zeros((2, 2))) == math.inf
+    assert gradient_descent.largest_stable_lr(np.zeros((2, 2))) == math.inf
 
 
 def test_what_the_page_says_of_its_walks(task):
     x, y, best, gradient = task
-    assert sgd.largest_stable_lr(logistic.hessian(np.zeros(2), x)) < 0.5 * sgd.largest_stable_lr(
-        logistic.hessian(best, x)
-    )
-    losses = [logistic.loss(w, x, y) for w in sgd.descend(gradient, np.zeros(2), 10.0, 400)]
+    assert gradient_descent.largest_stable_lr(
+        logistic.hessian(np.zeros(2), x)
+    ) < 0.5 * gradient_descent.largest_stable_lr(logistic.hessian(best, x))
+    losses = [logistic.loss(w, x, y) for w in gradient_descent.descend(gradient, np.zeros(2), 10.0, 400)]
     assert max(np.diff(losses)) > 0.05 and losses[-1] - logistic.loss(best, x, y) < 1e-9
 
 
@@ -113,14 +116,16 @@ def test_few_examples_a_step_and_many_steps_go_farthest(task):
     for size in (1, 8, 64, 359):
         rng, w = np.random.default_rng(0), np.zeros(2)
         for _ in range(5):
-            for batch in sgd.minibatches(len(x), size, rng):
-                sgd.sgd_step([w], [logistic.gradient(w, x[batch], y[batch])], 1.0)
+            for batch in gradient_descent.minibatches(len(x), size, rng):
+                gradient_descent.sgd_step([w], [logistic.gradient(w, x[batch], y[batch])], 1.0)
         ends[size] = logistic.loss(w, x, y)
     assert ends[8] < min(ends[1], ends[64]) and ends[64] < ends[359]
 
 
 def test_bisection_finds_the_edge():
-    assert sgd.bisect(lambda value: value < math.pi, 0.0, 10.0, tries=40) == pytest.approx(math.pi, abs=1e-9)
+    assert gradient_descent.bisect(lambda value: value < math.pi, 0.0, 10.0, tries=40) == pytest.approx(
+        math.pi, abs=1e-9
+    )
 
 
 def test_the_network_has_the_gradients_of_torch(seed):
@@ -149,7 +154,7 @@ def test_the_digits_are_read(start):
 @pytest.mark.parametrize("together", [True, False])
 def test_paths_on_a_map(task, together):
     x, y, best, gradient = task
-    paths = {f"rate {rate}": sgd.descend(gradient, np.zeros(2), rate, 20) for rate in (1, 4, 8)}
+    paths = {f"rate {rate}": gradient_descent.descend(gradient, np.zeros(2), rate, 20) for rate in (1, 4, 8)}
     picture = draw.trajectories(lambda w: logistic.loss(w, x, y), paths, best, "Three rates", together=together)
     maps = [ax for ax in picture.axes if ax.lines]
     assert len(maps) == (1 if together else 3)

@@ -9,10 +9,11 @@ import torch.distributed as dist
 from torch import nn
 
 from course_utils.errors import CourseError
-from course_utils.hybrid.mesh import mesh_groups, place_of
-from course_utils.hybrid.step import drifting_gradients, equal_shards, hybrid_step
-from course_utils.optimizers import adam_step
-from course_utils.sharded import adam_shard, fits, shard_length, zero1_step, zero_memory, zero_traffic
+from course_utils.lessons.autodiff_and_optimizers.optimizers import adam_step
+from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups, place_of
+from course_utils.lessons.hybrid_and_sharded.hybrid_step import drifting_gradients, equal_shards, hybrid_step
+from course_utils.lessons.hybrid_and_sharded.zero1 import adam_shard, shard_length, zero1_step
+from course_utils.lessons.hybrid_and_sharded.zero_formulas import fits, zero_memory, zero_traffic
 
 
 def test_a_mesh_of_two_by_three() -> None:

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from course_utils.allreduce import ALGORITHMS, schedules
-from course_utils.allreduce.cost import NAMES, Network, allreduce_time, bytes_per_rank, rounds
-from course_utils.allreduce.schedules import SCHEDULES, Schedule
-from course_utils.allreduce.simulate import play, simulate_allreduce
-from course_utils.allreduce.sweep import work_per_message
-from course_utils.allreduce.topology import alpha_of, fat_tree, ring, switch, two_level
 from course_utils.errors import CourseError
+from course_utils.lessons.allreduce import message_tables
+from course_utils.lessons.allreduce.algorithms import ALGORITHMS
+from course_utils.lessons.allreduce.allreduce_times import work_per_message
+from course_utils.lessons.allreduce.cost_model import NAMES, Network, allreduce_time, bytes_per_rank, rounds
+from course_utils.lessons.allreduce.message_simulator import play, simulate_allreduce
+from course_utils.lessons.allreduce.message_tables import SCHEDULES, Schedule
+from course_utils.lessons.allreduce.network_topology import alpha_of, fat_tree, ring, switch, two_level
 
 ALPHA, BETA = 1e-3, 1e-6
 LENGTH = 840  # divides by 1 to 8
@@ -58,14 +59,14 @@ def add_up(comm, function):
 
 
 def on_nodes_of_two(comm, vector):
-    from course_utils.allreduce.hierarchical import hierarchical_allreduce
+    from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
 
     hierarchical_allreduce(comm, vector, 2)
 
 
 def test_schedules_are_those_of_the_functions_on_ranks(four_ranks) -> None:
     cases = [(name, function, SCHEDULES[name], size) for name, function in ALGORITHMS.items() for size in (3, 4)]
-    cases.append(("hierarchical", on_nodes_of_two, lambda p, n: schedules.hierarchical(p, n, 2), 4))
+    cases.append(("hierarchical", on_nodes_of_two, lambda p, n: message_tables.hierarchical(p, n, 2), 4))
     for name, function, schedule, size in cases:
         table, expected = schedule(size, 4 * LENGTH), {}
         for number, source in zip(*np.nonzero(table.dest >= 0), strict=True):

@@ -17,10 +17,10 @@ import pytest
 from slurm_here import SlurmHere, free_ports, obstacle, slurm_here, wait_until
 
 import course_utils as course
-from course_utils.launch import commands
-from course_utils.launch.slurm_script import slurm_script
-from course_utils.launch.torchrun_script import torchrun_script
-from course_utils.launch.train_ddp import Settings, train_ddp
+from course_utils.lessons.gpu_nodes import launch_commands
+from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
+from course_utils.lessons.gpu_nodes.torchrun_script import torchrun_script
+from course_utils.lessons.gpu_nodes.train_ddp import Settings, train_ddp
 
 PATIENCE = 120
 EPOCHS = 4
@@ -76,7 +76,7 @@ class Handed:
 
 def hand_in(slurm: SlurmHere, folder: Path, options: str = "", **job) -> Handed:
     """Train on two nodes, one process on each, started by srun."""
-    command = f"{sys.executable} -m course_utils.launch.train_ddp {switches(folder)} {options}"
+    command = f"{sys.executable} -m course_utils.lessons.gpu_nodes.train_ddp {switches(folder)} {options}"
     script = slurm_script(command, nodes=2, **job)
     return submit(
         slurm, folder, script.replace("export OMP", '[ -n "$SLURM_RESTART_COUNT" ] && FIRST_PAUSE=0\nexport OMP')
@@ -158,8 +158,8 @@ def test_a_notebook_hands_a_script_in_and_reads_what_the_job_said(slurm, limited
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", str(free_ports(1)[0]))
     script = slurm_script(f"python {train_ddp.__code__.co_filename} {switches(tmp_path)}", nodes=2)
-    log = commands.hand_in(script, tmp_path, PATIENCE)
-    assert commands.losses_of(log)[-1] == pytest.approx(alone, rel=1e-4)
+    log = launch_commands.hand_in(script, tmp_path, PATIENCE)
+    assert launch_commands.losses_of(log)[-1] == pytest.approx(alone, rel=1e-4)
     assert "2 ranks on 2 nodes (c1, c2), started by srun" in log
 
 

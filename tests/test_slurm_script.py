@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
 
-from course_utils.checks.judging import run_case
-from course_utils.checks.lessons.gpu_nodes import batch
-from course_utils.checks.lessons.gpu_nodes.slurm_script import SLURM_SCRIPT
-from course_utils.launch.slurm_script import slurm_script
+from course_utils.checks.judge import run_case
+from course_utils.lessons.gpu_nodes.checks import batch
+from course_utils.lessons.gpu_nodes.checks.slurm_script import SLURM_SCRIPT
+from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
 from workshop.answers import answers, load
 
 RIGHT = [slurm_script, *map(load, answers("right", "slurm_script"))]

@@ -6,19 +6,19 @@ import pytest
 import torch
 from torch import nn
 
-from course_utils.allreduce.cost import Network
 from course_utils.errors import CourseError
-from course_utils.strategy import cost_files, measure, measured_links
-from course_utils.strategy.configurations import Config, configurations
-from course_utils.strategy.costs import described_costs
-from course_utils.strategy.local_modules import local_modules
-from course_utils.strategy.measure import measure_costs
-from course_utils.strategy.measured_links import measured_topology
-from course_utils.strategy.models import alexnet, mlp, resnet18
-from course_utils.strategy.part_shapes import part_shapes
-from course_utils.strategy.reading import read_model
-from course_utils.strategy.topology import Link, Topology, describe
-from course_utils.transformer import Block, character_model
+from course_utils.lessons.allreduce.cost_model import Network
+from course_utils.lessons.model_parallel.transformer import Block, character_model
+from course_utils.lessons.strategy_search.costs import cost_files, measured_costs, measured_links
+from course_utils.lessons.strategy_search.costs.described_costs import described_costs
+from course_utils.lessons.strategy_search.costs.device_topology import Link, Topology, describe
+from course_utils.lessons.strategy_search.costs.local_modules import local_modules
+from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
+from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
+from course_utils.lessons.strategy_search.costs.part_shapes import part_shapes
+from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
+from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18
+from course_utils.lessons.strategy_search.graph.read_model import read_model
 
 GB = 10**9
 PCIE = (10e-6, 12e9)
@@ -168,14 +168,16 @@ def test_every_part_is_measured_and_measured_once(name, home, monkeypatch):
                 assert costs.compute(operator, config, place, "forward") > 0
                 assert costs.compute(operator, config, place, "backward") > 0
     assert costs.spread >= 0
-    monkeypatch.setattr(measure, "time_passes", None)  # whoever measures again, fails
+    monkeypatch.setattr(measured_costs, "time_passes", None)  # whoever measures again, fails
     assert measure_costs(graph, two()).times == costs.times
 
 
 def test_a_second_model_brings_only_what_is_new(home, monkeypatch):
     jobs = []
-    timed = measure.time_passes
-    monkeypatch.setattr(measure, "time_passes", lambda passes, rounds: jobs.append(passes) or timed(passes, rounds))
+    timed = measured_costs.time_passes
+    monkeypatch.setattr(
+        measured_costs, "time_passes", lambda passes, rounds: jobs.append(passes) or timed(passes, rounds)
+    )
     measure_costs(small(), two(), rounds=1)
     measure_costs(read_model(mlp((12, 8, 4, 3)), (6, 12)), two(), rounds=1)
     counted = [sum(len(parts) for _, parts in passes) for passes in jobs]

@@ -8,13 +8,19 @@ from course_utils import draw
 from course_utils.draw.operator_boxes import cut_said, fetched_numbers
 from course_utils.draw.program_strip import changed_by
 from course_utils.errors import CourseError
-from course_utils.strategy import findings
-from course_utils.strategy.by_hand import COMPUTE, MILLISECOND, HandCosts, five_operators, two_convolutions
-from course_utils.strategy.configurations import Config
-from course_utils.strategy.graph import Operator, OperatorGraph
-from course_utils.strategy.known_ways import known_ways
-from course_utils.strategy.simulate import makespan
-from course_utils.strategy.tasks import task_graph
+from course_utils.lessons.strategy_search import sentences
+from course_utils.lessons.strategy_search.graph.configurations import Config
+from course_utils.lessons.strategy_search.graph.operator_graph import Operator, OperatorGraph
+from course_utils.lessons.strategy_search.search.known_ways import known_ways
+from course_utils.lessons.strategy_search.simulator.five_operators import (
+    COMPUTE,
+    MILLISECOND,
+    HandCosts,
+    five_operators,
+    two_convolutions,
+)
+from course_utils.lessons.strategy_search.simulator.simulate import makespan
+from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
 
 ONE, HALVES, CHANNELS = Config(), Config(2, 1, 1, (0, 1)), Config(1, 1, 2, (0, 1))
 
@@ -69,73 +75,73 @@ def test_a_move_changes_the_operator_and_its_readers() -> None:
 
 
 def test_the_quickest_is_named() -> None:
-    assert findings.quickest_said({"data": 33.0, "report": 31.0}) == "Data 33 ms, report 31 ms: report is quicker"
-    assert findings.quickest_said({"a": 1.0, "b": 1.0}).endswith("equally quick")
-    assert findings.quickest_said({"a": 1.0, "b": 1.001, "c": 2.0}).endswith("a and b are quickest")
+    assert sentences.quickest_said({"data": 33.0, "report": 31.0}) == "Data 33 ms, report 31 ms: report is quicker"
+    assert sentences.quickest_said({"a": 1.0, "b": 1.0}).endswith("equally quick")
+    assert sentences.quickest_said({"a": 1.0, "b": 1.001, "c": 2.0}).endswith("a and b are quickest")
 
 
 def test_walks_that_arrive_are_counted() -> None:
     walks = {"one": [[3.0, 1.0], [3.0, 2.0]], "two": [[1.0, 3.0], [1.0]]}
-    assert [findings.arrived(found, 1.0) for found in walks.values()] == [1, 2]
+    assert [sentences.arrived(found, 1.0) for found in walks.values()] == [1, 2]
     assert (
-        findings.walks_said(walks, 1.0) == "Walks that came to the best strategy: 1 of 2 with one and 2 of 2 with two"
+        sentences.walks_said(walks, 1.0) == "Walks that came to the best strategy: 1 of 2 with one and 2 of 2 with two"
     )
 
 
 def test_a_strategy_in_words() -> None:
     several = Config(2, 1, 2, (0, 1, 2, 3))
-    assert findings.cut_text(several) == "by sample and parameter"
-    said = findings.strategy_said(five_operators(), [ONE, HALVES, HALVES, CHANNELS, Config(devices=(1,))])
+    assert sentences.cut_text(several) == "by sample and parameter"
+    said = sentences.strategy_said(five_operators(), [ONE, HALVES, HALVES, CHANNELS, Config(devices=(1,))])
     assert said == "conv1 to pool1 by sample, fc1 by parameter, loss on device 1"
     graph = OperatorGraph("two", (Operator("input", "input", (), (1, 1)), Operator("fc1", "linear", (0,), (1, 1))))
-    assert findings.strategy_said(graph, [ONE, ONE]) == "fc1 on device 0"
+    assert sentences.strategy_said(graph, [ONE, ONE]) == "fc1 on device 0"
 
 
 def test_a_ratio_is_only_told_where_it_is_one() -> None:
-    assert findings.ratio_said({"found": [1.0, 1.0, 1.0], "data": [2.0, 2.2, 1.9]}, 1.8) == (
+    assert sentences.ratio_said({"found": [1.0, 1.0, 1.0], "data": [2.0, 2.2, 1.9]}, 1.8) == (
         "Found is 2 times as fast as data; predicted: 1.8 times"
     )
-    assert findings.ratio_said({"a": [1.0, 2.0], "b": [2.0, 1.0]}, 1.5).startswith("A and b: neither is always faster")
-    assert "A is slower than b in this run" in findings.ratio_said({"a": [2.0, 2.0], "b": [1.0, 1.0]}, 1.5)
+    assert sentences.ratio_said({"a": [1.0, 2.0], "b": [2.0, 1.0]}, 1.5).startswith("A and b: neither is always faster")
+    assert "A is slower than b in this run" in sentences.ratio_said({"a": [2.0, 2.0], "b": [1.0, 1.0]}, 1.5)
 
 
 def test_predictions_are_judged_by_error_and_order() -> None:
-    assert findings.errors([1.1, 1.0], [1.0, 2.0]) == pytest.approx([0.1, 0.5])
-    assert findings.agreement([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]) == 1
-    assert findings.agreement([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]) == -1
-    assert findings.agreement([1.0, 2.0, 3.0], [10.0, 30.0, 20.0]) == pytest.approx(1 / 3)
-    assert findings.honesty_said([1.0, 2.0], [1.0, 2.0]).endswith("the order is right")
-    assert findings.honesty_said([1.0, 2.0, 3.0], [1.0, 3.0, 2.0]).endswith("2 of 3 pairs in the right order")
+    assert sentences.errors([1.1, 1.0], [1.0, 2.0]) == pytest.approx([0.1, 0.5])
+    assert sentences.agreement([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]) == 1
+    assert sentences.agreement([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]) == -1
+    assert sentences.agreement([1.0, 2.0, 3.0], [10.0, 30.0, 20.0]) == pytest.approx(1 / 3)
+    assert sentences.honesty_said([1.0, 2.0], [1.0, 2.0]).endswith("the order is right")
+    assert sentences.honesty_said([1.0, 2.0, 3.0], [1.0, 3.0, 2.0]).endswith("2 of 3 pairs in the right order")
 
 
 def test_rates_are_compared() -> None:
-    assert "busy" not in findings.timed_said(74, 0.04)
-    assert findings.timed_said(74, 0.8).endswith("the machine is busy, so predictions will be far off")
-    said = findings.times_said({"tasks": 100.0, "full": 1000.0, "incremental": 8000.0})
+    assert "busy" not in sentences.timed_said(74, 0.04)
+    assert sentences.timed_said(74, 0.8).endswith("the machine is busy, so predictions will be far off")
+    said = sentences.times_said({"tasks": 100.0, "full": 1000.0, "incremental": 8000.0})
     assert (
         said == "Strategies a second: tasks 100, full 1,000, incremental 8,000; incremental is 8 times as fast as full"
     )
 
 
 def test_what_was_found_stands_beside_what_was_known() -> None:
-    assert "25\N{NO-BREAK SPACE}% less than report" in findings.found_said(0.3, {"data": 1.0, "report": 0.4})
-    assert "as quick as report" in findings.found_said(0.4, {"data": 1.0, "report": 0.4})
-    assert "more than data" in findings.found_said(2.0, {"data": 1.0})
+    assert "25\N{NO-BREAK SPACE}% less than report" in sentences.found_said(0.3, {"data": 1.0, "report": 0.4})
+    assert "as quick as report" in sentences.found_said(0.4, {"data": 1.0, "report": 0.4})
+    assert "more than data" in sentences.found_said(2.0, {"data": 1.0})
 
 
 def test_links_decide_or_not() -> None:
-    assert findings.links_said({1: "a", 2: "b", 3: "b"}).startswith("The link decides: 2 different")
-    assert "On all 2 links the same" in findings.links_said({1: "a", 2: "a"})
+    assert sentences.links_said({1: "a", 2: "b", 3: "b"}).startswith("The link decides: 2 different")
+    assert "On all 2 links the same" in sentences.links_said({1: "a", 2: "a"})
 
 
 def test_disturbed_rounds_answer_nothing() -> None:
-    assert findings.steady([[1.0, 1.1, 1.0], [2.0, 2.0, 9.0, 2.1, 2.0]])
-    assert not findings.steady([[1.0, 2.0, 3.0], [1.0, 5.0, 2.0]])
+    assert sentences.steady([[1.0, 1.1, 1.0], [2.0, 2.0, 9.0, 2.1, 2.0]])
+    assert not sentences.steady([[1.0, 2.0, 3.0], [1.0, 5.0, 2.0]])
 
 
 def test_the_four_published_ways() -> None:
     ways = known_ways(five_operators())
-    said = {name: findings.strategy_said(five_operators(), way) for name, way in ways.items()}
+    said = {name: sentences.strategy_said(five_operators(), way) for name, way in ways.items()}
     assert said == {
         "one device": "conv1 to loss on device 0",
         "data parallel": "conv1 to loss by sample",

@@ -10,7 +10,8 @@ from torch import nn
 from torch.nn import functional
 
 from course_utils.errors import CourseError
-from course_utils.strategy.configurations import (
+from course_utils.lessons.model_parallel.transformer import Block, character_model
+from course_utils.lessons.strategy_search.graph.configurations import (
     CUTS,
     Config,
     common,
@@ -21,10 +22,9 @@ from course_utils.strategy.configurations import (
     replicas,
     volume,
 )
-from course_utils.strategy.models import alexnet, mlp, resnet18
-from course_utils.strategy.reading import read_model
+from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18
+from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.torchvision_repair import load_torchvision
-from course_utils.transformer import Block, character_model
 from course_utils.vgg import vgg11
 
 

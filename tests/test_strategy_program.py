@@ -12,22 +12,28 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.errors import CourseError
-from course_utils.strategy.configurations import Config, configurations
-from course_utils.strategy.costs import described_costs
-from course_utils.strategy.experiment import Comparison, predicted_seconds, varied_strategies
-from course_utils.strategy.graph import Window
-from course_utils.strategy.layouts import move_between
-from course_utils.strategy.models import alexnet, mlp, resnet18
-from course_utils.strategy.moves import Spread, exchange, own
-from course_utils.strategy.program import program
-from course_utils.strategy.reading import read_model
-from course_utils.strategy.running import gradients, parallel_model, train_program, train_serial, unrecorded
-from course_utils.strategy.starts import data_parallel, on_one_device
-from course_utils.strategy.topology import describe
+from course_utils.lessons.data_parallel.training import Sgd
+from course_utils.lessons.model_parallel.differentiable_collectives import all_reduced
+from course_utils.lessons.model_parallel.transformer import Block, Head, character_model
+from course_utils.lessons.strategy_search.costs.described_costs import described_costs
+from course_utils.lessons.strategy_search.costs.device_topology import describe
+from course_utils.lessons.strategy_search.experiments import Comparison, predicted_seconds, varied_strategies
+from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
+from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18
+from course_utils.lessons.strategy_search.graph.operator_graph import Window
+from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
+from course_utils.lessons.strategy_search.graph.read_model import read_model
+from course_utils.lessons.strategy_search.program.run_program import (
+    gradients,
+    parallel_model,
+    train_program,
+    train_serial,
+    unrecorded,
+)
+from course_utils.lessons.strategy_search.program.tensor_layouts import move_between
+from course_utils.lessons.strategy_search.program.tensor_moves import Spread, exchange, own
+from course_utils.lessons.strategy_search.program.write_program import program
 from course_utils.syllabus import ROOT
-from course_utils.tensor_parallel.collectives import all_reduced
-from course_utils.training import Sgd
-from course_utils.transformer import Block, Head, character_model
 from course_utils.vgg import vgg11
 from workshop.bench.strategy import comparison_rows
 
@@ -71,7 +77,9 @@ def random_programs(name: str, ranks: int, seed: int, number: int) -> list[str]:
             kept = strategy % 2 and configs and configs[-1] in choices and chosen.random() < 0.7
             configs.append(configs[-1] if kept else chosen.choice(choices))
         configs[-1] = Config(devices=(ranks - 1,)) if strategy == 0 else configs[-1]
-        texts.append(program(model, graph, configs, "course_utils.strategy.models.alexnet()", ranks))
+        texts.append(
+            program(model, graph, configs, "course_utils.lessons.strategy_search.graph.example_models.alexnet()", ranks)
+        )
     return texts
 
 
@@ -219,7 +227,7 @@ def test_what_is_unknown_runs_on_one_rank(four_ranks) -> None:
     halves = [
         Config(sample=2, devices=(0, 1)) if one.kind != "other" else Config(devices=(1,)) for one in graph.operators
     ]
-    text = program(Joined(), graph, halves, "course_utils.strategy.models.mlp()", 2)
+    text = program(Joined(), graph, halves, "course_utils.lessons.strategy_search.graph.example_models.mlp()", 2)
     assert "Part(lambda x, y: torch.cat((x, y), dim=1), ranks=(1,))" in text
     batches = [(torch.randn(BATCH, 6), torch.randint(CLASSES, (BATCH,))) for _ in range(3)]
     losses = train_program(four_ranks, text, Joined, batches, 0.1)
@@ -243,7 +251,7 @@ def test_an_operator_may_read_from_seven(four_ranks) -> None:
     halves = [
         Config(sample=2, devices=(0, 1)) if one.kind != "other" else Config(devices=(1,)) for one in graph.operators
     ]
-    text = program(ManyJoined(), graph, halves, "course_utils.strategy.models.mlp()", 2)
+    text = program(ManyJoined(), graph, halves, "course_utils.lessons.strategy_search.graph.example_models.mlp()", 2)
     assert "lambda x, y, z, u, v, w, x7: torch.cat([x, y, z, u, v, w, x7], dim=1)" in text
     batches = [(torch.randn(BATCH, 6), torch.randint(CLASSES, (BATCH,))) for _ in range(2)]
     losses = train_program(four_ranks, text, ManyJoined, batches, 0.1)
@@ -254,7 +262,7 @@ def test_a_program_runs_under_torchrun(tmp_path) -> None:
     model = mlp((12, 10, 9, CLASSES))
     graph = read_model(model, (BATCH, 12))
     cut = [Config(sample=2, devices=(0, 1)), *[Config(parameter=2, devices=(0, 1))] * 3, Config(devices=(1,))]
-    build = f"course_utils.strategy.models.mlp((12, 10, 9, {CLASSES}))"
+    build = f"course_utils.lessons.strategy_search.graph.example_models.mlp((12, 10, 9, {CLASSES}))"
     file = tmp_path / "mlp_on_2_ranks.py"
     file.write_text(program(model, graph, cut, build, 2, file.name, "The search found it."))
     order = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(file)]
@@ -283,7 +291,13 @@ def test_what_builds_no_model_is_refused() -> None:
 def test_a_strategy_for_another_graph_or_more_ranks_is_refused(strategy, said) -> None:
     model = mlp((4, 3))
     with pytest.raises(CourseError, match=said):
-        program(model, read_model(model, (2, 4)), strategy, "course_utils.strategy.models.mlp((4, 3))", 2)
+        program(
+            model,
+            read_model(model, (2, 4)),
+            strategy,
+            "course_utils.lessons.strategy_search.graph.example_models.mlp((4, 3))",
+            2,
+        )
 
 
 def test_too_few_strategies_for_a_comparison_are_refused_with_their_number() -> None:

@@ -5,18 +5,23 @@ import pytest
 
 from course_utils import draw
 from course_utils.errors import CourseError
-from course_utils.strategy import search
-from course_utils.strategy.by_hand import HandCosts, five_operators
-from course_utils.strategy.exhaustive import optimum
-from course_utils.strategy.incremental import Chains
-from course_utils.strategy.metropolis import best_strategy
-from course_utils.strategy.random_graphs import random_costs, random_graph
-from course_utils.strategy.rates import rates
-from course_utils.strategy.search import find_strategy
-from course_utils.strategy.simulate import makespan
-from course_utils.strategy.starts import choices_of, data_parallel, model_parallel, on_one_device
-from course_utils.strategy.tables import make_tables
-from course_utils.strategy.tasks import task_graph
+from course_utils.lessons.strategy_search.graph.plain_strategies import (
+    choices_of,
+    data_parallel,
+    model_parallel,
+    on_one_device,
+)
+from course_utils.lessons.strategy_search.search import many_walks
+from course_utils.lessons.strategy_search.search.exhaustive import optimum
+from course_utils.lessons.strategy_search.search.many_walks import find_strategy
+from course_utils.lessons.strategy_search.search.metropolis import best_strategy
+from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators
+from course_utils.lessons.strategy_search.simulator.incremental import Chains
+from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
+from course_utils.lessons.strategy_search.simulator.simulate import makespan
+from course_utils.lessons.strategy_search.simulator.simulation_rates import rates
+from course_utils.lessons.strategy_search.simulator.step_tables import make_tables
+from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
 from workshop.bench.strategy_search import is_hit
 
 GRAPH, COSTS = five_operators(), HandCosts()
@@ -37,7 +42,7 @@ def test_what_it_found_takes_as_long_as_the_simulator_says():
     assert time_of(found.strategy) == found.nanoseconds == least == time_of(best)
     assert least <= min(time_of(one) for one in (on_one_device(GRAPH), data_parallel(GRAPH, 2)))
     assert found.iterations[-1] >= 2000 and not found.interrupted
-    assert set(found.history) == set(search.STARTS)
+    assert set(found.history) == set(many_walks.STARTS)
     assert all(len(chain) == len(found.iterations) for chains in found.history.values() for chain in chains)
 
 

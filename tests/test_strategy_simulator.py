@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from course_utils.errors import CourseError
-from course_utils.strategy.by_hand import HandCosts, five_operators
-from course_utils.strategy.configurations import Config
-from course_utils.strategy.incremental import Chains, last_readers
-from course_utils.strategy.random_graphs import random_costs, random_graph
-from course_utils.strategy.simulate import makespan, simulate
-from course_utils.strategy.starts import data_parallel, on_one_device
-from course_utils.strategy.tables import make_tables
-from course_utils.strategy.tasks import Task, task_graph
+from course_utils.lessons.strategy_search.graph.configurations import Config
+from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
+from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators
+from course_utils.lessons.strategy_search.simulator.incremental import Chains, last_readers
+from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
+from course_utils.lessons.strategy_search.simulator.simulate import makespan, simulate
+from course_utils.lessons.strategy_search.simulator.step_tables import make_tables
+from course_utils.lessons.strategy_search.simulator.task_graph import Task, task_graph
 
 MS = 1_000_000
 

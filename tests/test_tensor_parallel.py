@@ -9,11 +9,10 @@ import torch.distributed as dist
 from torch import nn
 
 from course_utils.errors import CourseError
-from course_utils.memory import Parallelism, training_memory
-from course_utils.tensor_parallel import block as blocks
-from course_utils.tensor_parallel import counting
-from course_utils.tensor_parallel.collectives import all_gathered
-from course_utils.tensor_parallel.experiments import (
+from course_utils.lessons.model_parallel import collective_counts
+from course_utils.lessons.model_parallel import parallel_block as blocks
+from course_utils.lessons.model_parallel.differentiable_collectives import all_gathered
+from course_utils.lessons.model_parallel.experiments import (
     BATCH,
     LENGTH,
     WIDTH,
@@ -22,9 +21,11 @@ from course_utils.tensor_parallel.experiments import (
     small_block,
     step_memory,
 )
-from course_utils.tensor_parallel.layers import split_layers
-from course_utils.tensor_parallel.linear import ColumnParallelLinear, RowParallelLinear
-from course_utils.transformer import Block, character_model
+from course_utils.lessons.model_parallel.memory_parts import Parallelism
+from course_utils.lessons.model_parallel.parallel_linear import ColumnParallelLinear, RowParallelLinear
+from course_utils.lessons.model_parallel.split_layers import split_layers
+from course_utils.lessons.model_parallel.training_memory import training_memory
+from course_utils.lessons.model_parallel.transformer import Block, character_model
 
 
 def test_layers_are_cut_as_well_as_by_trying_everything(seed) -> None:
@@ -230,6 +231,6 @@ def test_a_step_keeps_what_the_formula_says_on_every_rank(four_ranks, sequence, 
     run = four_ranks.run(step_memory, model, batch, sequence, checkpointing, ranks=2, backend="gloo")
     assert [one.total for one in run.results] == pytest.approx([computed.total] * 2, rel=0.05)
     again = 2 if checkpointing else 1
-    names = [one.name for one in counting.collectives_in(run.events, "backward")]
+    names = [one.name for one in collective_counts.collectives_in(run.events, "backward")]
     reductions = [name for name in names if "reduce" in name]
     assert len(reductions) == 2 * 2 * again, names

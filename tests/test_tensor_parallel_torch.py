@@ -5,17 +5,23 @@ import torch
 
 from course_utils import draw
 from course_utils.errors import CourseError
-from course_utils.tensor_parallel import counting, experiments
-from course_utils.tensor_parallel.block import parallelise_block
-from course_utils.tensor_parallel.collectives import sum_over_ranks
-from course_utils.tensor_parallel.experiments import OWN_SEEDS, beside_serial, cut_layer, ranks_apart, small_batch
+from course_utils.lessons.model_parallel import collective_counts, experiments
+from course_utils.lessons.model_parallel.differentiable_collectives import sum_over_ranks
+from course_utils.lessons.model_parallel.experiments import (
+    OWN_SEEDS,
+    beside_serial,
+    cut_layer,
+    ranks_apart,
+    small_batch,
+)
+from course_utils.lessons.model_parallel.parallel_block import parallelise_block
+from course_utils.lessons.model_parallel.transformer import Block
 from course_utils.trace.events import Event
-from course_utils.transformer import Block
 
 
 def with_dtensor(dropout: float) -> dict[str, float]:
     """The block that torch has cut, beside the serial one."""
-    from course_utils.tensor_parallel.with_torch import parallelize_block, tensor_mesh
+    from course_utils.lessons.model_parallel.dtensor import parallelize_block, tensor_mesh
 
     return beside_serial(lambda block: parallelize_block(block, tensor_mesh()), dropout)
 
@@ -30,7 +36,7 @@ def test_dtensor_is_the_serial_block(four_ranks, world_size, dropout) -> None:
 
 def beside_ours() -> tuple[float, dict[str, int], dict[str, int]]:
     """The two cut blocks' outputs, and what torch's moves forward and backward."""
-    from course_utils.tensor_parallel.with_torch import counted, parallelize_block, tensor_mesh
+    from course_utils.lessons.model_parallel.dtensor import counted, parallelize_block, tensor_mesh
 
     ours, theirs = experiments.small_block(), experiments.small_block()
     parallelise_block(ours)
@@ -49,7 +55,7 @@ def test_dtensor_moves_what_ours_moves(four_ranks) -> None:
 
 def test_heads_that_dtensor_cannot_divide_are_refused(four_ranks) -> None:
     def odd():
-        from course_utils.tensor_parallel.with_torch import parallelize_block, tensor_mesh
+        from course_utils.lessons.model_parallel.dtensor import parallelize_block, tensor_mesh
 
         parallelize_block(Block(18, 3, 0.0, torch.Generator()), tensor_mesh())
 
@@ -73,8 +79,8 @@ def test_a_layer_cut_each_way_holds_and_moves_its_part(four_ranks, way, shapes, 
         assert [tuple(one.shape) for one in (own_x, own_weight, y)] == shapes
         parts = {"by batch": wanted.chunk(4, 0), "by column": wanted.chunk(4, 1), "by row": [wanted] * 4}
         torch.testing.assert_close(y, parts[way][rank])
-    assert counting.moved_said(run.events, "forward") == forward
-    assert counting.moved_said(run.events, "backward", rank=3) == backward
+    assert collective_counts.moved_said(run.events, "forward") == forward
+    assert collective_counts.moved_said(run.events, "backward", rank=3) == backward
 
 
 def test_seeds_of_their_own_behind_the_sum_drive_ranks_apart(four_ranks) -> None:
@@ -103,28 +109,28 @@ EVENTS = [
 
 
 def test_collectives_belong_to_the_phase_they_began_in() -> None:
-    assert [one.start for one in counting.collectives_in(EVENTS, "backward")] == [2.5, 3]
-    assert counting.moved_said(EVENTS, "forward") == "1 all-gather of 10 B"
-    assert counting.moved_said(EVENTS, "backward") == "2 all-reduces of 40 B"
-    assert counting.moved_said(EVENTS, "backward", rank=1) == "nothing"
-    found = counting.in_phase(EVENTS, "backward")
+    assert [one.start for one in collective_counts.collectives_in(EVENTS, "backward")] == [2.5, 3]
+    assert collective_counts.moved_said(EVENTS, "forward") == "1 all-gather of 10 B"
+    assert collective_counts.moved_said(EVENTS, "backward") == "2 all-reduces of 40 B"
+    assert collective_counts.moved_said(EVENTS, "backward", rank=1) == "nothing"
+    found = collective_counts.in_phase(EVENTS, "backward")
     assert [one.kind for one in found].count("collective") == 2 and {one.start for one in found} >= {2.5, 3}
 
 
 def test_an_all_reduce_sends_as_much_as_the_two_that_it_is_made_of() -> None:
     def sent(name: str, size: int) -> float:
-        return counting.ring_bytes(event(name, "collective", 0, 1, size), ranks=4)
+        return collective_counts.ring_bytes(event(name, "collective", 0, 1, size), ranks=4)
 
     assert sent("all_reduce", 40) == 60 == sent("reduce_scatter_single", 40) + sent("all_gather", 10)
-    assert counting.pass_bytes(EVENTS[:-1], ranks=4) == 30 + 60 + 60
+    assert collective_counts.pass_bytes(EVENTS[:-1], ranks=4) == 30 + 60 + 60
     with pytest.raises(CourseError, match="barrier"):
-        counting.pass_bytes(EVENTS, ranks=4)
+        collective_counts.pass_bytes(EVENTS, ranks=4)
 
 
 def test_who_is_not_in_a_phase_is_idle() -> None:
-    assert counting.idle_share(EVENTS, ranks=2) == pytest.approx(1 - 7 / 16)
+    assert collective_counts.idle_share(EVENTS, ranks=2) == pytest.approx(1 - 7 / 16)
     with pytest.raises(CourseError, match="no phase"):
-        counting.idle_share(EVENTS[3:], ranks=2)
+        collective_counts.idle_share(EVENTS[3:], ranks=2)
 
 
 def test_cuts_are_drawn_with_what_moves() -> None:

@@ -24,8 +24,8 @@ from PIL import Image
 from test_browser import CHROMIUM, free_port
 
 import course_utils as course
-from course_utils.profiling.record import profile_ranks, training_step
-from course_utils.replicas import overlapped
+from course_utils.lessons.overlap.buckets import overlapped
+from course_utils.lessons.profiling.record_profiles import profile_ranks, training_step
 from course_utils.syllabus import ROOT
 from workshop.build.npm import package_file
 from workshop.build.sources import AuthoringError

@@ -5,9 +5,17 @@ import sys
 import pytest
 import torch
 
-from course_utils import text
 from course_utils.errors import CourseError
-from course_utils.text import CHARACTERS, character_text, decode, encode, generate, python_text, text_batches
+from course_utils.lessons.model_parallel import text
+from course_utils.lessons.model_parallel.text import (
+    CHARACTERS,
+    character_text,
+    decode,
+    encode,
+    generate,
+    python_text,
+    text_batches,
+)
 
 
 def test_the_text_is_long_and_of_known_characters() -> None:

@@ -210,7 +210,7 @@ def test_a_request_never_waited_for_is_no_danger(four_ranks) -> None:
 
 def test_phases_are_recorded(four_ranks) -> None:
     def work(comm):
-        from course_utils.trace import phase
+        from course_utils.trace.recorder import phase
 
         for _ in range(3):
             with phase("forward"):

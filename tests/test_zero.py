@@ -7,11 +7,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from course_utils.hybrid.mesh_training import train_serially
-from course_utils.sharded import zero_memory
-from course_utils.sharded.stages import on_paper, sent_by_rank, train_sharded
-from course_utils.text import CHARACTERS, character_text, text_batches
-from course_utils.transformer import character_model
+from course_utils.lessons.hybrid_and_sharded.mesh_training import train_serially
+from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_memory
+from course_utils.lessons.hybrid_and_sharded.zero_stages import on_paper, sent_by_rank, train_sharded
+from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
+from course_utils.lessons.model_parallel.transformer import character_model
 
 STEPS, BUCKET = 3, 8192
 
@@ -61,7 +61,7 @@ def test_stage_2_never_has_a_whole_gradient(four_ranks) -> None:
 
 def used_and_unused() -> list[torch.Tensor]:
     """Two steps of a module whose second layer is used on rank 1 only, and whose third is frozen."""
-    from course_utils.sharded.zero2 import zero2_state, zero2_step
+    from course_utils.lessons.hybrid_and_sharded.zero2 import zero2_state, zero2_step
 
     torch.manual_seed(0)
     layers = nn.ModuleList(nn.Linear(3, 3, dtype=torch.float64) for _ in range(3))
@@ -97,8 +97,8 @@ def test_paper_is_the_formula_by_parts() -> None:
 
 def with_early_gathers() -> float:
     """Of a few steps of FSDP2, the largest difference to serial losses where its all-gathers do not wait."""
-    from course_utils.hybrid.mesh_training import Adam, serial_step
-    from course_utils.sharded.fsdp import shard_fully
+    from course_utils.lessons.hybrid_and_sharded.fsdp import shard_fully
+    from course_utils.lessons.hybrid_and_sharded.mesh_training import Adam, serial_step
 
     model, serial = shard_fully(build()), build()
     for layer in [*model, model]:
@@ -142,7 +142,7 @@ OVER_MESHES = [
 
 @pytest.mark.parametrize(("written", "read"), OVER_MESHES)
 def test_a_checkpoint_of_one_mesh_is_read_on_another_and_training_goes_on(four_ranks, tmp_path, written, read) -> None:
-    from course_utils.sharded.over_meshes import load_on_mesh, save_on_mesh
+    from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import load_on_mesh, save_on_mesh
 
     steps = batches(5)
     serial = train_serially(build, steps)
@@ -158,7 +158,7 @@ def test_a_checkpoint_of_one_mesh_is_read_on_another_and_training_goes_on(four_r
 
 
 def test_what_is_no_checkpoint_or_another_models_is_said(four_ranks, tmp_path) -> None:
-    from course_utils.sharded.over_meshes import load_on_mesh, save_on_mesh
+    from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import load_on_mesh, save_on_mesh
 
     with pytest.raises(Exception, match="is no checkpoint: it has no file .metadata"):
         four_ranks.run(load_on_mesh, tmp_path / "none", {"data": 2}, build, ranks=2, backend="gloo")

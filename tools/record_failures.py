@@ -1,4 +1,4 @@
-"""Record the failing launches of course_utils/failures/ again: tools/record_failures.py [NAME …]
+"""Record the failing launches of course_utils/lessons/gpu_nodes/failures/ again: tools/record_failures.py [NAME …]
 
 Every launch runs for real on this machine; two nodes are two network or mount namespaces. It takes root, Linux's first
 control groups, iproute2, util-linux and, for the time limit, Slurm. "different software" fetches an old numpy with pip
@@ -167,7 +167,7 @@ def time_limit() -> tuple[list[str], list[str]]:
     sys.path.insert(0, str(ROOT / "tests"))
     from slurm_here import slurm_here, wait_until
 
-    from course_utils.launch.slurm_script import slurm_script
+    from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
 
     os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}:/usr/sbin"
     with slurm_here() as slurm:

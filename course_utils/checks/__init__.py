@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from course_utils.checks.hints import hint
+from course_utils.checks.overview import Overview, overview
 from course_utils.checks.predictions import measured, predict
 from course_utils.checks.records import SESSION
 from course_utils.checks.registry import find
-from course_utils.checks.table import Overview, overview
 from course_utils.errors import CourseError
 
 __all__ = ["check", "hint", "measured", "predict", "progress"]
@@ -29,7 +29,7 @@ def check(name: str, function: Callable = _MISSING) -> None:
             reads marks out of errors, also where the verdict is not ✓.
     """
     from course_utils.checks import under_nbgrader
-    from course_utils.checks.judging import judge
+    from course_utils.checks.judge import judge
     from course_utils.checks.verdict import show
     from course_utils.ranks.start import current
 

@@ -113,7 +113,8 @@ class Exercise:
 
     Attributes:
         name: the function's name, and that of the module which declares it.
-        library: the course's own answer, "course_utils.messages:tree_broadcast": a module and a function in it.
+        library: the course's own answer, a module and a function in it:
+            "course_utils.lessons.messages.broadcast_and_scatter:tree_broadcast".
         lesson: the lesson's stem, "04_messages".
         place: on the lesson's page, from 1.
         minutes: that it takes.

@@ -1,27 +1,32 @@
-"""Which exercises there are: found among the modules of `checks/lessons/`, where each is declared, and nowhere else."""
+"""Which exercises there are: each is declared in its lesson's room, a module in the folder `checks`, nowhere else."""
 
 import difflib
 import functools
 import importlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 
 from course_utils.checks.exercise import Exercise
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, Lesson
 
-FOLDER = Path(__file__).parent / "lessons"
-
 
 def folder_of(lesson: Lesson) -> Path:
     """Where the lesson's exercises are declared, a module each; there is none while they are only planned."""
-    return FOLDER / lesson.subject
+    return lesson.room / "checks"
+
+
+def check_packages() -> list[ModuleType]:
+    """The packages that hold the checks: this one, and that of each lesson."""
+    names = [f"{lesson.package}.checks" for lesson in LESSONS if folder_of(lesson).is_dir()]
+    return [importlib.import_module(name) for name in (__package__, *names)]
 
 
 @functools.cache
 def exercises_of(lesson: Lesson) -> tuple[Exercise, ...]:
     """The exercises of a lesson, in the order of its page; none where they are only planned."""
-    modules = [f"course_utils.checks.lessons.{lesson.subject}.{path.stem}" for path in folder_of(lesson).glob("*.py")]
+    modules = [f"{lesson.package}.checks.{path.stem}" for path in folder_of(lesson).glob("*.py")]
     values = [value for module in modules for value in vars(importlib.import_module(module)).values()]
     found = {value.name: value for value in values if isinstance(value, Exercise)}
     return tuple(sorted(found.values(), key=lambda exercise: exercise.place))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from course_utils.draw import style
-from course_utils.launch.tries import Try, tries_said
+from course_utils.lessons.gpu_nodes.tries import Try, tries_said
 
 _BROKEN, _AGAIN, _WHOLE = style.STUCK, "#0072B2", "#D0D0D0"
 

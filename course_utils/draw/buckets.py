@@ -13,7 +13,7 @@ from course_utils.draw import style
 from course_utils.words import bytes_text, percent, seconds_text, time_unit
 
 if TYPE_CHECKING:
-    from course_utils.overlap.compressed_training import Compressed
+    from course_utils.lessons.overlap.compressed_training import Compressed
 
 
 def bucket_sweep(

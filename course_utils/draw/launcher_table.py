@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from course_utils.draw import style
-from course_utils.launch.variables import variables_read
-from course_utils.launch.where import find_launch
+from course_utils.lessons.gpu_nodes.launch import find_launch
+from course_utils.lessons.gpu_nodes.launcher_variables import variables_read
 
 _LINE = 0.19  # inches of a variable
 _ASKED = {

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from course_utils.draw import style
-from course_utils.failures.explain import CONSEQUENCE, ERROR, explain_failure, shortened
+from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, explain_failure, shortened
 
 _COLOURS = {
     "says something": "#CFCFCF",

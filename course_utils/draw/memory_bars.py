@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from course_utils.draw import style
 from course_utils.draw.share_bars import PARTS
 from course_utils.errors import CourseError
-from course_utils.memory.parts import Memory
+from course_utils.lessons.model_parallel.memory_parts import Memory
 from course_utils.words import bytes_text, join, percent
 
 COMPUTED, COUNTED = "computed", "counted"

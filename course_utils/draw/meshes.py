@@ -9,7 +9,7 @@ from matplotlib.patches import Circle, FancyArrowPatch
 
 from course_utils.draw import style
 from course_utils.errors import CourseError
-from course_utils.hybrid.mesh import mesh_groups, place_of
+from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups, place_of
 from course_utils.words import count, join
 
 _BLOCK_GAP = 0.55  # ranks' distances between two blocks, along the first of three axes

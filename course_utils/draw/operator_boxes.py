@@ -10,8 +10,16 @@ from matplotlib.patches import Patch, Polygon
 from course_utils.draw import style
 from course_utils.draw.rows import paler
 from course_utils.errors import CourseError
-from course_utils.strategy.configurations import Box, Config, common, input_box, output_box, replicas, volume
-from course_utils.strategy.graph import Operator
+from course_utils.lessons.strategy_search.graph.configurations import (
+    Box,
+    Config,
+    common,
+    input_box,
+    output_box,
+    replicas,
+    volume,
+)
+from course_utils.lessons.strategy_search.graph.operator_graph import Operator
 from course_utils.words import join
 
 OWN, FETCHED, ELSEWHERE = "on this device", "fetched from another", "on others"

@@ -8,7 +8,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from course_utils.draw import style
 from course_utils.draw.rows import paler
-from course_utils.strategy.graph import OperatorGraph
+from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 
 CHANGED = "must be computed again"
 _KEPT = ("clocks kept", "one matrix kept", "time left kept")

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_utils.draw import style
-from course_utils.frameworks.passages import Passage, Term
+from course_utils.lessons.read_the_manual.passages import Passage, Term
 
 _SIZE, _LINE, _BETWEEN = 10.5, 0.42, 0.16  # points; inches of a line, and from passage to passage
 _KNOWN, _UNKNOWN = "#0072B2", style.STUCK

@@ -12,8 +12,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from course_utils.draw import style
 from course_utils.draw.rows import boxes, paler
 from course_utils.errors import CourseError
-from course_utils.strategy.configurations import CUTS, Config, Strategy
-from course_utils.strategy.graph import OperatorGraph
+from course_utils.lessons.strategy_search.graph.configurations import CUTS, Config, Strategy
+from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.words import seconds_text
 
 WHOLE, SEVERAL = "whole", "cut in two ways"

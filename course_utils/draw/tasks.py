@@ -12,8 +12,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from course_utils.draw import style
 from course_utils.draw.rows import boxes
 from course_utils.errors import CourseError
-from course_utils.strategy.simulate import simulate
-from course_utils.strategy.tasks import Task
+from course_utils.lessons.strategy_search.simulator.simulate import simulate
+from course_utils.lessons.strategy_search.simulator.task_graph import Task
 from course_utils.words import seconds_text, time_unit
 
 FORWARD, BACKWARD, COMMUNICATION, IDLE = "forward", "backward", "communication", "idle"

@@ -1,9 +1,9 @@
-"""`course.report()`: the CS744 report's figures of data-parallel training, drawn from one's own runs, as one page.
+"""`course.report()`: what a learner has trained, drawn as a report on one page. Each lesson adds its own part.
 
-These are figures 4, 5, 6, the kind of 7 to 9, 10 and 11, and tables 1 to 3. (Figures 1 to 3 are lesson 3's.)
+A lesson whose results are kept has a module `report` in its room, with a function `part(latest)`.
 """
 
-import dataclasses
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING
 
 from course_utils.checks import panel as parts
 from course_utils.errors import CourseError
-from course_utils.reporting.kept import kept_runs
-from course_utils.reporting.run import TrainingRun
-from course_utils.words import count, ranks
+from course_utils.syllabus import LESSONS
 
 if TYPE_CHECKING:
     from course_utils.draw.style import Picture
 
-NONE_YET = (
-    'You have no training runs yet. Lesson 7 makes them: `ranks = course.start(4, link="200 Mbit/s")`,\n'
-    'then `from course_utils.reporting import train_way` and `train_way(ranks, "DDP")`.'
-)
+TITLE = "My report"
 _MARK = "course_utils report"
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -50,7 +45,7 @@ class Section:
     """A figure of the page, or what to run for it.
 
     Attributes:
-        heading: which of the report's figures it is.
+        heading: what it shows.
         picture: None where the runs for it are missing.
         text: a sentence below it; what to run, where there is no picture.
     """
@@ -61,15 +56,36 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What one lesson adds to the page.
+
+    Attributes:
+        title: of the whole page, if this lesson gives it one.
+        intro: what was trained, in plain lines.
+        sections: its figures; none where nothing is kept yet.
+        notes: what is not shown, and why.
+        nothing_yet: what to run, where there are no sections.
+    """
+
+    title: str = ""
+    intro: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+    notes: tuple[str, ...] = ()
+    nothing_yet: str = ""
+
+
+@dataclass(frozen=True)
 class Report:
     """The page. A notebook shows it; `save("report.html")` writes it as one file that needs no other.
 
     Attributes:
+        title: above all.
         intro: what was trained, in plain lines.
-        sections: in the order of the report's figures.
+        sections: in the order of the lessons.
         notes: what is not shown, and why.
     """
 
+    title: str
     intro: tuple[str, ...]
     sections: tuple[Section, ...]
     notes: tuple[str, ...] = ()
@@ -77,7 +93,7 @@ class Report:
     @cached_property
     def html(self) -> str:
         """The page's body."""
-        body = ["<h1>VGG-11 on several nodes: my report</h1>", *map(parts.paragraph, self.intro)]
+        body = [f"<h1>{parts.escape(self.title)}</h1>", *map(parts.paragraph, self.intro)]
         for section in self.sections:
             picture = parts.image(section.picture) if section.picture else ""
             text = parts.paragraph(section.text)
@@ -121,111 +137,46 @@ class Report:
 
 
 def report(file: str | Path | None = None, latest: bool = False) -> Report | None:
-    """Draw the CS744 report's figures 4 to 11, and its tables, from your own runs; a notebook shows them as one page.
-
-    Runs are compared that have the same network, batch, links and cores: those with most ways to train. `train_way`
-    makes them.
+    """Draw what you have trained yourself, beside what others have published; a notebook shows it as one page.
 
     Args:
         file: such as "report.html", to keep the page as a file of its own; None: it is only shown.
-        latest: rather take the runs that are like your latest one.
+        latest: of runs that cannot be compared, take those that are like your latest one.
 
     Returns:
-        The page; None, and a line that says what to run, where there are no runs yet.
+        The page; None, and a line that says what to run, where there is nothing yet.
 
     Raises:
         CourseError: the file cannot be written, or is something else.
     """
-    kept = kept_runs()
-    capstone = capstone_sections()
-    if not kept.runs and not capstone:
-        print("\n".join([NONE_YET, *kept.notes]))
+    found = [part_of(latest) for part_of in _parts()]
+    if not any(part.sections for part in found):
+        page = page_of(found)
+        print("\n".join([*page.intro, *page.notes]))
         if file is not None:
-            print(f"So {file} was not written. (Of the capstone, checks in a notebook are kept.)")
+            print(f"So {file} was not written. (Only what a notebook's checks judge is kept.)")
         return None
-    page = page_of(kept.runs, kept.notes, latest) if kept.runs else Report((NONE_YET,), (), tuple(kept.notes))
-    page = dataclasses.replace(page, sections=(*page.sections, *capstone))
+    page = page_of(found)
     if file is not None:
         page.save(file)
     return page
 
 
-def page_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool = False) -> Report:
-    """The page of the runs of one setting (see `report`); those of others are counted, and left out."""
-    from course_utils.reporting import figures
-
-    chosen = alike(runs, latest)
-    others = len(runs) - len(chosen)
-    ways = figures.by_way(chosen)
-    intro = [
-        f"{count(len(chosen), 'run')} of mine: {figures.setting(chosen[-1])} The images are random numbers, as time "
-        "does not depend on what they show. Hatched: published, not measured here (CS744 report, 2020, group 11).",
-        f"Ways: {'; '.join(f'{way} on {ranks(each[0].world_size)}' for way, each in ways.items())}.",
-    ]
-    sections = [
-        section("Figure 4. Training time of each task", lambda: figures.total_time(chosen)),
-        section("Figure 5. Backward pass and communication", lambda: figures.backward_split(chosen)),
-        section(
-            "Figure 6. The stages of a step",
-            lambda: figures.stages(chosen),
-            lambda: f"{figures.forward_sentence(chosen)} {figures.slowed_sentence(chosen)}".strip(),
-        ),
-        *over_time(chosen),
-        section("Figure 10. CPU of each rank", lambda: figures.mean_cpu(chosen)),
-        section(
-            "Figure 11. What each node sends",
-            lambda: figures.mean_send(chosen),
-            lambda: figures.send_sentence(chosen),
-        ),
-        section("Table 1. Time of an epoch by number of workers", lambda: figures.time_by_workers(chosen)),
-        section("Table 2. CPU by number of workers", lambda: figures.cpu_by_workers(chosen)),
-        section("Table 3. Bytes sent by number of workers", lambda: figures.traffic_by_workers(chosen)),
-    ]
-    left_out = []
-    if others:
-        hint = " `course.report(latest=True)` shows those like the latest." if chosen[-1] is not runs[-1] else ""
-        left_out = [f"{count(others, 'run')} with another network, batch, link or number of cores.{hint}"]
-    return Report(tuple(intro), tuple(sections), (*left_out, *notes))
+def page_of(found: Sequence[Part]) -> Report:
+    """One page of the lessons' parts; where a lesson has nothing yet, its intro says what to run."""
+    missing = [part.nothing_yet for part in found if not part.sections and part.nothing_yet]
+    return Report(
+        title=next((part.title for part in found if part.sections and part.title), TITLE),
+        intro=(*(line for part in found for line in part.intro), *missing),
+        sections=tuple(section for part in found for section in part.sections),
+        notes=tuple(note for part in found for note in part.notes),
+    )
 
 
-def capstone_sections() -> list[Section]:
-    """Budget and use of the latest capstone that was within all budgets, or else of the latest; none without any."""
-    from course_utils.capstone.kept import kept
-
-    results = kept()
-    within = [result for result in results if not result.misses()]
-    if not results:
-        return []
-    from course_utils.capstone.picture import budget_bars
-
-    text = f"{count(len(results), 'training')} judged, {len(within)} within all budgets."
-    return [Section("Capstone. Budget and use", budget_bars((within or results)[-1]), text)]
-
-
-def alike(runs: Sequence[TrainingRun], latest: bool) -> list[TrainingRun]:
-    """The runs of one setting: the one with most ways, of several the latest; or simply the latest run's."""
-    groups: dict[tuple, list[TrainingRun]] = {}
-    for run in runs:
-        groups.setdefault(run.setting, []).append(run)
-    if latest:
-        return groups[runs[-1].setting]
-    place = {id(run): number for number, run in enumerate(runs)}
-    return max(groups.values(), key=lambda group: (len({run.way for run in group}), place[id(group[-1])]))
-
-
-def over_time(runs: Sequence[TrainingRun]) -> list[Section]:
-    """Figures 7 to 9: of each of the report's ways the latest run on most ranks; a missing one says what to run."""
-    from course_utils.reporting import figures, findings
-
-    latest = {way: run for way, each in figures.by_way(runs).items() for run in each if run.series is not None}
-    sections = []
-    for number, way in zip((7, 8, 9), (findings.GATHER, findings.EACH, findings.DDP), strict=True):
-        heading = f"Figure {number}. Nodes at work: {findings.named(way)}"
-        if way in latest:
-            sections.append(section(heading, lambda way=way: figures.over_time(latest[way])))
-        else:
-            sections.append(Section(heading, None, f'Not run on nodes yet: `train_way(ranks, "{way}")` behind links.'))
-    return sections
+def _parts() -> list[Callable[[bool], Part]]:
+    """The function `part` of each lesson that has one."""
+    with_one = [lesson for lesson in LESSONS if (lesson.room / "report.py").is_file()]
+    return [importlib.import_module(f"{lesson.package}.report").part for lesson in with_one]
 
 
 def section(heading: str, draw: "Callable[[], Picture]", say: Callable[[], str] = str) -> Section:

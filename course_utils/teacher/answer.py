@@ -7,19 +7,14 @@ from collections.abc import Callable
 from inspect import Signature
 from typing import Any
 
+from course_utils.ranks.engine import guard_hook
+
 PACKAGES = {"course_utils", "matplotlib", "mpi4py", "numpy", "torch", "torchvision"}
 """What lessons import. These packages are no submission's, and may start a process as they are imported: matplotlib
 asks the system which fonts there are."""
 
 _loaded: dict[str, Any] = {}
 _cells_loaded: list[tuple] = []
-_arm: list[Callable[[], None]] = []  # what a contained rank does before a submission's first line
-
-
-def arm() -> None:
-    """Let a contained rank's guard look at things as they are now, and refuse from here on; elsewhere do nothing."""
-    for begin in _arm:
-        begin()
 
 
 class Answer:
@@ -52,11 +47,11 @@ def on_the_rank(name: str, cells: tuple[tuple[str, str], ...]) -> Callable:
 
 
 def _load(cells: tuple[tuple[str, str], ...]) -> None:
-    if not _arm:
+    if not guard_hook.hooks:
         raise RuntimeError("this process is no contained rank")
     for _, source in cells:
         _import_packages(source)
-    arm()
+    guard_hook.arm()
     _cells_loaded.append(cells)
     _loaded["__name__"] = "submission"
     for file, source in cells:

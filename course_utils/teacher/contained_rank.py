@@ -13,10 +13,10 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from course_utils.ranks.engine import calls, engine
+from course_utils.ranks.engine import calls, engine, guard_hook
 from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.teacher import answer, wire
+from course_utils.teacher import wire
 from course_utils.teacher.copies import hide_in_this_process
 from course_utils.teacher.guard import Guard
 from course_utils.trace.activity import ActivityFile
@@ -57,7 +57,7 @@ def main(path: Path) -> None:
     hide_in_this_process(path / "copies")
     limit_this_process(settings["limits"])
     guard = Guard(path, settings["hidden"])
-    answer._arm.append(guard.arm)
+    guard_hook.hooks.append(guard.arm)
     calls.to_bytes = lambda reply: reply  # it leaves this process by `wire.pack`, below
     hello = {"rank": engine.world.rank, "shell": os.getppid()}
     line.sendall(json.dumps(hello).encode() + b"\n")

@@ -55,7 +55,7 @@ def write_copies(folder: Path, since: str = "") -> None:
 def hidden_folders() -> list[Path]:
     """Folders that ranks must not look into."""
     beside = [ROOT / name for name in _FOLDERS] if (ROOT / "pyproject.toml").exists() else []
-    found = [_PACKAGE / "checks", *beside]
+    found = [_PACKAGE / "checks", *_PACKAGE.glob("lessons/*/checks"), *beside]
     return [folder for folder in found if folder.is_dir()]
 
 

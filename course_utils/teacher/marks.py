@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.checks.registry import find
+from course_utils.checks.registry import check_packages, find
 from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
 from course_utils.errors import CourseError
 from course_utils.teacher.handed_in import names_of
@@ -118,11 +118,12 @@ def _judged(name: str, submission: Submission, running: "Ranks") -> tuple[str, s
     """The verdict in words, and the question in it."""
     import cloudpickle
 
-    from course_utils import checks
-    from course_utils.checks.judging import judge
+    from course_utils.checks.judge import judge
     from course_utils.teacher.answer import Answer
 
-    cloudpickle.register_pickle_by_value(checks)  # a case's harness travels; the ranks see nothing of the checks
+    packages = check_packages()
+    for package in packages:  # a case's harness travels; the ranks see nothing of the checks
+        cloudpickle.register_pickle_by_value(package)
     function = submission.answers[name]
     answer = Answer(function, submission.cells, submission.signatures.get(function))
     offences: list[str] = running.connection.offences
@@ -133,7 +134,8 @@ def _judged(name: str, submission: Submission, running: "Ranks") -> tuple[str, s
     except Exception as error:  # what came back was made to confuse the checks
         return f"{FAILED} {name}: its results cannot be judged ({type(error).__name__})", ""
     finally:
-        cloudpickle.unregister_pickle_by_value(checks)
+        for package in packages:
+            cloudpickle.unregister_pickle_by_value(package)
     if offences:
         return f"{FAILED} {name}: refused: {offences[0]}", ""
     return str(verdict), verdict.details.get("question") or ""

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
 
 _MACHINERY = ("course_utils.checks", "course_utils.ranks", "course_utils.teacher", "course_utils.trace")
-_FOR_LEARNERS = {("course_utils.trace", "phase")}
+_LESSONS_CHECKS = re.compile(r"course_utils\.lessons\.\w+\.checks\b")
+_FOR_LEARNERS = {("course_utils.trace.recorder", "phase")}
 _LESSON_OF = {exercise.name: exercise.lesson for exercise in declared()}
 
 
@@ -134,7 +136,7 @@ def _refusals(tree: ast.Module) -> list[str]:
         if isinstance(node, ast.Attribute) and node.attr.startswith(("input_transformer", "ast_transformer")):
             found.append("changes what IPython makes of a cell (an input transformer)")
         elif isinstance(node, ast.Import):
-            found += [_reaches(alias.name) for alias in node.names if alias.name.startswith(_MACHINERY)]
+            found += [_reaches(alias.name) for alias in node.names if _is_machinery(alias.name)]
         elif isinstance(node, ast.ImportFrom):
             found += [_reaches(name) for name in _machinery(node)]
         elif isinstance(node, ast.Assign | ast.AugAssign):
@@ -155,8 +157,12 @@ def _machinery(node: ast.ImportFrom) -> list[str]:
     return [
         f"{module}.{name}"
         for module, name in names
-        if f"{module}.{name}".startswith(_MACHINERY) and (module, name) not in _FOR_LEARNERS
+        if _is_machinery(f"{module}.{name}") and (module, name) not in _FOR_LEARNERS
     ]
+
+
+def _is_machinery(name: str) -> bool:
+    return name.startswith(_MACHINERY) or bool(_LESSONS_CHECKS.match(name))
 
 
 def _reaches(name: str) -> str:

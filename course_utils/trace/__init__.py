@@ -1,13 +1,6 @@
-"""Records what happens on each rank: messages, collectives and phases."""
+"""Records what happens on each rank: messages, collectives and phases.
 
-from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
-
-__all__ = ["Event", "bytes_sent", "count_rounds", "pair_messages", "phase", "phase_seconds"]
-
-
-def __getattr__(name: str):
-    if name == "phase":
-        from course_utils.trace.recorder import phase
-
-        return phase
-    raise AttributeError(name)
+`events` is what a run leaves behind, and what can be counted in it. `recorder` collects events and makes every wait one
+that can be left; `mpi`, `collectives` and `requests` are a communicator that does so, `torch_distributed` does it for
+torch. `activity` tells the notebook what a rank is doing, `kernel_counters` what the kernel has counted.
+"""

@@ -19,6 +19,7 @@ _LONGEST_PAUSE = 0.001
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 _PLUMBING = tuple(_PACKAGE + part for part in ("trace", "ranks", "checks", "teacher"))
+_CHECKS = f"{os.sep}checks{os.sep}"  # of a lesson
 _LIBRARIES = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
@@ -106,7 +107,9 @@ def is_learners(filename: str) -> bool:
     """Is this file the learner's, or the taught library's, rather than plumbing?"""
     if filename.startswith(_PLUMBING) or filename.startswith("<frozen") or filename.endswith((".pyx", ".pxi")):
         return False  # the last two are what mpi4py was compiled from, named without a folder
-    return filename.startswith(_PACKAGE) or not filename.startswith(_LIBRARIES)
+    if filename.startswith(_PACKAGE):
+        return _CHECKS not in filename
+    return not filename.startswith(_LIBRARIES)
 
 
 def learners_frame(frame: FrameType | None) -> FrameType | None:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import course_utils as course
-from course_utils.autodiff import Node, unbroadcast
+from course_utils.lessons.autodiff_and_optimizers.autodiff import Node, unbroadcast
 
 ranks = course.start(1)
 
@@ -84,7 +84,7 @@ print(y.name, "came from", [parent.name for parent in y.parents])
 # Put your own functions into the course's autodiff. Does `x` get its $2 + 2e$?
 #
 # ```python
-# from course_utils import autodiff
+# from course_utils.lessons.autodiff_and_optimizers import autodiff
 #
 # autodiff.topological_order = topological_order
 # y.backward()

@@ -13,7 +13,7 @@
 import numpy as np
 
 import course_utils as course
-from course_utils.allreduce.blocks import (
+from course_utils.lessons.allreduce.blocks import (
     block_bounds,
     blocks_of,
     check_operands,
@@ -21,8 +21,17 @@ from course_utils.allreduce.blocks import (
     fold_in,
     fold_out,
 )
-from course_utils.allreduce.cost import Network, combined_bytes, named, powers
-from course_utils.allreduce.segmented import POSTED, SEGMENT_BYTES, segments_per_block
+from course_utils.lessons.allreduce.cost_model import (
+    Network,
+    combined_bytes,
+    named,
+    powers,
+)
+from course_utils.lessons.allreduce.async_ring import (
+    POSTED,
+    SEGMENT_BYTES,
+    segments_per_block,
+)
 
 ranks = course.start(4)
 

@@ -22,7 +22,8 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 import course_utils as course
-from course_utils.overlap.buckets import BUCKET_BYTES, Bucket
+from course_utils.lessons.data_parallel.replicas import BUCKET_BYTES
+from course_utils.lessons.overlap.buckets import Bucket
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -90,7 +91,7 @@ who_comes_first()
 # - Some batch may leave a parameter out. Its gradient never comes.
 # - Some parameters are frozen, and one may stand in the list twice.
 #
-# Use your own `make_buckets`. It is not right yet? `from course_utils.overlap.buckets import make_buckets`
+# Use your own `make_buckets`. It is not right yet? `from course_utils.lessons.overlap.buckets import make_buckets`
 # lets you go on (not where you are marked: there you need your own).
 
 # %% tags=["exercise"]
@@ -158,8 +159,8 @@ who_comes_first()
 # the ranks end with equal weights:
 #
 # ```python
-# from course_utils import training
-# from course_utils.replicas import Replica
+# from course_utils.lessons.data_parallel import training
+# from course_utils.lessons.data_parallel.replicas import Replica
 #
 # def mine(model):
 #     return Replica(model, overlapped_allreduce(list(model.parameters()), 8192))

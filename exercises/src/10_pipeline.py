@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 import course_utils as course
-from course_utils.pipeline.actions import (
+from course_utils.lessons.pipeline.actions import (
     BACKWARD,
     FORWARD,
     INPUT,
@@ -34,10 +34,10 @@ from course_utils.pipeline.actions import (
     whole_number,
     write_schedule,
 )
-from course_utils.pipeline.messages import address, with_messages
-from course_utils.pipeline.pace import Pace
-from course_utils.pipeline.puzzle import PUZZLES, Puzzle, judge
-from course_utils.pipeline.work import Work
+from course_utils.lessons.pipeline.send_and_receive import address, with_messages
+from course_utils.lessons.pipeline.stage_pace import Pace
+from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, Puzzle, judge
+from course_utils.lessons.pipeline.stage_work import Work
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -189,7 +189,7 @@ print(judge(puzzle, one_rank_at_a_time))
 # cell of its own:
 #
 # ```python
-# from course_utils.pipeline.leaderboard import Leaderboard
+# from course_utils.lessons.pipeline.puzzle.leaderboard import Leaderboard
 #
 # board = Leaderboard()
 # for name, puzzle in PUZZLES.items():

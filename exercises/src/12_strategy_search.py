@@ -17,12 +17,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import course_utils as course
-from course_utils.strategy.by_hand import HandCosts, five_operators
-from course_utils.strategy.configurations import Config, Strategy
-from course_utils.strategy.graph import OperatorGraph
-from course_utils.strategy.simulate import Span
-from course_utils.strategy.starts import choices_of, data_parallel, on_one_device
-from course_utils.strategy.steps import (
+from course_utils.lessons.strategy_search.simulator.five_operators import (
+    HandCosts,
+    five_operators,
+)
+from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
+from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
+from course_utils.lessons.strategy_search.simulator.simulate import Span
+from course_utils.lessons.strategy_search.graph.plain_strategies import (
+    choices_of,
+    data_parallel,
+    on_one_device,
+)
+from course_utils.lessons.strategy_search.simulator.program_steps import (
     Costs,
     Step,
     compute,
@@ -30,7 +37,7 @@ from course_utils.strategy.steps import (
     gradient_sums,
     norm_sums,
 )
-from course_utils.strategy.tasks import Task
+from course_utils.lessons.strategy_search.simulator.task_graph import Task
 
 ranks = course.start(1)
 

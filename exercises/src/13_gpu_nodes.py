@@ -19,16 +19,26 @@ import torch.distributed as dist
 
 import course_utils as course
 from course_utils.errors import CourseError
-from course_utils.failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause
-from course_utils.failures.explain import beside, in_time
-from course_utils.failures.recordings import recording
-from course_utils.launch.bandwidth import algorithm_bandwidth
-from course_utils.launch.checkpoint import Place, gather_random_states, read_checkpoint
-from course_utils.launch.checkpoint import save_checkpoint, set_random_states
-from course_utils.launch.settings import Settings
-from course_utils.launch.slurm_script import check_job
-from course_utils.launch.stopping import TRY_AGAIN, Interrupted
-from course_utils.launch.training import Trained, training_of
+from course_utils.lessons.gpu_nodes.failures.explain import (
+    CONSEQUENCE,
+    ERROR,
+    RULES,
+    UNKNOWN,
+    Cause,
+)
+from course_utils.lessons.gpu_nodes.failures.explain import beside, in_time
+from course_utils.lessons.gpu_nodes.failures.recordings import recording
+from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth
+from course_utils.lessons.gpu_nodes.checkpoint import (
+    Place,
+    gather_random_states,
+    read_checkpoint,
+)
+from course_utils.lessons.gpu_nodes.checkpoint import save_checkpoint, set_random_states
+from course_utils.lessons.gpu_nodes.settings import Settings
+from course_utils.lessons.gpu_nodes.slurm_script import check_job
+from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted
+from course_utils.lessons.gpu_nodes.resumable_training import Trained, training_of
 
 ranks = course.start(4)
 ranks.load_torch()

@@ -20,12 +20,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import course_utils as course
-from course_utils.hardware.photos import SHRUNK, decode
-from course_utils.profiling.intervals import Interval
-from course_utils.profiling.slow.host_waits import own_network, right_share
-from course_utils.profiling.slow.input_pipeline import BATCH
-from course_utils.profiling.slow.no_overlap import own_link, waiting_network
-from course_utils.profiling.slow.small_kernels import (
+from course_utils.lessons.hardware.photos import SHRUNK, decode
+from course_utils.lessons.profiling.intervals import Interval
+from course_utils.lessons.profiling.slow.host_waits import own_network, right_share
+from course_utils.lessons.profiling.slow.input_pipeline import BATCH
+from course_utils.lessons.profiling.slow.no_overlap import own_link, waiting_network
+from course_utils.lessons.profiling.slow.small_kernels import (
     ADAM_RATE,
     KEEP_AVERAGE,
     KEEP_MEAN,
@@ -33,8 +33,13 @@ from course_utils.profiling.slow.small_kernels import (
     TINY,
     deep_network,
 )
-from course_utils.profiling.slow.unbalanced import LETTERS, SIZE, VECTOR_RATE, gradient_of
-from course_utils.training import Sgd
+from course_utils.lessons.profiling.slow.unbalanced import (
+    LETTERS,
+    SIZE,
+    VECTOR_RATE,
+    gradient_of,
+)
+from course_utils.lessons.data_parallel.training import Sgd
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -76,7 +81,7 @@ ranks.load_torch()
 # Below you find each program's whole text: it works, and it is slow. Guess first, then measure:
 #
 # ```python
-# from course_utils.profiling.programs import profile_program
+# from course_utils.lessons.profiling.slow_programs import profile_program
 #
 # found = profile_program(ranks, 1)
 # course.draw.profile(found.lanes, "slow program 1")

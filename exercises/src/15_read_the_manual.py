@@ -18,13 +18,19 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
-from course_utils.capstone.judge import used
-from course_utils.capstone.picture import budget_bars
-from course_utils.capstone.task import network
-from course_utils.capstone.trial import naive_data_parallel, tried
-from course_utils.data_parallel import broadcast_parameters
-from course_utils.frameworks.manuals import DEEPSPEED, HOROVOD, JAX, TENSORFLOW, TORCH
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.capstone.result import used
+from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
+from course_utils.lessons.read_the_manual.capstone.task import network
+from course_utils.lessons.read_the_manual.capstone.trial import naive_data_parallel, tried
+from course_utils.lessons.data_parallel.gradients import broadcast_parameters
+from course_utils.lessons.read_the_manual.manuals import (
+    DEEPSPEED,
+    HOROVOD,
+    JAX,
+    TENSORFLOW,
+    TORCH,
+)
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()

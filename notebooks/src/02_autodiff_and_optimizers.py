@@ -14,7 +14,7 @@ import itertools
 import numpy as np
 
 import course_utils as course
-from course_utils.autodiff import Node, softmax_cross_entropy, topological_order
+from course_utils.lessons.autodiff_and_optimizers.autodiff import Node, topological_order
 from course_utils.draw.graph import boxes_of, computation_graph
 
 # %% [markdown]
@@ -160,6 +160,9 @@ print("value", bias.value, " gradient", bias.gradient)
 
 
 # %%
+from course_utils.lessons.autodiff_and_optimizers.autodiff import softmax_cross_entropy
+
+
 def network(x, parameters):
     W1, b1, W2, b2 = parameters
     return (x @ W1 + b1).relu() @ W2 + b2
@@ -170,7 +173,7 @@ def loss_of(nodes, images, digits):
 
 
 # %%
-from course_utils.digits_network import new_network
+from course_utils.lessons.sgd.digits_network import new_network
 
 train_x, train_y, test_x, test_y = course.data.digits_arrays()
 names = ["W1", "b1", "W2", "b2"]
@@ -204,8 +207,8 @@ for node, tensor in zip(nodes, tensors):
     print(f"{node.name}: at most {apart:.0e} apart")
 
 # %% [markdown]
-# Equal to rounding. The whole library, `course_utils/autodiff.py`, has under 150 lines, and its tests compare it with
-# PyTorch on 150 random graphs.
+# Equal to rounding. The whole library, `course_utils/lessons/autodiff_and_optimizers/autodiff.py`, has under 150 lines,
+# and its tests compare it with PyTorch on 150 random graphs.
 #
 # From here on PyTorch walks, for a network of another size: **VGG-11**. It has eight **convolutions**, layers that
 # slide small filters over the image, and a **linear layer** (`x @ W + b`) at the end. You will meet it again in lessons
@@ -234,7 +237,7 @@ print(f"all, with biases and norms: {parameter_count(model):,}")
 course.predict("backward_price", within=1.5, forward_passes=...)  # a number
 
 # %%
-from course_utils.ready_order import layers, measure_ready_order
+from course_utils.lessons.autodiff_and_optimizers.ready_order import measure_ready_order
 
 images, labels = torch.randn(16, 3, 32, 32), torch.randint(10, (16,))
 
@@ -291,6 +294,7 @@ course.measured("ready_first", answer=answers[weights[0].partition(".")[0]])
 
 # %%
 from course_utils.draw.ready import ready_order
+from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
 
 # The seven passes that we timed had such hooks too, and each noted the time.
 course.measured("ready_at_half_time", percent=round(100 * times.share_ready(0.5)))
@@ -320,8 +324,8 @@ ready_order(by_layer, times.end, "One backward pass of VGG-11", times.ends)
 
 
 # %%
-from course_utils.optimizers import adam_step
-from course_utils.sgd import minibatches, sgd_step
+from course_utils.lessons.autodiff_and_optimizers import optimizers
+from course_utils.lessons.sgd.gradient_descent import minibatches, sgd_step
 
 
 def train(step, epochs=8):
@@ -343,7 +347,7 @@ steps = itertools.count(1)  # next(steps) is 1, then 2, then 3 …
 
 
 def adam(parameters, gradients):
-    adam_step(parameters, gradients, means, squares, next(steps), rate=0.005)
+    optimizers.adam_step(parameters, gradients, means, squares, next(steps), rate=0.005)
 
 
 def sgd(parameters, gradients):
@@ -375,14 +379,12 @@ course.predict("optimizer_bytes", sgd=..., momentum=..., adam=...)
 # %%
 from torch.optim import SGD, Adam
 
-from course_utils.optimizers import state_bytes_per_parameter
-
 makers = {
     "SGD": lambda parameters: SGD(parameters, lr=0.1),
     "momentum": lambda parameters: SGD(parameters, lr=0.1, momentum=0.9),
     "Adam": Adam,
 }
-kept = state_bytes_per_parameter(model, makers)
+kept = optimizers.state_bytes_per_parameter(model, makers)
 rounded = {name.lower(): round(value, 2) for name, value in kept.items()}
 course.measured("optimizer_bytes", **rounded)
 

@@ -17,7 +17,8 @@ from course_utils.machine import allowed_cores
 from course_utils.measuring import Measured, rate_text, repeat
 
 # before torch, so that its threads sleep while they wait, and leave the cores to others
-from course_utils.hardware import layers, photos, rates, reading, shares, threads
+from course_utils.lessons.hardware import layer_costs, machine_rates, photos
+from course_utils.lessons.hardware import reading_speed, step_shares, threads, sentences
 from course_utils.vgg import vgg11
 import torch
 
@@ -38,8 +39,8 @@ print(f"{cores} of this machine's {os.cpu_count()} cores may be used")
 course.predict("balance", within=2, operations=...)
 
 # %%
-peak = rates.matmul_rate()  # two matrices of 1024 by 1024 are multiplied
-bandwidth = rates.memory_bandwidth()  # two long arrays are added
+peak = machine_rates.matmul_rate()  # two matrices of 1024 by 1024 are multiplied
+bandwidth = machine_rates.memory_bandwidth()  # two long arrays are added
 print("computes:", rate_text(peak, "GFLOP/s"))
 print("moves:   ", rate_text(bandwidth, "GB/s"))
 course.measured("balance", operations=4 * peak.median / bandwidth.median)
@@ -55,7 +56,7 @@ course.measured("balance", operations=4 * peak.median / bandwidth.median)
 # linear layer once for each image:
 
 # %% tags=["nbval-check-output"]
-from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
+from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
 
 # input: images, channels, height, width; weights: channels out, channels in, window
 shapes = {
@@ -91,14 +92,14 @@ course.predict(
 # %%
 model = vgg11(seed=0)
 images = torch.randn(32, 3, 32, 32)
-timed = layers.time_layers(model, images, peak.median, bandwidth.median)
+timed = layer_costs.time_layers(model, images, peak.median, bandwidth.median)
 small = sum(one.measured.median for one in timed if one.kind in ("norm", "relu", "pool"))
 share = small / sum(one.measured.median for one in timed)
 answer = "a" if share < 0.02 else "b" if share <= 0.1 else "c"
 course.measured("small_layers", answer=answer)
 
 ridge = peak.median / bandwidth.median
-found = layers.layers_sentence(timed, ridge)
+found = sentences.layers_sentence(timed, ridge)
 title = "VGG-11 under this machine's roof"
 course.draw.layer_roofline(timed, peak.median, bandwidth.median, title, found)
 
@@ -114,12 +115,12 @@ course.draw.layer_roofline(timed, peak.median, bandwidth.median, title, found)
 # %%
 pool, x = torch.nn.MaxPool2d(2), torch.randn(32, 64, 32, 32)
 side_by_side = x.to(memory_format=torch.channels_last)
-with torch.no_grad(), rates.using_threads(cores):
+with torch.no_grad(), machine_rates.using_threads(cores):
     usual = repeat(lambda: pool(x))
     other = repeat(lambda: pool(side_by_side))
 print("channel by channel:   ", rate_text(usual, "ms", scale=1e3))
 print("channels side by side:", rate_text(other, "ms", scale=1e3))
-print(layers.pooling_sentence(usual, other))
+print(sentences.pooling_sentence(usual, other))
 
 # %% [markdown]
 # (Two [exercises](../exercises/03_hardware.ipynb): `arithmetic_intensity`, `roofline_time`.)
@@ -136,9 +137,9 @@ print(layers.pooling_sentence(usual, other))
 course.predict("backward", within=1.25, times_as_long=...)
 
 # %%
-training = shares.time_training(model, iterations=10, passes=2, batch=32)
+training = step_shares.time_training(model, iterations=10, passes=2, batch=32)
 course.measured("backward", times_as_long=training.ratio().median)
-print(shares.shares_sentence(training))
+print(sentences.shares_sentence(training))
 course.draw.stacked_bars(training.bars, "Ten iterations of 2 batches of 32 images")
 
 # %% [markdown]
@@ -151,11 +152,13 @@ course.draw.stacked_bars(training.bars, "Ten iterations of 2 batches of 32 image
 # %%
 here = {"CPU": training.epoch()}
 if torch.cuda.is_available():
-    here["GPU"] = shares.time_training(vgg11(seed=0), batch=256, device="cuda").epoch()
-bars = shares.epoch_bars(here, cores)
-found = shares.epoch_sentence(here, cores)
+    here["GPU"] = step_shares.time_training(
+        vgg11(seed=0), batch=256, device="cuda"
+    ).epoch()
+bars = step_shares.epoch_bars(here, cores)
+found = sentences.epoch_sentence(here, cores)
 title = "An epoch of VGG-11 (here: extrapolated)"
-course.draw.measured_bars(bars, title, found, published=[shares.REPORT])
+course.draw.measured_bars(bars, title, found, published=[step_shares.REPORT])
 
 # %% [markdown]
 # ## More threads
@@ -186,8 +189,8 @@ def forward_and_backward():
 
 
 times = threads.time_threads(forward_and_backward)
-course.measured("threads", answer=threads.threads_answer(times, cores))
-found = threads.threads_sentence(times, cores) + " " + threads.PUBLISHED
+course.measured("threads", answer=sentences.threads_answer(times, cores))
+found = sentences.threads_sentence(times, cores) + " " + threads.PUBLISHED
 course.draw.time_by_threads(
     times, cores, "Forward and backward, VGG-11 half as wide", found
 )
@@ -203,8 +206,8 @@ course.draw.time_by_threads(
 # neighbours first, then the sums of neighbours.
 
 # %% tags=["nbval-check-output"]
-from course_utils.hardware.work_depth import brent_bounds, brent_sentence
-from course_utils.hardware.work_depth import chain_sum, run_graph, tree_sum
+from course_utils.lessons.hardware.work_and_depth import brent_bounds
+from course_utils.lessons.hardware.work_and_depth import chain_sum, run_graph, tree_sum
 
 for name, graph in {"chain": chain_sum(32), "tree": tree_sum(32)}.items():
     # with workers enough, only depth counts
@@ -236,7 +239,9 @@ course.measured("brent", four=measured[4].median, sixteen=measured[16].median)
 
 bounds = {p: brent_bounds(tree, p) for p in workers}
 printed = {"min(W/p, D)": [min(31 / p, 5) for p in workers]}
-found = brent_sentence(bounds, {p: value.median for p, value in measured.items()})
+found = sentences.brent_sentence(
+    bounds, {p: value.median for p, value in measured.items()}
+)
 title = "Adding 32 numbers as a tree, with p workers"
 course.draw.between_bounds(measured, bounds, printed, title, found)
 
@@ -248,7 +253,7 @@ course.draw.between_bounds(measured, bounds, printed, title, found)
 # one step for the products, then a tree of $\lceil \log_2 k \rceil$ steps. For VGG-11:
 
 # %% tags=["nbval-check-output"]
-table = layers.work_and_depth(model, images)
+table = layer_costs.work_and_depth(model, images)
 for name, work, depth in table:
     if name in ("conv1", "norm1", "conv6", "linear"):
         print(f"{name:7} work {work:13,}  depth {depth:3}  W/D = {work / depth:11,.0f}")
@@ -276,7 +281,7 @@ print(f"{photos.disk_bytes(paths):,} bytes of disk: whole blocks for each file")
 # front are the **index**: any photo is two jumps away.
 
 # %%
-from course_utils.hardware.samples import pack_samples, read_sample
+from course_utils.lessons.hardware.packed_samples import pack_samples, read_sample
 
 packed = Path(folder.name) / "photos.packed"
 pack_samples(pictures, packed)
@@ -296,14 +301,14 @@ course.predict("files", within=1.5, cold=...)
 # %%
 read = photos.readers(paths, packed)
 files = {"one file each": paths, "packed": [packed]}
-cold = {w: reading.time_reading(read[w], 600, files[w], cold=True) for w in read}
-warm = {w: reading.time_reading(read[w], 600, files[w], cold=False) for w in read}
+cold = {w: reading_speed.time_reading(read[w], 600, files[w], cold=True) for w in read}
+warm = {w: reading_speed.time_reading(read[w], 600, files[w], cold=False) for w in read}
 
 if all(one.cold for one in cold.values()):
     ratio = cold["one file each"].seconds.median / cold["packed"].seconds.median
     course.measured("files", cold=ratio)
-bars = reading.groups(cold, warm)
-found = reading.reading_sentence(cold, warm)
+bars = reading_speed.groups(cold, warm)
+found = sentences.reading_sentence(cold, warm)
 course.draw.measured_bars(bars, "600 photos in a random order", found)
 
 # %% [markdown]
@@ -327,12 +332,12 @@ sets = {
     "one file each": photos.PhotoFiles(paths),
     "packed": photos.PackedPhotos(packed, 600),
 }
-took = {w: {n: reading.time_workers(sets[w], n) for n in (0, 1, 2)} for w in sets}
+took = {w: {n: reading_speed.time_workers(sets[w], n) for n in (0, 1, 2)} for w in sets}
 best = min(took["packed"], key=lambda n: took["packed"][n].median)
 course.measured("workers", answer="abc"[best])
 
 bars = {w: {f"workers: {n}": took[w][n] for n in took[w]} for w in took}
-found = reading.workers_sentence(took, cores)
+found = sentences.workers_sentence(took, cores)
 course.draw.measured_bars(bars, "Read and decode 600 photos", found)
 
 # %% [markdown]

@@ -168,7 +168,8 @@ def one_after_the_other(comm, vector):
 course.predict("broadcast_rounds", plain=..., doubling=...)  # two numbers
 
 # %% tags=["nbval-check-output"]
-from course_utils.messages import tree_broadcast  # doubling: your exercise
+# doubling: your exercise
+from course_utils.lessons.messages.broadcast_and_scatter import tree_broadcast
 
 vectors = course.per_rank([np.full(250_000, float(rank)) for rank in range(4)])
 plain = ranks.run(one_after_the_other, vectors)
@@ -319,8 +320,9 @@ course.measured("pickle", array=pickle / buffer, list=python / buffer)
 # shortest is one message. **Predict**: how many times as long as 1 byte take a thousand, and a million?
 
 # %%
-from course_utils.messages import fit_alpha_beta, message_time
-from course_utils.messages import ping_pong, ping_pong_sentence
+from course_utils.lessons.messages.ping_pong import fit_alpha_beta, message_time
+from course_utils.lessons.messages.ping_pong import ping_pong
+from course_utils.lessons.messages.sentences import ping_pong_sentence
 
 course.predict("ping_pong", thousand=..., million=...)
 ranks.run(ping_pong, nbytes=1000, repeats=2, ranks=2).timeline()

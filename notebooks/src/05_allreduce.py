@@ -12,7 +12,7 @@
 import numpy as np
 
 import course_utils as course
-from course_utils.allreduce import ALGORITHMS
+from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 
 ranks = course.start(8, link="50 Mbit/s", latency="3 ms")
 linked = ranks.facts["network"] is not None
@@ -34,7 +34,7 @@ linked = ranks.facts["network"] is not None
 course.predict("allreduce_gather", rounds=..., vectors=...)  # two numbers
 
 # %%
-from course_utils.allreduce import gather_broadcast_allreduce
+from course_utils.lessons.allreduce.gather_broadcast import gather_broadcast_allreduce
 
 LENGTH = 50_000  # numbers of 4 bytes
 
@@ -68,7 +68,8 @@ gather.timeline("gather and broadcast")
 course.predict("allreduce_doubling", rounds=..., vectors=...)
 
 # %%
-from course_utils.allreduce import recursive_doubling_allreduce, tree_allreduce
+from course_utils.lessons.allreduce.recursive_doubling import recursive_doubling_allreduce
+from course_utils.lessons.allreduce.tree import tree_allreduce
 
 tree = ranks.run(add_up, tree_allreduce, ranks=4)
 doubling = ranks.run(add_up, recursive_doubling_allreduce, ranks=4)
@@ -94,7 +95,7 @@ course.draw.timelines(tree, doubling, titles=["tree", "recursive doubling"])
 course.predict("allreduce_halving", rounds=..., vectors=...)
 
 # %%
-from course_utils.allreduce import halving_doubling_allreduce
+from course_utils.lessons.allreduce.halving_doubling import halving_doubling_allreduce
 
 halving = ranks.run(add_up, halving_doubling_allreduce, ranks=4)
 sent = halving.bytes_per_rank[0] / (4 * LENGTH)
@@ -143,7 +144,7 @@ round_the_ring.timeline("ring")
 # into **segments** and passes each on at once. While one is being added, the next is under way:
 
 # %%
-from course_utils.allreduce import async_ring_allreduce
+from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
 
 
 def in_segments(comm, vector):
@@ -163,7 +164,7 @@ course.draw.timelines(round_the_ring, segmented, titles=titles)
 # a block is one segment.) Where $P$ is no power of two, the surplus ranks first hand their vector to a partner.
 
 # %% tags=["nbval-check-output"]
-from course_utils.allreduce.cost import bytes_per_rank, rounds
+from course_utils.lessons.allreduce.cost_model import bytes_per_rank, rounds
 
 print(f"{'':20}{'3 ranks':>20}{'4 ranks':>20}")
 for name, allreduce in ALGORITHMS.items():
@@ -207,7 +208,7 @@ course.predict(
 )
 
 # %%
-from course_utils.allreduce.findings import rounding_said
+from course_utils.lessons.allreduce.sentences import rounding_said
 
 
 def sum_of(comm, allreduce, dtype):
@@ -234,7 +235,7 @@ print("Bracketing in float32:", rounding_said(errors["float32"], loss=0.07))
 # At the end each rank tests its own network:
 
 # %%
-from course_utils.allreduce.suspect import suspicious_ring, train_digits
+from course_utils.lessons.allreduce.suspicious_ring import suspicious_ring, train_digits
 from course_utils.data import digits_arrays
 
 images = digits_arrays()
@@ -252,8 +253,8 @@ for name, allreduce in rings.items():
 # and you have a ring that is right. Run the cell, and say what is wrong before you unfold the answer.
 
 # %%
-from course_utils.allreduce.blocks import block_bounds
-from course_utils.allreduce.suspect import WEIGHTS
+from course_utils.lessons.allreduce.blocks import block_bounds
+from course_utils.lessons.allreduce.suspicious_ring import WEIGHTS
 
 
 def sums(comm, allreduce):
@@ -295,9 +296,10 @@ course.draw.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 # further byte of a long one adds.
 
 # %%
-from course_utils.allreduce.cost import Network, allreduce_time
-from course_utils.allreduce.findings import network_said
-from course_utils.allreduce.sweep import message_seconds
+from course_utils.lessons.allreduce.cost_model import Network
+from course_utils.lessons.allreduce.shared_links import predicted_seconds
+from course_utils.lessons.allreduce.sentences import network_said
+from course_utils.lessons.allreduce.allreduce_times import message_seconds
 
 sizes = [1, 1_000, 4_000, 10_000, 20_000, 40_000, 100_000, 400_000]
 
@@ -319,15 +321,15 @@ options = {"a": "tree", "b": "recursive doubling", "c": "ring"}
 course.predict("allreduce_size", choices=options, short=..., long=...)  # two letters
 
 # %%
-from course_utils.allreduce.findings import predictors
-from course_utils.allreduce.sweep import measure, medians
+from course_utils.lessons.allreduce.sentences import predictors
+from course_utils.lessons.allreduce.allreduce_times import measure, medians
 
 three = {name: ALGORITHMS[name] for name in options.values()}
 lengths = [4_000, 16_000, 64_000, 200_000]
 measured, predicted = {}, {}
 for P in (2, 4, 8):
     measured[f"{P} ranks"] = measure(ranks, three, lengths, runs=3, world_size=P)
-    predicted[f"{P} ranks"] = predictors(P, list(three), allreduce_time, network)
+    predicted[f"{P} ranks"] = predictors(P, list(three), predicted_seconds, network)
 times_8 = np.array(list(medians(measured["8 ranks"]).values()))
 short, long = times_8[:, 0].argmin(), times_8[:, -1].argmin()
 course.measured("allreduce_size", short="abc"[short], long="abc"[long])
@@ -343,7 +345,7 @@ course.draw.crossings(lengths, measured, predicted, "Time over the size of the v
 # 6.25 MB pass in a second; a twentieth of that is addresses, one with each packet.
 
 # %%
-from course_utils.allreduce.findings import bus_said, kept_said
+from course_utils.lessons.allreduce.sentences import bus_said, kept_said
 
 for panel, by_name in measured.items():
     for name, runs in by_name.items():
@@ -359,7 +361,7 @@ print(kept_said(measured))
 # halving-doubling says $2\log_2 P\,\alpha + 2\frac{P-1}{P}\beta n$. Let the clock decide, on 8 ranks:
 
 # %%
-from course_utils.allreduce.findings import formula_said
+from course_utils.lessons.allreduce.sentences import formula_said
 
 butterfly = {"halving-doubling": halving_doubling_allreduce}
 two_sizes = [4_000, 500_000]
@@ -382,10 +384,10 @@ for n, seconds in zip(two_sizes, timed, strict=True):
 # for its few cores. So we measure that `work` as well, and tell the simulator. Is it right then?
 
 # %%
-from course_utils.allreduce.findings import error_said
-from course_utils.allreduce.simulate import simulate_allreduce
-from course_utils.allreduce.sweep import work_per_message
-from course_utils.allreduce.topology import alpha_of, switch
+from course_utils.lessons.allreduce.sentences import error_said
+from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
+from course_utils.lessons.allreduce.allreduce_times import work_per_message
+from course_utils.lessons.allreduce.network_topology import alpha_of, switch
 
 work = ranks.run(work_per_message).results[0]  # seconds that a message delays another
 print(f"Each message under way delays every other by {1e6 * work:.0f} µs")
@@ -409,7 +411,7 @@ print("Simulated against measured:", error_said(simulated, clock))
 # We start such nodes, send a ping-pong inside one and one between two, and let the simulator predict.
 
 # %%
-from course_utils.allreduce.topology import two_level
+from course_utils.lessons.allreduce.network_topology import two_level
 
 ranks = course.start(4, link="100 Mbit/s", latency="3 ms", ranks_per_node=2)
 pairs = []
@@ -423,8 +425,8 @@ for name in ("ring", "hierarchical"):
 course.predict("allreduce_levels", within=1.2, factor=...)  # ring's time / hierarchical's
 
 # %%
-from course_utils.allreduce.findings import levels_said
-from course_utils.allreduce.hierarchical import hierarchical_allreduce
+from course_utils.lessons.allreduce.sentences import levels_said
+from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
 
 
 def two_levels(comm, vector):

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
-from course_utils.trace import phase_seconds
+from course_utils.trace.events import phase_seconds
 
 ranks = course.start(4, link="200 Mbit/s")
 ranks.load_torch()
@@ -29,7 +29,7 @@ ranks.load_torch()
 # batches make an epoch (29 images are left over, and dropped).
 
 # %% tags=["nbval-check-output"]
-from course_utils.training import digits_mlp, train_serial
+from course_utils.lessons.data_parallel.training import digits_mlp, train_serial
 
 # float64: a difference between two runs is a real one and no matter of rounding
 data = course.data.digits("float64")
@@ -45,7 +45,7 @@ print(f"{serial.test_accuracy:.1%} recognised after {len(serial.losses)} steps")
 # takes every fourth entry, starting at $r$:
 
 # %% tags=["nbval-check-output"]
-from course_utils.data_parallel import shard_indices
+from course_utils.lessons.data_parallel.shards import shard_indices
 
 print("one process:", shard_indices(12, rank=0, world_size=1).tolist())
 for rank in range(4):
@@ -113,7 +113,7 @@ course.predict(
 )
 
 # %%
-from course_utils.training import mean_losses, train_parallel
+from course_utils.lessons.data_parallel.training import mean_losses, train_parallel
 
 
 def train(data=data, **options):
@@ -167,8 +167,9 @@ assert np.allclose(losses, serial.losses[:22], atol=1e-6)  # the same training
 course.predict("two_ways", within=1.2, gather_scatter=..., all_reduce=...)
 
 # %%
-from course_utils.reporting import figures, train_way
-from course_utils.training_findings import sent_said, vectors_sent
+from course_utils.lessons.data_parallel.vgg_report import figures
+from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
+from course_utils.lessons.data_parallel.sentences import sent_said, vectors_sent
 
 ways = ["one process", "gather-scatter", "all-reduce, each"]
 tasks = [train_way(ranks, way, images=96, steps=3) for way in ways]
@@ -219,7 +220,8 @@ def in_one_vector(model, mean=True):
 
 
 # %%
-from course_utils.training_findings import exchange_said, phase_durations, quickest
+from course_utils.lessons.data_parallel.sentences import exchange_said, phase_durations
+from course_utils.lessons.data_parallel.sentences import quickest
 
 runs = {"six all-reduces": train(), "one": train(synchronise=in_one_vector)}
 exchange = {
@@ -266,7 +268,7 @@ curves = {
 }
 
 # %%
-from course_utils.training import flat_parameters
+from course_utils.lessons.data_parallel.training import flat_parameters
 
 batch = [part[:64] for part in data]
 start = flat_parameters(digits_mlp(seed=0).double())
@@ -316,8 +318,8 @@ course.draw.loss_curves(curves, title, x="step of 128 images")
 # the rate, and you see it:
 
 # %%
-from course_utils.data_parallel import scaled_learning_rate
-from course_utils.training_findings import climbs_said
+from course_utils.lessons.data_parallel.gradients import scaled_learning_rate
+from course_utils.lessons.data_parallel.sentences import climbs_said
 
 
 def first_steps(warm_up_steps):
@@ -342,7 +344,7 @@ course.draw.loss_curves(warmed, "0.2 · 4 from the first step, and climbing to i
 # share $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
 
 # %%
-from course_utils.training import local_norm_mlp, sync_norm_mlp
+from course_utils.lessons.data_parallel.training import local_norm_mlp, sync_norm_mlp
 
 whole = train_serial(data, local_norm_mlp).losses
 local = np.abs(np.subtract(losses_of(build=local_norm_mlp), whole))
@@ -417,7 +419,7 @@ course.predict(
 )
 
 # %%
-from course_utils.training_findings import waiting_said
+from course_utils.lessons.data_parallel.sentences import waiting_said
 
 late = train(delay=course.per_rank([0, 0, 0, 0.02]))
 bars = {f"rank {rank}": {} for rank in range(4)}

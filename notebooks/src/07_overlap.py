@@ -30,8 +30,8 @@ ranks.load_torch()
 
 # %%
 from course_utils.draw.overlap import behind_the_step
-from course_utils.replicas import all_reduce_each
-from course_utils.overlap.step_times import one_step
+from course_utils.lessons.data_parallel.replicas import all_reduce_each
+from course_utils.lessons.overlap.step_times import one_step
 
 steps = {"loop": one_step(ranks, all_reduce_each)}
 behind_the_step(steps, "One step of lesson 6's loop, on node 0")
@@ -46,9 +46,9 @@ behind_the_step(steps, "One step of lesson 6's loop, on node 0")
 # before the end. Again, here, on all four nodes at once:
 
 # %%
-from course_utils.overlap.bucket_size import backward_times
+from course_utils.lessons.overlap.bucket_size import backward_times
 from course_utils.draw.ready import ready_order
-from course_utils.ready_order import layers
+from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
 
 times, names = ranks.run(backward_times, 32, 7, backend="gloo").results[0]
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
@@ -69,7 +69,7 @@ ready_order(by_layer, times.end, "A backward pass on node 0", times.ends)
 # **Predict**, in its last line: what percentage of the loop's communication will hide?
 
 # %%
-from course_utils.replicas import Replica
+from course_utils.lessons.data_parallel.replicas import Replica
 
 
 def start_when_ready(model):
@@ -101,7 +101,7 @@ behind_the_step(steps, "One step on node 0, with the loop and with hooks")
 # process does? The proof is lesson 6's: handwritten digits in float64, 22 steps, against one process.
 
 # %%
-from course_utils.training import train_parallel, train_serial
+from course_utils.lessons.data_parallel.training import train_parallel, train_serial
 
 data = course.data.digits("float64")
 serial = train_serial(data, batch_size=64, rate=0.2)
@@ -117,9 +117,9 @@ print(f"22 steps, at most {apart:.0e} apart: the same")
 # hooks, one **without any communication**, and again. What a step takes beyond the last one is exposed.
 
 # %%
-from course_utils.overlap.findings import hidden_share, hiding_said, is_busy
-from course_utils.replicas import alone
-from course_utils.overlap.step_times import ALONE, step_times
+from course_utils.lessons.overlap.sentences import hidden_share, hiding_said, is_busy
+from course_utils.lessons.data_parallel.replicas import alone
+from course_utils.lessons.overlap.step_times import ALONE, step_times
 
 ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
 taken = step_times(ranks, ways, rounds=3, warm_up=1)
@@ -139,8 +139,8 @@ course.draw.stacked_bars(taken.bars, hiding_said(taken, "hooks", "loop"))
 # bucket must wait for the first layer: nothing hides. The two numbers, from four sizes:
 
 # %%
-from course_utils.overlap.bucket_size import BucketModel, all_reduce_line
-from course_utils.overlap.findings import line_said
+from course_utils.lessons.overlap.bucket_size import BucketModel, all_reduce_line
+from course_utils.lessons.overlap.sentences import line_said
 
 alpha, beta = all_reduce_line(ranks)
 model = BucketModel.of(times, names, alpha, beta)
@@ -172,10 +172,10 @@ course.predict(
 )
 
 # %%
-from course_utils.overlap.bucket_size import sizes_to_try
+from course_utils.lessons.overlap.bucket_size import sizes_to_try
 from course_utils.draw.buckets import bucket_sweep
-from course_utils.overlap.findings import best_said
-from course_utils.replicas import overlapped
+from course_utils.lessons.overlap.sentences import best_said
+from course_utils.lessons.overlap.buckets import overlapped
 
 best, sizes = sizes_to_try(model)
 ways = {size: partial(overlapped, bucket_bytes=size) for size in sizes}
@@ -215,8 +215,8 @@ behind_the_step(steps, "One step on node 0, three ways")
 course.predict("overlap_ddp", within=1.1, times=...)
 
 # %%
-from course_utils.overlap.findings import same_said
-from course_utils.replicas import torch_ddp
+from course_utils.lessons.overlap.sentences import same_said
+from course_utils.lessons.data_parallel.replicas import torch_ddp
 
 ways = {ALONE: alone, "loop": all_reduce_each}
 ways |= {"ours": partial(overlapped, bucket_bytes=best)}
@@ -243,7 +243,7 @@ course.predict(
 )
 
 # %%
-from course_utils.overlap.findings import batch_letter, batch_said
+from course_utils.lessons.overlap.sentences import batch_letter, batch_said
 
 two = {ALONE: alone, "ours": ways["ours"]}
 more = step_times(ranks, two, batch=64, rounds=3, warm_up=1)
@@ -266,9 +266,9 @@ course.draw.stacked_bars(bars, batch_said(taken, more, "ours"))
 course.predict("overlap_scaling", within=1.25, strong=..., weak=...)
 
 # %%
-from course_utils.overlap.findings import efficiency_said
-from course_utils.reporting import train_way
-from course_utils.overlap.scaling import scaling_efficiency
+from course_utils.lessons.overlap.sentences import efficiency_said
+from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
+from course_utils.lessons.overlap.scaling import scaling_efficiency
 
 
 def train(workers, images):  # VGG-11 again
@@ -285,7 +285,7 @@ strong = {P: scaling_efficiency(together[1], together[P], P) for P in (2, 4)}
 weak = {P: scaling_efficiency(each[1], each[P], P, "weak") for P in (2, 4)}
 
 # %%
-from course_utils.reporting import figures
+from course_utils.lessons.data_parallel.vgg_report import figures
 
 percent = {"strong": round(100 * strong[4]), "weak": round(100 * weak[4])}
 course.measured("overlap_scaling", **percent)
@@ -319,8 +319,8 @@ figures.traffic_by_workers(several) if several else "No links, so nothing to cou
 # sends?
 
 # %%
-from course_utils.overlap.buckets import accumulate_gradients
-from course_utils.overlap.step_times import small_vgg
+from course_utils.lessons.overlap.buckets import accumulate_gradients
+from course_utils.lessons.overlap.step_times import small_vgg
 from course_utils.trace.kernel_counters import node_bytes
 
 
@@ -339,7 +339,7 @@ def bytes_of_a_step(quietly):
 course.predict("overlap_accumulation", times=...)
 
 # %%
-from course_utils.overlap.findings import fewer_bytes_said
+from course_utils.lessons.overlap.sentences import fewer_bytes_said
 
 if linked:
     often = ranks.run(bytes_of_a_step, False, backend="gloo").results
@@ -369,9 +369,9 @@ course.predict(
 )
 
 # %%
-from course_utils.overlap.compressed_training import train_compressed
+from course_utils.lessons.overlap.compressed_training import train_compressed
 from course_utils.draw.buckets import compression
-from course_utils.overlap.findings import compression_said
+from course_utils.lessons.overlap.sentences import compression_said
 
 small = course.data.digits("float32")
 hows = ["none", "fp16", "top-k", "PowerSGD"]
@@ -402,8 +402,8 @@ course.predict(
 )
 
 # %%
-from course_utils.overlap.findings import loopback_letter, loopback_said
-from course_utils.replicas import all_reduce_flat
+from course_utils.lessons.overlap.sentences import loopback_letter, loopback_said
+from course_utils.lessons.data_parallel.replicas import all_reduce_flat
 
 ranks = course.start(2)
 ways = {ALONE: alone, "flat": all_reduce_flat}

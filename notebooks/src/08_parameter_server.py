@@ -37,7 +37,8 @@ images = course.data.digits_arrays()
 # getting into each other's way.
 
 # %%
-from course_utils.parameter_server.training import Pace, train_synchronously
+from course_utils.lessons.parameter_server.digits_trainings import Pace
+from course_utils.lessons.parameter_server.digits_trainings import train_synchronously
 
 slow_enough = Pace(seconds=0.008)
 three_steps = ranks.run(train_synchronously, images, 3, pace=slow_enough, ranks=5)
@@ -51,9 +52,10 @@ three_steps.timeline("Four workers, one server, three synchronous steps")
 # weights 0 with rate $-W$: its step then adds up what $W$ workers send.)
 
 # %%
-from course_utils.allreduce.cost import Network, allreduce_time
-from course_utils.allreduce.findings import network_said
-from course_utils.allreduce.sweep import message_seconds
+from course_utils.lessons.allreduce.cost_model import Network
+from course_utils.lessons.allreduce.shared_links import predicted_seconds
+from course_utils.lessons.allreduce.sentences import network_said
+from course_utils.lessons.allreduce.allreduce_times import message_seconds
 
 sizes = [1, 100_000, 300_000]
 times = ranks.run(message_seconds, sizes, runs=3).results[0]
@@ -63,7 +65,7 @@ print(network_said(network))
 course.predict("server_ms", within=1.4, server=..., ring=...)  # milliseconds
 
 # %%
-from course_utils.parameter_server.experiments import link_seconds
+from course_utils.lessons.parameter_server.experiments import link_seconds
 
 N, workers = 100_000, [1, 2, 4, 7]  # bytes, and how many send them
 lines = link_seconds(ranks, workers, N)
@@ -72,12 +74,12 @@ course.measured("server_ms", **{name: 1000 * t for name, t in middle.items()})
 
 # %%
 from course_utils.words import bytes_text, percent, seconds_text
-from course_utils.parameter_server.server import step_seconds
-from course_utils.parameter_server.findings import link_said
+from course_utils.lessons.parameter_server.server import step_seconds
+from course_utils.lessons.parameter_server.sentences import link_said
 
 predicted = {
     "server": [step_seconds(W, N, 1 / beta, times[0]) for W in workers],
-    "ring": [allreduce_time("ring", W, N, network) for W in workers],
+    "ring": [predicted_seconds("ring", W, N, network) for W in workers],
 }
 finding = link_said(workers, lines["server"], lines["ring"], predicted["server"])
 look = {"across": "workers", "up": "time of one step", "unit": seconds_text}
@@ -117,7 +119,8 @@ def work(comm, weights, next_gradient, steps):
 
 
 # %%
-from course_utils.parameter_server.training import first_weights, own_gradients
+from course_utils.lessons.parameter_server.digits_trainings import first_weights
+from course_utils.lessons.parameter_server.digits_trainings import own_gradients
 
 
 def nobody_waits(comm, pace, steps):
@@ -142,8 +145,8 @@ run.timeline("Four workers, one server, and nobody waits")
 course.predict("staleness", within=1.1, equal=..., one_slow=...)
 
 # %%
-from course_utils.parameter_server.findings import staleness_said
-from course_utils.parameter_server.training import train_asynchronously
+from course_utils.lessons.parameter_server.sentences import staleness_said
+from course_utils.lessons.parameter_server.digits_trainings import train_asynchronously
 
 paces = {
     "7 equal workers": Pace(0.008),
@@ -218,7 +221,7 @@ spoiled = [now - old > 0.1 for now, old in zip(fresh, stale, strict=True)]
 course.measured("stale_rate", answer="abcd"[[*spoiled, True].index(True)])
 
 # %%
-from course_utils.parameter_server.findings import rates_said
+from course_utils.lessons.parameter_server.sentences import rates_said
 
 finding = rates_said(rates, fresh, stale, scaled)
 look = {"across": "learning rate", "up": "test images recognised after 200 updates"}
@@ -243,12 +246,12 @@ course.draw.over_numbers(rates, ends, title, finding, limits=(0, 1), unit=percen
 # **Predict**: how many times as many *seconds* does each then take? Messages take time, too:
 
 # %%
-messages = seconds_text(allreduce_time("ring", 4, 19_280, network))
+messages = seconds_text(predicted_seconds("ring", 4, 19_280, network))
 print("an all-reduce of 19 KB, predicted as in lesson 5:", messages)
 course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., local=...)
 
 # %%
-from course_utils.parameter_server.experiments import WAYS, race
+from course_utils.lessons.parameter_server.experiments import WAYS, race
 
 for name, (train, updates, options) in WAYS.items():
     print(f"{name:13} {train.__name__}, {updates} times, {options}")
@@ -256,12 +259,8 @@ paces = {"equal workers": Pace(0.004), "a straggler": Pace(0.004, straggler=2)}
 races = race(ranks, images, paces, runs=3)
 
 # %%
-from course_utils.parameter_server.findings import (
-    races_said,
-    reached_table,
-    slower,
-    straggler_said,
-)
+from course_utils.lessons.parameter_server.sentences import races_said, reached_table
+from course_utils.lessons.parameter_server.sentences import slower, straggler_said
 
 times = slower(races)
 course.measured("server_late", **times)
@@ -289,8 +288,8 @@ vector = 2410 * 8  # bytes
 course.predict("local_bytes", within=1.1, one=..., sixteen=...)  # vectors
 
 # %%
-from course_utils.parameter_server.findings import local_said
-from course_utils.parameter_server.training import train_locally
+from course_utils.lessons.parameter_server.sentences import local_said
+from course_utils.lessons.parameter_server.digits_trainings import train_locally
 
 local_steps, sent, ends = [1, 4, 16, 64], [], []
 for k in local_steps:
@@ -317,7 +316,7 @@ course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, log=True, 
 # things. Let the ten digits stand for ten diagnoses:
 
 # %%
-from course_utils.parameter_server.local_sgd import skewed_shards
+from course_utils.lessons.parameter_server.local_sgd import skewed_shards
 
 labels = images[1]
 shards = skewed_shards(labels, 4, 0.1, np.random.default_rng(3))  # 0.1: very unlike
@@ -334,8 +333,8 @@ course.draw.who_has_what(counts, "clinic", "digit", title)
 
 
 # %%
-from course_utils.parameter_server.local_sgd import federated_average
-from course_utils.parameter_server.training import flat_gradient
+from course_utils.lessons.parameter_server.local_sgd import federated_average
+from course_utils.lessons.parameter_server.digits_trainings import flat_gradient
 
 
 def one_step(comm, weighted):
@@ -360,8 +359,8 @@ for said, weighted in {"by number": True, "all alike": False}.items():
 # village posts with 40 images of two digits each:
 
 # %%
-from course_utils.parameter_server.findings import mean_said
-from course_utils.parameter_server.training import train_clinics
+from course_utils.lessons.parameter_server.sentences import mean_said
+from course_utils.lessons.parameter_server.digits_trainings import train_clinics
 
 posts = [np.flatnonzero(np.isin(labels, (2 * p, 2 * p + 1)))[:40] for p in range(3)]
 hospital = np.setdiff1d(np.arange(len(labels)), np.concatenate(posts))
@@ -381,7 +380,7 @@ choices = {"a": "1 local epoch", "b": "5 local epochs", "c": "20 local epochs"}
 course.predict("clinic_bytes", answer=..., choices=choices)  # "a", "b" or "c"
 
 # %%
-from course_utils.parameter_server.findings import clinics_said, rounds_to
+from course_utils.lessons.parameter_server.sentences import clinics_said, rounds_to
 
 by_epochs, nbytes = {}, 0
 for epochs in (1, 5, 20):

@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, gelu, linear
 
 import course_utils as course
-from course_utils.trace import phase
+from course_utils.trace.recorder import phase
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -44,9 +44,9 @@ ranks.load_torch()
 # [Exercise](../exercises/09_model_parallel.ipynb): `split_layers`.
 
 # %%
-from course_utils.tensor_parallel.layers import split_layers
-from course_utils.text import CHARACTERS
-from course_utils.transformer import character_model
+from course_utils.lessons.model_parallel.split_layers import split_layers
+from course_utils.lessons.model_parallel.text import CHARACTERS
+from course_utils.lessons.model_parallel.transformer import character_model
 
 layers = character_model(len(CHARACTERS), width=128, depth=8)
 
@@ -92,9 +92,9 @@ def in_turns(comm, stage, x, target):
 course.predict("model_idle", percent=...)  # 0 to 100
 
 # %%
-from course_utils.tensor_parallel.counting import idle_share
-from course_utils.tensor_parallel.findings import idle_said
-from course_utils.text import character_text, text_batches
+from course_utils.lessons.model_parallel.collective_counts import idle_share
+from course_utils.lessons.model_parallel.sentences import idle_said
+from course_utils.lessons.model_parallel.text import character_text, text_batches
 
 texts = character_text().training  # Python's own help, as numbers
 ((x, target),) = text_batches(texts, 16, 64, 1)  # 16 pieces of 64, and what follows
@@ -129,7 +129,7 @@ run.timeline(idle_said(idle, ranks=4))
 # moves least?
 
 # %%
-from course_utils.tensor_parallel.experiments import CUTS, cut_along
+from course_utils.lessons.model_parallel.experiments import CUTS, cut_along
 
 
 def one_layer(way, x, weight):
@@ -149,8 +149,8 @@ choices = dict(zip("abc", CUTS, strict=True))
 course.predict("model_cut", answer=..., choices=choices)
 
 # %%
-from course_utils.tensor_parallel.counting import moved_said
-from course_utils.tensor_parallel.findings import cuts_said
+from course_utils.lessons.model_parallel.collective_counts import moved_said
+from course_utils.lessons.model_parallel.sentences import cuts_said
 
 x, weight = torch.randn(16, 1152), torch.randn(512, 1152)
 cuts, moved = {}, {}
@@ -172,7 +172,7 @@ course.draw.matrix_cuts(cuts, whole, 4, cuts_said(moved, examples=16))
 
 # %%
 from course_utils.words import bytes_text
-from course_utils.tensor_parallel.findings import sizes_said
+from course_utils.lessons.model_parallel.sentences import sizes_said
 
 examples, weight = [8, 32, 128, 512, 2048], torch.randn(128, 288)
 lines = {way: [] for way in CUTS}
@@ -211,8 +211,8 @@ course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **lo
 # by row*?
 
 # %%
-from course_utils.tensor_parallel import collectives as moves
-from course_utils.tensor_parallel.collectives import own_part
+from course_utils.lessons.model_parallel import differentiable_collectives as moves
+from course_utils.lessons.model_parallel.differentiable_collectives import own_part
 
 
 def row_then_column(x, up, up_bias, down, down_bias):
@@ -226,8 +226,8 @@ def row_then_column(x, up, up_bias, down, down_bias):
 course.predict("model_mlp", row_then_column=..., column_then_row=...)
 
 # %%
-from course_utils.tensor_parallel.block import tensor_parallel_mlp
-from course_utils.tensor_parallel.experiments import mlp_beside_whole
+from course_utils.lessons.model_parallel.parallel_block import tensor_parallel_mlp
+from course_utils.lessons.model_parallel.experiments import mlp_beside_whole
 
 
 def column_then_row(x, up, up_bias, down, down_bias):
@@ -241,7 +241,7 @@ for _ in range(2):  # the first ones find connections
     runs = {name: compare(mlp) for name, mlp in mlps.items()}
 
 # %%
-from course_utils.tensor_parallel.findings import collectives_said
+from course_utils.lessons.model_parallel.sentences import collectives_said
 
 course.measured("model_mlp", **{name: run.collectives for name, run in runs.items()})
 for name, run in runs.items():
@@ -296,8 +296,8 @@ course.draw.timelines(*runs.values(), titles=titles, title=said)
 course.predict("model_block", one_block=..., blocks_24=...)
 
 # %%
-from course_utils.tensor_parallel.block import parallelise_block
-from course_utils.tensor_parallel.experiments import beside_serial
+from course_utils.lessons.model_parallel.parallel_block import parallelise_block
+from course_utils.lessons.model_parallel.experiments import beside_serial
 
 compare = partial(ranks.run, beside_serial, backend="gloo")
 for P in (1, 2, 4):
@@ -359,8 +359,8 @@ course.measured("model_seed", units=units)
 # and *behind the sum*, where all hold the same. We train a block and compare what should be copies:
 
 # %%
-from course_utils.tensor_parallel.experiments import OWN_SEEDS, ranks_apart
-from course_utils.tensor_parallel.findings import apart_said
+from course_utils.lessons.model_parallel.experiments import OWN_SEEDS, ranks_apart
+from course_utils.lessons.model_parallel.sentences import apart_said
 
 lines = {}
 for place in OWN_SEEDS:
@@ -388,9 +388,9 @@ course.draw.over_numbers(list(range(1, 9)), lines, apart_said(lines), **look)
 course.predict("model_sequence", times_the_bytes=...)
 
 # %%
-from course_utils.tensor_parallel.counting import in_phase, pass_bytes
-from course_utils.tensor_parallel.experiments import step_memory
-from course_utils.tensor_parallel.findings import sequence_said
+from course_utils.lessons.model_parallel.collective_counts import in_phase, pass_bytes
+from course_utils.lessons.model_parallel.experiments import step_memory
+from course_utils.lessons.model_parallel.sentences import sequence_said
 
 model = character_model(len(CHARACTERS), width=64, depth=4, dropout=0.1)
 (batch,) = text_batches(texts, 4, 64, 1)  # 4 pieces of 64 characters
@@ -428,12 +428,12 @@ course.draw.timelines(*forward, titles=["whole", "cut"], title=found)
 
 # %%
 def through_torch():
-    from course_utils.tensor_parallel import with_torch
+    from course_utils.lessons.model_parallel import dtensor
 
     def cut(block):
-        with_torch.parallelize_block(block, with_torch.tensor_mesh())  # the plan
+        dtensor.parallelize_block(block, dtensor.tensor_mesh())  # the plan
 
-    return with_torch.counted(lambda: beside_serial(cut, dropout=0.1, passes=1))
+    return dtensor.counted(lambda: beside_serial(cut, dropout=0.1, passes=1))
 
 
 run = ranks.run(through_torch, backend="gloo")
@@ -464,7 +464,8 @@ course.predict("model_checkpointing", within=1.3, percent_left=..., all_reduces=
 # step of Adam, and counts on each rank: parameters, gradients, what Adam holds, what autograd holds.
 
 # %%
-from course_utils.memory import Parallelism, training_memory
+from course_utils.lessons.model_parallel.memory_parts import Parallelism
+from course_utils.lessons.model_parallel.training_memory import training_memory
 
 over_4, cut = Parallelism(tensor=4), Parallelism(tensor=4, sequence=True)
 again = {"checkpointing": True}
@@ -478,7 +479,7 @@ runs = {way: step(**options) for way, (options, _) in ways.items()}
 computed = {way: training_memory(model, 4, 64, **told) for way, (_, told) in ways.items()}
 
 # %%
-from course_utils.tensor_parallel.counting import collectives_in
+from course_utils.lessons.model_parallel.collective_counts import collectives_in
 
 before, after = runs["4 ranks"], runs["4 ranks, checkpointing"]
 left = after.results[0].activations / before.results[0].activations

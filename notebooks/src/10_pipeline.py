@@ -27,9 +27,9 @@ ranks.load_torch()
 # of a piece of the batch, of which there is one so far. For each rank a list: that is a **schedule**.
 
 # %% tags=["nbval-check-output"]
-from course_utils.pipeline.actions import parse_schedule
-from course_utils.pipeline.messages import with_messages
-from course_utils.pipeline.validate import problems
+from course_utils.lessons.pipeline.actions import parse_schedule
+from course_utils.lessons.pipeline.send_and_receive import with_messages
+from course_utils.lessons.pipeline.validate import problems
 
 whole_batch = parse_schedule(["0F0 0B0", "1F0 1B0", "2F0 2B0", "3F0 3B0"])
 print("wrong with it:", problems(whole_batch) or "nothing")
@@ -58,10 +58,10 @@ print("with messages, rank 1:", *with_messages(whole_batch)[1])
 course.predict("pipeline_idle", within=1.24, one=..., eight=...)
 
 # %%
-from course_utils.pipeline.findings import disturbed, faster_said
-from course_utils.pipeline.schedules import gpipe_schedule
-from course_utils.pipeline.timing import simulate_schedule
-from course_utils.pipeline.training import timed_runs
+from course_utils.lessons.pipeline.sentences import disturbed, faster_said
+from course_utils.lessons.pipeline.schedules import gpipe_schedule
+from course_utils.lessons.pipeline.timing import simulate_schedule
+from course_utils.lessons.pipeline.digits_pipeline import timed_runs
 
 t, gpipe = 0.02, gpipe_schedule(4, 8)  # seconds of a forward pass; ranks, micro-batches
 one, eight = timed_runs(ranks, whole_batch, 8 * t)[0], timed_runs(ranks, gpipe, t)[0]
@@ -94,9 +94,10 @@ course.draw.pipelines(both, faster_said(one, eight, 8), in_seconds=list(both))
 # Exercise: `run_schedule`. The digits, in float64, through eight layers:
 
 # %%
-from course_utils.pipeline.actions import micro_batches_of
-from course_utils.pipeline.run import run_schedule
-from course_utils.pipeline.training import digit_batches, digit_layers, own_stages
+from course_utils.lessons.pipeline.actions import micro_batches_of
+from course_utils.lessons.pipeline.run_schedule import run_schedule
+from course_utils.lessons.pipeline.digits_pipeline import digit_batches, digit_layers
+from course_utils.lessons.pipeline.digits_pipeline import own_stages
 
 
 def train(comm, schedule, steps):
@@ -111,7 +112,7 @@ def train(comm, schedule, steps):
 
 
 # %%
-from course_utils.pipeline.training import largest_difference, train_alone
+from course_utils.lessons.pipeline.digits_pipeline import largest_difference, train_alone
 
 model, serial = train_alone(20, rate=0.2)  # the same in one process
 
@@ -143,8 +144,8 @@ assert far < 1e-12
 course.predict("pipeline_bubble", within=1.35, sixteen=...)
 
 # %%
-from course_utils.pipeline.findings import formula_said
-from course_utils.pipeline.schedules import bubble_fraction
+from course_utils.lessons.pipeline.sentences import formula_said
+from course_utils.lessons.pipeline.schedules import bubble_fraction
 
 ms = [1, 2, 4, 8, 16]
 runs = [timed_runs(ranks, gpipe_schedule(4, m), t, runs=3) for m in ms]
@@ -173,8 +174,8 @@ course.draw.over_numbers(ms, lines, title, "Three runs each", predicted=line, **
 course.predict("pipeline_1f1b", within=1.24, idle=..., rank_0=..., rank_3=...)
 
 # %%
-from course_utils.pipeline.findings import kept_by_rank, plan_said
-from course_utils.pipeline.schedules import one_f_one_b_schedule
+from course_utils.lessons.pipeline.sentences import kept_by_rank, plan_said
+from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
 
 one_f_one_b = one_f_one_b_schedule(4, 8)
 plan = simulate_schedule(one_f_one_b, t, t, t)  # seconds of F, and of the two halves of B
@@ -186,7 +187,7 @@ if not disturbed(plan, plain):
 course.draw.plan_and_run("1F1B", plan, plain, *plan_said("1F1B", plan, plain))
 
 # %%
-from course_utils.pipeline.findings import kept_said
+from course_utils.lessons.pipeline.sentences import kept_said
 
 counted = {"GPipe": kept_by_rank(eight), "1F1B": kept}
 theory = {"GPipe": [8] * 4, "1F1B": [min(4 - r, 8) for r in range(4)]}
@@ -212,7 +213,7 @@ course.predict("pipeline_interleaved", within=1.4, idle=...)
 course.predict("pipeline_messages", messages=...)
 
 # %%
-from course_utils.pipeline.interleaved import interleaved_schedule
+from course_utils.lessons.pipeline.interleaved import interleaved_schedule
 
 interleaved = interleaved_schedule(4, 8, chunks=2)
 plan = simulate_schedule(interleaved, t / 2, t / 2, t / 2)
@@ -254,8 +255,8 @@ assert torch.allclose(layer.weight.grad, g.T @ x)  # W: only the optimizer does
 course.predict("pipeline_zero", within=1.5, left=...)
 
 # %%
-from course_utils.pipeline.findings import bubble_said, idle_seconds
-from course_utils.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+from course_utils.lessons.pipeline.sentences import bubble_said, idle_seconds
+from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 
 h1 = zb_h1_schedule(4, 8)
 plan, run = simulate_schedule(h1, t, t, t), timed_runs(ranks, h1, t)[0]
@@ -272,7 +273,7 @@ course.draw.plan_and_run("ZB-H1", plan, run, title, finding)
 # those of the next batch, if nobody has to wait for the others in between:
 
 # %%
-from course_utils.pipeline.findings import window_said
+from course_utils.lessons.pipeline.sentences import window_said
 
 h2 = zb_h2_schedule(4, 8)
 plan, run = simulate_schedule(h2, t, t, t), timed_runs(ranks, h2, t)[0]
@@ -345,9 +346,9 @@ print(f"autograd says {w.grad.item()}")
 course.predict("pipeline_stash", rank_0=..., rank_3=..., late=...)
 
 # %%
-from course_utils.pipeline.findings import flush_said
-from course_utils.pipeline.timing import timing_of
-from course_utils.pipeline.training import step_by_step
+from course_utils.lessons.pipeline.sentences import flush_said
+from course_utils.lessons.pipeline.timing import timing_of
+from course_utils.lessons.pipeline.digits_pipeline import step_by_step
 
 ranks.run(step_by_step, 4)  # the first run of anything takes longer
 run = ranks.run(step_by_step, 24, seconds=t)
@@ -364,8 +365,8 @@ course.draw.pipelines(picture, title, in_seconds=list(picture))
 # $p-1$ steps old, lesson 8's staleness. What does it do to a training? 200 steps, four ranks, beside one process:
 
 # %%
-from course_utils.pipeline.findings import stashing_said
-from course_utils.pipeline.training import step_by_step_alone
+from course_utils.lessons.pipeline.sentences import stashing_said
+from course_utils.lessons.pipeline.digits_pipeline import step_by_step_alone
 
 losses = {"no delay": step_by_step_alone(200)}
 losses["stashed"] = ranks.run(step_by_step, 200).results[3].losses
@@ -386,7 +387,7 @@ course.draw.loss_curves(smooth, stashing_said(losses), x="step", y="loss (mean o
 # `torch.distributed.pipelining` has these schedules. The same stages, the same batch; torch sends by itself:
 
 # %%
-from course_utils.pipeline import with_torch
+from course_utils.lessons.pipeline import torch_pipeline
 
 data, cross_entropy = course.data.digits("float64"), nn.functional.cross_entropy
 
@@ -394,10 +395,12 @@ data, cross_entropy = course.data.digits("float64"), nn.functional.cross_entropy
 def through_torch(name, schedule):
     rank = torch.distributed.get_rank()
     stages = own_stages(schedule, rank, digit_layers(), plain=True)
-    pipeline = with_torch.torch_pipeline(name, stages, 4 * len(stages), 8, cross_entropy)
-    with_torch.run_with_torch(pipeline, data.train_x[:64], data.train_y[:64])
+    pipeline = torch_pipeline.torch_pipeline(
+        name, stages, 4 * len(stages), 8, cross_entropy
+    )
+    torch_pipeline.run_with_torch(pipeline, data.train_x[:64], data.train_y[:64])
     gradients = {s: [w.grad for w in part.parameters()] for s, part in stages.items()}
-    return gradients, with_torch.published_order(pipeline)  # torch's own schedule
+    return gradients, torch_pipeline.published_order(pipeline)  # torch's own schedule
 
 
 # %%
@@ -422,7 +425,7 @@ for name, schedule in ({"GPipe": gpipe} | every).items():
 # schedule; validator and simulator judge. (Planned, not run.) This is 1F1B on one of them:
 
 # %%
-from course_utils.pipeline.puzzle import PUZZLES, judge
+from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, judge
 
 puzzle = PUZZLES["uneven"]
 for name in ("forward", "input_gradient", "weight_gradient", "memory"):

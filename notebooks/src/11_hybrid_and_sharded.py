@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
 
 import course_utils as course
-from course_utils.trace import phase
+from course_utils.trace.recorder import phase
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -37,7 +37,7 @@ ranks.load_torch()
 course.predict("mesh_partners", data=..., pipeline=..., tensor=...)  # three ranks
 
 # %%
-from course_utils.hybrid.mesh import mesh_groups
+from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups
 
 cube = {"data": 2, "pipeline": 2, "tensor": 2}
 partners = {
@@ -79,7 +79,8 @@ for axis in square:
 # Why? Look at the network that the student then built:
 
 # %%
-from course_utils.hybrid.training import enlarged, report_network
+from course_utils.lessons.hybrid_and_sharded.report_network import enlarged
+from course_utils.lessons.hybrid_and_sharded.report_network import report_network
 from course_utils.vgg import parameter_count
 
 data = course.data.digits("float64")
@@ -104,8 +105,9 @@ print("fully connected:", parameter_count(dense), "weights")
 course.predict("hybrid_numbers", within=1.1, numbers=...)
 
 # %%
-from course_utils.hybrid.training import train_network  # uses `hybrid_step`
-from course_utils.hybrid.findings import apart, same_said
+# it uses `hybrid_step`
+from course_utils.lessons.hybrid_and_sharded.report_network import train_network
+from course_utils.lessons.hybrid_and_sharded.sentences import apart, same_said
 
 alone = {"ranks": 1, "backend": "gloo"}  # one process
 serial = ranks.run(train_network, data, "serial", **alone).results[0]
@@ -148,7 +150,8 @@ course.predict(
 )
 
 # %%
-from course_utils.hybrid.findings import distances, drift_said, symptom
+from course_utils.lessons.hybrid_and_sharded.sentences import distances, drift_said
+from course_utils.lessons.hybrid_and_sharded.sentences import symptom
 
 theirs = ranks.run(train_network, data, "report", backend="gloo").results
 course.measured("report_shows", answer=symptom(theirs))
@@ -177,8 +180,9 @@ course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's laye
 # (lesson 9). **Predict**: along which axis does a rank hand over more?
 
 # %%
-from course_utils.hybrid.experiments import CONTEXT, RATE, small_batches, small_model
-from course_utils.text import generate
+from course_utils.lessons.hybrid_and_sharded.experiments import CONTEXT, RATE
+from course_utils.lessons.hybrid_and_sharded.experiments import small_batches, small_model
+from course_utils.lessons.model_parallel.text import generate
 
 batches = small_batches(steps=40)  # of 64 pieces, 16 characters each
 print("blocks:", len(small_model()) - 2, "· weights:", parameter_count(small_model()))
@@ -187,8 +191,10 @@ print("it writes:", generate(small_model(), "The ", 60, CONTEXT))
 course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
 
 # %%
-from course_utils.hybrid.mesh_training import bytes_by_axis, train_on_mesh, train_serially
-from course_utils.hybrid.mesh_training import whole_model
+from course_utils.lessons.hybrid_and_sharded.mesh_training import bytes_by_axis
+from course_utils.lessons.hybrid_and_sharded.mesh_training import train_on_mesh
+from course_utils.lessons.hybrid_and_sharded.mesh_training import train_serially
+from course_utils.lessons.hybrid_and_sharded.mesh_training import whole_model
 
 one = ranks.run(train_serially, small_model, batches, RATE, **alone).results[0]
 run = ranks.run(train_on_mesh, square, small_model, batches, 1, RATE, backend="gloo")
@@ -212,12 +218,12 @@ course.draw.loss_curves(lines, "Data × tensor, on text")
 # character, forward and back. **Predict:** where does rank 1 send least?
 
 # %%
-from course_utils.hybrid.experiments import MESHES, count_meshes
+from course_utils.lessons.hybrid_and_sharded.experiments import MESHES, count_meshes
 
 course.predict("least_sent", answer=..., choices=list(MESHES))  # "a" to "e"
 
 # %%
-from course_utils.hybrid.findings import mixtures_said, totals
+from course_utils.lessons.hybrid_and_sharded.sentences import mixtures_said, totals
 
 counted = count_meshes(ranks, batches[:2])
 print(same_said(counted.losses, one.losses[:2]))
@@ -242,7 +248,7 @@ course.draw.shares([panel], mixtures_said(counted.sent))
 # needs the same part: a **reduce-scatter**. It updates its part; an **all-gather** brings all parts to all.
 
 # %%
-from course_utils.sharded import adam_shard, zero1_step
+from course_utils.lessons.hybrid_and_sharded.zero1 import adam_shard, zero1_step
 
 
 def two_steps(length):
@@ -294,8 +300,8 @@ course.predict("zero_kept", within=1.05, stage_1=..., stage_2=..., stage_3=...) 
 course.predict("zero_sent", within=1.05, stage_3=...)  # percent
 
 # %%
-from course_utils.hybrid.experiments import count_stages
-from course_utils.hybrid.findings import stages_said
+from course_utils.lessons.hybrid_and_sharded.experiments import count_stages
+from course_utils.lessons.hybrid_and_sharded.sentences import stages_said
 
 stages = count_stages(ranks, batches[:2])
 print(same_said(stages.losses, one.losses[:2]))  # Adam in one process
@@ -324,8 +330,8 @@ choices = {"a": "0", "b": "about 1e-15", "c": "other meshes cannot read them"}
 course.predict("checkpoint", answer=..., choices=choices)
 
 # %%
-from course_utils.hybrid.experiments import gone_on
-from course_utils.sharded.over_meshes import save_on_mesh
+from course_utils.lessons.hybrid_and_sharded.experiments import gone_on
+from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import save_on_mesh
 
 far = []
 with tempfile.TemporaryDirectory() as folder:
@@ -348,9 +354,9 @@ course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
 # rest again (lesson 9).
 
 # %%
-from course_utils.memory import checkpointed
-from course_utils.hybrid.experiments import most_saved
-from course_utils.hybrid.findings import saved_said
+from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
+from course_utils.lessons.hybrid_and_sharded.experiments import most_saved
+from course_utils.lessons.hybrid_and_sharded.sentences import saved_said
 
 saved = {
     "as it is": most_saved(small_model(), batches, pieces=1),
@@ -375,7 +381,7 @@ course.draw.shares([panel], saved_said(saved))
 course.predict("seven_billion", within=1.05, gigabytes=..., stage=...)
 
 # %%
-from course_utils.sharded import fits, zero_memory
+from course_utils.lessons.hybrid_and_sharded.zero_formulas import fits, zero_memory
 
 first = next(stage for stage in range(4) if fits(7e9, 8, stage, memory=80e9))
 course.measured("seven_billion", gigabytes=zero_memory(7e9, 1, 0) / 1e9, stage=first)
@@ -384,13 +390,15 @@ for stage in range(4):
 
 # %% [markdown]
 # And activations? And the time of a step? A **planner** goes through every mixture: cited formulas for memory, compute
-# and messages (in `course_utils/planner/`), assumed GPUs and links, four million **tokens** (pieces of words) in a
-# step. Of 80 GB it fills at most 72.
+# and messages (in `course_utils/lessons/hybrid_and_sharded/planner/`), assumed GPUs and links, four million **tokens**
+# (pieces of words) in a step. Of 80 GB it fills at most 72.
 #
 # **Predict.** Of nine published models: which is the largest that fits on 8 such GPUs? On 512?
 
 # %%
-from course_utils.planner import H100, MODELS, best, plan
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100
+from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS
+from course_utils.lessons.hybrid_and_sharded.planner.layout_search import best, plan
 
 choices = dict(zip("abcdefghi", MODELS))
 course.predict("largest", on_8=..., on_512=..., choices=choices)

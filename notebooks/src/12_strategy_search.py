@@ -31,7 +31,9 @@ ranks.load_torch()
 # are made up):
 
 # %%
-from course_utils.strategy.by_hand import COMPUTE, HandCosts, five_operators
+from course_utils.lessons.strategy_search.simulator.five_operators import COMPUTE
+from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts
+from course_utils.lessons.strategy_search.simulator.five_operators import five_operators
 
 five = five_operators()
 print("          forward  backward  weights  numbers out (8 images)")
@@ -54,10 +56,10 @@ for operator in five.operators:
 course.predict("strategy_by_hand", data_parallel=..., report=...)  # ms
 
 # %%
-from course_utils.strategy.configurations import Config
-from course_utils.strategy.findings import quickest_said
-from course_utils.strategy.simulate import makespan
-from course_utils.strategy.tasks import task_graph
+from course_utils.lessons.strategy_search.graph.configurations import Config
+from course_utils.lessons.strategy_search.sentences import quickest_said
+from course_utils.lessons.strategy_search.simulator.simulate import makespan
+from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
 
 one, halves = Config(), Config(sample=2, devices=(0, 1))  # one: whole, on device 0
 both = {"data parallel": [one, halves, halves, halves, halves]}
@@ -99,7 +101,7 @@ course.predict("strategy_cuts", sample=..., attribute=..., parameter=...)
 
 # %%
 from course_utils.draw.operator_boxes import fetched_numbers
-from course_utils.strategy.by_hand import two_convolutions
+from course_utils.lessons.strategy_search.simulator.five_operators import two_convolutions
 
 first, second = two_convolutions()
 ways = {"sample": Config(2, 1, 1, (0, 1)), "attribute": Config(1, 2, 1, (0, 1))}
@@ -121,9 +123,9 @@ course.draw.operator_cuts(first, second, {f"by {way}": cut for way, cut in ways.
 course.predict("strategy_count", five=..., alexnet_digits=...)
 
 # %%
-from course_utils.strategy.models import alexnet
-from course_utils.strategy.reading import read_model
-from course_utils.strategy.starts import choices_of
+from course_utils.lessons.strategy_search.graph.example_models import alexnet
+from course_utils.lessons.strategy_search.graph.read_model import read_model
+from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
 
 
 def number_of(graph, devices):
@@ -137,7 +139,7 @@ course.measured("strategy_count", five=number_of(five, 2), alexnet_digits=len(st
 print(f"AlexNet on 4 devices: {many:.1e} strategies")
 
 # %%
-from course_utils.strategy.findings import strategy_said
+from course_utils.lessons.strategy_search.sentences import strategy_said
 
 known = {}  # of the five operators we simulate them all
 for strategy in product(*choices_of(five, 2)):
@@ -166,7 +168,8 @@ course.draw.task_timelines(tasks, title)
 course.predict("strategy_walks", within=1.5, only_better=..., worse_too=...)
 
 # %%
-from course_utils.strategy.metropolis import metropolis_accept, propose
+from course_utils.lessons.strategy_search.search.metropolis import metropolis_accept
+from course_utils.lessons.strategy_search.search.metropolis import propose
 
 choices = choices_of(five, 2)
 
@@ -183,7 +186,7 @@ def walk(strategy, temperature, random):
 
 
 # %%
-from course_utils.strategy.findings import arrived, walks_said
+from course_utils.lessons.strategy_search.sentences import arrived, walks_said
 
 walks, drawn = {}, {}
 for name, temperature in {"only better ones": 0, "worse ones, too": 3e6}.items():  # ns
@@ -209,13 +212,18 @@ course.draw.cost_over_iterations(drawn, title, known[best], part)
 # weights are read.) Messages: lesson 5's line, fitted here.
 
 # %%
-from course_utils.strategy.experiment import Case
-from course_utils.strategy.findings import timed_said
-from course_utils.strategy.measure import measure_costs
-from course_utils.strategy.measured_links import measured_topology
+from course_utils.lessons.strategy_search.experiments import Case
+from course_utils.lessons.strategy_search.sentences import timed_said
+from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
+from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
 
 options = {"width": 0.25, "pixels": 160, "linear": 0.25}
-case = Case("AlexNet", "course_utils.strategy.models.alexnet", options, (64, 3, 160, 160))
+case = Case(
+    "AlexNet",
+    "course_utils.lessons.strategy_search.graph.example_models.alexnet",
+    options,
+    (64, 3, 160, 160),
+)
 graph = case.graph()
 for operator in graph.operators:
     shape = " × ".join(map(str, operator.shape))
@@ -241,9 +249,9 @@ course.predict(  # which is quickest for AlexNet, on our two nodes?
 )
 
 # %%
-from course_utils.strategy.experiment import predicted_seconds
-from course_utils.strategy.known_ways import known_ways
-from course_utils.strategy.search import find_strategy
+from course_utils.lessons.strategy_search.experiments import predicted_seconds
+from course_utils.lessons.strategy_search.search.known_ways import known_ways
+from course_utils.lessons.strategy_search.search.many_walks import find_strategy
 
 four = known_ways(graph)  # the four from above, by name
 seconds = {name: predicted_seconds(graph, way, costs) for name, way in four.items()}
@@ -255,7 +263,7 @@ said = f"Found: {strategy_said(graph, found.strategy)}"
 course.draw.strategies(graph, both, said)
 
 # %%
-from course_utils.strategy.findings import found_said
+from course_utils.lessons.strategy_search.sentences import found_said
 
 title = found_said(found.nanoseconds / 1e9, seconds)
 where = "Walks that start with one device, data parallel, model parallel, at random"
@@ -271,7 +279,7 @@ course.draw.cost_over_iterations(found.history, title, **history)
 # A strategy is worth something when it runs. Here is its program, written as a person would have:
 
 # %%
-from course_utils.strategy.program import program
+from course_utils.lessons.strategy_search.program.write_program import program
 
 text = program(case.model(), graph, found.strategy, case.build, ranks=2)
 print(text[text.index("class") : text.index("def train")].rstrip())
@@ -285,8 +293,9 @@ print(text[text.index("class") : text.index("def train")].rstrip())
 # Does it train as one process does? In float64, loss by loss:
 
 # %%
-from course_utils.hybrid.findings import same_said
-from course_utils.strategy.running import train_program, train_serial
+from course_utils.lessons.hybrid_and_sharded.sentences import same_said
+from course_utils.lessons.strategy_search.program.run_program import train_program
+from course_utils.lessons.strategy_search.program.run_program import train_serial
 
 images, labels = case.batch()
 batches = [(images.double(), labels)] * 2
@@ -308,8 +317,8 @@ course.predict("strategy_error", within=2, percent=...)
 course.predict("strategy_times", within=1.3, times=...)
 
 # %%
-from course_utils.strategy.experiment import compare
-from course_utils.strategy.findings import errors, honesty_said, steady
+from course_utils.lessons.strategy_search.experiments import compare
+from course_utils.lessons.strategy_search.sentences import errors, honesty_said, steady
 
 ways = {"found": found.strategy}  # and the others, if they are not the same
 others = [name for name in four if seconds[name] != found.nanoseconds / 1e9]
@@ -324,7 +333,7 @@ course.draw.predicted_measured(points, honesty_said(judged.predicted, judged.med
 
 # %%
 from course_utils.measuring import Measured
-from course_utils.strategy.findings import ratio_said
+from course_utils.lessons.strategy_search.sentences import ratio_said
 
 taken = dict(zip(ways, judged.measured))
 factors = np.divide(taken["data parallel"], taken["found"])
@@ -350,7 +359,7 @@ course.predict("strategy_links", slow=..., fast=...)
 # %%
 from dataclasses import replace
 
-from course_utils.strategy.topology import describe
+from course_utils.lessons.strategy_search.costs.device_topology import describe
 
 rates, told, times = [50, 200, 800, 3200, 12800, 51200, 204800], {}, []
 for rate in rates:
@@ -364,7 +373,7 @@ for rate in rates:
 
 # %%
 from course_utils.words import seconds_text
-from course_utils.strategy.findings import links_said
+from course_utils.lessons.strategy_search.sentences import links_said
 
 slow, *_, fast = ("abcd"[np.argmin(row[1:])] for row in times)
 course.measured("strategy_links", slow=slow, fast=fast)
@@ -382,7 +391,7 @@ course.draw.over_numbers(rates, lines, links_said(told), unit=seconds_text, **lo
 # width. Nothing is run. Beside the report's answer, its figure 10b, after 25,000 iterations, ours:
 
 # %%
-from course_utils.strategy.experiment import report_costs
+from course_utils.lessons.strategy_search.experiments import report_costs
 
 alexnet_graph = read_model(large, (64, 3, 224, 224))
 gpus = report_costs(alexnet_graph)
@@ -413,13 +422,13 @@ course.draw.changed_steps(graph, number=6)
 course.predict("strategy_incremental", within=1.5, times=...)
 
 # %%
-from course_utils.strategy.costs import described_costs
-from course_utils.strategy.findings import times_said
-from course_utils.strategy.rates import rates as strategies_a_second
+from course_utils.lessons.strategy_search.costs.described_costs import described_costs
+from course_utils.lessons.strategy_search.sentences import times_said
+from course_utils.lessons.strategy_search.simulator import simulation_rates
 
 node = describe({f"GPU {n}": 11e9 for n in range(4)}, (1e-5, 12e9))
 four_gpus = described_costs(alexnet_graph, node, 11.3e12, 484e9, launch_seconds=5e-6)
-speed = strategies_a_second(alexnet_graph, four_gpus, devices=4, seconds=0.3)
+speed = simulation_rates.rates(alexnet_graph, four_gpus, devices=4, seconds=0.3)
 times = speed["incremental"] / speed["full"]
 course.measured("strategy_incremental", times=round(times, 1))
 print(times_said(speed))

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import course_utils as course
-from course_utils.launch.commands import choose_devices, training_folder
+from course_utils.lessons.gpu_nodes.launch_commands import choose_devices, training_folder
 
 print(choose_devices(4))
 ranks = course.start(4, link="100 Mbit/s")
@@ -35,8 +35,8 @@ folder = Path(checkpoints.name)
 course.predict("forty", rank=..., world_size=...)
 
 # %%
-from course_utils.launch.variables import example_environment
-from course_utils.launch.where import find_launch
+from course_utils.lessons.gpu_nodes.launcher_variables import example_environment
+from course_utils.lessons.gpu_nodes.launch import find_launch
 
 torchrun, srun = (
     example_environment(launcher, node=7, local_rank=2, nodes=10, gpus=4)
@@ -80,7 +80,7 @@ course.draw.launchers(both, "One process of forty, told twice")
 # **First way: this notebook's ranks.** Two of them, for a few seconds:
 
 # %%
-from course_utils.launch.train_ddp import Settings, train_ddp
+from course_utils.lessons.gpu_nodes.train_ddp import Settings, train_ddp
 
 settings = Settings(str(folder / "ranks"), epochs=12, batch_size=256)
 run = ranks.run(train_ddp, settings, ranks=2, backend="gloo")
@@ -105,9 +105,9 @@ course.predict("three_ways", answer=..., choices=choices)  # "a", "b" or "c"
 # %%
 from shlex import quote
 
-from course_utils.launch.commands import losses_of, run_command
+from course_utils.lessons.gpu_nodes.launch_commands import losses_of, run_command
 
-program = "-m course_utils.launch.train_ddp --epochs 12 --batch-size 256"
+program = "-m course_utils.lessons.gpu_nodes.train_ddp --epochs 12 --batch-size 256"
 command = f"{program} --folder {quote(str(folder))}"
 log = run_command(f"torchrun --standalone --nproc-per-node=2 {command}/torchrun")
 losses["torchrun"] = losses_of(log)
@@ -118,8 +118,8 @@ losses["torchrun"] = losses_of(log)
 # (Two options, `--signal` and `--requeue`, and the lines below `srun` wait for *The time is up*.)
 
 # %%
-from course_utils.launch.commands import hand_in
-from course_utils.launch.slurm_script import slurm_script
+from course_utils.lessons.gpu_nodes.launch_commands import hand_in
+from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
 
 script = slurm_script(f"python {command}/srun", nodes=2, minutes=10)
 print(script.replace(str(folder), "runs"))
@@ -128,7 +128,7 @@ if log:
     losses["srun"] = losses_of(log)
 
 # %%
-from course_utils.launch.findings import same_loss, ways_said
+from course_utils.lessons.gpu_nodes.sentences import same_loss, ways_said
 
 assert same_loss(losses), losses
 course.measured("three_ways", answer="a" if same_loss(losses) else "b")
@@ -195,8 +195,8 @@ course.draw.dealt(epochs, "With set_epoch, every epoch has its own order", batch
 course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ranks
 
 # %%
-from course_utils.launch.bandwidth import algorithm_bandwidth, bus_bandwidth
-from course_utils.launch.measure import allreduce_seconds
+from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth, bus_bandwidth
+from course_utils.lessons.gpu_nodes.measured_training import allreduce_seconds
 
 n, world_sizes = 400_000, [2, 3, 4]
 algorithm, bus = [], []
@@ -210,7 +210,7 @@ course.measured("bandwidths", **mega)
 
 # %%
 from course_utils.words import bytes_text
-from course_utils.launch.findings import bandwidth_said, link_said
+from course_utils.lessons.gpu_nodes.sentences import bandwidth_said, link_said
 
 link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
 rate = link or max(map(max, bus))
@@ -249,8 +249,8 @@ course.predict("bf16_gain", within=1.3, narrow=..., wide=...)
 # %%
 from dataclasses import replace
 
-from course_utils.launch.findings import gain
-from course_utils.launch.measure import step_seconds
+from course_utils.lessons.gpu_nodes.sentences import gain
+from course_utils.lessons.gpu_nodes.measured_training import step_seconds
 
 patient = False  # True: torch.compile too, which makes kernels first (half a minute?)
 taken = {}
@@ -264,7 +264,7 @@ gains = [gain(seconds, "float32", "bfloat16") for seconds in taken.values()]
 course.measured("bf16_gain", narrow=gains[0], wide=gains[1])
 
 # %%
-from course_utils.launch.findings import by_width, compiling_said, widths_said
+from course_utils.lessons.gpu_nodes.sentences import by_width, compiling_said, widths_said
 
 if patient:
     print(compiling_said(first["compiled"], taken[1024], "float32", "compiled"))
@@ -293,7 +293,7 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 course.predict("killed", steps_twice=..., loss_differs=...)  # steps, percent
 
 # %%
-from course_utils.launch.tries import repeated_steps, tries_of
+from course_utils.lessons.gpu_nodes.tries import repeated_steps, tries_of
 
 options = "--standalone --nproc-per-node=2 --max-restarts=1"
 log = run_command(f"torchrun {options} {command}/killed --die-at 38")
@@ -325,7 +325,7 @@ course.draw.tries(tries, undisturbed, "Killed, and brought back")
 # %%
 from textwrap import fill
 
-from course_utils.launch.stopping import Interrupted, send_sigterm
+from course_utils.lessons.gpu_nodes.stop_signals import Interrupted, send_sigterm
 
 
 def signalled(settings, rank_that_hears):
@@ -364,8 +364,8 @@ assert same_loss({"stopped": ended.losses, "never stopped": losses["ranks"]})
 # Two real ones: two ranks on one node, then on two (the digit in front). **Predict** the cause of each.
 
 # %%
-from course_utils.failures.reading import readable
-from course_utils.failures.recordings import recording
+from course_utils.lessons.gpu_nodes.failures.readable_log import readable
+from course_utils.lessons.gpu_nodes.failures.recordings import recording
 
 first, second = recording("out of memory"), recording("no shared files")
 for number, one in enumerate((first, second), start=1):
@@ -383,7 +383,7 @@ choices = {
 course.predict("causes", first=..., second=..., choices=choices)
 
 # %%
-from course_utils.failures.explain import explain_failure
+from course_utils.lessons.gpu_nodes.failures.explain import explain_failure
 
 causes = [explain_failure(one.log) for one in (first, second)]
 letters = {"out of memory": "b", "no shared files": "d"}

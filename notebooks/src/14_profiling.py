@@ -31,7 +31,7 @@ ranks.load_torch()
 # way from 2 to 6, another from 5 to 7.
 
 # %%
-from course_utils.profiling.lanes import Lanes
+from course_utils.lessons.profiling.lanes import Lanes
 
 computing = [(0, 4), (6, 9)]
 communication = [(2, 6), (5, 7)]
@@ -49,7 +49,7 @@ course.draw.profile([rank_0], "Ten seconds, made up to be counted")
 course.predict("profile_by_hand", hidden=..., idle=...)  # 0 to 100
 
 # %%
-from course_utils.profiling.shares import idle_share, overlap_share
+from course_utils.lessons.profiling.time_shares import idle_share, overlap_share
 
 hidden = overlap_share(computing, communication)
 idle = idle_share(computing, communication, begin=0, end=10)
@@ -84,8 +84,8 @@ course.predict("profile_operator", answer=..., choices=operators)  # "a" to "d"
 # %%
 from torch.profiler import ProfilerActivity, profile
 
-from course_utils.profiling.record import training_step
-from course_utils.replicas import alone
+from course_utils.lessons.profiling.record_profiles import training_step
+from course_utils.lessons.data_parallel.replicas import alone
 
 
 def profile_one_step():
@@ -100,7 +100,7 @@ def profile_one_step():
 
 
 # %%
-from course_utils.profiling.findings import convolutions_said, operators_table
+from course_utils.lessons.profiling.sentences import convolutions_said, operators_table
 
 rows = ranks.run(profile_one_step, backend="gloo", ranks=1).results[0]
 own = {name: own_time for name, _, own_time, _ in rows}
@@ -120,8 +120,8 @@ print(operators_table(rows), convolutions_said(rows), sep="\n\n")
 # Every rank profiles three steps, as lesson 7's `flat` does them: backward pass, then one all-reduce for all gradients.
 
 # %%
-from course_utils.profiling.record import profile_ranks
-from course_utils.replicas import all_reduce_flat
+from course_utils.lessons.profiling.record_profiles import profile_ranks
+from course_utils.lessons.data_parallel.replicas import all_reduce_flat
 
 flat = profile_ranks(ranks, training_step, all_reduce_flat, 32, steps=3)
 for rank, trace in enumerate(flat.rank_traces):
@@ -182,7 +182,7 @@ for rank, answers in asked.items():
 # machine.) The picture is of the three steps that you profiled a minute ago:
 
 # %%
-from course_utils.profiling.findings import profile_said
+from course_utils.lessons.profiling.sentences import profile_said
 
 lanes = flat.lanes_by_clocks(left)
 course.draw.profile(lanes, profile_said(lanes), "Three steps, an all-reduce after each")
@@ -201,8 +201,8 @@ course.draw.profile(lanes, profile_said(lanes), "Three steps, an all-reduce afte
 course.predict("profile_hidden", within=1.5, percent=...)  # 0 to 100
 
 # %%
-from course_utils.profiling.findings import overlap_said
-from course_utils.replicas import overlapped
+from course_utils.lessons.profiling.sentences import overlap_said
+from course_utils.lessons.overlap.buckets import overlapped
 
 in_buckets = partial(overlapped, bucket_bytes=500_000)
 buckets = profile_ranks(ranks, training_step, in_buckets, 32, steps=3)
@@ -218,8 +218,8 @@ course.draw.profile(buckets.lanes, profile_said(buckets.lanes), said)
 # takes the transfer and counts the change of all else with it?
 
 # %%
-from course_utils.profiling.findings import trace_and_timer_said
-from course_utils.overlap.step_times import ALONE, step_times
+from course_utils.lessons.profiling.sentences import trace_and_timer_said
+from course_utils.lessons.overlap.step_times import ALONE, step_times
 
 without = profile_ranks(ranks, training_step, alone, 32, steps=3)
 ways = {ALONE: alone, "flat": all_reduce_flat, "buckets": in_buckets}
@@ -239,7 +239,7 @@ for name, seen in {"flat": flat, "buckets": buckets}.items():
 
 # %%
 from course_utils.home import course_home
-from course_utils.profiling.chrome import problems, read_trace
+from course_utils.lessons.profiling.chrome_trace import problems, read_trace
 
 folder = course_home() / "profiles"  # yours; take it away when you like
 files = buckets.write_for_tensorboard(folder / "buckets")
@@ -286,7 +286,8 @@ assert not found
 # Three are here, two in the exercises. In two, processors and links are **played by waiting**.
 
 # %%
-from course_utils.profiling.programs import CHOICES, letter_of, profile_program, race
+from course_utils.lessons.profiling.slow_programs import CHOICES, letter_of
+from course_utils.lessons.profiling.slow_programs import profile_program, race
 
 lanes = profile_program(ranks, 4).lanes
 course.draw.profile(lanes, "Slow program 4, a whole run", profile_said(lanes))
@@ -295,8 +296,8 @@ course.draw.profile(lanes, "Slow program 4, a whole run", profile_said(lanes))
 course.predict("profile_slow_4", answer=..., choices=CHOICES)  # "a" to "e"
 
 # %%
-from course_utils.profiling.findings import ratio_said
-from course_utils.profiling.programs import PROGRAMS
+from course_utils.lessons.profiling.sentences import ratio_said
+from course_utils.lessons.profiling.slow_programs import PROGRAMS
 
 
 def slow_and_better(number, lanes):

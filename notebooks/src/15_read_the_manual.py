@@ -17,8 +17,9 @@ from torch.optim import SGD
 from torch.utils.data import DataLoader
 
 import course_utils as course
-from course_utils.data_parallel import average_gradients, broadcast_parameters
-from course_utils.training import digits_mlp, flat_parameters
+from course_utils.lessons.data_parallel.gradients import average_gradients
+from course_utils.lessons.data_parallel.gradients import broadcast_parameters
+from course_utils.lessons.data_parallel.training import digits_mlp, flat_parameters
 
 ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
@@ -31,7 +32,7 @@ ranks.load_torch()
 # [tensorflow.org](https://www.tensorflow.org/guide/distributed_training), CC BY 4.0, as it stood in 2022.)
 
 # %%
-from course_utils.frameworks.passages import PASSAGES
+from course_utils.lessons.read_the_manual.passages import PASSAGES
 
 title = "Two paragraphs of TensorFlow's manual"
 course.draw.reading(PASSAGES, title, "Underlined: words to know", lessons=False)
@@ -67,8 +68,8 @@ SGD(model.parameters(), lr=0.1).step()
 alone = flat_parameters(model)
 
 # %%
-from course_utils.frameworks.findings import calls_said, same_said
-from course_utils.frameworks.steps import step_seen
+from course_utils.lessons.read_the_manual.sentences import calls_said, same_said
+from course_utils.lessons.read_the_manual.framework_steps import step_seen
 
 steps = {}
 
@@ -155,7 +156,7 @@ def with_fsdp(x, y, same_seed=True):
 
 
 # %%
-from course_utils.frameworks.findings import start_letter
+from course_utils.lessons.read_the_manual.sentences import start_letter
 
 run_on_two("FSDP2, unlike seeds", partial(with_fsdp, same_seed=False))
 course.measured(
@@ -172,7 +173,7 @@ run_on_two("FSDP2", with_fsdp)
 
 
 # %%
-from course_utils.frameworks.lightning import load_lightning, on_these_ranks
+from course_utils.lessons.read_the_manual.lightning import load_lightning, on_these_ranks
 
 
 def with_lightning(x, y):
@@ -207,7 +208,7 @@ ways["Lightning"] = with_lightning
 course.predict("sends_most", answer=..., choices=list(ways))  # "a" to "d"
 
 # %%
-from course_utils.frameworks.lightning import is_there, missing
+from course_utils.lessons.read_the_manual.lightning import is_there, missing
 
 if is_there():
     run_on_two("Lightning", with_lightning)
@@ -215,8 +216,8 @@ else:
     print(missing())
 
 # %%
-from course_utils.frameworks.findings import sent_and_kept_said, sends_most
-from course_utils.frameworks.steps import apart, parts
+from course_utils.lessons.read_the_manual.sentences import sent_and_kept_said, sends_most
+from course_utils.lessons.read_the_manual.framework_steps import apart, parts
 
 for one in steps.values():
     assert apart(one, alone) <= 1e-9
@@ -235,7 +236,7 @@ course.draw.shares(panels, sent_and_kept_said(steps, most), "Numbers, as rings s
 # The four side by side; blue: what the first one does not have.
 
 # %%
-from course_utils.frameworks.tables import side_by_side
+from course_utils.lessons.read_the_manual.tables import side_by_side
 
 side_by_side(ways)
 
@@ -260,14 +261,14 @@ side_by_side(ways)
 # - In which do gradients come as a sum, and *you* divide the loss by the batch of all ranks?
 
 # %%
-from course_utils.frameworks.manuals import FRAMEWORKS
+from course_utils.lessons.read_the_manual.manuals import FRAMEWORKS
 
 choices = dict(zip("abcde", FRAMEWORKS))
 answers = {"mean": ..., "server": ..., "you_divide": ...}  # letters, "a" to "e"
 course.predict("dictionary", choices=choices, **answers)
 
 # %%
-from course_utils.frameworks.tables import dictionary_table
+from course_utils.lessons.read_the_manual.tables import dictionary_table
 
 course.measured("dictionary", mean="b", server="d", you_divide="d")
 dictionary_table()
@@ -325,7 +326,7 @@ course.measured("translated", factor=float(moved.norm() / step.norm()))
 # ## The two paragraphs again
 
 # %%
-from course_utils.frameworks.findings import words_said
+from course_utils.lessons.read_the_manual.sentences import words_said
 
 course.measured("untaught_word", answer="b")
 under = "Below each word: the lesson that taught it"
@@ -336,7 +337,7 @@ course.draw.reading(PASSAGES, words_said(PASSAGES), under)
 # this one says `CollectiveCommunication`. Names change; what one can measure stays.
 
 # %%
-from course_utils.frameworks.tables import words_table
+from course_utils.lessons.read_the_manual.tables import words_table
 
 words_table()
 
@@ -352,7 +353,7 @@ words_table()
 # steps do the bytes last?
 
 # %%
-from course_utils.capstone.task import BUDGET, NAIVE_STEPS
+from course_utils.lessons.read_the_manual.capstone.task import BUDGET, NAIVE_STEPS
 
 print(f"at least {BUDGET.accuracy:.0%} of images that no rank has seen,")
 print(f"at most {BUDGET.bytes / 1e6:.0f} MB out of each node, counted by the kernel,")
@@ -360,9 +361,9 @@ print(f"at most {BUDGET.seconds:.0%} of the time of {NAIVE_STEPS} naive steps")
 course.predict("capstone_steps", within=1.15, steps=...)
 
 # %%
-from course_utils.capstone.measure import naive_step
-from course_utils.capstone.task import as_images, deal, network
-from course_utils.frameworks.findings import naive_steps_said
+from course_utils.lessons.read_the_manual.capstone.on_ranks import naive_step
+from course_utils.lessons.read_the_manual.capstone.task import as_images, deal, network
+from course_utils.lessons.read_the_manual.sentences import naive_steps_said
 
 
 def naive(pixels, labels):

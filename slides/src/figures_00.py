@@ -107,10 +107,10 @@ def failure() -> Figure:
 
 def verdicts() -> Figure:
     """The three verdicts, as a check gave them just now."""
-    from course_utils.checks.judging import judge
+    from course_utils.checks.judge import judge
     from course_utils.checks.registry import find
     from course_utils.checks.verdict import not_begun
-    from course_utils.first_steps import rank_squared
+    from course_utils.lessons.first_steps.rank_and_size import rank_squared
 
     ranks, exercise = course.start(4), find("rank_squared")
     lines = (not_begun(exercise.name), judge(exercise, doubled, ranks), judge(exercise, rank_squared, ranks))

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils import digits_network, logistic, sgd
 from course_utils.draw import style
+from course_utils.lessons.sgd import digits_network, gradient_descent, logistic
 from course_utils.words import percent
 
 
@@ -34,7 +34,7 @@ def walk(batch_size: int, rate: float = 1.0, epochs: int = 5) -> np.ndarray:
     rng, w = np.random.default_rng(0), np.zeros(2)
     path = [w]
     for _ in range(epochs):
-        for batch in sgd.minibatches(len(x), batch_size, rng):
+        for batch in gradient_descent.minibatches(len(x), batch_size, rng):
             w = w - rate * logistic.gradient(w, x[batch], y[batch])
             path.append(w)
     return np.array(path)
@@ -49,7 +49,7 @@ def two_numbers() -> Figure:
 
 def downhill() -> Figure:
     """Gradient descent on the map."""
-    path = {"gradient descent": sgd.descend(gradient, np.zeros(2), 4.0, 40)}
+    path = {"gradient descent": gradient_descent.descend(gradient, np.zeros(2), 4.0, 40)}
     return course.draw.trajectories(loss, path, task()[2], "40 steps downhill")
 
 
@@ -65,8 +65,8 @@ def noise() -> Figure:
     each, sizes = logistic.gradients(np.zeros(2), x, y), [1, 2, 5, 10, 20, 50, 100, 200, 359]
     rng, measured, predicted = np.random.default_rng(0), {}, {}
     for name, replace in {"any images": True, "no image twice": False}.items():
-        measured[name] = [sgd.gradient_noise(each, size, rng, replace=replace) for size in sizes]
-        predicted[name] = [sgd.predicted_noise(each, size, replace) for size in sizes]
+        measured[name] = [gradient_descent.gradient_noise(each, size, rng, replace=replace) for size in sizes]
+        predicted[name] = [gradient_descent.predicted_noise(each, size, replace) for size in sizes]
     return course.draw.noise_line(sizes, measured, predicted, "Four times the work, half the noise")
 
 
@@ -84,7 +84,7 @@ def parabola() -> Figure:
     )
     line = np.linspace(-1.75, 1.75, 100)
     for ax, share, said in zip(axes, (1.0, 1.8, 2.12), ("lands", "swings, nearer", "swings, farther"), strict=True):
-        d = sgd.descend(lambda d: curvature * d, np.ones(1), share / curvature, 4)[:, 0]
+        d = gradient_descent.descend(lambda d: curvature * d, np.ones(1), share / curvature, 4)[:, 0]
         ax.plot(line, curvature / 2 * line**2, color=style.FAINT, linewidth=1.2)
         ax.plot(d, curvature / 2 * d**2, marker="o", color=style.CURVES[0], markersize=4, linewidth=1.1)
         ax.plot(d[0], curvature / 2 * d[0] ** 2, "o", color="white", markeredgecolor=style.CURVES[0], markersize=8)
@@ -101,10 +101,10 @@ def parabola() -> Figure:
 def too_long() -> Figure:
     """The distance from the minimum for rates below and above the bound."""
     x, _, best = task()
-    bound = sgd.largest_stable_lr(logistic.hessian(best, x))
+    bound = gradient_descent.largest_stable_lr(logistic.hessian(best, x))
     apart = {}
     for share in (0.5, 0.95, 1.05, 1.5):
-        path = sgd.descend(gradient, best + 0.001, share * bound, 120)
+        path = gradient_descent.descend(gradient, best + 0.001, share * bound, 120)
         apart[f"{share} · 2/λ"] = np.linalg.norm(path - best, axis=1)
     return course.draw.distances(apart, f"2/λ = {bound:.1f} predicted from the Hessian", y="distance from the star")
 
@@ -112,7 +112,7 @@ def too_long() -> Figure:
 def comes_nearer(rate: float, momentum: float) -> bool:
     """Whether 500 steps from beside the minimum end nearer to it."""
     best = task()[2]
-    path = sgd.descend(gradient, best + 0.001, rate, 500, momentum)
+    path = gradient_descent.descend(gradient, best + 0.001, rate, 500, momentum)
     return bool(np.linalg.norm(path[-1] - best) < np.linalg.norm(path[0] - best))
 
 
@@ -120,8 +120,8 @@ def bounds() -> Figure:
     """The largest stable rate for several β: the line of theory, and what bisection finds."""
     x, _, best = task()
     hessian, betas = logistic.hessian(best, x), (0.0, 0.2, 0.4, 0.6, 0.8)
-    bound = [sgd.largest_stable_lr(hessian, beta) for beta in betas]
-    found = [sgd.bisect(partial(comes_nearer, momentum=beta), 1.0, 100.0) for beta in betas]
+    bound = [gradient_descent.largest_stable_lr(hessian, beta) for beta in betas]
+    found = [gradient_descent.bisect(partial(comes_nearer, momentum=beta), 1.0, 100.0) for beta in betas]
     off = float(np.abs(np.divide(found, bound) - 1).max())
     title = f"Largest stable rate: measured within {percent(max(off, 0.001))} of 2(1 + β)/λ"
     picture, (ax,) = style.new_picture(title, heights=[2.9], left=0.75)
@@ -138,7 +138,9 @@ def bounds() -> Figure:
 
 def ball() -> Figure:
     """Gradient descent and two kinds of momentum from one start, with one rate."""
-    paths = {f"β = {beta:g}": sgd.descend(gradient, np.zeros(2), 2.0, 30, beta) for beta in (0.0, 0.8, 0.95)}
+    paths = {
+        f"β = {beta:g}": gradient_descent.descend(gradient, np.zeros(2), 2.0, 30, beta) for beta in (0.0, 0.8, 0.95)
+    }
     return course.draw.trajectories(loss, paths, task()[2], "30 steps, rate 2", together=True)
 
 

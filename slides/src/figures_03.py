@@ -4,7 +4,16 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import course_utils.hardware  # noqa: F401 - before torch, so that its threads sleep while they wait
+import course_utils.lessons.hardware  # noqa: F401 - before torch, so that its threads sleep while they wait
+from course_utils.lessons.hardware.sentences import (
+    brent_sentence,
+    epoch_sentence,
+    layers_sentence,
+    pooling_sentence,
+    reading_sentence,
+    threads_sentence,
+    workers_sentence,
+)
 from course_utils.measuring import Measured, rate_text, repeat
 
 # isort: split
@@ -14,7 +23,16 @@ from matplotlib.figure import Figure
 
 import course_utils as course
 from course_utils.draw import style
-from course_utils.hardware import layers, photos, rates, reading, samples, shares, threads, work_depth
+from course_utils.lessons.hardware import (
+    layer_costs,
+    machine_rates,
+    packed_samples,
+    photos,
+    reading_speed,
+    step_shares,
+    threads,
+    work_and_depth,
+)
 from course_utils.machine import allowed_cores
 from course_utils.vgg import vgg11
 
@@ -27,7 +45,7 @@ PALE = "#CFE3F1"
 @cache
 def machine() -> tuple[Measured, Measured]:
     """FLOP and bytes per second."""
-    return rates.matmul_rate(), rates.memory_bandwidth()
+    return machine_rates.matmul_rate(), machine_rates.memory_bandwidth()
 
 
 @cache
@@ -37,9 +55,9 @@ def images() -> torch.Tensor:
 
 
 @cache
-def training() -> shares.Timed:
+def training() -> step_shares.Timed:
     """A few iterations of VGG-11."""
-    return shares.time_training(vgg11(seed=0), iterations=ITERATIONS, batch=BATCH)
+    return step_shares.time_training(vgg11(seed=0), iterations=ITERATIONS, batch=BATCH)
 
 
 def two_rates() -> Figure:
@@ -58,9 +76,9 @@ def two_rates() -> Figure:
 
 
 @cache
-def timed_layers() -> list[layers.Layer]:
+def timed_layers() -> list[layer_costs.Layer]:
     """VGG-11's layers, each measured by itself."""
-    return layers.time_layers(vgg11(seed=0), images(), *(rate.median for rate in machine()))
+    return layer_costs.time_layers(vgg11(seed=0), images(), *(rate.median for rate in machine()))
 
 
 def roof() -> Figure:
@@ -72,7 +90,7 @@ def roof() -> Figure:
 def layer_times() -> Figure:
     """The time of each layer."""
     peak, bandwidth = (rate.median for rate in machine())
-    found = layers.layers_sentence(timed_layers(), peak / bandwidth)
+    found = layers_sentence(timed_layers(), peak / bandwidth)
     return course.draw.layer_times(timed_layers(), "VGG-11's layers, one by one", found)
 
 
@@ -80,10 +98,10 @@ def pooling() -> Figure:
     """The same pooling on two orders of the same numbers."""
     pool, x = torch.nn.MaxPool2d(2), torch.randn(BATCH, 64, 32, 32)
     other = x.to(memory_format=torch.channels_last)
-    with torch.no_grad(), rates.using_threads():
+    with torch.no_grad(), machine_rates.using_threads():
         usual, beside = repeat(lambda: pool(x)), repeat(lambda: pool(other))
     bars = {"2 × 2 pooling": {"channel by channel": usual, "channels side by side": beside}}
-    return course.draw.measured_bars(bars, layers.pooling_sentence(usual, beside))
+    return course.draw.measured_bars(bars, pooling_sentence(usual, beside))
 
 
 def three_shares() -> Figure:
@@ -97,17 +115,17 @@ def epoch() -> Figure:
     """An epoch here, extrapolated, beside the published ones."""
     here = {"CPU": training().epoch()}
     if torch.cuda.is_available():
-        here["GPU"] = shares.time_training(vgg11(seed=0), batch=256, device="cuda").epoch()
-    bars = shares.epoch_bars(here, allowed_cores())
-    found = shares.epoch_sentence(here, allowed_cores())
-    return course.draw.measured_bars(bars, "50,000 images (here: extrapolated)", found, published=[shares.REPORT])
+        here["GPU"] = step_shares.time_training(vgg11(seed=0), batch=256, device="cuda").epoch()
+    bars = step_shares.epoch_bars(here, allowed_cores())
+    found = epoch_sentence(here, allowed_cores())
+    return course.draw.measured_bars(bars, "50,000 images (here: extrapolated)", found, published=[step_shares.REPORT])
 
 
 def by_threads() -> Figure:
     """Time over the number of threads."""
     half = vgg11(width=0.5, seed=0)
     times = threads.time_threads(lambda: half(images()).sum().backward(), rounds=ROUNDS)
-    found = f"{threads.threads_sentence(times, allowed_cores())} {threads.PUBLISHED}"
+    found = f"{threads_sentence(times, allowed_cores())} {threads.PUBLISHED}"
     return course.draw.time_by_threads(times, allowed_cores(), "Forward and backward of half a VGG-11", found)
 
 
@@ -140,10 +158,10 @@ def draw_graph(ax: Axes, places: Sequence[tuple[float, float]], pairs: Sequence[
 
 def bounds() -> Figure:
     """A tree of additions by p workers, between Brent's bounds."""
-    tree = work_depth.tree_sum(32)
-    measured = {p: Measured(tuple(work_depth.run_graph(tree, p, UNIT) / UNIT for _ in range(3))) for p in WORKERS}
-    limits = {p: work_depth.brent_bounds(tree, p) for p in WORKERS}
-    found = work_depth.brent_sentence(limits, {p: one.median for p, one in measured.items()})
+    tree = work_and_depth.tree_sum(32)
+    measured = {p: Measured(tuple(work_and_depth.run_graph(tree, p, UNIT) / UNIT for _ in range(3))) for p in WORKERS}
+    limits = {p: work_and_depth.brent_bounds(tree, p) for p in WORKERS}
+    found = brent_sentence(limits, {p: one.median for p, one in measured.items()})
     printed = {"min(W/p, D)": [min(31 / p, 5) for p in WORKERS]}
     title = "31 additions as a tree of depth 5, each emulated by 8 ms of sleep"
     return course.draw.between_bounds(measured, limits, printed, title, found)
@@ -182,29 +200,29 @@ def files() -> tuple[dict, dict, dict]:
     with photos.working_folder() as folder:
         pictures = photos.jpeg_digits(PHOTOS)
         paths, packed = photos.write_photos(pictures, Path(folder)), Path(folder) / "packed"
-        samples.pack_samples(pictures, packed)
+        packed_samples.pack_samples(pictures, packed)
         read, where = photos.readers(paths, packed), {"one file each": paths, "packed": [packed]}
         cold, warm = (
-            {way: reading.time_reading(read[way], PHOTOS, where[way], cold=empty) for way in read}
+            {way: reading_speed.time_reading(read[way], PHOTOS, where[way], cold=empty) for way in read}
             for empty in (True, False)
         )
         sets = {"one file each": photos.PhotoFiles(paths), "packed": photos.PackedPhotos(packed, PHOTOS)}
-        took = {way: {n: reading.time_workers(sets[way], n) for n in (0, 1, 2)} for way in sets}
+        took = {way: {n: reading_speed.time_workers(sets[way], n) for n in (0, 1, 2)} for way in sets}
     return cold, warm, took
 
 
 def cold_and_warm() -> Figure:
     """Photos, one file each and packed."""
     cold, warm, _ = files()
-    found = reading.reading_sentence(cold, warm)
-    return course.draw.measured_bars(reading.groups(cold, warm), f"{PHOTOS} photos in a random order", found)
+    found = reading_sentence(cold, warm)
+    return course.draw.measured_bars(reading_speed.groups(cold, warm), f"{PHOTOS} photos in a random order", found)
 
 
 def by_workers() -> Figure:
     """Read and decode with 0, 1 and 2 workers."""
     _, _, took = files()
     bars = {way: {f"workers: {n}": measured for n, measured in times.items()} for way, times in took.items()}
-    found = reading.workers_sentence(took, allowed_cores())
+    found = workers_sentence(took, allowed_cores())
     return course.draw.measured_bars(bars, f"Read and decode {PHOTOS} photos", found)
 
 

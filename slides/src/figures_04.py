@@ -9,8 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 import course_utils as course
-from course_utils import messages
 from course_utils.draw import style
+from course_utils.lessons.messages import point_to_point
+from course_utils.lessons.messages.broadcast_and_scatter import flat_broadcast, tree_broadcast
+from course_utils.lessons.messages.ping_pong import fit_alpha_beta, ping_pong
 from course_utils.words import seconds_text
 
 OWNERS = style.OTHERS[:4]  # whose block it is
@@ -63,7 +65,7 @@ def move(comm, thing, pickled):
 
 def sweep(comm, sizes):
     """A ping-pong for each size."""
-    return [messages.ping_pong(comm, nbytes) for nbytes in sizes]
+    return [ping_pong(comm, nbytes) for nbytes in sizes]
 
 
 @cache
@@ -92,14 +94,14 @@ def shift_timeline() -> Figure:
 
 def token_timeline() -> Figure:
     """Four messages in four rounds."""
-    return four_ranks().run(messages.pass_the_token, course.per_rank([10, 20, 30, 40])).timeline()
+    return four_ranks().run(point_to_point.pass_the_token, course.per_rank([10, 20, 30, 40])).timeline()
 
 
 def broadcast_timelines() -> Figure:
     """One after the other, and doubling."""
     vector = np.zeros(LENGTH // 2)
-    plain = four_ranks().run(messages.flat_broadcast, vector)
-    doubling = four_ranks().run(messages.tree_broadcast, vector)
+    plain = four_ranks().run(flat_broadcast, vector)
+    doubling = four_ranks().run(tree_broadcast, vector)
     return course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"], side_by_side=True)
 
 
@@ -114,14 +116,14 @@ def who_waits() -> Figure:
 
 def ping_pong_timeline() -> Figure:
     """Three round trips."""
-    return four_ranks().run(messages.ping_pong, 1000, 2, ranks=2).timeline()
+    return four_ranks().run(ping_pong, 1000, 2, ranks=2).timeline()
 
 
 def alpha_beta() -> Figure:
     """The line fitted to a ping-pong."""
     sizes = [1, 10, 100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000]
     seconds = four_ranks().run(sweep, sizes, ranks=2).results[0]
-    return course.draw.alpha_beta(sizes, seconds, *messages.fit_alpha_beta(sizes, seconds))
+    return course.draw.alpha_beta(sizes, seconds, *fit_alpha_beta(sizes, seconds))
 
 
 def pickles() -> Figure:

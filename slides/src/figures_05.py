@@ -6,23 +6,22 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.allreduce import (
-    ALGORITHMS,
-    async_ring_allreduce,
-    gather_broadcast_allreduce,
-    halving_doubling_allreduce,
-    recursive_doubling_allreduce,
-    ring_allreduce,
-    tree_allreduce,
-)
-from course_utils.allreduce.blocks import block_bounds
-from course_utils.allreduce.cost import Network, allreduce_time, bytes_per_rank
-from course_utils.allreduce.findings import predictors
-from course_utils.allreduce.simulate import simulate_allreduce
-from course_utils.allreduce.suspect import WEIGHTS, suspicious_ring
-from course_utils.allreduce.sweep import measure, message_seconds
-from course_utils.allreduce.topology import two_level
-from course_utils.launch.bandwidth import bus_bandwidth
+from course_utils.lessons.allreduce.algorithms import ALGORITHMS
+from course_utils.lessons.allreduce.allreduce_times import measure, message_seconds
+from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
+from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
+from course_utils.lessons.allreduce.blocks import block_bounds
+from course_utils.lessons.allreduce.cost_model import Network, bytes_per_rank
+from course_utils.lessons.allreduce.gather_broadcast import gather_broadcast_allreduce
+from course_utils.lessons.allreduce.halving_doubling import halving_doubling_allreduce
+from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
+from course_utils.lessons.allreduce.network_topology import two_level
+from course_utils.lessons.allreduce.recursive_doubling import recursive_doubling_allreduce
+from course_utils.lessons.allreduce.ring import ring_allreduce
+from course_utils.lessons.allreduce.sentences import predictors
+from course_utils.lessons.allreduce.shared_links import predicted_seconds
+from course_utils.lessons.allreduce.suspicious_ring import WEIGHTS, suspicious_ring
+from course_utils.lessons.allreduce.tree import tree_allreduce
 from course_utils.words import seconds_text
 
 LENGTH = 50_000  # numbers of 4 bytes
@@ -130,7 +129,7 @@ def crossings() -> Figure:
     for ranks in (2, 4, 8):
         algorithms = {name: ALGORITHMS[name] for name in THREE}
         measured[f"{ranks} ranks"] = measure(nodes(), algorithms, SIZES, RUNS, ranks)
-        predicted[f"{ranks} ranks"] = predictors(ranks, THREE, allreduce_time, network())
+        predicted[f"{ranks} ranks"] = predictors(ranks, THREE, predicted_seconds, network())
     return course.draw.crossings(SIZES, measured, predicted, "Time over the size of the vector")
 
 

@@ -12,10 +12,12 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DistributedSampler
 
 import course_utils as course
-from course_utils import data_parallel, training
 from course_utils.draw import style
-from course_utils.replicas import all_reduce_flat
-from course_utils.reporting import figures, train_way
+from course_utils.lessons.data_parallel import gradients, training
+from course_utils.lessons.data_parallel.replicas import all_reduce_flat
+from course_utils.lessons.data_parallel.shards import shard_indices
+from course_utils.lessons.data_parallel.vgg_report import figures
+from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
 from course_utils.words import percent, seconds_text
 
 RANKS = style.CURVES[:4]  # one colour for each rank
@@ -33,7 +35,7 @@ def sum_gradients(model):
 
 def first_shard(data) -> torch.Tensor:
     """This rank's share of the first batch of 64."""
-    mine = data_parallel.shard_indices(len(data.train_x), dist.get_rank(), dist.get_world_size())
+    mine = shard_indices(len(data.train_x), dist.get_rank(), dist.get_world_size())
     return mine[: 64 // dist.get_world_size()]
 
 
@@ -42,7 +44,7 @@ def gradient_of_a_shard(data, average):
     model, mine = training.digits_mlp(seed=0).double(), first_shard(data)
     cross_entropy(model(data.train_x[mine]), data.train_y[mine]).backward()
     if average:
-        data_parallel.average_gradients(model)
+        gradients.average_gradients(model)
     return model[6].bias.grad.tolist()
 
 
@@ -58,7 +60,7 @@ def weights_on_the_way(data, broadcast):
 
     def remember(model):
         weights.append(training.flat_parameters(model).clone())
-        data_parallel.average_gradients(model)
+        gradients.average_gradients(model)
 
     history = training.train_parallel(data, synchronise=remember, epochs=2, rate=0.2, broadcast=broadcast)
     return torch.stack(weights), history.test_accuracy
@@ -98,8 +100,8 @@ def last_steps(run, count: int = 1) -> list:
 
 def shards() -> Figure:
     """Ten examples on four ranks: who takes which, in which step."""
-    dealt = [data_parallel.shard_indices(10, rank, 4).tolist() for rank in range(4)]
-    order = data_parallel.shard_indices(10, 0, 1).tolist()
+    dealt = [shard_indices(10, rank, 4).tolist() for rank in range(4)]
+    order = shard_indices(10, 0, 1).tolist()
     picture, (ax,) = style.new_picture(
         "10 examples, 4 ranks: 3 each, so two are taken twice", heights=[2.3], left=0.1, right=0.1, below=0.1
     )
@@ -190,7 +192,7 @@ def two_ways() -> Figure:
 
 def sum_or_mean() -> Figure:
     """The mean and the sum, each with the rate of one rank and with four times that rate."""
-    ways = {"mean": data_parallel.average_gradients, "sum": sum_gradients}
+    ways = {"mean": gradients.average_gradients, "sum": sum_gradients}
     curves = {
         f"{name}, {'4 · ' if factor == 4 else ''}0.1": losses(
             parallel(digits(), synchronise=way, rate=0.1 * factor, epochs=2)
@@ -205,7 +207,7 @@ def rates() -> Figure:
     """The rate over the first steps by three rules, for four ranks."""
     rules = {"linear": {}, "square root": {"rule": "sqrt"}, "linear, warm-up": {"warm_up_steps": 20}}
     curves = {
-        name: [data_parallel.scaled_learning_rate(0.1, step, 4, **options) for step in range(40)]
+        name: [gradients.scaled_learning_rate(0.1, step, 4, **options) for step in range(40)]
         for name, options in rules.items()
     }
     return course.draw.loss_curves({"one rank": [0.1] * 40, **curves}, "Three rules for four ranks", y="learning rate")
@@ -224,7 +226,7 @@ def warm_up() -> Figure:
     """A large rate at once, and climbing to it."""
 
     def climb(step: int, warm_up_steps: int) -> float:
-        return data_parallel.scaled_learning_rate(0.2, step, 4, warm_up_steps=warm_up_steps)
+        return gradients.scaled_learning_rate(0.2, step, 4, warm_up_steps=warm_up_steps)
 
     curves = {
         name: losses(parallel(digits(), epochs=4, batch_size=128, rate=partial(climb, warm_up_steps=steps)))

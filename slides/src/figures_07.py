@@ -9,14 +9,16 @@ import course_utils as course
 from course_utils.draw import buckets
 from course_utils.draw.overlap import behind_the_step
 from course_utils.draw.ready import ready_order
+from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
+from course_utils.lessons.data_parallel.replicas import Replica, all_reduce_each, all_reduce_flat, alone, torch_ddp
+from course_utils.lessons.data_parallel.vgg_report import figures
+from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
+from course_utils.lessons.overlap import sentences
+from course_utils.lessons.overlap.bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
+from course_utils.lessons.overlap.buckets import overlapped
+from course_utils.lessons.overlap.compressed_training import train_compressed
+from course_utils.lessons.overlap.step_times import ALONE, one_step, step_times
 from course_utils.machine import allowed_cores
-from course_utils.overlap import findings
-from course_utils.overlap.bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
-from course_utils.overlap.compressed_training import train_compressed
-from course_utils.overlap.step_times import ALONE, one_step, step_times
-from course_utils.ready_order import layers
-from course_utils.replicas import Replica, all_reduce_each, all_reduce_flat, alone, overlapped, torch_ddp
-from course_utils.reporting import figures, train_way
 
 LINK = "400 Mbit/s"
 ROUNDS = 7
@@ -111,7 +113,7 @@ def exposed() -> Figure:
     """Loop and hooks, timed by turns."""
     ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
     times = step_times(nodes(), ways, BATCH, ROUNDS)
-    return course.draw.stacked_bars(times.bars, findings.hiding_said(times, "hooks", "loop"))
+    return course.draw.stacked_bars(times.bars, sentences.hiding_said(times, "hooks", "loop"))
 
 
 def sweep() -> Figure:
@@ -120,7 +122,7 @@ def sweep() -> Figure:
     ways = {each: partial(overlapped, bucket_bytes=each) for each in sizes}
     times = step_times(nodes(), {ALONE: alone} | ways, BATCH, ROUNDS)
     runs = {each: times.seconds[each] for each in sizes}
-    free, said = times.median(ALONE), findings.best_said(size, runs)
+    free, said = times.median(ALONE), sentences.best_said(size, runs)
     return buckets.bucket_sweep(runs, lambda each: free + model().exposed(each), size, free, said)
 
 
@@ -132,13 +134,13 @@ def in_buckets() -> Figure:
 def ddp() -> Figure:
     """All at the end, our buckets, DDP."""
     times = step_times(nodes(), three_ways(), BATCH, ROUNDS)
-    return course.draw.stacked_bars(times.bars, findings.bars_said(times, "flat", "DDP"))
+    return course.draw.stacked_bars(times.bars, sentences.bars_said(times, "flat", "DDP"))
 
 
 def larger_batch() -> Figure:
     """The same with twice the images."""
     times = step_times(nodes(), three_ways(), 2 * BATCH, ROUNDS)
-    return course.draw.stacked_bars(times.bars, findings.bars_said(times, "flat", "DDP"))
+    return course.draw.stacked_bars(times.bars, sentences.bars_said(times, "flat", "DDP"))
 
 
 def workers() -> Figure:
@@ -160,14 +162,14 @@ def compressed() -> Figure:
         how: nodes().run(train_compressed, data, how, **options).results[0]
         for how in ("none", "fp16", "top-k", "PowerSGD")
     }
-    return buckets.compression(found, findings.compression_said(found))
+    return buckets.compression(found, sentences.compression_said(found))
 
 
 def loopback() -> Figure:
     """Two ranks in one memory; the nodes are gone after that."""
     ways = {name: way for name, way in three_ways().items() if name != "DDP"}
     times = step_times(course.start(2), ways, BATCH, ROUNDS)
-    said = findings.loopback_said(times, "flat", "ours", allowed_cores(), ranks=2)
+    said = sentences.loopback_said(times, "flat", "ours", allowed_cores(), ranks=2)
     return course.draw.stacked_bars(times.bars, said)
 
 

@@ -6,10 +6,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.allreduce.cost import Network, allreduce_time
-from course_utils.allreduce.sweep import message_seconds
-from course_utils.parameter_server.experiments import link_seconds, race
-from course_utils.parameter_server.findings import (
+from course_utils.lessons.allreduce.allreduce_times import message_seconds
+from course_utils.lessons.allreduce.cost_model import Network
+from course_utils.lessons.allreduce.shared_links import predicted_seconds
+from course_utils.lessons.parameter_server.digits_trainings import (
+    Pace,
+    train_asynchronously,
+    train_clinics,
+    train_locally,
+    train_synchronously,
+)
+from course_utils.lessons.parameter_server.experiments import link_seconds, race
+from course_utils.lessons.parameter_server.local_sgd import skewed_shards
+from course_utils.lessons.parameter_server.sentences import (
     clinics_said,
     link_said,
     local_said,
@@ -19,15 +28,7 @@ from course_utils.parameter_server.findings import (
     staleness_said,
     straggler_said,
 )
-from course_utils.parameter_server.local_sgd import skewed_shards
-from course_utils.parameter_server.server import step_seconds
-from course_utils.parameter_server.training import (
-    Pace,
-    train_asynchronously,
-    train_clinics,
-    train_locally,
-    train_synchronously,
-)
+from course_utils.lessons.parameter_server.server import step_seconds
 from course_utils.words import bytes_text, percent, seconds_text
 
 MESSAGES = (1, 100_000, 300_000)
@@ -77,7 +78,7 @@ def link() -> Figure:
     taken = link_seconds(nodes(), WORKERS, VECTOR, RUNS)
     predicted = {
         "server": [step_seconds(workers, VECTOR, 1 / beta, times[0]) for workers in WORKERS],
-        "ring": [allreduce_time("ring", workers, VECTOR, network) for workers in WORKERS],
+        "ring": [predicted_seconds("ring", workers, VECTOR, network) for workers in WORKERS],
     }
     found = link_said(WORKERS, taken["server"], taken["ring"], predicted["server"])
     look = {"across": "workers", "up": "time of one step", "unit": seconds_text, "predicted": predicted}

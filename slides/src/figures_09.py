@@ -8,13 +8,9 @@ from torch import nn
 from torch.nn.functional import gelu
 
 import course_utils as course
-from course_utils.memory import Parallelism, training_memory
-from course_utils.pipeline.run import run_schedule, split_model
-from course_utils.pipeline.schedules import gpipe_schedule
-from course_utils.pipeline.timing import timing_of
-from course_utils.tensor_parallel.block import parallelise_block
-from course_utils.tensor_parallel.counting import moved_said
-from course_utils.tensor_parallel.experiments import (
+from course_utils.lessons.data_parallel.sentences import quickest
+from course_utils.lessons.model_parallel.collective_counts import moved_said
+from course_utils.lessons.model_parallel.experiments import (
     CUTS,
     OWN_SEEDS,
     beside_serial,
@@ -22,11 +18,16 @@ from course_utils.tensor_parallel.experiments import (
     ranks_apart,
     step_memory,
 )
-from course_utils.tensor_parallel.findings import apart_said, cuts_said, idle_said, sizes_said
-from course_utils.tensor_parallel.layers import split_layers
-from course_utils.text import CHARACTERS, character_text, text_batches
-from course_utils.training_findings import quickest
-from course_utils.transformer import character_model
+from course_utils.lessons.model_parallel.memory_parts import Parallelism
+from course_utils.lessons.model_parallel.parallel_block import parallelise_block
+from course_utils.lessons.model_parallel.sentences import apart_said, cuts_said, idle_said, sizes_said
+from course_utils.lessons.model_parallel.split_layers import split_layers
+from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
+from course_utils.lessons.model_parallel.training_memory import training_memory
+from course_utils.lessons.model_parallel.transformer import character_model
+from course_utils.lessons.pipeline.run_schedule import run_schedule, split_model
+from course_utils.lessons.pipeline.schedules import gpipe_schedule
+from course_utils.lessons.pipeline.timing import timing_of
 from course_utils.words import bytes_text
 
 WIDTH, DEPTH = 128, 8  # of the model whose layers take turns

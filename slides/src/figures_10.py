@@ -7,8 +7,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.pipeline.actions import Schedule, parse_schedule
-from course_utils.pipeline.findings import (
+from course_utils.lessons.pipeline.actions import Schedule, parse_schedule
+from course_utils.lessons.pipeline.digits_pipeline import step_by_step, step_by_step_alone, timed_runs
+from course_utils.lessons.pipeline.interleaved import interleaved_schedule
+from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES
+from course_utils.lessons.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
+from course_utils.lessons.pipeline.sentences import (
     bubble_said,
     faster_said,
     formula_said,
@@ -19,12 +23,8 @@ from course_utils.pipeline.findings import (
     stashing_said,
     window_said,
 )
-from course_utils.pipeline.interleaved import interleaved_schedule
-from course_utils.pipeline.puzzle import PUZZLES
-from course_utils.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
-from course_utils.pipeline.timing import Timing, simulate_schedule
-from course_utils.pipeline.training import step_by_step, step_by_step_alone, timed_runs
-from course_utils.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+from course_utils.lessons.pipeline.timing import Timing, simulate_schedule
+from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 from course_utils.words import count, percent
 
 RANKS, MICRO_BATCHES = 4, 8

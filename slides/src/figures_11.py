@@ -6,7 +6,8 @@ from matplotlib.figure import Figure
 
 import course_utils as course
 from course_utils.draw import SharesPanel, style
-from course_utils.hybrid.experiments import (
+from course_utils.lessons.data_parallel.sentences import quickest
+from course_utils.lessons.hybrid_and_sharded.experiments import (
     MESHES,
     RATE,
     count_meshes,
@@ -15,13 +16,19 @@ from course_utils.hybrid.experiments import (
     small_batches,
     small_model,
 )
-from course_utils.hybrid.findings import distances, drift_said, mixtures_said, saved_said, stages_said
-from course_utils.hybrid.mesh_training import train_on_mesh, train_serially
-from course_utils.hybrid.training import Trained, train_network
-from course_utils.memory import checkpointed
-from course_utils.planner import H100, plan
-from course_utils.sharded.stages import train_sharded
-from course_utils.training_findings import quickest
+from course_utils.lessons.hybrid_and_sharded.mesh_training import train_on_mesh, train_serially
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100
+from course_utils.lessons.hybrid_and_sharded.planner.layout_search import plan
+from course_utils.lessons.hybrid_and_sharded.report_network import Trained, train_network
+from course_utils.lessons.hybrid_and_sharded.sentences import (
+    distances,
+    drift_said,
+    mixtures_said,
+    saved_said,
+    stages_said,
+)
+from course_utils.lessons.hybrid_and_sharded.zero_stages import train_sharded
+from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
 
 STEPS = 66  # of the report's network
 TEXT_STEPS = 80

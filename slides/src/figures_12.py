@@ -8,12 +8,25 @@ import torch
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.measuring import Measured
-from course_utils.strategy.by_hand import HandCosts, five_operators, two_convolutions
-from course_utils.strategy.configurations import Config
-from course_utils.strategy.costs import Costs
-from course_utils.strategy.experiment import REPORT, Case, Comparison, compare, predicted_seconds, report_costs
-from course_utils.strategy.findings import (
+from course_utils.lessons.strategy_search.costs.described_costs import Costs
+from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
+from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
+from course_utils.lessons.strategy_search.experiments import (
+    REPORT,
+    Case,
+    Comparison,
+    compare,
+    predicted_seconds,
+    report_costs,
+)
+from course_utils.lessons.strategy_search.graph.configurations import Config
+from course_utils.lessons.strategy_search.graph.example_models import alexnet
+from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
+from course_utils.lessons.strategy_search.graph.read_model import read_model
+from course_utils.lessons.strategy_search.search.known_ways import known_ways
+from course_utils.lessons.strategy_search.search.many_walks import Found, find_strategy
+from course_utils.lessons.strategy_search.search.metropolis import metropolis_accept, propose
+from course_utils.lessons.strategy_search.sentences import (
     found_said,
     honesty_said,
     quickest_said,
@@ -21,16 +34,10 @@ from course_utils.strategy.findings import (
     strategy_said,
     walks_said,
 )
-from course_utils.strategy.known_ways import known_ways
-from course_utils.strategy.measure import measure_costs
-from course_utils.strategy.measured_links import measured_topology
-from course_utils.strategy.metropolis import metropolis_accept, propose
-from course_utils.strategy.models import alexnet
-from course_utils.strategy.reading import read_model
-from course_utils.strategy.search import Found, find_strategy
-from course_utils.strategy.simulate import makespan
-from course_utils.strategy.starts import choices_of
-from course_utils.strategy.tasks import task_graph
+from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators, two_convolutions
+from course_utils.lessons.strategy_search.simulator.simulate import makespan
+from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
+from course_utils.measuring import Measured
 
 PIXELS, BATCH = 160, 64
 ROUNDS, REPEATS = 5, 3  # of steps and of parts; of messages
@@ -59,7 +66,12 @@ def pair():
 def network() -> Case:
     """AlexNet, a quarter as wide."""
     options = {"width": 0.25, "pixels": PIXELS, "linear": 0.25}
-    return Case("AlexNet", "course_utils.strategy.models.alexnet", options, (BATCH, 3, PIXELS, PIXELS))
+    return Case(
+        "AlexNet",
+        "course_utils.lessons.strategy_search.graph.example_models.alexnet",
+        options,
+        (BATCH, 3, PIXELS, PIXELS),
+    )
 
 
 @cache

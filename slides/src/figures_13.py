@@ -10,16 +10,16 @@ from torch.utils.data import DistributedSampler
 
 import course_utils as course
 from course_utils.draw.style import SLIDE_WIDTH
-from course_utils.failures.recordings import recording
-from course_utils.launch import train_ddp as program
-from course_utils.launch.bandwidth import algorithm_bandwidth, bus_bandwidth
-from course_utils.launch.commands import choose_devices, losses_of, run_command
-from course_utils.launch.findings import bandwidth_said, by_width, link_said, ways_said, widths_said
-from course_utils.launch.measure import allreduce_seconds, step_seconds
-from course_utils.launch.settings import Settings
-from course_utils.launch.train_ddp import train_ddp
-from course_utils.launch.tries import tries_of
-from course_utils.launch.variables import example_environment
+from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth, bus_bandwidth
+from course_utils.lessons.gpu_nodes import train_ddp as program
+from course_utils.lessons.gpu_nodes.failures.recordings import recording
+from course_utils.lessons.gpu_nodes.launch_commands import choose_devices, losses_of, run_command
+from course_utils.lessons.gpu_nodes.launcher_variables import example_environment
+from course_utils.lessons.gpu_nodes.measured_training import allreduce_seconds, step_seconds
+from course_utils.lessons.gpu_nodes.sentences import bandwidth_said, by_width, link_said, ways_said, widths_said
+from course_utils.lessons.gpu_nodes.settings import Settings
+from course_utils.lessons.gpu_nodes.train_ddp import train_ddp
+from course_utils.lessons.gpu_nodes.tries import tries_of
 from course_utils.words import bytes_text
 
 LINK = 12.5e6  # bytes per second

@@ -5,11 +5,12 @@ from functools import cache, partial
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.profiling.findings import overlap_said, profile_said, ratio_said
-from course_utils.profiling.lanes import Lanes
-from course_utils.profiling.programs import profile_program, race
-from course_utils.profiling.record import Profile, profile_ranks, training_step
-from course_utils.replicas import all_reduce_flat, overlapped
+from course_utils.lessons.data_parallel.replicas import all_reduce_flat
+from course_utils.lessons.overlap.buckets import overlapped
+from course_utils.lessons.profiling.lanes import Lanes
+from course_utils.lessons.profiling.record_profiles import Profile, profile_ranks, training_step
+from course_utils.lessons.profiling.sentences import overlap_said, profile_said, ratio_said
+from course_utils.lessons.profiling.slow_programs import profile_program, race
 
 BATCH = 32
 STEPS = 3  # that are profiled

@@ -7,14 +7,14 @@ from matplotlib.figure import Figure
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
-from course_utils.capstone.picture import budget_bars
-from course_utils.capstone.trial import naive_data_parallel, tried
 from course_utils.draw.style import SLIDE_WIDTH
-from course_utils.frameworks.findings import same_said, sends_most, sent_and_kept_said, words_said
-from course_utils.frameworks.lightning import is_there
-from course_utils.frameworks.passages import PASSAGES
-from course_utils.frameworks.steps import Stepped, apart, parts, step_seen
-from course_utils.training import digits_mlp
+from course_utils.lessons.data_parallel.training import digits_mlp
+from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
+from course_utils.lessons.read_the_manual.capstone.trial import naive_data_parallel, tried
+from course_utils.lessons.read_the_manual.framework_steps import Stepped, apart, parts, step_seen
+from course_utils.lessons.read_the_manual.lightning import is_there
+from course_utils.lessons.read_the_manual.passages import PASSAGES
+from course_utils.lessons.read_the_manual.sentences import same_said, sends_most, sent_and_kept_said, words_said
 from workshop.build.definitions import definitions
 
 IMAGES = 240  # of each node, for the naive training

@@ -7,10 +7,10 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.data_parallel import average_gradients
-from course_utils.tensor_parallel.block import parallelise_block, sum_sequence_gradients
-from course_utils.tensor_parallel.collectives import join_over_ranks, split_over_ranks
-from course_utils.transformer import Block, character_model
+from course_utils.lessons.data_parallel.gradients import average_gradients
+from course_utils.lessons.model_parallel.differentiable_collectives import join_over_ranks, split_over_ranks
+from course_utils.lessons.model_parallel.parallel_block import parallelise_block, sum_sequence_gradients
+from course_utils.lessons.model_parallel.transformer import Block, character_model
 from gpu.on_ranks import on_ranks
 from gpu.registry import Where, check, equal
 from workshop.bench.rows import value_row
@@ -34,7 +34,7 @@ def passed(block: nn.Module, x: torch.Tensor, sequence: bool = False) -> tuple[t
 
 def cut_blocks(device: torch.device) -> dict[str, float]:
     """On each rank: how far a cut block is from the whole one, for each way to cut it."""
-    from course_utils.tensor_parallel.with_torch import parallelize_block, tensor_mesh
+    from course_utils.lessons.model_parallel.dtensor import parallelize_block, tensor_mesh
 
     torch.manual_seed(1)
     x = torch.randn(2, 16, WIDTH, dtype=torch.float64).to(device)
@@ -73,9 +73,9 @@ def text_model(device: torch.device) -> nn.Sequential:
 
 def sharded_runs(device: torch.device) -> dict[str, float]:
     """On each rank: how far the weights are from those of one process with torch's Adam, after three steps."""
-    from course_utils.sharded.fsdp import shard_fully, whole_tensor
-    from course_utils.sharded.zero1 import adam_shard, zero1_step
-    from course_utils.sharded.zero2 import zero2_state, zero2_step
+    from course_utils.lessons.hybrid_and_sharded.fsdp import shard_fully, whole_tensor
+    from course_utils.lessons.hybrid_and_sharded.zero1 import adam_shard, zero1_step
+    from course_utils.lessons.hybrid_and_sharded.zero2 import zero2_state, zero2_step
 
     rank, ranks, steps, rate = dist.get_rank(), dist.get_world_size(), 3, 0.003
     text = torch.randint(CHARACTERS, (steps, 8, 17), generator=torch.Generator().manual_seed(2)).to(device)
@@ -135,7 +135,7 @@ def sharded(where: Where):
 
 def checkpointed_beside_plain(device: torch.device, dropout: float, where: Where) -> dict[str, float]:
     """The largest difference between gradients, and the bytes that each way takes at most on a GPU."""
-    from course_utils.memory import checkpointed
+    from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
 
     width, length = where.pick((512, 512), (32, 16))
     model = character_model(CHARACTERS, width=width, heads=HEADS, depth=4, context=length, dropout=dropout).to(device)

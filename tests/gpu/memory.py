@@ -3,8 +3,10 @@
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.memory import Memory, measured_memory, training_memory
-from course_utils.transformer import character_model
+from course_utils.lessons.model_parallel.memory_counter import measured_memory
+from course_utils.lessons.model_parallel.memory_parts import Memory
+from course_utils.lessons.model_parallel.training_memory import training_memory
+from course_utils.lessons.model_parallel.transformer import character_model
 from gpu.registry import Missing, Where, check
 from workshop.bench.rows import Row
 
@@ -91,7 +93,7 @@ def allocator(where: Where):
     9, 11, shows="the tensors that are kept, counted, are those of `training_memory`, with dropout and checkpointing"
 )
 def counted_tensors(where: Where):
-    from course_utils.memory import checkpointed
+    from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
 
     for dropout in (0.0, 0.1):
         for again in (False, True):

@@ -58,7 +58,7 @@ def timed_allreduce(device: torch.device, where: Where, sizes: list[int], runs: 
 
 @check(5, 13, shows="the bus bandwidth of an all-reduce by size, as nccl-tests count it")
 def bus_bandwidth(where: Where):
-    from course_utils.launch.bandwidth import bus_bandwidth as rate_of_bus
+    from course_utils.lessons.allreduce.bandwidth import bus_bandwidth as rate_of_bus
 
     if where.cuda and where.gpus < 2:
         raise Needs("two GPUs")

@@ -13,7 +13,7 @@ from workshop.bench.rows import ratio_row, value_row
 
 def trained(device: torch.device, folder: str, **switches: bool) -> tuple[float, str, str]:
     """On each rank: the loss of the course's training program, what carried its gradients, where its weights were."""
-    from course_utils.launch.train_ddp import Settings, train_ddp
+    from course_utils.lessons.gpu_nodes.train_ddp import Settings, train_ddp
 
     result = train_ddp(replace(Settings(folder, epochs=1, batch_size=64), **switches))
     return result.loss, result.backend, str(device)
@@ -47,8 +47,8 @@ def _in_gloo(device: torch.device, folder: str, switches: dict) -> tuple[float, 
 
 def slow_and_fast(device: torch.device, where: Where) -> dict[str, tuple[list[float], list[float], float]]:
     """On each rank: seconds of the slow and of the faster program, by turns, and how far their losses differ."""
-    from course_utils.profiling.slow.host_waits import slow_2, speed_up_2
-    from course_utils.profiling.slow.small_kernels import slow_3, speed_up_3
+    from course_utils.lessons.profiling.slow.host_waits import slow_2, speed_up_2
+    from course_utils.lessons.profiling.slow.small_kernels import slow_3, speed_up_3
 
     generator = torch.Generator().manual_seed(3)
     x, y = torch.randn(512, 64, generator=generator), torch.randint(10, (512,), generator=generator)

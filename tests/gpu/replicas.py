@@ -5,9 +5,17 @@ import statistics
 import torch
 import torch.distributed as dist
 
-from course_utils.data_parallel import SyncBatchNorm, broadcast_parameters
-from course_utils.replicas import WAYS, alone
-from course_utils.training import digits_cnn, digits_mlp, sync_norm_mlp, train_parallel, train_serial
+from course_utils.lessons.data_parallel.batch_norm import SyncBatchNorm
+from course_utils.lessons.data_parallel.gradients import broadcast_parameters
+from course_utils.lessons.data_parallel.replicas import alone
+from course_utils.lessons.data_parallel.training import (
+    digits_cnn,
+    digits_mlp,
+    sync_norm_mlp,
+    train_parallel,
+    train_serial,
+)
+from course_utils.lessons.overlap.buckets import ALL_WAYS, overlapped
 from course_utils.vgg import random_images, vgg11
 from gpu.on_ranks import on_ranks
 from gpu.registry import Missing, Where, check, equal
@@ -30,7 +38,7 @@ def beside_serial(device: torch.device) -> dict[str, float]:
     data, found = made_up_digits(device), {}
     for name, build in {"MLP": digits_mlp, "CNN": digits_cnn}.items():
         serial = train_serial(data, build, batch_size=BATCH)
-        ways = WAYS if name == "CNN" else {"average_gradients": None}
+        ways = ALL_WAYS if name == "CNN" else {"average_gradients": None}
         for way, replicate in ways.items():
             parallel = train_parallel(data, build, replicate=replicate, batch_size=BATCH)
             found[f"{name}, {way}"] = (parallel.parameters - serial.parameters).abs().max().item()
@@ -69,7 +77,7 @@ def sync_batch_norm(where: Where):
 def timed_steps(device: torch.device, where: Where, batch: int, rounds: int) -> dict[str, list[float]]:
     """On each rank: seconds of a step of each way, by turns."""
     x, y = (one.to(device) for one in random_images(batch, seed=dist.get_rank()))
-    ways = {"alone": alone, **WAYS}
+    ways = {"alone": alone, **ALL_WAYS}
     del ways["gather-scatter"]
     steps = {}
     for name, way in ways.items():
@@ -107,7 +115,7 @@ def streams_of_a_step(device: torch.device, where: Where) -> tuple[int, int, int
     from torch.profiler import ProfilerActivity, profile
 
     model = vgg11(width=where.pick(1.0, 0.125), seed=0).to(device).train()
-    replica = WAYS["overlapped"](model)
+    replica = overlapped(model)
     x, y = (one.to(device) for one in random_images(where.pick(64, 2)))
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if where.cuda else [])]
     for _ in range(2):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from course_utils.hardware.roofline import arithmetic_intensity, roofline_time
+from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
 from course_utils.vgg import random_images, vgg11
 from gpu.registry import Missing, Where, check
 from gpu.timing import again
@@ -89,7 +89,7 @@ def roofline(where: Where):
 
 @check(3, shows="the parts of a training step, by the course's own `time_training`")
 def step_parts(where: Where):
-    from course_utils.hardware.shares import PARTS, time_training
+    from course_utils.lessons.hardware.step_shares import PARTS, time_training
 
     model = vgg11(width=where.pick(1.0, 0.125), seed=0)
     batch = where.pick(256, 4)

@@ -1,18 +1,20 @@
 """All-reduces: every algorithm over the vector's size, on this machine and behind links, and the limits they run into.
 
 Against MPI_Allreduce on two ranks, against gloo behind links, against copying memory; and the times that
-`allreduce_time` predicts from messages between two ranks, at sizes and numbers of ranks that the fit has not seen.
+`predicted_seconds` predicts from messages between two ranks, at sizes and numbers of ranks that the fit has not seen.
 """
 
 import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from course_utils.allreduce import ALGORITHMS, async_ring_allreduce
-from course_utils.allreduce.cost import Network, allreduce_time, fastest
-from course_utils.allreduce.fit import fit_links, fit_network, median_error
-from course_utils.allreduce.simulate import simulate_allreduce
-from course_utils.allreduce.topology import Topology, switch
+from course_utils.lessons.allreduce.algorithms import ALGORITHMS
+from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
+from course_utils.lessons.allreduce.cost_model import Network
+from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
+from course_utils.lessons.allreduce.network_fit import fit_links, fit_network, median_error
+from course_utils.lessons.allreduce.network_topology import Topology, switch
+from course_utils.lessons.allreduce.shared_links import fastest, predicted_seconds
 from workshop.bench.allreduce_ranks import (
     FURTHER_MESSAGE,
     MEMCPY,
@@ -164,7 +166,7 @@ def prediction_rows(seconds: dict[int, Seconds], network: Network, where: str) -
             measured = {name: taken[name, size] for name in ALGORITHMS}
             for name, times in measured.items():
                 middle = statistics.median(times)
-                errors.append(100 * abs(allreduce_time(name, world_size, size, network) / middle - 1))
+                errors.append(100 * abs(predicted_seconds(name, world_size, size, network) / middle - 1))
                 simulated.append(100 * abs(simulate_allreduce(name, world_size, size, topology).seconds / middle - 1))
             named = fastest(world_size, size, network)
             best = min(measured, key=lambda name, measured=measured: statistics.median(measured[name]))

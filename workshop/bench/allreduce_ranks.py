@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.allreduce import async_ring_allreduce
-from course_utils.allreduce.fit import measure_gamma
-from course_utils.allreduce.sweep import one_run, start_margin, start_together
-from course_utils.messages import ping_pong
+from course_utils.lessons.allreduce.allreduce_times import one_run, start_margin, start_together
+from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
+from course_utils.lessons.allreduce.network_fit import measure_gamma
+from course_utils.lessons.messages.ping_pong import ping_pong
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -14,7 +14,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 import course_utils as course
-from course_utils.checks.judging import PATIENCE, RanksLike, import_torch, judge
+from course_utils.checks.judge import PATIENCE, RanksLike, import_torch, judge
 from course_utils.checks.registry import chosen, find
 from workshop.answers import answers, exercise_of, load
 from workshop.bench.rows import Row, spread

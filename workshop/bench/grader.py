@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tqdm.auto import tqdm
 
 import course_utils as course
-from course_utils.checks.judging import RanksLike, fresh_seed, judge
+from course_utils.checks.judge import RanksLike, fresh_seed, judge
 from course_utils.checks.registry import chosen, find, reference
 from workshop.answers import answers, load, refused_with
 from workshop.bench.rows import Row

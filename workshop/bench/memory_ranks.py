@@ -8,22 +8,17 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.hybrid.mesh_training import MeshTraining
-from course_utils.memory import (
-    Memory,
-    Parallelism,
-    checkpointed,
-    counting_saved,
-    measured_memory,
-    pipeline_memory,
-    training_memory,
-)
-from course_utils.memory.mixed import MixedPrecision
-from course_utils.pipeline.run import run_schedule, split_model
-from course_utils.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
-from course_utils.sharded.stages import train_sharded
-from course_utils.tensor_parallel.block import parallelise_model
-from course_utils.transformer import character_model
+from course_utils.lessons.hybrid_and_sharded.mesh_training import MeshTraining
+from course_utils.lessons.hybrid_and_sharded.zero_stages import train_sharded
+from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
+from course_utils.lessons.model_parallel.memory_counter import counting_saved, measured_memory
+from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism
+from course_utils.lessons.model_parallel.mixed_precision import MixedPrecision
+from course_utils.lessons.model_parallel.parallel_block import parallelise_model
+from course_utils.lessons.model_parallel.training_memory import pipeline_memory, training_memory
+from course_utils.lessons.model_parallel.transformer import character_model
+from course_utils.lessons.pipeline.run_schedule import run_schedule, split_model
+from course_utils.lessons.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
 
 if TYPE_CHECKING:
     from mpi4py import MPI

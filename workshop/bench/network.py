@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.allreduce import gather_broadcast_allreduce, ring_allreduce
+from course_utils.lessons.allreduce.gather_broadcast import gather_broadcast_allreduce
+from course_utils.lessons.allreduce.ring import ring_allreduce
 from workshop.bench.ranks import nodes_of
 from workshop.bench.rows import Row, ratio_row
 

@@ -18,7 +18,7 @@ from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 if TYPE_CHECKING:
     from torch import nn
 
-    from course_utils.overlap.step_times import StepTimes, Way
+    from course_utils.lessons.overlap.step_times import StepTimes, Way
     from course_utils.ranks.ranks import Ranks
 
 NODES = 4
@@ -88,10 +88,10 @@ def chosen(case: Case, only: Sequence[str]) -> bool:
 
 def rows_of(case: Case, ranks: "Ranks", rounds: int) -> list[Row]:
     """Steps by turns: without communication, after the backward pass, in the course's buckets, in torch's."""
-    from course_utils.overlap.bucket_size import BucketModel, backward_times
-    from course_utils.overlap.buckets import make_buckets
-    from course_utils.overlap.step_times import ALONE
-    from course_utils.replicas import all_reduce_flat, alone, overlapped, torch_ddp
+    from course_utils.lessons.data_parallel.replicas import all_reduce_flat, alone, torch_ddp
+    from course_utils.lessons.overlap.bucket_size import BucketModel, backward_times
+    from course_utils.lessons.overlap.buckets import make_buckets, overlapped
+    from course_utils.lessons.overlap.step_times import ALONE
     from workshop.bench.overlap_ranks import bucket_seconds
 
     ways = {
@@ -139,7 +139,7 @@ def case_rows(
 
 def timed(case: Case, ranks: "Ranks", ways: "dict[str, Way]", rounds: int) -> "StepTimes":
     """One step of each way by turns, again and again; two rounds before them do not count: DDP finds its buckets."""
-    from course_utils.overlap.step_times import StepTimes, slowest
+    from course_utils.lessons.overlap.step_times import StepTimes, slowest
     from workshop.bench.overlap_ranks import plain_steps
 
     run = ranks.run(plain_steps, ways, case.batch, rounds, case.build, 2, backend="gloo")
@@ -162,8 +162,9 @@ def exposed_row(
 
 def weak_scaling(rounds: int) -> list[Row]:
     """Two processes with as many images each as one alone: how much of the speed of two that do not talk is left."""
-    from course_utils.overlap.step_times import ALONE
-    from course_utils.replicas import alone, overlapped, torch_ddp
+    from course_utils.lessons.data_parallel.replicas import alone, torch_ddp
+    from course_utils.lessons.overlap.buckets import overlapped
+    from course_utils.lessons.overlap.step_times import ALONE
 
     case = WEAK_CASE
     ways = {

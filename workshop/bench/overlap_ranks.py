@@ -13,8 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from course_utils.overlap.played import Wait
-from course_utils.overlap.step_times import time_steps
+from course_utils.lessons.overlap.played_hardware import Wait
+from course_utils.lessons.overlap.step_times import time_steps
 from course_utils.vgg import PIXELS, vgg11
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from course_utils.pipeline.actions import Schedule
-from course_utils.pipeline.interleaved import interleaved_schedule
-from course_utils.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
-from course_utils.pipeline.timing import Timing, simulate_schedule
-from course_utils.pipeline.training import largest_difference, timed_runs, train_alone
-from course_utils.pipeline.validate import peak_in_flight
-from course_utils.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+from course_utils.lessons.pipeline.actions import Schedule
+from course_utils.lessons.pipeline.digits_pipeline import largest_difference, timed_runs, train_alone
+from course_utils.lessons.pipeline.interleaved import interleaved_schedule
+from course_utils.lessons.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
+from course_utils.lessons.pipeline.timing import Timing, simulate_schedule
+from course_utils.lessons.pipeline.validate import peak_in_flight
+from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 from workshop.bench.parts import chosen_parts
 from workshop.bench.ranks import ranks_of
 from workshop.bench.rows import Row, ratio_row, value_row

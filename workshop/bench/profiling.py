@@ -34,7 +34,7 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
 
 def programs(ranks: "Ranks", rounds: int) -> list[Row]:
     """How many times as fast the faster one of each pair is."""
-    from course_utils.profiling.programs import PROGRAMS, race
+    from course_utils.lessons.profiling.slow_programs import PROGRAMS, race
 
     rows = []
     for number, program in PROGRAMS.items():
@@ -52,11 +52,12 @@ def factor_rows(name: str, taken: Ratio, target: float) -> list[Row]:
 
 def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
     """Exposed communication of a step: read in a trace, and timed."""
-    from course_utils.overlap.step_times import ALONE, step_times
-    from course_utils.profiling.chrome import problems
-    from course_utils.profiling.lanes import transfer_seconds
-    from course_utils.profiling.record import profile_ranks, training_step
-    from course_utils.replicas import all_reduce_flat, alone, overlapped
+    from course_utils.lessons.data_parallel.replicas import all_reduce_flat, alone
+    from course_utils.lessons.overlap.buckets import overlapped
+    from course_utils.lessons.overlap.step_times import ALONE, step_times
+    from course_utils.lessons.profiling.chrome_trace import problems
+    from course_utils.lessons.profiling.lanes import transfer_seconds
+    from course_utils.lessons.profiling.record_profiles import profile_ranks, training_step
 
     ways = {"flat": all_reduce_flat, "buckets": functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)}
     timed = step_times(ranks, {ALONE: alone} | ways, BATCH, rounds)
@@ -90,7 +91,7 @@ def off(read: Sequence[float], timed: float, step: float) -> float:
 
 def profiler(ranks: "Ranks", rounds: int) -> list[Row]:
     """How much longer a step takes under the profiler."""
-    from course_utils.replicas import overlapped
+    from course_utils.lessons.overlap.buckets import overlapped
     from workshop.bench.profiling_ranks import with_and_without
 
     way = functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)

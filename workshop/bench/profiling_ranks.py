@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import torch.distributed as dist
 
+from course_utils.lessons.overlap.step_times import Way
+from course_utils.lessons.profiling.record_profiles import training_step
 from course_utils.measuring import Ratio, slowest_rank
-from course_utils.overlap.step_times import Way
-from course_utils.profiling.record import training_step
 
 
 def with_and_without(way: Way, rounds: int, batch: int, warm_up: int = 2) -> Ratio:

@@ -6,12 +6,10 @@ In one cell: `from workshop.bench.seed_experiment import figure; figure(nodes=4)
 import statistics
 from collections.abc import Callable, Sequence
 
-from course_utils.allreduce import (
-    async_ring_allreduce,
-    gather_broadcast_allreduce,
-    ring_allreduce,
-    tree_allreduce,
-)
+from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
+from course_utils.lessons.allreduce.gather_broadcast import gather_broadcast_allreduce
+from course_utils.lessons.allreduce.ring import ring_allreduce
+from course_utils.lessons.allreduce.tree import tree_allreduce
 from workshop.bench.network import timed
 from workshop.bench.ranks import nodes_of
 

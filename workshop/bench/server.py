@@ -8,11 +8,11 @@ local SGD with equal workers and with one that is five times slower (it sleeps),
 import statistics
 from typing import TYPE_CHECKING
 
-from course_utils.allreduce.sweep import message_seconds
 from course_utils.data import digits_arrays
-from course_utils.parameter_server.experiments import link_seconds, race
-from course_utils.parameter_server.server import step_seconds
-from course_utils.parameter_server.training import Pace, train_asynchronously, train_locally
+from course_utils.lessons.allreduce.allreduce_times import message_seconds
+from course_utils.lessons.parameter_server.digits_trainings import Pace, train_asynchronously, train_locally
+from course_utils.lessons.parameter_server.experiments import link_seconds, race
+from course_utils.lessons.parameter_server.server import step_seconds
 from workshop.bench.ranks import nodes_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 

@@ -20,7 +20,7 @@ from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 if TYPE_CHECKING:
     import torch
 
-    from course_utils.hybrid.mesh_training import MeshRun
+    from course_utils.lessons.hybrid_and_sharded.mesh_training import MeshRun
     from course_utils.ranks.ranks import Ranks
 
 P = 4
@@ -67,7 +67,7 @@ def said(sizes: dict[str, int]) -> str:
 
 def serial(steps: int) -> "MeshRun":
     """The same training in this process, with torch's Adam."""
-    from course_utils.hybrid.mesh_training import train_serially
+    from course_utils.lessons.hybrid_and_sharded.mesh_training import train_serially
     from workshop.bench.sharded_ranks import small_model, text_of
 
     return train_serially(small_model, text_of(steps))
@@ -75,7 +75,7 @@ def serial(steps: int) -> "MeshRun":
 
 def staged(ranks: "Ranks", stage: int, steps: int, world_size: int = P) -> Any:
     """The small model through a stage."""
-    from course_utils.sharded.stages import train_sharded
+    from course_utils.lessons.hybrid_and_sharded.zero_stages import train_sharded
     from workshop.bench.sharded_ranks import small_model, text_of
 
     arguments = (train_sharded, stage, small_model, text_of(steps))
@@ -92,7 +92,7 @@ def stage_gap(ranks: "Ranks", stage: int, wanted: "MeshRun", world_size: int = P
 
 def mesh_gap(ranks: "Ranks", sizes: dict[str, int], steps: int) -> float:
     """How far losses and parameters are from one process, at most, after any of the steps."""
-    from course_utils.hybrid.mesh_training import differences_on_mesh
+    from course_utils.lessons.hybrid_and_sharded.mesh_training import differences_on_mesh
     from workshop.bench.sharded_ranks import small_model, text_of
 
     arguments = (differences_on_mesh, sizes, small_model, text_of(steps))
@@ -117,7 +117,7 @@ def equal() -> list[Row]:
 
 def counted_bytes() -> list[Row]:
     """Kept and sent bytes of every stage ÷ the formulas."""
-    from course_utils.sharded.stages import on_paper, sent_by_rank
+    from course_utils.lessons.hybrid_and_sharded.zero_stages import on_paper, sent_by_rank
     from workshop.bench.sharded_ranks import small_model
 
     rows, parameters = [], list(small_model().parameters())
@@ -146,7 +146,7 @@ def link_bytes() -> list[Row]:
     Each collective by itself, and a step of each stage. The difference of two runs, so that what it takes to connect
     does not count.
     """
-    from course_utils.sharded.stages import on_paper, train_sharded
+    from course_utils.lessons.hybrid_and_sharded.zero_stages import on_paper, train_sharded
     from workshop.bench.sharded_ranks import alone, text_of, timed_model
 
     rows, parameters = [], list(timed_model().parameters())
@@ -172,7 +172,7 @@ def link_bytes() -> list[Row]:
 
 def checkpoints() -> list[Row]:
     """Written on one mesh, read on others: is the state the same bit for bit, and does training go on as it should?"""
-    from course_utils.sharded.over_meshes import load_on_mesh, save_on_mesh
+    from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import load_on_mesh, save_on_mesh
     from workshop.bench.sharded_ranks import small_model, text_of
 
     rows, batches, wanted = [], text_of(STEPS + 2), serial(STEPS + 2).losses[STEPS:]

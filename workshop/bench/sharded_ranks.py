@@ -10,10 +10,10 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.hybrid.mesh_training import Batches
-from course_utils.sharded.stages import prepared
-from course_utils.text import CHARACTERS, character_text, text_batches
-from course_utils.transformer import character_model
+from course_utils.lessons.hybrid_and_sharded.mesh_training import Batches
+from course_utils.lessons.hybrid_and_sharded.zero_stages import prepared
+from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
+from course_utils.lessons.model_parallel.transformer import character_model
 
 BATCH, CONTEXT = 8, 8
 TIMED_BUCKET = 1 << 20  # bytes: three or four buckets

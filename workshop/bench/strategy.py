@@ -14,8 +14,8 @@ from workshop.bench.ranks import nodes_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
 
 if TYPE_CHECKING:
+    from course_utils.lessons.strategy_search.experiments import Comparison
     from course_utils.ranks.ranks import Ranks
-    from course_utils.strategy.experiment import Comparison
 
 BENCH = "strategy"
 P, RATE = 2, 100
@@ -49,7 +49,7 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
 
 def honesty_rows(ranks: "Ranks", rounds: int) -> list[Row]:
     """Predicted against measured, for strategies of AlexNet and VGG-11 from the best to five times as slow."""
-    from course_utils.strategy.experiment import ALEXNET, VGG11, compared_strategies
+    from course_utils.lessons.strategy_search.experiments import ALEXNET, VGG11, compared_strategies
 
     found = {case.name: compared_strategies(ranks, case, rounds, fresh=True) for case in (ALEXNET, VGG11)}
     return [row for name, comparison in found.items() for row in comparison_rows(name, comparison)]
@@ -57,7 +57,7 @@ def honesty_rows(ranks: "Ranks", rounds: int) -> list[Row]:
 
 def comparison_rows(name: str, found: "Comparison") -> list[Row]:
     """Median error and Kendall's τ; the value is that of the medians, the spread that of the rounds by themselves."""
-    from course_utils.strategy.findings import agreement, errors
+    from course_utils.lessons.strategy_search.sentences import agreement, errors
 
     by_round = list(zip(*found.measured, strict=True))
     off = errors(found.predicted, found.medians)
@@ -77,10 +77,15 @@ def comparison_rows(name: str, found: "Comparison") -> list[Row]:
 
 def faster_rows(ranks: "Ranks", rounds: int) -> list[Row]:
     """The strategy found against pure data parallelism, ours and torch's, by turns."""
-    from course_utils.strategy.experiment import ALEXNET, measure_steps, measured_costs, predicted_seconds
-    from course_utils.strategy.running import DDP
-    from course_utils.strategy.search import ITERATIONS, find_strategy
-    from course_utils.strategy.starts import data_parallel
+    from course_utils.lessons.strategy_search.experiments import (
+        ALEXNET,
+        measure_steps,
+        measured_costs,
+        predicted_seconds,
+    )
+    from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel
+    from course_utils.lessons.strategy_search.program.run_program import DDP
+    from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
 
     graph = ALEXNET.graph()
     costs = measured_costs(ranks, graph, fresh=True)
@@ -100,9 +105,9 @@ def faster_rows(ranks: "Ranks", rounds: int) -> list[Row]:
 
 def program_rows(runs: int) -> list[Row]:
     """From a model to its program: read, described, searched, written; measured costs would be read from the disk."""
-    from course_utils.strategy.experiment import REPORT, report_costs
-    from course_utils.strategy.program import program
-    from course_utils.strategy.search import ITERATIONS, find_strategy
+    from course_utils.lessons.strategy_search.experiments import REPORT, report_costs
+    from course_utils.lessons.strategy_search.program.write_program import program
+    from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
 
     seconds, lines = [], []
     for turn in range(max(runs, 3)):
@@ -121,9 +126,9 @@ def program_rows(runs: int) -> list[Row]:
 
 def report_rows(runs: int) -> list[Row]:
     """The report's experiment again: AlexNet on two GTX 1080 Ti, described; simulated milliseconds of a step."""
-    from course_utils.strategy.experiment import REPORT, predicted_seconds, report_costs
-    from course_utils.strategy.known_ways import known_ways
-    from course_utils.strategy.search import ITERATIONS, find_strategy
+    from course_utils.lessons.strategy_search.experiments import REPORT, predicted_seconds, report_costs
+    from course_utils.lessons.strategy_search.search.known_ways import known_ways
+    from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
 
     graph = REPORT.graph()
     costs, known = report_costs(graph), known_ways(graph, P)

@@ -15,7 +15,7 @@ from workshop.bench.ranks import nodes_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 
 if TYPE_CHECKING:
-    from course_utils.reporting.run import TrainingRun
+    from course_utils.lessons.data_parallel.vgg_report.training_run import TrainingRun
 
 NODES, RATE = 4, 200  # Mbit/s
 WORK = {"width": 0.375, "images": 384, "steps": 3, "bucket_bytes": 1 << 19}
@@ -35,15 +35,20 @@ def run(runs: int, figures: Path | None = None) -> list[Row]:
 
 def measure(runs: int) -> list[dict[tuple[str, int], "TrainingRun"]]:
     """For each round the run of each way on each number of workers; a first short round warms the connections up."""
-    from course_utils.replicas import WAYS
-    from course_utils.reporting.run import train_way
-    from course_utils.reporting.steps import ONE_PROCESS
+    from course_utils.lessons.data_parallel.replicas import WAYS
+    from course_utils.lessons.data_parallel.vgg_report.timed_steps import ONE_PROCESS, Way, name_of
+    from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
+    from course_utils.lessons.overlap.buckets import overlapped
 
-    cases = [(ONE_PROCESS, 1), *((way, NODES) for way in WAYS), *(("DDP", workers) for workers in range(1, NODES))]
+    ways: tuple[Way, ...] = (*WAYS, overlapped)
+    cases = [(ONE_PROCESS, 1), *((way, NODES) for way in ways), *(("DDP", workers) for workers in range(1, NODES))]
     with nodes_of(NODES, RATE) as ranks:
         train_way(ranks, "DDP", keep=False, **{**WORK, "steps": 1})
         return [
-            {(way, workers): train_way(ranks, way, world_size=workers, keep=False, **WORK) for way, workers in cases}
+            {
+                (name_of(way), workers): train_way(ranks, way, world_size=workers, keep=False, **WORK)
+                for way, workers in cases
+            }
             for _ in range(runs)
         ]
 
@@ -59,8 +64,8 @@ def rows_of(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[Row]
 
 def rows_of_way(name: str, runs: Sequence["TrainingRun"]) -> list[Row]:
     """Seconds of a step and of its stages, bytes of each node, CPU of each rank."""
-    from course_utils.reporting.findings import GATHER, ONE_PROCESS
-    from course_utils.reporting.steps import PARTS
+    from course_utils.lessons.data_parallel.vgg_report.sentences import GATHER, ONE_PROCESS
+    from course_utils.lessons.data_parallel.vgg_report.timed_steps import PARTS
 
     first = runs[0]
     rows = [seconds_row("vgg", f"{name}: step", [one.step.median for one in runs])]
@@ -80,7 +85,7 @@ def rows_of_way(name: str, runs: Sequence["TrainingRun"]) -> list[Row]:
 
 def order_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[Row]:
     """DDP < all-reduce < gather-scatter in time; gather-scatter's load goes through rank 0."""
-    from course_utils.reporting.findings import GATHER, ORDER
+    from course_utils.lessons.data_parallel.vgg_report.sentences import GATHER, ORDER
 
     seconds = {way: [each[way, NODES].step.median for each in rounds] for way in ORDER}
     rows = [
@@ -97,8 +102,8 @@ def order_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[R
 
 def worker_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[Row]:
     """Tables 1 to 3: DDP on 1, 2, 3, 4 workers, and what the report says, which nobody measured here."""
-    from course_utils.reporting import published
-    from course_utils.reporting.run import epoch
+    from course_utils.lessons.data_parallel.vgg_report import published_numbers
+    from course_utils.lessons.data_parallel.vgg_report.training_run import epoch
 
     rows = []
     for workers in range(1, NODES + 1):
@@ -108,18 +113,20 @@ def worker_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[
         rows.append(value_row("vgg", f"{name}: CPU of a rank", [100 * statistics.fmean(one.cpu) for one in runs], "%"))
         sent = [statistics.fmean(one.sent) / one.seconds / 1e6 for one in runs]
         rows.append(value_row("vgg", f"{name}: sent by a node", sent, "MB/s"))
-        theirs = f"{name}, {published.REPORT}, not measured here"
-        rows.append(seconds_row("vgg", f"{theirs}: epoch", published.EPOCH_SECONDS[workers]))
-        cpu = [user + system for user, system in published.CPU[workers]]
+        theirs = f"{name}, {published_numbers.REPORT}, not measured here"
+        rows.append(seconds_row("vgg", f"{theirs}: epoch", published_numbers.EPOCH_SECONDS[workers]))
+        cpu = [user + system for user, system in published_numbers.CPU[workers]]
         rows.append(value_row("vgg", f"{theirs}: CPU of a node", cpu, "%"))
-        if workers in published.SENT_PER_SECOND:
-            rows.append(value_row("vgg", f"{theirs}: sent by a node", published.SENT_PER_SECOND[workers], "MB/s"))
+        if workers in published_numbers.SENT_PER_SECOND:
+            rows.append(
+                value_row("vgg", f"{theirs}: sent by a node", published_numbers.SENT_PER_SECOND[workers], "MB/s")
+            )
     return rows
 
 
 def draw_all(runs: Sequence["TrainingRun"], folder: Path) -> list[Path]:
     """Draw the report's figures 4 to 11 and tables 1 to 3 as PNG files; returns them."""
-    from course_utils.reporting import figures
+    from course_utils.lessons.data_parallel.vgg_report import figures
 
     folder.mkdir(parents=True, exist_ok=True)
     latest = {way: each[-1] for way, each in figures.parallel(runs).items()}

@@ -15,7 +15,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 import course_utils as course
-from course_utils.checks.judging import RanksLike, fresh_seed, judge
+from course_utils.checks.judge import RanksLike, fresh_seed, judge
 from course_utils.checks.registry import declared, find, reference
 from course_utils.errors import CourseError
 from course_utils.syllabus import ROOT

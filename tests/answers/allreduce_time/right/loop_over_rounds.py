@@ -1,7 +1,7 @@
 """Plays the rounds one after the other and adds up what each takes."""
 
-from course_utils.allreduce.cost import combined_bytes
-from course_utils.allreduce.segmented import segments_per_block
+from course_utils.lessons.allreduce.async_ring import segments_per_block
+from course_utils.lessons.allreduce.cost_model import combined_bytes
 
 
 def allreduce_time(algorithm, world_size, nbytes, network):

@@ -33,8 +33,8 @@ def allreduce_time(algorithm, world_size, nbytes, network):
             block = nbytes / world_size
             return (world_size - 1) * (2 * message(block) + add(block))
         case "asynchronous ring":
-            from course_utils.allreduce.cost import combined_bytes
-            from course_utils.allreduce.segmented import segments_per_block
+            from course_utils.lessons.allreduce.async_ring import segments_per_block
+            from course_utils.lessons.allreduce.cost_model import combined_bytes
 
             segments = segments_per_block(int(nbytes), 1, world_size)
             steps = 2 * (world_size - 1) * segments

@@ -1,7 +1,7 @@
 """Refused with: Who adds the numbers, and how long does that take?"""
 
-from course_utils.allreduce.cost import powers
-from course_utils.allreduce.segmented import segments_per_block
+from course_utils.lessons.allreduce.async_ring import segments_per_block
+from course_utils.lessons.allreduce.cost_model import powers
 
 
 def allreduce_time(algorithm, world_size, nbytes, network):

@@ -1,7 +1,7 @@
 """Refused with: How many rounds has half a level of the tree?"""
 
-from course_utils.allreduce.cost import combined_bytes, powers
-from course_utils.allreduce.segmented import segments_per_block
+from course_utils.lessons.allreduce.async_ring import segments_per_block
+from course_utils.lessons.allreduce.cost_model import combined_bytes, powers
 
 
 def allreduce_time(algorithm, world_size, nbytes, network):

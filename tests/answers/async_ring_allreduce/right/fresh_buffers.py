@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course_utils.allreduce.blocks import blocks_of, combine
-from course_utils.allreduce.segmented import SEGMENT_BYTES
+from course_utils.lessons.allreduce.async_ring import SEGMENT_BYTES
+from course_utils.lessons.allreduce.blocks import blocks_of, combine
 
 
 def async_ring_allreduce(comm, vector, op=None, segment_bytes=SEGMENT_BYTES):

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine
+from course_utils.lessons.allreduce.blocks import combine
 
 
 def async_ring_allreduce(comm, vector, op=None, segment_bytes=262144):

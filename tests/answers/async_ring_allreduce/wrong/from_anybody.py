@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.allreduce.blocks import blocks_of, combine
+from course_utils.lessons.allreduce.blocks import blocks_of, combine
 
 
 def async_ring_allreduce(comm, vector, op=None, segment_bytes=262144):

@@ -5,7 +5,7 @@ A finished sum is received into the vector while the partial one that stood ther
 
 import numpy as np
 
-from course_utils.allreduce.blocks import blocks_of, combine
+from course_utils.lessons.allreduce.blocks import blocks_of, combine
 
 
 def async_ring_allreduce(comm, vector, op=None, segment_bytes=262144):

@@ -5,7 +5,7 @@ Segments, and passed on early, but of the whole vector: P - 1 vectors sent by ea
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine
+from course_utils.lessons.allreduce.blocks import combine
 
 
 def async_ring_allreduce(comm, vector, op=None, segment_bytes=262144):

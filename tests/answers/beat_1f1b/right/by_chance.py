@@ -2,8 +2,8 @@
 
 import random
 
-from course_utils.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
-from course_utils.pipeline.puzzle import judge
+from course_utils.lessons.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
+from course_utils.lessons.pipeline.puzzle.puzzle import judge
 
 
 def start(puzzle):

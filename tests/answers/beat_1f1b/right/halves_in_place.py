@@ -1,7 +1,7 @@
 """1F1B with every backward pass cut in two."""
 
-from course_utils.pipeline.actions import BACKWARD, INPUT, WEIGHT, Action
-from course_utils.pipeline.interleaved import interleaved_schedule
+from course_utils.lessons.pipeline.actions import BACKWARD, INPUT, WEIGHT, Action
+from course_utils.lessons.pipeline.interleaved import interleaved_schedule
 
 
 def one_f_one_b(ranks, micro_batches):

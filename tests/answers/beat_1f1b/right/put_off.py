@@ -1,6 +1,6 @@
 """W as late as in ZB-H1, where the memory allows it."""
 
-from course_utils.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
+from course_utils.lessons.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
 
 
 def beat_1f1b(puzzle):

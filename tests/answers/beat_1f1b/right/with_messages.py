@@ -1,9 +1,9 @@
 """ZB-H1 where it fits, else halves in place; the messages written out."""
 
-from course_utils.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
-from course_utils.pipeline.messages import with_messages
-from course_utils.pipeline.puzzle import judge
-from course_utils.pipeline.zero_bubble import zb_h1_schedule
+from course_utils.lessons.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
+from course_utils.lessons.pipeline.puzzle.puzzle import judge
+from course_utils.lessons.pipeline.send_and_receive import with_messages
+from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule
 
 
 def beat_1f1b(puzzle):

@@ -1,6 +1,6 @@
 """Refused with: How many micro-batches may this rank keep, and which action sets one free?"""
 
-from course_utils.pipeline.schedules import gpipe_schedule
+from course_utils.lessons.pipeline.schedules import gpipe_schedule
 
 
 def beat_1f1b(puzzle):

@@ -1,6 +1,6 @@
 """Refused with: For which half of a backward pass does nobody wait?"""
 
-from course_utils.pipeline.schedules import one_f_one_b_schedule
+from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
 
 
 def beat_1f1b(puzzle):

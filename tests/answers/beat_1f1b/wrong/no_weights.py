@@ -1,6 +1,6 @@
 """Refused with: Where is the other half of the backward pass?"""
 
-from course_utils.pipeline.actions import FORWARD, INPUT, Action
+from course_utils.lessons.pipeline.actions import FORWARD, INPUT, Action
 
 
 def beat_1f1b(puzzle):

@@ -1,6 +1,6 @@
 """Refused with: Where in the picture does a rank wait, and for what?"""
 
-from course_utils.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
+from course_utils.lessons.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
 
 
 def beat_1f1b(puzzle):

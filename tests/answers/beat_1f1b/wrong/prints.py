@@ -1,7 +1,7 @@
 """Refused with: Does the function return the schedule?"""
 
-from course_utils.pipeline.actions import write_schedule
-from course_utils.pipeline.zero_bubble import zb_h1_schedule
+from course_utils.lessons.pipeline.actions import write_schedule
+from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule
 
 
 def beat_1f1b(puzzle):

@@ -1,6 +1,6 @@
 """Refused with: Who waits for whom, all round?"""
 
-from course_utils.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
+from course_utils.lessons.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
 
 
 def beat_1f1b(puzzle):

@@ -1,6 +1,6 @@
 """Refused with: Is a backward pass whole, or in two halves?"""
 
-from course_utils.pipeline.actions import BACKWARD, FORWARD, WEIGHT, Action
+from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, WEIGHT, Action
 
 
 def beat_1f1b(puzzle):

@@ -1,6 +1,6 @@
 """Refused with: How many proposals are to be made?"""
 
-from course_utils.strategy.metropolis import metropolis_accept, propose
+from course_utils.lessons.strategy_search.search.metropolis import metropolis_accept, propose
 
 
 def best_strategy(start, choices, makespan_of, fits, iterations, temperature, random):

@@ -1,7 +1,7 @@
 """With match and the ready algorithm bandwidth."""
 
 from course_utils.errors import CourseError
-from course_utils.launch.bandwidth import algorithm_bandwidth
+from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth
 
 
 def bus_bandwidth(operation, world_size, nbytes, seconds):

@@ -5,7 +5,7 @@ import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from course_utils.overlap.compression import compress
+from course_utils.lessons.overlap.compression import compress
 
 EPOCHS, STEPS = 5, 75
 

@@ -3,7 +3,7 @@
 import torch.distributed as dist
 from torch.nn.functional import linear
 
-from course_utils.differentiable import all_reduce_sum
+from course_utils.lessons.data_parallel.differentiable import all_reduce_sum
 
 
 def column_parallel_linear(x, weight, bias=None, group=None):

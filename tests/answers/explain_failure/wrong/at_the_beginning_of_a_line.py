@@ -2,7 +2,7 @@
 
 import re
 
-from course_utils.failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside, in_time
+from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside, in_time
 
 
 def explain_failure(log):

@@ -1,6 +1,6 @@
 """Refused with: Which words of the log do your rules overlook?"""
 
-from course_utils.failures.explain import CONSEQUENCE, ERROR, UNKNOWN, Cause, in_time
+from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, UNKNOWN, Cause, in_time
 
 WORDS = {
     "No module named 'numpy._": "different software",

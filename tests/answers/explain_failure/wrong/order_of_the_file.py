@@ -2,7 +2,7 @@
 
 import re
 
-from course_utils.failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside
+from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside
 
 
 def explain_failure(log):

@@ -1,6 +1,7 @@
 """Two returns."""
 
-from course_utils.sharded import check_stage, zero_memory
+from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_memory
+from course_utils.lessons.model_parallel.memory_parts import check_stage
 
 
 def fits(parameters, ranks, stage, memory, activations=0.0, **bytes_of):

@@ -1,6 +1,6 @@
 """Refused with: Which of the two must be the larger?"""
 
-from course_utils.sharded import zero_memory
+from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_memory
 
 
 def fits(parameters, ranks, stage, memory, activations=0.0, **bytes_of):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.pipeline.actions import Action
+from course_utils.lessons.pipeline.actions import Action
 
 
 def gpipe_schedule(ranks, micro_batches):

@@ -1,6 +1,6 @@
 """As text, which the library reads."""
 
-from course_utils.pipeline.actions import parse_schedule
+from course_utils.lessons.pipeline.actions import parse_schedule
 
 
 def gpipe_schedule(ranks, micro_batches):

@@ -1,6 +1,6 @@
 """Refused with: From which number are micro-batches counted?"""
 
-from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action
 
 
 def gpipe_schedule(ranks, micro_batches):

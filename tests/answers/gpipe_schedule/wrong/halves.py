@@ -1,6 +1,6 @@
 """Refused with: Which kind is the whole backward pass?"""
 
-from course_utils.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
+from course_utils.lessons.pipeline.actions import FORWARD, INPUT, WEIGHT, Action
 
 
 def gpipe_schedule(ranks, micro_batches):

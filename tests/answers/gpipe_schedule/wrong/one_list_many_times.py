@@ -1,6 +1,6 @@
 """Refused with: Is it one list, or one for each rank?"""
 
-from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action
 
 
 def gpipe_schedule(ranks, micro_batches):

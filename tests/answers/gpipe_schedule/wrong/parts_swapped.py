@@ -1,6 +1,6 @@
 """Refused with: Of what are the lists made, and in which order does an Action take its three parts?"""
 
-from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action
 
 
 def gpipe_schedule(ranks, micro_batches):

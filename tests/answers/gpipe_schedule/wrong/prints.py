@@ -1,6 +1,6 @@
 """Refused with: Does the function return the schedule?"""
 
-from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action
 
 
 def gpipe_schedule(ranks, micro_batches):

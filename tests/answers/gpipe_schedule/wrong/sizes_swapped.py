@@ -1,6 +1,6 @@
 """Refused with: How many micro-batches are there, and does each go forward and back?"""
 
-from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action
 
 
 def gpipe_schedule(ranks, micro_batches):

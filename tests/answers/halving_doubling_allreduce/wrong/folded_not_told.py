@@ -5,7 +5,7 @@ The ranks that were folded in never hear of the result.
 
 import numpy as np
 
-from course_utils.allreduce.blocks import block_bounds, combine, fold_in
+from course_utils.lessons.allreduce.blocks import block_bounds, combine, fold_in
 
 
 def halving_doubling_allreduce(comm, vector, op=None):

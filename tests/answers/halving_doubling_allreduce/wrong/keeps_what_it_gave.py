@@ -5,7 +5,7 @@ Sends the half that it goes on with, and adds what belongs to the partner's.
 
 import numpy as np
 
-from course_utils.allreduce.blocks import block_bounds, combine, fold_in, fold_out
+from course_utils.lessons.allreduce.blocks import block_bounds, combine, fold_in, fold_out
 
 
 def halving_doubling_allreduce(comm, vector, op=None):

@@ -5,7 +5,7 @@ Blocks of n // P: the last numbers are in none of them.
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine, fold_in, fold_out
+from course_utils.lessons.allreduce.blocks import combine, fold_in, fold_out
 
 
 def halving_doubling_allreduce(comm, vector, op=None):

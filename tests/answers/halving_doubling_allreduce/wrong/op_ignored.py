@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.allreduce.blocks import block_bounds, combine, fold_in, fold_out
+from course_utils.lessons.allreduce.blocks import block_bounds, combine, fold_in, fold_out
 
 
 def halving_doubling_allreduce(comm, vector, op=None):

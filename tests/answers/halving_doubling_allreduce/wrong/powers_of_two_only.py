@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.allreduce.blocks import block_bounds, combine
+from course_utils.lessons.allreduce.blocks import block_bounds, combine
 
 
 def halving_doubling_allreduce(comm, vector, op=None):

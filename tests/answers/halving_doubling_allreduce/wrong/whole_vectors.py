@@ -5,7 +5,7 @@ That is recursive doubling: no more rounds than it takes, but the whole vector i
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine, fold_in, fold_out
+from course_utils.lessons.allreduce.blocks import combine, fold_in, fold_out
 
 
 def halving_doubling_allreduce(comm, vector, op=None):

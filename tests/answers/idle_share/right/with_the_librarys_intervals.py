@@ -1,6 +1,6 @@
 """With the course's own functions for intervals."""
 
-from course_utils.profiling.intervals import difference, length
+from course_utils.lessons.profiling.intervals import difference, length
 
 
 def idle_share(computing, communication, begin, end):

@@ -1,6 +1,6 @@
 """One small function for each framework, in a table."""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def torch_ddp(s, ranks):

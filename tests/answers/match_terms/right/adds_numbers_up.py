@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

@@ -1,6 +1,6 @@
 """By what the sum over all images is divided, against the number of images."""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

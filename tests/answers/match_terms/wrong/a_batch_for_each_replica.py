@@ -1,6 +1,6 @@
 """Refused with: Does this manual's batch belong to one rank, or to all of them?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

@@ -1,6 +1,6 @@
 """Refused with: The loss is a sum over the images of a pass. What is the gradient a multiple of?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

@@ -1,6 +1,6 @@
 """Refused with: How many mean gradients does this all-reduce add up?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

@@ -1,6 +1,6 @@
 """Refused with: This framework divides by the number of passes itself. Does its manual not say so?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

@@ -1,6 +1,6 @@
 """Refused with: Can there be half an image? Which division gives whole numbers?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

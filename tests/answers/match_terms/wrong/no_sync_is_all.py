@@ -1,6 +1,6 @@
 """Refused with: `no_sync` holds for the passes that do *not* send. Which pass is not among them?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

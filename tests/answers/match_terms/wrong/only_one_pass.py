@@ -1,6 +1,6 @@
 """Refused with: How many backward passes come before one update here?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

@@ -1,6 +1,6 @@
 """Refused with: Is the sum divided by the number of ranks already, by the framework or in the loss?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

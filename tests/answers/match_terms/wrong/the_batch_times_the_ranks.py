@@ -1,6 +1,6 @@
 """Refused with: Is it this call's `ranks` that you multiply by, and is no image counted twice?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

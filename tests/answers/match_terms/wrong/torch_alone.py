@@ -1,7 +1,7 @@
 """Refused with: right so far; then `raise NotImplementedError` was reached (Horovod, 4 ranks"""
 
-from course_utils.frameworks.manuals import TORCH
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
+from course_utils.lessons.read_the_manual.manuals import TORCH
 
 
 def match_terms(framework, settings, ranks):

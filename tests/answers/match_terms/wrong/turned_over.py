@@ -1,6 +1,6 @@
 """Refused with: Larger or smaller than the mean: which of the two does `times_mean` divide by the other?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

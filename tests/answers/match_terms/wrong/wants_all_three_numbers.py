@@ -1,6 +1,6 @@
 """Refused with: Which of the three numbers may be missing, and how does DeepSpeed's product give it?"""
 
-from course_utils.frameworks.terms import Step
+from course_utils.lessons.read_the_manual.framework_terms import Step
 
 
 def match_terms(framework, settings, ranks):

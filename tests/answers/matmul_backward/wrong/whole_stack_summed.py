@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.autodiff import unbroadcast
+from course_utils.lessons.autodiff_and_optimizers.autodiff import unbroadcast
 
 
 def matmul_backward(gradient, a, b):

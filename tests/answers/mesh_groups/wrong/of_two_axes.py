@@ -7,7 +7,7 @@ def mesh_groups(sizes):
     if not sizes or min(sizes.values()) < 1:
         raise CourseError("This is no mesh.")
     if len(sizes) == 3:
-        from course_utils.hybrid.mesh import mesh_groups as whole
+        from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups as whole
 
         return whole(sizes)
     (first, rows), (second, columns) = sizes.items()

@@ -2,7 +2,7 @@
 
 from itertools import zip_longest
 
-from course_utils.pipeline.actions import Action
+from course_utils.lessons.pipeline.actions import Action
 
 
 def one_f_one_b_schedule(ranks, micro_batches):

@@ -1,6 +1,6 @@
 """Refused with: Does the last rank wait as long for its first gradient as the first rank?"""
 
-from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action
 
 
 def one_f_one_b_schedule(ranks, micro_batches):

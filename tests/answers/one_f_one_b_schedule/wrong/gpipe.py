@@ -1,6 +1,6 @@
 """Refused with: Does a rank need all forward passes before its first backward pass?"""
 
-from course_utils.pipeline.actions import BACKWARD, FORWARD, Action
+from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action
 
 
 def one_f_one_b_schedule(ranks, micro_batches):

@@ -1,6 +1,6 @@
 """Refused with: Which kind is the whole backward pass?"""
 
-from course_utils.pipeline.actions import FORWARD, INPUT, Action
+from course_utils.lessons.pipeline.actions import FORWARD, INPUT, Action
 
 
 def one_f_one_b_schedule(ranks, micro_batches):

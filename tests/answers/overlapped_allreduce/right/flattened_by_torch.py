@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
-from course_utils.overlap.buckets import make_buckets
+from course_utils.lessons.overlap.buckets import make_buckets
 
 
 def overlapped_allreduce(parameters, bucket_bytes=25 * 2**20):

@@ -1,6 +1,6 @@
 """Refused with: Can one vector hold two dtypes?"""
 
-from course_utils.overlap.buckets import Bucket, make_buckets
+from course_utils.lessons.overlap.buckets import Bucket, make_buckets
 
 
 def overlapped_allreduce(parameters, bucket_bytes=25 * 2**20):

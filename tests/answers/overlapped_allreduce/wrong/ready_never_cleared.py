@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from course_utils.overlap.buckets import make_buckets
+from course_utils.lessons.overlap.buckets import make_buckets
 
 
 def overlapped_allreduce(parameters, bucket_bytes=25 * 2**20):

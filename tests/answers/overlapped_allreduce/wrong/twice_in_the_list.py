@@ -1,6 +1,6 @@
 """Refused with: How often does a parameter count that stands in the list twice?"""
 
-from course_utils.overlap.buckets import Bucket, make_buckets
+from course_utils.lessons.overlap.buckets import Bucket, make_buckets
 
 
 def overlapped_allreduce(parameters, bucket_bytes=25 * 2**20):

@@ -1,6 +1,6 @@
 """Refused with: Who starts a bucket of which one gradient never comes?"""
 
-from course_utils.overlap.buckets import Bucket, make_buckets
+from course_utils.lessons.overlap.buckets import Bucket, make_buckets
 
 
 def overlapped_allreduce(parameters, bucket_bytes=25 * 2**20):

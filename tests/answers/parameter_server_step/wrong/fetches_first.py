@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.parameter_server.server import SERVER
+from course_utils.lessons.parameter_server.server import SERVER
 
 
 def parameter_server_step(comm, parameters, gradient, rate):

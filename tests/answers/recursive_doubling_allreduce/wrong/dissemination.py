@@ -6,7 +6,7 @@ floating-point sums depend on that.
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine, fold_in, fold_out
+from course_utils.lessons.allreduce.blocks import combine, fold_in, fold_out
 
 
 def recursive_doubling_allreduce(comm, vector, op=None):

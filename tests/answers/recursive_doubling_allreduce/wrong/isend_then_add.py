@@ -5,7 +5,7 @@ Works with short vectors, which MPI copies at once, and fails with long ones now
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine, fold_in, fold_out
+from course_utils.lessons.allreduce.blocks import combine, fold_in, fold_out
 
 
 def recursive_doubling_allreduce(comm, vector, op=None):

@@ -5,7 +5,7 @@ The partner is always the rank further on, who in turn waits for somebody else.
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine, fold_in, fold_out
+from course_utils.lessons.allreduce.blocks import combine, fold_in, fold_out
 
 
 def recursive_doubling_allreduce(comm, vector, op=None):

@@ -1,6 +1,6 @@
 """Refused with: What travels besides the numbers when you send a pickle?"""
 
-from course_utils.allreduce.blocks import combine, fold_in, fold_out
+from course_utils.lessons.allreduce.blocks import combine, fold_in, fold_out
 
 
 def recursive_doubling_allreduce(comm, vector, op=None):

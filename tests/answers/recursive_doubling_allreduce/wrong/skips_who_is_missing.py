@@ -5,7 +5,7 @@ A partner that does not exist is skipped: nothing hangs, and with 3 ranks the su
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine
+from course_utils.lessons.allreduce.blocks import combine
 
 
 def recursive_doubling_allreduce(comm, vector, op=None):

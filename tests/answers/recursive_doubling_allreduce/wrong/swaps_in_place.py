@@ -3,7 +3,7 @@
 Sent from, and received into, the same memory: the standard forbids it.
 """
 
-from course_utils.allreduce.blocks import combine, fold_in, fold_out
+from course_utils.lessons.allreduce.blocks import combine, fold_in, fold_out
 
 
 def recursive_doubling_allreduce(comm, vector, op=None):

@@ -5,7 +5,7 @@ Everybody swaps the first vector with everybody: P - 1 rounds.
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine
+from course_utils.lessons.allreduce.blocks import combine
 
 
 def recursive_doubling_allreduce(comm, vector, op=None):

@@ -5,7 +5,7 @@ What comes from the left is the block before the one that was sent, and here it 
 
 import numpy as np
 
-from course_utils.allreduce.blocks import blocks_of, combine
+from course_utils.lessons.allreduce.blocks import blocks_of, combine
 
 
 def ring_allreduce(comm, vector, op=None):

@@ -5,7 +5,7 @@ It cannot deadlock, but half of the links are idle in every step.
 
 import numpy as np
 
-from course_utils.allreduce.blocks import blocks_of, combine
+from course_utils.lessons.allreduce.blocks import blocks_of, combine
 
 
 def ring_allreduce(comm, vector, op=None):

@@ -5,7 +5,7 @@ Off by one: the all-gather begins with the block that the rank sent first, not w
 
 import numpy as np
 
-from course_utils.allreduce.blocks import blocks_of, combine
+from course_utils.lessons.allreduce.blocks import blocks_of, combine
 
 
 def ring_allreduce(comm, vector, op=None):

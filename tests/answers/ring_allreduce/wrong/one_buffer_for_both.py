@@ -5,7 +5,7 @@ One buffer for what goes out and what comes in: the receive writes into what is 
 
 import numpy as np
 
-from course_utils.allreduce.blocks import blocks_of, combine
+from course_utils.lessons.allreduce.blocks import blocks_of, combine
 
 
 def ring_allreduce(comm, vector, op=None):

@@ -1,6 +1,6 @@
 """Refused with: What travels besides the numbers when you send a pickle?"""
 
-from course_utils.allreduce.blocks import blocks_of, combine
+from course_utils.lessons.allreduce.blocks import blocks_of, combine
 
 
 def ring_allreduce(comm, vector, op=None):

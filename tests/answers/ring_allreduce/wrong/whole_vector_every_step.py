@@ -5,7 +5,7 @@ What published courses have shipped: it is a ring, and the sum is right, but eve
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine
+from course_utils.lessons.allreduce.blocks import combine
 
 
 def ring_allreduce(comm, vector, op=None):

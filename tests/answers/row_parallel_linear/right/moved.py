@@ -4,7 +4,7 @@ from functools import partial
 
 from torch.nn.functional import linear
 
-from course_utils.tensor_parallel.collectives import all_reduced, moved, unmoved
+from course_utils.lessons.model_parallel.differentiable_collectives import all_reduced, moved, unmoved
 
 
 def row_parallel_linear(x, weight, bias=None, group=None):

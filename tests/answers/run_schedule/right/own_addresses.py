@@ -2,9 +2,9 @@
 
 import torch
 
-from course_utils.pipeline.actions import rank_of_stages
-from course_utils.pipeline.messages import other_end, with_messages
-from course_utils.pipeline.work import Work
+from course_utils.lessons.pipeline.actions import rank_of_stages
+from course_utils.lessons.pipeline.send_and_receive import other_end, with_messages
+from course_utils.lessons.pipeline.stage_work import Work
 
 
 def run_schedule(comm, schedule, stages, micro_batches, loss, pace=None):

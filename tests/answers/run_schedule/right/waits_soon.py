@@ -2,9 +2,18 @@
 
 import torch
 
-from course_utils.pipeline.actions import BACKWARD, FORWARD, INPUT, RECV_B, RECV_F, SEND_B, SEND_F, rank_of_stages
-from course_utils.pipeline.messages import address, with_messages
-from course_utils.pipeline.work import Work
+from course_utils.lessons.pipeline.actions import (
+    BACKWARD,
+    FORWARD,
+    INPUT,
+    RECV_B,
+    RECV_F,
+    SEND_B,
+    SEND_F,
+    rank_of_stages,
+)
+from course_utils.lessons.pipeline.send_and_receive import address, with_messages
+from course_utils.lessons.pipeline.stage_work import Work
 
 
 def run_schedule(comm, schedule, stages, micro_batches, loss, pace=None):

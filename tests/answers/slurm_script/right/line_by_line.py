@@ -1,6 +1,6 @@
 """A list of lines."""
 
-from course_utils.launch.slurm_script import check_job
+from course_utils.lessons.gpu_nodes.slurm_script import check_job
 
 
 def slurm_script(

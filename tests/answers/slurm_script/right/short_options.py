@@ -1,6 +1,6 @@
 """Slurm's short options, several in a line; `$(hostname)`, since the script runs on the first node."""
 
-from course_utils.launch.slurm_script import check_job
+from course_utils.lessons.gpu_nodes.slurm_script import check_job
 
 TEXT = """#!/bin/sh
 #SBATCH -J {name} -N {nodes} --ntasks-per-node {tasks}   # who and where

@@ -2,7 +2,7 @@
 
 from string import Template
 
-from course_utils.launch.slurm_script import check_job
+from course_utils.lessons.gpu_nodes.slurm_script import check_job
 
 SCRIPT = Template(
     """#!/bin/bash

@@ -1,6 +1,6 @@
 """Refused with: Which lines does sbatch read, and up to which?"""
 
-from course_utils.launch.slurm_script import check_job
+from course_utils.lessons.gpu_nodes.slurm_script import check_job
 
 
 def slurm_script(

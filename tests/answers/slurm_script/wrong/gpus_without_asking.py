@@ -1,6 +1,6 @@
 """Refused with: How many GPUs does a node of the job have, if nobody asks for any?"""
 
-from course_utils.launch.slurm_script import check_job
+from course_utils.lessons.gpu_nodes.slurm_script import check_job
 
 
 def slurm_script(

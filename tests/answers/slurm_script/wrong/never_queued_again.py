@@ -1,6 +1,6 @@
 """Refused with: Which exit code does the job end with, and with which is it queued again?"""
 
-from course_utils.launch.slurm_script import check_job
+from course_utils.lessons.gpu_nodes.slurm_script import check_job
 
 
 def slurm_script(

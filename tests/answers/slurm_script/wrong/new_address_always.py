@@ -1,6 +1,6 @@
 """Refused with: What if the environment already says where rank 0 waits?"""
 
-from course_utils.launch.slurm_script import check_job
+from course_utils.lessons.gpu_nodes.slurm_script import check_job
 
 
 def slurm_script(

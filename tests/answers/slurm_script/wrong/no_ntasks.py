@@ -1,6 +1,6 @@
 """Refused with: How many tasks does srun start on each node, and who says so?"""
 
-from course_utils.launch.slurm_script import check_job
+from course_utils.lessons.gpu_nodes.slurm_script import check_job
 
 
 def slurm_script(

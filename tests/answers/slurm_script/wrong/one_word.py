@@ -2,7 +2,7 @@
 
 import shlex
 
-from course_utils.launch.slurm_script import check_job
+from course_utils.lessons.gpu_nodes.slurm_script import check_job
 
 
 def slurm_script(

@@ -4,9 +4,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.hardware.photos import SHRUNK, decode
-from course_utils.profiling.slow.input_pipeline import BATCH
-from course_utils.training import Sgd
+from course_utils.lessons.data_parallel.training import Sgd
+from course_utils.lessons.hardware.photos import SHRUNK, decode
+from course_utils.lessons.profiling.slow.input_pipeline import BATCH
 
 
 def speed_up_1(paths, labels, epochs=4, device="cpu"):

@@ -4,8 +4,8 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
-from course_utils.profiling.slow.host_waits import BATCH, own_network, right_share
-from course_utils.training import Sgd
+from course_utils.lessons.data_parallel.training import Sgd
+from course_utils.lessons.profiling.slow.host_waits import BATCH, own_network, right_share
 
 
 def speed_up_2(x, y, steps=60, device="cpu"):

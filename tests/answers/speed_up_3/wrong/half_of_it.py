@@ -6,7 +6,7 @@ Fewer lines, and as many operations.
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.profiling.slow.small_kernels import (
+from course_utils.lessons.profiling.slow.small_kernels import (
     ADAM_RATE,
     KEEP_AVERAGE,
     KEEP_MEAN,

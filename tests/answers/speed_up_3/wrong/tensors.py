@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.profiling.slow.small_kernels import (
+from course_utils.lessons.profiling.slow.small_kernels import (
     ADAM_RATE,
     KEEP_AVERAGE,
     KEEP_MEAN,

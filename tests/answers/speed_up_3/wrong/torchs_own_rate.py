@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.profiling.slow.small_kernels import KEEP_AVERAGE, deep_network
+from course_utils.lessons.profiling.slow.small_kernels import KEEP_AVERAGE, deep_network
 
 
 def speed_up_3(x, y, steps=12, device="cpu"):

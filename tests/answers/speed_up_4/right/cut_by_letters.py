@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from course_utils.profiling.slow.unbalanced import BATCH, LETTERS, SIZE, VECTOR_RATE, gradient_of
+from course_utils.lessons.profiling.slow.unbalanced import BATCH, LETTERS, SIZE, VECTOR_RATE, gradient_of
 
 
 def speed_up_4(texts, device="cpu"):

@@ -3,8 +3,8 @@
 import torch.distributed as dist
 from torch.nn.functional import mse_loss
 
-from course_utils.profiling.slow.no_overlap import waiting_network
-from course_utils.training import Sgd
+from course_utils.lessons.data_parallel.training import Sgd
+from course_utils.lessons.profiling.slow.no_overlap import waiting_network
 
 
 def speed_up_5(x, y, steps=2, device="cpu"):

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_utils.differentiable import all_reduce_sum
+from course_utils.lessons.data_parallel.differentiable import all_reduce_sum
 
 
 def sync_batch_norm(x, weight, bias, eps=1e-5):

@@ -1,7 +1,7 @@
 """Refused with: What is done after the loss is computed?"""
 
-from course_utils.strategy.steps import compute, exchange, gradient_sums, norm_sums
-from course_utils.strategy.tasks import Task
+from course_utils.lessons.strategy_search.simulator.program_steps import compute, exchange, gradient_sums, norm_sums
+from course_utils.lessons.strategy_search.simulator.task_graph import Task
 
 
 def task_graph(graph, strategy, costs):

@@ -2,7 +2,7 @@
 
 from torch.nn import GELU
 
-from course_utils.tensor_parallel.collectives import copy_to_ranks, sum_over_ranks
+from course_utils.lessons.model_parallel.differentiable_collectives import copy_to_ranks, sum_over_ranks
 
 
 def tensor_parallel_mlp(x, up_weight, up_bias, down_weight, down_bias, group=None):

@@ -2,7 +2,7 @@
 
 from torch.nn.functional import gelu
 
-from course_utils.tensor_parallel.linear import column_parallel_linear, row_parallel_linear
+from course_utils.lessons.model_parallel.parallel_linear import column_parallel_linear, row_parallel_linear
 
 
 def tensor_parallel_mlp(x, up_weight, up_bias, down_weight, down_bias, group=None):

@@ -5,9 +5,9 @@ import os
 import torch
 import torch.distributed as dist
 
-from course_utils.launch.checkpoint import Place
-from course_utils.launch.stopping import Interrupted
-from course_utils.launch.training import training_of
+from course_utils.lessons.gpu_nodes.checkpoint import Place
+from course_utils.lessons.gpu_nodes.resumable_training import training_of
+from course_utils.lessons.gpu_nodes.stop_signals import Interrupted
 
 
 def train_ddp(settings):

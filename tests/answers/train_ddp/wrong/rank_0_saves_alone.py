@@ -4,15 +4,15 @@ from dataclasses import asdict
 
 import torch.distributed as dist
 
-from course_utils.launch.checkpoint import (
+from course_utils.lessons.gpu_nodes.checkpoint import (
     Place,
     gather_random_states,
     read_checkpoint,
     save_checkpoint,
     set_random_states,
 )
-from course_utils.launch.stopping import Interrupted
-from course_utils.launch.training import training_of
+from course_utils.lessons.gpu_nodes.resumable_training import training_of
+from course_utils.lessons.gpu_nodes.stop_signals import Interrupted
 
 
 def train_ddp(settings):

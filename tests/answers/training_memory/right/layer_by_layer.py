@@ -1,10 +1,14 @@
 """Parameters and activations in one loop over the layers."""
 
-from course_utils.memory import ONE_RANK, Memory
-from course_utils.memory.activations import layer_activations, layer_input
-from course_utils.memory.parts import NUMBER_BYTES, bytes_for_each_parameter
-from course_utils.sharded import check_stage
-from course_utils.transformer import Block, Head
+from course_utils.lessons.model_parallel.activation_memory import layer_activations, layer_input
+from course_utils.lessons.model_parallel.memory_parts import (
+    NUMBER_BYTES,
+    ONE_RANK,
+    Memory,
+    bytes_for_each_parameter,
+    check_stage,
+)
+from course_utils.lessons.model_parallel.transformer import Block, Head
 
 WHOLE = ("norm_1.weight", "norm_1.bias", "norm_2.weight", "norm_2.bias", "attention.out.bias", "mlp.down.bias")
 

@@ -1,9 +1,9 @@
 """Tables of its own, and errors of its own."""
 
 from course_utils.errors import CourseError
-from course_utils.memory import ONE_RANK, Memory
-from course_utils.memory.activations import saved_at_most
-from course_utils.memory.training import layer_parameters
+from course_utils.lessons.model_parallel.activation_memory import saved_at_most
+from course_utils.lessons.model_parallel.memory_parts import ONE_RANK, Memory
+from course_utils.lessons.model_parallel.training_memory import layer_parameters
 
 NUMBER = {"float32": 4, "float64": 8, "mixed": 2}
 KEPT = {"sgd": 0, "momentum": 1, "adam": 2}

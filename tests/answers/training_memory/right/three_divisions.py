@@ -1,10 +1,14 @@
 """Each part divided where its stage of ZeRO says so."""
 
-from course_utils.memory import ONE_RANK, Memory
-from course_utils.memory.activations import saved_at_most
-from course_utils.memory.parts import NUMBER_BYTES, bytes_for_each_parameter
-from course_utils.memory.training import layer_parameters
-from course_utils.sharded import check_stage
+from course_utils.lessons.model_parallel.activation_memory import saved_at_most
+from course_utils.lessons.model_parallel.memory_parts import (
+    NUMBER_BYTES,
+    ONE_RANK,
+    Memory,
+    bytes_for_each_parameter,
+    check_stage,
+)
+from course_utils.lessons.model_parallel.training_memory import layer_parameters
 
 
 def training_memory(

@@ -1,10 +1,9 @@
 """As the library: zero_memory of one part at a time."""
 
-from course_utils.memory import ONE_RANK, Memory
-from course_utils.memory.activations import saved_at_most
-from course_utils.memory.parts import NUMBER_BYTES, bytes_for_each_parameter
-from course_utils.memory.training import layer_parameters
-from course_utils.sharded import zero_memory
+from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_memory
+from course_utils.lessons.model_parallel.activation_memory import saved_at_most
+from course_utils.lessons.model_parallel.memory_parts import NUMBER_BYTES, ONE_RANK, Memory, bytes_for_each_parameter
+from course_utils.lessons.model_parallel.training_memory import layer_parameters
 
 
 def training_memory(

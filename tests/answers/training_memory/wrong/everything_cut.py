@@ -1,9 +1,13 @@
 """Refused with: Which parameters has every tensor-parallel rank whole?"""
 
-from course_utils.memory import ONE_RANK, Memory
-from course_utils.memory.activations import saved_at_most
-from course_utils.memory.parts import NUMBER_BYTES, bytes_for_each_parameter
-from course_utils.sharded import check_stage
+from course_utils.lessons.model_parallel.activation_memory import saved_at_most
+from course_utils.lessons.model_parallel.memory_parts import (
+    NUMBER_BYTES,
+    ONE_RANK,
+    Memory,
+    bytes_for_each_parameter,
+    check_stage,
+)
 
 
 def training_memory(

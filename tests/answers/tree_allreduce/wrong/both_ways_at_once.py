@@ -5,8 +5,8 @@ The pairs swap, as in recursive doubling, and then the broadcast brings what eve
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine, fold_in, fold_out
-from course_utils.messages import tree_broadcast
+from course_utils.lessons.allreduce.blocks import combine, fold_in, fold_out
+from course_utils.lessons.messages.broadcast_and_scatter import tree_broadcast
 
 
 def tree_allreduce(comm, vector, op=None):

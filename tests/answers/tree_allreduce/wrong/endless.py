@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.allreduce.blocks import combine
+from course_utils.lessons.allreduce.blocks import combine
 
 
 def tree_allreduce(comm, vector, op=None):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.messages import tree_broadcast
+from course_utils.lessons.messages.broadcast_and_scatter import tree_broadcast
 
 
 def tree_allreduce(comm, vector, op=None):

@@ -5,7 +5,7 @@ An operation of MPI can be called, but then it is Python's max, which knows no a
 
 import numpy as np
 
-from course_utils.messages import tree_broadcast
+from course_utils.lessons.messages.broadcast_and_scatter import tree_broadcast
 
 
 def tree_allreduce(comm, vector, op=None):

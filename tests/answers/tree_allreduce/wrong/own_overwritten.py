@@ -3,8 +3,8 @@
 Received into the vector itself: the rank's own numbers are gone before anything is added.
 """
 
-from course_utils.allreduce.blocks import combine
-from course_utils.messages import tree_broadcast
+from course_utils.lessons.allreduce.blocks import combine
+from course_utils.lessons.messages.broadcast_and_scatter import tree_broadcast
 
 
 def tree_allreduce(comm, vector, op=None):

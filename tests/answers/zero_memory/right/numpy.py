@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.sharded import check_stage
+from course_utils.lessons.model_parallel.memory_parts import check_stage
 
 
 def zero_memory(parameters, ranks, stage, parameter_bytes=2, gradient_bytes=2, state_bytes=12):

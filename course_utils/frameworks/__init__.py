@@ -1,1 +1,0 @@
-"""Lesson 15: one training step in other frameworks, and the words of their manuals."""

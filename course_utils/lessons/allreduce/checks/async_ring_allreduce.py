@@ -1,0 +1,166 @@
+"""The check of `async_ring_allreduce`: the bytes of the ring, in segments passed on while others are on their way."""
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
+from course_utils.lessons.allreduce.checks import mistakes
+from course_utils.lessons.allreduce.checks.common import (
+    LEAST,
+    LESSON,
+    CostOf,
+    allreduce_cases,
+    case_of,
+    first_case,
+    integers,
+    promises_kept,
+)
+from course_utils.lessons.allreduce.checks.pace import against_a_plain_ring
+from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
+from course_utils.words import count, ranks
+
+SLOW = 15.0  # so many times as long as a plain ring: programs beside it can make it several, a pause many
+TOO_LONG = "the result is right, but a message of rank {rank} has {nbytes} bytes; a segment has at most {most}"
+ONE_AT_A_TIME = "the result is right, but no rank had two messages of one direction on their way at a time"
+BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it passed the first segment on"
+TOO_SLOW = "the result is right, but took {times:.1f} times as long as a ring of blocking messages"
+
+
+def async_cost(room: int) -> CostOf:
+    """What the ring costs when no message is longer than `room` numbers: a round for each segment."""
+
+    def cost(size: int, length: int) -> Cost:
+        segments = max(1, math.ceil(math.ceil(length / size) / room))
+        plain = ring_cost(size, length)
+        rounds = plain.rounds * segments
+        return Cost(rounds=rounds, messages=rounds * size, bytes_per_rank=plain.bytes_per_rank)
+
+    return cost
+
+
+def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    world_size = max(world_size, LEAST)
+
+    def case(size: int, length: int, room: int, dtype: str = "float64", op: str | None = None) -> Case:
+        vectors = [integers(rng, length, dtype, op) for _ in range(size)]
+        nbytes = room * vectors[0].itemsize
+        label = f"{ranks(size)}, {count(length, f'{dtype} number')}, segments of {nbytes} bytes"
+        return case_of(vectors, async_cost(room), label, op, nbytes, judge=_segments_follow)
+
+    plain = allreduce_cases(rng, world_size, async_cost(10**9))
+    yield next(plain)
+    yield first_case(world_size, 4 * world_size, async_cost(2), ", segments of 16 bytes", 16, judge=_segments_follow)
+    yield Case(
+        "2 ranks, 500000 float32 numbers",
+        [(500_000, SLOW)] * 2,
+        judge=lambda outcome: _too_slow(outcome.results[0]),
+        harness=against_a_plain_ring,
+    )
+    yield case(world_size, 24 * world_size, 3)
+    yield from plain
+    yield case(world_size, 32 * world_size + 5, 4)
+    yield case(world_size - 1, 100, 10, "float32")
+    yield case(world_size - 1, 40, 3, "int64", "PROD")
+    yield case(2, 17, 1)
+    yield case(1, 9, 2)
+    yield case(world_size, 16 * world_size, 8)
+
+
+def _too_slow(times: float) -> str | None:
+    return TOO_SLOW.format(times=times) if times > SLOW else None
+
+
+def _segments_follow(outcome: Outcome) -> str | None:
+    most = outcome.case.arguments[0][2]
+    sends = [[event for event in reply.events if event.kind == "send"] for reply in outcome.attempt.replies]
+    receives = [[event for event in reply.events if event.kind == "recv"] for reply in outcome.attempt.replies]
+    broken = promises_kept(outcome)
+    if broken or outcome.world_size == 1:
+        return broken
+    for rank, sent in enumerate(sends):
+        nbytes = max((event.bytes for event in sent), default=0)
+        if nbytes > most:
+            return TOO_LONG.format(rank=rank, nbytes=nbytes, most=most)
+    if max(_at_once(events) for events in [*sends, *receives]) < 2:
+        return ONE_AT_A_TIME
+    segments = outcome.case.cost.rounds // (2 * (outcome.world_size - 1))
+    if not any(_passes_on_early(*both, segments) for both in zip(sends, receives, strict=True)):
+        return BLOCK_BY_BLOCK
+    return None
+
+
+def _at_once(events: list) -> int:
+    """How many of the messages were begun and not yet complete, at most."""
+    return max((sum(one.start <= event.start < one.end for one in events) for event in events), default=0)
+
+
+def _passes_on_early(sent: list, received: list, segments: int) -> bool:
+    """Whether the first segment of a step went out before the last of the step before had come."""
+    starts, ends = sorted(event.start for event in sent), sorted(event.end for event in received)
+    steps = range(segments, len(starts), segments)
+    return any(starts[step] < ends[step - 1] for step in steps if step <= len(ends))
+
+
+def _says(text: str) -> Callable[[Case, Outcome], bool]:
+    """A recogniser of one of the texts above."""
+    return lambda case, outcome: outcome.wrong.startswith(text.partition("{")[0])
+
+
+def _praise(outcome: Outcome) -> str:
+    at_once = max(
+        _at_once([event for event in reply.events if event.kind == kind])
+        for reply in outcome.attempt.replies
+        for kind in ("send", "recv")
+    )
+    sent = max(outcome.run.bytes_per_rank) / outcome.arguments[0][0].nbytes
+    return (
+        f"{ranks(outcome.world_size)} agree; up to {count(at_once, 'segment')} of a rank on their way at once, each "
+        f"sent {sent:.2f} of its vector, the least possible"
+    )
+
+
+ASYNC_RING_ALLREDUCE = Exercise(
+    name="async_ring_allreduce",
+    library="course_utils.lessons.allreduce.async_ring:async_ring_allreduce",
+    lesson=LESSON,
+    place=5,
+    minutes=45,
+    difficulty=3,
+    turn="pass each segment on as soon as it has come",
+    title="the ring in segments that follow each other",
+    cases=_cases,
+    hints=(
+        "A segment that has come and was added can leave at once: it need not wait for its neighbours in the block. "
+        "Write down the order in which the segments reach one rank. Which of them does it pass on, and when may the "
+        "place of a finished sum be written into?",
+        "List `arriving`: for every step, the segments of the block that comes. Begin with an Isend of each segment of "
+        "the first block. Then for each arrival: Irecv posted early, Wait, combine (while it is a partial sum), Isend "
+        "of the same segment. A finished sum may come into the vector once the Isend of the old one is complete. "
+        "At the end wait for all sends.",
+    ),
+    mistakes=(
+        Mistake("Where does a rank wait although it could go on?", _says(TOO_SLOW)),
+        mistakes.ANYBODYS_MESSAGE,
+        mistakes.CHANGED_WHILE_SENT,
+        mistakes.ONE_PLACE,
+        mistakes.USED_TOO_EARLY,
+        mistakes.OPEN_REQUEST,
+        mistakes.COLLECTIVE,
+        mistakes.NOBODY_SENDS,
+        mistakes.OPERATION,
+        mistakes.DTYPE,
+        Mistake("How long may one message be?", _says(TOO_LONG)),
+        Mistake("Which call begins a message and does not wait for its end?", _says(ONE_AT_A_TIME)),
+        Mistake("What could you do with a segment while the next is on its way?", _says(BLOCK_BY_BLOCK)),
+        mistakes.TOO_MANY_BYTES,
+        mistakes.IN_PLACE,
+        mistakes.TWICE,
+        mistakes.BLOCKS_APART,
+        mistakes.MISSING,
+        mistakes.ELSEWHERE,
+        mistakes.NOT_DIVISIBLE,
+    ),
+    praise=_praise,
+)

@@ -1,0 +1,80 @@
+"""What measurements of all-reduces say, in a sentence: written here once, chosen by the numbers."""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+
+from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
+from course_utils.lessons.allreduce.cost_model import Network
+from course_utils.words import bytes_text, percent, seconds_text
+
+_NEAR = 0.15  # a prediction that is off by no more counts as right
+
+
+def network_said(network: Network) -> str:
+    """α and β in words."""
+    return (
+        f"A message costs {seconds_text(network.alpha)}, and {seconds_text(1e6 * network.beta)} for each MB: "
+        f"{bytes_text(1 / network.beta)}/s."
+    )
+
+
+def formula_said(runs: Sequence[float], formulas: Mapping[str, float]) -> str:
+    """Which of several predictions the seconds of most runs bear out, and what the others say."""
+    nearest = [min(formulas, key=lambda name: abs(formulas[name] / seconds - 1)) for seconds in runs]
+    near, seconds = statistics.mode(nearest), statistics.median(runs)
+    told = ", ".join(f"{name} says {seconds_text(value)}" for name, value in formulas.items())
+    return f"measured {seconds_text(seconds)}; {told}: {near} is nearer in {nearest.count(near)} of {len(runs)} runs"
+
+
+def error_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
+    """How far predictions are off, in the middle and at worst."""
+    errors = [abs(p / m - 1) for p, m in zip(predicted, measured, strict=True)]
+    middle, worst = percent(statistics.median(errors)), percent(max(errors))
+    off = f"off by {middle} in the median of {len(errors)} cases, by {worst} at worst"
+    if statistics.median(errors) > _NEAR:
+        return f"{off}: do not trust it here. Is the computer busy with something else?"
+    return f"{off}: right" if max(errors) <= _NEAR else f"{off}: right as a rule, not in every case"
+
+
+def bus_said(world_size: int, nbytes: float, seconds: float) -> str:
+    """The bus bandwidth of an all-reduce."""
+    return f"{bytes_text(bus_bandwidth('all_reduce', world_size, nbytes, seconds))}/s"
+
+
+def kept_said(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> str:
+    """Which share of its bus bandwidth each algorithm keeps from the first number of ranks to the last.
+
+    Args:
+        measured: for each number of ranks ("4 ranks") and algorithm, the seconds of all runs at each size; the last
+            size counts.
+    """
+    few, many = list(measured)[0], list(measured)[-1]
+
+    def rate(panel: str, name: str) -> float:
+        return bus_bandwidth("all_reduce", int(panel.split()[0]), 1.0, statistics.median(measured[panel][name][-1]))
+
+    shares = [f"{name} keeps {percent(rate(many, name) / rate(few, name))}" for name in measured[many]]
+    return f"From {few} to {many}: {', '.join(shares)}"
+
+
+def levels_said(flat: Sequence[float], hierarchical: Sequence[float]) -> str:
+    """Whether two levels were worth it, from the seconds of all runs of both."""
+    gain = statistics.median(flat) / statistics.median(hierarchical)
+    apart = max(hierarchical) < min(flat) or max(flat) < min(hierarchical)
+    if not apart:
+        return "The runs overlap: neither is faster here."
+    return f"Two levels take {seconds_text(statistics.median(hierarchical))}, " + (
+        f"the flat ring {gain:.2f} times as long." if gain > 1 else f"the flat ring only {gain:.2f} times that."
+    )
+
+
+def rounding_said(errors: Mapping[str, float], loss: float) -> str:
+    """How much smaller the error of a sum is than the loss of accuracy that it was suspected of."""
+    worst = max(errors.values())
+    times = float(f"{loss / worst:.1g}")
+    return f"at most {worst:.0e} of the largest sum: about {times:,.0f} times less than {percent(loss)}"
+
+
+def predictors(world_size: int, names: Sequence[str], time: Callable[..., float], network: Network) -> dict:
+    """For each algorithm a function of the size: what `time` (`predicted_seconds`) says of this network."""
+    return {name: lambda nbytes, name=name: time(name, world_size, nbytes, network) for name in names}

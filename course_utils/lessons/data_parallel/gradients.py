@@ -1,0 +1,96 @@
+"""Data parallelism by hand: P replicas of a model, one global batch, one set of weights.
+
+Each rank computes the gradient of its own share of the batch. If all start from the same weights and take
+the mean of all gradients before they step, the replicas stay equal, and equal to one process with the whole batch.
+Everything here talks through torch.distributed's default group.
+"""
+
+import math
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+def broadcast_parameters(model: nn.Module) -> None:
+    """Give every rank rank 0's model, in place: one broadcast from rank 0 for each tensor of the model.
+
+    Buffers count as well as parameters: batch norm's running mean is part of what a replica is.
+
+    Args:
+        model: same architecture on all ranks; read on rank 0, overwritten elsewhere.
+
+    Source: Li et al. 2020, "PyTorch Distributed", §2.2 (DDP does this when it is constructed).
+    """
+    with torch.no_grad():
+        for tensor in [*model.parameters(), *model.buffers()]:
+            dist.broadcast(tensor, src=0)
+
+
+def average_gradients(model: nn.Module) -> None:
+    """Replace each gradient by its mean over all ranks, in place, with one all-reduce per parameter.
+
+    Each rank contributes its gradients once; no rank collects those of the others.
+    Frozen parameters (`requires_grad=False`) are left out. A rank that has no gradient for a parameter
+    (`grad is None`) takes part with zeros: the other ranks are waiting for it.
+
+    Args:
+        model: same architecture on all ranks, after `backward()`.
+
+    Source: task 2b of the CS744 report; van Leeuwen's slides, "Data parallel synchronous SGD".
+    """
+    for parameter in model.parameters():
+        if not parameter.requires_grad:
+            continue
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        dist.all_reduce(parameter.grad)
+        parameter.grad /= dist.get_world_size()
+
+
+def gather_scatter_gradients(model: nn.Module) -> None:
+    """Replace each gradient by its mean over all ranks, the long way: everything passes through rank 0.
+
+    Rank 0 receives P − 1 gradients and sends P − 1 means; the other ranks send one and receive one.
+
+    Args:
+        model: same architecture on all ranks, after `backward()`.
+
+    Source: task 2a of the CS744 report.
+    """
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    for parameter in model.parameters():
+        if not parameter.requires_grad:
+            continue
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        gradient = parameter.grad
+        gathered = [torch.empty_like(gradient) for _ in range(world_size)] if rank == 0 else None
+        dist.gather(gradient, gathered, dst=0)
+        means = [torch.stack(gathered).mean(dim=0)] * world_size if rank == 0 else None
+        dist.scatter(gradient, means, src=0)
+
+
+def scaled_learning_rate(
+    base: float, step: int, world_size: int, rule: str = "linear", warm_up_steps: int = 0
+) -> float:
+    """The learning rate of `step` (counted from 0) when P ranks make the batch P times as large.
+
+    "linear" multiplies `base` by P, "sqrt" by √P. During the first `warm_up_steps` steps the rate climbs in a
+    straight line: `base` at step 0, the scaled rate from step `warm_up_steps` on.
+
+    Args:
+        base: the rate that suits one rank.
+
+    Raises:
+        ValueError: `rule` is neither "linear" nor "sqrt".
+
+    Source: Goyal et al. 2017, "Accurate, Large Minibatch SGD", §2.1 and §2.2; Krizhevsky 2014 for √P.
+    """
+    factors = {"linear": world_size, "sqrt": math.sqrt(world_size)}
+    if rule not in factors:
+        raise ValueError(f'rule is "linear" or "sqrt", not {rule!r}')
+    scaled = base * factors[rule]
+    if step < warm_up_steps:
+        return base + (scaled - base) * step / warm_up_steps
+    return scaled

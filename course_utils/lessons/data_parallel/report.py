@@ -1,0 +1,95 @@
+"""Lesson 6's part of `course.report()`: the CS744 report's figures of data-parallel training, from one's own runs.
+
+These are figures 4, 5, 6, the kind of 7 to 9, 10 and 11, and tables 1 to 3. (Figures 1 to 3 are lesson 3's.)
+"""
+
+from collections.abc import Sequence
+
+from course_utils.lessons.data_parallel.vgg_report import sentences
+from course_utils.lessons.data_parallel.vgg_report.kept_runs import kept_runs
+from course_utils.lessons.data_parallel.vgg_report.training_run import TrainingRun
+from course_utils.reporting.page import Part, Section, section
+from course_utils.words import count, ranks
+
+TITLE = "VGG-11 on several nodes: my report"
+NONE_YET = (
+    'You have no training runs yet. Lesson 7 makes them: `ranks = course.start(4, link="200 Mbit/s")`,\n'
+    "then `from course_utils.lessons.data_parallel.vgg_report.training_run import train_way` and "
+    '`train_way(ranks, "DDP")`.'
+)
+
+
+def part(latest: bool) -> Part:
+    """The kept runs that compare: of one network, batch, link and number of cores, those with most ways to train.
+
+    Args:
+        latest: rather take the runs that are like the latest one.
+    """
+    kept = kept_runs()
+    if not kept.runs:
+        return Part(notes=tuple(kept.notes), nothing_yet=NONE_YET)
+    return part_of(kept.runs, kept.notes, latest)
+
+
+def part_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool = False) -> Part:
+    """The part for the runs of one setting; those of others are counted, and left out."""
+    from course_utils.lessons.data_parallel.vgg_report import figures  # brings matplotlib
+
+    chosen = alike(runs, latest)
+    others = len(runs) - len(chosen)
+    ways = figures.by_way(chosen)
+    intro = [
+        f"{count(len(chosen), 'run')} of mine: {figures.setting(chosen[-1])} The images are random numbers, as time "
+        "does not depend on what they show. Hatched: published, not measured here (CS744 report, 2020, group 11).",
+        f"Ways: {'; '.join(f'{way} on {ranks(each[0].world_size)}' for way, each in ways.items())}.",
+    ]
+    sections = [
+        section("Figure 4. Training time of each task", lambda: figures.total_time(chosen)),
+        section("Figure 5. Backward pass and communication", lambda: figures.backward_split(chosen)),
+        section(
+            "Figure 6. The stages of a step",
+            lambda: figures.stages(chosen),
+            lambda: f"{figures.forward_sentence(chosen)} {figures.slowed_sentence(chosen)}".strip(),
+        ),
+        *over_time(chosen),
+        section("Figure 10. CPU of each rank", lambda: figures.mean_cpu(chosen)),
+        section(
+            "Figure 11. What each node sends",
+            lambda: figures.mean_send(chosen),
+            lambda: figures.send_sentence(chosen),
+        ),
+        section("Table 1. Time of an epoch by number of workers", lambda: figures.time_by_workers(chosen)),
+        section("Table 2. CPU by number of workers", lambda: figures.cpu_by_workers(chosen)),
+        section("Table 3. Bytes sent by number of workers", lambda: figures.traffic_by_workers(chosen)),
+    ]
+    left_out = []
+    if others:
+        hint = " `course.report(latest=True)` shows those like the latest." if chosen[-1] is not runs[-1] else ""
+        left_out = [f"{count(others, 'run')} with another network, batch, link or number of cores.{hint}"]
+    return Part(TITLE, tuple(intro), tuple(sections), (*left_out, *notes))
+
+
+def alike(runs: Sequence[TrainingRun], latest: bool) -> list[TrainingRun]:
+    """The runs of one setting: the one with most ways, of several the latest; or simply the latest run's."""
+    groups: dict[tuple, list[TrainingRun]] = {}
+    for run in runs:
+        groups.setdefault(run.setting, []).append(run)
+    if latest:
+        return groups[runs[-1].setting]
+    place = {id(run): number for number, run in enumerate(runs)}
+    return max(groups.values(), key=lambda group: (len({run.way for run in group}), place[id(group[-1])]))
+
+
+def over_time(runs: Sequence[TrainingRun]) -> list[Section]:
+    """Figures 7 to 9: of each of the report's ways the latest run on most ranks; a missing one says what to run."""
+    from course_utils.lessons.data_parallel.vgg_report import figures  # brings matplotlib
+
+    latest = {way: run for way, each in figures.by_way(runs).items() for run in each if run.series is not None}
+    sections = []
+    for number, way in zip((7, 8, 9), (sentences.GATHER, sentences.EACH, sentences.DDP), strict=True):
+        heading = f"Figure {number}. Nodes at work: {sentences.named(way)}"
+        if way in latest:
+            sections.append(section(heading, lambda way=way: figures.over_time(latest[way])))
+        else:
+            sections.append(Section(heading, None, f'Not run on nodes yet: `train_way(ranks, "{way}")` behind links.'))
+    return sections

@@ -1,0 +1,83 @@
+"""What runs of data-parallel training say, in a sentence: written here once, chosen by the numbers."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from course_utils.trace.events import Event
+from course_utils.words import number_text, seconds_text
+
+if TYPE_CHECKING:
+    from course_utils.draw.messages import HasEvents
+    from course_utils.lessons.data_parallel.vgg_report.training_run import TrainingRun
+
+Traced = TypeVar("Traced", bound="HasEvents")
+
+_TIE = 1.1  # two times that differ by no more than this factor are called equal
+
+
+def phase_durations(events: Sequence[Event], name: str, rank: int = 0) -> list[float]:
+    """The seconds of every phase of this name on one rank, step by step."""
+    return [
+        event.end - event.start for event in events if (event.kind, event.name, event.rank) == ("phase", name, rank)
+    ]
+
+
+def quickest(runs: Sequence[Traced]) -> Traced:
+    """Of several runs of the same, that whose events span the least time: the one least disturbed by other work."""
+    return min(runs, key=lambda run: max(event.end for event in run.events) - min(event.start for event in run.events))
+
+
+def exchange_said(seconds: Mapping[str, Sequence[float]]) -> str:
+    """How long the exchange of a step takes in two ways, and whether the second is faster.
+
+    Args:
+        seconds: way → the seconds of every step.
+    """
+    long, short = (statistics.median(each) for each in seconds.values())
+    told = "; ".join(
+        f"{name}: {seconds_text(statistics.median(each))} (from {seconds_text(min(each))} to {seconds_text(max(each))})"
+        for name, each in seconds.items()
+    )
+    if long > _TIE * short:
+        return f"{told}. The first takes {number_text(long / short)} times as long"
+    return f"{told}. No difference here: something else kept the computer busy"
+
+
+def vectors_sent(run: "TrainingRun") -> list[float]:
+    """How many times the bytes of all gradients each node sent in a step, by its kernel's count; [] without links."""
+    return [nbytes / run.gradient_bytes / run.steps for nbytes in run.sent]
+
+
+def sent_said(run: "TrainingRun") -> str:
+    """What each node sent, and all together."""
+    vectors = vectors_sent(run)
+    if not vectors:
+        return f"{run.way}: nothing to count, the ranks share one memory"
+    told = ", ".join(f"{one:.2f}" for one in vectors)
+    return f"{run.way}: ranks 0 to {len(vectors) - 1} send {told} vectors a step, together {sum(vectors):.1f}"
+
+
+def climbs_said(losses: Mapping[str, Sequence[float]]) -> str:
+    """How far above its first value each loss climbs on its way."""
+    told = []
+    for name, values in losses.items():
+        times = max(values) / values[0]
+        climbs = (
+            f"climbs to {times:.1f} times its first value" if times >= 1.05 else "hardly climbs above its first value"
+        )
+        told.append(f"{name}: the loss {climbs}")
+    return "; ".join(told)
+
+
+def waiting_said(communication: Sequence[float], late: int) -> str:
+    """Who waits for whom, from each rank's seconds in the exchange.
+
+    Args:
+        late: the rank that is slowed down.
+    """
+    others = [seconds for rank, seconds in enumerate(communication) if rank != late]
+    if min(others) <= _TIE * communication[late]:
+        return f"Rank {late} is late, but all wait: this computer has more to do than that"
+    times = statistics.fmean(others) / communication[late]
+    return f"Rank {late} is late: the others' communication takes {number_text(times)} times as long as its own"

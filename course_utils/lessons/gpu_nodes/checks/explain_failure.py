@@ -1,0 +1,195 @@
+"""The check of `explain_failure`: the ten logs, the same with other names, other words, and other failures."""
+
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.recognisers import Recogniser, same
+from course_utils.lessons.gpu_nodes.checks.common import LESSON
+from course_utils.lessons.gpu_nodes.failures.explain import (
+    CAUSES,
+    CONSEQUENCE,
+    ERROR,
+    RULES,
+    TIME,
+    UNKNOWN,
+    beside,
+    shortened,
+)
+from course_utils.lessons.gpu_nodes.failures.recordings import recording
+from course_utils.lessons.gpu_nodes.failures.variations import NOISE, OTHERS, interleaved, varied
+
+CAUSE, LINES = "the cause", "its lines"
+CHANGED = "with other names, numbers and order"
+FAILED = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"
+UNKNOWN_LOGS = (
+    "epoch 1 loss 2.30\nModuleNotFoundError: No module named 'torhc'\nepoch 1 done",
+    "loss nan\nRuntimeError: Connection closed by peer [10.0.0.1]:4711\nValueError: bad shape\nKeyError: 'x'",
+    f"step 1\n{FAILED}\nSignal 9 (SIGKILL) received by PID 7\nstep 2",
+    "KeyError: 'a'\nstep 1\nKeyError: 'b'\nKeyError: 'c'\nBroken pipe error: gone\nKeyError: 'd'\nKeyError: 'e'",
+    f"rank 0 goes on\n{FAILED}\n{FAILED} again\n{FAILED} and again\n{FAILED} once more",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/data/digits.npz'\nwrote /data/losses.csv",
+    "step 1\nstep 2\nstep 3\n \n",
+    "",
+)
+EARLIER = (
+    "E1122 01:00:09.000000 7 train.py:1] step failed\nKeyError: 'late'\n"
+    "[E1122 01:00:04.100000000 train.cpp:1] step failed\nKeyError: 'early'",
+    "[E1122 01:00:09.5 pair.cc:1] late\nOSError: [Errno 98] Address already in use: late\n"
+    "[W1122 01:00:04.1 pair.cc:1] early\nOSError: [Errno 98] Address already in use: early",
+)
+"""Whose order in the file is not that in time."""
+
+
+def seen(function: Callable, log: str) -> dict[str, Any]:
+    """What the learner's function says of a log."""
+    cause = function(log)
+    return {CAUSE: getattr(cause, "name", cause), LINES: getattr(cause, "lines", None)}
+
+
+def by_hand(log: str) -> dict[str, Any]:
+    """The cause and its lines: of all rules and lines that fit, the first rule, and its earliest line."""
+    lines, now = [], ""
+    for number, line in enumerate(log.splitlines()):
+        if found := TIME.search(line):
+            now = " ".join(found.groups())
+        if line.strip():
+            lines.append((now, number, line))
+    fit = [
+        (place, *line, rule.cause)
+        for place, rule in enumerate(RULES)
+        for line in lines
+        if (found := re.search(rule.shows, line[-1])) and (not rule.beside or beside(rule, found, log))
+    ]
+    if fit:
+        _, _, _, line, cause = min(fit)
+        return {CAUSE: cause, LINES: (line,)}
+    in_order = [line for *_, line in sorted(lines)]
+    errors = [line for line in in_order if ERROR.search(line)]
+    return {CAUSE: UNKNOWN, LINES: tuple((without(errors, CONSEQUENCE) or errors or in_order[-1:])[:3])}
+
+
+def without(lines: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
+    """The lines that a pattern is not found in."""
+    return [line for line in lines if not pattern.search(line)]
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    def case(about: str, log: str) -> Case:
+        due = by_hand(log)
+        telling = " / ".join(f'"{shortened(line.strip(), 90)}"' for line in due[LINES][:1]) or "no line"
+        return Case(f"{about}; what tells is {telling}", [(log,)], [due], with_comm=False, harness=seen)
+
+    mixed = random.Random(int(rng.integers(2**31)))
+    logs = {cause: recording(cause).log for cause in CAUSES}
+    for cause, log in logs.items():
+        yield case(f'the recorded log of "{cause}"', log)
+    for log in UNKNOWN_LOGS:
+        yield case("a log of none of the ten", log)
+    both = ("out of memory", "time limit"), ("time limit", "out of memory"), ("wrong rank count", "unreachable node")
+    for first, second in both:
+        yield case(f'the logs of "{first}" and "{second}", one after the other', logs[first] + logs[second])
+    for cause, log in logs.items():
+        changed = interleaved(varied(log), mixed)
+        noise = [mixed.choices(NOISE, k=mixed.randrange(200)) for _ in range(2)]
+        yield case(f'the log of "{cause}" {CHANGED}', "\n".join([*noise[0], changed, *noise[1]]))
+    for log in EARLIER:
+        yield case("a log whose order is not that in time", log)
+    for cause, line in OTHERS.values():
+        yield case(f'other words for "{cause}"', "\n".join([*NOISE, line, FAILED, *NOISE]))
+
+
+def _due(outcome: Outcome) -> dict[str, Any]:
+    return outcome.case.expected[0]
+
+
+def _got(key: str, test: Callable[[Any, Outcome], bool]) -> Recogniser:
+    """A recogniser of what was returned under a key, where it is wrong."""
+
+    def recognises(case: Case, outcome: Outcome) -> bool:
+        got = outcome.results[0][key]
+        return not same(got, _due(outcome)[key]) and test(got, outcome)
+
+    return recognises
+
+
+def _log(outcome: Outcome) -> str:
+    return outcome.case.arguments[0][0]
+
+
+def _follows(got: Any, outcome: Outcome) -> bool:
+    """Another cause, for which there is a rule that some line fits."""
+    others = [rule for rule in RULES if rule.cause == got]
+    return any(re.search(rule.shows, line) for rule in others for line in _log(outcome).splitlines())
+
+
+def _not_there(got: Any, outcome: Outcome) -> bool:
+    return any(line not in _log(outcome).splitlines() for line in got)
+
+
+def _some_of(errors: bool) -> Callable[[Any, Outcome], bool]:
+    """Whether a line of an unknown cause was returned that fits CONSEQUENCE, or is no error."""
+
+    def test(got: Any, outcome: Outcome) -> bool:
+        pattern_fits = [bool(CONSEQUENCE.search(line)) if errors else not ERROR.search(line) for line in got]
+        return _due(outcome)[CAUSE] == UNKNOWN and any(pattern_fits)
+
+    return test
+
+
+EXPLAIN_FAILURE = Exercise(
+    name="explain_failure",
+    library="course_utils.lessons.gpu_nodes.failures.explain:explain_failure",
+    lesson=LESSON,
+    place=4,
+    minutes=15,
+    difficulty=2,
+    turn="the first rule that a line fits, the earliest such line; or the earliest errors",
+    title="from a log to the cause of a failed launch",
+    cases=_cases,
+    picture=False,
+    hints=(
+        "Ten ranks complain when one fails. The table of rules begins with what explains the rest: which of your two "
+        "loops is the outer one, over rules or over lines? And in which order do you go through the lines?",
+        "`lines = in_time(log.splitlines())`. For each rule and each line: `found = re.search(rule.shows, line)`; if "
+        "there is one, and the rule has no `beside` or `beside(rule, found, log)` holds, `return Cause(rule.cause, "
+        "(line,))`. Below both loops `Cause(UNKNOWN, …)` with a tuple of at most three lines.",
+    ),
+    mistakes=(
+        Mistake("Where is the `return`, on every way through the function?", lambda _, o: o.results[0][CAUSE] is None),
+        Mistake("A name alone, or a `Cause` with its lines?", lambda _, o: o.results[0][LINES] is None),
+        Mistake(
+            "Was the missing file ever written by anybody?",
+            _got(CAUSE, lambda got, o: got == "no shared files" and _due(o)[CAUSE] == UNKNOWN),
+        ),
+        Mistake("Which of them explains the other, and which one merely follows?", _got(CAUSE, _follows)),
+        Mistake(
+            "What in that line belongs to the failure, and what to the machine it happened on?",
+            _got(CAUSE, lambda got, o: CHANGED in o.case.label),
+        ),
+        Mistake(
+            "Which words of the log do your rules overlook?",
+            _got(CAUSE, lambda got, o: got == UNKNOWN),
+        ),
+        Mistake("What is to be said where no rule fits?", _got(CAUSE, lambda got, o: _due(o)[CAUSE] == UNKNOWN)),
+        Mistake("Is it the line as it stands in the log?", _got(LINES, _not_there)),
+        Mistake(
+            "Which of these errors only says that another rank has failed?",
+            _got(LINES, _some_of(errors=True)),
+        ),
+        Mistake("Which lines say most where no rule fits, and how many of them?", _got(LINES, _some_of(errors=False))),
+        Mistake(
+            "How many lines, and which, does the docstring promise?",
+            _got(LINES, lambda got, o: len(got) != len(_due(o)[LINES])),
+        ),
+        Mistake("Which of the lines was written first: in the file, or in time?", _got(LINES, lambda got, o: True)),
+    ),
+    praise=lambda outcome: (
+        f"{len(CAUSES)} recorded logs, the same with other names and orders, {len(OTHERS)} in other words, and "
+        f"{len(UNKNOWN_LOGS)} that are none of them"
+    ),
+)

@@ -1,0 +1,81 @@
+"""The program whose failing launches are recorded: every start says who runs where, with what; then one task.
+
+    torchrun --nproc-per-node=2 train.py steps          (or: collectives, memory, software, checkpoint FOLDER)
+
+It is written to fail when it is launched wrongly; `course_utils.lessons.gpu_nodes.train_ddp` is the one to train with.
+"""
+
+import os
+import platform
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import numpy
+import torch
+import torch.distributed as dist
+
+TIMEOUT = timedelta(seconds=20)
+
+
+def steps(count: str = "3", pause: str = "0") -> None:
+    """Average a gradient `count` times; a step lasts `pause` seconds more."""
+    gradient = torch.ones(1000)
+    for step in range(int(count)):
+        dist.all_reduce(gradient)
+        time.sleep(float(pause))
+        if dist.get_rank() == 0:
+            print(f"step {step}", flush=True)
+
+
+def collectives() -> None:
+    """Rank 0 averages a gradient while the others wait for weights."""
+    values = torch.ones(1000)
+    if dist.get_rank() == 0:
+        dist.all_reduce(values)
+    else:
+        dist.broadcast(values, src=0)
+
+
+def memory(mebibytes: str) -> None:
+    """The last rank keeps the activations of step after step."""
+    kept = []
+    for step in range(8):
+        if dist.get_rank() == dist.get_world_size() - 1:
+            kept.append(torch.ones(int(mebibytes), 1 << 18))
+        dist.all_reduce(torch.ones(10))
+        if dist.get_rank() == 0:
+            print(f"step {step}", flush=True)
+
+
+def software() -> None:
+    """Rank 0 sends the others the mean and spread of its data."""
+    statistics = [{"mean": numpy.zeros(3), "spread": numpy.ones(3)}] if dist.get_rank() == 0 else [None]
+    dist.broadcast_object_list(statistics, src=0)
+
+
+def checkpoint(folder: str) -> None:
+    """Rank 0 writes a checkpoint, all read it."""
+    file = Path(folder) / "checkpoint.pt"
+    if dist.get_rank() == 0:
+        torch.save({"step": 100}, file)
+        print(f"rank 0 wrote {file}", flush=True)
+    dist.barrier()
+    print(f"rank {dist.get_rank()} goes on after step {torch.load(file)['step']}", flush=True)
+
+
+def main(task: str, *arguments: str) -> None:
+    """Meet the other ranks, and do the task."""
+    dist.init_process_group("gloo", timeout=TIMEOUT)
+    software = f"Python {platform.python_version()}, torch {torch.__version__}, numpy {numpy.__version__}"
+    node = os.environ.get("SLURMD_NODENAME") or platform.node()
+    print(f"rank {dist.get_rank()} of {dist.get_world_size()} on {node}: {software}", flush=True)
+    TASKS[task](*arguments)
+    dist.destroy_process_group()
+
+
+TASKS = {task.__name__: task for task in (steps, collectives, memory, software, checkpoint)}
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

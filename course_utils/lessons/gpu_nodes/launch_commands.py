@@ -1,0 +1,146 @@
+"""Launchers called from a notebook: torchrun as on the command line, and sbatch where there is a Slurm."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from course_utils.errors import CourseError
+from course_utils.lessons.gpu_nodes.failures.readable_log import readable
+from course_utils.lessons.gpu_nodes.sentences import devices_said
+from course_utils.machine import gpus
+from course_utils.ranks.processes.ranks_folder import shared_root
+from course_utils.ranks.slurm.batch_job import for_a_new_job, over_said, waiting_said
+
+NO_SLURM = "No Slurm here (no sbatch that answers): the script is there to be read, and the page goes on without it."
+ACCOUNT = (
+    "The page goes on without it. Does your centre want an account or a partition? They can be said before JupyterLab "
+    "starts: `export SBATCH_ACCOUNT=… SBATCH_PARTITION=…`."
+)
+_BUSY_SECONDS = 300.0
+
+
+def run_command(command: str, seconds: float = _BUSY_SECONDS) -> str:
+    """Run a command of a shell as one would type it, print what it says but for noise, and return all of it.
+
+    `torchrun` and `python` are those of this notebook. Each process computes with one thread, as torchrun has it. An
+    interrupt ends the command and all processes that it started.
+
+    Raises:
+        CourseError: it takes longer than `seconds`.
+    """
+    environment = {**with_own_python(os.environ), "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+    process = subprocess.Popen(command, shell=True, env=environment, start_new_session=True, **both)
+    try:
+        said, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise CourseError(f"{command.split()[0]} has not ended after {seconds:.0f} s; it is ended now.") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    print(readable(without_result(said)))
+    return said
+
+
+def with_own_python(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which `python` and `torchrun` are those of this notebook."""
+    own = str(Path(sys.executable).parent)
+    return {**environment, "PATH": os.pathsep.join([own, environment.get("PATH", "")])}
+
+
+def choose_devices(processes: int) -> str:
+    """Leave GPUs out where there are fewer than processes, for those that this notebook starts; says what there is."""
+    found = len(gpus())
+    if found < processes:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    return devices_said(found, processes)
+
+
+def without_result(log: str) -> str:
+    """The log without the line that holds the result for programs."""
+    return re.sub(r"^done: .*\n?", "", log, flags=re.MULTILINE)
+
+
+def losses_of(log: str) -> list[float]:
+    """The loss at the end of each epoch, from the last line of a training that ended well.
+
+    Raises:
+        CourseError: there is no such line.
+    """
+    found = re.findall(r"^done: (.*)$", log, flags=re.MULTILINE)
+    if not found:
+        raise CourseError(f"The training did not come to its end. What it said:\n{readable(log)[-2000:]}")
+    return json.loads(found[-1])["losses"]
+
+
+def has_slurm() -> bool:
+    """Whether there is a Slurm here that answers."""
+    if not (shutil.which("sbatch") and shutil.which("sinfo")):
+        return False
+    return subprocess.run(["sinfo", "--noheader"], capture_output=True, timeout=60, check=False).returncode == 0
+
+
+def training_folder() -> Path:
+    """A place for checkpoints that all nodes see: the shared one where there is a Slurm, else that of scratch files."""
+    if not has_slurm():
+        return Path(tempfile.gettempdir())
+    shared_root().mkdir(mode=0o700, parents=True, exist_ok=True)
+    return shared_root()
+
+
+def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
+    """Give a batch script to Slurm, wait until its job is over, print and return what it said.
+
+    Without a Slurm, where it refuses the script, or where the job waits in the queue for too long (it is then
+    cancelled), a line says so, and the log is "".
+    """
+    if not has_slurm():
+        print(NO_SLURM)
+        return ""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "job.sh").write_text(script)
+    asked = subprocess.run(
+        ["sbatch", "--parsable", "--export=ALL", f"--chdir={folder}", "--output=job.log", "job.sh"],
+        env=with_own_python(for_a_new_job(os.environ)),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if asked.returncode:
+        print(f"Slurm refused the script: {asked.stderr.strip() or asked.stdout.strip()}\n{ACCOUNT}")
+        return ""
+    number = asked.stdout.strip().split(";")[0]
+    if not _over(number, seconds):
+        print(f"{waiting_said(number)}, after {seconds:.0f} s. It is cancelled, and the page goes on without it.")
+        return ""
+    if not (folder / "job.log").exists():
+        print(f"{over_said(number)} It wrote nothing, and the page goes on without it.")
+        return ""
+    log = (folder / "job.log").read_text(errors="replace")
+    print(readable(without_result(log)))
+    return log
+
+
+def _over(number: str, seconds: float) -> bool:
+    """Whether a job is over in time; one that is not, is cancelled, also where the notebook is interrupted."""
+    deadline, over, pause = time.monotonic() + seconds, False, 0.5
+    try:
+        while not (over := over_said(number) is not None) and time.monotonic() < deadline:
+            time.sleep(pause)
+            pause = min(1.3 * pause, 5.0)  # Slurm's controller serves the whole site
+        return over
+    finally:
+        if not over:
+            subprocess.run(["scancel", number], capture_output=True, timeout=60, check=False)

@@ -1,0 +1,111 @@
+"""The training program: handwritten digits on any number of processes, whoever starts them.
+
+    torchrun --nproc-per-node=2 course_utils/lessons/gpu_nodes/train_ddp.py --folder runs/a
+    srun --ntasks=2 python course_utils/lessons/gpu_nodes/train_ddp.py --folder runs/a  (in a batch script)
+    ranks.run(train_ddp, Settings("runs/a"), backend="gloo")                            (ranks of `course.start`)
+
+Started again with the same folder, it goes on where its last checkpoint was written.
+"""
+
+import json
+import os
+import sys
+import traceback
+from dataclasses import asdict
+
+import torch.distributed as dist
+
+from course_utils.errors import CourseError
+from course_utils.lessons.gpu_nodes.checkpoint import (
+    Place,
+    gather_random_states,
+    read_checkpoint,
+    save_checkpoint,
+    set_random_states,
+)
+from course_utils.lessons.gpu_nodes.launch import find_launch
+from course_utils.lessons.gpu_nodes.resumable_training import Trained, training_of
+from course_utils.lessons.gpu_nodes.settings import Settings, settings_from
+from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted
+
+
+def train_ddp(settings: Settings) -> Trained:
+    """Train on all processes that the launcher started, from the last checkpoint in `settings.folder` if there is one.
+
+    A checkpoint is written after every `settings.save_every` steps, where the training is stopped, and at its end: by
+    rank 0 alone, with weights, optimizer, place, and the random state of every rank, which the ranks send it. Started
+    again, the training ends as if it had never been interrupted.
+
+    After every step the ranks agree whether to stop (one number over gloo), so that all stop after the same one.
+
+    Raises:
+        Interrupted: a rank was asked to stop; the checkpoint is written, and no rank leaves before it is.
+        CourseError: the checkpoint cannot be read, or see `training_of`.
+
+    Source: docs.pytorch.org, "DistributedDataParallel" and "torch.utils.data.distributed".
+    """
+    with training_of(settings) as training:
+        place, found = Place(), read_checkpoint(training.file)
+        if found is not None:
+            training.model.load_state_dict(found["model"])
+            training.optimizer.load_state_dict(found["optimizer"])
+            set_random_states(found["random"])
+            place = Place(**found["place"])
+            training.say(f"goes on after step {place.steps}, from {training.file}")
+        resumed_at = place.steps
+
+        def save() -> None:
+            content = {"place": asdict(place), "random": gather_random_states()}
+            if training.rank == 0:
+                content |= {"model": training.model.state_dict(), "optimizer": training.optimizer.state_dict()}
+                save_checkpoint(training.file, content)
+            dist.barrier()  # whoever left now might end rank 0 in the middle of its writing
+
+        while place.epoch < settings.epochs:
+            training.sampler.set_epoch(place.epoch)
+            for batch in training.batches()[place.batch :]:
+                training.step(batch, place)
+                asked = training.stop.agreed()
+                if asked or place.steps % settings.save_every == 0:
+                    save()
+                if asked:
+                    raise Interrupted(training.stop.heard, place.steps, training.file)
+            place.losses.append(training.loss())
+            place.epoch, place.batch = place.epoch + 1, 0
+        save()
+        return training.trained(place, resumed_at)
+
+
+def main() -> int:
+    """Train as the command line says; returns the exit code: 0, 75 where it was stopped and can go on, 1 otherwise."""
+    try:
+        trained = train_ddp(settings_from(sys.argv[1:]))
+    except Interrupted as stopped:
+        if is_first():
+            print(stopped, flush=True)
+        return TRY_AGAIN
+    except CourseError as error:
+        print(f"rank {os.environ.get('RANK') or os.environ.get('SLURM_PROCID', 0)}: {error}", file=sys.stderr)
+        return 1
+    if is_first():
+        print(f"done: {json.dumps(asdict(trained))}", flush=True)
+    return 0
+
+
+def is_first() -> bool:
+    """Whether this process prints for all."""
+    return find_launch().rank == 0
+
+
+if __name__ == "__main__":
+    code = 1
+    try:
+        code = main()
+    except SystemExit as ended:  # --help, or a switch that there is not
+        code = ended.code
+    except Exception:
+        traceback.print_exc()
+    finally:  # at once, whatever the group's threads still wait for: so that the launcher sees it
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

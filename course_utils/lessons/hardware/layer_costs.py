@@ -1,0 +1,101 @@
+"""The layers of a network on the roofline: what each must compute and move, and how long it takes here."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from course_utils.lessons.hardware.machine_rates import using_threads
+from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
+from course_utils.lessons.hardware.work_and_depth import layer_work_depth
+from course_utils.measuring import Measured, repeat
+from course_utils.progress_bar import ProgressBar
+
+CLOSE = 2.0
+"""A layer is as fast as predicted if it takes at most so many times as long."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer's forward pass, counted, predicted and measured.
+
+    Attributes:
+        kind: "conv", "norm", "relu", "pool" or "linear".
+        nbytes: that it moves at least.
+        predicted: seconds, by the roofline.
+        measured: seconds.
+    """
+
+    name: str
+    kind: str
+    flops: int
+    nbytes: int
+    predicted: float
+    measured: Measured
+
+    @property
+    def intensity(self) -> float:
+        """FLOP per byte."""
+        return self.flops / self.nbytes
+
+    @property
+    def rate(self) -> float:
+        """FLOP per second that it reached."""
+        return self.flops / self.measured.median
+
+
+def kind_of(layer: nn.Module) -> str | None:
+    """What a layer is; None for one that computes nothing."""
+    kinds = {nn.Conv2d: "conv", nn.BatchNorm2d: "norm", nn.ReLU: "relu", nn.MaxPool2d: "pool", nn.Linear: "linear"}
+    return kinds.get(type(layer))
+
+
+def count(layer: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[int, int]:
+    """FLOPs and the least bytes of a layer from x to y.
+
+    Batch norm reads its input twice, once for the statistics, and takes about seven operations a number.
+    """
+    if kind_of(layer) in ("conv", "linear"):
+        return arithmetic_intensity(x.shape, layer.weight.shape, x.element_size())[:2]
+    if kind_of(layer) == "norm":
+        return 7 * x.numel(), x.element_size() * (2 * x.numel() + y.numel())
+    flops = 3 * y.numel() if kind_of(layer) == "pool" else x.numel()  # of four numbers the largest: 3 comparisons
+    return flops, x.element_size() * (x.numel() + y.numel())
+
+
+def time_layers(
+    model: nn.Sequential, x: torch.Tensor, peak: float, bandwidth: float, threads: int | None = None, repeats: int = 9
+) -> list[Layer]:
+    """Each layer's forward pass on what the layers before it give, counted, predicted and measured by itself.
+
+    Args:
+        x: the batch, (N, C, H, W).
+        peak, bandwidth: FLOP and bytes per second, as measured with as many threads.
+        threads: that torch computes with; None: one for each core.
+    """
+    layers = []
+    with torch.no_grad(), using_threads(threads), ProgressBar("timing the layers") as bar:
+        for name, layer in model.named_children():
+            bar.look()
+            y = layer(x.clone())  # a clone, because ReLU may work in place
+            if kind := kind_of(layer):
+                flops, nbytes = count(layer, x, y)
+                seconds = repeat(lambda layer=layer, x=x: layer(x), repeats)
+                predicted = roofline_time([(flops, nbytes)], peak, bandwidth)
+                layers.append(Layer(name, kind, flops, nbytes, predicted, seconds))
+            x = y
+    return layers
+
+
+def work_and_depth(model: nn.Sequential, x: torch.Tensor) -> list[tuple[str, int, int]]:
+    """(name, work, depth) of each layer's forward pass, in operations; layers that compute nothing are left out."""
+    found = []
+    with torch.no_grad():
+        for name, layer in model.named_children():
+            y = layer(x)
+            if kind := kind_of(layer):
+                kernel = layer.kernel_size if kind in ("conv", "pool") else 1
+                side = kernel[0] if isinstance(kernel, tuple) else kernel
+                found.append((name, *layer_work_depth(kind, x.shape, y.shape, side)))
+            x = y
+    return found

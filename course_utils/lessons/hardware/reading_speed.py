@@ -1,0 +1,99 @@
+"""How long it takes to read samples: from the disk or from memory, alone or with workers.
+
+Linux keeps what was read or written in memory, the page cache, and reads it from there the next time: *warm*. Asking
+the system to forget a file (`posix_fadvise`, no root needed) makes it *cold*; whether the bytes then really came from
+the disk is read from the system's own count. Where they did not, the times are called warm.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch.utils.data import DataLoader, Dataset
+
+from course_utils.measuring import Measured
+from course_utils.progress_bar import ProgressBar
+
+WAYS = ("one file each", "packed")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The time for all samples, in a random order.
+
+    Attributes:
+        seconds: of each round.
+        cold: whether the bytes came from the disk, in every round.
+    """
+
+    seconds: Measured
+    cold: bool
+
+
+def forget(paths: Sequence[Path]) -> None:
+    """Ask the system to drop these files from its cache; where it cannot be asked, nothing happens."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            if hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def from_disk(proc: Path = Path("/proc/self/io")) -> int:
+    """Bytes that this process has had to fetch from a disk so far; 0 where the system does not count them."""
+    try:
+        lines = proc.read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("read_bytes")), 0)
+
+
+def time_reading(
+    read: Callable[[int], bytes], count: int, paths: Sequence[Path], cold: bool, rounds: int = 3
+) -> Reading:
+    """Read samples 0 to count − 1 in a random order, `rounds` times.
+
+    Args:
+        read: gives the bytes of a sample.
+        paths: the files that the samples lie in; forgotten before each round if `cold`.
+    """
+    seconds, fetched = [], []
+    for number in range(rounds):
+        order = random.Random(number).sample(range(count), count)
+        if cold:
+            forget(paths)
+        before, began = from_disk(), time.perf_counter()
+        got = sum(len(read(index)) for index in order)
+        seconds.append(time.perf_counter() - began)
+        fetched.append(from_disk() - before >= 0.9 * got)
+    return Reading(Measured(tuple(seconds)), all(fetched))
+
+
+def time_workers(dataset: Dataset, workers: int, batch_size: int = 50, rounds: int = 3) -> Measured:
+    """Seconds for an epoch through a DataLoader with so many worker processes; starting them does not count."""
+    loader = DataLoader(
+        dataset, batch_size=batch_size, shuffle=True, num_workers=workers, persistent_workers=workers > 0
+    )
+    seconds = []
+    with ProgressBar("reading the photos") as bar:
+        for _ in range(rounds + 1):
+            bar.look()
+            began = time.perf_counter()
+            for _ in loader:
+                pass
+            seconds.append(time.perf_counter() - began)
+    return Measured(tuple(seconds[1:]))
+
+
+def groups(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -> dict[str, dict[str, Measured]]:
+    """The seconds for a picture: cold and warm; only warm where not all of the bytes came from the disk."""
+    shown = {"warm": {way: one.seconds for way, one in warm.items()}}
+    if all(one.cold for one in cold.values()):
+        shown = {"cold": {way: one.seconds for way, one in cold.items()}, **shown}
+    return shown

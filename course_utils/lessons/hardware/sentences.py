@@ -1,0 +1,175 @@
+"""What the measurements of lesson 3 say, in sentences chosen by the numbers."""
+
+from collections.abc import Mapping, Sequence
+
+from course_utils.lessons.hardware.layer_costs import CLOSE, Layer
+from course_utils.lessons.hardware.reading_speed import WAYS, Reading
+from course_utils.lessons.hardware.step_shares import PARTS, PUBLISHED, Timed
+from course_utils.lessons.hardware.threads import NEAR, plateau
+from course_utils.measuring import Measured
+from course_utils.words import count, percent
+
+
+def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
+    """What the layers left of the ridge have in common, and whether the prediction held."""
+    total = sum(layer.measured.median for layer in layers)
+    bound = [layer for layer in layers if layer.intensity < ridge]
+    flops = sum(layer.flops for layer in bound) / sum(layer.flops for layer in layers)
+    share = sum(layer.measured.median for layer in bound) / total
+    text = (
+        f"{len(bound)} of {len(layers)} layers lie left of the ridge: {percent(flops, 1)} of the arithmetic, "
+        f"{percent(share)} of the time."
+    )
+    fast = [layer for layer in layers if layer.measured.median < 0.95 * layer.predicted]
+    if cached := [layer for layer in fast if layer in bound]:
+        text += f" {len(cached)} of those are faster than the roof: their numbers are still in the cache."
+    if clever := [layer for layer in fast if layer not in bound]:
+        text += (
+            f" {len(clever)} of the others are faster than the roof too: torch's convolution got more out of this "
+            "processor than the matrix product that the roof was measured with, or others used it then."
+        )
+    slow = [layer for layer in layers if layer.measured.median > CLOSE * layer.predicted]
+    if slow:
+        worst = max(slow, key=lambda layer: layer.measured.median / layer.predicted)
+        text += (
+            f" {len(slow)} take more than {CLOSE:.0f} times what the roof allows; {worst.name} most, "
+            f"{worst.measured.median / worst.predicted:.1f} times."
+        )
+    else:
+        text += f" None takes more than {CLOSE:.0f} times what the roof allows."
+    if 3 * sum(not layer.measured.calm for layer in layers) > len(layers):
+        text += " The machine was busy meanwhile: look at the whiskers before you believe a dot."
+    return text
+
+
+def pooling_sentence(usual: Measured, other: Measured) -> str:
+    """Whether the order in which the numbers are stored explains how slow a layer is."""
+    ratio = usual.median / other.median
+    if ratio > 1.5:
+        return f"{ratio:.1f} times as fast: it was the loop over the numbers that was slow, not the memory."
+    if ratio < 1 / 1.5:
+        return f"{1 / ratio:.1f} times slower: the usual order suits this machine better."
+    return "About the same: here the order does not matter."
+
+
+def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -> str:
+    """What packing gains, with an empty cache if that could be had, and with a full one."""
+    ratios = {}
+    for name, times in (("cold", cold), ("warm", warm)):
+        many, packed = (times[way].seconds.median for way in WAYS)
+        ratios[name] = many / packed
+    if not all(reading.cold for reading in cold.values()):
+        return (
+            "Warm only: this file system would not forget, or does not say where bytes come from. "
+            f"One file each takes {ratios['warm']:.1f} times as long as packed."
+        )
+    text = f"From the disk, one file each takes {ratios['cold']:.1f} times as long as packed"
+    text += f"; from memory {ratios['warm']:.1f} times."
+    if ratios["cold"] > 1.2 > ratios["warm"]:
+        text += " It is the disk that minds many small files, each a request of its own."
+    if ratios["warm"] < 0.9:
+        text += " There packed loses: read_sample opens the file and jumps twice, for each photo."
+    if ratios["cold"] < 1.2:
+        text += " This disk, or a cache behind it, hardly minds small files."
+    return text
+
+
+def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) -> str:
+    """Which number of workers was fastest for packed photos, and why that may be."""
+    times = {workers: measured.median for workers, measured in seconds["packed"].items()}
+    best = min(times, key=times.__getitem__)
+    most, gain = max(times), times[0] / times[best]
+    if gain < 1.1:
+        return (
+            "For packed photos workers gain nothing: handing the images over costs as much as decoding them, or no "
+            "core is free."
+        )
+    text = f"For packed photos {best} worker{'s are' if best > 1 else ' is'} {gain:.1f} times as fast as none."
+    if gain > 1.1 * (best + 1):
+        return f"{text} More than {best + 1} processes can explain: the machine was busy, look at the whiskers."
+    if best == most and cores >= most:
+        return f"{text} Decoding is work for cores, and each worker is a process with a core of its own."
+    return f"{text} More than that gain nothing on {cores} core{'s' if cores > 1 else ''}."
+
+
+def shares_sentence(timed: Timed) -> str:
+    """Which part takes most, whether the report's finding holds here, and how even the iterations are: some lines."""
+    totals = {part: sum(one.parts[part] for one in timed.iterations) for part in PARTS}
+    whole = sum(totals.values())
+    first = max(totals, key=totals.__getitem__)
+    ratio = timed.ratio()
+    as_published = "as in the report" if first == "backward" else "unlike in the report, where backward does"
+    text = (
+        f"In all iterations together, the {first} pass takes most: {percent(totals[first] / whole)}, {as_published}.\n"
+        f"Backward takes {ratio.median:.1f} times as long as forward "
+        f"({ratio.low:.1f} to {ratio.high:.1f} in {len(timed.iterations)} iterations)."
+    )
+    if not timed.epoch().calm:
+        text += "\nThe iterations differ: something else uses this machine."
+    return text
+
+
+def epoch_sentence(measured: Mapping[str, Measured], cores: int) -> str:
+    """This machine's epoch beside the report's, in words."""
+    cpu = measured["CPU"].median
+    ratio = PUBLISHED["CPU, 5 or 8 threads"] / cpu
+    text = (
+        f"At this pace an epoch takes {cpu:.0f} s on {count(cores, 'core')}; the report's processors took about 300 s"
+    )
+    text += (
+        f", {ratio:.1f} times as long." if ratio > 1.05 else "." if ratio > 0.95 else f", {1 / ratio:.1f} times less."
+    )
+    if "GPU" in measured:
+        gpu = measured["GPU"].median
+        text += f" The GPU here is {cpu / gpu:.0f} times as fast as that; theirs was 20 times."
+    else:
+        text += " torch finds no GPU here; theirs was 20 times as fast as their processors."
+    return text
+
+
+def threads_sentence(times: Mapping[int, Measured], cores: int) -> str:
+    """Where the plateau begins, whether at the number of cores, and what more threads do."""
+    found = plateau(times)
+    gain = times[min(times)].median / times[found].median
+    if found == cores == 1:
+        text = "One core: more threads than one gain nothing."
+    elif found == cores:
+        text = f"{gain:.1f} times as fast with {found} threads, one for each core; no more after that."
+    elif found < cores:
+        begin = f"{gain:.1f} times as fast with {found} threads, and no more after that" if found > 1 else "No gain"
+        text = (
+            f"{begin}, although there are {count(cores, 'core')}: the work is too small for more threads, memory is "
+            "the limit, or others use the cores."
+        )
+    else:
+        text = (
+            f"The shortest time was with {found} threads, on {count(cores, 'core')}: others use this machine, so that "
+            "more threads get more of it, or the differences are noise."
+        )
+    beyond = [times[count].median / times[found].median for count in times if count > max(cores, found)]
+    if beyond and max(beyond) > 1 + 2 * NEAR:
+        text += (
+            f" With too many it gets slower, up to {max(beyond):.1f} times: they take turns and wait for each other."
+        )
+    return text
+
+
+def threads_answer(times: Mapping[int, Measured], cores: int) -> str:
+    """With twice as many threads as cores: "a" faster than with one a core, "b" as fast, "c" slower."""
+    ratio = times[2 * cores].median / times[cores].median
+    return "a" if ratio < 1 - NEAR else "b" if ratio <= 1 + NEAR else "c"
+
+
+def brent_sentence(bounds: Mapping[int, tuple[float, float]], measured: Mapping[int, float]) -> str:
+    """Whether the times, in units of a task, lie between the bounds, by the number of workers."""
+    above = [p for p in measured if measured[p] > bounds[p][1]]
+    below = [p for p in measured if measured[p] < bounds[p][0]]
+    if below:
+        return f"With {count(below[0], 'worker')} it took less than the lower bound: the clock, or the unit, is off."
+    if above:
+        over = percent(max(measured[p] / bounds[p][1] - 1 for p in above))
+        return (
+            f"With {count(above[0], 'worker')} it took longer than the upper bound, by up to {over}: waking a "
+            "thread takes time too, which the theorem does not count, and more of it on a busy machine."
+        )
+    return f"All {len(measured)} times lie between the bounds."

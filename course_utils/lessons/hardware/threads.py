@@ -1,0 +1,46 @@
+"""Time against threads: it falls until each core has one, and then no further (figure 2 of the CS744 report)."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from course_utils.lessons.hardware.machine_rates import using_threads
+from course_utils.machine import allowed_cores
+from course_utils.measuring import Measured, repeat
+from course_utils.progress_bar import ProgressBar
+
+NEAR = 0.10
+"""Times that lie closer together than this share count as equal."""
+
+PUBLISHED = "In the report, on 5 cores, more than 5 threads gained little."
+"""What its text says of figure 2: "performance improvements of additional threads tapers off at 5 threads"."""
+
+
+def thread_counts(cores: int | None = None) -> list[int]:
+    """Numbers of threads worth trying: all up to twice the cores where they are few, else doubling, and the cores."""
+    cores = cores or allowed_cores()
+    if cores <= 4:
+        return list(range(1, 2 * cores + 1))
+    doubling = [2**power for power in range((2 * cores).bit_length()) if 2**power < 2 * cores]
+    return sorted({*doubling, cores, cores + 1, 2 * cores})
+
+
+def time_threads(work: Callable[[], object], counts: Sequence[int] | None = None, rounds: int = 5) -> dict:
+    """The seconds of `work` with each number of threads, in rounds: what disturbs the machine disturbs all alike.
+
+    Returns:
+        number of threads → `Measured`, of `rounds` values.
+    """
+    counts = list(counts or thread_counts())
+    seconds: dict[int, list[float]] = {threads: [] for threads in counts}
+    with ProgressBar("timing numbers of threads") as bar:
+        for _ in range(rounds):
+            for threads in counts:
+                bar.look()
+                with using_threads(threads):
+                    seconds[threads] += repeat(work, repeats=1, warm_ups=1).values
+    return {count: Measured(tuple(values)) for count, values in seconds.items()}
+
+
+def plateau(times: Mapping[int, Measured]) -> int:
+    """The fewest threads whose median time is within 10 % of the shortest."""
+    best = min(measured.median for measured in times.values())
+    return min(threads for threads, measured in times.items() if measured.median <= (1 + NEAR) * best)

@@ -1,0 +1,111 @@
+"""Work and depth: how many tasks there are, how many of them must wait for each other, and what that allows p workers.
+
+Sources: Brent 1974, "The parallel evaluation of general arithmetic expressions"; Ben-Nun & Hoefler 2018, "Demystifying
+parallel and distributed deep learning", for the layers.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Collection, Hashable, Mapping, Sequence
+
+
+def brent_bounds(needs: Mapping[Hashable, Collection[Hashable]], processors: int) -> tuple[float, float]:
+    """The time of the tasks on p processors lies between these two: max(W/p, D) and W/p + D.
+
+    W, the work, is the number of tasks; D, the depth, that of the tasks on the longest path. A task takes one unit of
+    time. The upper bound holds for every schedule in which no processor rests while a task is ready.
+
+    Args:
+        needs: for each task the tasks that must be done before it; in any order, and never in a circle.
+        processors: p, at least 1.
+
+    Source: Brent 1974, lemma 2; Graham 1969 for schedules that never rest.
+    """
+    done, depth = set(), 0
+    while len(done) < len(needs):  # one round with processors enough: all tasks that wait for nothing else
+        done |= {task for task, others in needs.items() if done.issuperset(others)}
+        depth += 1
+    share = len(needs) / processors
+    return max(share, depth), share + depth
+
+
+def chain_sum(n: int) -> dict[int, list[int]]:
+    """The n − 1 additions of n numbers, one after the other: each needs the one before."""
+    return {task: [task - 1] if task else [] for task in range(n - 1)}
+
+
+def tree_sum(n: int) -> dict[int, list[int]]:
+    """The n − 1 additions of n numbers as a tree: neighbours first, then the sums of neighbours, ⌈log₂ n⌉ deep."""
+    needs: dict[int, list[int]] = {}
+    row: list[int | None] = [None] * n  # the task that makes each number; None: it is given
+    while len(row) > 1:
+        pairs = list(zip(row[::2], row[1::2], strict=False))
+        made = [len(needs) + place for place in range(len(pairs))]
+        needs |= {task: [one for one in pair if one is not None] for task, pair in zip(made, pairs, strict=True)}
+        row = [*made, *row[2 * len(pairs) :]]
+    return needs
+
+
+def run_graph(needs: Mapping[Hashable, Collection[Hashable]], workers: int, unit: float) -> float:
+    """Seconds that so many threads take for the tasks; a task is emulated: its thread sleeps for `unit` seconds.
+
+    A thread never rests while a task is ready. Sleeping needs no core, so there may be more workers than cores.
+    """
+    missing = {task: len(set(others)) for task, others in needs.items()}
+    wanted_by: dict[Hashable, list[Hashable]] = {task: [] for task in needs}
+    for task, others in needs.items():
+        for other in set(others):
+            wanted_by[other].append(task)
+    ready, done, changed = [task for task in needs if not missing[task]], set(), threading.Condition()
+
+    def work() -> None:
+        while True:
+            with changed:
+                changed.wait_for(lambda: ready or len(done) == len(needs))
+                if not ready:
+                    return
+                task = ready.pop(0)
+            time.sleep(unit)
+            with changed:
+                done.add(task)
+                for other in wanted_by[task]:
+                    missing[other] -= 1
+                    if not missing[other]:
+                        ready.append(other)
+                changed.notify_all()
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - began
+
+
+def layer_work_depth(kind: str, x_shape: Sequence[int], y_shape: Sequence[int], kernel: int = 1) -> tuple[float, int]:
+    """Work and depth of a layer's forward pass, in operations: the rows of Ben-Nun & Hoefler's table.
+
+    Products are one step, all at once; then each output is a sum of k terms, in a tree ⌈log₂ k⌉ deep.
+
+    Args:
+        kind: "conv", "linear", "norm", "relu" or "pool".
+        x_shape, y_shape: of the input and of the output, (N, C, H, W) or (N, C).
+        kernel: side of the window of a convolution or of pooling.
+    """
+    outputs, inputs, n, c_in = math.prod(y_shape), math.prod(x_shape), x_shape[0], x_shape[1]
+    if kind in ("conv", "linear"):
+        terms = c_in * kernel**2
+        return outputs * (2 * terms - 1), 1 + log2_up(terms)
+    if kind == "norm":  # two sums over batch and pixels, then four operations on each number
+        terms = n * math.prod(x_shape[2:])
+        return 7 * inputs, 5 + log2_up(terms)
+    if kind == "pool":
+        return outputs * (kernel**2 - 1), log2_up(kernel**2)
+    return inputs, 1
+
+
+def log2_up(n: int) -> int:
+    """⌈log₂ n⌉, the depth of a tree over n leaves."""
+    return (n - 1).bit_length()

@@ -1,0 +1,159 @@
+"""The check of `fits`: models that a mistake of each kind takes for fitting, or for too large, and nobody else."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from course_utils.checks.compare import kind_of
+from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.recognisers import Recogniser, nothing_returned
+from course_utils.lessons.hybrid_and_sharded.checks.common import LESSON, must_refuse, refusals
+from course_utils.lessons.hybrid_and_sharded.checks.zero_memory import by_hand
+from course_utils.words import ranks
+
+GIGABYTE = 10**9
+STAGE = "Which stage is asked about? And if you call a `zero_memory` of your own: is it right yet?"
+
+
+@dataclass(frozen=True)
+class Model:
+    """What `fits` is asked about."""
+
+    parameters: int
+    size: int
+    stage: int
+    memory: float
+    activations: float = 0.0
+    bytes_of: tuple[float, ...] = ()
+
+    @property
+    def needs(self) -> float:
+        """Bytes of parameters, gradients and state on each rank."""
+        return by_hand(self.parameters, self.size, self.stage, *self.bytes_of)
+
+    @property
+    def fits(self) -> bool:
+        """The right answer."""
+        return self.needs + self.activations <= self.memory
+
+    @property
+    def named_bytes(self) -> dict[str, float]:
+        """The bytes as the function is given them."""
+        return dict(zip(("parameter_bytes", "gradient_bytes", "state_bytes"), self.bytes_of, strict=False))
+
+
+MISTAKES: Mapping[str, Callable[[Model], bool]] = {
+    "all memory is counted": lambda m: m.needs + m.activations <= m.memory * m.size,
+    "the activations are forgotten": lambda m: m.needs <= m.memory,
+    "the activations are divided": lambda m: m.needs + m.activations / m.size <= m.memory,
+    "the stage is forgotten": lambda m: by_hand(m.parameters, m.size, 0, *m.bytes_of) + m.activations <= m.memory,
+    "stage 3 is taken": lambda m: by_hand(m.parameters, m.size, 3, *m.bytes_of) + m.activations <= m.memory,
+    "the bytes are forgotten": lambda m: by_hand(m.parameters, m.size, m.stage) + m.activations <= m.memory,
+}
+"""What people write, and its answer; some are only wrong together, so a case shows the last that is."""
+
+
+def asked(function: Callable, model: Model) -> bool:
+    """Call the learner's function; bytes that are not the paper's are given by name."""
+    given = (model.parameters, model.size, model.stage, model.memory)
+    more = (model.activations,) if model.activations else ()
+    return function(*given, *more, **model.named_bytes)
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    def case(model: Model, about: str = "") -> Case:
+        words = [f"{model.parameters:,} parameters", ranks(model.size), f"stage {model.stage}"]
+        words += [f"{model.memory / GIGABYTE:.6g} GB each"]
+        words += [f"{model.activations / GIGABYTE:.6g} GB of activations"] if model.activations else []
+        words += [f"{' + '.join(map(str, model.bytes_of))} bytes for each"] if model.bytes_of else []
+        label = ", ".join(words) + about
+        return Case(label, [(model,)], [model.fits], with_comm=False, harness=asked)
+
+    yield case(Model(10**9, 4, 1, 20 * GIGABYTE))
+    yield case(Model(10**9, 4, 1, GIGABYTE))
+    for mistake in MISTAKES:
+        for right in (True, False):
+            found = _that_shows(mistake, right, rng)
+            if found:
+                yield case(found)
+    yield case(Model(10**9, 4, 1, 7 * GIGABYTE), ", exactly as much as it needs")
+    yield case(Model(10**9, 4, 3, 7 * GIGABYTE, 3 * GIGABYTE), ", exactly as much as it needs")
+    yield case(Model(10**9, 4, 3, 7 * GIGABYTE - 1, 3 * GIGABYTE), ", one byte less than it needs")
+    yield from refusals("fits", [(10**9, 4, 5, 8e9), (10**9, 0, 1, 8e9)])
+
+
+def _wrong(model: Model) -> list[str]:
+    """The mistakes whose answer is wrong here."""
+    return [name for name, answer in MISTAKES.items() if answer(model) != model.fits]
+
+
+def _that_shows(mistake: str, right: bool, rng: np.random.Generator) -> Model | None:
+    """A model with this right answer, where this mistake is the last to answer wrongly; None where there is none."""
+    for _ in range(300):
+        bytes_of = tuple(int(one) for one in rng.choice([1, 4, 8, 16], 3)) if rng.random() < 0.5 else ()
+        model = Model(int(rng.integers(1, 70)) * 10**9, int(rng.integers(2, 9)), int(rng.integers(4)), 0, 0, bytes_of)
+        activations = float(int(model.needs * 10 ** rng.uniform(-1, 1))) if rng.random() < 0.7 else 0.0
+        memory = float(int((model.needs + activations) * 2 ** rng.uniform(-2, 2)))
+        model = replace(model, memory=memory, activations=activations)
+        if model.fits == right and _wrong(model)[-1:] == [mistake]:
+            return model
+    return None
+
+
+def _shown(mistake: str) -> Recogniser:
+    """A recogniser of a mistake by the case that shows it."""
+
+    def recognises(case: Case, outcome: Outcome) -> bool:
+        return kind_of(outcome.results[0]) == "bool" and _wrong(case.arguments[0][0])[-1:] == [mistake]
+
+    return recognises
+
+
+def _exactly(case: Case, outcome: Outcome) -> bool:
+    return "exactly" in case.label and kind_of(outcome.results[0]) == "bool"
+
+
+def _number(case: Case, outcome: Outcome) -> bool:
+    return kind_of(outcome.results[0]) in ("int", "float", "str")
+
+
+def _turned_round(case: Case, outcome: Outcome) -> bool:
+    (model,) = case.arguments[0]
+    return kind_of(outcome.results[0]) == "bool" and not any(
+        answer(model) != model.fits for answer in MISTAKES.values()
+    )
+
+
+FITS = Exercise(
+    name="fits",
+    library="course_utils.lessons.hybrid_and_sharded.zero_formulas:fits",
+    lesson=LESSON,
+    place=5,
+    minutes=5,
+    difficulty=1,
+    turn="what lies on a rank, against its memory",
+    title="does it fit?",
+    cases=_cases,
+    picture=False,
+    hints=(
+        "`zero_memory` counts what is there all the time. What comes on top of it during a step, and is that divided "
+        "among the ranks too?",
+        "`zero_memory(parameters, ranks, stage, **bytes_of) + activations`, compared with `memory`: all of it is of "
+        "one rank.",
+    ),
+    mistakes=(
+        Mistake("What does the docstring promise for a stage or a number of ranks that does not exist?", must_refuse),
+        Mistake("Where is the `return`?", nothing_returned),
+        Mistake("Yes or no: True or False?", _number),
+        Mistake("Does it fit where it fits exactly?", _exactly),
+        Mistake("What else lies in the memory during a step?", _shown("the activations are forgotten")),
+        Mistake("Are these one rank's activations, or those of all ranks?", _shown("the activations are divided")),
+        Mistake("Whose memory is it, one rank's or that of all?", _shown("all memory is counted")),
+        Mistake(STAGE, _shown("the stage is forgotten")),
+        Mistake(STAGE, _shown("stage 3 is taken")),
+        Mistake("Where do the bytes in `bytes_of` go?", _shown("the bytes are forgotten")),
+        Mistake("Which of the two must be the larger?", _turned_round),
+    ),
+    praise=lambda outcome: "models that fit, also exactly, and models that do not, in all stages",
+)

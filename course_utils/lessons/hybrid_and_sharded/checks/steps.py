@@ -1,0 +1,59 @@
+"""Training steps with a divided state, on which `zero1_step` is tried, and what is left of the state after them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from course_utils.lessons.hybrid_and_sharded.checks.adam import Settings, parts_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WEIGHTS, MEAN, SQUARE = "the parameters", "the part of the mean", "the part of the square"
+STEPS, KEPT, GIVEN = "the number of steps", "the bytes of the state", "the gradients that it was given"
+
+
+def after_steps(function: Callable, weights: "Tensor", gradients: Sequence["Tensor"], settings: Settings) -> dict:
+    """Call the learner's function for one gradient after the other; return the weights, and what is kept of the state.
+
+    What the state says of numbers behind the end of the weights is left out: it may be anything.
+    """
+    import torch.distributed as dist
+
+    from course_utils.lessons.hybrid_and_sharded.zero1 import adam_shard
+
+    weights = weights.clone() if weights.is_contiguous() else in_a_matrix(weights)
+    state = adam_shard(weights)
+    for gradient in gradients:
+        function(weights, gradient, state, **settings)
+    own = parts_of(len(weights), dist.get_world_size())[dist.get_rank()]
+    kept = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors_in(state)}
+    found = [weights, state.mean[: own.stop - own.start], state.square[: own.stop - own.start]]
+    found = [one.detach().clone() for one in found]
+    return dict(zip((WEIGHTS, MEAN, SQUARE), found, strict=True)) | {
+        STEPS: state.steps,
+        KEPT: sum(kept.values()),
+        GIVEN: list(gradients),
+    }
+
+
+def in_a_matrix(weights: "Tensor") -> "Tensor":
+    """The same numbers as a column of a matrix: not one behind the other in memory."""
+    matrix = weights.new_zeros(len(weights), 2)
+    matrix[:, 0] = weights
+    return matrix[:, 0]
+
+
+def tensors_in(value: Any) -> Iterator["Tensor"]:
+    """All tensors that an object holds."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from tensors_in(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from tensors_in(one)
+    elif hasattr(value, "__dict__"):
+        yield from tensors_in(vars(value))

@@ -1,0 +1,51 @@
+"""A device mesh: every rank at one place along each axis, and the groups of ranks that talk to each other."""
+
+from collections.abc import Mapping
+from itertools import product
+from math import prod
+
+from course_utils.errors import CourseError
+
+
+def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
+    """The groups of each axis: ranks that differ in their place along it and in nothing else.
+
+    Ranks are counted along the last axis first, as in `torch.distributed.init_device_mesh`:
+    name last what talks most, so that its ranks are neighbours.
+
+    Args:
+        sizes: ranks along each axis, by name, {"data": 2, "pipeline": 2, "tensor": 2}.
+
+    Returns:
+        For each axis its groups, each in rising order, ordered by their first rank. Every rank
+        is in one group of each axis.
+
+    Raises:
+        CourseError: no axis, or a size below 1.
+
+    Source: Narayanan et al. 2021, §3.1; Shazeer et al. 2018, "Mesh-TensorFlow", §2.
+    """
+    if not sizes or min(sizes.values()) < 1:
+        raise CourseError(f"A mesh has at least one axis, each of at least one rank, not {dict(sizes)}.")
+    groups: dict[str, list[list[int]]] = {}
+    for axis in sizes:
+        found: dict[tuple[int, ...], list[int]] = {}
+        for rank, place in enumerate(product(*map(range, sizes.values()))):
+            elsewhere = tuple(at for name, at in zip(sizes, place, strict=True) if name != axis)
+            found.setdefault(elsewhere, []).append(rank)
+        groups[axis] = sorted(found.values())
+    return groups
+
+
+def place_of(rank: int, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Where a rank is on each axis.
+
+    Raises:
+        CourseError: the mesh has no such rank.
+    """
+    if not 0 <= rank < prod(sizes.values()):
+        raise CourseError(f"Rank {rank} is not on a mesh of {prod(sizes.values())} ranks.")
+    place = {}
+    for axis in reversed(sizes):
+        rank, place[axis] = divmod(rank, sizes[axis])
+    return {axis: place[axis] for axis in sizes}

@@ -1,0 +1,268 @@
+"""Three kinds of parallelism in one training: a small transformer on a mesh of data × pipeline × tensor.
+
+A rank's place along `pipeline` says which layers it has, along `tensor` which part of each, along `data` which part of
+every batch it reads. Each kind talks in groups of its own, and none needs to know of the others.
+Everything here talks through torch.distributed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from math import prod
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from course_utils.errors import CourseError
+from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups, place_of
+from course_utils.lessons.hybrid_and_sharded.hybrid_step import equal_shards
+from course_utils.lessons.hybrid_and_sharded.zero1 import AdamShard
+from course_utils.lessons.model_parallel.differentiable_collectives import all_gathered
+from course_utils.lessons.model_parallel.parallel_block import parallelise_block
+from course_utils.lessons.model_parallel.parallel_linear import ColumnParallelLinear, RowParallelLinear
+from course_utils.lessons.model_parallel.split_layers import split_layers
+from course_utils.lessons.model_parallel.transformer import Block
+from course_utils.lessons.pipeline.group_messages import GroupMessages
+from course_utils.lessons.pipeline.run_schedule import run_schedule, split_model
+from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
+from course_utils.trace.events import Event
+from course_utils.trace.recorder import phase
+
+AXES = ("data", "pipeline", "tensor")
+TIMEOUT = timedelta(seconds=60)
+"""Of the groups, as of the one of all ranks; torch would wait for half an hour."""
+Batches = Sequence[tuple[torch.Tensor, torch.Tensor]]
+"""For each step the whole batch, on every rank: codes of characters and of those that come next."""
+
+
+def own_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
+    """This rank's group along each axis of the mesh. All ranks make all groups, in the same order: torch wants it so.
+
+    Raises:
+        CourseError: the mesh has another number of ranks than there are, or an axis that is none of `AXES`.
+    """
+    if strange := [axis for axis in sizes if axis not in AXES]:
+        raise CourseError(f"The axes of this mesh are {', '.join(AXES)}, not {strange[0]!r}.")
+    if prod(sizes.values()) != dist.get_world_size():
+        raise CourseError(
+            f"A mesh of {dict(sizes)} has {prod(sizes.values())} ranks, and {dist.get_world_size()} take part. "
+            f"Write ranks.run(…, ranks={prod(sizes.values())}), or choose other sizes."
+        )
+    own = {}
+    for axis, groups in mesh_groups(sizes).items():
+        for group in groups:
+            made = dist.new_group(group, timeout=TIMEOUT)
+            if dist.get_rank() in group:
+                own[axis] = made
+    return own
+
+
+class Adam:
+    """Adam by hand, for every parameter of a module. torch's own takes seconds to come, on every rank."""
+
+    def __init__(self, module: nn.Module, rate: float) -> None:
+        self.rate = rate
+        self.states = {one: AdamShard(torch.zeros_like(one), torch.zeros_like(one)) for one in module.parameters()}
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Against `parameter.grad`."""
+        for one, state in self.states.items():
+            one += state.change(one.grad, self.rate)
+
+
+class MeshTraining:
+    """One rank's part of a training on a mesh, step by step the same as that of the whole model in one process.
+
+    Args:
+        model: of `character_model`, equal on all ranks; its layers are used, and changed. With dropout, replicas and
+            micro-batches draw other masks than one process would, and the runs are equal on average only.
+        sizes: ranks along each axis, {"data": 2, "pipeline": 2, "tensor": 2}; an axis that is left out has one.
+        micro_batches: into which each rank's share of a batch is cut for the pipeline.
+        rate: of Adam.
+
+    Raises:
+        CourseError: the mesh does not suit the ranks, or the model cannot be cut so.
+    """
+
+    def __init__(
+        self, model: nn.Sequential, sizes: Mapping[str, int], micro_batches: int = 2, rate: float = 0.003
+    ) -> None:
+        self.sizes = {**sizes, **{axis: 1 for axis in AXES if axis not in sizes}}
+        self.place, self.groups = place_of(dist.get_rank(), self.sizes), own_groups(self.sizes)
+        self.micro_batches, self.width = micro_batches, model[0].place.weight.shape[1]
+        numbers = [sum(one.numel() for one in layer.parameters()) for layer in model]
+        cuts, stage = split_layers(numbers, self.sizes["pipeline"]), self.place["pipeline"]
+        if self.sizes["tensor"] > 1:
+            for block in (layer for layer in model if isinstance(layer, Block)):
+                parallelise_block(block, self.groups["tensor"])
+        self.stage, self.first_layer = split_model(list(model), cuts)[stage], sum(cuts[:stage])
+        self.adam = Adam(self.stage, rate)
+
+    def step(self, x: torch.Tensor, y: torch.Tensor) -> float:
+        """One step with a whole batch, which every rank is given; the batch's loss where the last stage is, else 0.0.
+
+        Moves: activations and their gradients along `pipeline`, four all-reduces for each block and micro-batch along
+        `tensor`, one all-reduce of this rank's gradients along `data`.
+
+        Raises:
+            CourseError: the batch cannot be dealt out evenly.
+        """
+        equal_shards(len(x), self.sizes["data"] * self.micro_batches)
+        mine = self.place["data"]
+        xs = x.chunk(self.sizes["data"])[mine].chunk(self.micro_batches)
+        ys = y.chunk(self.sizes["data"])[mine].chunk(self.micro_batches)
+
+        def share_of_loss(output: torch.Tensor, index: int) -> torch.Tensor:
+            return cross_entropy(output.flatten(0, 1), ys[index].flatten(), reduction="sum") / y.numel()
+
+        dtype = next(self.stage.parameters()).dtype
+        messages = GroupMessages(self.groups["pipeline"], (*xs[0].shape, self.width), dtype)
+        schedule = one_f_one_b_schedule(self.sizes["pipeline"], self.micro_batches)
+        stages = {self.place["pipeline"]: self.stage}
+        self.stage.zero_grad()
+        loss = torch.tensor(run_schedule(messages, schedule, stages, xs, share_of_loss), dtype=torch.float64)
+        with phase("data"):
+            self._sum_over_replicas(loss)
+        self.adam.step()
+        return loss.item()
+
+    def _sum_over_replicas(self, loss: torch.Tensor) -> None:
+        """Add up what the replicas have, losses and gradients: each is already a share of the whole batch's."""
+        if self.sizes["data"] == 1:
+            return
+        gradients = [one.grad for one in self.stage.parameters()]
+        flat = torch.cat([loss.reshape(1).to(gradients[0].dtype), *(one.flatten() for one in gradients)])
+        dist.all_reduce(flat, group=self.groups["data"])
+        total, *parts = flat.split([1, *(one.numel() for one in gradients)])
+        loss.copy_(total[0])
+        for gradient, part in zip(gradients, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    @torch.no_grad()
+    def parameters(self) -> dict[str, torch.Tensor]:
+        """This stage's parameters, whole again and by their names in the whole model. Moves: all-gathers in `tensor`.
+
+        Every rank of a tensor group has to call it.
+        """
+        whole = {}
+        for name, parameter in self.stage.named_parameters():
+            layer, _, rest = name.partition(".")
+            dim = cut_dimension(self.stage.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2])
+            joined = parameter if dim is None else all_gathered(parameter, dim, self.groups["tensor"])
+            whole[f"{self.first_layer + int(layer)}.{rest}"] = joined.detach().clone()
+        return whole
+
+
+def cut_dimension(layer: nn.Module, name: str) -> int | None:
+    """Along which dimension a parameter of a layer is cut over the tensor group; None where every rank has it whole."""
+    if isinstance(layer, ColumnParallelLinear):
+        return 0
+    return 1 if isinstance(layer, RowParallelLinear) and name == "weight" else None
+
+
+@dataclass
+class MeshRun:
+    """What a rank brings back from a training.
+
+    Attributes:
+        losses: of each step, of the whole batch; 0.0 where the last stage is not. The last rank always has it.
+        parameters: after the last step, whole, by their names in the whole model; on a mesh this rank's stage only.
+    """
+
+    losses: list[float]
+    parameters: dict[str, torch.Tensor]
+
+
+def train_on_mesh(
+    sizes: Mapping[str, int],
+    build: Callable[[], nn.Sequential],
+    batches: Batches,
+    micro_batches: int = 2,
+    rate: float = 0.003,
+) -> MeshRun:
+    """Train a model on a mesh; for `ranks.run(train_on_mesh, sizes, build, batches, backend="gloo")`.
+
+    Args:
+        build: makes the model, the same on every rank: `functools.partial(character_model, 96, width=32)`.
+        batches: of `course_utils.lessons.model_parallel.text.text_batches`, the same on every rank.
+    """
+    training = MeshTraining(build(), sizes, micro_batches, rate)
+    losses = [training.step(x, y) for x, y in batches]
+    return MeshRun(losses, training.parameters())
+
+
+def train_serially(build: Callable[[], nn.Sequential], batches: Batches, rate: float = 0.003) -> MeshRun:
+    """The same training in one process, without any of this."""
+    model = build()
+    optimizer = torch.optim.Adam(model.parameters(), rate)
+    losses = [serial_step(model, optimizer, x, y) for x, y in batches]
+    return MeshRun(losses, {name: one.detach() for name, one in model.named_parameters()})
+
+
+def serial_step(model: nn.Module, optimizer: "Adam | torch.optim.Optimizer", x: torch.Tensor, y: torch.Tensor) -> float:
+    """One step with a whole batch in one process; its loss."""
+    model.zero_grad()
+    loss = cross_entropy(model(x).flatten(0, 1), y.flatten())
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def whole_model(model: nn.Sequential, results: Iterable[MeshRun]) -> nn.Sequential:
+    """Put what all ranks brought back into a model of the same form, which then stands for the one they trained."""
+    parameters = {name: value for result in results for name, value in result.parameters.items()}
+    model.load_state_dict(parameters)
+    return model
+
+
+@dataclass
+class Difference:
+    """How far a step on the mesh is from the same step in one process, at most.
+
+    Attributes:
+        loss: 0.0 where the last stage is not.
+        parameter: of all that this rank has a part of.
+    """
+
+    loss: float
+    parameter: float
+
+
+def differences_on_mesh(
+    sizes: Mapping[str, int],
+    build: Callable[[], nn.Sequential],
+    batches: Batches,
+    micro_batches: int = 2,
+    rate: float = 0.003,
+) -> list[Difference]:
+    """Train on the mesh, and on every rank the whole model beside it; their differences after each step."""
+    serial, training = build(), MeshTraining(build(), sizes, micro_batches, rate)
+    adam, found = Adam(serial, rate), []
+    last = training.place["pipeline"] == training.sizes["pipeline"] - 1
+    for x, y in batches:
+        loss, wanted = training.step(x, y), serial_step(serial, adam, x, y)
+        theirs = dict(serial.named_parameters())
+        gaps = [(one - theirs[name]).abs().max().item() for name, one in training.parameters().items()]
+        found.append(Difference(abs(loss - wanted) if last else 0.0, max(gaps)))
+    return found
+
+
+def bytes_by_axis(events: Iterable[Event], rank: int) -> dict[str, int]:
+    """What a rank contributed to the steps of a mesh training along each axis: bytes, counted from the trace.
+
+    Sends go along `pipeline`, the collective at the end of a step along `data`, all others along `tensor`.
+    """
+    mine = [event for event in events if event.rank == rank]
+    ends = [(event.start, event.end) for event in mine if event.kind == "phase" and event.name == "data"]
+    last = max((end for _, end in ends), default=float("inf"))
+    counted = dict.fromkeys(AXES, 0)
+    for event in mine:
+        if event.kind == "send":
+            counted["pipeline"] += event.bytes
+        elif event.kind == "collective" and event.start <= last:
+            reduced = any(start <= event.start <= end for start, end in ends)
+            counted["data" if reduced else "tensor"] += event.bytes
+    return counted

@@ -1,0 +1,114 @@
+"""Language models that others have trained, as their papers describe them, and what follows from that."""
+
+from dataclasses import dataclass
+
+from course_utils.errors import CourseError
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A transformer that predicts the next token.
+
+    Attributes:
+        layers, width, heads, vocabulary, context: as in `lessons.model_parallel.transformer.character_model`.
+        published: how many parameters its authors say it has.
+        source: where that stands.
+        hidden: width of the perceptron's inner layer; None for four times `width`.
+        key_heads: heads that have keys and values of their own; None for all.
+        gated: as Llama: a gate in the perceptron (three matrices), no biases, no dropout, places by rotation, norms
+            without shifts, and a last layer of its own. Otherwise as GPT: the last layer is the embedding.
+    """
+
+    layers: int
+    width: int
+    heads: int
+    vocabulary: int
+    context: int
+    published: float
+    source: str
+    hidden: int | None = None
+    key_heads: int | None = None
+    gated: bool = False
+
+    @property
+    def inner(self) -> int:
+        """Width of the perceptron's inner layer."""
+        return self.hidden or 4 * self.width
+
+    @property
+    def key_width(self) -> float:
+        """Of all keys of a token together, and of all values."""
+        return self.width * (self.key_heads or self.heads) / self.heads
+
+    @property
+    def layer_parameters(self) -> float:
+        """Of one block: as GPT 12 h² + 13 h."""
+        attention = 2 * self.width**2 + 2 * self.width * self.key_width
+        perceptron = (3 if self.gated else 2) * self.width * self.inner
+        small = 2 * self.width if self.gated else 4 * self.width + 5 * self.width + self.inner
+        return attention + perceptron + small
+
+    @property
+    def token_parameters(self) -> float:
+        """Of the embedding of tokens; as many has a last layer of its own."""
+        return self.vocabulary * self.width
+
+    @property
+    def parameters(self) -> float:
+        """All of them, N."""
+        ends = 2 * self.token_parameters if self.gated else self.token_parameters + self.context * self.width
+        return self.layers * self.layer_parameters + ends + self.width * (1 if self.gated else 2)
+
+    def flops(self, tokens: float, length: int) -> float:
+        """Of a forward and a backward pass: 6 for each parameter and token, and for attention 12 L s h a token.
+
+        Looking up an embedding is no arithmetic, so those parameters are left out, unless the last layer uses them.
+
+        Args:
+            tokens: in all texts together.
+            length: s, of one text.
+
+        Source: Kaplan et al. 2020, "Scaling Laws for Neural Language Models", §2.1 (6 N); Narayanan et al. 2021,
+        §5.1, equation 3 (attention: s / 6h of the rest).
+        """
+        multiplied = self.layers * self.layer_parameters + self.token_parameters
+        return tokens * (6 * multiplied + self.attention_flops(length))
+
+    def attention_flops(self, length: int) -> float:
+        """Of queries by keys and weights by values, for a token, forward and backward."""
+        return 12 * self.layers * length * self.width
+
+
+_GPT3 = "Brown et al. 2020, table 2.1"
+_LLAMA3 = "Grattafiori et al. 2024, table 3"
+_MEGATRON = "Narayanan et al. 2021, table 1"
+_RECOMPUTATION = "Korthikanti et al. 2022, table 3"
+_GROUPED = {"key_heads": 8, "gated": True}
+
+MODELS = {
+    "GPT-2 1.5B": LanguageModel(48, 1600, 25, 50257, 1024, 1.542e9, "Radford et al. 2019, table 2"),
+    "Llama 7B": LanguageModel(
+        32, 4096, 32, 32000, 2048, 6.7e9, "Touvron et al. 2023, table 2", hidden=11008, gated=True
+    ),
+    "Megatron 22B": LanguageModel(48, 6144, 64, 51200, 2048, 22e9, _RECOMPUTATION),
+    "Llama 3 70B": LanguageModel(80, 8192, 64, 128256, 8192, 70e9, _LLAMA3, hidden=28672, **_GROUPED),
+    "Megatron 145B": LanguageModel(80, 12288, 96, 51200, 2048, 145.6e9, _MEGATRON),
+    "GPT-3 175B": LanguageModel(96, 12288, 96, 50257, 2048, 175e9, _GPT3),
+    "Llama 3 405B": LanguageModel(126, 16384, 128, 128256, 8192, 405e9, _LLAMA3, hidden=53248, **_GROUPED),
+    "Megatron 530B": LanguageModel(105, 20480, 128, 51200, 2048, 529.6e9, _MEGATRON),
+    "Megatron 1T": LanguageModel(128, 25600, 160, 51200, 2048, 1008e9, _MEGATRON),
+}
+"""By name."""
+
+
+def model_named(model: str | LanguageModel) -> LanguageModel:
+    """The model of this name; a model itself stays.
+
+    Raises:
+        CourseError: there is no such model.
+    """
+    if isinstance(model, LanguageModel):
+        return model
+    if model not in MODELS:
+        raise CourseError(f"There is no model {model!r}. Take one of {', '.join(MODELS)}, or make a LanguageModel.")
+    return MODELS[model]

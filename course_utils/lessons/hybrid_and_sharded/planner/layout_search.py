@@ -1,0 +1,140 @@
+"""Every way to train a model on a cluster, on paper only: what each needs of memory and time, the quickest first."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from course_utils.errors import CourseError
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Cluster
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory
+from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
+from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import step_seconds
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, SELECTIVE, Layout
+from course_utils.lessons.model_parallel.memory_parts import Memory
+
+TOKENS = 1 << 22
+"""In one step, where no batch is given: four million, as for the models of table 2.1 in Brown et al. 2020."""
+TIE = 0.02
+"""Shares of a step that the formulas cannot tell apart."""
+AGAIN_ORDER = (NOTHING, SELECTIVE, FULL)
+MICRO_BATCHES = (1, 2, 4, 8)
+"""Texts of one micro-batch that are tried."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One way, predicted and not measured.
+
+    Attributes:
+        layout: ranks along each axis, ZeRO's stage, what is computed again, micro-batches.
+        memory: bytes of each part on the fullest GPU.
+        seconds: of each part of a step.
+        room: bytes of a GPU that may be used for it.
+        peak_share: of what the GPUs could compute at most in this time, the share that the model needs: without what is
+            computed again ("model FLOPs utilization").
+    """
+
+    layout: Layout
+    memory: Memory
+    seconds: dict[str, float]
+    room: float
+    peak_share: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether a GPU has as much memory."""
+        return self.memory.total <= self.room
+
+    @property
+    def step(self) -> float:
+        """Seconds of a step."""
+        return sum(self.seconds.values())
+
+    def __str__(self) -> str:
+        one = self.layout
+        axes = f"DP {one.data} × TP {one.tensor} × PP {one.pipeline}"
+        zero = f", ZeRO {one.zero}" if one.data > 1 else ""
+        again = f", {one.again} again" if one.again != NOTHING else ""
+        return f"{axes}{zero}{again}"
+
+
+def plan(
+    model: str | LanguageModel, cluster: Cluster, batch: int | None = None, length: int | None = None
+) -> list[Choice]:
+    """Every choice of DP × TP × PP × ZeRO × computing again that uses all GPUs: those that fit first, quickest first.
+
+    On paper only: formulas, with assumed rates. Real steps are slower where matrices are small or a link is shared, and
+    which of two near choices is quicker only a run can say.
+
+    Tensor-parallel groups stay inside a node. Of several sizes of the micro-batch the one is taken that fits and is
+    quickest.
+
+    Args:
+        model: a `LanguageModel`, or a name from `MODELS`.
+        batch: texts in one step; None for about `TOKENS` tokens.
+        length: tokens of a text; None for the model's context.
+
+    Raises:
+        CourseError: no such model, or no way at all to deal out the batch.
+
+    Source: `gpu_memory` and `step_estimate`, formula by formula.
+    """
+    model = model_named(model)
+    length = length or model.context
+    batch = batch or max(1, TOKENS // length)
+    choices: dict[tuple, Choice] = {}
+    for layout in layouts(model, cluster, batch):
+        choice = judge(model, cluster, layout, length)
+        same = (layout.data, layout.tensor, layout.pipeline, layout.zero, layout.again)
+        if same not in choices or _order(choice) < _order(choices[same]):
+            choices[same] = choice
+    if not choices:
+        raise CourseError(f"{batch} texts cannot be dealt out evenly to {cluster.gpus} GPUs. Take a power of two.")
+    return sorted(choices.values(), key=_order)
+
+
+def best(choices: Sequence[Choice]) -> Choice | None:
+    """The quickest choice that fits; None where none does.
+
+    Formulas cannot tell choices apart that are within `TIE` of it. Of those it is the simplest: the one that computes
+    least again, cuts the model into the fewest pieces, and has the lowest stage of ZeRO.
+    """
+    fitting = [choice for choice in choices if choice.fits]
+    near = [choice for choice in fitting if choice.step <= (1 + TIE) * min(one.step for one in fitting)]
+    return min(near, key=_effort, default=None)
+
+
+def _effort(choice: Choice) -> tuple[int, int, int, float]:
+    one = choice.layout
+    return AGAIN_ORDER.index(one.again), one.pipeline * one.tensor, one.zero, choice.step
+
+
+def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> Choice:
+    """Memory and time of one layout."""
+    memory = gpu_memory(model, layout, length)
+    seconds = step_seconds(model, cluster, layout, length)
+    flops = model.flops(layout.batch * length, length)
+    share = flops / (sum(seconds.values()) * layout.gpus * cluster.flops)
+    return Choice(layout, memory, seconds, cluster.usable * cluster.memory, share)
+
+
+def layouts(model: LanguageModel, cluster: Cluster, batch: int) -> Iterator[Layout]:
+    """Every layout that uses all GPUs and deals the batch out evenly."""
+    for tensor in _divisors(min(cluster.node, cluster.gpus)):
+        for pipeline in _divisors(cluster.gpus // tensor):
+            data = cluster.gpus // tensor // pipeline
+            if model.heads % tensor or cluster.gpus % tensor or pipeline > model.layers or batch % data:
+                continue
+            for zero in range(4) if data > 1 else (0,):
+                for again in AGAIN_ORDER:
+                    for texts in MICRO_BATCHES:
+                        if batch // data % texts == 0:
+                            yield Layout(data, tensor, pipeline, zero, again, texts, batch // data // texts)
+
+
+def _divisors(number: int) -> list[int]:
+    return [one for one in range(1, number + 1) if number % one == 0]
+
+
+def _order(choice: Choice) -> tuple[bool, float, float]:
+    """What fits comes first; of what does not, what nearly does."""
+    return not choice.fits, choice.step if choice.fits else choice.memory.total, choice.memory.total

@@ -1,0 +1,93 @@
+"""What the runs of lesson 11 say, in a sentence: written here once, chosen by the numbers."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+
+from course_utils.lessons.hybrid_and_sharded.report_network import Trained
+from course_utils.words import bytes_text, join, number_text, percent
+
+SAME = 1e-10
+"""In double precision, losses and weights nearer than this are the same training, added up in another order."""
+
+
+def apart(one: Sequence[float] | torch.Tensor, other: Sequence[float] | torch.Tensor) -> float:
+    """The largest difference between two lists of numbers of one length, infinite where one is no number."""
+    difference = np.abs(np.subtract(np.asarray(one), np.asarray(other))).max()
+    return float(difference) if np.isfinite(difference) else float("inf")
+
+
+def distances(replicas: Sequence[Trained]) -> dict[str, list[float]]:
+    """After each step, how far each rank's fully connected layers are from rank 0's, by the rank's name."""
+    first = replicas[0].dense
+    others = enumerate(replicas[1:], start=1)
+    return {f"rank {rank}": (one.dense - first).norm(dim=1).tolist() for rank, one in others}
+
+
+def drift_said(replicas: Sequence[Trained]) -> str:
+    """How far the fully connected layers of the ranks end up from each other, as a share of the way that they went."""
+    first = replicas[0].dense
+    went = (first[-1] - first[0]).norm().item()
+    far = max(line[-1] for line in distances(replicas).values())
+    convolutions = max(apart(one.convolutions[-1], replicas[0].convolutions[-1]) for one in replicas)
+    agree = "The convolutions agree" if convolutions <= SAME else "Not even the convolutions agree"
+    if far <= SAME:
+        return f"{agree}, and so do the fully connected layers"
+    share = far / went if went else float("inf")
+    return f"{agree}; the fully connected layers end up {percent(share)} of their way apart"
+
+
+def symptom(replicas: Sequence[Trained], chance: float = 0.1) -> str:
+    """What replicas that drift show: "a" a loss that does not fall, "b" images not recognised, "c" neither."""
+    if any(np.mean(one.losses[-5:]) >= one.losses[0] for one in replicas):
+        return "a"
+    return "b" if min(one.accuracy for one in replicas) < 3 * chance else "c"
+
+
+def totals(bars: Mapping[str, Mapping[str, float]]) -> list[float]:
+    """The sum of each bar's parts."""
+    return [sum(parts.values()) for parts in bars.values()]
+
+
+def stages_said(kept: Mapping[str, Mapping[str, float]], sent: Mapping[str, Mapping[str, float]]) -> str:
+    """What the last stage saves and costs beside the first: the parts of both, in the stages' order."""
+    first, *_, last = kept
+    stays, *_, goes = totals(kept)
+    before, *_, after = totals(sent)
+    more = after / before
+    cost = "the same bytes" if abs(more - 1) < 0.02 else f"{number_text(more)} times the bytes"
+    keeps = f"{last[:1].upper()}{last[1:]} keeps {bytes_text(goes)} where {first} keeps {bytes_text(stays)}"
+    return f"{keeps}, and sends {cost}"
+
+
+def mixtures_said(sent: Mapping[str, Mapping[str, float]]) -> str:
+    """Which mixture sends least, and which most: bytes of the busiest rank, by mixture and axis."""
+    sums = dict(zip(sent, totals(sent), strict=True))
+    least, most = min(sums, key=sums.__getitem__), max(sums, key=sums.__getitem__)
+    if sums[least] > 0.98 * sums[most]:
+        return "All mixtures send the same"
+    factor = number_text(sums[most] / sums[least])
+    return f"Of these, {least} sends least; {most} sends {factor} times as much"
+
+
+def same_said(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) -> str:
+    """How far the losses of each mixture are from the serial ones, and whether that is rounding.
+
+    Raises:
+        AssertionError: a mixture trains something else.
+    """
+    far = {name: apart(line, serial) for name, line in losses.items()}
+    assert max(far.values()) <= SAME, f"another training than the serial one: {far}"
+    who = join(list(far)) if len(far) < 4 else f"all {len(far)} ways"
+    most = f"at most {max(far.values()):.0e} from" if max(far.values()) else "digit for digit as in"
+    return f"{who}: {most} one process, at every one of {len(serial)} steps"
+
+
+def saved_said(bars: Mapping[str, Mapping[str, float]]) -> str:
+    """How much less is kept in the last way than in the first, and in which way between them least."""
+    sums = dict(zip(bars, totals(bars), strict=True))
+    first, *between, last = sums
+    best = min(between, key=sums.__getitem__)
+    factors = [number_text(sums[first] / sums[name]) for name in (best, last)]
+    return f"With “{best}” {factors[0]} times less is kept, with “{last}” {factors[1]} times less"

@@ -1,0 +1,74 @@
+"""What each stage of ZeRO keeps and sends, on paper.
+
+Parameters, gradients and the optimizer's state are the same on every rank of a data-parallel training. Stage 1 divides
+the optimizer's state among the ranks, stage 2 the gradients too, stage 3 also the parameters.
+"""
+
+from course_utils.lessons.model_parallel.memory_parts import check_stage
+
+
+def zero_memory(
+    parameters: float,
+    ranks: int,
+    stage: int,
+    parameter_bytes: float = 2,
+    gradient_bytes: float = 2,
+    state_bytes: float = 12,
+) -> float:
+    """Bytes of parameters, gradients and optimizer state on each rank.
+
+    Args:
+        parameters: how many the model has.
+        stage: 0 (plain data parallelism), 1, 2 or 3.
+        parameter_bytes, gradient_bytes, state_bytes: for one parameter. In mixed precision with
+            Adam, as the paper counts: 2 and 2 in half precision; 12 for the parameter, its mean
+            and its square in single precision.
+
+    Raises:
+        CourseError: no such stage, or fewer than one rank.
+
+    Source: Rajbhandari et al. 2020, §3.1 and figure 1.
+    """
+    check_stage(stage, ranks)
+    divided = [state_bytes, gradient_bytes, parameter_bytes][:stage]
+    whole = [state_bytes, gradient_bytes, parameter_bytes][stage:]
+    return parameters * (sum(whole) + sum(divided) / ranks)
+
+
+def zero_traffic(parameters: float, ranks: int, stage: int, element_bytes: float = 2) -> float:
+    """Bytes that each rank sends in a step, with the best algorithms (rings).
+
+    Stages 0, 1, 2: a reduce-scatter and an all-gather, together an all-reduce: 2 (P − 1)/P of
+    the model. Stage 3 gathers the parameters twice, before the forward and before the backward
+    pass: 3 (P − 1)/P.
+
+    Args:
+        element_bytes: of one number as it travels.
+
+    Raises:
+        CourseError: no such stage, or fewer than one rank.
+
+    Source: Rajbhandari et al. 2020, §7.2.
+    """
+    check_stage(stage, ranks)
+    return (3 if stage == 3 else 2) * (ranks - 1) / ranks * parameters * element_bytes
+
+
+def fits(
+    parameters: float,
+    ranks: int,
+    stage: int,
+    memory: float,
+    activations: float = 0.0,
+    **bytes_of: float,
+) -> bool:
+    """Whether a model and one rank's activations fit into the memory of each rank.
+
+    Args:
+        memory, activations: bytes.
+        bytes_of: as for `zero_memory`.
+
+    Raises:
+        CourseError: no such stage, or fewer than one rank.
+    """
+    return zero_memory(parameters, ranks, stage, **bytes_of) + activations <= memory

@@ -1,0 +1,138 @@
+"""How large a bucket should be: the step time over the bucket size, predicted from three things that one can measure.
+
+When each gradient is ready (lesson 2), what an all-reduce of n bytes takes, alpha + beta · n (lesson 5), and how long
+the computing lasts. Small buckets start early and pay alpha often; large ones pay it rarely and start late.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from course_utils.lessons.autodiff_and_optimizers.ready_order import BackwardTimes, measure_ready_order
+from course_utils.lessons.messages.ping_pong import fit_alpha_beta
+from course_utils.lessons.overlap.buckets import make_buckets
+from course_utils.lessons.overlap.scaling import exposed_seconds
+from course_utils.lessons.overlap.step_times import slowest, small_vgg
+from course_utils.vgg import random_images
+
+if TYPE_CHECKING:
+    from course_utils.ranks.ranks import Ranks
+
+SIZES = (4_000, 150_000, 600_000, 2_400_000)
+"""Bytes of the all-reduces that a line is laid through."""
+
+
+@dataclass(frozen=True)
+class BucketModel:
+    """What one needs to know to predict a step.
+
+    Attributes:
+        names: of the parameters, in the order of `model.parameters()`.
+        sizes: bytes of each gradient, in that order.
+        ready: seconds after the beginning of the backward pass at which each gradient is ready, in that order.
+        forward, backward: seconds of the two passes by themselves.
+        alpha, beta: an all-reduce of n bytes takes alpha + beta · n seconds.
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    ready: tuple[float, ...]
+    forward: float
+    backward: float
+    alpha: float
+    beta: float
+
+    @classmethod
+    def of(cls, times: BackwardTimes, order: Sequence[str], alpha: float, beta: float) -> "BucketModel":
+        """Put the measurements together; `order` is that of `model.named_parameters()`."""
+        sizes = dict(zip(times.names, times.bytes, strict=True))
+        ready = dict(zip(times.names, times.median.tolist(), strict=True))
+        names = tuple(name for name in order if name in sizes)
+        forward = statistics.median(times.forwards.tolist())
+        return cls(names, tuple(map(sizes.get, names)), tuple(map(ready.get, names)), forward, times.end, alpha, beta)
+
+    def all_reduce(self, nbytes: float) -> float:
+        """Seconds of one all-reduce."""
+        return self.alpha + self.beta * nbytes
+
+    def communication(self, bucket_bytes: int) -> float:
+        """Seconds of all the buckets' all-reduces, one after the other."""
+        buckets = make_buckets(self.sizes, bucket_bytes)
+        return sum(self.all_reduce(sum(self.sizes[place] for place in places)) for places in buckets)
+
+    def exposed(self, bucket_bytes: int) -> float:
+        """Seconds that a step waits after its backward pass."""
+        return exposed_seconds(self.ready, self.sizes, self.backward, bucket_bytes, self.all_reduce)
+
+    def step(self, bucket_bytes: int) -> float:
+        """Seconds of a step: forward, backward, and what of the communication does not hide."""
+        return self.forward + self.backward + self.exposed(bucket_bytes)
+
+    def best(self, candidates: Sequence[int]) -> int:
+        """The bucket size with the shortest step; of several that are as good within 2 %, the middle one."""
+        shortest = min(map(self.step, candidates))
+        good = [size for size in sorted(candidates) if self.step(size) <= 1.02 * shortest]
+        return good[len(good) // 2]
+
+
+def sizes_to_try(model: BucketModel) -> tuple[int, list[int]]:
+    """The predicted best bucket size, and sizes around it, from hardly more than one gradient each to all in one."""
+    whole = sum(model.sizes)
+    between, ends = ([in_thousands(whole * share) for share in shares] for shares in ((0.03, 0.12, 0.3), (0.002, 1.05)))
+    best = model.best(sorted({*map(in_thousands, np.geomspace(whole / 500, whole, 200).tolist()), *between, *ends}))
+    tried = [size for size in between if not 0.45 < size / best < 2.2]
+    tried += [size for size in ends if not 0.75 < size / best < 1.33]
+    return best, sorted({best, *tried})  # apart from each other, so that a picture can name them
+
+
+def in_thousands(nbytes: float) -> int:
+    """The nearest whole thousand of bytes, at least one."""
+    return max(1000, 1000 * round(nbytes / 1000))
+
+
+def time_all_reduces(sizes: Sequence[int], runs: int) -> dict[int, list[float]]:
+    """On every rank: the seconds of all-reduces of so many bytes, after one that does not count."""
+    taken: dict[int, list[float]] = {}
+    for size in sizes:
+        vector, seconds = torch.zeros(size // 4), []
+        for _ in range(runs + 1):
+            dist.barrier()
+            begin = time.perf_counter()
+            dist.all_reduce(vector, async_op=True).wait()
+            seconds.append(time.perf_counter() - begin)
+        taken[size] = seconds[1:]
+    return taken
+
+
+def all_reduce_line(ranks: "Ranks", sizes: Sequence[int] = SIZES, runs: int = 5) -> tuple[float, float]:
+    """alpha (seconds) and beta (seconds per byte) of torch's all-reduce on these ranks."""
+    seconds = slowest(ranks.run(time_all_reduces, list(sizes), runs, backend="gloo").results)
+    return fit_alpha_beta(list(seconds), [statistics.median(runs) for runs in seconds.values()])
+
+
+def backward_times(
+    batch: int, repeats: int, build: Callable[[int], nn.Module] = small_vgg
+) -> tuple[BackwardTimes, list[str]]:
+    """On every rank, all at once and without messages: when gradients are ready; and the parameters' names in order."""
+    model = build(0).train()
+    x, y = random_images(batch)
+
+    def loss() -> torch.Tensor:
+        dist.barrier()  # ranks that share cores must be at work at the same time, as in a step
+        return cross_entropy(model(x), y)
+
+    return measure_ready_order(model, loss, repeats), [name for name, _ in model.named_parameters()]
+
+
+def measure_bucket_model(ranks: "Ranks", batch: int = 32, repeats: int = 5) -> BucketModel:
+    """Measure everything that the prediction needs, on all ranks; the ready order is rank 0's."""
+    times, order = ranks.run(backward_times, batch, repeats, backend="gloo").results[0]
+    return BucketModel.of(times, order, *all_reduce_line(ranks))

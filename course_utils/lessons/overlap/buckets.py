@@ -1,0 +1,163 @@
+"""Data parallelism that hides its messages: buckets of gradients travel while the backward pass is still at work.
+
+Gradients become ready from the last layer to the first. A *bucket* is a few of them, sent as one vector as soon as all
+of them are ready, with an all-reduce that does not wait. At the end only what is still on its way has to be waited for:
+the *exposed* communication. `DistributedDataParallel` does the same in C++.
+Everything here talks through torch.distributed's default group.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+from course_utils.lessons.data_parallel.replicas import BUCKET_BYTES, WAYS, Replica
+
+
+def make_buckets(
+    sizes: Sequence[int],
+    bucket_bytes: int,
+    dtypes: Sequence[Any] | None = None,
+) -> list[list[int]]:
+    """Group gradients into buckets in the order in which they are ready: the last parameter's first.
+
+    A bucket is closed when the next gradient would make it larger than `bucket_bytes`, or is of
+    another dtype: a vector has only one. A gradient that is larger by itself gets a bucket of its
+    own. Nothing moves between ranks: all make the same buckets.
+
+    Args:
+        sizes: bytes of each gradient, in the order of `model.parameters()`.
+        bucket_bytes: the most that a bucket may hold.
+        dtypes: of each gradient; None where all are alike.
+
+    Returns:
+        The buckets in the order in which they are sent; each lists places in `sizes`, falling.
+
+    Source: Li et al. 2020, "PyTorch Distributed", §3.2.2 (bucketing) and §3.2.3 (their order).
+    """
+    buckets: list[list[int]] = []
+    for place in reversed(range(len(sizes))):
+        last = buckets[-1] if buckets else []
+        alike = dtypes is None or {dtypes[other] for other in last} <= {dtypes[place]}
+        held = sum(sizes[other] for other in last)
+        if not (last and alike and held + sizes[place] <= bucket_bytes):
+            buckets.append([])
+        buckets[-1].append(place)
+    return buckets
+
+
+class Bucket:
+    """Some parameters whose gradients travel together, as one vector.
+
+    Attributes:
+        parameters: in the order in which their gradients become ready, all of one dtype.
+        missing: how many of their gradients are not ready yet in this backward pass.
+        work: the all-reduce on its way; None before `start` and after `finish`.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
+        self.parameters = list(parameters)
+        self.missing = len(self.parameters)
+        self.work: Any = None
+
+    def start(self) -> None:
+        """Begin the all-reduce and return at once. A parameter without a gradient puts in zeros."""
+        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in self.parameters]
+        self._flat = torch.cat([gradient.detach().flatten() for gradient in gradients]).div_(dist.get_world_size())
+        self.work = dist.all_reduce(self._flat, async_op=True)
+
+    def finish(self) -> None:
+        """Wait for the all-reduce, put the means into `parameter.grad`, and be ready for the next backward pass."""
+        self.work.wait()
+        pieces = self._flat.split([one.numel() for one in self.parameters])
+        for parameter, piece in zip(self.parameters, pieces, strict=True):
+            parameter.grad = piece.view(parameter.shape)
+        self.missing, self.work = len(self.parameters), None
+
+
+def overlapped_allreduce(
+    parameters: Sequence[nn.Parameter],
+    bucket_bytes: int = BUCKET_BYTES,
+) -> Callable[[], None]:
+    """From now on average the gradients during every backward pass; returns what ends a pass, `finish`.
+
+    Each gradient calls a hook the moment it is ready. When the last one of a bucket has come, the
+    bucket starts its all-reduce and the backward pass goes on. Buckets start in their order on every
+    rank, whatever the order in which they fill up: otherwise unlike vectors would be added.
+    `finish()`, called after each `backward()`, starts what is left (a parameter that this batch did
+    not use counts as zeros), waits, and puts the means into `parameter.grad`.
+
+    Args:
+        parameters: same shapes and order on all ranks. Frozen ones are left out; one that stands
+            there twice counts once, in its first place.
+        bucket_bytes: see `make_buckets`.
+
+    Source: Li et al. 2020, "PyTorch Distributed", algorithm 1.
+    """
+    trained = list(dict.fromkeys(one for one in parameters if one.requires_grad))
+    sizes = [one.numel() * one.element_size() for one in trained]
+    grouped = make_buckets(sizes, bucket_bytes, [one.dtype for one in trained])
+    buckets = [Bucket([trained[place] for place in places]) for places in grouped]
+    bucket_of = {one: bucket for bucket in buckets for one in bucket.parameters}
+
+    def ready(parameter: nn.Parameter) -> None:
+        bucket_of[parameter].missing -= 1
+        for bucket in buckets:
+            if bucket.missing > 0:
+                break
+            if bucket.work is None:
+                bucket.start()
+
+    def finish() -> None:
+        for bucket in buckets:
+            if bucket.work is None:
+                bucket.start()
+        for bucket in buckets:
+            bucket.finish()
+
+    for parameter in trained:
+        parameter.register_post_accumulate_grad_hook(ready)
+    return finish
+
+
+def accumulate_gradients(
+    module: DistributedDataParallel, micro_batches: Sequence[tuple[torch.Tensor, torch.Tensor]]
+) -> float:
+    """The gradient of one large batch, made of small ones that fit: only the last one talks to the others.
+
+    Every micro-batch adds its gradients to `parameter.grad`, weighted by its share of the examples.
+    Until the last one `module.no_sync()` keeps the hooks quiet; then each bucket is averaged over the
+    ranks once.
+
+    Args:
+        module: its old gradients are gone; the loss is the mean cross-entropy.
+        micro_batches: (x, y) pairs, at least one, with any numbers of examples.
+
+    Returns:
+        The loss of this rank's whole batch.
+
+    Source: Li et al. 2020, "PyTorch Distributed", §3.2.4 (gradient accumulation).
+    """
+    examples = sum(len(x) for x, _ in micro_batches)
+    total = 0.0
+    for number, (x, y) in enumerate(micro_batches, start=1):
+        quiet = module.no_sync() if number < len(micro_batches) else contextlib.nullcontext()
+        with quiet:
+            loss = cross_entropy(module(x), y) * (len(x) / examples)
+            loss.backward()
+        total += loss.item()
+    return total
+
+
+def overlapped(model: nn.Module, bucket_bytes: int = BUCKET_BYTES) -> Replica:
+    """Buckets of gradients travel while the backward pass is still at work: task 3, written by hand."""
+    return Replica(model, overlapped_allreduce(list(model.parameters()), bucket_bytes))
+
+
+ALL_WAYS: dict[str, Callable[[nn.Module], Replica]] = {**WAYS, "overlapped": overlapped}
+"""Lesson 6's ways to keep replicas equal, and this one."""

@@ -1,0 +1,136 @@
+"""Training steps whose every all-reduce is watched: what `overlapped_allreduce` is tried on.
+
+The model is a chain of layers with a parameter each. In each step every rank says which parameters it uses, in which
+order: one may be used twice, not at all, or in another order than on other ranks.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from course_utils.checks.exercise import Case, Outcome
+from course_utils.lessons.overlap.checks.common import marked, mean_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from course_utils.trace.events import Event
+
+WIDTH = 4
+Order = Sequence[int]
+UNDER_WAY = "the number of all-reduces under way when the backward pass ended"
+UNWAITED = "the number of all-reduces that nobody waited for before the step"
+
+
+def loss_of(parameters: Sequence["Tensor"], x: "Tensor", order: Order, mark: Callable | None = None) -> "Tensor":
+    """A chain of layers, one for each entry of `order`; mark(values, place) looks on between two of them."""
+    h = x
+    for place, index in enumerate(order):
+        h = mark(h, place) if mark else h
+        weight = parameters[index].to(x.dtype)
+        h = h + ((h @ weight.T).tanh() @ weight if weight.dim() == 2 else (h * weight).tanh())
+    return h.square().mean()
+
+
+def gradients_after(
+    function: Callable,
+    weights: Sequence["Tensor"],
+    listed: Sequence[int],
+    frozen: Sequence[int],
+    bucket_bytes: int,
+    steps: Sequence[tuple["Tensor", Order]],
+) -> dict:
+    """Call the learner's function once, then train for some steps; return the gradients that each step would use."""
+    import torch
+    from torch import nn
+
+    from course_utils.trace.recorder import phase, recorder
+
+    def note(place: int) -> None:
+        with phase(f"layer {place}"):
+            pass
+
+    parameters = [nn.Parameter(values.clone(), requires_grad=k not in frozen) for k, values in enumerate(weights)]
+    finish = function([parameters[k] for k in listed], bucket_bytes)
+    found = {}
+    for number, (x, order) in enumerate(steps):
+        for parameter in parameters:
+            parameter.grad = None
+        loss = loss_of(parameters, x, order, lambda h, place: marked(h, lambda: note(place)))
+        with phase("backward"):
+            loss.backward()
+        found[f"{UNDER_WAY} (step {number})"] = len(recorder.open)
+        finish()
+        found[f"{UNWAITED} (step {number})"] = len(recorder.open)
+        for k, parameter in enumerate(parameters):
+            unused = parameter.grad is None and parameter.requires_grad
+            found[named(k, number)] = torch.zeros_like(weights[k]) if unused else copy_of(parameter.grad)
+    return found
+
+
+def copy_of(gradient: "Tensor | None") -> "Tensor | None":
+    """What it holds now, whatever arrives later."""
+    return None if gradient is None else gradient.detach().clone()
+
+
+def named(k: int, step: int) -> str:
+    """What a learner calls the gradient."""
+    return f"the gradient of parameter {k} (step {step})"
+
+
+def expected(given: Sequence[tuple]) -> list[dict]:
+    """What every rank must have after each step, by one process."""
+    weights, _, frozen, _, steps = given[0]
+    found: dict = {}
+    for number in range(len(steps)):
+        means = mean_of([gradients_of(weights, frozen, *own[-1][number]) for own in given])
+        found |= {f"{UNDER_WAY} (step {number})": ..., f"{UNWAITED} (step {number})": 0}
+        for k, mean in enumerate(means):
+            nobodys = mean is None and k not in frozen
+            found[named(k, number)] = 0 * weights[k] if nobodys else mean
+    return [found] * len(given)
+
+
+def gradients_of(
+    weights: Sequence["Tensor"], frozen: Sequence[int], x: "Tensor", order: Order
+) -> list["Tensor | None"]:
+    """One rank's own gradients."""
+    parameters = [values.clone().requires_grad_(k not in frozen) for k, values in enumerate(weights)]
+    loss_of(parameters, x, order).backward()
+    return [parameter.grad for parameter in parameters]
+
+
+def buckets_of(case: Case) -> list[list[int]]:
+    """The parameters of each bucket."""
+    from course_utils.lessons.overlap.buckets import make_buckets
+
+    weights, listed, frozen, bucket_bytes, _ = case.arguments[0]
+    trained = [k for k in dict.fromkeys(listed) if k not in frozen]
+    dtypes = [weights[k].dtype for k in trained]
+    return [
+        [trained[place] for place in bucket] for bucket in make_buckets(bytes_of(case, trained), bucket_bytes, dtypes)
+    ]
+
+
+def bytes_of(case: Case, parameters: Sequence[int]) -> list[int]:
+    """The bytes of each of these gradients."""
+    weights = case.arguments[0][0]
+    return [weights[k].numel() * weights[k].element_size() for k in parameters]
+
+
+def steps_of(case: Case) -> int:
+    """How many steps the case trains."""
+    return len(case.arguments[0][-1])
+
+
+def passes(outcome: Outcome, rank: int) -> Iterator[tuple["Event", dict[int, float]]]:
+    """For each step the backward pass, and when it had come through with each layer."""
+    phases = [event for event in outcome.attempt.replies[rank].events if event.kind == "phase"]
+    for backward in sorted((one for one in phases if one.name == "backward"), key=lambda one: one.start):
+        inside = [one for one in phases if one is not backward and backward.start <= one.start <= backward.end]
+        yield backward, {int(one.name.removeprefix("layer ")): one.start for one in inside}
+
+
+def could(buckets: Sequence[Sequence[int]], order: Order, place: int) -> int:
+    """How many buckets may have left when the layers from `place` on are done: none before all those ahead of it."""
+    ready = set(order) - set(order[:place])
+    return next((n for n, bucket in enumerate(buckets) if not ready.issuperset(bucket)), len(buckets))

@@ -1,0 +1,274 @@
+"""The check of `top_k_with_error_feedback`: the largest are sent, the rest is kept; any choice among equals will do."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.recognisers import Recogniser, raised, same
+from course_utils.lessons.overlap.checks.common import LESSON, collectives, drawn
+from course_utils.words import count, ranks
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def what_comes(function: Callable, gradients: Sequence["Tensor"], error: "Tensor", k: int) -> dict:
+    """Call the learner's function for one gradient after the other, each time with the error that is left.
+
+    Every rank hands its indices and values to all others, nothing else; the dict holds what was given and what came of
+    it in each step, and in the end the sum of all that all ranks have sent.
+    """
+    import torch
+    import torch.distributed as dist
+
+    total, steps = torch.zeros_like(error), []
+    for gradient in gradients:
+        before = gradient.clone(), error.clone()
+        found = function(gradient, error, k)
+        kept = torch.equal(gradient, before[0]) and torch.equal(error, before[1])
+        steps.append({"corrected": before[0] + before[1], "found": found, "kept": kept})
+        indices, values, error = found
+        if dist.is_initialized() and len(gradients) > 1:
+            for sent in zip(everybodys(indices), everybodys(values), strict=True):
+                total.index_add_(0, *sent)
+    return {"steps": steps, "sent by all": total, "left": error}
+
+
+def everybodys(values: "Tensor") -> list["Tensor"]:
+    """What each rank puts in, on every rank."""
+    import torch
+    import torch.distributed as dist
+
+    received = [torch.empty_like(values) for _ in range(dist.get_world_size())]
+    dist.all_gather(received, values.contiguous())
+    return received
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    import torch
+
+    def case(n: int, k: int, label: str = "", dtype: str = "float32", error: "Tensor | None" = None) -> Case:
+        error = drawn(rng, n, dtype=dtype) if error is None else error
+        return made(
+            f"{count(n, 'entry').replace('entrys', 'entries')}, k = {k}{label}, {dtype}",
+            drawn(rng, n, dtype=dtype),
+            error,
+            k,
+        )
+
+    def made(label: str, gradient: "Tensor", error: "Tensor", k: int) -> Case:
+        return Case(label, [([gradient], error, k)], backend="gloo", harness=what_comes, judge=_wrong)
+
+    yield case(8, 3, ", no error yet", error=torch.zeros(8))
+    yield case(20, 4)
+    yield case(20, 4, dtype="float64")
+    yield made("a negative entry is the largest", torch.tensor([1.0, -9.0, 2.0, 3.0]), torch.zeros(4), 1)
+    yield made("the error outweighs the gradient", torch.tensor([5.0, 1.0, 4.0]), torch.tensor([0.0, 8.0, 0.0]), 1)
+    yield made("the error cancels the gradient", torch.tensor([5.0, 1.0, 4.0]), torch.tensor([-5.0, 1.0, 0.0]), 2)
+    yield case(1, 1)
+    yield case(6, 6)
+    yield case(6, 9)
+    yield case(6, 0)
+    yield made("equal magnitudes", torch.tensor([2.0, -2.0, 2.0, -2.0, 1.0]), torch.zeros(5), 3)
+    yield made("zeros alone", torch.zeros(5), torch.zeros(5), 2)
+    every_other = drawn(rng, 14)[::2]
+    yield made("every other entry of a longer vector", every_other.float(), drawn(rng, 14, dtype="float32")[1::2], 3)
+    for size in sorted({1, 2, available}):
+        yield _together(rng, size, steps=6, n=int(rng.integers(30, 60)), k=4)
+
+
+def _together(rng: np.random.Generator, size: int, steps: int, n: int, k: int) -> Case:
+    import torch
+
+    label = f"{ranks(size)}, {steps} steps of {n} entries, k = {k}, float64"
+    given = [([drawn(rng, n) for _ in range(steps)], torch.zeros(n, dtype=torch.float64), k) for _ in range(size)]
+    return Case(label, given, backend="gloo", harness=what_comes, judge=_wrong)
+
+
+def _wrong(outcome: Outcome) -> str | None:
+    for rank, result in enumerate(outcome.results):
+        k = outcome.case.arguments[rank][2]
+        for step in result["steps"]:
+            wrong = _wrong_step(step["corrected"], step["found"], k) or (
+                None if step["kept"] else "the arguments are not as they were"
+            )
+            if wrong:
+                return f"rank {rank}: {wrong}"
+    return _wrong_sum(outcome)
+
+
+def _wrong_step(corrected: "Tensor", found: tuple, k: int) -> str | None:
+    """What is wrong with (indices, values, error) that were found for gradient + error."""
+    import torch
+
+    k = min(k, len(corrected))
+    if type(found) not in (tuple, list) or len(found) != 3 or any(type(one) is not torch.Tensor for one in found):
+        return "three tensors are expected: indices, values, error"
+    indices, values, error = (one.detach() for one in found)
+    shapes = [tuple(one.shape) for one in found]
+    if shapes != [(k,), (k,), tuple(corrected.shape)]:
+        return f"shapes {shapes}, expected {[(k,), (k,), tuple(corrected.shape)]}"
+    if indices.dtype != torch.int64 or values.dtype != corrected.dtype or error.dtype != corrected.dtype:
+        names = [str(one.dtype).removeprefix("torch.") for one in found]
+        return f"dtypes {', '.join(names)}; expected int64 for the indices, the gradient's for the others"
+    if len(set(indices.tolist())) != k or any(not 0 <= index < len(corrected) for index in indices.tolist()):
+        return f"the indices {indices.tolist()} are not {k} different places"
+    if not torch.equal(values, corrected[indices]):
+        return f"values {_said(values)} at {indices.tolist()}, expected {_said(corrected[indices])}"
+    if k and values.abs().min() < corrected.index_fill(0, indices, 0).abs().max():
+        return f"{_said(values)} are sent, while {_said(corrected.index_fill(0, indices, 0).abs().max()[None])} is left"
+    if not torch.equal(error, corrected.index_fill(0, indices, 0)):
+        return f"the error is {_said(error)}, expected {_said(corrected.index_fill(0, indices, 0))}"
+    return None
+
+
+def _said(values: "Tensor", most: int = 6) -> str:
+    texts = [f"{value:.3g}" for value in values.tolist()]
+    return f"[{', '.join([*texts[:most], *(['…'] if len(texts) > most else [])])}]"
+
+
+def _wrong_sum(outcome: Outcome) -> str | None:
+    """Over time nothing is lost: what all have sent and still owe is the sum of all gradients. Bytes are counted."""
+    case, size = outcome.case, outcome.world_size
+    gradients, error, k = case.arguments[0]
+    if len(gradients) == 1:
+        return None
+    owed = sum(result["left"] for result in outcome.results)
+    whole = sum(sum(given[0]) for given in case.arguments)
+    for rank, result in enumerate(outcome.results):
+        if not same(result["sent by all"] + owed, whole, 1e-9):
+            return f"rank {rank}: what was sent and what is left do not add up to the sum of all gradients"
+        most = len(gradients) * k * (8 + error.element_size())
+        if _bytes(outcome, rank) > most and size > 1:
+            return f"rank {rank} sent {_bytes(outcome, rank):,} bytes; {most:,} do"
+    return None
+
+
+def _bytes(outcome: Outcome, rank: int) -> int:
+    return sum(event.bytes for event in collectives(outcome, rank))
+
+
+def _found(outcome: Outcome) -> Iterator[tuple["Tensor", "Tensor", "Tensor", "Tensor"]]:
+    """(gradient + error, indices, values, error) of every step of every rank."""
+    for result in outcome.results:
+        for step in result["steps"]:
+            yield (step["corrected"], *step["found"])
+
+
+def _of(case: Case) -> tuple["Tensor", "Tensor", int]:
+    """Gradient, error and k of the first step."""
+    gradients, error, k = case.arguments[0]
+    return gradients[0], error, k
+
+
+def _error_is(formula: Callable[..., "Tensor"]) -> Recogniser:
+    """A recogniser of another error, from (gradient, error before, indices, values)."""
+
+    def recognises(case: Case, outcome: Outcome) -> bool:
+        gradient, before, _ = _of(case)
+        _, indices, values, error = next(_found(outcome))
+        return same(error, formula(gradient, before, indices, values), 1e-6)
+
+    return recognises
+
+
+def _not_three(case: Case, outcome: Outcome) -> bool:
+    return "three tensors" in outcome.wrong or raised(outcome, "unpack")
+
+
+def _dense(case: Case, outcome: Outcome) -> bool:
+    return any(len(values) == len(whole) > case.arguments[0][2] for whole, _, values, _ in _found(outcome))
+
+
+def _arguments_changed(case: Case, outcome: Outcome) -> bool:
+    return any(not step["kept"] for result in outcome.results for step in result["steps"])
+
+
+def _more_than_there_are(case: Case, outcome: Outcome) -> bool:
+    gradient, _, k = _of(case)
+    return k > len(gradient)
+
+
+def _signs(case: Case, outcome: Outcome) -> bool:
+    whole, indices, values, _ = next(_found(outcome))
+    return same(values, whole[indices].abs()) and not same(values, whole[indices])
+
+
+def _chosen_wrongly(outcome: Outcome) -> bool:
+    return "are sent, while" in outcome.wrong
+
+
+def _largest_not_by_magnitude(case: Case, outcome: Outcome) -> bool:
+    whole, indices, _, _ = next(_found(outcome))
+    return _chosen_wrongly(outcome) and set(indices.tolist()) == set(whole.topk(len(indices)).indices.tolist())
+
+
+def _smallest(case: Case, outcome: Outcome) -> bool:
+    whole, indices, _, _ = next(_found(outcome))
+    least = whole.abs().topk(len(indices), largest=False).indices
+    return _chosen_wrongly(outcome) and set(indices.tolist()) == set(least.tolist())
+
+
+def _without_error(case: Case, outcome: Outcome) -> bool:
+    gradient, _, k = _of(case)
+    _, indices, _, _ = next(_found(outcome))
+    return "the error is" not in outcome.wrong and set(indices.tolist()) == set(gradient.abs().topk(k).indices.tolist())
+
+
+def _dtypes(case: Case, outcome: Outcome) -> bool:
+    return "dtypes" in outcome.wrong
+
+
+def _ties(case: Case, outcome: Outcome) -> bool:
+    return "equal" in case.label or "zeros" in case.label
+
+
+TOP_K_WITH_ERROR_FEEDBACK = Exercise(
+    name="top_k_with_error_feedback",
+    library="course_utils.lessons.overlap.compression:top_k_with_error_feedback",
+    lesson=LESSON,
+    place=5,
+    minutes=10,
+    difficulty=2,
+    turn="add what is owed, choose the largest, keep the rest",
+    title="send the largest entries, owe the rest",
+    cases=_cases,
+    needs_torch=True,
+    picture=False,
+    hints=(
+        "What was left out earlier is not lost: to what do you add it before you choose? And of what you chose from, "
+        "what is left when the chosen entries are taken out?",
+        "`corrected = gradient + error`; `indices = corrected.abs().topk(min(k, len(corrected))).indices`; the values "
+        "are `corrected[indices]`, with their signs; the new error is a copy of `corrected` with zeros at `indices`.",
+    ),
+    mistakes=(
+        Mistake("Do you return three tensors: indices, values and error?", _not_three),
+        Mistake("How many entries can be sent where there are fewer than k?", _more_than_there_are),
+        Mistake("How many numbers are to travel, k or n?", _dense),
+        Mistake("Which dtype has a place, and which a value?", _dtypes),
+        Mistake("Whose memory did you write into?", _arguments_changed),
+        Mistake("Does a value keep its sign?", _signs),
+        Mistake("How many entries have the magnitude of the k-th largest?", _ties),
+        Mistake("Is −9 large or small here?", _largest_not_by_magnitude),
+        Mistake("Are the largest sent, or the smallest?", _smallest),
+        Mistake("Where does the error of the earlier steps come in?", _without_error),
+        Mistake("Is what was sent still owed?", _error_is(lambda gradient, error, indices, values: gradient + error)),
+        Mistake("What becomes of the entries that are not sent?", _error_is(lambda g, error, *_: 0 * g)),
+        Mistake("What becomes of the entries that are not sent?", _error_is(lambda g, error, *_: error)),
+        Mistake(
+            "Does what was owed before and not sent now stay owed?", _error_is(lambda g, e, i, v: g.index_fill(0, i, 0))
+        ),
+    ),
+    praise=lambda outcome: (
+        f"{ranks(outcome.world_size)} sent {_bytes(outcome, 0):,} bytes each in "
+        f"{count(len(outcome.case.arguments[0][0]), 'step')}, {_share(outcome):.0%} of their gradients; "
+        "what was sent and what is owed add up to all of them"
+    ),
+)
+
+
+def _share(outcome: Outcome) -> float:
+    gradients, error, _ = outcome.case.arguments[0]
+    return _bytes(outcome, 0) / (len(gradients) * error.numel() * error.element_size())

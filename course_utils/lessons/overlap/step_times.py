@@ -1,0 +1,137 @@
+"""How long one training step takes with each of several ways to keep replicas equal, measured by turns.
+
+One of the ways should be `replicas.alone`, which sends nothing: what a step takes beyond it is its *exposed*
+communication.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch.distributed as dist
+from torch import nn
+
+from course_utils.lessons.data_parallel.replicas import Replica
+from course_utils.lessons.data_parallel.training import Sgd, train_step
+from course_utils.trace.events import Event
+from course_utils.vgg import random_images, vgg11
+
+if TYPE_CHECKING:
+    from course_utils.ranks.ranks import Ranks
+
+Way = Callable[[nn.Module], Replica]
+"""Makes a replica of a model, as the functions of `course_utils.lessons.data_parallel.replicas` do."""
+ALONE = "no communication"
+"""The name of `replicas.alone` among the ways."""
+
+
+def small_vgg(seed: int) -> nn.Module:
+    """VGG-11 with a quarter of its channels: 580 thousand parameters, 2.3 MB of gradients."""
+    return vgg11(width=0.25, seed=seed)
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Steps that were timed by turns, round by round.
+
+    Attributes:
+        seconds: for each way the step of each round, on the rank that took longest.
+    """
+
+    seconds: dict[str, list[float]]
+
+    def median(self, way: str) -> float:
+        """The median step of a way, in seconds."""
+        return statistics.median(self.seconds[way])
+
+    def exposed(self, way: str) -> float:
+        """The exposed communication of a way, in seconds: its median step beyond that of `alone`; never below 0."""
+        return max(0.0, self.median(way) - self.median(ALONE))
+
+    def exposed_by_round(self, way: str) -> list[float]:
+        """The same for each round by itself: the way's step beyond the one of `alone` next to it. For a spread."""
+        return [step - free for step, free in zip(self.seconds[way], self.seconds[ALONE], strict=True)]
+
+    @property
+    def bars(self) -> dict[str, dict[str, float]]:
+        """For `draw.stacked_bars`: for each way the seconds of its computing and of its exposed communication.
+
+        Together they are the median step; where that is shorter than the one of `alone`, nothing counts as exposed.
+        """
+        free = self.median(ALONE)
+        bars = {ALONE: {"computing": free}}
+        for way in self.seconds:
+            if way != ALONE:
+                step = self.median(way)
+                bars[way] = {"computing": min(free, step), "communication": self.exposed(way)}
+        return bars
+
+
+def time_steps(
+    ways: Mapping[str, Way], batch: int, rounds: int, build: Callable[[int], nn.Module], warm_up: int
+) -> dict[str, list[float]]:
+    """On every rank: the seconds of one step of each way, again and again by turns.
+
+    Every way has a model of its own, and all ranks the same ones; images are random numbers of shape (3, 32, 32), as
+    time does not depend on what they show. All ranks meet before each step.
+
+    Args:
+        ways: in the same order on all ranks.
+        batch: images on this rank.
+        rounds: that count; `warm_up` rounds go before them.
+    """
+    x, y = random_images(batch, seed=dist.get_rank())
+    replicas = {name: way(build(0).train()) for name, way in ways.items()}
+    steppers = {name: Sgd(one.module.parameters(), rate=0.01) for name, one in replicas.items()}
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(warm_up + rounds):
+        for name, replica in replicas.items():
+            dist.barrier()
+            begin = time.perf_counter()
+            train_step(replica.module, steppers[name], x, y, replica.finish)
+            taken[name].append(time.perf_counter() - begin)
+    return {name: seconds[warm_up:] for name, seconds in taken.items()}
+
+
+def step_times(
+    ranks: "Ranks",
+    ways: Mapping[str, Way],
+    batch: int = 32,
+    rounds: int = 7,
+    build: Callable[[int], nn.Module] = small_vgg,
+    world_size: int | None = None,
+    warm_up: int = 2,
+) -> StepTimes:
+    """Time the ways on the first `world_size` ranks; see `time_steps`. DDP needs two steps to find its buckets."""
+    run = ranks.run(
+        time_steps, dict(ways), batch, rounds, build=build, warm_up=warm_up, backend="gloo", ranks=world_size
+    )
+    return StepTimes(slowest(run.results))
+
+
+def slowest(results: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, list[float]]:
+    """For each way and round the seconds of the rank that took longest."""
+    return {way: [max(each) for each in zip(*(one[way] for one in results), strict=True)] for way in results[0]}
+
+
+def one_step(ranks: "Ranks", way: Way, batch: int = 32, build: Callable[[int], nn.Module] = small_vgg) -> list[Event]:
+    """The events of one training step on all ranks, the fourth: for a timeline."""
+    run = ranks.run(time_steps, {"way": way}, batch, 1, build=build, warm_up=3, backend="gloo")
+    return last_step(run.events)
+
+
+def last_step(events: Sequence[Event]) -> list[Event]:
+    """On every rank, what happened from the beginning of its last forward pass on."""
+    begins: dict[int, float] = {}
+    for event in events:
+        if event.name == "forward":
+            begins[event.rank] = max(event.start, begins.get(event.rank, event.start))
+    return [event for event in events if event.start >= begins.get(event.rank, float("inf"))]
+
+
+def step_seconds(events: Sequence[Event], rank: int = 0) -> float:
+    """The median time from the beginning of one forward pass of a rank to that of the next."""
+    begins = sorted(event.start for event in events if event.rank == rank and event.name == "forward")
+    return statistics.median(late - early for early, late in zip(begins, begins[1:], strict=False))

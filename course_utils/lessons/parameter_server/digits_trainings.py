@@ -1,0 +1,219 @@
+"""The digits trained with nobody, everybody or hardly anybody waiting: synchronous, asynchronous, and local SGD.
+
+The small network of lesson 1 in one flat vector. Its gradient takes less than a millisecond, so each rank also sleeps
+as long as a larger one would compute: ranks that sleep share two cores without getting into each other's way.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_utils.lessons.parameter_server.flat_network import endless, first_weights, flat_gradient, unflat
+from course_utils.lessons.parameter_server.local_sgd import federated_average, local_sgd_round
+from course_utils.lessons.parameter_server.server import (
+    SERVER,
+    ServerHistory,
+    measure_staleness,
+    parameter_server_step,
+    serve,
+    staleness_scaled_lr,
+    work,
+)
+from course_utils.lessons.sgd.digits_network import Arrays, accuracy
+from course_utils.lessons.sgd.gradient_descent import minibatches
+from course_utils.trace.recorder import phase
+
+if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
+    from mpi4py import MPI
+
+
+@dataclass
+class Curve:
+    """How one training went, seen from rank 0.
+
+    Attributes:
+        epochs: passes over all training images, counted over all workers, at each point.
+        seconds: since the beginning, at each point.
+        accuracies: the share of test images recognised, at each point.
+        staleness: of every update; empty where nothing can be stale.
+    """
+
+    epochs: list[float]
+    seconds: list[float]
+    accuracies: list[float]
+    staleness: list[int]
+
+    def reached(self, accuracy: float) -> float | None:
+        """The seconds after which the accuracy was reached first; None where it never was."""
+        return next((s for s, a in zip(self.seconds, self.accuracies, strict=True) if a >= accuracy), None)
+
+    def epochs_to(self, accuracy: float) -> float | None:
+        """The epochs after which the accuracy was reached first; None where it never was."""
+        return next((e for e, a in zip(self.epochs, self.accuracies, strict=True) if a >= accuracy), None)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long a gradient takes.
+
+    Attributes:
+        seconds: on every worker.
+        straggler: the rank that is slower, None for none.
+        factor: by how much.
+    """
+
+    seconds: float = 0.005
+    straggler: int | None = None
+    factor: float = 5.0
+
+    def of(self, rank: int) -> float:
+        """Seconds that this rank takes for a gradient."""
+        return self.seconds * (self.factor if rank == self.straggler else 1.0)
+
+
+def own_gradients(
+    comm: "MPI.Intracomm", data: Arrays, *, pace: Pace = Pace(), batch_size: int = 32, seed: int = 0
+) -> Callable[[np.ndarray], np.ndarray]:
+    """A function: weights → the gradient of this worker's next batch, after as long as its pace says.
+
+    Rank 0 is the server; worker r of W has every W-th image. Nothing moves between ranks.
+    """
+    workers = max(1, comm.size - 1)
+    mine = slice((comm.rank - 1) % workers, None, workers)
+    batches = endless(data[0][mine], data[1][mine], batch_size, seed + comm.rank)
+    return lambda weights: _paced_gradient(weights, next(batches), pace.of(comm.rank))
+
+
+def train_synchronously(
+    comm: "MPI.Intracomm",
+    data: Arrays,
+    updates: int,
+    *,
+    batch_size: int = 32,
+    rate: float = 0.1,
+    pace: Pace = Pace(),
+    seed: int = 0,
+    every: int = 10,
+) -> Curve | None:
+    """A parameter server that waits for every worker at every step. Rank 0 returns the curve, workers nothing.
+
+    Args:
+        updates: of the server; each uses one batch of every worker.
+    """
+    next_gradient = own_gradients(comm, data, pace=pace, batch_size=batch_size, seed=seed)
+    parameters, history = first_weights(seed), ServerHistory()
+    history.snapshot(0, parameters)
+    for update in range(1, updates + 1):
+        gradient = np.zeros_like(parameters) if comm.rank == SERVER else next_gradient(parameters)
+        parameter_server_step(comm, parameters, gradient, rate)
+        if update % every == 0:
+            history.snapshot(update, parameters)
+    return _curve(history, data, batch_size * (comm.size - 1)) if comm.rank == SERVER else None
+
+
+def train_asynchronously(
+    comm: "MPI.Intracomm",
+    data: Arrays,
+    updates: int,
+    *,
+    batch_size: int = 32,
+    rate: float = 0.1,
+    scaled: bool = False,
+    pace: Pace = Pace(),
+    seed: int = 0,
+    every: int = 30,
+) -> Curve | None:
+    """A parameter server that waits for nobody. Rank 0 returns the curve, workers nothing.
+
+    Args:
+        updates: of the server; each uses one batch of one worker.
+        scaled: whether old gradients count less, by `staleness_scaled_lr`.
+    """
+    parameters = first_weights(seed)
+    if comm.rank != SERVER:
+        work(comm, parameters, own_gradients(comm, data, pace=pace, batch_size=batch_size, seed=seed))
+        return None
+    rate_of = (lambda age: staleness_scaled_lr(rate, age)) if scaled else (lambda age: rate)
+    history = serve(comm, parameters, rate_of, updates, every)
+    return _curve(history, data, batch_size)
+
+
+def train_locally(
+    comm: "MPI.Intracomm",
+    data: Arrays,
+    rounds: int,
+    *,
+    local_steps: int = 8,
+    batch_size: int = 32,
+    rate: float = 0.1,
+    pace: Pace = Pace(),
+    seed: int = 0,
+) -> Curve | None:
+    """Local SGD without a server: every rank works, and all average their weights after so many steps.
+
+    With one local step it is synchronous SGD by all-reduce: the mean of the weights after a step from the same weights
+    is a step against the mean of the gradients. Rank 0 returns the curve, the others nothing.
+    """
+    mine = slice(comm.rank, None, comm.size)
+    batches = endless(data[0][mine], data[1][mine], batch_size, seed + comm.rank)
+    parameters, history = first_weights(seed), ServerHistory()
+    history.snapshot(0, parameters)
+
+    def gradient(weights: np.ndarray, batch: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        return _paced_gradient(weights, batch, pace.of(comm.rank))
+
+    for number in range(1, rounds + 1):
+        local_sgd_round(comm, parameters, gradient, [next(batches) for _ in range(local_steps)], rate)
+        history.snapshot(number, parameters)
+    return _curve(history, data, batch_size * local_steps * comm.size) if comm.rank == 0 else None
+
+
+def train_clinics(
+    comm: "MPI.Intracomm",
+    data: Arrays,
+    shards: list[np.ndarray],
+    rounds: int,
+    *,
+    local_epochs: int = 1,
+    weighted: bool = True,
+    batch_size: int = 16,
+    rate: float = 0.05,
+    seed: int = 0,
+) -> list[float]:
+    """Federated averaging: clinics train on their own images, only weights travel. Returns each round's accuracy.
+
+    Args:
+        shards: of each rank, the indices of its images; see `skewed_shards`.
+        local_epochs: passes over its own images that a clinic makes between two averages.
+        weighted: whether a clinic counts by its number of images, or all alike.
+    """
+    train_x, train_y, test_x, test_y = data
+    x, y = train_x[shards[comm.rank]], train_y[shards[comm.rank]]
+    rng, parameters, accuracies = np.random.default_rng(seed + comm.rank), first_weights(seed), []
+    for _ in range(rounds):
+        for _ in range(local_epochs):
+            for batch in minibatches(len(x), batch_size, rng):
+                parameters -= rate * flat_gradient(parameters, x[batch], y[batch])
+        federated_average(comm, parameters, len(x) if weighted else 1)
+        accuracies.append(accuracy(unflat(parameters), test_x, test_y))
+    return accuracies
+
+
+def _paced_gradient(weights: np.ndarray, batch: tuple[np.ndarray, np.ndarray], seconds: float) -> np.ndarray:
+    """The gradient of the batch, after so many seconds of sleep; a phase of the trace."""
+    with phase("gradient"):
+        time.sleep(seconds)
+        return flat_gradient(weights, *batch)
+
+
+def _curve(history: ServerHistory, data: Arrays, examples_per_update: int) -> Curve:
+    train_x, _, test_x, test_y = data
+    return Curve(
+        [updates * examples_per_update / len(train_x) for updates in history.updates],
+        history.seconds,
+        [accuracy(unflat(snapshot), test_x, test_y) for snapshot in history.snapshots],
+        measure_staleness(history.log),
+    )

@@ -1,0 +1,62 @@
+"""The measurements of lesson 8 that its page, its slides and its bench share: a server's link, and three races."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_utils.lessons.allreduce.allreduce_times import measure
+from course_utils.lessons.allreduce.ring import ring_allreduce
+from course_utils.lessons.parameter_server.digits_trainings import Curve, Pace, train_asynchronously, train_locally
+from course_utils.lessons.parameter_server.server import parameter_server_step
+from course_utils.lessons.sgd.digits_network import Arrays
+
+if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
+    from mpi4py import MPI
+
+    from course_utils.ranks.ranks import Ranks
+
+WAYS = {
+    "synchronous": (train_locally, 56, {"local_steps": 1, "rate": 0.6, "ranks": 4}),
+    "asynchronous": (train_asynchronously, 224, {"rate": 0.15, "every": 8, "ranks": 5}),
+    "local": (train_locally, 14, {"local_steps": 4, "rate": 0.6, "ranks": 4}),
+}
+"""Three ways for four workers through the same number of images: what runs, its updates or rounds, and its options.
+
+One step against the mean of four gradients has four times the rate of a step against one of them.
+"""
+
+
+def through_a_server(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
+    """A step of the server as an all-reduce: from weights 0, with the rate −W, it adds up what W workers send.
+
+    Args:
+        vector: (n,), read on the workers; on return the sum of theirs, on all ranks.
+    """
+    weights = np.zeros_like(vector)
+    parameter_server_step(comm, weights, vector, rate=1 - comm.size)
+    vector[:] = weights
+
+
+def link_seconds(ranks: "Ranks", workers: Sequence[int], nbytes: int, runs: int = 3) -> dict[str, list[list[float]]]:
+    """The seconds of all runs of a step for so many workers, through a server and, without one, round a ring.
+
+    The server is one rank more. Returns {"server": …, "ring": …}, each with the runs of every number of workers.
+    """
+    taken: dict[str, list[list[float]]] = {"server": [], "ring": []}
+    for number in workers:
+        for name, allreduce in {"server": through_a_server, "ring": ring_allreduce}.items():
+            size = number + (name == "server")
+            taken[name].append(measure(ranks, {name: allreduce}, [nbytes], runs, size)[name][0])
+    return taken
+
+
+def race(ranks: "Ranks", images: Arrays, paces: Mapping[str, Pace], runs: int = 3) -> dict[str, dict[str, list[Curve]]]:
+    """Train in all three ways at every pace, by turns; returns for each pace and way the curves of all runs."""
+    curves: dict[str, dict[str, list[Curve]]] = {setting: {name: [] for name in WAYS} for setting in paces}
+    for _ in range(runs):
+        for setting, pace in paces.items():
+            for name, (train, updates, options) in WAYS.items():
+                run = ranks.run(train, images, updates, pace=pace, **options)
+                curves[setting][name].append(run.results[0])
+    return curves

@@ -1,0 +1,146 @@
+"""The check of `beat_1f1b`: any schedule, for puzzles that nobody has seen, within their memory and before 1F1B."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.recognisers import says
+from course_utils.lessons.pipeline.checks import common
+from course_utils.lessons.pipeline.checks.common import LESSON, as_lines, form_problem, schedule_of
+from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, Judgement, Puzzle, best_known, judge, random_puzzle
+from course_utils.words import count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHARED = "uneven"  # the puzzle of the class that a right answer is shown with
+SLY = 295  # seed of a puzzle in which who forgets the link, or what lies before the first rank, is slower than 1F1B
+NO_FASTER, SLOWER = "no faster than 1F1B", "slower than 1F1B"
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    def case(puzzle: Puzzle, name: str = "") -> Case:
+        kept = f"memory {list(puzzle.memory)}"
+        label = f"{count(puzzle.ranks, 'rank')}, {count(puzzle.micro_batches, 'micro-batch')}, {kept}"
+        label = f'the puzzle "{puzzle.name}"' if puzzle.name else name + label
+        return Case(label, [(puzzle,)], with_comm=False, harness=as_lines, judge=_wrong)
+
+    def seed() -> int:
+        return int(rng.integers(2**31))
+
+    yield case(random_puzzle(seed(), 3, 5))
+    yield case(_as_much_as_1f1b(random_puzzle(seed(), 4, 8)))
+    yield case(random_puzzle(seed(), 2, 3))
+    yield case(random_puzzle(seed(), 5, 4))
+    yield case(random_puzzle(SLY))
+    for _ in range(3):
+        yield case(random_puzzle(seed()))
+    yield case(PUZZLES[SHARED])
+
+
+def _as_much_as_1f1b(puzzle: Puzzle) -> Puzzle:
+    """The same with no more memory than 1F1B needs."""
+    memory = tuple(min(puzzle.ranks - rank, puzzle.micro_batches) for rank in range(puzzle.ranks))
+    return Puzzle(
+        puzzle.forward,
+        puzzle.input_gradient,
+        puzzle.weight_gradient,
+        puzzle.latency,
+        puzzle.message,
+        memory,
+        puzzle.micro_batches,
+    )
+
+
+def judged(outcome: Outcome) -> Judgement:
+    """What the puzzle's own judge says of the schedule that came back."""
+    return judge(outcome.case.arguments[0][0], schedule_of(outcome.results[0]))
+
+
+def _wrong(outcome: Outcome) -> str | None:
+    wrong = form_problem(outcome.results[0], outcome.case.arguments[0][0].ranks)
+    if wrong:
+        return wrong
+    found = judged(outcome)
+    if not found.valid:
+        return found.problems[0]
+    if found.beats_1f1b:
+        return None
+    equal = abs(found.seconds - found.plain.seconds) < 1e-6
+    return (
+        f"the schedule takes {found.seconds:.2f} s and is idle {found.idle_share:.1%} of the time, "
+        f"{NO_FASTER if equal else SLOWER}: {found.plain.seconds:.2f} s, {found.plain.idle_share:.1%}"
+    )
+
+
+def _other_size(case: Case, outcome: Outcome) -> bool:
+    return outcome.wrong.startswith("the schedule has") or "micro-batches go from" in outcome.wrong
+
+
+def _praise(outcome: Outcome) -> str:
+    found = judged(outcome)
+    known = best_known(found.puzzle)
+    said = (
+        f"before 1F1B in every puzzle; in the last {found.seconds:.2f} s and {found.idle_share:.1%} idle, 1F1B "
+        f"{found.plain.seconds:.2f} s and {found.plain.idle_share:.1%}"
+    )
+    if known is None:
+        return said
+    if found.seconds < known.seconds - 1e-6:
+        return f"{said}. The best that was known took {known.seconds:.2f} s: tell us!"
+    return f"{said}; the best known takes {known.seconds:.2f} s and is idle {known.idle_share:.1%}"
+
+
+def _drawing(outcome: Outcome) -> "Figure | None":
+    """The learner's schedule under 1F1B, also where it keeps too much or is too slow."""
+    from course_utils import draw
+
+    puzzle, returned = outcome.case.arguments[0][0], outcome.results[0]
+    if form_problem(returned, puzzle.ranks) or sum(map(len, returned)) > common.MOST_DRAWN:
+        return None
+    mine, plain = puzzle.simulate(schedule_of(returned)), puzzle.one_f_one_b()
+    title = f"Your schedule takes {mine.seconds:.1f} s, 1F1B {plain.seconds:.1f} s"
+    known = best_known(puzzle)
+    title += f", the best known {known.seconds:.1f} s" if known else ""
+    valid = judged(outcome).valid
+    under = f"simulated; {outcome.case.label}" + ("" if valid else "; your schedule cannot be run as it is")
+    return draw.pipelines({"1F1B": plain, "your schedule": mine}, title, under, in_seconds=["1F1B", "your schedule"])
+
+
+BEAT_1F1B = Exercise(
+    name="beat_1f1b",
+    library="course_utils.lessons.pipeline.puzzle.beat_1f1b:beat_1f1b",
+    lesson=LESSON,
+    place=5,
+    minutes=15,
+    difficulty=3,
+    turn="any schedule that fits into the memory and is done before 1F1B",
+    title="a puzzle: who beats 1F1B?",
+    cases=_cases,
+    hints=(
+        "Look at 1F1B's picture: where does a rank wait, and for whom? Which half of a backward pass is the other rank "
+        "waiting for, and which half can wait itself until there is nothing else to do?",
+        "Begin with 1F1B and write I, W in the place of every B: the gradients leave earlier. Then put W off while the "
+        "rank's memory allows it. Or make the schedule while a clock runs: whoever can begin first begins, I before F "
+        "before W. Or move actions at random and keep what `judge` finds valid and faster.",
+    ),
+    mistakes=(
+        common.NOTHING,
+        common.FLAT,
+        common.TEXTS,
+        Mistake("How many ranks and micro-batches has this puzzle?", _other_size),
+        Mistake("How many micro-batches may this rank keep, and which action sets one free?", says("is allowed")),
+        Mistake("Who waits for whom, all round?", says("a deadlock")),
+        Mistake("What must have come before this action?", says("which it needs")),
+        Mistake("Where is the other half of the backward pass?", says("the weights get no gradient")),
+        Mistake("Is a backward pass whole, or in two halves?", says("repeats it")),
+        Mistake("Does every micro-batch go forward and back on every rank?", says("is missing")),
+        Mistake("For which half of a backward pass does nobody wait?", says(NO_FASTER)),
+        Mistake("Where in the picture does a rank wait, and for what?", says(SLOWER)),
+    ),
+    praise=_praise,
+    drawing=_drawing,
+    also_hidden=("course_utils.lessons.pipeline.puzzle.annealing:anneal",),
+)

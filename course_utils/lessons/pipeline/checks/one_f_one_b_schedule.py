@@ -1,0 +1,138 @@
+"""The check of `one_f_one_b_schedule`: for any sizes the one schedule that the docstring describes."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.lessons.pipeline.checks import common
+from course_utils.lessons.pipeline.checks.common import (
+    LESSON,
+    Lines,
+    drawing_of,
+    schedule_cases,
+    schedule_of,
+    simulated,
+)
+
+
+def by_hand(ranks: int, micro_batches: int) -> Lines:
+    """Forward passes as far ahead of the backward ones as the rank is from the end."""
+    lines = []
+    for rank in range(ranks):
+        left = {"F": list(range(micro_batches)), "B": list(range(micro_batches))}
+        own = []
+        while left["B"]:
+            kept = len(left["B"]) - len(left["F"])
+            kind = "F" if left["F"] and kept < ranks - rank else "B"
+            own.append(f"{rank}{kind}{left[kind].pop(0)}")
+        lines.append(own)
+    return lines
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    drawn = [(int(rng.integers(2, 7)), int(rng.integers(1, 12))) for _ in range(5)]
+    yield from schedule_cases(by_hand, [(3, 5), (2, 3), (4, 4), (1, 3), (4, 2), (3, 1), (5, 3), *drawn, (4, 8)])
+
+
+def _aheads(lines: Lines) -> list[int]:
+    """For each rank, how many forward passes come before its first backward pass."""
+    return [next((place for place, text in enumerate(own) if "B" in text), len(own)) for own in lines]
+
+
+def _fewer_micro_batches(case: Case, outcome: Outcome) -> bool:
+    ranks, micro_batches = case.arguments[0]
+    return micro_batches < ranks
+
+
+def _too_far_ahead(case: Case, outcome: Outcome) -> bool:
+    """Whether more forward passes come first than there are micro-batches."""
+    return max(_aheads(outcome.results[0]), default=0) > case.arguments[0][1]
+
+
+def _all_forward_first(case: Case, outcome: Outcome) -> bool:
+    ranks, micro_batches = case.arguments[0]
+    return micro_batches > ranks and _aheads(outcome.results[0]) == [micro_batches] * ranks
+
+
+def _all_alike(case: Case, outcome: Outcome) -> bool:
+    aheads = _aheads(outcome.results[0])
+    return len(aheads) > 1 and len(set(aheads)) == 1
+
+
+def _turned_round(case: Case, outcome: Outcome) -> bool:
+    """Whether the first rank begins with the fewest forward passes and the last with the most."""
+    aheads = _aheads(outcome.results[0])
+    return len(aheads) > 1 and aheads[0] < aheads[-1]
+
+
+def _another_number(case: Case, outcome: Outcome) -> bool:
+    ranks, micro_batches = case.arguments[0]
+    return _aheads(outcome.results[0]) != _aheads(by_hand(ranks, micro_batches))
+
+
+def _newest_first(case: Case, outcome: Outcome) -> bool:
+    """Whether the backward passes come in another order than the forward ones."""
+    return any(
+        sorted(backward := [int(text.partition("B")[2]) for text in own if "B" in text]) != backward
+        for own in outcome.results[0]
+    )
+
+
+def _left_over(case: Case, outcome: Outcome) -> bool:
+    return "is missing" in outcome.wrong
+
+
+def _not_in_turn(case: Case, outcome: Outcome) -> bool:
+    return " does " in outcome.wrong
+
+
+def _praise(outcome: Outcome) -> str:
+    from course_utils.lessons.pipeline.validate import peak_in_flight
+
+    ranks, micro_batches = outcome.case.arguments[0]
+    kept = ", ".join(f"{most:g}" for most in peak_in_flight(schedule_of(outcome.results[0])))
+    idle = simulated(outcome.results[0]).idle_share
+    return (
+        f"{ranks} ranks, {micro_batches} micro-batches: idle {idle:.1%} of the time, as GPipe is; the ranks keep "
+        f"{kept} micro-batches, GPipe {micro_batches} each"
+    )
+
+
+ONE_F_ONE_B_SCHEDULE = Exercise(
+    name="one_f_one_b_schedule",
+    library="course_utils.lessons.pipeline.schedules:one_f_one_b_schedule",
+    lesson=LESSON,
+    place=2,
+    minutes=10,
+    difficulty=2,
+    turn="a few forward passes, then one forward and one backward in turn",
+    title="one forward, one backward",
+    cases=_cases,
+    hints=(
+        "How many ranks stand behind rank r? So many forward passes it can do before the first gradient comes back. "
+        "What is left to do when there are no more forward passes?",
+        "`ahead = min(ranks - rank - 1, micro_batches)` forward passes first. Then for each index: the forward pass "
+        "`ahead + index`, if there is one, and the backward pass `index`.",
+    ),
+    mistakes=(
+        common.NOTHING,
+        common.TEXTS,
+        common.FLAT,
+        common.HALVES,
+        common.STAGE,
+        Mistake("What if there are fewer micro-batches than ranks?", _too_far_ahead),
+        common.FROM_ONE,
+        Mistake("What if there are fewer micro-batches than ranks?", _fewer_micro_batches),
+        Mistake("How many backward passes are left when the last forward pass is done?", _left_over),
+        Mistake("Which micro-batch has been in memory longest?", _newest_first),
+        Mistake("Does a rank need all forward passes before its first backward pass?", _all_forward_first),
+        Mistake("Does the last rank wait as long for its first gradient as the first rank?", _all_alike),
+        Mistake("Which rank has the longest way until its first gradient comes back?", _turned_round),
+        Mistake("How many ranks stand behind rank r?", _another_number),
+        Mistake("What follows each new forward pass?", _not_in_turn),
+    ),
+    praise=_praise,
+    drawing=drawing_of("1F1B", by_hand),
+    also_hidden=("course_utils.lessons.pipeline.interleaved:interleaved_schedule",),
+)

@@ -1,0 +1,167 @@
+"""One batch through the learner's pipeline, and through the whole model: what the check of `run_schedule` compares."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Cost, Outcome
+from course_utils.lessons.overlap.checks.common import marked
+from course_utils.words import count, ranks
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from course_utils.lessons.pipeline.actions import Schedule
+
+LOSS, RAN = "the loss", "what ran"
+LONG = 300  # rows and columns of an activation of 720 KB: more than MPI takes for a receiver that is not there yet
+ANOTHER_ORDER = "while the schedule says"
+
+
+def _drawn(given: dict[str, Any]) -> tuple[list, list, list]:
+    """The layers of a model, the inputs of the micro-batches and their targets; the same on every rank."""
+    import torch
+    from torch import nn
+
+    sizes, splits, kind = given["sizes"], given["splits"], getattr(torch, given["dtype"])
+    draw = torch.Generator().manual_seed(given["seed"])
+    layers: list[nn.Module] = []
+    for narrow, wide in itertools.pairwise(sizes):
+        layer = nn.Linear(narrow, wide, dtype=kind)
+        for parameter in layer.parameters():
+            parameter.data = torch.randn(parameter.shape, generator=draw, dtype=kind) / narrow**0.5
+        layers += [layer, nn.Tanh()]
+    xs = [torch.randn(rows, sizes[0], generator=draw, dtype=kind) for rows in splits]
+    ys = [torch.randn(rows, sizes[-1], generator=draw, dtype=kind) for rows in splits]
+    return layers[: sum(given["cuts"])], xs, ys
+
+
+def _parts(layers: list, given: dict[str, Any]) -> "list[nn.Sequential]":
+    """The stages, as plain modules."""
+    from torch import nn
+
+    left = iter(layers)
+    return [nn.Sequential(*itertools.islice(left, size)) for size in given["cuts"]]
+
+
+def _share(output: "Tensor", target: "Tensor", examples: int) -> "Tensor":
+    return ((output - target) ** 2).sum() / examples
+
+
+def in_a_pipeline(function: Callable, comm: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Runs on a rank: call the learner's function on this rank's stages; return loss, gradients, and what ran."""
+    import torch
+
+    from course_utils.lessons.pipeline.actions import parse_schedule, rank_of_stages
+    from course_utils.lessons.pipeline.run_schedule import split_model
+    from course_utils.lessons.pipeline.stage_pace import stage_pace
+
+    schedule = parse_schedule(given["lines"])
+    layers, xs, ys = _drawn(given)
+    parts = split_model(layers, given["cuts"]) if given["put_aside"] else _parts(layers, given)
+    mine = {stage: parts[stage] for stage, rank in rank_of_stages(schedule).items() if rank == comm.rank}
+    ran: list[str] = []
+
+    def note(stage: int) -> Callable:
+        def hook(module: "nn.Module", inputs: tuple, output: "Tensor") -> "Tensor":
+            ran.append(f"{stage}F")
+            return marked(output, lambda: ran.append(f"{stage}B"))
+
+        return hook
+
+    for stage, part in mine.items():
+        part.register_forward_hook(note(stage))
+    if 0 not in mine:
+        xs = [torch.full_like(x, torch.nan) for x in xs]
+    pace = (stage_pace(given["pace"], given["pace"], given["pace"]),) if given["pace"] else ()
+
+    def loss(output: "Tensor", index: int) -> "Tensor":
+        return _share(output, ys[index], sum(given["splits"]))
+
+    found: dict[str, Any] = {}
+    for call in range(given["calls"]):
+        found[f"{LOSS} (call {call})"] = function(comm, schedule, mine, xs, loss, *pace)
+    for stage, part in mine.items():
+        for name, parameter in part.named_parameters():
+            gradient = None if parameter.grad is None else parameter.grad.detach().clone()
+            found[f"the gradient of stage {stage}'s {name}"] = gradient
+    return found | {RAN: ran}
+
+
+def expected(given: dict[str, Any], schedule: "Schedule") -> list[dict[str, Any]]:
+    """What each rank must have, from the whole model and the whole batch at once."""
+    import torch
+    from torch import nn
+
+    from course_utils.lessons.pipeline.actions import rank_of_stages
+
+    layers, xs, ys = _drawn(given)
+    loss = _share(nn.Sequential(*layers)(torch.cat(xs)), torch.cat(ys), sum(given["splits"]))
+    loss.backward()
+    number = loss.item() if given["dtype"] == "float64" else np.float32(loss.item())
+    rank_of, parts = rank_of_stages(schedule), _parts(layers, given)
+    found: list[dict[str, Any]] = []
+    for rank in range(len(schedule)):
+        last = rank_of[max(rank_of)] == rank
+        own: dict[str, Any] = {f"{LOSS} (call {call})": number if last else 0.0 for call in range(given["calls"])}
+        for stage in (stage for stage, home in rank_of.items() if home == rank):
+            for name, one in parts[stage].named_parameters():
+                own[f"the gradient of stage {stage}'s {name}"] = one.grad * given["calls"]
+        found.append(own | {RAN: ...})
+    return found
+
+
+def case_of(
+    rng: np.random.Generator,
+    name: str,
+    schedule: "Schedule",
+    cuts: Sequence[int],
+    dtype: str = "float64",
+    long: bool = False,
+    **more: Any,
+) -> Case:
+    """One batch (or several calls) through a schedule; every layer of its own width, every micro-batch of its own size.
+
+    Args:
+        cuts: for each stage how many layers it gets, linear ones and tanh in turn.
+    """
+    from course_utils.lessons.pipeline.actions import micro_batches_of, write_schedule
+    from course_utils.lessons.pipeline.send_and_receive import with_messages
+
+    linear, micro_batches = (sum(cuts) + 1) // 2, micro_batches_of(schedule)
+    given = {
+        "lines": write_schedule(schedule).splitlines(),
+        "sizes": [LONG] * (linear + 1) if long else [int(n) for n in rng.integers(2, 9, linear + 1)],
+        "splits": [LONG] * micro_batches if long else [int(n) for n in rng.integers(1, 6, micro_batches)],
+        "cuts": list(cuts),
+        "seed": int(rng.integers(2**31)),
+        "dtype": dtype,
+        **{"calls": 1, "put_aside": False, "pace": 0.0, **more},
+    }
+    messages = sum("SEND" in action.kind for actions in with_messages(schedule) for action in actions) * given["calls"]
+    label = f"{name}, {ranks(len(schedule))}, {count(micro_batches, 'micro-batch')}"
+    label += f", {dtype}" if dtype != "float64" else ""
+    label += f", {count(given['calls'], 'call')}" if given["calls"] > 1 else ""
+    label += ", long messages" if long else ""
+    wanted = expected(given, schedule)
+    more_of_case = {"cost": Cost(messages=messages, collectives=0), "judge": wrong_order, "harness": in_a_pipeline}
+    return Case(label, [(given,) for _ in schedule], wanted, **more_of_case)
+
+
+def wrong_order(outcome: Outcome) -> str | None:
+    """What no number shows: another order than the schedule's, and messages that were not waited for."""
+    given = outcome.case.arguments[0][0]
+    for rank, line in enumerate(given["lines"]):
+        wanted = [f"{word.rstrip('0123456789')[:-1]}{'F' if 'F' in word else 'B'}" for word in line.split()]
+        wanted = [one for one, word in zip(wanted, line.split(), strict=True) if "W" not in word] * given["calls"]
+        for place, (got, right) in enumerate(itertools.zip_longest(outcome.results[rank][RAN], wanted)):
+            if got != right:
+                return (
+                    f"the numbers are right, but rank {rank} did {got or 'nothing'} as its pass number {place}, "
+                    f"{ANOTHER_ORDER} {right or 'that it is done'}"
+                )
+        if not outcome.attempt.replies[rank].clean:
+            return f"the numbers are right, but rank {rank} never waited for one of its messages"
+    return None

@@ -1,0 +1,147 @@
+"""What runs of pipelines say beside their plans: sentences chosen by the numbers."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from course_utils.lessons.pipeline.actions import Action
+from course_utils.lessons.pipeline.validate import in_flight
+from course_utils.words import percent, seconds_text
+
+_NEAR = 2.5  # percentage points between plan and run that messages may cost
+_FAR = 6.0  # more than this has another cause: somebody else works on this machine
+_STRETCHED = 1.1  # times as long as planned: computations that only wait take longer where cores are taken
+_EQUAL = 0.05  # shares of a loss that count as no difference
+_BROKEN = 3  # times the first loss: nothing was learned, and all forgotten
+
+
+class Timing(Protocol):
+    """When every computation began and ended; see `timing.Timing`."""
+
+    ranks: int
+    entries: Sequence
+    seconds: float
+    idle_share: float
+    bubble_share: float
+
+
+def disturbed(plan: Timing, run: Timing) -> bool:
+    """Whether something else kept this machine so busy that the run answers no prediction."""
+    return abs(100 * (run.idle_share - plan.idle_share)) > _FAR or _worked(run) > _STRETCHED * _worked(plan)
+
+
+def _worked(timing: Timing) -> float:
+    """Seconds that a rank computed, in the mean."""
+    return timing.seconds * (1 - timing.idle_share)
+
+
+def plan_said(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
+    """How idle the ranks were and how long the schedule took, beside the plan: a title, and a line below it."""
+    title = f"{name}: {percent(run.idle_share)} idle on {run.ranks} ranks, {percent(plan.idle_share)} planned"
+    took = f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}"
+    return title, took + (_BUSY if disturbed(plan, run) else _because(100 * (run.idle_share - plan.idle_share)))
+
+
+_BUSY = ": something else kept this machine busy"
+
+
+def _because(points: float) -> str:
+    if abs(points) <= _NEAR:
+        return ""
+    return ": the rest is messages, which are free on paper" if 0 < points <= _FAR else _BUSY
+
+
+def faster_said(before: Timing, after: Timing, pieces: int) -> str:
+    """What cutting the batch brought, as a title."""
+    times = before.seconds / after.seconds
+    if times < 1.1:
+        return "Cutting the batch brought nothing in this run"
+    return f"The same work in {pieces} pieces: {times:.1f} times as fast"
+
+
+def formula_said(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], formula: Sequence[float]) -> str:
+    """How far the measured idle shares are from the formula.
+
+    Args:
+        runs: for each number of micro-batches the idle share of each run. formula: its idle share.
+    """
+    points = [100 * (statistics.median(each) - share) for each, share in zip(runs, formula, strict=True)]
+    worst = max(points, key=abs)
+    ends = f"From {percent(statistics.median(runs[0]))} idle with {micro_batches[0]} to "
+    ends += f"{percent(statistics.median(runs[-1]))} with {micro_batches[-1]}; "
+    if abs(worst) <= _NEAR:
+        return f"{ends}at most {abs(worst):.1f} points from the formula"
+    where = micro_batches[points.index(worst)]
+    return f"{ends}{abs(worst):.1f} points from the formula at m = {where}{_because(worst)}"
+
+
+def kept_by_rank(timing: Timing) -> list[int]:
+    """The most micro-batches that each rank kept at any time, counted in what it did."""
+    by_rank: list[list[Action]] = [[] for _ in range(timing.ranks)]
+    for one in sorted(timing.entries, key=lambda one: one.start):
+        by_rank[one.rank].append(one.action)
+    return [round(max(in_flight(actions), default=0)) for actions in by_rank]
+
+
+def kept_said(plain: Timing, other: Timing) -> str:
+    """What 1F1B costs in time against GPipe, and what it saves in memory."""
+    most, least = max(kept_by_rank(plain)), max(kept_by_rank(other))
+    points = 100 * (other.idle_share - plain.idle_share)
+    if abs(points) <= _NEAR:
+        told = "The bubble is as large"
+    elif abs(points) <= _FAR:
+        told = f"The bubble is {abs(points):.0f} points {'larger' if points > 0 else 'smaller'} in this run"
+    else:
+        told = "Something else kept this machine busy in one of the runs"
+    return f"{told}; rank 0 keeps {least} micro-batches, not {most}"
+
+
+def idle_seconds(timing: Timing) -> float:
+    """How long a rank does nothing, in the mean."""
+    return timing.idle_share * timing.seconds
+
+
+def bubble_said(plain: Timing, other: Timing, planned: float, name: str) -> str:
+    """How much of 1F1B's bubble is left, measured beside planned, as a title.
+
+    Args:
+        planned: the share that is left by the plan.
+    """
+    left = idle_seconds(other) / idle_seconds(plain)
+    if left > 0.9:
+        return f"{name} saved nothing in this run, where the plan leaves {percent(planned)} of the bubble"
+    return f"{name} leaves {percent(left)} of 1F1B's bubble, planned {percent(planned)}"
+
+
+def window_said(run: Timing, kept: Sequence[int]) -> str:
+    """What ZB-H2 leaves idle within a rank's own work, and what it keeps."""
+    inside = f"Between its first action and its last a rank is idle {percent(run.bubble_share)} of the time"
+    reason = "" if 100 * run.bubble_share <= _NEAR else " (planned: not at all)"
+    return f"{inside}{reason}. Rank 0 keeps {kept[0]} micro-batches."
+
+
+def flush_said(run: Timing, flushed: float, micro_batches: int) -> str:
+    """What running on without a flush brought, as a title.
+
+    Args:
+        flushed: the idle share, by the formula, with a flush after every so many micro-batches.
+    """
+    title = f"Without a flush {percent(run.idle_share)} idle; by the formula {percent(flushed)} with one after every "
+    return f"{title}{micro_batches}" + ("" if run.idle_share < flushed else _BUSY)
+
+
+def stashing_said(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
+    """What the delay cost, and what wrong gradients beside it, as a title.
+
+    Args:
+        losses: of every micro-batch, by name: first without delay, then with stashing, then without stashing.
+        last: micro-batches at the end whose mean counts.
+    """
+    no_delay, stashed, plain = (statistics.mean(line[-last:]) for line in losses.values())
+    if not plain <= _BROKEN * next(iter(losses.values()))[0]:  # not a number, too
+        return "The delay costs something; without stashing the training falls apart"
+    apart = (plain - stashed) / stashed
+    delay = "The delay costs something" if stashed > (1 + _EQUAL) * no_delay else "The delay costs next to nothing"
+    if abs(apart) <= _EQUAL:
+        return f"{delay}; in this run wrong gradients were forgiven"
+    return f"{delay}; in this run wrong gradients " + ("cost more" if apart > 0 else "did no harm")

@@ -1,0 +1,219 @@
+"""What the checks of lesson 14 share: the verdict on a race, what took the time, and recognisers of what went wrong."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from course_utils.checks.compare import difference, kind_of
+from course_utils.checks.exercise import NO_RESULT, Case, Outcome
+from course_utils.checks.recognisers import Recogniser, same
+from course_utils.lessons.profiling.checks.races import CLOSE, SLOW, YOURS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from course_utils.lessons.profiling.lanes import Lanes
+    from course_utils.measuring import Ratio
+
+LESSON = "14_profiling"
+WHOLE = 1e-3
+"""Work may differ by this share: seconds that are summed in another order."""
+
+
+def races_well(target: float, lost: Callable[[Outcome], str], rule: Callable[[Outcome], str | None] | None = None):
+    """A judge: equal results, then what `rule` says, then the factor.
+
+    Args:
+        target: the factor that is asked for.
+        lost: which part still takes the time, in words.
+        rule: what is wrong although the results are right, or None.
+    """
+
+    def judge(outcome: Outcome) -> str | None:
+        for rank, result in enumerate(outcome.results):
+            wrong = difference(rank, result["found"], result["wanted"], CLOSE)
+            if wrong:
+                call = result["round"]
+                return f"{wrong}, in call {call + 1} of your function" if call else wrong
+        wrong = rule(outcome) if rule else None
+        if wrong:
+            return f"the results are right, but {wrong}"
+        taken = ratio_of(outcome)
+        if taken is None or taken.factor >= target:
+            return None
+        return (
+            f"the results are right, but it is {taken.factor:.2f} times as fast as {slow_name(outcome)}; "
+            f"{target} times are asked for. {lost(outcome)}"
+        )
+
+    return judge
+
+
+def slow_name(outcome: Outcome) -> str:
+    """What the slow program is called."""
+    return f"slow_{outcome.case.harness.__name__[-1]}"
+
+
+def ratio_of(outcome: Outcome) -> "Ratio | None":
+    """How fast both were; None where no time counted."""
+    from course_utils.measuring import Ratio
+
+    seconds = outcome.results[0]["seconds"]
+    return Ratio(seconds[SLOW], seconds[YOURS]) if seconds[YOURS] else None
+
+
+def praised(target: float) -> Callable[[Outcome], str]:
+    """How many times as fast it is."""
+
+    def praise(outcome: Outcome) -> str:
+        from course_utils.words import number_text, seconds_text
+
+        taken = ratio_of(outcome)
+        if taken is None:
+            return "the same results"
+        slow, own = seconds_text(min(taken.slow)), seconds_text(min(taken.fast))
+        return (
+            f"{number_text(taken.factor)} times as fast as {slow_name(outcome)} ({target} were asked for), {own} in "
+            f"place of {slow}, with the same {'numbers' if len(outcome.results[0]['wanted']) > 1 else 'number'}"
+        )
+
+    return praise
+
+
+def parts_of(outcome: Outcome, rest: str) -> dict[str, dict[str, float]] | None:
+    """Program → part → seconds; what belongs to no part is called `rest`."""
+    parts = outcome.results[0].get("parts")
+    return parts and {name: {part or rest: own for part, own in each.items()} for name, each in parts.items()}
+
+
+def longest_part(outcome: Outcome, rest: str) -> str:
+    """The part that takes most of the learner's time, with its share."""
+    from course_utils.words import percent
+
+    own = (parts_of(outcome, rest) or {}).get(YOURS)
+    if not own:
+        return ""
+    part = max(own, key=own.__getitem__)
+    return f"The largest part of its time: {part}, {percent(own[part] / sum(own.values()))}"
+
+
+def bars_of(rest: str) -> Callable[[Outcome], "Figure | None"]:
+    """A picture: the parts of both programs, one bar each."""
+
+    def drawing(outcome: Outcome) -> "Figure | None":
+        from course_utils import draw
+
+        parts = parts_of(outcome, rest)
+        return parts and draw.stacked_bars(
+            parts, f"{factor_said(outcome)}; here one run of each, which the profiler slows down"
+        )
+
+    return drawing
+
+
+def lanes_of(outcome: Outcome, name: str, rank: int, messages: str = "messages") -> "Lanes":
+    """When a rank computed and had messages under way in its last run of the program; it begins at 0.
+
+    Args:
+        name: of the program, `SLOW` or `YOURS`.
+        messages: "messages" for the collectives, "link" for what is on the played link.
+    """
+    from course_utils.lessons.profiling.intervals import difference, union
+    from course_utils.lessons.profiling.lanes import Lanes
+
+    seen = outcome.results[rank]["lanes"][name]
+    begin, end = seen["begin"], seen["end"]
+
+    def from_begin(times: list) -> list:
+        return [(one - begin, other - begin) for one, other in union(times)]
+
+    under_way = from_begin(seen[messages])
+    computing = from_begin(seen["computing"]) if seen["computing"] else difference([(0.0, end - begin)], under_way)
+    return Lanes(rank, 0.0, end - begin, computing, under_way, {})
+
+
+def lanes_drawn(messages: str) -> Callable[[Outcome], "Figure | None"]:
+    """A picture: both programs on rank 0."""
+
+    def drawing(outcome: Outcome) -> "Figure | None":
+        from course_utils import draw
+
+        if ratio_of(outcome) is None:
+            return None
+        lanes = [lanes_of(outcome, name, 0, messages) for name in (SLOW, YOURS)]
+        return draw.profile(
+            lanes,
+            factor_said(outcome),
+            "the quickest round of each counts; this is rank 0 in the last one",
+            names=[SLOW, YOURS],
+        )
+
+    return drawing
+
+
+def factor_said(outcome: Outcome) -> str:
+    """The finding."""
+    taken = ratio_of(outcome)
+    return f"{taken.factor:.1f} times as fast" if taken else ""
+
+
+def work_missing(outcome: Outcome, of: Callable[[Mapping[str, Any]], float]) -> float:
+    """Work of all ranks in the learner's last run as a share of that of the slow program; `of` counts a run's."""
+    slow, own = (sum(of(result["lanes"][name]) for result in outcome.results) for name in (SLOW, YOURS))
+    return own / slow
+
+
+def found_is(formula: Callable[[list, int, int], list]) -> Recogniser:
+    """A recogniser of another list on every rank, from (the right one, rank, number of ranks)."""
+
+    def recognises(case: Case, outcome: Outcome) -> bool:
+        size = outcome.world_size
+        return all(
+            same(result["found"], formula(list(result["wanted"]), rank, size), CLOSE)
+            for rank, result in enumerate(outcome.results)
+        )
+
+    return recognises
+
+
+def nothing_found(case: Case, outcome: Outcome) -> bool:
+    """Whether the function returned nothing."""
+    return all(result["found"] is None for result in outcome.results)
+
+
+def no_numbers(case: Case, outcome: Outcome) -> bool:
+    """Whether something other than a list of plain numbers came back."""
+    found = outcome.results[0]["found"]
+    kinds = {kind_of(one) for one in found} if kind_of(found) in ("list", "tuple") else {"none"}
+    return not kinds <= {"float", "int"}
+
+
+def too_few(case: Case, outcome: Outcome) -> bool:
+    """Whether there are fewer or more numbers than the slow program gives."""
+    return any(len(result["found"]) != len(result["wanted"]) for result in outcome.results)
+
+
+def later_call(case: Case, outcome: Outcome) -> bool:
+    """Whether it was right in the first call and wrong in a later one."""
+    return any(result is not NO_RESULT and result["round"] for result in outcome.results) and not right(outcome)
+
+
+def from_the_start(case: Case, outcome: Outcome) -> bool:
+    """Whether the first number is wrong already."""
+    return not right(outcome) and all(
+        not same(result["found"][:1], list(result["wanted"][:1]), CLOSE) for result in outcome.results
+    )
+
+
+def later_on(case: Case, outcome: Outcome) -> bool:
+    """Whether the first number is right and a later one is not."""
+    return not right(outcome)
+
+
+def right(outcome: Outcome) -> bool:
+    """Whether all results are."""
+    return all(difference(0, result["found"], result["wanted"], CLOSE) is None for result in outcome.results)
+
+
+def too_slow(case: Case, outcome: Outcome) -> bool:
+    """Whether only the factor was not reached."""
+    return "times as fast as" in outcome.wrong

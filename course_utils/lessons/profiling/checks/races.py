@@ -1,0 +1,134 @@
+"""What runs on the ranks: a slow program and the learner's by turns, with fresh inputs in every round.
+
+Nobody knows the inputs of the next round, so nothing kept from one call helps in another. Where the processor is the
+bottleneck its own seconds are counted, which other programs on the machine do not lengthen; elsewhere the clock's, of
+the rank that took longest, and the quickest run of each counts.
+"""
+
+import cProfile
+import pstats
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from course_utils.checks.compare import difference
+from course_utils.measuring import MARGIN, Ratio, slowest_rank
+
+CLOSE = 1e-4
+"""So near, relative to the largest one, the losses have to be."""
+FEWEST, MOST = 3, 12
+"""Rounds, beside a first one that only compares the results."""
+HOPELESS_AFTER, HOPELESS = 4, 0.9
+"""After so many rounds, who has reached less than this share of the factor is as slow as it looks."""
+SLOW, YOURS = "slow", "yours"
+Program = Callable[..., Any]
+Places = Mapping[str, Sequence[tuple[str, str]]]
+"""The name of a part → the functions whose time it is, as (file, function)."""
+
+
+def race(
+    slow: Program,
+    own: Program,
+    inputs: Callable[[int], tuple],
+    target: float,
+    *,
+    rounds: int = MOST,
+    clock: Callable[[], float] = time.perf_counter,
+    meet: Callable[[float], float] = slowest_rank,
+    places: Places | None = None,
+) -> dict[str, Any]:
+    """Run slow, own, slow, own, …, until the factor is clear, the rounds are over, or a result differs.
+
+    Args:
+        inputs: the number of a round → the arguments of both programs, made anew at each call. Round 0 does not count.
+        target: the factor that is asked for.
+        rounds: at most; with 0 the results are compared once, and no time counts.
+        clock: `time.process_time` where the processor's seconds are to count.
+        meet: makes all ranks wait for each other and gives back the longest time; `float` for a rank on its own.
+        places: where given, both run once more under Python's own profiler, and the seconds of each part are counted.
+
+    Returns:
+        Plain data: the results of the last round ("wanted", "found") and its number ("round"); the seconds of all
+        rounds ("seconds"); and of each program's last run when it computed, and when messages were under way ("lanes").
+    """
+    seconds: dict[str, list[float]] = {SLOW: [], YOURS: []}
+    result: dict[str, Any] = {}
+    for number in range(rounds + 1):
+        results, lanes, taken = {}, {}, {}
+        for name, program in ((SLOW, slow), (YOURS, own)):
+            arguments = inputs(number)
+            meet(0.0)  # all begin together
+            with _watched() as seen:
+                begin = clock()
+                results[name] = program(*arguments)
+                took = clock() - begin
+            taken[name], lanes[name] = meet(took), seen
+        result = {"wanted": results[SLOW], "found": results[YOURS], "round": number, "lanes": lanes, "seconds": seconds}
+        if meet(float(difference(0, results[YOURS], results[SLOW], CLOSE) is not None)):
+            return result
+        if number:
+            seconds[SLOW].append(taken[SLOW])
+            seconds[YOURS].append(taken[YOURS])
+            if _decided(Ratio(seconds[SLOW], seconds[YOURS]), target):
+                break
+    if rounds and places is not None:
+        result["parts"] = {
+            name: _parts(program, inputs(rounds + 1), places) for name, program in ((SLOW, slow), (YOURS, own))
+        }
+    return result
+
+
+def _decided(taken: Ratio, target: float) -> bool:
+    """Whether more rounds would not change the verdict: clearly reached, or out of reach."""
+    if len(taken.fast) >= FEWEST and min(taken.factor / MARGIN, taken.median) >= target:
+        return True
+    return len(taken.fast) >= HOPELESS_AFTER and max(taken.factor, taken.median) < HOPELESS * target
+
+
+@contextmanager
+def _watched() -> Iterator[dict[str, Any]]:
+    """What a program did: all times are readings of `time.perf_counter`, in seconds.
+
+    "begin" and "end" of all; "computing" on its played processor, and the seconds that were "asked" for; what was on
+    the played "link", and up to when it was "waited" for; its "messages", the collectives.
+    """
+    from course_utils.lessons.overlap import played_hardware
+    from course_utils.trace.recorder import recorder
+
+    plain, plain_wait, first = played_hardware.compute, played_hardware.UnderWay.wait, len(recorder.events)
+    seen: dict[str, Any] = {"computing": [], "asked": 0.0, "waited": 0.0, "begin": time.perf_counter()}
+
+    def compute(seconds: float) -> None:
+        begin = time.perf_counter()
+        plain(seconds)
+        seen["computing"].append((begin, time.perf_counter()))
+        seen["asked"] += seconds
+
+    def wait(under_way: played_hardware.UnderWay) -> None:
+        plain_wait(under_way)
+        seen["waited"] = max(seen["waited"], under_way.done_at)
+
+    played_hardware.compute, played_hardware.UnderWay.wait = compute, wait
+    try:
+        yield seen
+    finally:
+        played_hardware.compute, played_hardware.UnderWay.wait = plain, plain_wait
+    seen["end"] = time.perf_counter()
+    seen["link"] = [(e.start, e.end) for e in recorder.events[first:] if e.name == played_hardware.ON_LINK]
+    seen["messages"] = [(e.start, e.end) for e in recorder.events[first:] if e.kind == "collective"]
+
+
+def _parts(program: Program, arguments: tuple, places: Places) -> dict[str, float]:
+    """The processor's seconds for each part, and for the rest, under the name ""."""
+    profiler = cProfile.Profile(time.process_time)
+    profiler.runcall(program, *arguments)
+    seconds = dict.fromkeys(places, 0.0)
+    stats = pstats.Stats(profiler).stats  # (file, line, function) → (…, own seconds, seconds with all it called, …)
+    for (file, _, function), (_, _, _, with_called, _) in stats.items():
+        for part, functions in places.items():
+            if (Path(file).name, function) in functions:
+                seconds[part] += with_called
+    whole = sum(own for _, _, own, _, _ in stats.values())
+    return seconds | {"": max(0.0, whole - sum(seconds.values()))}

@@ -1,0 +1,162 @@
+"""The check of `speed_up_4`: the same losses on all ranks, every letter computed once, and nobody who waits long."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.recognisers import same
+from course_utils.lessons.profiling.checks.common import (
+    LESSON,
+    WHOLE,
+    factor_said,
+    no_numbers,
+    nothing_found,
+    praised,
+    races_well,
+    ratio_of,
+    too_few,
+    too_slow,
+    work_missing,
+)
+from course_utils.lessons.profiling.checks.races import CLOSE, MOST, SLOW, YOURS, race
+from course_utils.words import count, ranks
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+TARGET = 1.4
+QUICK = 1e-7
+"""Seconds for a letter where no time counts."""
+
+
+def beside_slow_4(function: Callable, seed: int, texts: int, rounds: int) -> dict:
+    """Both on the same texts on all ranks, others in every round."""
+    from course_utils.lessons.profiling.slow import unbalanced
+
+    usual = unbalanced.SECONDS_PER_LETTER
+
+    def inputs(number: int) -> tuple:
+        unbalanced.SECONDS_PER_LETTER = usual if number else QUICK
+        return (drawn_texts(texts, unbalanced.BATCH, seed + number),)
+
+    try:
+        return race(unbalanced.slow_4, function, inputs, TARGET, rounds=rounds)
+    finally:
+        unbalanced.SECONDS_PER_LETTER = usual
+
+
+def drawn_texts(number: int, batch: int, seed: int) -> "list[Tensor]":
+    """Texts of very unlike lengths, in every batch from short to long; no two draws are alike."""
+    import torch
+
+    random = torch.Generator().manual_seed(seed)
+    found: list[Tensor] = []
+    while len(found) < number:
+        size = min(batch, number - len(found))
+        lengths = torch.logspace(0.5, 3, batch)[-size:] * (0.8 + 0.2 * torch.rand(size, generator=random))
+        found += [torch.randint(64, (n,), generator=random) for n in sorted(lengths.int().tolist())]
+    return found
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    def case(size: int, texts: int, rounds: int = 0) -> Case:
+        given = [(int(rng.integers(2**31)), texts, rounds)] * size
+        more = {"backend": "gloo", "harness": beside_slow_4, "judge": races_well(TARGET, _lost, _not_once)}
+        return Case(f"{ranks(size)}, {count(texts, 'text')}", given, **more)
+
+    yield case(min(2, available), 32)
+    yield case(min(3, available), 37)
+    yield case(1, 3)
+    yield case(max(2, available), 32, MOST)
+
+
+def _computed(outcome: Outcome) -> float:
+    return work_missing(outcome, lambda seen: seen["asked"])
+
+
+def _not_once(outcome: Outcome) -> str | None:
+    share = _computed(outcome)
+    if abs(share - 1) <= WHOLE:
+        return None
+    return f"all ranks together computed {share:.2f} times as many letters as slow_4"
+
+
+def _shares(outcome: Outcome, name: str) -> list[float]:
+    """Which share of all letters each rank has computed."""
+    asked = [result["lanes"][name]["asked"] for result in outcome.results]
+    return [one / sum(asked) for one in asked]
+
+
+def _lost(outcome: Outcome) -> str:
+    from course_utils.words import percent
+
+    shares = _shares(outcome, YOURS)
+    most = max(range(len(shares)), key=shares.__getitem__)
+    return f"Rank {most} computes {percent(shares[most])} of all letters, and the others wait for it"
+
+
+def _letters_missing(case: Case, outcome: Outcome) -> bool:
+    return abs(_computed(outcome) - 1) > WHOLE
+
+
+def _unlike(case: Case, outcome: Outcome) -> bool:
+    """The ranks hold different losses."""
+    first, *others = (result["found"] for result in outcome.results)
+    return any(not same(one, list(first), CLOSE) for one in others)
+
+
+def _own_part_divides(case: Case, outcome: Outcome) -> bool:
+    """The first loss is larger than it should be on every rank."""
+    return all(result["found"][0] > result["wanted"][0] * (1 + CLOSE) for result in outcome.results)
+
+
+def _drawing(outcome: Outcome) -> "Figure | None":
+    """How long each rank computed and waited, in both programs."""
+    from course_utils import draw
+
+    if ratio_of(outcome) is None:
+        return None
+    bars = {}
+    for name in (SLOW, YOURS):
+        for rank, result in enumerate(outcome.results):
+            seen = result["lanes"][name]
+            computing = sum(end - begin for begin, end in seen["computing"])
+            rest = seen["end"] - seen["begin"] - computing
+            bars[f"{name}, rank {rank}"] = {"computing": computing, "wait": max(0.0, rest)}
+    return draw.stacked_bars(bars, factor_said(outcome))
+
+
+SPEED_UP_4 = Exercise(
+    name="speed_up_4",
+    library="course_utils.lessons.profiling.slow.unbalanced:speed_up_4",
+    begins_with="course_utils.lessons.profiling.slow.unbalanced:slow_4",
+    lesson=LESSON,
+    place=6,
+    minutes=10,
+    difficulty=2,
+    turn="take this line out, and make what is below it faster",
+    title="slow program 4",
+    cases=_cases,
+    needs_torch=True,
+    drawing=_drawing,
+    praise=praised(TARGET),
+    hints=(
+        "Which rank do the others wait for in every step? What would have to be the same for all ranks, so that nobody "
+        "waits: the number of texts, or something else?",
+        "For each batch, on every rank alike: an empty list for each rank; `for text in sorted(batch, key=len, "
+        "reverse=True)`, append it to the list with the fewest letters so far. Each rank computes its own list.",
+    ),
+    mistakes=(
+        Mistake("What does the function return?", nothing_found),
+        Mistake("Are the losses plain numbers, in a list?", no_numbers),
+        Mistake("Is there one loss for each batch, a short last one too?", too_few),
+        Mistake("Is every text computed whole, by exactly one rank?", _letters_missing),
+        Mistake("How many letters has each rank in a batch?", too_slow),
+        Mistake("By how many texts is the loss of a whole batch divided?", _own_part_divides),
+        Mistake("Do all ranks hold the loss of the whole batch?", _unlike),
+        Mistake("Are the batches and the update what they were?", lambda case, outcome: True),
+    ),
+)

@@ -1,0 +1,150 @@
+"""The check of `speed_up_5`: the same losses, every gradient over the played link once, and sooner."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.lessons.profiling.checks.common import (
+    LESSON,
+    WHOLE,
+    from_the_start,
+    lanes_drawn,
+    lanes_of,
+    no_numbers,
+    nothing_found,
+    praised,
+    races_well,
+    too_few,
+    too_slow,
+    work_missing,
+)
+from course_utils.lessons.profiling.checks.races import MOST, YOURS, race
+from course_utils.words import count, ranks
+
+TARGET = 1.3
+QUICK = 1e-4
+"""Seconds for a layer where no time counts."""
+
+
+def beside_slow_5(function: Callable, seeds: tuple[int, ...], examples: int, steps: int, rounds: int) -> dict:
+    """Both on this rank's own inputs, others in every round."""
+    import torch
+    import torch.distributed as dist
+
+    from course_utils.lessons.profiling.slow import no_overlap
+
+    usual, seed = no_overlap.SECONDS, seeds[dist.get_rank()]
+
+    def inputs(number: int) -> tuple:
+        no_overlap.SECONDS = usual if number else QUICK
+        random = torch.Generator().manual_seed(seed + number)
+        x, y = torch.randn(2, examples, no_overlap.WIDTH, generator=random)
+        return x, y, steps
+
+    try:
+        return race(no_overlap.slow_5, function, inputs, TARGET, rounds=rounds)
+    finally:
+        no_overlap.SECONDS = usual
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    def case(size: int, examples: int, steps: int, rounds: int = 0) -> Case:
+        given = [(tuple(int(seed) for seed in rng.integers(2**31, size=size)), examples, steps, rounds)] * size
+        more = {"backend": "gloo", "harness": beside_slow_5, "judge": races_well(TARGET, _lost, _past_the_link)}
+        return Case(f"{ranks(size)}, {count(steps, 'step')}", given, **more)
+
+    yield case(min(2, available), 4, 3)
+    yield case(min(3, available), 2, 2)
+    yield case(1, 1, 1)
+    yield case(2, 4, 1, MOST)
+
+
+def _on_link(outcome: Outcome) -> float:
+    return work_missing(outcome, lambda seen: sum(end - begin for begin, end in seen["link"]))
+
+
+def _computed(outcome: Outcome) -> float:
+    return work_missing(outcome, lambda seen: seen["asked"])
+
+
+def _past_the_link(outcome: Outcome) -> str | None:
+    share = _on_link(outcome)
+    if abs(share - 1) > WHOLE:
+        return f"the link was at work {share:.2f} times as long as for slow_5, which sends every gradient once"
+    if _computed(outcome) < 1 - WHOLE:
+        return f"the ranks computed {_computed(outcome):.2f} times as long as for slow_5"
+    for rank, result in enumerate(outcome.results):
+        seen = result["lanes"][YOURS]
+        if max(end for _, end in seen["link"]) > seen["waited"]:
+            return f"rank {rank} did not wait for its last gradient on the link"
+    return None
+
+
+def _lost(outcome: Outcome) -> str:
+    from course_utils.words import percent
+
+    lanes = lanes_of(outcome, YOURS, 0, "link")
+    hidden, waits = percent(lanes.overlap_share), percent(lanes.exposed_seconds / lanes.seconds)
+    return f"Of the link's time {hidden} is hidden behind computing; rank 0 waits {waits} of its own time"
+
+
+def _less_on_link(case: Case, outcome: Outcome) -> bool:
+    return _on_link(outcome) < 1 - WHOLE
+
+
+def _more_on_link(case: Case, outcome: Outcome) -> bool:
+    return _on_link(outcome) > 1 + WHOLE
+
+
+def _left_early(case: Case, outcome: Outcome) -> bool:
+    return "did not wait" in outcome.wrong
+
+
+def _less_computed(case: Case, outcome: Outcome) -> bool:
+    return _computed(outcome) < 1 - WHOLE
+
+
+def _waits_inside(case: Case, outcome: Outcome) -> bool:
+    """Too slow although a message began before the last computing had ended."""
+    lanes = lanes_of(outcome, YOURS, 0, "link")
+    return too_slow(case, outcome) and lanes.communication[0][0] < lanes.computing[-1][0]
+
+
+SPEED_UP_5 = Exercise(
+    name="speed_up_5",
+    library="course_utils.lessons.profiling.slow.no_overlap:speed_up_5",
+    begins_with="course_utils.lessons.profiling.slow.no_overlap:slow_5",
+    lesson=LESSON,
+    place=7,
+    minutes=10,
+    difficulty=2,
+    turn="take this line out, and make what is below it faster",
+    title="slow program 5",
+    cases=_cases,
+    needs_torch=True,
+    drawing=lanes_drawn("link"),
+    praise=praised(TARGET),
+    hints=(
+        "When is the gradient of the last layer ready, and when does it leave? What could call you at that moment?",
+        "Before the steps: `weight.register_post_accumulate_grad_hook(lambda own: "
+        "under_way.append(link.all_reduce(own.grad)))` for every weight. After `backward()`: wait for all that is "
+        "under way, empty the list, and divide.",
+    ),
+    mistakes=(
+        Mistake("What does the function return?", nothing_found),
+        Mistake("Are the losses plain numbers, in a list?", no_numbers),
+        Mistake("Is there one loss for each step?", too_few),
+        Mistake("Does the backward pass have to wait for what it sends?", _waits_inside),
+        Mistake("What does the link do while the ranks compute?", too_slow),
+        Mistake("Does every gradient go over the link, whole?", _less_on_link),
+        Mistake("How often does each gradient travel in a step?", _more_on_link),
+        Mistake("Is the backward pass of every layer still computed?", _less_computed),
+        Mistake("Is every gradient there before the step?", _left_early),
+        Mistake("Are the first weights and the batch the same?", from_the_start),
+        Mistake(
+            "Are the gradients the means of all ranks when the step begins, in every step?",
+            lambda case, outcome: True,
+        ),
+    ),
+)

@@ -1,0 +1,148 @@
+"""Reads in a merged trace when each rank computed and when communication of its was under way.
+
+On a GPU both are kernels: NCCL's are communication, all others computing. On a CPU torch's operators (`aten::…`) are
+computing, in whatever thread they run, and what gloo's threads do (`gloo:all_reduce`, …) is communication. A thread
+that waits, or runs Python, does neither. An all-reduce is under way until the last rank has come: waiting for others
+is in it.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from course_utils.lessons.overlap import played_hardware
+from course_utils.lessons.profiling.chrome_trace import Trace
+from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length, union
+from course_utils.lessons.profiling.merged_trace import STEP
+from course_utils.lessons.profiling.time_shares import exposed_communication, idle_share, overlap_share
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """What one rank did in its profiled steps; all times in seconds since the trace's beginning.
+
+    Attributes:
+        rank: whose lanes these are.
+        begin, end: of its profiled steps.
+        computing, communication: sorted, without overlaps.
+        phases: name → when: "forward", "backward", "communication", "step", where the program names them.
+        each_step: from when to when, step by step.
+    """
+
+    rank: int
+    begin: float
+    end: float
+    computing: list[Interval]
+    communication: list[Interval]
+    phases: dict[str, list[Interval]]
+    each_step: list[Interval] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        """How many were profiled."""
+        return max(1, len(self.each_step))
+
+    @property
+    def seconds(self) -> float:
+        """Of all profiled steps."""
+        return self.end - self.begin
+
+    @property
+    def exposed(self) -> list[Interval]:
+        """When communication was under way and the rank did not compute."""
+        return exposed_communication(self.computing, self.communication)
+
+    @property
+    def exposed_seconds(self) -> float:
+        """Exposed communication of all profiled steps."""
+        return length(self.exposed)
+
+    @property
+    def idle(self) -> list[Interval]:
+        """When the rank neither computed nor communicated."""
+        return difference([(self.begin, self.end)], [*self.computing, *self.communication])
+
+    @property
+    def overlap_share(self) -> float:
+        """Which share of the communication time is hidden behind computing."""
+        return overlap_share(self.computing, self.communication)
+
+    @property
+    def idle_share(self) -> float:
+        """Which share of the steps the rank neither computed nor communicated."""
+        return idle_share(self.computing, self.communication, self.begin, self.end)
+
+
+def transfer_seconds(lanes: Sequence[Lanes]) -> list[float]:
+    """Step by step: the exposed communication of the rank that has least of it, in seconds.
+
+    An all-reduce is under way from its rank's call on, so it holds the wait for the last rank, too. The last rank waits
+    for nobody: what is exposed there is the transfer.
+    """
+    return [seconds for _, seconds in _last_ranks(lanes)]
+
+
+def beside_transfer(lanes: Sequence[Lanes]) -> list[float]:
+    """Step by step: what else that rank's step holds, computing and idle time, in seconds.
+
+    Without messages that is the longest step of all ranks.
+    """
+    return [end - begin - seconds for (begin, end), seconds in _last_ranks(lanes)]
+
+
+def _last_ranks(lanes: Sequence[Lanes]) -> list[tuple[Interval, float]]:
+    """For each step that of the rank with least exposed communication, and how much that is; of equals the longest."""
+    found = []
+    for steps in zip(*(one.each_step for one in lanes), strict=True):
+        exposed = [length(intersection(one.exposed, [step])) for one, step in zip(lanes, steps, strict=True)]
+        least = min(range(len(steps)), key=lambda rank: (exposed[rank], steps[rank][0] - steps[rank][1]))
+        found.append((steps[least], exposed[least]))
+    return found
+
+
+def lanes_of(trace: Trace) -> list[Lanes]:
+    """The lanes of every rank of a merged trace, in the ranks' order."""
+    by_rank: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for event in trace["traceEvents"]:
+        if event["ph"] == "X":
+            by_rank[event["pid"]].append(event)
+    return [_of_rank(rank, by_rank[rank]) for rank in sorted(by_rank)]
+
+
+def _of_rank(rank: int, events: Sequence[dict[str, Any]]) -> Lanes:
+    steps = [one for one in events if one["name"].startswith(STEP)]
+    begin = min(_interval(one)[0] for one in steps)
+    on_gpu = any(one.get("cat") == "kernel" for one in events)
+    computing = [_interval(one) for one in events if is_computing(one, on_gpu)]
+    communication = [_interval(one) for one in events if is_communication(one, on_gpu)]
+    end = max(_interval(one)[1] for one in steps)
+    if on_gpu:
+        end = max([end, *(last for _, last in [*computing, *communication])])  # kernels run on behind the step
+    phases: dict[str, list[Interval]] = defaultdict(list)
+    for one in events:
+        if one.get("cat") == "phases":
+            phases[one["name"]].append(_interval(one))
+    each_step = sorted(_interval(one) for one in steps)
+    return Lanes(rank, begin, end, union(computing), union(communication), dict(phases), each_step)
+
+
+def is_computing(event: dict[str, Any], on_gpu: bool) -> bool:
+    """Whether it is work of the network: a kernel, on a CPU an operator, or computing that is played by waiting."""
+    if on_gpu:
+        return event.get("cat") == "kernel" and not is_communication(event, on_gpu)
+    return event["name"].startswith("aten::") or event["name"] == played_hardware.COMPUTING
+
+
+def is_communication(event: dict[str, Any], on_gpu: bool) -> bool:
+    """Whether it is a collective or a message under way: one of NCCL's kernels, or of gloo's tasks."""
+    if event.get("cat") == "link":
+        return True
+    if on_gpu:
+        return event.get("cat") == "kernel" and event["name"].startswith("nccl")
+    return event["name"].startswith("gloo:")
+
+
+def _interval(event: dict[str, Any]) -> Interval:
+    """In seconds."""
+    return 1e-6 * event["ts"], 1e-6 * (event["ts"] + event["dur"])

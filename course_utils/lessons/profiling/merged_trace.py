@@ -1,0 +1,108 @@
+"""Makes one Chrome trace of all ranks' traces: a process for each rank, its threads below it, all on rank 0's clock.
+
+The timeline begins at 0 with the first rank's first profiled step; what began before a rank's own first step is left
+out. Nothing moves between ranks: it works on the traces.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from course_utils.errors import CourseError
+from course_utils.lessons.profiling.chrome_trace import Trace
+from course_utils.words import ranks as so_many_ranks
+
+CLOCK = "course: clock"
+"""The event in which a rank has read its clock."""
+STEP = "ProfilerStep#"
+"""Begins the name of the event around each profiled step; TensorBoard looks for the same."""
+ROWS = 1000
+"""Rows of rank r are counted from r times as many: TensorBoard tells rows apart by their number alone."""
+_LEFT_OUT = ("Trace", "gpu_user_annotation", "python_function")  # not in a row of their own, or not asked for
+_ARROWS = ("s", "t", "f")
+
+
+def merge(traces: Sequence[Trace]) -> Trace:
+    """Put the traces of all ranks, as `profile_steps` gives them, on one clock and into one trace.
+
+    Raises:
+        CourseError: a trace is missing, comes twice, or is none of `profile_steps`.
+    """
+    if not all("course" in trace for trace in traces):
+        raise CourseError("merge: a trace does not say what its clock is. Make it with profile_steps.")
+    ordered = sorted(traces, key=lambda trace: trace["course"]["rank"])
+    found = [trace["course"]["rank"] for trace in ordered]
+    if not found or found != list(range(len(found))):
+        raise CourseError(f"merge: the trace of every rank is needed once, and these are of the ranks {found}.")
+    shifts = [trace["course"]["shift"] for trace in ordered]
+    begins = [first_step(trace) for trace in ordered]
+    origin = min(begin + shift for begin, shift in zip(begins, shifts, strict=True))
+    events = []
+    for rank, trace in enumerate(ordered):
+        events += of_rank(rank, trace, begins[rank], shifts[rank] - origin)
+    clock = {"clock": "perf_counter of rank 0", "begin": origin, "error": [t["course"]["error"] for t in ordered]}
+    return {
+        "displayTimeUnit": "ms",
+        "traceName": f"{so_many_ranks(len(found))} on one clock",
+        "course": clock,
+        "traceEvents": events,
+    }
+
+
+def first_step(trace: Trace) -> float:
+    """When a rank's first profiled step began, on the trace's own clock."""
+    begins = [one["ts"] for one in trace["traceEvents"] if str(one.get("name", "")).startswith(STEP)]
+    if not begins:
+        raise CourseError("merge: a trace has no profiled step. Ask profile_steps for one step at least.")
+    return min(begins)
+
+
+def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[str, Any]]:
+    """One rank's events in the merged trace: metadata first, then what happened from `begin` on, moved by `shift`."""
+    names = thread_names(trace["traceEvents"])
+    kept = [one for one in trace["traceEvents"] if one.get("ph") in ("X", *_ARROWS) and one.get("ts", 0) >= begin]
+    kept = [one for one in kept if one.get("cat") not in _LEFT_OUT]
+    whole = _arrows_with_both_ends(kept)
+    kept = [one for one in kept if one["ph"] == "X" or _arrow(one) in whole]
+    found = dict.fromkeys((one["pid"], one["tid"]) for one in kept)
+    rows = {row: number for number, row in enumerate(found, start=ROWS * rank)}
+    machine = trace["course"].get("machine") or "this machine"
+    events = [
+        _named("process_name", rank, 0, name=f"rank {rank}"),
+        _named("process_labels", rank, 0, labels=machine),
+        _named("process_sort_index", rank, 0, sort_index=rank),
+    ]
+    for row, number in rows.items():
+        events.append(_named("thread_name", rank, number, name=names.get(row, str(row[1]))))
+        events.append(_named("thread_sort_index", rank, number, sort_index=number))
+    for one in kept:
+        moved = one | {"pid": rank, "tid": rows[one["pid"], one["tid"]], "ts": round(one["ts"] + shift, 3)}
+        if one["ph"] == "X":
+            moved["dur"] = round(max(0.0, one["dur"]), 3)
+        else:
+            moved["id"] = f"{rank}.{one['id']}"  # ranks count their arrows alike
+        events.append(moved)
+    return events
+
+
+def thread_names(events: Iterable[dict[str, Any]]) -> dict[tuple, str]:
+    """(pid, tid) → the thread's name, or the GPU's stream's; of several names the first one."""
+    names: dict[tuple, str] = {}
+    for one in events:
+        if one.get("ph") == "M" and one.get("name") == "thread_name":
+            names.setdefault((one["pid"], one["tid"]), one["args"]["name"])
+    return names
+
+
+def _arrow(event: dict[str, Any]) -> tuple:
+    return event.get("cat"), event.get("id")
+
+
+def _arrows_with_both_ends(events: Sequence[dict[str, Any]]) -> set[tuple]:
+    """Those arrows that begin and end among the events."""
+    begun, ended = ({_arrow(one) for one in events if one["ph"] == end} for end in ("s", "f"))
+    return begun & ended
+
+
+def _named(what: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
+    """A metadata event."""
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": args}

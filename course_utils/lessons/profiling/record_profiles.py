@@ -1,0 +1,192 @@
+"""Profiles training steps with torch.profiler on every rank, and keeps with each trace what its clock has to do with
+rank 0's.
+
+A rank's trace is the one that torch.profiler writes, a Chrome trace, with one thing more: "course", with its rank, its
+machine, and the microseconds to add to its times to have them on rank 0's `time.perf_counter`.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_utils.lessons.overlap import played_hardware
+from course_utils.lessons.profiling.chrome_trace import Trace, read_trace, write_trace
+from course_utils.lessons.profiling.lanes import Lanes, lanes_of
+from course_utils.lessons.profiling.merged_trace import CLOCK, STEP, merge
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.profiler import profile
+
+    from course_utils.lessons.overlap.step_times import Way
+    from course_utils.ranks.ranks import Ranks
+
+Step = Callable[[], Any]
+"""One training step."""
+_MARKS = 5
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Steps that were profiled on several ranks.
+
+    Attributes:
+        rank_traces: what torch.profiler wrote on each rank, in their order.
+        results: for each rank what its steps returned.
+    """
+
+    rank_traces: list[Trace]
+    results: list[list[Any]]
+
+    @cached_property
+    def trace(self) -> Trace:
+        """All ranks on one clock: one Chrome trace."""
+        return merge(self.rank_traces)
+
+    @cached_property
+    def lanes(self) -> list[Lanes]:
+        """When each rank computed and communicated."""
+        return lanes_of(self.trace)
+
+    def lanes_by_clocks(self, ahead: Sequence[float]) -> list[Lanes]:
+        """The lanes as they would look if each rank's clock were so many seconds ahead, and nobody knew."""
+        wrong = [
+            trace | {"course": trace["course"] | {"shift": trace["course"]["shift"] + 1e6 * seconds}}
+            for trace, seconds in zip(self.rank_traces, ahead, strict=True)
+        ]
+        return lanes_of(merge(wrong))
+
+    def write(self, path: str | Path) -> Path:
+        """Write the merged trace, for Perfetto or chrome://tracing; `.gz` at the end of the name packs it."""
+        return write_trace(self.trace, path)
+
+    def write_for_tensorboard(self, folder: str | Path) -> list[Path]:
+        """Write a file for each rank, named as TensorBoard looks for it; it merges them itself.
+
+        Those of an earlier profile in the same folder are replaced.
+        """
+        names = [f"rank{rank}.pt.trace.json" for rank in range(len(self.rank_traces))]
+        return [write_trace(trace, Path(folder) / name) for name, trace in zip(names, self.rank_traces, strict=True)]
+
+
+def profile_ranks(
+    ranks: "Ranks",
+    make_step: Callable[..., Step],
+    *args: Any,
+    warm_up: int = 2,
+    steps: int = 3,
+    world_size: int | None = None,
+    **kwargs: Any,
+) -> Profile:
+    """Profile steps on the first `world_size` ranks.
+
+    Args:
+        make_step: called with the other arguments on every rank, where torch.distributed has its default group; gives
+            back what makes one step.
+        warm_up: steps before the profiler begins.
+        steps: that are profiled.
+    """
+    run = ranks.run(
+        profile_steps, make_step, *args, warm_up=warm_up, steps=steps, backend="gloo", ranks=world_size, **kwargs
+    )
+    return Profile([trace for trace, _ in run.results], [results for _, results in run.results])
+
+
+def profile_steps(
+    make_step: Callable[..., Step], *args: Any, warm_up: int = 2, steps: int = 3, **kwargs: Any
+) -> tuple[Trace, list[Any]]:
+    """On every rank, however it was started: profile steps; all ranks begin together.
+
+    Returns:
+        This rank's trace, and what its steps returned.
+    """
+    import torch
+    import torch.distributed as dist
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    from course_utils.lessons.profiling.rank_clocks import offset_to_rank_0
+    from course_utils.trace.recorder import recorder
+
+    step = make_step(*args, **kwargs)
+    for _ in range(warm_up):
+        step()
+    offset = offset_to_rank_0()
+    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * torch.cuda.is_available()
+    with profile(activities=activities) as profiler:
+        marks = [_mark() for _ in range(_MARKS)]
+        dist.barrier()
+        seen, results = len(recorder.events), []
+        for number in range(steps):
+            with record_function(f"{STEP}{number}"):
+                results.append(step())
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+    trace = exported(profiler)
+    shift = clock_shift(trace, marks)
+    trace["traceEvents"] += [_event(one, shift) for one in recorder.events[seen:] if _is_kept(one)]
+    own = {"rank": dist.get_rank(), "shift": shift + 1e6 * offset.seconds, "error": 1e6 * offset.error}
+    return trace | {"course": own | {"machine": trace.get("host_name", "")}}, results
+
+
+def training_step(way: "Way", batch: int = 32, build: "Callable[[int], nn.Module] | None" = None) -> Step:
+    """For `profile_ranks`: the step that lesson 7 times, with one of its ways to keep replicas equal.
+
+    Args:
+        way: one of `course_utils.lessons.data_parallel.replicas`, or a function like them.
+        batch: random images on this rank.
+        build: makes the network from a seed; VGG-11 with a quarter of its channels unless told otherwise.
+    """
+    import torch.distributed as dist
+
+    from course_utils.lessons.data_parallel.training import Sgd, train_step
+    from course_utils.lessons.overlap.step_times import small_vgg
+    from course_utils.vgg import random_images
+
+    x, y = random_images(batch, seed=dist.get_rank())
+    replica = way((build or small_vgg)(0).train())
+    optimizer = Sgd(replica.module.parameters(), rate=0.01)
+    return lambda: train_step(replica.module, optimizer, x, y, replica.finish)
+
+
+def exported(profiler: "profile") -> Trace:
+    """What a profiler saw, as the Chrome trace that it writes."""
+    with tempfile.TemporaryDirectory(prefix="course-profile-") as folder:
+        path = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(path))
+        return read_trace(path)
+
+
+def clock_shift(trace: Trace, marks: Sequence[float]) -> float:
+    """Microseconds to add to a trace's times to have them on this rank's `time.perf_counter`.
+
+    Args:
+        marks: readings of `time.perf_counter`, each taken inside of an event of the trace with the name `CLOCK`: the
+            shortest of these events says best when that was.
+    """
+    around = sorted((one for one in trace["traceEvents"] if one.get("name") == CLOCK), key=lambda one: one["ts"])
+    event, mark = min(zip(around, marks, strict=True), key=lambda pair: pair[0]["dur"])
+    return 1e6 * mark - (event["ts"] + event["dur"] / 2)
+
+
+def _mark() -> float:
+    """The clock's reading, inside of an event."""
+    from torch.profiler import record_function
+
+    with record_function(CLOCK):
+        return time.perf_counter()
+
+
+def _is_kept(event: Any) -> bool:
+    """Of what the course records itself: phases, among them what is on a played link."""
+    return event.kind == "phase"
+
+
+def _event(event: Any, shift: float) -> dict[str, Any]:
+    """A phase of the course's own recorder as the profiler would write it, on the profiler's clock."""
+    row = "link" if event.name == played_hardware.ON_LINK else "phases"
+    begin, end = 1e6 * event.start - shift, 1e6 * event.end - shift
+    return {"ph": "X", "cat": row, "name": event.name, "pid": "course", "tid": row, "ts": begin, "dur": end - begin}

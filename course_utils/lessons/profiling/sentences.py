@@ -1,0 +1,113 @@
+"""What a profile says, in a sentence: written here once, chosen by the numbers."""
+
+import statistics
+from collections.abc import Sequence
+
+from course_utils.lessons.profiling.intervals import length
+from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
+from course_utils.measuring import Ratio
+from course_utils.words import number_text, percent, seconds_text
+
+LITTLE = 0.05
+TIE = 0.05
+"""Ratios nearer to 1 than this are called equal."""
+ROUGHLY = 0.1
+"""Trace and timer agree where they are no further apart than this share of a step."""
+FORWARD_CONVOLUTION, BACKWARD_CONVOLUTION = "aten::mkldnn_convolution", "aten::convolution_backward"
+"""What torch calls them where oneDNN computes them (once called MKL-DNN)."""
+Operator = tuple[str, int, float, float]
+"""Name, calls, µs in it and in nothing that it calls, µs with what it calls: as `key_averages()` has them."""
+
+
+def exposed_share(lanes: Lanes) -> float:
+    """Exposed communication as a share of the rank's steps."""
+    return lanes.exposed_seconds / lanes.seconds
+
+
+def profile_said(lanes: Sequence[Lanes]) -> str:
+    """Where the time of the ranks went, on average: the largest of what is not computing."""
+    exposed = statistics.fmean(exposed_share(one) for one in lanes)
+    idle = statistics.fmean(one.idle_share for one in lanes)
+    computing = statistics.fmean(length(one.computing) / one.seconds for one in lanes)
+    told = f"{'The ranks compute' if len(lanes) > 1 else 'The rank computes'} {percent(computing)} of the time"
+    if max(exposed, idle) < LITTLE:
+        return f"{told}: little is lost"
+    if exposed >= idle:
+        return f"{told}; {percent(exposed)} is exposed communication"
+    return f"{told}; {percent(idle)} is idle: no computing, no messages"
+
+
+def overlap_said(before: Sequence[Lanes], after: Sequence[Lanes], name: str) -> str:
+    """How much of the communication is hidden in one profile and in another one, whose `name` is said."""
+    first, second = (statistics.fmean(one.overlap_share for one in lanes) for lanes in (before, after))
+    told = f"Hidden: {percent(first)} of the communication before, {percent(second)} with {name}"
+    if second > first + LITTLE:
+        return told
+    return f"{told}. Nothing is gained here: is the machine busy with other work?"
+
+
+def step_text(lanes: Lanes) -> str:
+    """`rank 2: 31 ms a step, 4 ms of it exposed communication, 12 % idle`."""
+    each = [seconds_text(seconds / lanes.steps) for seconds in (lanes.seconds, lanes.exposed_seconds)]
+    idle = percent(lanes.idle_share)
+    return f"rank {lanes.rank}: {each[0]} a step, {each[1]} of it exposed communication, {idle} idle"
+
+
+def latest_rank(lanes: Sequence[Lanes]) -> int:
+    """The rank that the others wait for: it computes longest."""
+    return max(lanes, key=lambda one: length(one.computing)).rank
+
+
+def ratio_said(taken: Ratio, target: float | None = None) -> str:
+    """How many times as fast, and how far the rounds lie apart."""
+    low, high = number_text(min(taken.ratios)), number_text(max(taken.ratios))
+    spread = f"{low} to {high}" if low != high else low
+    told = f"{number_text(taken.factor)} times as fast ({spread} in single rounds)"
+    if abs(taken.factor - 1) < TIE:
+        told = f"as fast as before ({spread} times in single rounds)"
+    elif taken.factor < 1:
+        told = f"slower: {told}"
+    if target is None:
+        return told
+    return f"{told}; {number_text(target)} were asked for"
+
+
+def trace_and_timer_said(name: str, lanes: Sequence[Lanes], without: Sequence[Lanes], timed: float) -> str:
+    """A trace's exposed communication of a step beside a timer's: what a step takes beyond one without messages.
+
+    Args:
+        lanes, without: of profiled steps with messages, and of the same steps without.
+        timed: seconds of the timer.
+    """
+    transfer, timer = statistics.median(transfer_seconds(lanes)), f"\n    The timer says {seconds_text(timed)}"
+    longer = statistics.median(beside_transfer(lanes)) - statistics.median(beside_transfer(without))
+    change = f"{seconds_text(abs(longer))} {'more' if longer >= 0 else 'less'}"
+    if transfer + longer < 0:
+        told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else than in steps without messages."
+        return f"{told}{timer}; the trace says nothing: did other work disturb those steps?"
+    both, step = transfer + longer, statistics.median(end - begin for begin, end in lanes[0].each_step)
+    told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else: {seconds_text(both)}."
+    near = "they agree" if abs(both - timed) <= ROUGHLY * step else "they differ (these were other steps)"
+    return f"{told}{timer}; {near}"
+
+
+def convolutions_said(rows: Sequence[Operator]) -> str:
+    """How long convolutions take backward, beside forward; nothing where torch has other names for them."""
+    own = {name: microseconds for name, _, microseconds, _ in rows}
+    forward, backward = own.get(FORWARD_CONVOLUTION, 0), own.get(BACKWARD_CONVOLUTION, 0)
+    if not (forward and backward):
+        return ""
+    told = f"Convolutions: backward takes {number_text(backward / forward)} times as long as forward"
+    if backward > (1 + TIE) * forward:
+        return told
+    return f"{told}: with twice the products one expects more. Is the machine busy, or do the products not decide?"
+
+
+def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
+    """The operators with most time of their own, one a line."""
+    longest = sorted(rows, key=lambda row: -row[2])[:most]
+    width = max(len(name) for name, *_ in longest)
+    lines = [f"{'operator':{width}}  calls      self  with what it calls"]
+    for name, calls, own, total in longest:
+        lines.append(f"{name:{width}}  {calls:5}  {seconds_text(1e-6 * own):>8}  {seconds_text(1e-6 * total):>8}")
+    return "\n".join(lines)

@@ -1,0 +1,125 @@
+"""The five slow programs by their number: what each is given, a profile of it on ranks, and a race with the faster one.
+
+A page that wants to ask for the cause says `PROGRAMS[4]`, not the name of a module.
+"""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_utils.lessons.profiling.record_profiles import Profile, profile_ranks
+from course_utils.lessons.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
+from course_utils.measuring import Ratio, measure_ratio, slowest_rank
+
+if TYPE_CHECKING:
+    from course_utils.ranks.ranks import Ranks
+
+
+@dataclass(frozen=True)
+class Program:
+    """A slow program and a faster one.
+
+    Attributes:
+        cause: why it is slow, in a few words.
+        slow, fast: both take what `inputs` gives, and give back losses.
+        inputs: on a rank: what both are given; files go into the folder.
+        target: how many times as fast the fast one should be, at least.
+        ranks: "one" or "all": on how many it runs.
+    """
+
+    cause: str
+    slow: Callable[..., list[float]]
+    fast: Callable[..., list[float]]
+    inputs: Callable[[Path], tuple]
+    target: float
+    ranks: str = "all"
+
+
+def _photos(folder: Path) -> tuple:
+    from course_utils.data import digits
+
+    paths = input_pipeline.write_photos(folder)
+    return paths, digits().train_y[: len(paths)]
+
+
+def _digits(folder: Path, count: int | None = None) -> tuple:
+    from course_utils.data import digits
+
+    data = digits()
+    return data.train_x[:count], data.train_y[:count]
+
+
+def _texts(folder: Path) -> tuple:
+    return (unbalanced.sample_texts(),)
+
+
+def _own_vectors(folder: Path) -> tuple:
+    """Other ones on every rank."""
+    import torch
+    import torch.distributed as dist
+
+    random = torch.Generator().manual_seed(dist.get_rank())
+    return tuple(torch.randn(2, 4, no_overlap.WIDTH, generator=random))
+
+
+PROGRAMS = {
+    1: Program(
+        "input pipeline", input_pipeline.slow_1, input_pipeline.speed_up_1, _photos, input_pipeline.TARGET, "one"
+    ),
+    2: Program("waits for a number", host_waits.slow_2, host_waits.speed_up_2, _digits, host_waits.TARGET),
+    3: Program(
+        "many small operations",
+        small_kernels.slow_3,
+        small_kernels.speed_up_3,
+        partial(_digits, count=64),
+        small_kernels.TARGET,
+        "one",
+    ),
+    4: Program("unbalanced ranks", unbalanced.slow_4, unbalanced.speed_up_4, _texts, unbalanced.TARGET),
+    5: Program("no overlap", no_overlap.slow_5, no_overlap.speed_up_5, _own_vectors, no_overlap.TARGET),
+}
+"""In the order of the exercises."""
+CHOICES = dict(zip("abcde", sorted(program.cause for program in PROGRAMS.values()), strict=True))
+"""Letter → cause, for a prediction; in another order than the programs."""
+
+
+def letter_of(number: int) -> str:
+    """The letter of a program's cause in `CHOICES`."""
+    return next(letter for letter, cause in CHOICES.items() if cause == PROGRAMS[number].cause)
+
+
+def profile_program(ranks: "Ranks", number: int, fast: bool = False) -> Profile:
+    """Profile a whole run of a program, after another one as warm-up; on as many ranks as it needs."""
+    size = 1 if PROGRAMS[number].ranks == "one" else None
+    return profile_ranks(ranks, _whole_run, number, fast, warm_up=1, steps=1, world_size=size)
+
+
+def race(ranks: "Ranks", number: int, rounds: int = 9, until: float | None = None) -> Ratio:
+    """Run the slow and the fast one by turns, A B A B; see `measure_ratio`, whose `target` is `until`."""
+    size = 1 if PROGRAMS[number].ranks == "one" else None
+    return ranks.run(ratio_of, number, rounds, until, backend="gloo", ranks=size).results[0]
+
+
+def ratio_of(number: int, rounds: int, until: float | None = None) -> Ratio:
+    """On every rank: both programs by turns."""
+    program = PROGRAMS[number]
+    with tempfile.TemporaryDirectory(prefix="course-profile-") as folder:
+        given = program.inputs(Path(folder))
+        slow, fast = (partial(one, *given) for one in (program.slow, program.fast))
+        return measure_ratio(slow, fast, target=until, rounds=rounds, slowest=slowest_rank)
+
+
+def _whole_run(number: int, fast: bool) -> Callable[[], Any]:
+    """On every rank, for `profile_ranks`: one step is a whole run."""
+    program = PROGRAMS[number]
+    folder = tempfile.TemporaryDirectory(prefix="course-profile-")
+    given = program.inputs(Path(folder.name))
+
+    def step() -> list[float]:
+        assert folder  # it is gone when this function is
+        return (program.fast if fast else program.slow)(*given)
+
+    return step

@@ -1,0 +1,113 @@
+"""What runs on the ranks: a few steps of naive data parallelism as the measure, then the learner's training."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from course_utils.lessons.data_parallel.replicas import all_reduce_flat
+from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK, SentBytes
+from course_utils.lessons.read_the_manual.capstone.task import NAIVE_BATCH, RATE, as_images, network
+
+TIMED, WARM_UP = 4, 1
+"""Steps of naive data parallelism that count, and those before them."""
+
+
+class _Meter:
+    """Bytes and seconds from its making on.
+
+    The nodes share the cores of one machine, which real nodes do not: the clock also counts waiting for a core. So
+    seconds are those of this rank's processor, and what its bytes take at the link's rate; where the clock behind a
+    link says less, as computing and sending overlap, the clock's count.
+    """
+
+    def __init__(self) -> None:
+        dist.barrier()
+        self._sent = SentBytes()
+        self._clock, self._processor = time.perf_counter(), time.process_time()
+
+    def read(self) -> dict[str, Any]:
+        """What was sent, in how many seconds, and where it was counted."""
+        took, computed = time.perf_counter() - self._clock, time.process_time() - self._processor
+        sent = self._sent.so_far()
+        seconds = computed + 8 * sent / RATE
+        seconds = min(seconds, took) if self._sent.where == LINK else seconds
+        return {"sent": sent, "seconds": seconds, "where": self._sent.where}
+
+
+def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+    """Let the learner's function train on this rank's images; plain data comes back.
+
+    Args:
+        seed: of this rank's first weights.
+        pixels, labels: see `course_utils.lessons.read_the_manual.capstone.task.Dealt`.
+
+    Returns:
+        "weights": name → array, or None where no VGG-11 came back; "returned": its type's name; "images": how many the
+        model was trained on, each time counted; "sent" and "seconds" of the training, "where" they were counted;
+        "naive_sent" and "naive_seconds" of one step of naive data parallelism.
+    """
+    images, classes = as_images(pixels), torch.from_numpy(labels)
+    naive = naive_step(network(0), images, classes)
+    model, wanted = network(seed), network(seed).state_dict()
+    seen = count_images(model)
+    torch.manual_seed(seed)
+    meter = _Meter()
+    returned = function(model, images, classes)
+    told = meter.read()
+    weights = weights_of(returned, wanted)
+    return told | {"weights": weights, "returned": type(returned).__name__, "images": sum(seen), **naive}
+
+
+def count_images(model: nn.Module) -> list[int]:
+    """A list that grows by the size of each batch that the model's first convolution gets while it is trained.
+
+    That is the layer which all images pass, be the model called as a whole, layer by layer, or in stages.
+    """
+    sizes: list[int] = []
+
+    def count(layer: nn.Module, given: tuple[torch.Tensor, ...], named: dict[str, torch.Tensor]) -> None:
+        if layer.training:
+            sizes.append(len(given[0] if given else named["input"]))
+
+    first = next(layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
+    first.register_forward_pre_hook(count, with_kwargs=True)
+    return sizes
+
+
+def naive_step(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
+    """One step, as the mean of a few: every gradient is averaged over the ranks after the backward pass.
+
+    Args:
+        images: (n, 3, 32, 32), enough for the steps; labels: (n,).
+
+    Returns:
+        "naive_sent": bytes; "naive_seconds".
+    """
+    replica, optimizer = all_reduce_flat(model), torch.optim.SGD(model.parameters(), 0.05)
+    for number in range(WARM_UP + TIMED):
+        if number == WARM_UP:
+            meter = _Meter()
+        optimizer.zero_grad()
+        batch = slice(number * NAIVE_BATCH, (number + 1) * NAIVE_BATCH)
+        cross_entropy(replica.module(images[batch]), labels[batch]).backward()
+        replica.finish()
+        optimizer.step()
+    told = meter.read()
+    return {f"naive_{name}": told[name] / TIMED for name in ("sent", "seconds")}
+
+
+def weights_of(returned: Any, wanted: dict[str, torch.Tensor]) -> dict[str, np.ndarray] | None:
+    """The weights of the network that was asked for, taken out of DistributedDataParallel; None where it is none."""
+    model = getattr(returned, "module", returned) if isinstance(returned, nn.Module) else None
+    if model is None:
+        return None
+    state = {name: values.detach().clone() for name, values in nn.Module.state_dict(model).items()}
+    if {name: values.shape for name, values in state.items()} != {name: one.shape for name, one in wanted.items()}:
+        return None
+    return {name: values.to(wanted[name].dtype).numpy() for name, values in state.items()}

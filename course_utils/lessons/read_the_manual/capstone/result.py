@@ -1,0 +1,128 @@
+"""What the ranks measured, weighed: do they agree, what do the weights recognise, and what did they cost?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK
+from course_utils.lessons.read_the_manual.capstone.task import BUDGET, LINKS, NAIVE_STEPS, Budget, as_images, network
+from course_utils.words import percent
+
+AGREE = 1e-4
+"""Parameters of two ranks are equal up to so much, relative to the largest."""
+_SECONDS = f"Seconds: a rank's processor, and its bytes at {LINKS}"
+COUNTED = {
+    True: f"Bytes: what the kernel counted on each node's interface. {_SECONDS}; the clock's if fewer.",
+    False: f"No links here. Bytes: what the kernel counted on each rank's sockets. {_SECONDS}.",
+}
+"""By whether there were links."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A training that was measured.
+
+    Attributes:
+        accuracy: the share of the held-out images that rank 0's weights recognise.
+        sent: bytes that each node sent.
+        seconds: of the node that took longest.
+        naive_sent, naive_seconds: what naive data parallelism takes: so many times one of its steps here.
+        links: whether every rank was a node behind a link.
+    """
+
+    accuracy: float
+    sent: list[int]
+    seconds: float
+    naive_sent: float
+    naive_seconds: float
+    links: bool
+
+    @property
+    def share_of_time(self) -> float:
+        """Of what naive data parallelism takes."""
+        return self.seconds / self.naive_seconds
+
+    def misses(self, budget: Budget = BUDGET) -> list[str]:
+        """Of "bytes", "seconds" and "accuracy" those that are not as asked for."""
+        kept = {
+            "bytes": max(self.sent) <= budget.bytes,
+            "seconds": self.share_of_time <= budget.seconds,
+            "accuracy": self.accuracy >= budget.accuracy,
+        }
+        return [name for name, well in kept.items() if not well]
+
+
+def result_of(measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, np.ndarray]) -> Result:
+    """Put together what the ranks measured; the held-out images are looked at here for the first time."""
+    return Result(
+        accuracy=recognised(measured[0]["weights"], *held_out),
+        sent=[int(one["sent"]) for one in measured],
+        seconds=max(one["seconds"] for one in measured),
+        naive_sent=NAIVE_STEPS * max(one["naive_sent"] for one in measured),
+        naive_seconds=NAIVE_STEPS * max(one["naive_seconds"] for one in measured),
+        links=all(one["where"] == LINK for one in measured),
+    )
+
+
+def recognised(weights: dict[str, np.ndarray], pixels: np.ndarray, labels: np.ndarray) -> float:
+    """The share of images whose class a VGG-11 with these weights finds."""
+    import torch
+
+    model = network(0).eval()
+    model.load_state_dict({name: torch.from_numpy(np.array(values)) for name, values in weights.items()})
+    with torch.no_grad():
+        return float((model(as_images(pixels)).argmax(dim=1).numpy() == labels).mean())
+
+
+def disagreement(measured: Sequence[dict[str, Any]]) -> str | None:
+    """The first rank whose parameters are not rank 0's, and where; None where all agree."""
+    first = measured[0]["weights"]
+    names = [name for name in first if name.endswith((".weight", ".bias"))]
+    for rank, one in enumerate(measured[1:], start=1):
+        for name in names:
+            apart = float(np.max(np.abs(one["weights"][name] - first[name])))
+            if not apart <= AGREE * float(np.max(np.abs(first[name]))) + 1e-7:
+                return f"rank {rank}'s {name} differs from rank 0's by up to {apart:.2g}"
+    return None
+
+
+def used(result: Result, budget: Budget = BUDGET) -> str:
+    """In a line: what was reached and used, beside what is asked for."""
+    return (
+        f"{percent(result.accuracy, 1)} of the held-out images are recognised (asked for: "
+        f"{percent(budget.accuracy, 1)}); a node sent {megabytes_text(max(result.sent))} (budget: "
+        f"{megabytes_text(budget.bytes)}) and took {time_text(result.seconds)} (budget: "
+        f"{time_text(budget.seconds * result.naive_seconds)}, {percent(budget.seconds)} of the time of {NAIVE_STEPS} "
+        "steps of naive data parallelism)"
+    )
+
+
+def megabytes_text(number: float) -> str:
+    """Bytes in MB, with digits that tell just below from just above."""
+    return f"{number / 1e6:.2f} MB"
+
+
+def time_text(seconds: float) -> str:
+    """Seconds, with digits that tell just below from just above."""
+    return f"{seconds:.2f} s"
+
+
+def unfit(measured: Sequence[dict[str, Any]]) -> str | None:
+    """Why the weights cannot be judged, in words; None where they can."""
+    for rank, one in enumerate(measured):
+        if one["weights"] is None:
+            what = "nothing" if one["returned"] == "NoneType" else f"an object of type {one['returned']}"
+            return f"rank {rank} returned {what}, expected the trained VGG-11"
+    idle = [rank for rank, one in enumerate(measured) if not one["images"]]
+    if idle:
+        return f"on rank {idle[0]} no image went through the `model` that it was given, in training"
+    apart = disagreement(measured)
+    return f"the ranks do not agree: {apart}" if apart else None
+
+
+def missed(result: Result, budget: Budget = BUDGET) -> str | None:
+    """What is not as asked for, in words; None where all is well."""
+    names = result.misses(budget)
+    return f"{', '.join(names)} not as asked for: {used(result, budget)}" if names else None

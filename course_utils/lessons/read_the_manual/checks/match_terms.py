@@ -1,0 +1,223 @@
+"""The check of `match_terms`: steps drawn at random, told in five frameworks' words; gradients are really added."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.compare import kind_of
+from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
+from course_utils.checks.recognisers import Recogniser, nothing_returned, raised, same
+from course_utils.lessons.read_the_manual.checks.common import LESSON
+from course_utils.lessons.read_the_manual.framework_terms import Step
+from course_utils.lessons.read_the_manual.manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
+from course_utils.words import ranks as ranks_text
+
+MICRO, PASSES, GLOBAL, TIMES = "micro_batch", "passes", "global_batch", "times_mean"
+WHOLE, PER_GPU, STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
+ADDS = {TORCH: ("sum", "mean"), HOROVOD: ("sum", "mean"), DEEPSPEED: ("mean", "mean"), JAX: ("mean", "mean")}
+"""What a framework does with the gradients of a rank's passes, and then with those of the ranks, unless told."""
+PRODUCT = "Which of the three numbers may be missing, and how does DeepSpeed's product give it?"
+PLAIN, CHOSEN = 0, 1
+"""Of a framework's two ways to add, the one of its manual's first example, and the other."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A step, and how a framework is told of it.
+
+    Attributes:
+        framework: by its name.
+        ranks, passes, micro_batch: its sizes.
+        way: `PLAIN` or `CHOSEN`.
+        named: for DeepSpeed, which of its three numbers are given; the others follow.
+    """
+
+    framework: str
+    ranks: int
+    passes: int
+    micro_batch: int
+    way: int = PLAIN
+    named: tuple[str, ...] = (WHOLE, PER_GPU, STEPS)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The step in the framework's words."""
+        images = self.micro_batch * self.ranks
+        accumulated = {"backward_passes_per_step": self.passes, "op": ("Average", "Sum")[self.way]}
+        numbers = {WHOLE: images * self.passes, PER_GPU: self.micro_batch, STEPS: self.passes}
+        return {
+            TORCH: {"batch_size": self.micro_batch, "no_sync": self.passes - 1, "reduction": ("mean", "sum")[self.way]},
+            HOROVOD: {"batch_size": self.micro_batch, **accumulated},
+            DEEPSPEED: {name: numbers[name] for name in self.named},
+            TENSORFLOW: {"batch": images, "loss": ("compute_average_loss", "reduce_mean")[self.way]},
+            JAX: {"batch": images, "every_k_schedule": self.passes, "collective": ("pmean", "psum")[self.way]},
+        }[self.framework]
+
+    def step(self, rng: np.random.Generator) -> dict[str, float]:
+        """The step in the course's terms; `times_mean` from gradients that are added as the framework adds them."""
+        of_images = rng.uniform(1, 2, (self.ranks, self.passes, self.micro_batch))
+        told = self.way == CHOSEN
+        of_passes = of_images.sum(2) if told and self.framework == TORCH else of_images.mean(2)
+        if self.framework == TENSORFLOW:
+            of_passes = of_images.mean(2) if told else of_images.sum(2) / of_images.size
+        over_passes, over_ranks = ADDS.get(self.framework, ("mean", "sum"))
+        over_ranks = "sum" if told and self.framework in (HOROVOD, JAX) else over_ranks
+        reached = getattr(getattr(of_passes, over_passes)(axis=1), over_ranks)()
+        sizes = {MICRO: self.micro_batch, PASSES: self.passes, GLOBAL: of_images.size}
+        return {**sizes, TIMES: float(reached / of_images.mean())}
+
+
+def asked(function: Callable, framework: str, settings: Mapping[str, Any], ranks: int) -> Any:
+    """Call the learner's function; its step as a dict, and anything else as it is."""
+    step = function(framework, settings, ranks)
+    return asdict(step) if type(step) is Step else step
+
+
+def _drawn(rng: np.random.Generator) -> Iterator[Drawn]:
+    """One framework after the other, as one writes them: a plain step first; then those that tell mistakes apart."""
+    for framework in FRAMEWORKS:
+        yield Drawn(framework, 4, 1, 8)
+        yield from _steps_of(framework, rng)
+
+
+def _steps_of(framework: str, rng: np.random.Generator) -> Iterator[Drawn]:
+    """Each way with and without accumulation, in sizes that tell mistakes apart, and on one rank."""
+    for way, more in product((PLAIN, CHOSEN), (False, True)):
+        ranks, passes, micro_batch = (int(one) for one in rng.permutation([2, 3, 5, 7, 11])[:3])
+        passes = passes if more and framework != TENSORFLOW else 1
+        if framework != DEEPSPEED:
+            yield Drawn(framework, ranks, passes, micro_batch, way)
+        elif way == PLAIN and more:
+            for named in ((WHOLE, PER_GPU), (WHOLE, STEPS), (PER_GPU, STEPS), (PER_GPU, WHOLE, STEPS)):
+                yield Drawn(framework, ranks, passes, micro_batch, named=named)
+        elif way == PLAIN:
+            for named in ((WHOLE,), (PER_GPU,)):
+                yield Drawn(framework, ranks, 1, micro_batch, named=named)
+    for way in (PLAIN, CHOSEN):
+        yield Drawn(framework, 1, 1 if framework == TENSORFLOW else 3, 16, way)
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    for one in _drawn(rng):
+        words = ", ".join(f"{name}: {value}" for name, value in one.settings.items())
+        given = (one.framework, one.settings, one.ranks)
+        label = f"{one.framework}, {ranks_text(one.ranks)}, {words}"
+        yield Case(label, [given], [one.step(rng)], with_comm=False, harness=asked, tolerance=1e-9)
+
+
+def _wrong(name: str, test: Callable[[float, float, Case], bool] = lambda *_: True, *only: str) -> Recogniser:
+    """A recogniser of a wrong number: test(got, due, case); `only` for these frameworks."""
+
+    def recognises(case: Case, outcome: Outcome) -> bool:
+        got, due = outcome.results[0][name], case.expected[0][name]
+        of_these = not only or case.arguments[0][0] in only
+        return of_these and not same(got, due, 1e-9) and test(got, due, case)
+
+    return recognises
+
+
+def _near(got: float, wanted: float) -> bool:
+    return abs(got - wanted) < 1e-9 * wanted
+
+
+def _times(factor: str, power: int) -> Callable[[float, float, Case], bool]:
+    """Whether a number is the right one times (1), or divided by (-1), the ranks or the passes of the case."""
+
+    def test(got: float, due: float, case: Case) -> bool:
+        by = case.arguments[0][2] if factor == "ranks" else case.expected[0][factor]
+        return by > 1 and _near(got, due * by**power)
+
+    return test
+
+
+def _no_step(case: Case, outcome: Outcome) -> bool:
+    """Something came back, and it is no step."""
+    return outcome.results[0] is not NO_RESULT and kind_of(outcome.results[0]) != "dict"
+
+
+def _no_whole_number(case: Case, outcome: Outcome) -> bool:
+    return any(kind_of(outcome.results[0][name]) == "float" for name in (MICRO, PASSES, GLOBAL))
+
+
+def _raised_over_a_missing_number(case: Case, outcome: Outcome) -> bool:
+    framework, settings, _ = case.arguments[0]
+    return framework == DEEPSPEED and len(settings) < 3 and raised(outcome)
+
+
+def _missing_number(name: str) -> Recogniser:
+    return _wrong(name, lambda got, due, case: len(case.arguments[0][1]) < 3, DEEPSPEED)
+
+
+MATCH_TERMS = Exercise(
+    name="match_terms",
+    library="course_utils.lessons.read_the_manual.framework_terms:match_terms",
+    lesson=LESSON,
+    place=1,
+    minutes=15,
+    difficulty=2,
+    turn="for each framework: what is a batch, how many passes, and who divides?",
+    title="five frameworks' settings in the course's terms",
+    cases=_cases,
+    picture=False,
+    hints=(
+        "Draw the step: ranks side by side, in each rank its passes, in each pass its images. A sum in the place of a "
+        "mean makes the gradient larger, as many times as there are things to add. At which of the three levels does "
+        "this manual take a sum, and at which a mean?",
+        "torch: `passes = settings['no_sync'] + 1`, and `times_mean` is `passes`, times the micro-batch if the loss is "
+        "a sum. Horovod: `passes`, times `ranks` if `op` is Sum. DeepSpeed: always 1; a missing number follows from "
+        "`train_batch_size = micro_batch * passes * ranks`, and `passes` is 1 where it does not follow. "
+        "tf.distribute and JAX: `micro_batch = batch // ranks`, and `times_mean` is 1, or `ranks` where means are "
+        "summed.",
+    ),
+    mistakes=(
+        Mistake("Where is the `return`, on every way through the function?", nothing_returned),
+        Mistake(PRODUCT, _raised_over_a_missing_number),
+        Mistake("Which words does *this* framework use?", lambda case, outcome: raised(outcome, "KeyError")),
+        Mistake("A `Step`, with its four numbers?", _no_step),
+        Mistake("Can there be half an image? Which division gives whole numbers?", _no_whole_number),
+        Mistake(
+            "`no_sync` holds for the passes that do *not* send. Which pass is not among them?",
+            _wrong(PASSES, lambda got, due, case: got == due - 1, TORCH),
+        ),
+        Mistake(PRODUCT, _missing_number(PASSES)),
+        Mistake(PRODUCT, _missing_number(MICRO)),
+        Mistake("How many backward passes come before one update here?", _wrong(PASSES)),
+        Mistake(
+            "Does this manual's batch belong to one rank, or to all of them?",
+            _wrong(MICRO, lambda got, due, case: _times("ranks", 1)(got, due, case) or got < due),
+        ),
+        Mistake("Are the images of all ranks in it?", _wrong(GLOBAL, _times("ranks", -1))),
+        Mistake("Do images of earlier passes have a part in the update?", _wrong(GLOBAL, _times(PASSES, -1))),
+        Mistake(
+            "Is it this call's `ranks` that you multiply by, and is no image counted twice?",
+            _wrong(GLOBAL, lambda got, due, case: got > due),
+        ),
+        Mistake(
+            "Is the sum divided by the number of ranks already, by the framework or in the loss?",
+            _wrong(TIMES, _times("ranks", 1)),
+        ),
+        Mistake(
+            "The loss is a sum over the images of a pass. What is the gradient a multiple of?",
+            _wrong(TIMES, lambda got, due, case: case.arguments[0][1]["reduction"] == "sum", TORCH),
+        ),
+        Mistake(
+            "The backward passes add their gradients up. Who divides by their number here?",
+            _wrong(TIMES, _times(PASSES, -1), TORCH, HOROVOD),
+        ),
+        Mistake(
+            "This framework divides by the number of passes itself. Does its manual not say so?",
+            _wrong(TIMES, _times(PASSES, 1)),
+        ),
+        Mistake("How many mean gradients does this all-reduce add up?", _wrong(TIMES, _times("ranks", -1))),
+        Mistake(
+            "Larger or smaller than the mean: which of the two does `times_mean` divide by the other?",
+            _wrong(TIMES, lambda got, due, case: _near(got * due, 1)),
+        ),
+    ),
+    praise=lambda outcome: (
+        f"{len(FRAMEWORKS)} frameworks, sums and means, with and without accumulated gradients: each step as it is"
+    ),
+)

@@ -1,0 +1,71 @@
+"""What lesson 15's measurements say, in sentences that the numbers choose."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from course_utils.lessons.read_the_manual.framework_steps import AT_THE_START, Stepped, apart, parts
+from course_utils.lessons.read_the_manual.passages import Passage
+from course_utils.words import bytes_text, number_text, percent
+
+SAME = 1e-9
+"""Weights in float64 nearer than this are the same but for the order of additions."""
+
+
+def same_said(name: str, steps: Sequence[Stepped], weights: torch.Tensor) -> str:
+    """Whether all ranks have one process's weights, or at least the same ones."""
+    far, among = apart(steps, weights), apart(steps, steps[0].weights)
+    if far <= SAME:
+        return f"{name}: on every rank one process's weights (difference {far:.0e})"
+    if among <= SAME:
+        return f"{name}: all ranks have the same weights, but not those of one process (difference {far:.2g})"
+    return f"{name}: the ranks have unlike weights (difference {among:.2g})"
+
+
+def start_letter(steps: Sequence[Stepped], weights: torch.Tensor) -> str:
+    """What became of ranks that began apart: "a" one process's weights, "b" unlike ones, "c" the same, but others."""
+    if apart(steps, weights) <= SAME:
+        return "a"
+    return "c" if apart(steps, steps[0].weights) <= SAME else "b"
+
+
+def calls_said(name: str, steps: Sequence[Stepped]) -> str:
+    """How often a step makes each collective, in the order of their first calls."""
+    told = Counter(call for call, size in steps[0].calls if size > 1)
+    return f"{name}: {', '.join(f'{number} × {call}' for call, number in told.items()) or 'no collective'}"
+
+
+def sent_and_kept_said(steps: Mapping[str, Sequence[Stepped]], most: str) -> str:
+    """How the way called `most` compares with the first one: what it sends after the start, and what it keeps."""
+    sent, kept = parts(steps)
+    first = next(iter(steps))
+    after = {name: sum(amount for kind, amount in sent[name].items() if kind != AT_THE_START) for name in steps}
+    if not after[first]:
+        return "One rank alone sends nothing"
+    times = after[most] / after[first]
+    share = sum(kept[most].values()) / sum(kept[first].values())
+    more = f"{number_text(times)} times as much" if abs(times - 1) > 0.05 else "as much as the first"
+    less = percent(share) if share < 0.95 else "as much as the first"
+    return f"After the start {most} sends {more}, and keeps {less}"
+
+
+def naive_steps_said(sent: float, bytes_budget: int, steps: int) -> str:
+    """How far a budget of bytes goes where every step sends so many."""
+    possible = int(bytes_budget // sent)
+    said = f"A step sends {bytes_text(sent)} from each node, and {bytes_text(bytes_budget)} are {possible} steps"
+    return f"{said}, of {steps}" if possible < steps else f"{said}: enough for all {steps}"
+
+
+def sends_most(steps: Mapping[str, Sequence[Stepped]]) -> str:
+    """The way that sends most once the ranks have begun alike; of equals the first."""
+    sent = parts(steps)[0]
+    return max(sent, key=lambda name: sum(amount for kind, amount in sent[name].items() if kind != AT_THE_START))
+
+
+def words_said(passages: Sequence[Passage]) -> str:
+    """How many of a text's words the course has taught."""
+    terms = [term for passage in passages for term in passage.terms]
+    taught = [term for term in terms if term.lesson is not None]
+    lessons = len({term.lesson for term in taught})
+    return f"{len(taught)} of {len(terms)} words, taught in {lessons} lessons"

@@ -1,0 +1,259 @@
+"""The check of `task_graph`: which tasks there are, in which order on each device, and which waits for which.
+
+Two graphs are the same where every task has to wait for the same others, directly or through tasks between.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.recognisers import raised, says
+from course_utils.lessons.strategy_search.checks.common import FORGOT, LESSON, NOTHING, drawn_strategy, shown
+from course_utils.lessons.strategy_search.graph.configurations import Strategy
+from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
+from course_utils.lessons.strategy_search.simulator.program_steps import (
+    Step,
+    compute,
+    exchange,
+    gradient_sums,
+    norm_sums,
+)
+from course_utils.lessons.strategy_search.simulator.random_graphs import DrawnCosts, random_costs, random_graph
+from course_utils.words import count
+
+NO_TASKS, BAD_AFTER = "a list of Task is expected", "of the tasks before it"
+MISSING, NO_SUCH, TAKES, TURN = "is missing", "no such task", "takes", "the next is"
+NOT_AFTER, NEEDLESS = "does not wait for", "waits for"
+Row = list[Any]
+"""A task: its name, device and nanoseconds, and the numbers of those that it is after."""
+
+
+def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs: DrawnCosts) -> list[Row] | str:
+    """Runs on a rank: the tasks as plain lists; as a text where it is something else."""
+    from course_utils.lessons.strategy_search.simulator.task_graph import Task
+
+    tasks = function(graph, strategy, costs)
+    if tasks is None:
+        return f"the function {NOTHING}; {NO_TASKS}"
+    if not isinstance(tasks, list | tuple) or isinstance(tasks, Task):
+        return f"the function returned {shown(tasks)}; {NO_TASKS}"
+    rows: list[Row] = []
+    for place, task in enumerate(tasks):
+        if not isinstance(task, Task):
+            return f"place {place} holds {shown(task)}; {NO_TASKS}"
+        after = list(task.after) if isinstance(task.after, list | tuple | set | frozenset) else [None]
+        if not all(isinstance(one, int | np.integer) and 0 <= one < place for one in after):
+            return f"task {place} ({task.name}) is after {shown(task.after)}, which are not numbers {BAD_AFTER}"
+        rows.append([str(task.name), int(task.device), int(task.nanoseconds), sorted(int(one) for one in after)])
+    return rows
+
+
+def by_hand(graph: OperatorGraph, strategy: Strategy, costs: DrawnCosts) -> list[Row]:
+    """The tasks as they should be, written another way than in the library: first all steps, then who meets whom."""
+    pairs = list(zip(graph.operators, strategy, strict=True))
+    forward: list[tuple[str, Step]] = []
+    backward: list[tuple[str, Step]] = []  # from the last step to the first
+    for operator, config in pairs:
+        for source, spread in (pairs[number] for number in operator.inputs):
+            ends = source, spread, operator, config, costs
+            forward.append((f"{source.name} → {operator.name}", exchange(*ends, "forward")))
+            backward.append((f"{operator.name} → {source.name}", exchange(*ends, "backward")))
+        forward.append((operator.name, compute(operator, config, costs, "forward")))
+        forward.append((f"{operator.name} norm", norm_sums(operator, config, costs)))
+        backward.append((f"{operator.name} gradients", gradient_sums(operator, config, costs)))
+        backward.append((f"{operator.name} backward", compute(operator, config, costs, "backward")))
+        backward.append((f"{operator.name} norm backward", norm_sums(operator, config, costs)))
+    rows: list[Row] = []
+    for name, step in forward + backward[::-1]:
+        done = len(rows)
+        for device, nanoseconds, partners in step:
+            own = {one: [place for place in range(done) if rows[place][1] == one][-1:] for one in (device, *partners)}
+            rows.append([name, device, nanoseconds, sorted(sum(own.values(), []))])
+    return rows
+
+
+def waits(rows: list[Row]) -> dict[tuple, set[tuple]]:
+    """For each task, by name, device and how often it was there before, all that must end before it."""
+    keys: list[tuple] = []
+    known: list[int] = []  # of each task, those it waits for as bits
+    last: dict[int, int] = {}
+    for name, device, _, after in rows:
+        bits = 0
+        for one in [*after, *([last[device]] if device in last else [])]:
+            bits |= known[one] | 1 << one
+        known.append(bits)
+        keys.append((name, device, sum(key[:2] == (name, device) for key in keys)))
+        last[device] = len(keys) - 1
+    return {
+        key: {keys[one] for one in range(len(keys)) if bits >> one & 1} for key, bits in zip(keys, known, strict=True)
+    }
+
+
+def on_devices(rows: list[Row]) -> dict[int, list[Row]]:
+    """The tasks of each device, in order."""
+    found = defaultdict(list)
+    for row in rows:
+        found[row[1]].append(row)
+    return found
+
+
+def _wrong(outcome: Outcome) -> str | None:
+    found = outcome.results[0]
+    if isinstance(found, str):
+        return found
+    wanted = by_hand(*outcome.case.arguments[0])
+    there, right = on_devices(found), on_devices(wanted)
+    for device in sorted({*there, *right}):
+        mine, names = [row[0] for row in there[device]], [row[0] for row in right[device]]
+        for name in dict.fromkeys(names):
+            if mine.count(name) < names.count(name):
+                return f'"{name}" {MISSING} on device {device}'
+        for name in mine:
+            if mine.count(name) > names.count(name):
+                times = "" if mine.count(name) == 1 else f" {mine.count(name)} times"
+                return f'device {device} has "{name}"{times}: {NO_SUCH} there'
+        for got, row in zip(there[device], right[device], strict=True):
+            if got[0] != row[0]:
+                return f'device {device} does "{got[0]}", while {TURN} "{row[0]}"'
+            if got[2] != row[2]:
+                return f'"{got[0]}" {TAKES} {got[2]} ns on device {device}, expected {row[2]}'
+    return _other_waits(waits(found), waits(wanted))
+
+
+def _other_waits(mine: dict[tuple, set[tuple]], right: dict[tuple, set[tuple]]) -> str | None:
+    for key, before in right.items():
+        for missing, words in ((before - mine[key], NOT_AFTER), (mine[key] - before, NEEDLESS)):
+            if missing:
+                name, device, _ = max(missing)
+                text = f'"{key[0]}" on device {key[1]} {words} "{name}" on device {device}'
+                return text if words == NOT_AFTER else f"{text}, without need"
+    return None
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    def case(operators: int, devices: int, skips: bool = True) -> Case:
+        graph = random_graph(rng, operators, skips)
+        strategy = drawn_strategy(rng, graph, devices)
+        given = graph, strategy, random_costs(rng, graph)
+        label = f"{count(operators, 'operator')} on {count(devices, 'device')}"
+        return Case(label, [given], with_comm=False, harness=as_rows, judge=_wrong)
+
+    yield case(3, 1, skips=False)
+    yield case(4, 2, skips=False)
+    for operators, devices in ((6, 2), (7, 3), (8, 4), (3, 4), (9, 3), (8, 2)):
+        yield case(operators, devices)
+    graph = _with_everything(rng)
+    strategy = drawn_strategy(rng, graph, 3)
+    while not all(_has(strategy, graph)):
+        strategy = drawn_strategy(rng, graph, 3)
+    given = graph, strategy, random_costs(rng, graph)
+    yield Case("an operator with two inputs, and norms", [given], with_comm=False, harness=as_rows, judge=_wrong)
+
+
+def _with_everything(rng: np.random.Generator) -> OperatorGraph:
+    """A graph in which some operator has two inputs, and some a batch norm."""
+    while True:
+        graph = random_graph(rng, 9)
+        two = any(len(operator.inputs) == 2 for operator in graph.operators)
+        if two and any(operator.averages for operator in graph.operators):
+            return graph
+
+
+def _has(strategy: Strategy, graph: OperatorGraph) -> Iterator[bool]:
+    """Whether some norm, and some gradients, have to be summed."""
+    for wanted in ("averages", "parameters"):
+        yield any(
+            getattr(operator, wanted) and config.parts[0] * config.parts[1] > 1
+            for operator, config in zip(graph.operators, strategy, strict=True)
+        )
+
+
+def _missing(ending: str) -> Callable[[Case, Outcome], bool]:
+    def recognises(case: Case, outcome: Outcome) -> bool:
+        return MISSING in outcome.wrong and ending in outcome.wrong
+
+    return recognises
+
+
+def _no_backward(case: Case, outcome: Outcome) -> bool:
+    return MISSING in outcome.wrong and not any(" backward" in row[0] for row in outcome.results[0])
+
+
+def _second_input(case: Case, outcome: Outcome) -> bool:
+    """Whether an exchange is missing of an operator that has another one."""
+    if MISSING not in outcome.wrong or " → " not in outcome.wrong:
+        return False
+    ends = set(outcome.wrong.split('"')[1].split(" → "))
+    graph = case.arguments[0][0]
+    return any(len(operator.inputs) > 1 and operator.name in ends for operator in graph.operators)
+
+
+def _not_back(case: Case, outcome: Outcome) -> bool:
+    """Whether what goes back was asked for as forward, or with the reader in the place of what it reads from."""
+    if " → " not in outcome.wrong:
+        return False
+    graph, strategy, costs = case.arguments[0]
+    numbered = list(zip(graph.operators, strategy, strict=True))
+    right, forward, turned = [], [], []
+    for reader in numbered:
+        for source in (numbered[number] for number in reader[0].inputs):
+            name = f"{reader[0].name} → {source[0].name}"
+            right += [(name, *work[:2]) for work in exchange(*source, *reader, costs, "backward")]
+            forward += [(name, *work[:2]) for work in exchange(*source, *reader, costs, "forward")]
+            turned += [(name, *work[:2]) for work in exchange(*reader, *source, costs, "backward")]
+    names = {name for name, *_ in forward + turned}
+    found = sorted(tuple(row[:3]) for row in outcome.results[0] if row[0] in names)
+    return found != sorted(right) and found in (sorted(forward), sorted(turned))
+
+
+def _within_a_step(case: Case, outcome: Outcome) -> bool:
+    """Whether a task waits for one of the same name on another device."""
+    return NEEDLESS in outcome.wrong and len(set(outcome.wrong.split('"')[1::2])) == 1
+
+
+TASK_GRAPH = Exercise(
+    name="task_graph",
+    library="course_utils.lessons.strategy_search.simulator.task_graph:task_graph",
+    lesson=LESSON,
+    place=1,
+    minutes=25,
+    difficulty=3,
+    turn="step by step, who does what, and after whose last task",
+    title="everything that a step does, and what it waits for",
+    cases=_cases,
+    picture=False,
+    hints=(
+        "Write down the steps of a network of two operators in their order. In each step some devices work: which is "
+        "the last task of each of them before this step? For whom has one to wait that sends to another device?",
+        "Keep `last`, for each device the number of its latest task, and write a helper `add(name, step)`. In it first "
+        "`before = dict(last)`; then for each `device, nanoseconds, partners` of the step a Task, after those of "
+        "`before` that belong to the device and its partners. Forward: exchanges, compute, norm_sums. Backward in "
+        "reverse: norm_sums, compute, gradient_sums, exchanges.",
+    ),
+    mistakes=(
+        FORGOT,
+        Mistake("Which device has no task yet?", lambda case, outcome: raised(outcome, "KeyError")),
+        Mistake("What is a task after: other tasks, or their numbers?", says(BAD_AFTER)),
+        Mistake("Is it one list, of tasks?", says(NO_TASKS)),
+        Mistake("What is done after the loss is computed?", _no_backward),
+        Mistake("Who has the same parameters, and what becomes of their gradients?", _missing(" gradients")),
+        Mistake("What does a batch norm need of other devices, in each direction?", _missing(" norm")),
+        Mistake(
+            "Gradients go from the reader to what it reads from: is it that what you ask `exchange` for?", _not_back
+        ),
+        Mistake("From how many operators does an operator read?", _second_input),
+        Mistake("What is this task called, and on which device is it?", says(MISSING)),
+        Mistake("What does a device do that has no part in a step?", says(NO_SUCH)),
+        Mistake("In which direction does it go?", says(TAKES)),
+        Mistake("In which order does a device do them?", says(TURN)),
+        Mistake("Both ends of an exchange are busy with it: for whom does each wait?", says(NOT_AFTER)),
+        Mistake("Does one wait for what its partner does in this very step?", _within_a_step),
+        Mistake("For which devices has one to wait?", says(NEEDLESS)),
+    ),
+    praise=lambda outcome: (
+        f"{count(len(outcome.results[0]), 'task')} in the last graph, each on its device, each after those it needs"
+    ),
+)

@@ -1,0 +1,124 @@
+"""What a device has of an operator: the shapes of its part, and how much arithmetic and memory traffic that is."""
+
+from dataclasses import dataclass
+from math import prod
+
+from torch import nn
+
+from course_utils.lessons.strategy_search.graph.configurations import Box, Config, configurations, input_box, output_box
+from course_utils.lessons.strategy_search.graph.operator_graph import Operator, OperatorGraph, Shape
+from course_utils.lessons.strategy_search.graph.operator_kinds import NORMS
+
+NUMBER = 4
+"""Bytes of a number: float32."""
+Key = tuple[str, tuple[int, int, int], int]
+"""Operator's name, parts along each kind of dimension, place: where the devices are does not matter to one of them."""
+
+
+@dataclass(frozen=True)
+class PartShape:
+    """A part of an operator.
+
+    Attributes:
+        modules: of the operator.
+        reads: shape of its part of each input.
+        first: that input is the network's, which needs no gradient.
+        makes: shape of its part of the output.
+        channels: which output channels, so which rows of the weights.
+        padding: rows of padding above and below, where it is cut along the height; None: as the module itself pads.
+        shared: others have the same channels, so that a batch norm takes averages over all of them.
+    """
+
+    operator: Operator
+    modules: tuple[nn.Module, ...]
+    reads: tuple[Shape, ...]
+    first: bool
+    makes: Shape
+    channels: tuple[int, int]
+    padding: tuple[int, int] | None = None
+    shared: bool = False
+
+    def parameters(self) -> int:
+        """How many numbers it learns."""
+        begin, end = self.channels
+        return self.operator.parameters * (end - begin) // self.operator.shape[self.operator.dimension("parameter")]
+
+    def memory(self) -> int:
+        """Bytes that stay from the forward to the backward pass, at most, with parameters and their gradients.
+
+        Counted are the inputs that came from elsewhere and the output, once more behind each norm, GELU and the like;
+        not what lives for one operation. Optimizer: SGD, which keeps nothing.
+        """
+        output = prod(self.makes)
+        kept = sum(not getattr(module, "inplace", True) or isinstance(module, NORMS) for module in self.modules)
+        index = 2 if isinstance(self.modules[-1] if self.modules else None, nn.MaxPool2d) else 0  # int64
+        return NUMBER * (2 * self.parameters() + sum(map(prod, self.reads)) + output * (1 + kept + index))
+
+    def work(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(FLOPs, bytes) of the forward and of the backward pass, followers and the update of the weights included.
+
+        A multiplication and an addition are two FLOPs. Backward, a product is computed twice, for the weights and for
+        the input, and once where the input needs no gradient.
+        """
+        output, read = prod(self.makes), sum(map(prod, self.reads))
+        flops = nbytes = products = 0
+        for module in self.modules:
+            weight = getattr(module, "weight", None)
+            if weight is not None and weight.ndim > 1:
+                products += 2 * output * prod(weight.shape[1:])
+                nbytes += NUMBER * (read + output)
+            elif isinstance(module, (nn.MaxPool2d, nn.AvgPool2d)):
+                flops += output * (self.operator.window.size**2 if self.operator.window else 4)
+                nbytes += NUMBER * (read + output)
+            elif len(weights := list(module.parameters())) > 1 and not isinstance(module, (*NORMS, nn.LayerNorm)):
+                products += 2 * output * sum(prod(one.shape) for one in weights if one.ndim > 1) // self.makes[-1]
+                nbytes += NUMBER * (read + output)
+            else:
+                flops += output * (7 if weight is not None else 1)
+                nbytes += 2 * NUMBER * output
+        if not self.modules:
+            flops, nbytes = output * len(self.reads), NUMBER * (read + output)
+        update = NUMBER * self.parameters()
+        again = 1 if self.first else 2
+        return (flops + products, nbytes + update), (flops + again * products, again * nbytes + 4 * update)
+
+
+def part_shape(graph: OperatorGraph, operator: Operator, config: Config, place: int) -> PartShape:
+    """The part of an operator of the graph that stands at `place`."""
+    inputs = [graph.operators[number] for number in operator.inputs]
+    made = output_box(operator, config, place)
+    boxes = [input_box(operator, config, place, one.shape) for one in inputs]
+    return PartShape(
+        operator,
+        tuple(graph.layers[key] for key in operator.modules),
+        tuple(_lengths(box) for box in boxes),
+        all(one.kind == "input" for one in inputs),
+        _lengths(made),
+        made[operator.dimension("parameter")],
+        _padding(operator, made, inputs[0].shape) if config.attribute > 1 and operator.window else None,
+        config.sample * config.attribute > 1,
+    )
+
+
+def part_shapes(graph: OperatorGraph, devices: int) -> dict[Key, PartShape]:
+    """Every part that a device can have of an operator when there are so many devices."""
+    found: dict[Key, PartShape] = {}
+    for operator in graph.operators:
+        if operator.kind != "input":
+            for config in configurations(operator, devices):
+                for place in range(len(config.devices)):
+                    if (key := (operator.name, config.parts, place)) not in found:
+                        found[key] = part_shape(graph, operator, config, place)
+    return found
+
+
+def _lengths(box: Box) -> Shape:
+    return tuple(end - begin for begin, end in box)
+
+
+def _padding(operator: Operator, made: Box, shape: Shape) -> tuple[int, int]:
+    """Rows that a part's window reaches beyond the image, above and below."""
+    window, rows = operator.window, operator.dimension("attribute")
+    first = made[rows][0] * window.stride - window.padding
+    last = (made[rows][1] - 1) * window.stride - window.padding + window.size
+    return max(0, -first), max(0, last - shape[rows])

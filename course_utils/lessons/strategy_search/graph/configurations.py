@@ -1,0 +1,122 @@
+"""How one operator can be spread over devices: into how many parts along which dimensions, and where each part goes.
+
+FlexFlow calls its space SOAP: samples, operators (where each is placed), attributes, parameters. A part of an operator
+is a box of its output; what it must read is a box of its input.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import prod
+
+from course_utils.lessons.allreduce.blocks import block_bounds
+from course_utils.lessons.strategy_search.graph.operator_graph import Operator, Shape, Window
+
+Box = tuple[tuple[int, int], ...]
+"""For each dimension of a tensor, where the part begins and ends."""
+CUTS = ("sample", "attribute", "parameter")
+
+
+@dataclass(frozen=True)
+class Config:
+    """An operator in sample × attribute × parameter parts, one on each of `devices`.
+
+    Place 0 is the part on the first device; the parameter's parts vary fastest, the samples' slowest.
+
+    Attributes:
+        sample: parts of the batch.
+        attribute: parts of the height of an image, or of the positions of a text.
+        parameter: parts of the output channels, and of the weights with them.
+        devices: as many as parts, each once.
+    """
+
+    sample: int = 1
+    attribute: int = 1
+    parameter: int = 1
+    devices: tuple[int, ...] = (0,)
+
+    @property
+    def parts(self) -> tuple[int, int, int]:
+        """Into how many parts along each kind of dimension, in the order of `CUTS`."""
+        return self.sample, self.attribute, self.parameter
+
+    def coordinates(self, place: int) -> tuple[int, int, int]:
+        """Which part along each kind of dimension stands at `place`."""
+        rest, parameter = divmod(place, self.parameter)
+        sample, attribute = divmod(rest, self.attribute)
+        return sample, attribute, parameter
+
+
+Strategy = Sequence[Config]
+"""One configuration per operator of a graph, in its order."""
+
+
+def configurations(operator: Operator, devices: int) -> tuple[Config, ...]:
+    """All ways to spread an operator over some of `devices` devices, fewest parts first.
+
+    No part is empty, and the devices of a configuration are in ascending order: swapping two equal devices of one
+    operator changes nothing but the way to its neighbours.
+    """
+    most = [operator.shape[operator.dimension(cut)] if cut in operator.cuts else 1 for cut in CUTS]
+    found = []
+    for parts in product(*(range(1, min(devices, length) + 1) for length in most)):
+        if prod(parts) <= devices:
+            found += [Config(*parts, chosen) for chosen in combinations(range(devices), prod(parts))]
+    return tuple(sorted(found, key=lambda config: len(config.devices)))
+
+
+def output_box(operator: Operator, config: Config, place: int) -> Box:
+    """What the part at `place` computes."""
+    box = [(0, length) for length in operator.shape]
+    for cut, parts, part in zip(CUTS, config.parts, config.coordinates(place), strict=True):
+        if parts > 1:
+            dimension = operator.dimension(cut)
+            bounds = block_bounds(operator.shape[dimension], parts)
+            box[dimension] = bounds[part], bounds[part + 1]
+    return tuple(box)
+
+
+def input_box(operator: Operator, config: Config, place: int, shape: Shape) -> Box:
+    """What the part at `place` reads of an input of this `shape`: halo rows included, padding left out."""
+    made, box = output_box(operator, config, place), [(0, length) for length in shape]
+    box[0] = made[0]
+    if len(shape) != len(operator.shape):  # a flatten stands between: all of every example
+        return tuple(box)
+    if not operator.mixes:
+        channels = operator.dimension("parameter")
+        box[channels] = made[channels]
+    if "attribute" in operator.cuts:
+        rows = operator.dimension("attribute")
+        box[rows] = window_rows(operator.window, made[rows], shape[rows])
+    return tuple(box)
+
+
+def window_rows(window: Window | None, made: tuple[int, int], height: int) -> tuple[int, int]:
+    """The input rows, of `height`, from which output rows are made: halo rows included, padding left out."""
+    if window is None:
+        return made
+    first = made[0] * window.stride - window.padding
+    last = (made[1] - 1) * window.stride - window.padding + window.size
+    return max(0, first), min(height, last)
+
+
+def volume(box: Box) -> int:
+    """How many numbers are in a box."""
+    return prod(end - begin for begin, end in box)
+
+
+def common(one: Box, other: Box) -> Box:
+    """The numbers in both boxes; of volume 0 where there are none."""
+    return tuple((max(b, d), max(max(b, d), min(e, f))) for (b, e), (d, f) in zip(one, other, strict=True))
+
+
+def parameters_at(operator: Operator, config: Config, place: int) -> int:
+    """How many of the operator's parameters the part at `place` has."""
+    channels = operator.dimension("parameter")
+    begin, end = output_box(operator, config, place)[channels]
+    return operator.parameters * (end - begin) // operator.shape[channels]
+
+
+def replicas(config: Config) -> tuple[tuple[int, ...], ...]:
+    """Groups of devices that have the same parameters, so that their gradients must be summed."""
+    return tuple(config.devices[part :: config.parameter] for part in range(config.parameter))

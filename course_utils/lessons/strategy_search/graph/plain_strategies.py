@@ -1,0 +1,36 @@
+"""Strategies that people choose without a search: one device, data parallelism, model parallelism."""
+
+from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
+from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
+
+
+def choices_of(graph: OperatorGraph, devices: int) -> list[tuple[Config, ...]]:
+    """The configurations of each operator; of the input only one, as every device reads its own data."""
+    return [
+        (Config(),) if operator.kind == "input" else configurations(operator, devices) for operator in graph.operators
+    ]
+
+
+def on_one_device(graph: OperatorGraph, device: int = 0) -> list[Config]:
+    """Everything on one device."""
+    return [Config(devices=(device,)) for _ in graph.operators]
+
+
+def data_parallel(graph: OperatorGraph, devices: int) -> list[Config]:
+    """Every operator by sample over all devices; one that cannot be cut so stays on the first."""
+    return _cut_everywhere(graph, devices, "sample")
+
+
+def model_parallel(graph: OperatorGraph, devices: int) -> list[Config]:
+    """Every operator by parameter over all devices; one that cannot be cut so stays on the first."""
+    return _cut_everywhere(graph, devices, "parameter")
+
+
+def _cut_everywhere(graph: OperatorGraph, devices: int, cut: str) -> list[Config]:
+    """Each operator in as many parts along one kind of dimension as there are devices, or as it has there."""
+    strategy = []
+    for operator in graph.operators:
+        possible = operator.kind != "input" and cut in operator.cuts
+        parts = min(devices, operator.shape[operator.dimension(cut)]) if possible else 1
+        strategy.append(Config(**{cut: parts}, devices=tuple(range(parts))))
+    return strategy

@@ -1,0 +1,145 @@
+"""What lesson 12's simulations and runs say, in a sentence: written here once, chosen by the numbers."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from course_utils.lessons.strategy_search.graph.configurations import CUTS, Config, Strategy
+from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
+from course_utils.words import join, number_text, percent, seconds_text
+
+_SAME = 0.005  # times nearer than this share are the same
+_STEADY = 0.25  # of the median: the middle half of the rounds of an undisturbed step is narrower
+
+
+def quickest_said(milliseconds: Mapping[str, float]) -> str:
+    """How long each strategy takes, simulated, and which is quickest, as a title."""
+    told = ", ".join(f"{name} {number_text(ms)} ms" for name, ms in milliseconds.items())
+    least = min(milliseconds.values())
+    quick = [name for name, ms in milliseconds.items() if ms <= (1 + _SAME) * least]
+    if len(quick) == len(milliseconds):
+        return f"{told}: equally quick"
+    how = "quicker" if len(milliseconds) == 2 else "quickest"
+    return f"{told[:1].upper()}{told[1:]}: {join(quick)} {'is' if len(quick) == 1 else 'are'} {how}"
+
+
+def arrived(walks: Sequence[Sequence[float]], best: float) -> int:
+    """How many walks came to a strategy that costs no more than `best` at any time."""
+    return sum(min(costs) <= best for costs in walks)
+
+
+def walks_said(walks: Mapping[str, Sequence[Sequence[float]]], best: float) -> str:
+    """How many walks of each kind came to the best strategy, as a title."""
+    told = [f"{arrived(found, best)} of {len(found)} with {name}" for name, found in walks.items()]
+    return f"Walks that came to the best strategy: {join(told)}"
+
+
+def cut_text(config: Config) -> str:
+    """A configuration in words: "by sample", "by sample and parameter", "on device 1"."""
+    cuts = [cut for cut, parts in zip(CUTS, config.parts, strict=True) if parts > 1]
+    return f"by {join(cuts)}" if cuts else f"on device {config.devices[0]}"
+
+
+def strategy_said(graph: OperatorGraph, strategy: Strategy) -> str:
+    """A strategy in words, operators that are spread alike taken together: "conv1 to pool5 by sample, fc6 …"."""
+    runs: list[tuple[str, list[str]]] = []
+    for operator, config in list(zip(graph.operators, strategy, strict=True))[1:]:
+        if not runs or runs[-1][0] != cut_text(config):
+            runs.append((cut_text(config), []))
+        runs[-1][1].append(operator.name)
+    return ", ".join(
+        f"{names[0]} {way}" if len(names) == 1 else f"{names[0]} to {names[-1]} {way}" for way, names in runs
+    )
+
+
+def ratio_said(taken: Mapping[str, Sequence[float]], predicted: float) -> str:
+    """How many times as fast the first of two is as the second, measured by turns, beside what was predicted; a title.
+
+    Args:
+        taken: seconds of each round, by name; the k-th of both belong together.
+        predicted: the same factor, simulated.
+    """
+    (name, seconds), (other, others) = taken.items()
+    factors = sorted(b / a for a, b in zip(seconds, others, strict=True))
+    middle = statistics.median(factors)
+    if factors[0] < 1 < factors[-1]:
+        told = f"{name} and {other}: neither is always faster in these {len(factors)} rounds"
+        return f"{told[:1].upper()}{told[1:]}"
+    if middle < 1:
+        told = f"{name} is slower than {other} in this run"
+    else:
+        told = f"{name} is {number_text(middle)} times as fast as {other}"
+    return f"{told[:1].upper()}{told[1:]}; predicted: {number_text(predicted)} times"
+
+
+def timed_said(parts: int, spread: float) -> str:
+    """How many parts were timed, and whether the machine was calm enough for what is predicted from them."""
+    told = f"{parts} parts timed, spread {percent(spread)}"
+    return told if spread <= _STEADY else f"{told}: the machine is busy, so predictions will be far off"
+
+
+def errors(predicted: Sequence[float], measured: Sequence[float]) -> list[float]:
+    """How far each prediction is off, as a share of what was measured."""
+    return [abs(p / m - 1) for p, m in zip(predicted, measured, strict=True)]
+
+
+def agreement(predicted: Sequence[float], measured: Sequence[float]) -> float:
+    """Kendall's τ: 1 where both put all pairs into the same order, −1 where into opposite ones.
+
+    Source: Kendall 1938, "A New Measure of Rank Correlation"; without ties.
+    """
+    pairs = [(i, j) for i in range(len(predicted)) for j in range(i)]
+    signs = [(predicted[i] - predicted[j]) * (measured[i] - measured[j]) for i, j in pairs]
+    return sum((sign > 0) - (sign < 0) for sign in signs) / len(pairs)
+
+
+def honesty_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
+    """How far predictions are off in the middle and at worst, and whether they put strategies in order; as a title."""
+    off = errors(predicted, measured)
+    order = agreement(predicted, measured)
+    told = f"Off by {percent(statistics.median(off))} in the median, by {percent(max(off))} at worst"
+    if order == 1:
+        return f"{told}; the order is right"
+    pairs = len(off) * (len(off) - 1) // 2
+    return f"{told}; {round((1 + order) / 2 * pairs)} of {pairs} pairs in the right order"
+
+
+def times_said(rates: Mapping[str, float]) -> str:
+    """How many strategies a second each way of simulating judges, the last beside the one before; as a title."""
+    told = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
+    before, last = list(rates)[-2:]
+    factor = number_text(rates[last] / rates[before])
+    return f"Strategies a second: {told}; {last} is {factor} times as fast as {before}"
+
+
+def found_said(seconds: float, others: Mapping[str, float]) -> str:
+    """How much quicker the found strategy is, simulated, than the quickest that people had; as a title.
+
+    Args:
+        seconds: of a step with what was found; `others`: with what was known.
+    """
+    name = min(others, key=others.__getitem__)
+    gain = 1 - seconds / others[name]
+    told = f"Found: {seconds_text(seconds)} a step, simulated"
+    if abs(gain) <= _SAME:
+        return f"{told}: as quick as {name}, which was the quickest of those known"
+    return f"{told}; {percent(abs(gain))} {'less' if gain > 0 else 'more'} than {name}"
+
+
+def links_said(strategies: Mapping[float, str]) -> str:
+    """How many different strategies a search finds on links of different rates, as a title.
+
+    Args:
+        strategies: in words, by the link's rate.
+    """
+    different = len(set(strategies.values()))
+    if different == 1:
+        return f"On all {len(strategies)} links the same strategy is found"
+    return f"The link decides: {different} different strategies are found on {len(strategies)} links"
+
+
+def steady(measured: Sequence[Sequence[float]]) -> bool:
+    """Whether steps took about the same time in every round, so that a measurement answers a prediction."""
+    spread = [(np.quantile(own, 0.75) - np.quantile(own, 0.25)) / np.median(own) for own in measured]
+    return float(np.median(spread)) <= _STEADY

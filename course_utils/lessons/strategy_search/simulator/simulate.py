@@ -1,0 +1,29 @@
+"""The execution simulator: when every task begins and ends, without running any of them."""
+
+from collections.abc import Sequence
+
+from course_utils.lessons.strategy_search.simulator.task_graph import Task
+
+Span = tuple[int, int]
+"""When a task begins and ends, in nanoseconds from the beginning of the step."""
+
+
+def simulate(tasks: Sequence[Task]) -> list[Span]:
+    """When each task begins and ends, in nanoseconds: as soon as its device is free and what it is `after` has ended.
+
+    Args:
+        tasks: in the order of the program, which is the order in which each device does its own.
+    """
+    free: dict[int, int] = {}  # device → when it has done what came before
+    spans: list[Span] = []
+    for task in tasks:
+        begin = max([free.get(task.device, 0), *(spans[one][1] for one in task.after)])
+        end = begin + task.nanoseconds
+        spans.append((begin, end))
+        free[task.device] = end
+    return spans
+
+
+def makespan(tasks: Sequence[Task]) -> int:
+    """When the last task ends, in nanoseconds."""
+    return max((end for _, end in simulate(tasks)), default=0)

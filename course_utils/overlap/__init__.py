@@ -1,1 +1,0 @@
-"""Communication behind the backward pass: buckets, compression, and what they bring (lesson 7)."""

@@ -1,1 +1,0 @@
-"""Training through a server, and without waiting for each other (lesson 8)."""
