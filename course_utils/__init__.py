@@ -3,40 +3,30 @@
 Everything is imported when it is first used, so that the import itself takes a few milliseconds.
 """
 
-import importlib
 import os
 import sys
+from typing import TYPE_CHECKING
 
-_HOME = {
-    "start": "ranks.start",
-    "Ranks": "ranks.ranks",
-    "Run": "ranks.run",
-    "per_rank": "ranks.run",
-    "check": "checks",
-    "hint": "checks",
-    "progress": "checks",
-    "predict": "checks",
-    "measured": "checks",
-    "doctor": "diagnosis",
-    "report": "reporting.page",
-    "CourseError": "errors",
-    "RankError": "errors",
-}
-_MODULES = ("draw", "data", "trace", "checks")
+from course_utils.lazy import attach
 
-__all__ = [*_HOME, *_MODULES]
+if TYPE_CHECKING:
+    from course_utils import data as data
+    from course_utils import draw as draw
+    from course_utils.checks.check import check as check
+    from course_utils.checks.hints import hint as hint
+    from course_utils.checks.overview import progress as progress
+    from course_utils.checks.predictions import measured as measured
+    from course_utils.checks.predictions import predict as predict
+    from course_utils.diagnosis import doctor as doctor
+    from course_utils.errors import CourseError as CourseError
+    from course_utils.errors import RankError as RankError
+    from course_utils.ranks.ranks import Ranks as Ranks
+    from course_utils.ranks.run import Run as Run
+    from course_utils.ranks.run import per_rank as per_rank
+    from course_utils.ranks.start import start as start
+    from course_utils.reporting.page import report as report
 
-
-def __getattr__(name: str):
-    if name in _HOME:
-        return getattr(importlib.import_module(f"course_utils.{_HOME[name]}"), name)
-    if name in _MODULES:
-        return importlib.import_module(f"course_utils.{name}")
-    raise AttributeError(f"course_utils has no {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
 
 
 def _keep_mpi_out_of_kernels() -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from course_utils.draw.graph import Box, boxes_of, computation_graph, lay_out
 from course_utils.errors import CourseError
 from course_utils.lessons.autodiff_and_optimizers import autodiff
 from course_utils.lessons.autodiff_and_optimizers.autodiff import (
@@ -16,6 +15,7 @@ from course_utils.lessons.autodiff_and_optimizers.autodiff import (
     topological_order,
     unbroadcast,
 )
+from course_utils.lessons.autodiff_and_optimizers.pictures import Box, boxes_of, computation_graph, lay_out
 
 SHAPES = [(), (1,), (3,), (4, 3), (1, 3), (4, 1), (2, 4, 3), (2, 1, 3), (2, 1, 1)]  # all broadcast with each other
 FIRST_SEED = int(os.environ.get("COURSE_SEED", 0))

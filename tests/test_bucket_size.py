@@ -10,8 +10,6 @@ import torch.distributed as dist
 from torch import nn
 
 from course_utils.data import digits
-from course_utils.draw.buckets import bucket_sweep, compression
-from course_utils.draw.overlap import behind_the_step, on_rank, waited
 from course_utils.lessons.autodiff_and_optimizers.ready_order import BackwardTimes
 from course_utils.lessons.data_parallel.replicas import all_reduce_each, alone
 from course_utils.lessons.overlap import sentences
@@ -24,6 +22,7 @@ from course_utils.lessons.overlap.bucket_size import (
 )
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.overlap.compressed_training import Compressed, train_compressed
+from course_utils.lessons.overlap.pictures import behind_the_step, bucket_sweep, compression, on_rank, waited
 from course_utils.lessons.overlap.step_times import (
     ALONE,
     StepTimes,

@@ -17,10 +17,13 @@ from matplotlib.text import Text
 from course_utils import draw
 from course_utils.draw import style
 from course_utils.draw.curves import spread, stacking
-from course_utils.draw.findings import finding
-from course_utils.draw.layout import lay_out
+from course_utils.draw.message_timeline.layout import lay_out
+from course_utils.draw.message_timeline.wording import finding
 from course_utils.errors import CourseError
+from course_utils.lessons.messages.pictures import alpha_beta
+from course_utils.lessons.parameter_server.pictures import races, staleness, who_has_what
 from course_utils.lessons.pipeline.interleaved import interleaved_schedule
+from course_utils.lessons.pipeline.pictures import pipelines, plan_and_run
 from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
 from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule
@@ -138,9 +141,9 @@ OTHERS = {
     "curve, one value": lambda: draw.loss_curves({"serial": [0.5]}),
     "no curve": lambda: draw.loss_curves({}),
     "lost curve": lambda: draw.loss_curves({"good": STEPS, "too fast": [1.0, 9.0, math.inf, math.nan]}),
-    "α–β": lambda: draw.alpha_beta(SIZES, TIMES, 3e-6, 4e-10),
-    "α–β with 0 bytes": lambda: draw.alpha_beta([0, *SIZES], [3e-6, *TIMES], 3e-6, 4e-10, title="Ping-pong"),
-    "α–β, bad fit": lambda: draw.alpha_beta([1000, 2000], [1e-3, 1e-3], -1e-3, 1e-6),
+    "α–β": lambda: alpha_beta(SIZES, TIMES, 3e-6, 4e-10),
+    "α–β with 0 bytes": lambda: alpha_beta([0, *SIZES], [3e-6, *TIMES], 3e-6, 4e-10, title="Ping-pong"),
+    "α–β, bad fit": lambda: alpha_beta([1000, 2000], [1e-3, 1e-3], -1e-3, 1e-6),
     "bars": lambda: draw.stacked_bars({"serial": {"forward": 0.021, "backward": 0.04}, "all-reduce": PARTS}),
     "bars of ranks": lambda: draw.stacked_bars({f"rank {rank}": PARTS | {"wait": rank / 100} for rank in range(8)}),
     "no bars": lambda: draw.stacked_bars({}),
@@ -151,9 +154,6 @@ OTHERS = {
     "no ranks": lambda: draw.cores([], range(2)),
     "traffic": lambda: draw_traffic([200e6] * 4),
     "traffic, 8 nodes, one slow": lambda: draw_traffic([2e9] * 7 + [20e6]),
-    "times by size": lambda: draw.times_by_size(
-        SIZES, {"tree": TIMES, "ring": TIMES, "gather-scatter": [4 * time for time in TIMES]}, "4 nodes", TIMES
-    ),
 }
 
 OTHERS |= {
@@ -172,20 +172,20 @@ OTHERS |= {
     "over numbers, from 0": lambda: draw.over_numbers(
         [0, 1, 2, 14], {"longest": [1.99, 1.0, 0.6, 0.1]}, "Old news", across="staleness", up="longest step"
     ),
-    "races": lambda: draw.races(
+    "races": lambda: races(
         {row: {name: [COURSE] * 3 for name in ("synchronous", "asynchronous", "local")} for row in ("equal", "slow")},
         "One straggler: who waits takes 4.4 times as long",
         "Equal workers: nobody is first. A straggler: asynchronous is first at 95 %",
         target=0.95,
     ),
-    "races, for a slide": lambda: draw.races({"equal": {"local": [COURSE]}}, "One way", wide=True),
-    "staleness": lambda: draw.staleness(
+    "races, for a slide": lambda: races({"equal": {"local": [COURSE]}}, "One way", wide=True),
+    "staleness": lambda: staleness(
         {"7 equal workers": [6] * 90 + [5] * 5 + [0, 1, 2], "one is slow": [5] * 60 + [6] * 30 + [27] * 5},
         6,
         "How old?",
     ),
-    "staleness of nobody else": lambda: draw.staleness({"1 worker": [0] * 9}, 0, "How old?"),
-    "pipelines": lambda: draw.pipelines(
+    "staleness of nobody else": lambda: staleness({"1 worker": [0] * 9}, 0, "How old?"),
+    "pipelines": lambda: pipelines(
         {
             name: simulate_schedule(make(4, 8))
             for name, make in {"1F1B": one_f_one_b_schedule, "ZB-H1": zb_h1_schedule}.items()
@@ -193,7 +193,7 @@ OTHERS |= {
         "ZB-H1 idles less than half as long as 1F1B",
         "Simulated. Every half of a backward pass takes as long as a forward pass",
     ),
-    "pipelines, a plan in units and a run in seconds": lambda: draw.pipelines(
+    "pipelines, a plan in units and a run in seconds": lambda: pipelines(
         {
             "interleaved, as planned": simulate_schedule(interleaved_schedule(8, 8), 0.5, 0.5, 0.5),
             "as run": simulate_schedule(interleaved_schedule(8, 8), 0.01, 0.012, 0.011, latency=0.002),
@@ -201,13 +201,13 @@ OTHERS |= {
         "Plan above run",
         in_seconds=["as run"],
     ),
-    "a plan above its run": lambda: draw.plan_and_run(
+    "a plan above its run": lambda: plan_and_run(
         "1F1B",
         simulate_schedule(one_f_one_b_schedule(4, 16), 0.02, 0.02, 0.02),
         simulate_schedule(one_f_one_b_schedule(4, 16), 0.021, 0.022, 0.021, latency=0.002),
         "Plan above run",
     ),
-    "who has what": lambda: draw.who_has_what(
+    "who has what": lambda: who_has_what(
         np.array([[0, 140, 3], [99, 0, 0]]), "clinic", "digit", "Two clinics, and which digits each has seen"
     ),
 }
@@ -336,7 +336,7 @@ def test_names_at_the_ends_of_curves_are_moved_apart():
 
 
 def test_alpha_and_beta_are_put_in_words():
-    text = draw.alpha_beta(SIZES, TIMES, 3e-6, 4e-10).alt_text
+    text = alpha_beta(SIZES, TIMES, 3e-6, 4e-10).alt_text
     assert "A message costs 3 µs (α) plus 400 µs for each MB (β): 2.5 GB/s" in text
 
 
@@ -393,7 +393,7 @@ def test_matplotlib_is_imported_with_the_first_picture_and_pyplot_never():
         lambda: draw.timelines(),
         lambda: draw.timelines([], [], titles=["one"]),
         lambda: draw.loss_curves({"a": ["x"]}),
-        lambda: draw.alpha_beta([1, 2], [1e-3], 1e-3, 1e-6),
+        lambda: alpha_beta([1, 2], [1e-3], 1e-3, 1e-6),
         lambda: draw.stacked_bars({"serial": 3.0}),
         lambda: draw.stacked_bars({"serial": {"forward": -1.0}}),
     ],

@@ -17,6 +17,7 @@ from course_utils.lessons.read_the_manual.framework_steps import AT_THE_START, S
 from course_utils.lessons.read_the_manual.lightning import is_there, missing
 from course_utils.lessons.read_the_manual.manuals import FRAMEWORKS
 from course_utils.lessons.read_the_manual.passages import PASSAGES, Passage, Term
+from course_utils.lessons.read_the_manual.pictures import reading
 from course_utils.lessons.read_the_manual.tables import dictionary_table, side_by_side, words_table
 from course_utils.syllabus import LESSONS
 from workshop.build.definitions import definitions
@@ -125,7 +126,7 @@ def test_every_word_has_its_lesson() -> None:
 
 @pytest.mark.parametrize("lessons", [False, True])
 def test_the_text_is_drawn_without_overlaps(lessons: bool) -> None:
-    picture = course.draw.reading(PASSAGES, "A title", "below", lessons)
+    picture = reading(PASSAGES, "A title", "below", lessons)
     renderer = FigureCanvasAgg(picture).get_renderer()
     boxes = [text.get_window_extent(renderer) for text in picture.axes[0].texts]
     for place, box in enumerate(boxes):

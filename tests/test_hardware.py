@@ -20,6 +20,7 @@ from course_utils.lessons.hardware import (
     threads,
     work_and_depth,
 )
+from course_utils.lessons.hardware.pictures import between_bounds, layer_roofline, layer_times, time_by_threads
 from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
 from course_utils.lessons.hardware.sentences import (
     brent_sentence,
@@ -103,8 +104,8 @@ def test_every_layer_is_predicted_and_measured_and_drawn():
         assert layer.rate == layer.flops / layer.measured.median
     sentence = layers_sentence(timed, ridge=10.0)
     assert "left of the ridge" in sentence
-    picture = course.draw.layer_roofline(timed, 1e11, 1e10, "a title", sentence)
-    for shown in (picture, course.draw.layer_times(timed, "a title")):
+    picture = layer_roofline(timed, 1e11, 1e10, "a title", sentence)
+    for shown in (picture, layer_times(timed, "a title")):
         assert all(layer.name in shown.alt_text for layer in timed)
 
 
@@ -172,7 +173,7 @@ def test_times_by_threads_are_measured_in_rounds():
     times = threads.time_threads(lambda: seen.append(torch.get_num_threads()), [1, 2], rounds=3)
     assert {count: len(measured.values) for count, measured in times.items()} == {1: 3, 2: 3}
     assert seen == [1, 1, 2, 2] * 3 and torch.get_num_threads() == before
-    picture = course.draw.time_by_threads(times, 2, "a title")
+    picture = time_by_threads(times, 2, "a title")
     assert "2 cores allowed" in picture.alt_text
 
 
@@ -226,7 +227,7 @@ def test_what_is_said_of_the_bounds_is_chosen_from_the_numbers():
     assert "upper bound" in brent_sentence(bounds, {1: 5.0, 2: 6.0})
     assert "lower bound" in brent_sentence(bounds, {1: 2.0, 2: 4.0})
     measured = {p: Measured((4.0, 5.0)) for p in bounds}
-    assert course.draw.between_bounds(measured, bounds, {"min": [1.0, 2.0]}, "title").alt_text
+    assert between_bounds(measured, bounds, {"min": [1.0, 2.0]}, "title").alt_text
 
 
 def test_work_and_depth_of_layers_are_those_of_their_sums():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from course_utils.data import digits_arrays
-from course_utils.draw.comparisons import crossing_sizes, crossings, over_ranks, right_and_wrong
 from course_utils.errors import CourseError, RankError
 from course_utils.lessons.allreduce import sentences
 from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds
+from course_utils.lessons.allreduce.pictures import crossing_sizes, crossings, over_ranks, right_and_wrong
 from course_utils.lessons.allreduce.ring import ring_allreduce
 from course_utils.lessons.allreduce.suspicious_ring import WEIGHTS, suspicious_ring, train_digits
 

@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-import course_utils as course
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import launch_commands, measured_training, sentences
 from course_utils.lessons.gpu_nodes.failures.explain import CAUSES
@@ -15,6 +14,7 @@ from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.lessons.gpu_nodes.failures.recordings import recording
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment, variables_read
+from course_utils.lessons.gpu_nodes.pictures import dealt, launchers, log_map, seats, tries
 from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.lessons.gpu_nodes.stop_signals import StopSignals, send_sigterm
 from course_utils.lessons.gpu_nodes.tries import Try, repeated_steps, tries_of, tries_said
@@ -214,8 +214,8 @@ def test_every_log_can_be_read_and_drawn(name) -> None:
     shown = readable(log, width=90).splitlines()
     assert shown and max(map(len, shown)) <= 90
     assert not any("OMP_NUM_THREADS" in line for line in shown)
-    assert f"{name}: line" in course.draw.log_map(log).alt_text
-    assert "unknown" in course.draw.log_map("all is well\n").alt_text
+    assert f"{name}: line" in log_map(log).alt_text
+    assert "unknown" in log_map("all is well\n").alt_text
 
 
 def test_calls_inside_packages_are_left_out() -> None:
@@ -232,17 +232,17 @@ def test_pictures_say_what_they_show() -> None:
     first, second = tries_of(LOG, steps_per_epoch=5)
     environments = {name: example_environment(name, 1, 0, 2, 4) for name in ("torchrun", "srun")}
     pictures = {
-        "8 ranks on 2 nodes: rank = node × 4 + local rank": course.draw.seats(["a"] * 4 + ["b"] * 4, marked=[5]),
-        "3 ranks on 2 nodes. a: ranks 0, 2; b: ranks 1": course.draw.seats(["a", "b", "a"]),
-        "rank 4 from SLURM_PROCID": course.draw.launchers(environments),
-        "2 epochs, but only 1 order": course.draw.dealt({"0": [[1, 2], [3, 4]], "1": [[1, 2], [3, 4]]}, batch=2),
-        "try 1 from step 0 to 17, killed; try 2": course.draw.tries([first, second], [2.2, 1.7, 1.1, 0.6]),
-        "Nobody was killed": course.draw.tries([Try(0, [5, 10], [2.0, 1.0])], [2.0, 1.0]),
+        "8 ranks on 2 nodes: rank = node × 4 + local rank": seats(["a"] * 4 + ["b"] * 4, marked=[5]),
+        "3 ranks on 2 nodes. a: ranks 0, 2; b: ranks 1": seats(["a", "b", "a"]),
+        "rank 4 from SLURM_PROCID": launchers(environments),
+        "2 epochs, but only 1 order": dealt({"0": [[1, 2], [3, 4]], "1": [[1, 2], [3, 4]]}, batch=2),
+        "try 1 from step 0 to 17, killed; try 2": tries([first, second], [2.2, 1.7, 1.1, 0.6]),
+        "Nobody was killed": tries([Try(0, [5, 10], [2.0, 1.0])], [2.0, 1.0]),
     }
     for said, picture in pictures.items():
         assert said in picture.alt_text
         assert picture._repr_png_().startswith(b"\x89PNG")
     with pytest.raises(CourseError, match="between 1 and 128 ranks"):
-        course.draw.seats([])
+        seats([])
     with pytest.raises(CourseError, match="an image for rank 0"):
-        course.draw.dealt({"0": [[]]})
+        dealt({"0": [[]]})

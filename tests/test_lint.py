@@ -9,8 +9,6 @@ import pytest
 
 from course_utils.syllabus import ROOT
 
-MOST_LINES = 300  # "about 250"
-MODULES = sorted((ROOT / "course_utils").rglob("*.py"))
 TEXTS = {".py", ".md", ".toml", ".yml", ".txt", ".json", ".ipynb", ".css", ""}
 
 
@@ -28,11 +26,6 @@ def ruff(code: str, file: str) -> str:
     """What ruff says of this code, were it this file."""
     command = [sys.executable, "-m", "ruff", "check", "--output-format=concise", f"--stdin-filename={ROOT / file}", "-"]
     return subprocess.run(command, input=code, capture_output=True, text=True, cwd=ROOT, check=False).stdout
-
-
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
-def test_a_module_is_one_subject(module) -> None:
-    assert len(module.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
 
 
 def test_no_file_knows_the_machine_it_was_written_on() -> None:

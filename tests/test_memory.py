@@ -9,14 +9,14 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from course_utils import draw
-from course_utils.draw.memory_bars import memory_finding
 from course_utils.errors import CourseError
+from course_utils.lessons.model_parallel import pictures
 from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
 from course_utils.lessons.model_parallel.activation_memory import block_activations
 from course_utils.lessons.model_parallel.memory_counter import counting_saved
 from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism, bytes_for_each_parameter
 from course_utils.lessons.model_parallel.mixed_precision import MixedPrecision
+from course_utils.lessons.model_parallel.pictures import memory_finding
 from course_utils.lessons.model_parallel.training_memory import layer_parameters, training_memory
 from course_utils.lessons.model_parallel.transformer import Block, character_model
 from workshop.bench import memory
@@ -193,14 +193,14 @@ def test_small_steps_are_not_lost_in_mixed_precision() -> None:
 def test_the_picture_says_how_far_the_formula_is() -> None:
     counted = Memory(100, 100, 200, 50)
     computed = {"plain": counted, "cut": Memory(99, 100, 200, 52)}
-    picture = draw.memory(computed, {"plain": counted, "cut": counted})
+    picture = pictures.memory(computed, {"plain": counted, "cut": counted})
     assert "within 4\N{NO-BREAK SPACE}% of what was counted" in picture.alt_text
     assert "cut: computed parameters 99 B" in picture.alt_text
     assert memory_finding({"a": (counted, counted)}) == "What was computed is what was counted, in every part"
     wrong = memory_finding({"a": (counted, counted), "b": (Memory(100, 100, 200, 75), counted)})
     assert wrong == "Activations of b: 50\N{NO-BREAK SPACE}% more was computed than counted"
     with pytest.raises(CourseError, match="the same names"):
-        draw.memory(computed, {"plain": counted})
+        pictures.memory(computed, {"plain": counted})
 
 
 def test_the_bench_gives_the_largest_difference_and_published_runs() -> None:

@@ -6,7 +6,7 @@ import torch
 from matplotlib.patches import Circle
 
 from course_utils import draw
-from course_utils.draw.share_bars import FORMULA
+from course_utils.draw.bars_of_shares import FORMULA
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.experiments import (
     MESHES,
@@ -20,6 +20,7 @@ from course_utils.lessons.hybrid_and_sharded.experiments import (
     small_model,
 )
 from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import save_on_mesh
+from course_utils.lessons.hybrid_and_sharded.pictures import mesh
 from course_utils.lessons.hybrid_and_sharded.report_network import Trained, enlarged, train_network
 from course_utils.lessons.hybrid_and_sharded.sentences import (
     apart,
@@ -42,7 +43,7 @@ def circles(ax) -> dict[str, tuple]:
 
 
 def test_ranks_of_one_group_have_one_colour() -> None:
-    picture = draw.mesh({"data": 2, "pipeline": 2, "tensor": 2})
+    picture = mesh({"data": 2, "pipeline": 2, "tensor": 2})
     data, pipeline, tensor = map(circles, picture.axes)
     for panel, group, stranger in ((data, "15", "0"), (pipeline, "57", "4"), (tensor, "45", "6")):
         assert len({panel[rank] for rank in group}) == 1
@@ -53,7 +54,7 @@ def test_ranks_of_one_group_have_one_colour() -> None:
 @pytest.mark.parametrize("sizes", [{"a": 2, "b": 2, "c": 2, "d": 2}, {"a": 33}, {}])
 def test_meshes_that_cannot_be_drawn_are_refused(sizes) -> None:
     with pytest.raises(CourseError):
-        draw.mesh(sizes)
+        mesh(sizes)
 
 
 def test_bars_of_shares_have_the_formulas_mark() -> None:

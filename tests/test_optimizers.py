@@ -6,8 +6,13 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.draw.ready import bytes_per_parameter, ready_finding, ready_order, share_at
 from course_utils.lessons.autodiff_and_optimizers.optimizers import adam_step, state_bytes, state_bytes_per_parameter
+from course_utils.lessons.autodiff_and_optimizers.pictures import (
+    bytes_per_parameter,
+    ready_finding,
+    ready_order,
+    share_at,
+)
 from course_utils.lessons.autodiff_and_optimizers.ready_order import (
     BackwardTimes,
     layers,

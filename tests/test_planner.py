@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from course_utils import draw
-from course_utils.draw.plan_table import plans_finding
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.cost_model import allreduce_time
+from course_utils.lessons.hybrid_and_sharded.pictures import plans, plans_finding
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import A100, H100, Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory, layer_activations
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS, LanguageModel
@@ -205,8 +204,8 @@ def test_what_cannot_be_is_refused(call, match) -> None:
 def test_the_table_says_what_fits() -> None:
     choices = {gpus: {name: plan(name, H100(gpus)) for name in ("Llama 7B", "Llama 3 405B")} for gpus in (8, 64)}
     assert plans_finding(choices) == "On paper 1 of 2 models fit on 8 GPUs and 1 on 64"
-    picture = draw.plans(choices)
+    picture = plans(choices)
     assert "Llama 3 405B on 64 GPUs: none of" in picture.alt_text and "nothing was measured" in picture.alt_text
     assert plans_finding({8: {"Llama 3 405B": choices[8]["Llama 3 405B"]}}) == "On paper none of 1 model fit on 8 GPUs"
     with pytest.raises(CourseError, match="the same models"):
-        draw.plans({8: choices[8], 64: {}})
+        plans({8: choices[8], 64: {}})

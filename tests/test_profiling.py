@@ -9,7 +9,6 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from course_utils import draw
 from course_utils.data import digits
 from course_utils.errors import CourseError
 from course_utils.lessons.overlap.buckets import overlapped
@@ -18,6 +17,7 @@ from course_utils.lessons.profiling.chrome_trace import problems, read_trace, wr
 from course_utils.lessons.profiling.intervals import difference, intersection, length, union
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, lanes_of, transfer_seconds
 from course_utils.lessons.profiling.merged_trace import merge
+from course_utils.lessons.profiling.pictures import profile
 from course_utils.lessons.profiling.rank_clocks import offset_of, offset_to_rank_0
 from course_utils.lessons.profiling.record_profiles import Profile, profile_ranks, training_step
 from course_utils.lessons.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
@@ -250,7 +250,7 @@ def test_a_profile_of_real_ranks_is_one_sound_trace(four_ranks, tmp_path) -> Non
     files = found.write_for_tensorboard(tmp_path / "runs")
     assert [file.name.split(".")[0] for file in files] == ["rank0", "rank1"]
     assert read_trace(files[1])["distributedInfo"]["rank"] == 1
-    assert draw.profile(found.lanes, sentences.profile_said(found.lanes)).alt_text
+    assert profile(found.lanes, sentences.profile_said(found.lanes)).alt_text
 
 
 def lanes_with(computing, communication, rank: int = 0) -> Lanes:
@@ -384,4 +384,4 @@ def test_a_program_is_profiled_and_raced(four_ranks, number) -> None:
 
 def test_a_picture_can_be_drawn_again() -> None:
     lanes = [lanes_with([(0, 5)], [(4, 9)])]
-    assert draw.profile(lanes, "once").alt_text and draw.profile(lanes, "twice", names=["slow"]).alt_text
+    assert profile(lanes, "once").alt_text and profile(lanes, "twice", names=["slow"]).alt_text

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from course_utils import draw
 from course_utils.data import digits_arrays
 from course_utils.errors import CourseError
 from course_utils.lessons.sgd import digits_network, gradient_descent, logistic
+from course_utils.lessons.sgd.pictures import distances, noise_line, trajectories, two_classes
 
 BATCHES = (1, 2, 5, 10, 20, 50, 100, 200)
 
@@ -155,7 +155,7 @@ def test_the_digits_are_read(start):
 def test_paths_on_a_map(task, together):
     x, y, best, gradient = task
     paths = {f"rate {rate}": gradient_descent.descend(gradient, np.zeros(2), rate, 20) for rate in (1, 4, 8)}
-    picture = draw.trajectories(lambda w: logistic.loss(w, x, y), paths, best, "Three rates", together=together)
+    picture = trajectories(lambda w: logistic.loss(w, x, y), paths, best, "Three rates", together=together)
     maps = [ax for ax in picture.axes if ax.lines]
     assert len(maps) == (1 if together else 3)
     assert "rate 8 goes from (0, 0)" in picture.alt_text and "above the smallest" in picture.alt_text
@@ -163,25 +163,25 @@ def test_paths_on_a_map(task, together):
 
 def test_a_path_of_three_weights_is_refused():
     with pytest.raises(CourseError, match="two weights"):
-        draw.trajectories(np.sum, {"path": np.zeros((4, 3))})
+        trajectories(np.sum, {"path": np.zeros((4, 3))})
     with pytest.raises(CourseError, match="at least one"):
-        draw.trajectories(np.sum, {})
+        trajectories(np.sum, {})
 
 
 def test_noise_beside_its_line_says_how_far_apart_they_are():
-    picture = draw.noise_line([1, 4, 16], {"drawn": [1.0, 0.45, 0.0]}, {"drawn": [1.0, 0.5, 0.0]})
+    picture = noise_line([1, 4, 16], {"drawn": [1.0, 0.45, 0.0]}, {"drawn": [1.0, 0.5, 0.0]})
     assert "within 10\N{NO-BREAK SPACE}% of its line" in picture.alt_text
 
 
 def test_distances_say_what_shrinks_and_what_grows():
-    picture = draw.distances({"slow": [1.0, 0.5, 0.1], "fast": [1.0, 2.0, math.inf]})
+    picture = distances({"slow": [1.0, 0.5, 0.1], "fast": [1.0, 2.0, math.inf]})
     assert "slow came nearer; fast went away" in picture.alt_text
 
 
 def test_points_of_two_classes(task):
     x, y, best, _ = task
-    plain, line = (draw.two_classes(x, y, ("a 2", "a 5"), weights=w) for w in (None, best))
+    plain, line = (two_classes(x, y, ("a 2", "a 5"), weights=w) for w in (None, best))
     assert "177 points are a 2, 182 are a 5" in plain.alt_text
     assert "88\N{NO-BREAK SPACE}% of the points apart" in line.alt_text
     with pytest.raises(CourseError, match="a class for each"):
-        draw.two_classes(x, y[1:], ("a 2", "a 5"))
+        two_classes(x, y[1:], ("a 2", "a 5"))

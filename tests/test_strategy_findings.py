@@ -4,13 +4,17 @@ from math import prod
 
 import pytest
 
-from course_utils import draw
-from course_utils.draw.operator_boxes import cut_said, fetched_numbers
-from course_utils.draw.program_strip import changed_by
 from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search import sentences
 from course_utils.lessons.strategy_search.graph.configurations import Config
 from course_utils.lessons.strategy_search.graph.operator_graph import Operator, OperatorGraph
+from course_utils.lessons.strategy_search.pictures import (
+    changed_by,
+    changed_steps,
+    cut_said,
+    fetched_numbers,
+    operator_cuts,
+)
 from course_utils.lessons.strategy_search.search.known_ways import known_ways
 from course_utils.lessons.strategy_search.simulator.five_operators import (
     COMPUTE,
@@ -54,24 +58,24 @@ def test_a_device_fetches_nothing_a_halo_or_half() -> None:
 
 def test_boxes_show_what_is_fetched() -> None:
     ways = {"by sample": HALVES, "by attribute": Config(1, 2, 1, (0, 1)), "by parameter": CHANNELS}
-    picture = draw.operator_cuts(*two_convolutions(), ways)
+    picture = operator_cuts(*two_convolutions(), ways)
     assert "by attribute: fetches 1,536 numbers" in picture.alt_text
     assert "By sample a device fetches nothing; by parameter it sums no gradients" in picture.alt_text
     assert [len(ax.patches) for ax in picture.axes] == [3 * 4, 3 * 5, 3 * 4]  # three faces of each cell
     with pytest.raises(CourseError):
-        draw.operator_cuts(*two_convolutions(), {})
+        operator_cuts(*two_convolutions(), {})
     with pytest.raises(CourseError):
-        draw.operator_cuts(*five_operators().operators[2:4], ways)
+        operator_cuts(*five_operators().operators[2:4], ways)
 
 
 def test_a_move_changes_the_operator_and_its_readers() -> None:
     graph = five_operators()
     assert changed_by(graph, 2) == {2, 3} and changed_by(graph, 4) == {4}
-    picture = draw.changed_steps(graph, 1)
+    picture = changed_steps(graph, 1)
     words = [text.get_text() for text in picture.axes[0].texts]
     assert "4 of 8 steps change" in picture.alt_text
     assert {"one matrix kept"} == {text for text in words if "kept" in text}  # nothing before, nothing behind
-    assert "time left kept" in [text.get_text() for text in draw.changed_steps(graph, 4).axes[0].texts]
+    assert "time left kept" in [text.get_text() for text in changed_steps(graph, 4).axes[0].texts]
 
 
 def test_the_quickest_is_named() -> None:

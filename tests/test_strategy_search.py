@@ -3,13 +3,18 @@
 import numpy as np
 import pytest
 
-from course_utils import draw
 from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search.graph.plain_strategies import (
     choices_of,
     data_parallel,
     model_parallel,
     on_one_device,
+)
+from course_utils.lessons.strategy_search.pictures import (
+    cost_over_iterations,
+    predicted_measured,
+    strategies,
+    task_timelines,
 )
 from course_utils.lessons.strategy_search.search import many_walks
 from course_utils.lessons.strategy_search.search.exhaustive import optimum
@@ -119,19 +124,19 @@ def test_rates_are_told_for_all_three_ways():
 
 def test_pictures_say_in_words_what_they_show():
     chosen = {"one device": on_one_device(GRAPH), "data parallel": data_parallel(GRAPH, 2)}
-    assert "fc1 sample on 0, 1" in draw.strategies(GRAPH, chosen, "Two strategies").alt_text
+    assert "fc1 sample on 0, 1" in strategies(GRAPH, chosen, "Two strategies").alt_text
     tasks = {name: task_graph(GRAPH, one, COSTS) for name, one in chosen.items()}
-    assert "data parallel takes 33 ms" in draw.task_timelines(tasks, "Two steps").alt_text
+    assert "data parallel takes 33 ms" in task_timelines(tasks, "Two steps").alt_text
     found = find_strategy(GRAPH, COSTS, 2, iterations=500)
-    picture = draw.cost_over_iterations(found.history, "A search", found.nanoseconds, iterations=found.iterations)
+    picture = cost_over_iterations(found.history, "A search", found.nanoseconds, iterations=found.iterations)
     assert "data from 33 ms" in picture.alt_text and "The optimum takes 24 ms" in picture.alt_text
-    picture = draw.predicted_measured({"AlexNet": [(0.1, [0.11, 0.1, 0.13]), (0.3, [0.3])]}, "Near the line")
+    picture = predicted_measured({"AlexNet": [(0.1, [0.11, 0.1, 0.13]), (0.3, [0.3])]}, "Near the line")
     assert "100 ms and 110 ms" in picture.alt_text
     for wrong in (
-        lambda: draw.strategies(GRAPH, {"short": []}, ""),
-        lambda: draw.task_timelines({"none": []}, ""),
-        lambda: draw.cost_over_iterations({"a": [[1, 2], [1]]}, ""),
-        lambda: draw.predicted_measured({"a": []}, ""),
+        lambda: strategies(GRAPH, {"short": []}, ""),
+        lambda: task_timelines({"none": []}, ""),
+        lambda: cost_over_iterations({"a": [[1, 2], [1]]}, ""),
+        lambda: predicted_measured({"a": []}, ""),
     ):
         with pytest.raises(CourseError):
             wrong()

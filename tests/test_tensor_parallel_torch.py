@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from course_utils import draw
 from course_utils.errors import CourseError
 from course_utils.lessons.model_parallel import collective_counts, experiments
 from course_utils.lessons.model_parallel.differentiable_collectives import sum_over_ranks
@@ -15,6 +14,7 @@ from course_utils.lessons.model_parallel.experiments import (
     small_batch,
 )
 from course_utils.lessons.model_parallel.parallel_block import parallelise_block
+from course_utils.lessons.model_parallel.pictures import Cut, matrix_cuts
 from course_utils.lessons.model_parallel.transformer import Block
 from course_utils.trace.events import Event
 
@@ -134,14 +134,14 @@ def test_who_is_not_in_a_phase_is_idle() -> None:
 
 
 def test_cuts_are_drawn_with_what_moves() -> None:
-    whole = draw.Cut((8, 12), (4, 12), (8, 4), "nothing", "nothing")
-    row = draw.Cut((8, 3), (4, 3), (8, 4), "1 all-reduce of 128 B", "nothing")
-    picture = draw.matrix_cuts({"by row": row}, whole, 4, "A layer")
+    whole = Cut((8, 12), (4, 12), (8, 4), "nothing", "nothing")
+    row = Cut((8, 3), (4, 3), (8, 4), "1 all-reduce of 128 B", "nothing")
+    picture = matrix_cuts({"by row": row}, whole, 4, "A layer")
     assert "by row: forward 1 all-reduce of 128 B, backward nothing; a rank has x 8 by 3" in picture.alt_text
     texts = {text.get_text() for text in picture.axes[0].texts}
     assert {"0", "3", "0 + 1 + 2 + 3", "Wᵀ: 3 × 4"} <= texts
     with pytest.raises(CourseError, match="2 to 8 ranks"):
-        draw.matrix_cuts({"by row": row}, whole, 1, "A layer")
+        matrix_cuts({"by row": row}, whole, 1, "A layer")
 
 
 def test_a_sum_over_ranks_has_one_gradient_for_all(four_ranks) -> None:

@@ -1,62 +1,6 @@
-"""What a learner types to check an answer: `check`, `hint`, `progress`, `predict`, `measured`."""
+"""Checks answers: what an exercise is, how it is judged, what is said of it, and what a learner has done.
 
-from collections.abc import Callable
-from typing import Any
-
-from course_utils.checks.hints import hint
-from course_utils.checks.overview import Overview, overview
-from course_utils.checks.predictions import measured, predict
-from course_utils.checks.records import SESSION
-from course_utils.checks.registry import find
-from course_utils.errors import CourseError
-
-__all__ = ["check", "hint", "measured", "predict", "progress"]
-
-_MISSING: Any = object()
-
-
-def check(name: str, function: Callable = _MISSING) -> None:
-    """Run your function on the running ranks and say in one line whether it is right; a notebook shows it as a panel.
-
-    Sizes, dtypes and numbers are fresh on every call. ✓ right; ✗ what is wrong, and a question; ○ not begun.
-
-    Args:
-        name: of the exercise, in quotes.
-        function: yours, without quotes and without parentheses.
-
-    Raises:
-        CourseError: there is no such exercise, `function` is none, or no ranks are running; under nbgrader, which
-            reads marks out of errors, also where the verdict is not ✓.
-    """
-    from course_utils.checks import under_nbgrader
-    from course_utils.checks.judge import judge
-    from course_utils.checks.verdict import show
-    from course_utils.ranks.start import current
-
-    exercise = find(name)
-    _need_function(exercise.name, function)
-    ranks = current()
-    if ranks is None:
-        raise CourseError(f"No ranks are running yet. Run `{exercise.start(4)}` first, then this cell again.")
-    with under_nbgrader.stderr_to_stdout():
-        verdict = judge(exercise, function, ranks)
-        SESSION.write(exercise=name, lesson=exercise.lesson, mark=verdict.mark, text=verdict.text)
-        show(verdict, picture=exercise.picture)
-    under_nbgrader.insist(verdict)
-
-
-def progress() -> Overview:
-    """The table of all lessons and exercises, over all notebooks and sessions: what is done, what is next."""
-    return overview()
-
-
-def _need_function(name: str, function: Any) -> None:
-    how = f'course.check("{name}", {name})'
-    if function is _MISSING:
-        raise CourseError(f"Give the check your function as well: {how}")
-    if isinstance(function, str):
-        raise CourseError(f"Give the check the function itself, without quotes: {how}")
-    if not callable(function):
-        from course_utils.checks.compare import describe
-
-        raise CourseError(f"{describe(function)} is not a function. Give its name alone, without (): {how}")
+`exercise` says what one is made of, and `judge` runs a learner's function case by case. `compare` finds what is wrong
+with a result, `recognisers` what kind of mistake it is, and `verdict` says it in a line. `predictions` are asked before
+a run; `records` keeps what was done.
+"""

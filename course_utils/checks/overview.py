@@ -163,3 +163,8 @@ def overview(records: Iterable[dict[str, Any]] | None = None) -> Overview:
     """The state of all exercises; one that was once right stays solved."""
     kept = read() if records is None else Kept(list(records))
     return Overview(standing(kept.records), tuple(kept.notes))
+
+
+def progress() -> Overview:
+    """The table of all lessons and exercises, over all notebooks and sessions: what is done, what is next."""
+    return overview()

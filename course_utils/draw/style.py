@@ -8,6 +8,7 @@ from functools import cache
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Patch
@@ -198,3 +199,8 @@ def draw_legend(ax: Axes, handles: dict[str, Patch], offset: float = 0.06) -> No
             columnspacing=1.3,
         )
         ax.add_artist(legend).set_clip_on(False)  # else a deck's picture is cut at the axes
+
+
+def paler(colour: str, share: float = 0.7) -> tuple[float, float, float]:
+    """The colour mixed with `share` of white."""
+    return tuple(1 - (1 - part) * (1 - share) for part in to_rgb(colour))

@@ -13,25 +13,12 @@
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.allreduce.blocks import (
-    block_bounds,
-    blocks_of,
-    check_operands,
-    combine,
-    fold_in,
-    fold_out,
-)
-from course_utils.lessons.allreduce.cost_model import (
-    Network,
-    combined_bytes,
-    named,
-    powers,
-)
-from course_utils.lessons.allreduce.async_ring import (
-    POSTED,
-    SEGMENT_BYTES,
-    segments_per_block,
-)
+from course_utils.lessons.allreduce.blocks import block_bounds, blocks_of, check_operands
+from course_utils.lessons.allreduce.blocks import combine, fold_in, fold_out
+from course_utils.lessons.allreduce.cost_model import Network, combined_bytes, named
+from course_utils.lessons.allreduce.cost_model import powers
+from course_utils.lessons.allreduce.async_ring import POSTED, SEGMENT_BYTES
+from course_utils.lessons.allreduce.async_ring import segments_per_block
 
 ranks = course.start(4)
 

@@ -164,10 +164,8 @@ y, x.grad
 # %%
 from course_utils.lessons.model_parallel.memory_parts import ONE_RANK, Memory, Parallelism
 from course_utils.lessons.model_parallel.activation_memory import saved_at_most
-from course_utils.lessons.model_parallel.memory_parts import (
-    NUMBER_BYTES,
-    bytes_for_each_parameter,
-)
+from course_utils.lessons.model_parallel.memory_parts import NUMBER_BYTES
+from course_utils.lessons.model_parallel.memory_parts import bytes_for_each_parameter
 from course_utils.lessons.model_parallel.training_memory import layer_parameters
 from course_utils.lessons.model_parallel.memory_parts import check_stage
 

@@ -17,10 +17,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.strategy_search.simulator.five_operators import (
-    HandCosts,
-    five_operators,
-)
+from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts
+from course_utils.lessons.strategy_search.simulator.five_operators import five_operators
 from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.simulator.simulate import Span
@@ -152,6 +150,9 @@ choices[3]
 # by hand. Put this into a cell of its own:
 #
 # ```python
+# from course_utils.lessons.strategy_search import pictures
+#
+#
 # def makespan_of(strategy):
 #     return max(end for _, end in simulate(task_graph(graph, strategy, costs)))
 #
@@ -160,7 +161,7 @@ choices[3]
 # found = best_strategy(start, choices, makespan_of, lambda strategy: True, 2000, 3e6, random)
 # compared = {"data parallel": data_parallel(graph, 2), "found": found}
 # tasks = {name: task_graph(graph, one, costs) for name, one in compared.items()}
-# course.draw.task_timelines(tasks, "Data parallel, and what your search found")
+# pictures.task_timelines(tasks, "Data parallel, and what your search found")
 # ```
 #
 # Another temperature, fewer proposals: how often does it still come to the best?

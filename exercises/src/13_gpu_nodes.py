@@ -19,21 +19,13 @@ import torch.distributed as dist
 
 import course_utils as course
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.explain import (
-    CONSEQUENCE,
-    ERROR,
-    RULES,
-    UNKNOWN,
-    Cause,
-)
+from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, RULES
+from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, Cause
 from course_utils.lessons.gpu_nodes.failures.explain import beside, in_time
 from course_utils.lessons.gpu_nodes.failures.recordings import recording
 from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth
-from course_utils.lessons.gpu_nodes.checkpoint import (
-    Place,
-    gather_random_states,
-    read_checkpoint,
-)
+from course_utils.lessons.gpu_nodes.checkpoint import Place, gather_random_states
+from course_utils.lessons.gpu_nodes.checkpoint import read_checkpoint
 from course_utils.lessons.gpu_nodes.checkpoint import save_checkpoint, set_random_states
 from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.lessons.gpu_nodes.slurm_script import check_job

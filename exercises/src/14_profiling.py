@@ -33,12 +33,8 @@ from course_utils.lessons.profiling.slow.small_kernels import (
     TINY,
     deep_network,
 )
-from course_utils.lessons.profiling.slow.unbalanced import (
-    LETTERS,
-    SIZE,
-    VECTOR_RATE,
-    gradient_of,
-)
+from course_utils.lessons.profiling.slow.unbalanced import LETTERS, SIZE, VECTOR_RATE
+from course_utils.lessons.profiling.slow.unbalanced import gradient_of
 from course_utils.lessons.data_parallel.training import Sgd
 
 ranks = course.start(4)
@@ -81,10 +77,11 @@ ranks.load_torch()
 # Below you find each program's whole text: it works, and it is slow. Guess first, then measure:
 #
 # ```python
+# from course_utils.lessons.profiling import pictures
 # from course_utils.lessons.profiling.slow_programs import profile_program
 #
 # found = profile_program(ranks, 1)
-# course.draw.profile(found.lanes, "slow program 1")
+# pictures.profile(found.lanes, "slow program 1")
 # ```
 #
 # Then take out the line `raise NotImplementedError` and change what is below it. The same

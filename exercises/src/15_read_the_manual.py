@@ -23,13 +23,8 @@ from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
 from course_utils.lessons.read_the_manual.capstone.task import network
 from course_utils.lessons.read_the_manual.capstone.trial import naive_data_parallel, tried
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
-from course_utils.lessons.read_the_manual.manuals import (
-    DEEPSPEED,
-    HOROVOD,
-    JAX,
-    TENSORFLOW,
-    TORCH,
-)
+from course_utils.lessons.read_the_manual.manuals import DEEPSPEED, HOROVOD, JAX
+from course_utils.lessons.read_the_manual.manuals import TENSORFLOW, TORCH
 from course_utils.lessons.read_the_manual.framework_terms import Step
 
 ranks = course.start(4, link="100 Mbit/s")

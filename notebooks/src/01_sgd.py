@@ -18,10 +18,11 @@ import numpy as np
 
 import course_utils as course
 from course_utils.lessons.sgd.logistic import best_weights, gradients, two_digits
+from course_utils.lessons.sgd import pictures
 
 x, y = two_digits()  # shapes (359, 2) and (359,); y is 1 for a 5, 0 for a 2
 inks = ["ink in the left half", "ink in its lower part"]
-course.draw.two_classes(x, y, ["a 2", "a 5"], inks, title="Each point is an image")
+pictures.two_classes(x, y, ["a 2", "a 5"], inks, title="Each point is an image")
 
 # %% [markdown]
 # A 2 ends with a stroke at the lower left, a 5 does not. The smallest model that can learn this has two **weights**,
@@ -84,7 +85,7 @@ right = np.mean((probability(w, x) > 0.5) == (y == 1))
 print(f"after 40 steps, {right:.0%} of the images are told apart")
 
 best = best_weights(x, y)  # of the smallest loss: the star on the map
-course.draw.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill")
+pictures.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill")
 
 # %% [markdown]
 # A map as hikers use it: each line joins points of equal loss, dark is high, the star is the lowest place. The path
@@ -139,7 +140,7 @@ ends = [loss(path[-1]) for path in paths.values()]
 course.measured("nearest_batch", answer="abcd"[np.argmin(ends)])
 nearest = list(paths)[np.argmin(ends)]
 title = f"Each image seen five times: the {nearest} ends nearest"
-course.draw.trajectories(loss, paths, best, title)
+pictures.trajectories(loss, paths, best, title)
 
 # %% [markdown]
 # A batch of 359 walks straight and hardly gets anywhere: five steps are few. A batch of 1 is there first, and then
@@ -157,7 +158,7 @@ from ipywidgets import FloatLogSlider, SelectionSlider, interact
     rate=FloatLogSlider(value=1.0, min=-1.5, max=0.5, step=0.25),
 )
 def show(batch_size, rate):
-    return course.draw.trajectories(
+    return pictures.trajectories(
         loss, {f"batch of {batch_size}": sgd(batch_size, rate)}, best
     )
 
@@ -187,7 +188,7 @@ ratio = noise["any images"][0] / noise["any images"][sizes.index(100)]
 course.measured("noise_ratio", answer=ratio)
 off = np.divide(noise["any images"], line["any images"]) - 1
 assert np.abs(off).max() < 0.1  # every dot is near its line
-course.draw.noise_line(sizes, noise, line, "100 times the batch: a tenth of the noise")
+pictures.noise_line(sizes, noise, line, "100 times the batch: a tenth of the noise")
 
 # %% [markdown]
 # Blue: images drawn at random, the same one perhaps twice. Errors partly cancel: the mean of $B$ has the noise
@@ -266,9 +267,7 @@ apart = {}
 for share in [0.5, 0.95, 1.05, 1.5]:
     path = descend(gradient, nearby, share * predicted, 120)
     apart[f"{share} · 2/λ"] = np.linalg.norm(path - best, axis=1)
-course.draw.distances(
-    apart, "From a thousandth beside the star", y="distance from the star"
-)
+pictures.distances(apart, "From a thousandth beside the star", y="distance from the star")
 
 # %% [markdown]
 # The *largest* eigenvalue decides, the curvature across the valley, although all the way to go is *along* it. That is
@@ -317,7 +316,7 @@ for beta in [0.8, 0.95]:
     print(f"β = {beta}: {steps_needed(rolls[f'β = {beta}'])} steps")
 course.measured("steps_with_momentum", answer=steps_needed(rolls["β = 0.8"]))
 first = {name: path[:31] for name, path in rolls.items()}
-course.draw.trajectories(loss, first, best, "The first 30 steps, rate 2", together=True)
+pictures.trajectories(loss, first, best, "The first 30 steps, rate 2", together=True)
 
 # %% [markdown]
 # Along the valley all gradients point the same way, and the velocity adds them up: to $1/(1-\beta)$ of them, five

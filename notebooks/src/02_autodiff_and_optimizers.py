@@ -15,7 +15,7 @@ import numpy as np
 
 import course_utils as course
 from course_utils.lessons.autodiff_and_optimizers.autodiff import Node, topological_order
-from course_utils.draw.graph import boxes_of, computation_graph
+from course_utils.lessons.autodiff_and_optimizers import pictures
 
 # %% [markdown]
 # In lesson 1 somebody derived the gradient with pencil and paper. Nobody does that for nine million weights.
@@ -27,8 +27,8 @@ from course_utils.draw.graph import boxes_of, computation_graph
 # %%
 x = Node(3.0, "x")
 y = x * x + x
-boxes, edges = boxes_of(topological_order(y), given=["x"])
-computation_graph(boxes, edges, "y = x · x + x, as a graph")
+boxes, edges = pictures.boxes_of(topological_order(y), given=["x"])
+pictures.computation_graph(boxes, edges, "y = x · x + x, as a graph")
 
 # %% [markdown]
 # Arrows run from parents to what was made of them, the **children**. There is one arrow for each use: `x` has three.
@@ -64,9 +64,9 @@ def backward(last):
 # %%
 backward(y)
 course.measured("gradient_of_x", answer=float(x.gradient))
-boxes, edges = boxes_of(topological_order(y), given=["x"], gradients=True)
+boxes, edges = pictures.boxes_of(topological_order(y), given=["x"], gradients=True)
 title = f"Three arrows lead back to x, and 3 + 3 + 1 = {x.gradient:.0f}"
-computation_graph(boxes, edges, title, order=[2, 1, 0], backward=True)
+pictures.computation_graph(boxes, edges, title, order=[2, 1, 0], backward=True)
 
 # %% [markdown]
 # That is **reverse-mode automatic differentiation**, all of it: one walk, eight lines. Each operation brings its own
@@ -121,9 +121,9 @@ walk(level_by_level(y))
 wrong = float(x.gradient)
 order = [topological_order(y).index(node) for node in level_by_level(y)]
 course.measured("walked_by_level", answer="a" if np.isclose(wrong, right) else "b")
-boxes, edges = boxes_of(topological_order(y), given=["x"], gradients=True)
+boxes, edges = pictures.boxes_of(topological_order(y), given=["x"], gradients=True)
 title = f"Level by level: {wrong:.4g}. In topological order: {right:.4g}"
-computation_graph(boxes, edges, title, order=order, backward=True)
+pictures.computation_graph(boxes, edges, title, order=order, backward=True)
 
 # %% [markdown]
 # Follow the numbers. The product was second, and passed on the 1 that it had. The part from `exp` made it 3.718, too
@@ -181,10 +181,10 @@ start = new_network(np.random.default_rng(0))
 nodes = [Node(array.copy(), name) for array, name in zip(start, names)]
 loss = loss_of(nodes, train_x[:64], train_y[:64])
 
-boxes, edges = boxes_of(topological_order(loss), given=["x"])
+boxes, edges = pictures.boxes_of(topological_order(loss), given=["x"])
 order = range(len(boxes))[::-1]
 title = f"{len(boxes)} nodes, of which 4 hold the weights"
-computation_graph(boxes, edges, title, order=order, backward=True)
+pictures.computation_graph(boxes, edges, title, order=order, backward=True)
 
 # %% [markdown]
 # The walk begins at the **cross entropy**, the loss of lesson 1 for ten classes. Its rule is your third exercise,
@@ -293,14 +293,13 @@ answers = {"conv1": "a", "linear": "b"}
 course.measured("ready_first", answer=answers[weights[0].partition(".")[0]])
 
 # %%
-from course_utils.draw.ready import ready_order
 from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
 
 # The seven passes that we timed had such hooks too, and each noted the time.
 course.measured("ready_at_half_time", percent=round(100 * times.share_ready(0.5)))
 # What scales a convolution's results, its norm, counts as a part of it.
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
-ready_order(by_layer, times.end, "One backward pass of VGG-11", times.ends)
+pictures.ready_order(by_layer, times.end, "One backward pass of VGG-11", times.ends)
 
 # %% [markdown]
 # The last layers come first, and the last convolutions are heavy: many filters, small images. The first layers have
@@ -388,10 +387,8 @@ kept = optimizers.state_bytes_per_parameter(model, makers)
 rounded = {name.lower(): round(value, 2) for name, value in kept.items()}
 course.measured("optimizer_bytes", **rounded)
 
+
 # %%
-from course_utils.draw.ready import bytes_per_parameter
-
-
 def row(weights, gradient, state):
     return {"weights": weights, "gradient": gradient, "optimizer's state": state}
 
@@ -400,7 +397,7 @@ bars = {name: row(4, 4, state) for name, state in kept.items()}
 bars["Adam, 16 bit (ZeRO's count)"] = row(2, 2, 12)
 megabytes = parameter_count(model) * (8 + kept["Adam"]) / 1e6
 title = f"VGG-11 with Adam: {megabytes:.0f} MB before the first image"
-bytes_per_parameter(bars, title)
+pictures.bytes_per_parameter(bars, title)
 
 # %% [markdown]
 # The first three rows are measured, in PyTorch's own optimizers. The last is cited: with weights and gradients in 16

@@ -90,6 +90,8 @@ course.predict(
 )
 
 # %%
+from course_utils.lessons.hardware import pictures
+
 model = vgg11(seed=0)
 images = torch.randn(32, 3, 32, 32)
 timed = layer_costs.time_layers(model, images, peak.median, bandwidth.median)
@@ -101,7 +103,7 @@ course.measured("small_layers", answer=answer)
 ridge = peak.median / bandwidth.median
 found = sentences.layers_sentence(timed, ridge)
 title = "VGG-11 under this machine's roof"
-course.draw.layer_roofline(timed, peak.median, bandwidth.median, title, found)
+pictures.layer_roofline(timed, peak.median, bandwidth.median, title, found)
 
 # %% [markdown]
 # Left of the dashed **ridge** memory is the limit, right of it arithmetic.
@@ -191,9 +193,7 @@ def forward_and_backward():
 times = threads.time_threads(forward_and_backward)
 course.measured("threads", answer=sentences.threads_answer(times, cores))
 found = sentences.threads_sentence(times, cores) + " " + threads.PUBLISHED
-course.draw.time_by_threads(
-    times, cores, "Forward and backward, VGG-11 half as wide", found
-)
+pictures.time_by_threads(times, cores, "Forward and backward, VGG-11 half as wide", found)
 
 # %% [markdown]
 # What matters is how many cores you *may use*: a job on a cluster often gets a few of 64. 64 threads for 4 cores
@@ -243,7 +243,7 @@ found = sentences.brent_sentence(
     bounds, {p: value.median for p, value in measured.items()}
 )
 title = "Adding 32 numbers as a tree, with p workers"
-course.draw.between_bounds(measured, bounds, printed, title, found)
+pictures.between_bounds(measured, bounds, printed, title, found)
 
 # %% [markdown]
 # Why not *min*? Sixteen workers: min says "at least 2", though 5 tasks wait for each other. That is not wrong, only

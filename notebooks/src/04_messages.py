@@ -347,11 +347,13 @@ print(ping_pong_sentence(thousand, million))
 # `message_time(nbytes, alpha, beta)` is this line. Let us find the two numbers for your machine.
 
 # %%
+from course_utils.lessons.messages import pictures
+
 alpha, beta = fit_alpha_beta(sizes, seconds)
 print(f"alpha = {1e6 * alpha:.1f} µs for a message")
 print(f"beta = {1e9 * beta:.2f} ns for a byte: {1e-9 / beta:.1f} GB/s")
 print(f"Below about {alpha / beta:,.0f} bytes a message costs mostly latency.")
-course.draw.alpha_beta(sizes, seconds, alpha, beta)
+pictures.alpha_beta(sizes, seconds, alpha, beta)
 
 # %% [markdown]
 # Not all points lie on the line: MPI changes its method with the size, and caches are faster than memory. A model

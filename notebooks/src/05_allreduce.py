@@ -177,6 +177,8 @@ for name, allreduce in ALGORITHMS.items():
     print(line)
 
 # %%
+from course_utils.lessons.allreduce import pictures
+
 many = [2**k for k in range(1, 11)]
 names = {"gather-broadcast": "gather-broadcast", "tree": "tree, doubling"}
 names["ring"] = "halving-doubling, rings"
@@ -185,7 +187,7 @@ sent = {
     for name, said in names.items()
 }
 title = "Vectors that the busiest rank sends, by the formulas just counted"
-course.draw.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
+pictures.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
 
 # %% [markdown]
 # Halving-doubling and ring stay below 2, for ever. Few rounds *and* few bytes: only halving-doubling. So why has
@@ -269,7 +271,7 @@ right = ranks.run(sums, ring, ranks=4).results[0]
 print("rounds:", caught.rounds, "of", rounds("ring", 4))
 print("bytes:", caught.bytes_per_rank[0], "of", bytes_per_rank("ring", 4, WEIGHTS)[0])
 bounds = block_bounds(WEIGHTS, 4)
-course.draw.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
+pictures.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 
 # %% [markdown]
 # <details><summary>What is wrong?</summary>
@@ -333,7 +335,7 @@ for P in (2, 4, 8):
 times_8 = np.array(list(medians(measured["8 ranks"]).values()))
 short, long = times_8[:, 0].argmin(), times_8[:, -1].argmin()
 course.measured("allreduce_size", short="abc"[short], long="abc"[long])
-course.draw.crossings(lengths, measured, predicted, "Time over the size of the vector")
+pictures.crossings(lengths, measured, predicted, "Time over the size of the vector")
 
 # %% [markdown]
 # The student's report has such curves, too. Short vectors pay for rounds, long ones for bytes; where the lines cross
@@ -460,7 +462,7 @@ for P in many:
 kept = rates["ring"][-1] > rates["ring"][0] / 2
 course.measured("allreduce_thousand", answer="a" if kept else "b")
 title = "Simulated, not run: bus bandwidth in GB/s, 4 MB, nodes of 8"
-course.draw.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
+pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 
 # %% [markdown]
 # 2,046 rounds of latency eat the ring. Halving-doubling has few rounds, but the eight ranks of a node all want its one

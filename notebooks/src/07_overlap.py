@@ -29,7 +29,7 @@ ranks.load_torch()
 # quarter of its channels: 580 thousand weights in 34 arrays, so 34 gradients, of 2.3 MB; 32 images a step on each node.
 
 # %%
-from course_utils.draw.overlap import behind_the_step
+from course_utils.lessons.overlap.pictures import behind_the_step
 from course_utils.lessons.data_parallel.replicas import all_reduce_each
 from course_utils.lessons.overlap.step_times import one_step
 
@@ -47,7 +47,7 @@ behind_the_step(steps, "One step of lesson 6's loop, on node 0")
 
 # %%
 from course_utils.lessons.overlap.bucket_size import backward_times
-from course_utils.draw.ready import ready_order
+from course_utils.lessons.autodiff_and_optimizers.pictures import ready_order
 from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
 
 times, names = ranks.run(backward_times, 32, 7, backend="gloo").results[0]
@@ -173,7 +173,7 @@ course.predict(
 
 # %%
 from course_utils.lessons.overlap.bucket_size import sizes_to_try
-from course_utils.draw.buckets import bucket_sweep
+from course_utils.lessons.overlap.pictures import bucket_sweep
 from course_utils.lessons.overlap.sentences import best_said
 from course_utils.lessons.overlap.buckets import overlapped
 
@@ -370,7 +370,7 @@ course.predict(
 
 # %%
 from course_utils.lessons.overlap.compressed_training import train_compressed
-from course_utils.draw.buckets import compression
+from course_utils.lessons.overlap.pictures import compression
 from course_utils.lessons.overlap.sentences import compression_said
 
 small = course.data.digits("float32")

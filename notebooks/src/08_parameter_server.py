@@ -147,6 +147,7 @@ course.predict("staleness", within=1.1, equal=..., one_slow=...)
 # %%
 from course_utils.lessons.parameter_server.sentences import staleness_said
 from course_utils.lessons.parameter_server.digits_trainings import train_asynchronously
+from course_utils.lessons.parameter_server import pictures
 
 paces = {
     "7 equal workers": Pace(0.008),
@@ -159,7 +160,7 @@ for setting, pace in paces.items():
 means = [float(np.mean(staleness)) for staleness in ages.values()]
 course.measured("staleness", equal=means[0], one_slow=means[1])
 title = "How old is a gradient that 7 workers bring?"
-course.draw.staleness(ages, predicted=6, title=title, subtitle=staleness_said(7, ages))
+pictures.staleness(ages, predicted=6, title=title, subtitle=staleness_said(7, ages))
 
 # %% [markdown]
 # Single gradients differ, for workers overtake each other. But why $W-1$ in the mean? If a worker made updates number
@@ -266,7 +267,7 @@ times = slower(races)
 course.measured("server_late", **times)
 print(reached_table(races, 0.95))
 title, finding = straggler_said(times), races_said(races, 0.95)
-course.draw.races(races, title, finding, target=0.95)
+pictures.races(races, title, finding, target=0.95)
 
 # %% [markdown]
 # Left, against *epochs*: the straggler changes little. Whoever shows you only this column leaves out the waiting.
@@ -322,7 +323,7 @@ labels = images[1]
 shards = skewed_shards(labels, 4, 0.1, np.random.default_rng(3))  # 0.1: very unlike
 counts = [np.bincount(labels[shard], minlength=10) for shard in shards]
 title = "Four clinics, and which digits each has seen"
-course.draw.who_has_what(counts, "clinic", "digit", title)
+pictures.who_has_what(counts, "clinic", "digit", title)
 
 # %% [markdown]
 # Each clinic trains on its own images, for some **local epochs**; then all take the mean of the weights, and each

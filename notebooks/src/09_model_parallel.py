@@ -151,17 +151,18 @@ course.predict("model_cut", answer=..., choices=choices)
 # %%
 from course_utils.lessons.model_parallel.collective_counts import moved_said
 from course_utils.lessons.model_parallel.sentences import cuts_said
+from course_utils.lessons.model_parallel import pictures
 
 x, weight = torch.randn(16, 1152), torch.randn(512, 1152)
 cuts, moved = {}, {}
 for way in CUTS:
     run = ranks.run(one_layer, way, x, weight, backend="gloo")
     messages = [moved_said(run.events, name) for name in ("forward", "backward")]
-    cuts[way] = course.draw.Cut(*run.results[0], *messages)
+    cuts[way] = pictures.Cut(*run.results[0], *messages)
     moved[way] = run.bytes_per_rank[0]
 course.measured("model_cut", answer="abc"[np.argmin(list(moved.values()))])
-whole = course.draw.Cut(x.shape, weight.shape, (16, 512), "", "")
-course.draw.matrix_cuts(cuts, whole, 4, cuts_said(moved, examples=16))
+whole = pictures.Cut(x.shape, weight.shape, (16, 512), "", "")
+pictures.matrix_cuts(cuts, whole, 4, cuts_said(moved, examples=16))
 
 # %% [markdown]
 # What is summed? By batch, the gradient of $W$, for every rank has other examples; it is as large as $W$. By column,
@@ -489,7 +490,7 @@ course.measured("model_checkpointing", percent_left=round(100 * left), all_reduc
 for way, run in runs.items():
     for counted in run.results:  # of every rank
         assert abs(counted.total / computed[way].total - 1) <= 0.05
-course.draw.memory(computed, {way: run.results[0] for way, run in runs.items()})
+pictures.memory(computed, {way: run.results[0] for way, run in runs.items()})
 
 # %% [markdown]
 # Memory is paid for with time: backward does forward again, its all-reduces too. Embedding and head are not cut here.

@@ -62,6 +62,7 @@ from course_utils.lessons.pipeline.sentences import disturbed, faster_said
 from course_utils.lessons.pipeline.schedules import gpipe_schedule
 from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.lessons.pipeline.digits_pipeline import timed_runs
+from course_utils.lessons.pipeline import pictures
 
 t, gpipe = 0.02, gpipe_schedule(4, 8)  # seconds of a forward pass; ranks, micro-batches
 one, eight = timed_runs(ranks, whole_batch, 8 * t)[0], timed_runs(ranks, gpipe, t)[0]
@@ -69,7 +70,7 @@ if not disturbed(simulate_schedule(gpipe, t, t, t), eight):  # else run the cell
     in_percent = [round(100 * run.idle_share) for run in (one, eight)]
     course.measured("pipeline_idle", one=in_percent[0], eight=in_percent[1])
 both = {"one piece": one, "8 micro-batches": eight}
-course.draw.pipelines(both, faster_said(one, eight, 8), in_seconds=list(both))
+pictures.pipelines(both, faster_said(one, eight, 8), in_seconds=list(both))
 
 # %% [markdown]
 # Grey is the **bubble**: at first later ranks wait, in the end earlier ones. Cut finer, the pipeline fills faster.
@@ -184,7 +185,7 @@ kept = kept_by_rank(plain)
 if not disturbed(plan, plain):
     idle = round(100 * plain.idle_share)
     course.measured("pipeline_1f1b", idle=idle, rank_0=kept[0], rank_3=kept[3])
-course.draw.plan_and_run("1F1B", plan, plain, *plan_said("1F1B", plan, plain))
+pictures.plan_and_run("1F1B", plan, plain, *plan_said("1F1B", plan, plain))
 
 # %%
 from course_utils.lessons.pipeline.sentences import kept_said
@@ -225,7 +226,7 @@ if not disturbed(plan, run):
     course.measured("pipeline_interleaved", idle=idle)
 course.measured("pipeline_messages", messages=sent)
 said = plan_said("Interleaved", plan, run)
-course.draw.plan_and_run("interleaved", plan, run, *said)
+pictures.plan_and_run("interleaved", plan, run, *said)
 
 # %% [markdown]
 # With $v$ stages on each rank: $\frac{p-1}{v\,m+p-1}$. (In the picture a rank's second stage is
@@ -265,7 +266,7 @@ if not disturbed(plan, run):
     left = round(100 * idle_seconds(run) / idle_seconds(plain))
     course.measured("pipeline_zero", left=left)
 title, finding = bubble_said(plain, run, planned, "ZB-H1"), plan_said("", plan, run)[1]
-course.draw.plan_and_run("ZB-H1", plan, run, title, finding)
+pictures.plan_and_run("ZB-H1", plan, run, title, finding)
 
 # %% [markdown]
 # A bubble of $(p-1)(F+I-W)$, not $(p-1)(F+I+W)$. **ZB-H2** begins with more forward passes, and keeps up to $2p-1$
@@ -278,7 +279,7 @@ from course_utils.lessons.pipeline.sentences import window_said
 h2 = zb_h2_schedule(4, 8)
 plan, run = simulate_schedule(h2, t, t, t), timed_runs(ranks, h2, t)[0]
 title, finding = plan_said("ZB-H2", plan, run)[0], window_said(run, kept_by_rank(run))
-picture = course.draw.plan_and_run("ZB-H2", plan, run, title, finding)
+picture = pictures.plan_and_run("ZB-H2", plan, run, title, finding)
 every = {"1F1B": one_f_one_b, "interleaved": interleaved, "ZB-H1": h1, "ZB-H2": h2}
 for name, schedule in every.items():
     far = apart(schedule)
@@ -358,7 +359,7 @@ course.measured("pipeline_stash", rank_0=versions[0], rank_3=versions[3], late=l
 timing = timing_of(run.events, 4)
 title = flush_said(timing, bubble_fraction(4, 8), 8)
 picture = {"24 micro-batches, 24 steps": timing}
-course.draw.pipelines(picture, title, in_seconds=list(picture))
+pictures.pipelines(picture, title, in_seconds=list(picture))
 
 # %% [markdown]
 # $p-r$ versions on rank $r$, one for each micro-batch that it keeps; so the first rank steps along a gradient that is
@@ -434,7 +435,7 @@ print(f"a message takes {puzzle.message} s of the link, and {puzzle.latency} s t
 print(judge(puzzle, one_f_one_b))
 picture = {"1F1B": puzzle.one_f_one_b()}
 title = f"1F1B on uneven stages: {percent(picture['1F1B'].idle_share)} idle"
-course.draw.pipelines(
+pictures.pipelines(
     picture, title, "Simulated, by the puzzle's times", in_seconds=["1F1B"]
 )
 

@@ -38,6 +38,7 @@ course.predict("mesh_partners", data=..., pipeline=..., tensor=...)  # three ran
 
 # %%
 from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups
+from course_utils.lessons.hybrid_and_sharded import pictures
 
 cube = {"data": 2, "pipeline": 2, "tensor": 2}
 partners = {
@@ -45,7 +46,7 @@ partners = {
     for axis, groups in mesh_groups(cube).items()
 }
 course.measured("mesh_partners", **partners)
-course.draw.mesh(cube)
+pictures.mesh(cube)
 
 # %% [markdown]
 # Each panel shows the same eight ranks; one colour is one group. Neighbours in the count are usually neighbours in the
@@ -410,7 +411,7 @@ fitting = {
     for gpus, planned in plans.items()
 }
 course.measured("largest", on_8=fitting[8][-1], on_512=fitting[512][-1])
-course.draw.plans(plans)
+pictures.plans(plans)
 
 # %% [markdown]
 # (DP, TP, PP: ranks along `data`, `tensor`, `pipeline`. *Again*: what checkpointing computes twice.) Read a column

@@ -60,6 +60,7 @@ from course_utils.lessons.strategy_search.graph.configurations import Config
 from course_utils.lessons.strategy_search.sentences import quickest_said
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
 from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
+from course_utils.lessons.strategy_search import pictures
 
 one, halves = Config(), Config(sample=2, devices=(0, 1))  # one: whole, on device 0
 both = {"data parallel": [one, halves, halves, halves, halves]}
@@ -68,7 +69,7 @@ tasks = {name: task_graph(five, way, HandCosts()) for name, way in both.items()}
 ms = {name: makespan(found) / 1e6 for name, found in tasks.items()}
 answers = dict(zip(("data_parallel", "report"), ms.values()))
 course.measured("strategy_by_hand", **answers)
-course.draw.task_timelines(tasks, quickest_said(ms))
+pictures.task_timelines(tasks, quickest_said(ms))
 
 # %% [markdown]
 # Summing fc1's 6,144 gradients takes 12 ms; sharing its work saves 6. So the report's strategy wins, although device 1
@@ -100,7 +101,7 @@ for number, task in enumerate(tasks["the report's"]):
 course.predict("strategy_cuts", sample=..., attribute=..., parameter=...)
 
 # %%
-from course_utils.draw.operator_boxes import fetched_numbers
+from course_utils.lessons.strategy_search.pictures import fetched_numbers
 from course_utils.lessons.strategy_search.simulator.five_operators import two_convolutions
 
 first, second = two_convolutions()
@@ -108,7 +109,7 @@ ways = {"sample": Config(2, 1, 1, (0, 1)), "attribute": Config(1, 2, 1, (0, 1))}
 ways |= {"parameter": Config(1, 1, 2, (0, 1))}
 fetched = {way: fetched_numbers(first, second, config, 0) for way, config in ways.items()}
 course.measured("strategy_cuts", **fetched)
-course.draw.operator_cuts(first, second, {f"by {way}": cut for way, cut in ways.items()})
+pictures.operator_cuts(first, second, {f"by {way}": cut for way, cut in ways.items()})
 
 # %% [markdown]
 # By sample: lesson 6. By parameter: lesson 9's column cut; a device needs all input channels, and nobody shares its
@@ -147,7 +148,7 @@ for strategy in product(*choices_of(five, 2)):
 best = min(known, key=known.get)
 tasks["the best"] = task_graph(five, best, HandCosts())
 title = f"The best of {len(known)}: {strategy_said(five, best)}"
-course.draw.task_timelines(tasks, title)
+pictures.task_timelines(tasks, title)
 
 # %% [markdown]
 # Did you think of it? All but the loss by *parameter*: no gradient is ever summed, and every device can read the
@@ -197,7 +198,7 @@ for name, temperature in {"only better ones": 0, "worse ones, too": 3e6}.items()
 only_better, worse_too = (arrived(found, known[best]) for found in walks.values())
 course.measured("strategy_walks", only_better=only_better, worse_too=worse_too)
 title, part = walks_said(walks, known[best]), "Five walks each, their first 300 proposals"
-course.draw.cost_over_iterations(drawn, title, known[best], part)
+pictures.cost_over_iterations(drawn, title, known[best], part)
 
 # %% [markdown]
 # Many walks get stuck where *no single change* is better: with everything on device 0, say. The way out leads uphill.
@@ -260,7 +261,7 @@ found = find_strategy(graph, costs, devices=2, iterations=25_000)
 print(f"{found.evaluations:,} strategies simulated in {found.seconds:.1f} s")
 both = {"data parallel": four["data parallel"], "found": found.strategy}
 said = f"Found: {strategy_said(graph, found.strategy)}"
-course.draw.strategies(graph, both, said)
+pictures.strategies(graph, both, said)
 
 # %%
 from course_utils.lessons.strategy_search.sentences import found_said
@@ -268,7 +269,7 @@ from course_utils.lessons.strategy_search.sentences import found_said
 title = found_said(found.nanoseconds / 1e9, seconds)
 where = "Walks that start with one device, data parallel, model parallel, at random"
 history = {"iterations": found.iterations, "subtitle": where}
-course.draw.cost_over_iterations(found.history, title, **history)
+pictures.cost_over_iterations(found.history, title, **history)
 
 # %% [markdown]
 # 25,000 proposals, hot and cold by turns. (■ would stop them, the best so far kept.) Nothing proves that this is the
@@ -329,7 +330,7 @@ if steady(judged.measured):  # else the machine was busy: run the cell again
     course.measured("strategy_error", percent=round(off))
 points = zip(judged.predicted, judged.measured)
 points = {name: [point] for name, point in zip(ways, points)}
-course.draw.predicted_measured(points, honesty_said(judged.predicted, judged.medians))
+pictures.predicted_measured(points, honesty_said(judged.predicted, judged.medians))
 
 # %%
 from course_utils.measuring import Measured
@@ -400,7 +401,7 @@ theirs = known_ways(alexnet_graph)
 figure_10 = {"the report's": theirs["the report's"], "ours": ours.strategy}
 takes = predicted_seconds(alexnet_graph, figure_10["the report's"], gpus)
 title = found_said(ours.nanoseconds / 1e9, {"the report's": takes})
-course.draw.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names)
+pictures.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names)
 
 # %% [markdown]
 # The report suspected that its answer was not the best. What was missing: fully connected layers cut by *parameter*,
@@ -414,7 +415,7 @@ course.draw.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.na
 # changes *one* operator; most matrices stay:
 
 # %%
-course.draw.changed_steps(graph, number=6)
+pictures.changed_steps(graph, number=6)
 
 # %%
 # FlexFlow, the same with lists of tasks: 2.2 to 6.9 times as many strategies a second.

@@ -37,6 +37,7 @@ course.predict("forty", rank=..., world_size=...)
 # %%
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment
 from course_utils.lessons.gpu_nodes.launch import find_launch
+from course_utils.lessons.gpu_nodes import pictures
 
 torchrun, srun = (
     example_environment(launcher, node=7, local_rank=2, nodes=10, gpus=4)
@@ -46,7 +47,7 @@ found = find_launch(srun)
 print(found)
 course.measured("forty", rank=found.rank, world_size=found.world_size)
 nodes = [f"gpu{node:02}" for node in range(1, 11) for _ in range(4)]
-course.draw.seats(nodes, "Forty GPUs", marked=[found.rank])
+pictures.seats(nodes, "Forty GPUs", marked=[found.rank])
 
 # %% [markdown]
 # `find_launch` read that from **environment variables**: words that a process gets from whoever starts it.
@@ -58,7 +59,7 @@ course.draw.seats(nodes, "Forty GPUs", marked=[found.rank])
 
 # %%
 both = {"torchrun": torchrun, "srun": srun}
-course.draw.launchers(both, "One process of forty, told twice")
+pictures.launchers(both, "One process of forty, told twice")
 
 # %% [markdown]
 # Under `srun` nobody names a port. All ranks must choose the *same* one, without having met: the job's number decides.
@@ -152,7 +153,7 @@ course.draw.loss_curves(losses, ways_said(losses), x="epoch")
 from course_utils.ranks.slurm.batch_job import Job
 
 print("sbatch", *Job(8, nodes=2, gpus_per_node=4).options())
-course.draw.seats(["gpu01"] * 4 + ["gpu02"] * 4, "Eight ranks for a notebook")
+pictures.seats(["gpu01"] * 4 + ["gpu02"] * 4, "Eight ranks for a notebook")
 
 # %% [markdown]
 # Does your centre have **Open OnDemand**, a web page for its cluster? Then the course's app opens JupyterLab on a
@@ -177,7 +178,7 @@ def deal(epoch, images=24, world_size=2):
 
 
 epochs = {f"epoch {epoch}": deal(epoch) for epoch in range(3)}
-course.draw.dealt(epochs, "With set_epoch, every epoch has its own order", batch=8)
+pictures.dealt(epochs, "With set_epoch, every epoch has its own order", batch=8)
 
 # %% [markdown]
 # Seed and epoch fix the order: a training that goes on after two batches of epoch 1 skips these two.
@@ -302,7 +303,7 @@ assert abs(ends[-1] / undisturbed[-1] - 1) < 1e-4
 tries = tries_of(log, steps_per_epoch=5)
 apart = round(100 * abs(ends[-1] / undisturbed[-1] - 1), 2)
 course.measured("killed", steps_twice=repeated_steps(tries), loss_differs=apart)
-course.draw.tries(tries, undisturbed, "Killed, and brought back")
+pictures.tries(tries, undisturbed, "Killed, and brought back")
 
 # %% [markdown]
 # (The traceback in between is rank 0's, which missed rank 1.) What was done after the last checkpoint is lost, and done
@@ -391,7 +392,7 @@ answers = [letters[cause.name] for cause in causes]
 course.measured("causes", first=answers[0], second=answers[1])
 for cause in causes:
     print(fill(f"{cause.name}: {cause.why} → {cause.next}", 95))
-course.draw.log_map(first.log, "The loudest line is not the cause")
+pictures.log_map(first.log, "The loudest line is not the cause")
 
 # %% [markdown]
 # In the first log rank 0 speaks of a closed connection. Rank 1 says *nothing*: exit code −9, killed by the system,

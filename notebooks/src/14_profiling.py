@@ -32,11 +32,12 @@ ranks.load_torch()
 
 # %%
 from course_utils.lessons.profiling.lanes import Lanes
+from course_utils.lessons.profiling import pictures
 
 computing = [(0, 4), (6, 9)]
 communication = [(2, 6), (5, 7)]
 rank_0 = Lanes(0, 0, 10, computing, communication, {})
-course.draw.profile([rank_0], "Ten seconds, made up to be counted")
+pictures.profile([rank_0], "Ten seconds, made up to be counted")
 
 # %% [markdown]
 # Three words. **Hidden**: communication while the rank computes. **Exposed**: communication while it does not, so the
@@ -138,7 +139,7 @@ for rank, trace in enumerate(flat.rank_traces):
 step = flat.lanes[0].seconds / 3
 ahead = [0.0, 0.6 * step, -0.4 * step, step]  # seconds, played
 title = "Four clocks: on rank 2 a message ends before rank 3 begins it"
-course.draw.profile(flat.lanes_by_clocks(ahead), title, "Rank 0's clock is right")
+pictures.profile(flat.lanes_by_clocks(ahead), title, "Rank 0's clock is right")
 
 # %% [markdown]
 # No all-reduce can end on one rank while another has not begun it. So nothing read *across* ranks in this picture is
@@ -185,7 +186,7 @@ for rank, answers in asked.items():
 from course_utils.lessons.profiling.sentences import profile_said
 
 lanes = flat.lanes_by_clocks(left)
-course.draw.profile(lanes, profile_said(lanes), "Three steps, an all-reduce after each")
+pictures.profile(lanes, profile_said(lanes), "Three steps, an all-reduce after each")
 
 # %% [markdown]
 # Now one may look across ranks. All-reduces end together. They begin when each rank is ready: an early rank's lane is
@@ -209,7 +210,7 @@ buckets = profile_ranks(ranks, training_step, in_buckets, 32, steps=3)
 hidden = statistics.fmean(one.overlap_share for one in buckets.lanes)
 course.measured("profile_hidden", percent=round(100 * hidden))
 said = overlap_said(flat.lanes, buckets.lanes, "buckets")
-course.draw.profile(buckets.lanes, profile_said(buckets.lanes), said)
+pictures.profile(buckets.lanes, profile_said(buckets.lanes), said)
 
 # %% [markdown]
 # Pale is hidden, dark is exposed. And lesson 7's timer? It never looked into a step. It subtracted: the slowest
@@ -290,7 +291,7 @@ from course_utils.lessons.profiling.slow_programs import CHOICES, letter_of
 from course_utils.lessons.profiling.slow_programs import profile_program, race
 
 lanes = profile_program(ranks, 4).lanes
-course.draw.profile(lanes, "Slow program 4, a whole run", profile_said(lanes))
+pictures.profile(lanes, "Slow program 4, a whole run", profile_said(lanes))
 
 # %%
 course.predict("profile_slow_4", answer=..., choices=CHOICES)  # "a" to "e"
@@ -305,7 +306,7 @@ def slow_and_better(number, lanes):
     better = profile_program(ranks, number, fast=True).lanes
     title = f"Program {number}: {ratio_said(taken)}"
     both, names = [lanes[0], better[0]], ["slow", "better"]
-    return course.draw.profile(both, title, "Rank 0, one run of each", names=names)
+    return pictures.profile(both, title, "Rank 0, one run of each", names=names)
 
 
 course.measured("profile_slow_4", answer=letter_of(4))
@@ -323,7 +324,7 @@ slow_and_better(4, lanes)
 
 # %%
 lanes = profile_program(ranks, 5).lanes
-course.draw.profile(lanes, "Slow program 5, a whole run", profile_said(lanes))
+pictures.profile(lanes, "Slow program 5, a whole run", profile_said(lanes))
 
 # %%
 course.predict("profile_slow_5", answer=..., choices=CHOICES)  # "a" to "e"
@@ -341,7 +342,7 @@ slow_and_better(5, lanes)
 
 # %%
 lanes = profile_program(ranks, 1).lanes
-course.draw.profile(lanes, "Slow program 1, a whole run", profile_said(lanes))
+pictures.profile(lanes, "Slow program 1, a whole run", profile_said(lanes))
 
 # %%
 course.predict("profile_slow_1", answer=..., choices=CHOICES)  # "a" to "e"

@@ -33,9 +33,10 @@ ranks.load_torch()
 
 # %%
 from course_utils.lessons.read_the_manual.passages import PASSAGES
+from course_utils.lessons.read_the_manual import pictures
 
 title = "Two paragraphs of TensorFlow's manual"
-course.draw.reading(PASSAGES, title, "Underlined: words to know", lessons=False)
+pictures.reading(PASSAGES, title, "Underlined: words to know", lessons=False)
 
 # %% [markdown]
 # Take a pencil, and note the underlined words that you could *not* explain to a colleague. We come back.
@@ -330,7 +331,7 @@ from course_utils.lessons.read_the_manual.sentences import words_said
 
 course.measured("untaught_word", answer="b")
 under = "Below each word: the lesson that taught it"
-course.draw.reading(PASSAGES, words_said(PASSAGES), under)
+pictures.reading(PASSAGES, words_said(PASSAGES), under)
 
 # %% [markdown]
 # Word by word: what it means, and what you measured of it. Today's manual says `CommunicationImplementation` where

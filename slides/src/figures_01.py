@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 import course_utils as course
 from course_utils.draw import style
-from course_utils.lessons.sgd import digits_network, gradient_descent, logistic
+from course_utils.lessons.sgd import digits_network, gradient_descent, logistic, pictures
 from course_utils.words import percent
 
 
@@ -44,19 +44,19 @@ def two_numbers() -> Figure:
     """All images as points, and the line at which the trained model is undecided."""
     x, y, best = task()
     inks = ("ink in the left half", "ink in its lower part")
-    return course.draw.two_classes(x, y, ("a 2", "a 5"), inks, best)
+    return pictures.two_classes(x, y, ("a 2", "a 5"), inks, best)
 
 
 def downhill() -> Figure:
     """Gradient descent on the map."""
     path = {"gradient descent": gradient_descent.descend(gradient, np.zeros(2), 4.0, 40)}
-    return course.draw.trajectories(loss, path, task()[2], "40 steps downhill")
+    return pictures.trajectories(loss, path, task()[2], "40 steps downhill")
 
 
 def four_batches() -> Figure:
     """Four batch sizes, each image seen five times."""
     paths = {f"batch of {size}": walk(size) for size in (1, 8, 64, 359)}
-    return course.draw.trajectories(loss, paths, task()[2], "Each image seen five times", columns=4)
+    return pictures.trajectories(loss, paths, task()[2], "Each image seen five times", columns=4)
 
 
 def noise() -> Figure:
@@ -67,7 +67,7 @@ def noise() -> Figure:
     for name, replace in {"any images": True, "no image twice": False}.items():
         measured[name] = [gradient_descent.gradient_noise(each, size, rng, replace=replace) for size in sizes]
         predicted[name] = [gradient_descent.predicted_noise(each, size, replace) for size in sizes]
-    return course.draw.noise_line(sizes, measured, predicted, "Four times the work, half the noise")
+    return pictures.noise_line(sizes, measured, predicted, "Four times the work, half the noise")
 
 
 def parabola() -> Figure:
@@ -106,7 +106,7 @@ def too_long() -> Figure:
     for share in (0.5, 0.95, 1.05, 1.5):
         path = gradient_descent.descend(gradient, best + 0.001, share * bound, 120)
         apart[f"{share} · 2/λ"] = np.linalg.norm(path - best, axis=1)
-    return course.draw.distances(apart, f"2/λ = {bound:.1f} predicted from the Hessian", y="distance from the star")
+    return pictures.distances(apart, f"2/λ = {bound:.1f} predicted from the Hessian", y="distance from the star")
 
 
 def comes_nearer(rate: float, momentum: float) -> bool:
@@ -141,7 +141,7 @@ def ball() -> Figure:
     paths = {
         f"β = {beta:g}": gradient_descent.descend(gradient, np.zeros(2), 2.0, 30, beta) for beta in (0.0, 0.8, 0.95)
     }
-    return course.draw.trajectories(loss, paths, task()[2], "30 steps, rate 2", together=True)
+    return pictures.trajectories(loss, paths, task()[2], "30 steps, rate 2", together=True)
 
 
 def digits() -> Figure:

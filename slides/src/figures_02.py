@@ -9,10 +9,14 @@ from torch.nn.functional import cross_entropy
 
 import course_utils as course
 from course_utils.draw import style
-from course_utils.draw.graph import boxes_of, computation_graph
-from course_utils.draw.ready import bytes_per_parameter, ready_order
 from course_utils.lessons.autodiff_and_optimizers.autodiff import Node, softmax_cross_entropy, topological_order
 from course_utils.lessons.autodiff_and_optimizers.optimizers import adam_step, state_bytes_per_parameter
+from course_utils.lessons.autodiff_and_optimizers.pictures import (
+    boxes_of,
+    bytes_per_parameter,
+    computation_graph,
+    ready_order,
+)
 from course_utils.lessons.autodiff_and_optimizers.ready_order import layers, measure_ready_order
 from course_utils.lessons.sgd.digits_network import new_network
 from course_utils.lessons.sgd.gradient_descent import minibatches, sgd_step

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import course_utils.lessons.hardware  # noqa: F401 - before torch, so that its threads sleep while they wait
+from course_utils.lessons.hardware import pictures
 from course_utils.lessons.hardware.sentences import (
     brent_sentence,
     epoch_sentence,
@@ -84,14 +85,14 @@ def timed_layers() -> list[layer_costs.Layer]:
 def roof() -> Figure:
     """VGG-11's layers under the roof."""
     peak, bandwidth = (rate.median for rate in machine())
-    return course.draw.layer_roofline(timed_layers(), peak, bandwidth, "VGG-11's layers, batch of 32", times=False)
+    return pictures.layer_roofline(timed_layers(), peak, bandwidth, "VGG-11's layers, batch of 32", times=False)
 
 
 def layer_times() -> Figure:
     """The time of each layer."""
     peak, bandwidth = (rate.median for rate in machine())
     found = layers_sentence(timed_layers(), peak / bandwidth)
-    return course.draw.layer_times(timed_layers(), "VGG-11's layers, one by one", found)
+    return pictures.layer_times(timed_layers(), "VGG-11's layers, one by one", found)
 
 
 def pooling() -> Figure:
@@ -126,7 +127,7 @@ def by_threads() -> Figure:
     half = vgg11(width=0.5, seed=0)
     times = threads.time_threads(lambda: half(images()).sum().backward(), rounds=ROUNDS)
     found = f"{threads_sentence(times, allowed_cores())} {threads.PUBLISHED}"
-    return course.draw.time_by_threads(times, allowed_cores(), "Forward and backward of half a VGG-11", found)
+    return pictures.time_by_threads(times, allowed_cores(), "Forward and backward of half a VGG-11", found)
 
 
 def chain_and_tree() -> Figure:
@@ -164,7 +165,7 @@ def bounds() -> Figure:
     found = brent_sentence(limits, {p: one.median for p, one in measured.items()})
     printed = {"min(W/p, D)": [min(31 / p, 5) for p in WORKERS]}
     title = "31 additions as a tree of depth 5, each emulated by 8 ms of sleep"
-    return course.draw.between_bounds(measured, limits, printed, title, found)
+    return pictures.between_bounds(measured, limits, printed, title, found)
 
 
 def packed_file() -> Figure:

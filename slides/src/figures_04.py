@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 import course_utils as course
 from course_utils.draw import style
-from course_utils.lessons.messages import point_to_point
+from course_utils.lessons.messages import pictures, point_to_point
 from course_utils.lessons.messages.broadcast_and_scatter import flat_broadcast, tree_broadcast
 from course_utils.lessons.messages.ping_pong import fit_alpha_beta, ping_pong
 from course_utils.words import seconds_text
@@ -123,7 +123,7 @@ def alpha_beta() -> Figure:
     """The line fitted to a ping-pong."""
     sizes = [1, 10, 100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000]
     seconds = four_ranks().run(sweep, sizes, ranks=2).results[0]
-    return course.draw.alpha_beta(sizes, seconds, *fit_alpha_beta(sizes, seconds))
+    return pictures.alpha_beta(sizes, seconds, *fit_alpha_beta(sizes, seconds))
 
 
 def pickles() -> Figure:

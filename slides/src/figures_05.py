@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import course_utils as course
+from course_utils.lessons.allreduce import pictures
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.allreduce_times import measure, message_seconds
 from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
@@ -113,14 +114,14 @@ def traffic() -> Figure:
     }
     sent = {said: [max(bytes_per_rank(name, p, p)) / 4 / p for p in many] for name, said in names.items()}
     title = "Vectors that the busiest rank sends, by formula"
-    return course.draw.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
+    return pictures.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
 
 
 def suspicious() -> Figure:
     """Where the suspicious ring is wrong."""
     wrong = nodes().run(sums, suspicious_ring, ranks=4).results
     right = nodes().run(sums, ring_allreduce, ranks=4).results[0]
-    return course.draw.right_and_wrong(wrong, right, block_bounds(WEIGHTS, 4), f"A ring adds up {WEIGHTS:,} numbers")
+    return pictures.right_and_wrong(wrong, right, block_bounds(WEIGHTS, 4), f"A ring adds up {WEIGHTS:,} numbers")
 
 
 def crossings() -> Figure:
@@ -130,7 +131,7 @@ def crossings() -> Figure:
         algorithms = {name: ALGORITHMS[name] for name in THREE}
         measured[f"{ranks} ranks"] = measure(nodes(), algorithms, SIZES, RUNS, ranks)
         predicted[f"{ranks} ranks"] = predictors(ranks, THREE, predicted_seconds, network())
-    return course.draw.crossings(SIZES, measured, predicted, "Time over the size of the vector")
+    return pictures.crossings(SIZES, measured, predicted, "Time over the size of the vector")
 
 
 def two_levels() -> Figure:
@@ -152,7 +153,7 @@ def thousand() -> Figure:
             seconds = simulate_allreduce(name, ranks, 4e6, cluster, node_size=NODE).seconds
             line.append(bus_bandwidth("all_reduce", ranks, 4e6, seconds) / 1e9)
     title = "Simulated, not run: bus bandwidth in GB/s, 4 MB, nodes of 8"
-    return course.draw.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
+    return pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 
 
 FIGURES = {

@@ -6,17 +6,16 @@ import torch.distributed as dist
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.draw import buckets
-from course_utils.draw.overlap import behind_the_step
-from course_utils.draw.ready import ready_order
+from course_utils.lessons.autodiff_and_optimizers.pictures import ready_order
 from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
 from course_utils.lessons.data_parallel.replicas import Replica, all_reduce_each, all_reduce_flat, alone, torch_ddp
 from course_utils.lessons.data_parallel.vgg_report import figures
 from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
-from course_utils.lessons.overlap import sentences
+from course_utils.lessons.overlap import pictures, sentences
 from course_utils.lessons.overlap.bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.overlap.compressed_training import train_compressed
+from course_utils.lessons.overlap.pictures import behind_the_step
 from course_utils.lessons.overlap.step_times import ALONE, one_step, step_times
 from course_utils.machine import allowed_cores
 
@@ -123,7 +122,7 @@ def sweep() -> Figure:
     times = step_times(nodes(), {ALONE: alone} | ways, BATCH, ROUNDS)
     runs = {each: times.seconds[each] for each in sizes}
     free, said = times.median(ALONE), sentences.best_said(size, runs)
-    return buckets.bucket_sweep(runs, lambda each: free + model().exposed(each), size, free, said)
+    return pictures.bucket_sweep(runs, lambda each: free + model().exposed(each), size, free, said)
 
 
 def in_buckets() -> Figure:
@@ -162,7 +161,7 @@ def compressed() -> Figure:
         how: nodes().run(train_compressed, data, how, **options).results[0]
         for how in ("none", "fp16", "top-k", "PowerSGD")
     }
-    return buckets.compression(found, sentences.compression_said(found))
+    return pictures.compression(found, sentences.compression_said(found))
 
 
 def loopback() -> Figure:

@@ -9,6 +9,7 @@ import course_utils as course
 from course_utils.lessons.allreduce.allreduce_times import message_seconds
 from course_utils.lessons.allreduce.cost_model import Network
 from course_utils.lessons.allreduce.shared_links import predicted_seconds
+from course_utils.lessons.parameter_server import pictures
 from course_utils.lessons.parameter_server.digits_trainings import (
     Pace,
     train_asynchronously,
@@ -92,7 +93,7 @@ def staleness() -> Figure:
         setting: nodes().run(train_asynchronously, images(), AGES, pace=pace).results[0].staleness
         for setting, pace in paces.items()
     }
-    return course.draw.staleness(ages, 6, "How old is a gradient that 7 workers bring?", staleness_said(7, ages))
+    return pictures.staleness(ages, 6, "How old is a gradient that 7 workers bring?", staleness_said(7, ages))
 
 
 def rates() -> Figure:
@@ -115,7 +116,7 @@ def straggler() -> Figure:
     paces = {"equal workers": Pace(PACE), "a straggler": Pace(PACE, straggler=2)}
     curves = race(nodes(), images(), paces, RUNS)
     title = straggler_said(slower(curves))
-    return course.draw.races(curves, title, races_said(curves, TARGET), target=TARGET, wide=True)
+    return pictures.races(curves, title, races_said(curves, TARGET), target=TARGET, wide=True)
 
 
 def local() -> Figure:
@@ -134,7 +135,7 @@ def local() -> Figure:
 def clinics() -> Figure:
     """Which clinic has seen which digits."""
     counts = np.array([np.bincount(images()[1][shard], minlength=10) for shard in shards()])
-    return course.draw.who_has_what(counts, "clinic", "digit", "Four clinics, and which digits each has seen")
+    return pictures.who_has_what(counts, "clinic", "digit", "Four clinics, and which digits each has seen")
 
 
 def federated() -> Figure:

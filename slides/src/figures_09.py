@@ -9,6 +9,7 @@ from torch.nn.functional import gelu
 
 import course_utils as course
 from course_utils.lessons.data_parallel.sentences import quickest
+from course_utils.lessons.model_parallel import pictures
 from course_utils.lessons.model_parallel.collective_counts import moved_said
 from course_utils.lessons.model_parallel.experiments import (
     CUTS,
@@ -25,6 +26,7 @@ from course_utils.lessons.model_parallel.split_layers import split_layers
 from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
 from course_utils.lessons.model_parallel.training_memory import training_memory
 from course_utils.lessons.model_parallel.transformer import character_model
+from course_utils.lessons.pipeline.pictures import pipelines
 from course_utils.lessons.pipeline.run_schedule import run_schedule, split_model
 from course_utils.lessons.pipeline.schedules import gpipe_schedule
 from course_utils.lessons.pipeline.timing import timing_of
@@ -63,7 +65,7 @@ def in_turns() -> Figure:
     step = partial(ranks().run, run_schedule, gpipe_schedule(4, 1), stages, [x], loss)
     step()  # the first one finds memory and connections
     timing = timing_of(quickest([step() for _ in range(3)]).events, 4)
-    return course.draw.pipelines({"One batch": timing}, idle_said(timing.idle_share, 4), in_seconds=["One batch"])
+    return pipelines({"One batch": timing}, idle_said(timing.idle_share, 4), in_seconds=["One batch"])
 
 
 def cuts() -> Figure:
@@ -74,10 +76,10 @@ def cuts() -> Figure:
     for way in CUTS:
         run = ranks().run(cut_layer, way, x, weight, backend="gloo")
         messages = [moved_said(run.events, part) for part in ("forward", "backward")]
-        drawn[way] = course.draw.Cut(*(tuple(one.shape) for one in run.results[0]), *messages)
+        drawn[way] = pictures.Cut(*(tuple(one.shape) for one in run.results[0]), *messages)
         moved[way] = run.bytes_per_rank[0]
-    whole = course.draw.Cut((examples, inputs), (outputs, inputs), (examples, outputs), "", "")
-    return course.draw.matrix_cuts(drawn, whole, 4, cuts_said(moved, examples))
+    whole = pictures.Cut((examples, inputs), (outputs, inputs), (examples, outputs), "", "")
+    return pictures.matrix_cuts(drawn, whole, 4, cuts_said(moved, examples))
 
 
 def examples() -> Figure:
@@ -133,7 +135,7 @@ def memory() -> Figure:
         computed[way] = training_memory(model, 4, 64, parallelism=cut, checkpointing=again)
         run = ranks().run(step_memory, model, batch, sequence, again, ranks=tensor, backend="gloo")
         counted[way] = run.results[0]
-    return course.draw.memory(computed, counted)
+    return pictures.memory(computed, counted)
 
 
 FIGURES = {

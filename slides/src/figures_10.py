@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import course_utils as course
+from course_utils.lessons.pipeline import pictures
 from course_utils.lessons.pipeline.actions import Schedule, parse_schedule
 from course_utils.lessons.pipeline.digits_pipeline import step_by_step, step_by_step_alone, timed_runs
 from course_utils.lessons.pipeline.interleaved import interleaved_schedule
@@ -57,7 +58,7 @@ def pieces() -> Figure:
     whole = parse_schedule([f"{rank}F0 {rank}B0" for rank in range(RANKS)])
     one, many = timed_runs(ranks(), whole, MICRO_BATCHES * STAGE)[0], run_of(gpipe_schedule)
     both = {"one piece": one, f"{MICRO_BATCHES} micro-batches": many}
-    return course.draw.pipelines(both, faster_said(one, many, MICRO_BATCHES), in_seconds=list(both))
+    return pictures.pipelines(both, faster_said(one, many, MICRO_BATCHES), in_seconds=list(both))
 
 
 def bubble() -> Figure:
@@ -72,7 +73,7 @@ def bubble() -> Figure:
 def beside_its_plan(name: str, make: Callable[[int, int], Schedule], chunks: int = 1) -> Figure:
     """A schedule as planned, and as run."""
     plan, run = planned(make(RANKS, MICRO_BATCHES), chunks), run_of(make)
-    return course.draw.plan_and_run(name, plan, run, *plan_said(name, plan, run))
+    return pictures.plan_and_run(name, plan, run, *plan_said(name, plan, run))
 
 
 def kept() -> Figure:
@@ -90,14 +91,14 @@ def zb_h1() -> Figure:
     plan, run = planned(zb_h1_schedule(RANKS, MICRO_BATCHES)), run_of(zb_h1_schedule)
     left = idle_seconds(plan) / idle_seconds(planned(one_f_one_b_schedule(RANKS, MICRO_BATCHES)))
     title = bubble_said(run_of(one_f_one_b_schedule), run, left, "ZB-H1")
-    return course.draw.plan_and_run("ZB-H1", plan, run, title, plan_said("ZB-H1", plan, run)[1])
+    return pictures.plan_and_run("ZB-H1", plan, run, title, plan_said("ZB-H1", plan, run)[1])
 
 
 def zb_h2() -> Figure:
     """ZB-H2, with what it leaves idle within a rank's own work."""
     plan, run = planned(zb_h2_schedule(RANKS, MICRO_BATCHES)), run_of(zb_h2_schedule)
     title, found = plan_said("ZB-H2", plan, run)[0], window_said(run, kept_by_rank(run))
-    return course.draw.plan_and_run("ZB-H2", plan, run, title, found)
+    return pictures.plan_and_run("ZB-H2", plan, run, title, found)
 
 
 def stashing() -> Figure:
@@ -114,7 +115,7 @@ def puzzle() -> Figure:
     """1F1B on a puzzle of the class."""
     timing = PUZZLES["uneven"].one_f_one_b()
     title = f"1F1B on uneven stages: {percent(timing.idle_share)} idle"
-    return course.draw.pipelines({"1F1B": timing}, title, "Simulated, by the puzzle's times", in_seconds=["1F1B"])
+    return pictures.pipelines({"1F1B": timing}, title, "Simulated, by the puzzle's times", in_seconds=["1F1B"])
 
 
 FIGURES = {

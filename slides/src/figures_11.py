@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 import course_utils as course
 from course_utils.draw import SharesPanel, style
 from course_utils.lessons.data_parallel.sentences import quickest
+from course_utils.lessons.hybrid_and_sharded import pictures
 from course_utils.lessons.hybrid_and_sharded.experiments import (
     MESHES,
     RATE,
@@ -55,7 +56,7 @@ def trained(way: str, ranks: int = 4) -> list[Trained]:
 
 def cube() -> Figure:
     """Eight ranks, three axes."""
-    return course.draw.mesh({"data": 2, "pipeline": 2, "tensor": 2})
+    return pictures.mesh({"data": 2, "pipeline": 2, "tensor": 2})
 
 
 def hybrid_step() -> Figure:
@@ -132,7 +133,7 @@ def activations() -> Figure:
 def plans() -> Figure:
     """What fits on how many GPUs, on paper."""
     choices = {gpus: {name: plan(name, H100(gpus)) for name in MODELS} for gpus in GPUS}
-    return course.draw.plans(choices, width=style.SLIDE_WIDTH)
+    return pictures.plans(choices, width=style.SLIDE_WIDTH)
 
 
 FIGURES = {

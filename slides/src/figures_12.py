@@ -8,6 +8,7 @@ import torch
 from matplotlib.figure import Figure
 
 import course_utils as course
+from course_utils.lessons.strategy_search import pictures
 from course_utils.lessons.strategy_search.costs.described_costs import Costs
 from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
 from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
@@ -112,20 +113,20 @@ def on_paper() -> dict[str, list[Config]]:
 def by_hand() -> Figure:
     """Two strategies, as one can time them on paper."""
     tasks = {name: task_graph(FIVE, way, HandCosts()) for name, way in on_paper().items()}
-    return course.draw.task_timelines(tasks, quickest_said({name: makespan(one) / 1e6 for name, one in tasks.items()}))
+    return pictures.task_timelines(tasks, quickest_said({name: makespan(one) / 1e6 for name, one in tasks.items()}))
 
 
 def best() -> Figure:
     """They beside the best of all."""
     quickest = min(every_strategy(), key=every_strategy().__getitem__)
     tasks = {name: task_graph(FIVE, way, HandCosts()) for name, way in (on_paper() | {"the best": quickest}).items()}
-    return course.draw.task_timelines(tasks, f"The best of {len(every_strategy())}: {strategy_said(FIVE, quickest)}")
+    return pictures.task_timelines(tasks, f"The best of {len(every_strategy())}: {strategy_said(FIVE, quickest)}")
 
 
 def cuts() -> Figure:
     """What a cut makes a device fetch."""
     ways = {f"by {name}": Config(**{name: 2}, devices=(0, 1)) for name in ("sample", "attribute", "parameter")}
-    return course.draw.operator_cuts(*two_convolutions(), ways)
+    return pictures.operator_cuts(*two_convolutions(), ways)
 
 
 def walk(start: tuple[Config, ...], temperature: float, random: np.random.Generator) -> list[int]:
@@ -150,14 +151,14 @@ def walks() -> Figure:
     drawn = {name: [times[:300] for times in own[:DRAWN]] for name, own in taken.items()}
     least = min(every_strategy().values())
     said = "Some walks each, their first proposals"
-    return course.draw.cost_over_iterations(drawn, walks_said(taken, least), least, said)
+    return pictures.cost_over_iterations(drawn, walks_said(taken, least), least, said)
 
 
 def strategies() -> Figure:
     """AlexNet's strategy beside data parallelism."""
     graph = network().graph()
     both = {"data parallel": known_ways(graph)["data parallel"], "found": found().strategy}
-    return course.draw.strategies(graph, both, f"Found: {strategy_said(graph, found().strategy)}")
+    return pictures.strategies(graph, both, f"Found: {strategy_said(graph, found().strategy)}")
 
 
 def step_times() -> Figure:
@@ -176,7 +177,7 @@ def honesty() -> Figure:
     names, runs = judged()
     points = zip(names, zip(runs.predicted, runs.measured, strict=True), strict=True)
     title = honesty_said(runs.predicted, runs.medians)
-    return course.draw.predicted_measured({name: [point] for name, point in points}, title)
+    return pictures.predicted_measured({name: [point] for name, point in points}, title)
 
 
 def report() -> Figure:
@@ -187,12 +188,12 @@ def report() -> Figure:
     ours = find_strategy(graph, gpus, 2, iterations=ITERATIONS)
     title = found_said(ours.nanoseconds / 1e9, {"the report's": predicted_seconds(graph, theirs, gpus)})
     both = {"the report's": theirs, "ours": ours.strategy}
-    return course.draw.strategies(graph, both, title, devices=gpus.topology.names)
+    return pictures.strategies(graph, both, title, devices=gpus.topology.names)
 
 
 def changed() -> Figure:
     """What a proposal changes."""
-    return course.draw.changed_steps(network().graph(), number=6)
+    return pictures.changed_steps(network().graph(), number=6)
 
 
 FIGURES = {

@@ -11,6 +11,7 @@ from torch.utils.data import DistributedSampler
 import course_utils as course
 from course_utils.draw.style import SLIDE_WIDTH
 from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth, bus_bandwidth
+from course_utils.lessons.gpu_nodes import pictures
 from course_utils.lessons.gpu_nodes import train_ddp as program
 from course_utils.lessons.gpu_nodes.failures.recordings import recording
 from course_utils.lessons.gpu_nodes.launch_commands import choose_devices, losses_of, run_command
@@ -68,18 +69,18 @@ def under_torchrun(name: str, options: str = "", switches: str = "") -> str:
 
 def forty() -> Figure:
     """Ten nodes with four GPUs each."""
-    return course.draw.seats([f"gpu{1 + rank // 4:02}" for rank in range(40)], "Forty GPUs", marked=[30])
+    return pictures.seats([f"gpu{1 + rank // 4:02}" for rank in range(40)], "Forty GPUs", marked=[30])
 
 
 def eight() -> Figure:
     """What a notebook asks for."""
-    return course.draw.seats(["gpu01"] * 4 + ["gpu02"] * 4, "Eight ranks for a notebook")
+    return pictures.seats(["gpu01"] * 4 + ["gpu02"] * 4, "Eight ranks for a notebook")
 
 
 def variables() -> Figure:
     """One process of forty, under two launchers."""
     told = {name: example_environment(name, node=7, local_rank=2, nodes=10, gpus=4) for name in ("torchrun", "srun")}
-    return course.draw.launchers(told, "One process of forty, told twice")
+    return pictures.launchers(told, "One process of forty, told twice")
 
 
 def ways() -> Figure:
@@ -99,7 +100,7 @@ def dealt() -> Figure:
         return list(sampler)
 
     epochs = {f"epoch {epoch}": [share(epoch, rank) for rank in range(2)] for epoch in range(3)}
-    return course.draw.dealt(epochs, "With set_epoch, every epoch has its own order", batch=8)
+    return pictures.dealt(epochs, "With set_epoch, every epoch has its own order", batch=8)
 
 
 def bandwidths() -> Figure:
@@ -138,12 +139,12 @@ def killed() -> Figure:
     if TORCHRUN:
         said = under_torchrun("killed", "--max-restarts=1", "--die-at 38")
     title = "Killed, and brought back" if TORCHRUN else "Without torchrun nobody was killed"
-    return course.draw.tries(tries_of(said, STEPS), whole, title)
+    return pictures.tries(tries_of(said, STEPS), whole, title)
 
 
 def log(name: str, title: str) -> Figure:
     """A recorded failure from above."""
-    return course.draw.log_map(recording(name).log, title, width=SLIDE_WIDTH)
+    return pictures.log_map(recording(name).log, title, width=SLIDE_WIDTH)
 
 
 FIGURES = {

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 import course_utils as course
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
 from course_utils.lessons.overlap.buckets import overlapped
+from course_utils.lessons.profiling import pictures
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.record_profiles import Profile, profile_ranks, training_step
 from course_utils.lessons.profiling.sentences import overlap_said, profile_said, ratio_said
@@ -41,31 +42,31 @@ def slow(number: int) -> list[Lanes]:
 def by_hand() -> Figure:
     """Ten seconds of one rank, made up."""
     rank_0 = Lanes(0, 0, 10, [(0, 4), (6, 9)], [(2, 6), (5, 7)], {})
-    return course.draw.profile([rank_0], "Ten seconds, made up to be counted")
+    return pictures.profile([rank_0], "Ten seconds, made up to be counted")
 
 
 def clocks() -> Figure:
     """Four traces side by side, each on a clock of its own."""
     step = profiled(False).lanes[0].seconds / STEPS
     lanes = profiled(False).lanes_by_clocks([share * step for share in AHEAD])
-    return course.draw.profile(lanes, "Four clocks: on rank 2 a message ends before rank 3 begins it")
+    return pictures.profile(lanes, "Four clocks: on rank 2 a message ends before rank 3 begins it")
 
 
 def merged() -> Figure:
     """The same on one clock."""
     lanes = profiled(False).lanes
-    return course.draw.profile(lanes, profile_said(lanes))
+    return pictures.profile(lanes, profile_said(lanes))
 
 
 def hidden() -> Figure:
     """The same steps with buckets."""
     before, after = profiled(False).lanes, profiled(True).lanes
-    return course.draw.profile(after, profile_said(after), overlap_said(before, after, "buckets"))
+    return pictures.profile(after, profile_said(after), overlap_said(before, after, "buckets"))
 
 
 def patient(number: int) -> Figure:
     """A slow program, the cause not told."""
-    return course.draw.profile(slow(number), f"Slow program {number}", profile_said(slow(number)))
+    return pictures.profile(slow(number), f"Slow program {number}", profile_said(slow(number)))
 
 
 def cured(number: int) -> Figure:
@@ -73,7 +74,7 @@ def cured(number: int) -> Figure:
     taken = race(nodes(), number, ROUNDS)
     both = [slow(number)[0], profile_program(nodes(), number, fast=True).lanes[0]]
     title = f"Program {number}: {ratio_said(taken)}"
-    return course.draw.profile(both, title, "Rank 0, one run of each", names=["slow", "better"])
+    return pictures.profile(both, title, "Rank 0, one run of each", names=["slow", "better"])
 
 
 FIGURES = {

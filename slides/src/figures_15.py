@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy
 import course_utils as course
 from course_utils.draw.style import SLIDE_WIDTH
 from course_utils.lessons.data_parallel.training import digits_mlp
+from course_utils.lessons.read_the_manual import pictures
 from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
 from course_utils.lessons.read_the_manual.capstone.trial import naive_data_parallel, tried
 from course_utils.lessons.read_the_manual.framework_steps import Stepped, apart, parts, step_seen
@@ -60,7 +61,7 @@ def text(lessons: bool) -> Figure:
     title, under = "Two paragraphs of TensorFlow's manual", "Underlined: words to know"
     if lessons:
         title, under = words_said(PASSAGES), "Below each word: the lesson that taught it"
-    return course.draw.reading(PASSAGES, title, under, lessons, width=SLIDE_WIDTH)
+    return pictures.reading(PASSAGES, title, under, lessons, width=SLIDE_WIDTH)
 
 
 def unlike() -> Figure:

@@ -41,7 +41,7 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
 
 def farthest(way: str, pairs: Iterable["Pair"]) -> Row:
     """The largest difference of any part on any rank, in percent of what was counted."""
-    from course_utils.draw.memory_bars import differences
+    from course_utils.lessons.model_parallel.pictures import differences
 
     gaps = [100 * abs(gap) for pair in pairs for gap in differences(*pair).values()]
     return Row("memory", f"{way}: computed far from counted, at most", max(gaps), "%", "lower", NEAR, 0.0, len(gaps))

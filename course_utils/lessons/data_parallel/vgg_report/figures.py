@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from course_utils import draw
-from course_utils.draw.nodes import NodePanel, node_bars
 from course_utils.errors import CourseError
+from course_utils.lessons.data_parallel.pictures import NodePanel, node_bars
 from course_utils.lessons.data_parallel.vgg_report import published_numbers, sentences
 from course_utils.lessons.data_parallel.vgg_report.sentences import (
     DDP,

@@ -158,7 +158,7 @@ def _random(case: Case, outcome: Outcome) -> bool:
 
 def _drawing(outcome: Outcome) -> Any:
     """What rank 0 did in each start, beside what was due."""
-    from course_utils.draw.restarting import Row, starts
+    from course_utils.lessons.gpu_nodes.pictures import Row, starts
 
     options, given = outcome.case.arguments[0]
     result, due = outcome.results[0], outcome.case.expected[0]

@@ -108,7 +108,7 @@ def _rank_missing(case: Case, outcome: Outcome) -> bool:
 
 def _drawing(outcome: Outcome) -> Any:
     """The last mesh and its groups, where they are right."""
-    from course_utils.draw import mesh
+    from course_utils.lessons.hybrid_and_sharded.pictures import mesh
 
     return None if outcome.wrong else mesh(_sizes(outcome.case), "Your groups of the last mesh")
 

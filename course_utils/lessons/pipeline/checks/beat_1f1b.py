@@ -95,7 +95,7 @@ def _praise(outcome: Outcome) -> str:
 
 def _drawing(outcome: Outcome) -> "Figure | None":
     """The learner's schedule under 1F1B, also where it keeps too much or is too slow."""
-    from course_utils import draw
+    from course_utils.lessons.pipeline import pictures
 
     puzzle, returned = outcome.case.arguments[0][0], outcome.results[0]
     if form_problem(returned, puzzle.ranks) or sum(map(len, returned)) > common.MOST_DRAWN:
@@ -106,7 +106,9 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     title += f", the best known {known.seconds:.1f} s" if known else ""
     valid = judged(outcome).valid
     under = f"simulated; {outcome.case.label}" + ("" if valid else "; your schedule cannot be run as it is")
-    return draw.pipelines({"1F1B": plain, "your schedule": mine}, title, under, in_seconds=["1F1B", "your schedule"])
+    return pictures.pipelines(
+        {"1F1B": plain, "your schedule": mine}, title, under, in_seconds=["1F1B", "your schedule"]
+    )
 
 
 BEAT_1F1B = Exercise(

@@ -124,7 +124,7 @@ def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"
     """A picture of the learner's schedule, as the simulator times it; with the right one below where it is wrong."""
 
     def drawing(outcome: Outcome) -> "Figure | None":
-        from course_utils import draw
+        from course_utils.lessons.pipeline import pictures
         from course_utils.words import percent
 
         returned, (ranks, micro_batches) = outcome.results[0], outcome.case.arguments[0]
@@ -140,7 +140,9 @@ def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"
             if abs(mine.idle_share - timings[name].idle_share) < 1e-9:
                 title = f"As idle as {name}, {percent(mine.idle_share)} of the time, but another schedule"
         given = f"{count(ranks, 'rank')}, {count(micro_batches, 'micro-batch')}"
-        return draw.pipelines(timings, title, f"simulated, a backward pass twice as long as a forward pass; {given}")
+        return pictures.pipelines(
+            timings, title, f"simulated, a backward pass twice as long as a forward pass; {given}"
+        )
 
     return drawing
 

@@ -146,7 +146,7 @@ def _some_wrong(case: Case, outcome: Outcome) -> bool:
 
 def _drawing(outcome: Outcome) -> "Figure | None":
     """The plan above the run, where the run was right and every pass left its phase in the trace."""
-    from course_utils import draw
+    from course_utils.lessons.pipeline import pictures
     from course_utils.lessons.pipeline.actions import parse_schedule
     from course_utils.lessons.pipeline.sentences import disturbed
     from course_utils.lessons.pipeline.timing import simulate_schedule, timing_of
@@ -161,7 +161,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     title = f"Idle: {percent(plan.idle_share)} of the time in the plan, {percent(run.idle_share)} in your run"
     under = f"{outcome.case.label}; every pass waits {SECONDS * 1e3:g} ms in place of computing"
     under += "; messages, or other work on this machine, took the rest" if disturbed(plan, run) else ""
-    return draw.pipelines({"planned": plan, "your run": run}, title, under, in_seconds=["planned", "your run"])
+    return pictures.pipelines({"planned": plan, "your run": run}, title, under, in_seconds=["planned", "your run"])
 
 
 RUN_SCHEDULE = Exercise(

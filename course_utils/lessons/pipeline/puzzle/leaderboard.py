@@ -103,7 +103,7 @@ class Leaderboard:
 
     def picture(self, puzzle: str) -> "Figure":
         """1F1B and below it the best that the class has found for a puzzle."""
-        from course_utils import draw
+        from course_utils.lessons.pipeline import pictures
 
         entries = self.entries(_shared(puzzle).name)
         if not entries:
@@ -113,7 +113,7 @@ class Leaderboard:
         title = f"{first.name} takes {first.judgement.seconds:.1f} s, 1F1B {first.judgement.plain.seconds:.1f} s"
         title += f", the best known {known.seconds:.1f} s" if known else ""
         timings = {"1F1B": first.judgement.plain, first.name: first.judgement.timing}
-        return draw.pipelines(timings, title, f'simulated; the puzzle "{puzzle}"', in_seconds=list(timings))
+        return pictures.pipelines(timings, title, f'simulated; the puzzle "{puzzle}"', in_seconds=list(timings))
 
     def __str__(self) -> str:
         rows = [("puzzle", "", "seconds", "idle", "date"), *self._rows()]

@@ -135,12 +135,12 @@ def lanes_drawn(messages: str) -> Callable[[Outcome], "Figure | None"]:
     """A picture: both programs on rank 0."""
 
     def drawing(outcome: Outcome) -> "Figure | None":
-        from course_utils import draw
+        from course_utils.lessons.profiling import pictures
 
         if ratio_of(outcome) is None:
             return None
         lanes = [lanes_of(outcome, name, 0, messages) for name in (SLOW, YOURS)]
-        return draw.profile(
+        return pictures.profile(
             lanes,
             factor_said(outcome),
             "the quickest round of each counts; this is rank 0 in the last one",

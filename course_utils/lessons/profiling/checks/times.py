@@ -43,7 +43,7 @@ def on_each_rank(function: Callable, computing: Times, communication: Times, *sp
 
 def drawn_lanes(outcome: Outcome) -> "Figure | None":
     """The times of the case that failed, as two lanes."""
-    from course_utils import draw
+    from course_utils.lessons.profiling import pictures
     from course_utils.lessons.profiling.intervals import union
     from course_utils.lessons.profiling.lanes import Lanes
 
@@ -53,4 +53,4 @@ def drawn_lanes(outcome: Outcome) -> "Figure | None":
     if not outcome.wrong or begin >= end:
         return None
     lanes = Lanes(0, begin, end, union(computing), union(communication), {})
-    return draw.profile([lanes], outcome.case.label)
+    return pictures.profile([lanes], outcome.case.label)

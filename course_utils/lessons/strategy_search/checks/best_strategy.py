@@ -208,14 +208,14 @@ def _praise(outcome: Outcome) -> str:
 
 def _drawing(outcome: Outcome) -> "Figure | None":
     """What the learner's walk simulated, and the optimum."""
-    from course_utils import draw
+    from course_utils.lessons.strategy_search import pictures
 
     if isinstance(outcome.results[0], str) or len(outcome.results[0]["walk"]) < 2:
         return None
     _, walk = _took(outcome)
     _, _, makespans, excess = landscape(*outcome.case.arguments[0][:3])
     title = "What your walk simulated, and the quickest strategy that fits"
-    return draw.cost_over_iterations(
+    return pictures.cost_over_iterations(
         {"proposals": [walk]}, title, int(makespans[excess == 0].min()), outcome.case.label
     )
 

@@ -167,13 +167,13 @@ def _praise(outcome: Outcome) -> str:
 
 def _drawing(outcome: Outcome) -> "Figure | None":
     """What the tasks take, as they should be simulated."""
-    from course_utils import draw
+    from course_utils.lessons.strategy_search import pictures
 
     tasks = outcome.case.arguments[0][0]
     if not 0 < len(tasks) <= MOST_DRAWN or max(task.nanoseconds for task in tasks) == 0:
         return None
     title = "So the tasks should be simulated" if outcome.wrong else "The step, as you simulate it"
-    return draw.task_timelines({outcome.case.label: tasks}, title)
+    return pictures.task_timelines({outcome.case.label: tasks}, title)
 
 
 SIMULATE = Exercise(

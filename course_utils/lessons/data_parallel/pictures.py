@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from course_utils.draw import style
-from course_utils.draw.measured import PUBLISHED
+from course_utils.draw.bars_of_times import PUBLISHED
 from course_utils.errors import CourseError
 
 _COLOURS = {"user": style.OTHERS[5], "system": "#4D4D4D", "sent": style.SEND, "time": style.OTHERS[0]}

@@ -1,4 +1,4 @@
-"""Pictures of lesson 7: the step time over the bucket size, and what compressed gradients cost and bring."""
+"""Drawings of lesson 7: a step on one node, the step time over the bucket size, and what compressed gradients bring."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +14,10 @@ from course_utils.words import bytes_text, percent, seconds_text, time_unit
 
 if TYPE_CHECKING:
     from course_utils.lessons.overlap.compressed_training import Compressed
+from matplotlib.patches import Patch
+
+from course_utils.trace.events import Event
+from course_utils.words import count, join
 
 
 def bucket_sweep(
@@ -130,3 +134,99 @@ def _column(ax: Axes, what: str, say: Callable[[float], str], values: Mapping[st
     ax.tick_params(axis="x", labelsize=style.SMALL)
     ax.spines["left"].set_visible(False)
     ax.set_title(what, fontsize=style.TEXT, loc="left", pad=5)
+
+
+_WORDS = {"communication": "waiting for messages"}
+_PAINTS = style.COLOURS | {"communication": style.COLOURS["wait"]}
+_PROCESSOR, _MESSAGES = 0.3, 0.85  # inches
+
+
+def behind_the_step(steps: Mapping[str, Sequence[Event]], title: str, rank: int = 0) -> Figure:
+    """Draw each step as two lanes: the processor's phases, and a line for each all-reduce from its start to its end.
+
+    Args:
+        steps: name → the events of one step.
+        title: said first; how much of each step is spent waiting then stands under it.
+        rank: whose step is drawn.
+    """
+    own = {name: on_rank(events, rank) for name, events in steps.items()}
+    span = max(event.end for events in own.values() for event in events)
+    scale, unit = time_unit(span)
+    heights = [_PROCESSOR + _MESSAGES] * len(own)
+    look = {"left": 0.95, "right": 0.2, "above": 0.6 if len(own) > 1 else 0.35, "between": 0.62}
+    found = f"Waiting for messages: {join([waiting_text(name, events) for name, events in own.items()])}"
+    picture, axes = style.new_picture(title, found, heights=heights, **look)
+    for ax, (name, events) in zip(axes, own.items(), strict=True):
+        _draw(ax, events, scale, span)
+        ax.set_xlim(0, 1.01 * span * scale)
+        if len(own) > 1:
+            ax.set_title(name, fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
+    axes[-1].set_xlabel(f"time, in {unit}", fontsize=style.TEXT, color="#555555")
+    parts = {
+        _WORDS.get(part, part): Patch(facecolor=_PAINTS[part]) for part in ("forward", "backward", "communication")
+    }
+    parts["an all-reduce under way"] = Patch(facecolor=style.TOGETHER)
+    style.draw_legend(axes[0], parts, offset=0.3 if len(own) > 1 else 0.06)
+    told = [f"{name}: {description(events)}" for name, events in own.items()]
+    picture.alt_text = f"One training step on rank {rank}. {title}. {found}. {' '.join(told)}"
+    return picture
+
+
+def on_rank(events: Sequence[Event], rank: int) -> list[Event]:
+    """The phases and collectives of one rank, counted from its first event."""
+    own = [event for event in events if event.rank == rank and event.kind in ("phase", "collective")]
+    begin = min((event.start for event in own), default=0.0)
+    moved = [(event, event.start - begin, event.end - begin) for event in own]
+    return [Event(e.rank, e.name, e.kind, e.peer, e.tag, e.bytes, start, end, e.line) for e, start, end in moved]
+
+
+def waited(events: Sequence[Event]) -> float:
+    """Seconds that the processor waits for messages."""
+    return sum(event.end - event.start for event in events if event.name == "communication")
+
+
+def waiting_text(name: str, events: Sequence[Event]) -> str:
+    """`240 ms of 345 ms (loop)`."""
+    whole = max(event.end for event in events)
+    return f"{seconds_text(waited(events))} of {seconds_text(whole)} ({name})"
+
+
+def description(events: Sequence[Event]) -> str:
+    """One step in words."""
+    phases = [event for event in events if event.kind == "phase"]
+    messages = [event for event in events if event.kind == "collective"]
+    spans = ", ".join(f"{_WORDS.get(one.name, one.name)} {seconds_text(one.end - one.start)}" for one in phases)
+    if not messages:
+        return f"{spans}; no messages."
+    first, last = min(one.start for one in messages), max(one.end for one in messages)
+    when = f"between {seconds_text(first)} and {seconds_text(last)}"
+    return f"{spans}; {count(len(messages), 'all-reduce')} {when}."
+
+
+def _draw(ax: Axes, events: Sequence[Event], scale: float, span: float) -> None:
+    """The two lanes of one step; the processor's is 1 high and stands above 0, the messages hang below."""
+    depth = _MESSAGES / _PROCESSOR
+    pixels = ax.get_position().width * style.WIDTH * style.DOTS / span
+    for event in events:
+        if event.kind != "phase":
+            continue
+        width = (event.end - event.start) * scale
+        ax.barh(0.5, width, left=event.start * scale, height=0.92, color=_PAINTS.get(event.name, "white"))
+        words = {"communication": "waits"}.get(event.name, event.name)
+        if style.text_width(words) + 6 < (event.end - event.start) * pixels:
+            ink = "white" if event.name == "forward" else style.INK
+            place = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": ink}
+            ax.text(event.start * scale + width / 2, 0.5, words, **place)
+    messages = sorted((event for event in events if event.kind == "collective"), key=lambda event: event.start)
+    row = (depth - 0.25) / max(len(messages), 5)
+    for place, event in enumerate(messages):
+        y = -0.25 - (place + 0.5) * row
+        look = {"color": style.TOGETHER, "height": 0.8 * row}
+        ax.barh(y, (event.end - event.start) * scale, left=event.start * scale, **look)
+    for event in events:
+        if event.name == "backward":
+            ax.axvline(event.end * scale, color=style.INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
+    ax.set_ylim(-depth, 1)
+    ax.set_yticks([0.5, -depth / 2], ["processor", "messages"])
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from course_utils.draw import style
-from course_utils.draw.rows import boxes, paler
+from course_utils.draw.boxes import boxes
+from course_utils.draw.style import paler
 from course_utils.errors import CourseError
 from course_utils.words import percent, time_unit
 

@@ -1,27 +1,20 @@
 """One timeline: a row per rank, boxes for operations, arrows for messages, bands for collectives, bars for phases."""
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 
 from course_utils.draw import style
-from course_utils.draw.layout import Rows
+from course_utils.draw.boxes import boxes
+from course_utils.draw.message_timeline.layout import Rows
+from course_utils.draw.style import paler
 
 BAR = (-0.46, 0.36)  # of a row: where the bar of a phase begins and ends; its name stands above the boxes
 _HATCH = "/////"
-
-Corners = tuple[float, float, float, float]  # left and right in units of the axis, top and bottom in rows
-
-
-def paler(colour: str, share: float = 0.7) -> tuple[float, float, float]:
-    """The colour mixed with `share` of white."""
-    return tuple(1 - (1 - part) * (1 - share) for part in to_rgb(colour))
 
 
 def phase_colours(rows: Rows) -> dict[str, str]:
@@ -51,13 +44,6 @@ def kinds_of(rows: Rows) -> dict[str, Patch]:
         ),
     }
     return phases | {word: patch for word, (patch, occurs) in looks.items() if occurs}
-
-
-def boxes(ax: Axes, corners: Sequence[Corners], **look) -> None:
-    """Draw rectangles, all of them as one artist."""
-    if corners:
-        polygons = [[(x0, y0), (x1, y0), (x1, y1), (x0, y1)] for x0, x1, y0, y1 in corners]
-        ax.add_collection(PolyCollection(polygons, **look), autolim=False)
 
 
 def draw_phases(ax: Axes, rows: Rows, scale: float) -> None:

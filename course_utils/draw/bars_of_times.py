@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from course_utils.draw import style
-from course_utils.draw.roofs import Values
+from course_utils.measuring import Measured
 from course_utils.words import seconds_text, time_unit
 
 PUBLISHED = "published, not measured here"
@@ -16,7 +16,7 @@ _GREY = "#9A9A9A"
 
 
 def measured_bars(
-    groups: Mapping[str, Mapping[str, Values]],
+    groups: Mapping[str, Mapping[str, Measured]],
     title: str,
     subtitle: str = "",
     published: Collection[str] = (),

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from course_utils.draw import style
-from course_utils.draw.rows import Corners, boxes
+from course_utils.draw.boxes import Corners, boxes
 from course_utils.errors import CourseError
 from course_utils.words import percent, time_unit
 
@@ -47,7 +47,7 @@ def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "", names: Se
     """
     names = list(names) or [f"rank {one.rank}" for one in lanes]
     if not lanes:
-        raise CourseError("draw.profile: at least one rank's lanes are needed.")
+        raise CourseError("pictures.profile: at least one rank's lanes are needed.")
     begin, end = min(one.begin for one in lanes), max(one.end for one in lanes)
     scale, unit = time_unit(end - begin)
     each = _COMPUTING + _MESSAGES + _GAP

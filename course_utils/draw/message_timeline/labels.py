@@ -7,9 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from course_utils.draw import style
-from course_utils.draw.findings import call_text, is_message
-from course_utils.draw.layout import HALF, Mark, Rows
-from course_utils.draw.rows import BAR, paler
+from course_utils.draw.message_timeline.layout import HALF, Mark, Rows
+from course_utils.draw.message_timeline.rows import BAR
+from course_utils.draw.message_timeline.wording import call_text, is_message
+from course_utils.draw.style import paler
 from course_utils.words import bytes_text
 
 _GAP = 4  # pixels on either side of a text

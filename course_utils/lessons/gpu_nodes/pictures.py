@@ -1,0 +1,399 @@
+"""Drawings of lesson 13: where processes sit, what launchers tell them, how data is dealt, trainings resumed, logs."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from course_utils.draw import style
+from course_utils.draw.style import paler
+from course_utils.errors import CourseError
+from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, explain_failure, shortened
+from course_utils.lessons.gpu_nodes.launch import find_launch
+from course_utils.lessons.gpu_nodes.launcher_variables import variables_read
+from course_utils.lessons.gpu_nodes.tries import Try, tries_said
+from course_utils.words import count, ranks
+
+_MOST = 128  # ranks whose numbers can be read
+_OWN, _FIRST, _MARKED = "#7DB9DE", "#0072B2", "#E69F00"
+_ROW = 0.62  # inches of a node with one row of squares
+
+
+def seats(
+    nodes: Sequence[str], title: str = "", marked: Collection[int] = (), seat: str = "GPU", width: float = style.WIDTH
+) -> Figure:
+    """Draw the nodes of a launch with the ranks on them; above a square stands its rank's place on the node.
+
+    Args:
+        nodes: for each rank the name of its node.
+        title: said first; the finding (how ranks are numbered) then stands under it.
+        marked: ranks that stand out.
+        seat: what a square is: "GPU" or "core".
+    """
+    if not 1 <= len(nodes) <= _MOST:
+        raise CourseError(f"pictures.seats: between 1 and {_MOST} ranks can be drawn, not {len(nodes)}.")
+    by_node: dict[str, list[int]] = {}
+    for rank, node in enumerate(nodes):
+        by_node.setdefault(node, []).append(rank)
+    most = max(map(len, by_node.values()))
+    across = min(len(by_node), max(1, 20 // most))
+    down = -(-len(by_node) // across)
+    found = seats_finding(by_node)
+    heading = (title, found) if title else (found, "")
+    look = {"left": 0.15, "right": 0.1, "above": 0.02, "below": 0.32, "width": width}
+    picture, (ax,) = style.new_picture(*heading, heights=[(_ROW + 0.3) * down], **look)
+    ax.axis("off")
+    ax.set_xlim(0, across * (most + 0.8))
+    ax.set_ylim(down * 1.5, 0)
+    for index, (name, own) in enumerate(by_node.items()):
+        _node(ax, (index % across) * (most + 0.8), 1.5 * (index // across), most, name, own, marked)
+    words = {"fontsize": style.SMALL, "color": "#555555", "parse_math": False}
+    text = f"A square: one {seat} with one process; its rank inside, its local rank above. Dark: rank 0, where all meet"
+    ax.annotate(text, (0, 0), xycoords="axes fraction", xytext=(2, -14), textcoords="offset points", **words)
+    told = "; ".join(f"{name}: ranks {', '.join(map(str, own))}" for name, own in by_node.items())
+    picture.alt_text = f"Nodes as boxes with ranks in them. {title} {found}. {told}."
+    return picture
+
+
+def seats_finding(by_node: dict[str, list[int]]) -> str:
+    """How many ranks on how many nodes, and how the rank follows from the place."""
+    sizes = {len(own) for own in by_node.values()}
+    total = sum(map(len, by_node.values()))
+    where = f"{ranks(total)} on {count(len(by_node), 'node')}"
+    in_order = [rank for own in by_node.values() for rank in own] == list(range(total))
+    if len(sizes) == 1 and len(by_node) > 1 and in_order:
+        return f"{where}: rank = node × {sizes.pop()} + local rank"
+    return where
+
+
+def _node(ax: Axes, x: float, y: float, most: int, name: str, own: Sequence[int], marked: Collection[int]) -> None:
+    """A box with the node's name, and its ranks."""
+    frame = {"boxstyle": "round,pad=0,rounding_size=0.12", "facecolor": "#F3F3F3", "edgecolor": style.FAINT}
+    ax.add_patch(FancyBboxPatch((x + 0.1, y + 0.06), most + 0.5, 1.34, linewidth=0.8, **frame))
+    write = {"ha": "center", "va": "center_baseline", "parse_math": False}
+    ax.text(x + 0.22, y + 0.22, name, fontsize=style.SMALL, fontweight="bold", ha="left", va="center_baseline")
+    for local, rank in enumerate(own):
+        left = x + 0.35 + local
+        colour = _MARKED if rank in marked else _FIRST if rank == 0 else _OWN
+        ax.add_patch(Rectangle((left + 0.06, y + 0.6), 0.88, 0.7, facecolor=colour, edgecolor="white"))
+        ax.text(left + 0.5, y + 0.48, str(local), fontsize=6.5, color="#555555", **write)
+        ink = "white" if colour == _FIRST else style.INK
+        ax.text(left + 0.5, y + 0.96, str(rank), fontsize=style.TEXT, fontweight="bold", color=ink, **write)
+
+
+_LINE = 0.19  # inches of a variable
+_ASKED = {
+    "rank": "which am I?",
+    "world_size": "how many are we?",
+    "local_rank": "which on this node?",
+    "master": "where do we meet?",
+    "restarts": "which try is it?",
+}
+
+
+def launchers(environments: Mapping[str, Mapping[str, str]], title: str = "") -> Figure:
+    """Draw a column for each launcher: the variables that `find_launch` reads, and what it makes of them.
+
+    Args:
+        environments: a launcher's name → the environment of one process that it started.
+        title: said first; the finding (whether they say the same) then stands under it.
+    """
+    found = {name: asdict(find_launch(environment)) for name, environment in environments.items()}
+    read = {name: variables_read(environment) for name, environment in environments.items()}
+    said = launchers_finding(found)
+    lines = {ask: max(1, *(len(read[name][ask]) for name in read)) for ask in _ASKED}
+    height = sum(0.25 + _LINE * number for number in lines.values()) + 0.28
+    heading = (title, said) if title else (said, "")
+    picture, (ax,) = style.new_picture(*heading, heights=[height], left=0.15, right=0.1, below=0.05)
+    ax.axis("off")
+    wide = style.WIDTH - 0.25
+    first = 1.45
+    column = (wide - first) / len(environments)
+    ax.set_xlim(0, wide)
+    ax.set_ylim(height, 0)
+    plain = {"va": "center_baseline", "parse_math": False}
+    for place, name in enumerate(environments):
+        ax.text(first + place * column + 0.1, 0.14, name, fontsize=style.TEXT, fontweight="bold", **plain)
+    y = 0.28
+    for row, (ask, question) in enumerate(_ASKED.items()):
+        tall = 0.25 + _LINE * lines[ask]
+        if row % 2 == 0:
+            ax.add_patch(Rectangle((0, y), wide, tall, facecolor="#F3F3F3", linewidth=0))
+        ax.text(0.08, y + 0.15, ask, fontsize=style.TEXT, fontweight="bold", **plain)
+        ax.text(0.08, y + 0.32, question, fontsize=style.SMALL, color="#555555", **plain)
+        for place, (name, environment) in enumerate(environments.items()):
+            x = first + place * column + 0.1
+            texts = [f"{variable}={environment[variable]}" for variable in read[name][ask]] or ["nothing"]
+            for line, text in enumerate(texts):
+                shown = style.shorten(text, column * style.DOTS * 0.8)
+                at = (x, y + 0.15 + _LINE * line)
+                ax.text(*at, shown, fontsize=7.2, family="monospace", **plain)
+            value = f"→ {found[name][ask]}"
+            look = {"fontsize": style.TEXT, "color": "#0072B2", "fontweight": "bold", **plain}
+            ax.text(x, y + 0.15 + _LINE * len(texts) - 0.02, value, **look)
+        y += tall
+    told = [
+        f"{name}: " + ", ".join(f"{ask} {found[name][ask]} from {' and '.join(read[name][ask])}" for ask in _ASKED)
+        for name in environments
+    ]
+    picture.alt_text = f"Table of environment variables. {title} {said}. {'. '.join(told)}."
+    return picture
+
+
+def launchers_finding(found: Mapping[str, Mapping[str, object]]) -> str:
+    """Whether all launchers say the same of rank and world size."""
+    names = list(found)
+    known = {tuple(one[ask] for ask in ("rank", "world_size", "local_rank")) for one in found.values()}
+    if len(known) == 1:
+        return f"{' and '.join(names)} use other words for the same five facts"
+    return f"{' and '.join(names)}, for processes that differ"
+
+
+def dealt(
+    epochs: Mapping[str, Sequence[Sequence[int]]], title: str = "", batch: int = 0, width: float = style.WIDTH
+) -> Figure:
+    """Draw a row for each epoch: all images in the order in which they are used, coloured by rank.
+
+    Args:
+        epochs: a row's name → for each rank the numbers of its images, in order.
+        title: said first; the finding (whether the order changes) then stands under it.
+        batch: images of a global batch; a line stands after each. 0 for none.
+    """
+    if not epochs or not all(shares and shares[0] for shares in epochs.values()):
+        raise CourseError("pictures.dealt: an epoch with an image for rank 0 at least.")
+    rows = {name: [image for turn in zip(*shares, strict=True) for image in turn] for name, shares in epochs.items()}
+    ranks = len(next(iter(epochs.values())))
+    found = dealt_finding(list(rows.values()))
+    marks = {f"rank {rank}": Patch(facecolor=_light(rank)) for rank in range(ranks)}
+    left = 0.3 + max(style.text_width(name, style.TEXT) for name in rows) / style.DOTS
+    above = style.legend_height(list(marks), left)
+    heading = (title, found) if title else (found, "")
+    look = {"left": left, "right": 0.15, "below": 0.1, "above": above, "width": width}
+    picture, (ax,) = style.new_picture(*heading, heights=[0.34 * len(rows)], **look)
+    longest = max(map(len, rows.values()))
+    ax.set_xlim(0, longest)
+    ax.set_ylim(len(rows), 0)
+    ax.axis("off")
+    for y, (name, order) in enumerate(rows.items()):
+        ax.text(-0.2, y + 0.5, name, ha="right", va="center_baseline", fontsize=style.TEXT, parse_math=False)
+        for x, image in enumerate(order):
+            ax.add_patch(Rectangle((x, y + 0.08), 0.94, 0.84, facecolor=_light(x % ranks), linewidth=0))
+            ax.text(x + 0.47, y + 0.5, str(image), ha="center", va="center_baseline", fontsize=style.SMALL)
+            if batch and x % batch == 0 and x:
+                ax.plot([x - 0.03] * 2, [y, y + 1], color=style.INK, linewidth=1.6)
+    style.draw_legend(ax, marks)
+    told = "; ".join(f"{name}: {', '.join(map(str, order))}" for name, order in rows.items())
+    picture.alt_text = f"Images in the order in which they are used, by rank. {title} {found}. {told}."
+    return picture
+
+
+def dealt_finding(rows: Sequence[Sequence[int]]) -> str:
+    """Whether every epoch has an order of its own."""
+    orders = len({tuple(order) for order in rows})
+    if orders == len(rows):
+        return f"{count(len(rows), 'epoch')}, {count(orders, 'order')}; every image once in each"
+    return f"{count(len(rows), 'epoch')}, but only {count(orders, 'order')}"
+
+
+def _light(rank: int) -> str:
+    return ("#7DB9DE", "#F2C777", "#8FD1B8", "#E5B8D2")[rank % 4]
+
+
+_BROKEN, _AGAIN, _WHOLE = style.STUCK, "#0072B2", "#D0D0D0"
+
+
+def tries(taken: Sequence[Try], undisturbed: Sequence[float], title: str = "", width: float = style.WIDTH) -> Figure:
+    """Draw every try's loss over the steps, with a cross where a rank was killed and an arrow back to the checkpoint.
+
+    Args:
+        taken: the tries, in order.
+        undisturbed: the loss at the end of each epoch of the same training when nobody is killed.
+        title: said first; the finding (steps done twice, where it ended) then stands under it.
+    """
+    found = tries_said(taken, undisturbed[-1])
+    heading = (title, found) if title else (found, "")
+    picture, (ax,) = style.new_picture(*heading, heights=[2.6], left=0.75, right=0.3, above=0.25, width=width)
+    per_epoch = taken[-1].steps[-1] // len(undisturbed)
+    steps = [per_epoch * (epoch + 1) for epoch in range(len(undisturbed))]
+    ax.plot(steps, undisturbed, color=_WHOLE, linewidth=12, solid_capstyle="round", zorder=1)
+    words = {"fontsize": style.TEXT, "textcoords": "offset points", "parse_math": False}
+    third = len(steps) // 4
+    at = (steps[third], undisturbed[third])
+    ax.annotate("nobody killed", at, xytext=(9, 6), color="#777777", fontweight="bold", **words)
+    top = max(undisturbed)
+    for index, one in enumerate(taken):
+        colour = _AGAIN if one.died is None else _BROKEN
+        look = {"linewidth": 1.8 if one.died is None else 4.5, "markersize": 4 if one.died is None else 7}
+        ax.plot(one.steps, one.losses, color=colour, marker="o", zorder=3 + index, **look)
+        if one.died is None:
+            continue
+        y = one.losses[-1] if one.losses else top
+        ax.plot([one.died], [y], marker="X", color=_BROKEN, markersize=11, zorder=9)
+        note = f"rank {one.rank} is killed after step {one.died}"
+        ax.annotate(note, (one.died, y), xytext=(8, 12), color=_BROKEN, fontweight="bold", **words)
+        if index + 1 < len(taken):
+            _back(ax, one.died, taken[index + 1].began, top)
+    ax.set_xlim(0, steps[-1] * 1.02)
+    ax.set_ylim(0, top * 1.22)
+    ax.set_xlabel("step", fontsize=style.TEXT)
+    ax.set_title("loss on all training images", fontsize=style.TEXT, loc="left", color="#555555", pad=4)
+    ax.grid(axis="y", color=style.GRID, linewidth=0.7)
+    parts = [
+        f"try {n + 1} from step {one.began} to {one.ended}" + (", killed" if one.died is not None else "")
+        for n, one in enumerate(taken)
+    ]
+    picture.alt_text = f"Loss over steps. {title} {found}. {'; '.join(parts)}."
+    return picture
+
+
+def _back(ax, died: int, began: int, top: float) -> None:
+    """A band over the steps that are done twice, and an arrow back over it."""
+    ax.axvspan(began, died, color="#F7E3D4", zorder=0)
+    high = top * 1.06
+    ax.annotate("", (began, high), (died, high), arrowprops={"arrowstyle": "-|>", "color": _AGAIN, "linewidth": 1.8})
+    text = f"back to the checkpoint of step {began}"
+    middle = {"ha": "center", "va": "bottom", "fontsize": style.TEXT, "color": _AGAIN, "fontweight": "bold"}
+    ax.annotate(text, ((began + died) / 2, high), xytext=(0, 3), textcoords="offset points", **middle)
+
+
+_START_ROW = 0.42  # inches
+_EPOCHS = ("#0072B2", "#E69F00", "#009E73")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One start.
+
+    Attributes:
+        name: "first start".
+        done: (epoch, batch) of each of its steps, in order.
+        due: those that it had to do.
+        written: after how many steps in all it wrote a checkpoint.
+        ended: how, in a word or two.
+    """
+
+    name: str
+    done: Sequence[tuple[int, int]]
+    due: Sequence[tuple[int, int]]
+    written: Sequence[int]
+    ended: str
+
+
+def starts(rows: Sequence[Row], in_epoch: int, title: str) -> Figure:
+    """Draw each start as a row of batches, numbered within their epoch; a frame stands where one was due.
+
+    Args:
+        in_epoch: batches in an epoch.
+        title: the finding.
+    """
+    look = {"left": 1.0, "right": 0.95, "above": 0.1, "below": 0.45}
+    note = "A colour for each epoch; red: not the batch that was due; ▲ a checkpoint"
+    picture, (ax,) = style.new_picture(title, note, heights=[_START_ROW * len(rows)], **look)
+    for y, row in enumerate(rows):
+        _draw(ax, y, row, in_epoch)
+    last = max([len(row.done) + _place(row.done, in_epoch) for row in rows] + [_end(row, in_epoch) for row in rows])
+    ax.set_xlim(0, max(1, last))
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=style.TEXT)
+    ax.set_xlabel("steps done in all", fontsize=style.TEXT, color="#555555")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    told = "; ".join(f"{row.name}: {len(row.done)} steps, {row.ended}" for row in rows)
+    picture.alt_text = f"The starts of one training. {title}. {told}."
+    return picture
+
+
+def _draw(ax: Axes, y: int, row: Row, in_epoch: int) -> None:
+    first = _place(row.done or row.due, in_epoch)
+    for number, (epoch, batch) in enumerate(row.done):
+        wrong = number >= len(row.due) or row.due[number] != (epoch, batch)
+        face = style.STUCK if wrong else paler(_EPOCHS[epoch % 3], 0.45)
+        ax.add_patch(Rectangle((first + number, y - 0.3), 1, 0.46, facecolor=face, edgecolor="white"))
+        look = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": "white" if wrong else style.INK}
+        ax.text(first + number + 0.5, y - 0.07, str(batch), **look)
+    if row.due:
+        where = _place(row.due, in_epoch), y - 0.3
+        ax.add_patch(Rectangle(where, len(row.due), 0.46, fill=False, edgecolor=style.FAINT, linewidth=1, zorder=5))
+    for step in row.written:
+        ax.plot([step], [y + 0.3], marker="^", color=style.INK, markersize=5, clip_on=False)
+    ax.text(1.01, y - 0.07, row.ended, transform=ax.get_yaxis_transform(), va="center", fontsize=style.SMALL)
+
+
+def _place(batches: Sequence[tuple[int, int]], in_epoch: int) -> int:
+    """How many steps are done before the first of these."""
+    return batches[0][0] * in_epoch + batches[0][1] if batches else 0
+
+
+def _end(row: Row, in_epoch: int) -> int:
+    return _place(row.due, in_epoch) + len(row.due)
+
+
+_COLOURS = {
+    "says something": "#CFCFCF",
+    "an error": "#E69F00",
+    "follows from another": "#CC79A7",
+    "the cause": style.STUCK,
+}
+_LOG_LINE = 0.085  # inches
+_LONGEST = 110  # letters that fill the width
+
+
+def log_map(log: str, title: str = "", width: float = style.WIDTH) -> Figure:
+    """Draw a log from above: where it speaks of errors, and where `explain_failure` finds the cause.
+
+    Args:
+        log: what a failed launch printed.
+        title: said first; the finding (which line shows the cause, and how many errors stand before it) follows.
+    """
+    cause, lines = explain_failure(log), log.splitlines()
+    kinds = [kind_of(line, line in cause.lines) for line in lines]
+    found = log_finding(kinds, cause.name)
+    marks = {kind: Patch(facecolor=colour) for kind, colour in _COLOURS.items() if kind in kinds}
+    above = style.legend_height(list(marks), 0.6)
+    heading = (title, found) if title else (found, "")
+    look = {"left": 0.6, "right": 0.15, "below": 0.1, "above": above, "width": width}
+    picture, (ax,) = style.new_picture(*heading, heights=[_LOG_LINE * len(lines) + 0.3], **look)
+    ax.set_xlim(0, _LONGEST)
+    ax.set_ylim(len(lines) + 0.3 / _LOG_LINE, 0)
+    ax.axis("off")
+    for y, (line, kind) in enumerate(zip(lines, kinds, strict=True)):
+        indent = min(len(line) - len(line.lstrip()), 20)
+        long = max(0.6, min(len(line.strip()), _LONGEST - indent))
+        high = 1.0 if kind == "the cause" else 0.7
+        ax.add_patch(Rectangle((indent, y + (1 - high) / 2), long, high, facecolor=_COLOURS[kind], linewidth=0))
+        if kind != "says something":
+            ax.text(-1, y + 0.5, str(y + 1), ha="right", va="center", fontsize=6, color=_ink(kind))
+    at = {"fontsize": 7.2, "family": "monospace", "parse_math": False, "color": _COLOURS["the cause"]}
+    letters = int((width - 0.9) * style.DOTS / 6.4)
+    for line in cause.lines[:1]:
+        ax.text(0, len(lines) + 0.2 / _LOG_LINE, shortened(line.strip(), letters), va="center", **at)
+    style.draw_legend(ax, marks)
+    picture.alt_text = f"A log of {len(lines)} lines seen from above. {title} {found}. {' '.join(cause.lines)}"
+    return picture
+
+
+def kind_of(line: str, shows_cause: bool) -> str:
+    """What a line of a log is to its reader."""
+    if shows_cause:
+        return "the cause"
+    if CONSEQUENCE.search(line):
+        return "follows from another"
+    return "an error" if ERROR.search(line) else "says something"
+
+
+def log_finding(kinds: list[str], name: str) -> str:
+    """Where in the log the cause stands."""
+    if "the cause" not in kinds:
+        return f"{len(kinds)} lines; the cause is {name}"
+    line = kinds.index("the cause")
+    before = sum(kind != "says something" for kind in kinds[:line])
+    told = "no error stands before it" if not before else f"{before} lines with errors stand before it"
+    return f"{name}: line {line + 1} of {len(kinds)} shows it; {told}"
+
+
+def _ink(kind: str) -> str:
+    return _COLOURS["the cause"] if kind == "the cause" else style.FAINT
