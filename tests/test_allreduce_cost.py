@@ -266,4 +266,4 @@ def test_rings_are_compared_with_mpi_in_pairs_of_ranks(eight_ranks):
 
 @pytest.mark.parametrize(("nbytes", "text"), [(4, "4 B"), (1024, "1 KB"), (1 << 18, "256 KB"), (3 << 19, "1.5 MB")])
 def test_sizes_in_words(nbytes, text):
-    assert bench.said(nbytes) == text
+    assert bench.size_text(nbytes) == text

@@ -29,7 +29,7 @@ from workshop.bench import (
 )
 from workshop.bench.__main__ import bench
 from workshop.bench.overlap_ranks import multiplications, plain_steps, plain_vgg, waiting_vgg
-from workshop.bench.pipeline_ranks import Trained
+from workshop.bench.pipeline_ranks import TrainedStages
 from workshop.bench.rows import Row, ratio_row, seconds_row, spread, table
 
 KEYS = ["bench", "metric", "value", "unit", "better", "target", "spread", "runs", "ok"]
@@ -181,11 +181,11 @@ def test_a_pipeline_that_does_what_is_planned_is_idle_as_the_formula_says() -> N
 
 
 def test_a_run_is_clean_when_it_ends_as_one_process_does(capsys) -> None:
-    def trained(weight: float, rank: int) -> Trained:
+    def trained(weight: float, rank: int) -> TrainedStages:
         losses = [2.0, 1.0] if rank == 1 else [0.0, 0.0]
-        return Trained(losses, {rank: [torch.tensor([weight], dtype=torch.float64)]})
+        return TrainedStages(losses, {rank: [torch.tensor([weight], dtype=torch.float64)]})
 
-    serial = Trained([2.0, 1.0], {0: [torch.tensor([3.0]).double(), torch.tensor([4.0]).double()]})
+    serial = TrainedStages([2.0, 1.0], {0: [torch.tensor([3.0]).double(), torch.tensor([4.0]).double()]})
     assert pipeline.is_clean("1F1B", lambda: [trained(3.0, 0), trained(4.0, 1)], serial)
     assert not pipeline.is_clean("1F1B", lambda: [trained(3.0, 0), trained(4.1, 1)], serial)
     assert not pipeline.is_clean("1F1B", lambda: 1 / 0, serial)

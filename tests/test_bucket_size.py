@@ -105,7 +105,7 @@ def test_exposed_is_what_a_step_takes_beyond_one_without_communication() -> None
     [([1.5] * 3, "ours: 500 ms. 50 % less"), ([2.1] * 3, "Nothing is gained here")],
 )
 def test_what_is_said_of_hiding(ours, said) -> None:
-    assert said in plain(sentences.hiding_said(times_of(alone=[1.0] * 3, flat=[2.0] * 3, ours=ours), "ours", "flat"))
+    assert said in plain(sentences.hiding_text(times_of(alone=[1.0] * 3, flat=[2.0] * 3, ours=ours), "ours", "flat"))
 
 
 @pytest.mark.parametrize(("ours", "letter"), [(3.0, "a"), (1.5, "b"), (1.52, "b"), (1.6, "b"), (1.2, "c"), (0.5, None)])
@@ -113,7 +113,7 @@ def test_what_becomes_of_the_exposed_communication(ours, letter) -> None:
     before = times_of(alone=[1.0], ours=[1.5])
     after = times_of(alone=[1.0], ours=[ours])
     assert sentences.batch_letter(before, after, "ours") == letter
-    said = sentences.batch_said(before, after, "ours")
+    said = sentences.batch_text(before, after, "ours")
     assert said == sentences.BUSY if letter is None else said.startswith("ours: 500 ms of communication exposed; with")
 
 
@@ -127,12 +127,12 @@ def test_what_becomes_of_the_exposed_communication(ours, letter) -> None:
     ],
 )
 def test_the_title_of_the_bars(flat, ours, said) -> None:
-    assert said in plain(sentences.bars_said(times_of(alone=[1.0], flat=[flat], ours=[ours]), "flat", "ours"))
+    assert said in plain(sentences.bars_text(times_of(alone=[1.0], flat=[flat], ours=[ours]), "flat", "ours"))
 
 
 @pytest.mark.parametrize(("ours", "said"), [(1.02, ": the same"), (1.5, "DDP is faster"), (0.5, "ours is faster")])
 def test_whether_two_ways_take_the_same_time(ours, said) -> None:
-    assert said in sentences.same_said(times_of(ours=[ours] * 3, DDP=[1.0] * 3), "ours", "DDP")
+    assert said in sentences.same_text(times_of(ours=[ours] * 3, DDP=[1.0] * 3), "ours", "DDP")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_whether_two_ways_take_the_same_time(ours, said) -> None:
     ],
 )
 def test_the_best_bucket_in_words(small, said) -> None:
-    assert said in plain(sentences.best_said(10**6, {1000: small, 10**6: [1.0, 1.0]}))
+    assert said in plain(sentences.best_text(10**6, {1000: small, 10**6: [1.0, 1.0]}))
 
 
 @pytest.mark.parametrize(
@@ -153,19 +153,19 @@ def test_the_best_bucket_in_words(small, said) -> None:
 def test_what_is_said_where_there_is_nothing_to_hide_behind(ours, letter, said) -> None:
     times = times_of(flat=[1.0] * 4, ours=[ours] * 4)
     assert sentences.loopback_letter(times, "flat", "ours") == letter
-    assert said in plain(sentences.loopback_said(times, "flat", "ours", cores=2, ranks=2))
+    assert said in plain(sentences.loopback_text(times, "flat", "ours", cores=2, ranks=2))
 
 
 def test_scaling_alpha_and_bytes_in_words() -> None:
-    assert plain(sentences.efficiency_said("strong", {2: 0.9, 4: 0.4}, cores=2)).endswith(
+    assert plain(sentences.efficiency_text("strong", {2: 0.9, 4: 0.4}, cores=2)).endswith(
         "(at most 50 % with 4 ranks on 2 cores)"
     )
-    assert plain(sentences.efficiency_said("weak", {2: 0.9}, cores=8)) == "weak scaling: 90 % with 2"
-    said = sentences.line_said(0.005, 2e-8, 34, 2_000_000)
+    assert plain(sentences.efficiency_text("weak", {2: 0.9}, cores=8)) == "weak scaling: 90 % with 2"
+    said = sentences.line_text(0.005, 2e-8, 34, 2_000_000)
     assert "alpha 5 ms, beta 20 ms for a MB" in said and "one by one: 210 ms" in said and "at once: 45 ms" in said
-    assert "4 times less, as many as" in sentences.fewer_bytes_said([8, 8], [2, 2], 4)
-    assert "by the kernel's count" in sentences.fewer_bytes_said([36, 36], [10, 10], 4)
-    assert "by the kernel's count" in sentences.fewer_bytes_said([8, 8], [4, 4], 4)
+    assert "4 times less, as many as" in sentences.fewer_bytes_text([8, 8], [2, 2], 4)
+    assert "by the kernel's count" in sentences.fewer_bytes_text([36, 36], [10, 10], 4)
+    assert "by the kernel's count" in sentences.fewer_bytes_text([8, 8], [4, 4], 4)
 
 
 FOUND = {"none": Compressed(1e6, 0.04, 0.95), "top-k": Compressed(1e5, 0.02, 0.93)}
@@ -177,9 +177,9 @@ FOUND = {"none": Compressed(1e6, 0.04, 0.95), "top-k": Compressed(1e5, 0.02, 0.9
 )
 def test_what_compression_cost(accuracy, said) -> None:
     found = FOUND | {"top-k": Compressed(1e5, 0.02, accuracy)}
-    assert sentences.compression_said(found) == f"top-k sends 10 times less and recognises {said}"
+    assert sentences.compression_text(found) == f"top-k sends 10 times less and recognises {said}"
     unknown = {how: dataclasses.replace(one, bytes_per_step=None) for how, one in found.items()}
-    assert sentences.compression_said(unknown).startswith("No links")
+    assert sentences.compression_text(unknown).startswith("No links")
     assert "not counted" in compression(unknown, "x").alt_text
 
 

@@ -76,7 +76,7 @@ def test_every_way_makes_the_step_of_one_process(ranks, batch, alone, name: str,
 def test_fully_shard_makes_one_network_of_two(ranks, batch, alone) -> None:
     steps = seen(ranks, batch, partial(WAYS["with_fsdp"], same_seed=False), 2)
     assert sentences.start_letter(steps, alone) == "c"
-    assert "not those of one process" in sentences.same_said("FSDP2", steps, alone)
+    assert "not those of one process" in sentences.same_text("FSDP2", steps, alone)
 
 
 def test_a_loss_for_a_sum_under_a_mean(ranks, batch, alone) -> None:
@@ -93,24 +93,24 @@ def stepped(weights: float, calls: list, kept: int = WEIGHTS) -> Stepped:
 
 def test_sentences_are_chosen_by_the_numbers() -> None:
     here, there = stepped(1.0, []), stepped(2.0, [])
-    assert "one process's weights (difference 0e+00)" in sentences.same_said("A", [here, here], here.weights)
-    assert "unlike" in sentences.same_said("A", [here, there], here.weights)
+    assert "one process's weights (difference 0e+00)" in sentences.same_text("A", [here, here], here.weights)
+    assert "unlike" in sentences.same_text("A", [here, there], here.weights)
     letters = [sentences.start_letter(one, here.weights) for one in ([here, here], [here, there], [there, there])]
     assert letters == ["a", "b", "c"]
     calls = [("all_gather", 1), ("broadcast", 10), ("broadcast", 20), ("all_reduce", 30)]
-    assert sentences.calls_said("A", [stepped(0, calls)]) == "A: 2 × broadcast, 1 × all_reduce"
-    assert sentences.calls_said("A", [here]) == "A: no collective"
+    assert sentences.calls_text("A", [stepped(0, calls)]) == "A: 2 × broadcast, 1 × all_reduce"
+    assert sentences.calls_text("A", [here]) == "A: no collective"
     first = [stepped(0, [("broadcast", 100), ("all_reduce", 100)])] * 2
     more = [stepped(0, [("all_reduce", 200)], kept=WEIGHTS // 2)] * 2
     steps = {"by hand": first, "B": more}
     assert sentences.sends_most(steps) == "B"
     assert parts(steps)[0]["by hand"] == {AT_THE_START: 100, "all-reduce": 100}
-    said = sentences.sent_and_kept_said(steps, "B")
+    said = sentences.sent_and_kept_text(steps, "B")
     assert said == "After the start B sends 2 times as much, and keeps 50\N{NO-BREAK SPACE}%"
-    assert "as much as the first, and keeps as much" in sentences.sent_and_kept_said(steps, "by hand")
-    assert "sends nothing" in sentences.sent_and_kept_said({"by hand": first[:1]}, "by hand")
-    assert sentences.naive_steps_said(1e6, 12_000_000, 60).endswith("12 MB are 12 steps, of 60")
-    assert sentences.naive_steps_said(1e5, 12_000_000, 60).endswith("enough for all 60")
+    assert "as much as the first, and keeps as much" in sentences.sent_and_kept_text(steps, "by hand")
+    assert "sends nothing" in sentences.sent_and_kept_text({"by hand": first[:1]}, "by hand")
+    assert sentences.naive_steps_text(1e6, 12_000_000, 60).endswith("12 MB are 12 steps, of 60")
+    assert sentences.naive_steps_text(1e5, 12_000_000, 60).endswith("enough for all 60")
 
 
 def test_every_word_has_its_lesson() -> None:
@@ -119,7 +119,7 @@ def test_every_word_has_its_lesson() -> None:
     assert all(term.lesson is None or (0 <= term.lesson < 15 and term.measured) for term in terms)
     assert "".join(text for text, _ in PASSAGES[1].pieces) == PASSAGES[1].text
     assert PASSAGES[1].text.startswith("MultiWorkerMirroredStrategy currently")
-    assert sentences.words_said(PASSAGES) == "18 of 19 words, taught in 7 lessons"
+    assert sentences.words_text(PASSAGES) == "18 of 19 words, taught in 7 lessons"
     with pytest.raises(ValueError):
         Passage("a [word]", (Term("other", 1, "no"),))
 

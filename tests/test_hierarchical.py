@@ -83,19 +83,19 @@ def test_measuring_counts_every_run_and_refuses_a_wrong_sum(ranks) -> None:
 
 
 def test_findings_follow_the_numbers() -> None:
-    assert sentences.formula_said([0.1, 0.2, 0.1], {"ours": 0.11, "theirs": 0.2}).endswith(
+    assert sentences.formula_text([0.1, 0.2, 0.1], {"ours": 0.11, "theirs": 0.2}).endswith(
         "ours is nearer in 2 of 3 runs"
     )
-    assert "1.50 times as long" in sentences.levels_said([1.5, 1.5], [1.0, 1.0])
-    assert "only 0.50 times" in sentences.levels_said([0.5, 0.5], [1.0, 1.0])
-    assert "overlap" in sentences.levels_said([1.0, 2.0], [1.5, 1.6])
-    assert sentences.bus_said(4, 1e6, 1.5) == "1 MB/s"
-    assert "10\N{NO-BREAK SPACE}% at worst: right" in sentences.error_said([1.1, 1.0], [1.0, 1.0])
-    assert sentences.error_said([1.0, 1.0, 2.0], [1.0, 1.0, 1.0]).endswith("not in every case")
-    assert "do not trust it here" in sentences.error_said([2.0, 2.0], [1.0, 1.0])
+    assert "1.50 times as long" in sentences.levels_text([1.5, 1.5], [1.0, 1.0])
+    assert "only 0.50 times" in sentences.levels_text([0.5, 0.5], [1.0, 1.0])
+    assert "overlap" in sentences.levels_text([1.0, 2.0], [1.5, 1.6])
+    assert sentences.bus_text(4, 1e6, 1.5) == "1 MB/s"
+    assert "10\N{NO-BREAK SPACE}% at worst: right" in sentences.error_text([1.1, 1.0], [1.0, 1.0])
+    assert sentences.error_text([1.0, 1.0, 2.0], [1.0, 1.0, 1.0]).endswith("not in every case")
+    assert "do not trust it here" in sentences.error_text([2.0, 2.0], [1.0, 1.0])
     measured = {"2 ranks": {"ring": [[9.0], [1.0]]}, "4 ranks": {"ring": [[9.0], [3.0]]}}
-    assert sentences.kept_said(measured) == "From 2 ranks to 4 ranks: ring keeps 50\N{NO-BREAK SPACE}%"
-    assert "70,000 times" in sentences.rounding_said({"tree": 1e-6}, 0.07)
+    assert sentences.kept_text(measured) == "From 2 ranks to 4 ranks: ring keeps 50\N{NO-BREAK SPACE}%"
+    assert "70,000 times" in sentences.rounding_text({"tree": 1e-6}, 0.07)
 
 
 def test_a_crossing_is_found_and_said() -> None:

@@ -14,7 +14,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import checkpoint, launch, resumable_training
 from course_utils.lessons.gpu_nodes import train_ddp as script
 from course_utils.lessons.gpu_nodes.checkpoint import load_checkpoint, save_checkpoint
-from course_utils.lessons.gpu_nodes.launch import Launch, Seat, backend_for, find_launch, first_node, seats_said
+from course_utils.lessons.gpu_nodes.launch import Launch, Seat, backend_for, find_launch, first_node, seats_text
 from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
 from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted, StopSignals
 from course_utils.lessons.gpu_nodes.torchrun_script import torchrun_script
@@ -105,7 +105,7 @@ def test_nccl_wants_a_gpu_for_every_rank() -> None:
         backend_for([a, Seat("n2")])
     with pytest.raises(CourseError, match="ranks 0 and 2 share one GPU of n1"):
         backend_for([a, c, a])
-    assert seats_said([a, b, c], "srun") == "3 ranks on 2 nodes (n1, n2), started by srun: NCCL, H100"
+    assert seats_text([a, b, c], "srun") == "3 ranks on 2 nodes (n1, n2), started by srun: NCCL, H100"
 
 
 def test_a_checkpoint_is_the_old_one_or_the_new_one(tmp_path, monkeypatch) -> None:

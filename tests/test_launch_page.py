@@ -17,8 +17,8 @@ from course_utils.lessons.gpu_nodes.launcher_variables import example_environmen
 from course_utils.lessons.gpu_nodes.pictures import dealt, launchers, log_map, seats, tries
 from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.lessons.gpu_nodes.stop_signals import StopSignals, send_sigterm
-from course_utils.lessons.gpu_nodes.tries import Try, repeated_steps, tries_of, tries_said
-from course_utils.ranks.slurm.batch_job import for_a_new_job, over_said, waiting_said
+from course_utils.lessons.gpu_nodes.tries import Try, repeated_steps, tries_of, tries_text
+from course_utils.ranks.slurm.batch_job import for_a_new_job, over_text, waiting_text
 
 LOG = """2 ranks on 1 node (n1), started by torchrun: gloo, because there is no GPU
 epoch 1 of 4: loss 2.2
@@ -76,7 +76,7 @@ def test_gpus_are_left_out_where_there_are_too_few(monkeypatch) -> None:
     monkeypatch.setattr(launch_commands, "gpus", lambda: ["H100"])
     assert launch_commands.choose_devices(4).startswith("1 GPU here, but this page starts up to 4 processes")
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
-    assert sentences.devices_said(0, 4) == "No GPU here: gloo carries the gradients."
+    assert sentences.devices_text(0, 4) == "No GPU here: gloo carries the gradients."
 
 
 @pytest.fixture
@@ -125,9 +125,9 @@ def test_a_job_that_wrote_nothing(tmp_path, slurm_commands, capsys) -> None:
 
 def test_a_controller_that_does_not_answer_ends_no_job(slurm_commands) -> None:
     slurm_commands("scontrol", "echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&2; exit 1")
-    assert over_said("12") is None and waiting_said("12") == "Slurm's job 12 is not heard of now"
+    assert over_text("12") is None and waiting_text("12") == "Slurm's job 12 is not heard of now"
     slurm_commands("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    assert over_said("12") == "Slurm's job 12 is over: Slurm says UNKNOWN."
+    assert over_text("12") == "Slurm's job 12 is over: Slurm says UNKNOWN."
 
 
 def test_a_script_that_slurm_refuses(tmp_path, slurm_commands, capsys) -> None:
@@ -157,8 +157,8 @@ def test_the_tries_of_a_log() -> None:
     assert (first.began, first.steps, first.died, first.rank, first.ended) == (0, [5, 10, 15], 17, 1, 17)
     assert (second.began, second.steps, second.losses, second.ended) == (10, [15, 20], [1.1, 0.6], 20)
     assert repeated_steps([first, second]) == 7
-    assert tries_said([first, second], 0.6) == "7 steps were done twice; at the end the same loss, 0.6000"
-    assert tries_said([second], 0.5) == "Nobody was killed; another loss: 0.6000, not 0.5000"
+    assert tries_text([first, second], 0.6) == "7 steps were done twice; at the end the same loss, 0.6000"
+    assert tries_text([second], 0.5) == "Nobody was killed; another loss: 0.6000, not 0.5000"
     assert tries_of("nothing began\n", 5) == []
 
 
@@ -171,33 +171,33 @@ def test_the_tries_of_a_log() -> None:
     ],
 )
 def test_bandwidths_in_words(algorithm, bus, said) -> None:
-    assert said in sentences.bandwidth_said([2, 4], algorithm, bus).replace("\N{NO-BREAK SPACE}", " ")
+    assert said in sentences.bandwidth_text([2, 4], algorithm, bus).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_gains_in_words() -> None:
     taken = {"float32": [4.0, 4.2], "bfloat16": [2.0, 2.1], "compiled": [4.0, 4.0], "other": [8.2, 8.2]}
     assert sentences.gain(taken, "float32", "bfloat16") == 2
-    said = sentences.widths_said({64: taken, 128: taken}, "float32")
+    said = sentences.widths_text({64: taken, 128: taken}, "float32")
     told = "bfloat16 is 2.0 times as fast as float32 with 64 hidden units, 2.0 with 128"
     assert said.startswith(f"{told}; compiled is 1.0 with 64 hidden units, 1.0 with 128; other is 0.5 with")
     steps = {"float32": [0.005, 0.006, 0.004], "compiled": [0.003]}
-    assert "won back after 5,000 steps" in sentences.compiling_said(10.0, steps, "float32", "compiled")
-    assert "never won back" in sentences.compiling_said(10.0, steps, "compiled", "compiled")
+    assert "won back after 5,000 steps" in sentences.compiling_text(10.0, steps, "float32", "compiled")
+    assert "never won back" in sentences.compiling_text(10.0, steps, "compiled", "compiled")
     assert sentences.by_width({64: steps})["64 hidden units"]["compiled, 64"].median == 0.003
 
 
 def test_losses_in_words() -> None:
     same = {"ranks": [2.0, 0.116], "torchrun": [2.0, 0.116000001]}
     assert sentences.same_loss(same)
-    assert sentences.ways_said(same) == "2 ways to start, one curve: the loss ends at 0.1160 every time"
+    assert sentences.ways_text(same) == "2 ways to start, one curve: the loss ends at 0.1160 every time"
     assert not sentences.same_loss({**same, "srun": [2.0, 0.12]})
-    assert "end between 0.1160 and 0.1200" in sentences.ways_said({**same, "srun": [2.0, 0.12]})
+    assert "end between 0.1160 and 0.1200" in sentences.ways_text({**same, "srun": [2.0, 0.12]})
 
 
 def test_the_use_of_a_link_in_words() -> None:
-    said = sentences.link_said("gloo", 1_000_000, 4, [23e6, 24e6, 20e6], 25e6).replace("\N{NO-BREAK SPACE}", " ")
+    said = sentences.link_text("gloo", 1_000_000, 4, [23e6, 24e6, 20e6], 25e6).replace("\N{NO-BREAK SPACE}", " ")
     assert said == "1 MB over gloo; with 4 ranks the bus bandwidth is 92 % of the link"
-    assert "nobody knows" in sentences.link_said("nccl", 1_000_000, 4, [23e6], None)
+    assert "nobody knows" in sentences.link_text("nccl", 1_000_000, 4, [23e6], None)
 
 
 def test_measured_on_one_process() -> None:

@@ -21,15 +21,15 @@ from course_utils.lessons.hybrid_and_sharded.experiments import (
 )
 from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import save_on_mesh
 from course_utils.lessons.hybrid_and_sharded.pictures import mesh
-from course_utils.lessons.hybrid_and_sharded.report_network import Trained, enlarged, train_network
+from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining, enlarged, train_network
 from course_utils.lessons.hybrid_and_sharded.sentences import (
     apart,
     distances,
-    drift_said,
-    mixtures_said,
-    same_said,
-    saved_said,
-    stages_said,
+    drift_text,
+    mixtures_text,
+    same_text,
+    saved_text,
+    stages_text,
     symptom,
 )
 from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
@@ -67,17 +67,17 @@ def test_bars_of_shares_have_the_formulas_mark() -> None:
         draw.shares([panel, draw.SharesPanel("sent", {"stage 0": {"sent": 3.0}})], "Title")
 
 
-def trained(dense: list[float], losses: list[float] | None = None, accuracy: float = 0.9) -> Trained:
+def trained(dense: list[float], losses: list[float] | None = None, accuracy: float = 0.9) -> RankTraining:
     """A training of one weight in each part."""
     steps = torch.tensor(dense).reshape(-1, 1)
-    return Trained(losses or [2.0, 1.0, 0.5], torch.zeros(len(dense), 1), steps, accuracy)
+    return RankTraining(losses or [2.0, 1.0, 0.5], torch.zeros(len(dense), 1), steps, accuracy)
 
 
 def test_drift_is_told_as_a_share_of_the_way() -> None:
-    assert drift_said([trained([0.0, 1.0, 2.0]), trained([0.0, 1.0, 3.0])]).endswith(
+    assert drift_text([trained([0.0, 1.0, 2.0]), trained([0.0, 1.0, 3.0])]).endswith(
         "50\N{NO-BREAK SPACE}% of their way apart"
     )
-    assert "so do the fully connected" in drift_said([trained([0.0, 1.0])] * 2)
+    assert "so do the fully connected" in drift_text([trained([0.0, 1.0])] * 2)
     assert distances([trained([0.0, 1.0]), trained([0.5, 3.0])]) == {"rank 1": [0.5, 2.0]}
 
 
@@ -90,25 +90,25 @@ def test_what_drifting_replicas_show() -> None:
 def test_sentences_follow_the_numbers() -> None:
     stays, fewer = {"parameters": 4e6, "state": 4e6}, {"parameters": 1e6, "state": 1e6}
     kept = {"stage 0": stays, "stage 3": fewer}
-    assert stages_said(kept, {"stage 0": {"sent": 2.0}, "stage 3": {"sent": 3.0}}) == (
+    assert stages_text(kept, {"stage 0": {"sent": 2.0}, "stage 3": {"sent": 3.0}}) == (
         "Stage 3 keeps 2 MB where stage 0 keeps 8 MB, and sends 1.5 times the bytes"
     )
-    assert stages_said(kept, {"stage 0": {"sent": 2.0}, "stage 3": {"sent": 2.0}}).endswith("sends the same bytes")
-    assert mixtures_said({"a": {"data": 3.0}, "b": {"data": 1.0, "tensor": 5.0}}).startswith(
+    assert stages_text(kept, {"stage 0": {"sent": 2.0}, "stage 3": {"sent": 2.0}}).endswith("sends the same bytes")
+    assert mixtures_text({"a": {"data": 3.0}, "b": {"data": 1.0, "tensor": 5.0}}).startswith(
         "Of these, a sends least; b"
     )
-    assert mixtures_said({"a": {"data": 3.0}, "b": {"tensor": 3.0}}) == "All mixtures send the same"
+    assert mixtures_text({"a": {"data": 3.0}, "b": {"tensor": 3.0}}) == "All mixtures send the same"
     bars = {"as it is": 8.0, "few": 2.0, "again": 4.0, "both": 1.0}
-    said = saved_said({name: {"activations": nbytes} for name, nbytes in bars.items()})
+    said = saved_text({name: {"activations": nbytes} for name, nbytes in bars.items()})
     assert "“few” 4 times" in said and "“both” 8 times" in said
 
 
 def test_what_is_another_training_is_not_called_the_same() -> None:
-    assert "digit for digit as in one process" in same_said({"mesh": [1.0, 2.0]}, [1.0, 2.0])
-    assert "at most 2e-16 from one process" in same_said({"mesh": [1.0, 1 + 2**-52]}, [1.0, 1.0])
+    assert "digit for digit as in one process" in same_text({"mesh": [1.0, 2.0]}, [1.0, 2.0])
+    assert "at most 2e-16 from one process" in same_text({"mesh": [1.0, 1 + 2**-52]}, [1.0, 1.0])
     for other in ([1.0, 2.1], [1.0, float("nan")]):
         with pytest.raises(AssertionError, match="another training"):
-            same_said({"mesh": other}, [1.0, 2.0])
+            same_text({"mesh": other}, [1.0, 2.0])
     assert apart([1.0], [3.0]) == 2.0
 
 

@@ -14,7 +14,7 @@ import course_utils as course
 from course_utils.errors import CourseError, RankError
 from course_utils.ranks import start
 from course_utils.ranks.links import network
-from course_utils.ranks.links.network import Network
+from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Meter
 from course_utils.ranks.places import Here
 from course_utils.ranks.processes.ranks_folder import RanksFolder
@@ -43,15 +43,15 @@ def nodes(allowed):
 
 
 def test_rates_and_times_are_read_as_people_write_them() -> None:
-    assert Network.asked(4, "200 Mbit/s") == Network((200_000_000,) * 4)
+    assert EmulatedNetwork.asked(4, "200 Mbit/s") == EmulatedNetwork((200_000_000,) * 4)
     rates = (1_500_000_000, 20_000_000, 1_500_000_000)
-    assert Network.asked(3, "1.5Gbit/s", "500 us", {1: "20 mbit/s"}) == Network(rates, 0.0005)
-    assert Network.asked(4, None) is None
+    assert EmulatedNetwork.asked(3, "1.5Gbit/s", "500 us", {1: "20 mbit/s"}) == EmulatedNetwork(rates, 0.0005)
+    assert EmulatedNetwork.asked(4, None) is None
     assert (
-        str(Network.asked(3, "1 Gbit/s", "1 ms", {2: "20 Mbit/s"}))
+        str(EmulatedNetwork.asked(3, "1 Gbit/s", "1 ms", {2: "20 Mbit/s"}))
         == "a node each, 1 Gbit/s each way, latency 1 ms (node 2: 20 Mbit/s)"
     )
-    assert str(Network.asked(4, "20 Mbit/s", ranks_per_node=2)) == "2 on each node, 20 Mbit/s each way"
+    assert str(EmulatedNetwork.asked(4, "20 Mbit/s", ranks_per_node=2)) == "2 on each node, 20 Mbit/s each way"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_rates_and_times_are_read_as_people_write_them() -> None:
 )
 def test_what_cannot_be_is_said(ranks, options, words) -> None:
     with pytest.raises(CourseError) as error:
-        Network.asked(ranks, **options)
+        EmulatedNetwork.asked(ranks, **options)
     assert words in str(error.value)
 
 
@@ -94,7 +94,7 @@ def test_a_system_that_forbids_it_says_what_its_administrator_would_allow(monkey
     monkeypatch.setattr(network.shutil, "which", lambda tool: f"/bin/{tool}")
     monkeypatch.setattr(network, "_PROBE", "echo unshare: not permitted >&2; exit 1")
     monkeypatch.setattr(network, "_KNOBS", ())
-    assert network.possible(Network((10**8,) * 4)) is None
+    assert network.possible(EmulatedNetwork((10**8,) * 4)) is None
     line = capsys.readouterr().out
     assert line.count("\n") == 1 and "its administrator would allow" in line and "inside this machine" in line
 
@@ -102,7 +102,7 @@ def test_a_system_that_forbids_it_says_what_its_administrator_would_allow(monkey
 def test_without_latencys_device_the_links_keep_their_rates(monkeypatch, capsys) -> None:
     monkeypatch.setattr(network, "obstacle", lambda: None)
     monkeypatch.setattr(network, "delay_obstacle", lambda: "no device")
-    assert network.possible(Network((10**8,) * 2, 0.001, 2)) == Network((10**8,) * 2, 0.0, 2)
+    assert network.possible(EmulatedNetwork((10**8,) * 2, 0.001, 2)) == EmulatedNetwork((10**8,) * 2, 0.0, 2)
     assert capsys.readouterr().out.startswith("No latency here: no device")
 
 
@@ -168,9 +168,9 @@ def test_nodes_that_wait_for_ever_are_named(nodes) -> None:
 
 
 def test_only_ranks_with_the_same_links_are_taken(nodes) -> None:
-    same = Network.asked(4, "50 Mbit/s", slow={2: "20 Mbit/s"})
+    same = EmulatedNetwork.asked(4, "50 Mbit/s", slow={2: "20 Mbit/s"})
     assert start._are(nodes.facts, 4, Here(4, same))
-    assert not start._are(nodes.facts, 4, Here(4, Network.asked(4, "50 Mbit/s")))
+    assert not start._are(nodes.facts, 4, Here(4, EmulatedNetwork.asked(4, "50 Mbit/s")))
     assert not start._are(nodes.facts, 4, Here(4))
     assert course.start(4, link="50 Mbit/s", slow={2: "20 Mbit/s"}) is nodes
 

@@ -25,13 +25,13 @@ def slower(latency: float, make=gpipe_schedule):
 
 
 def test_a_run_beside_its_plan() -> None:
-    title, finding = sentences.plan_said("GPipe", PLAN, PLAN)
+    title, finding = sentences.plan_text("GPipe", PLAN, PLAN)
     assert plain(title) == "GPipe: 27 % idle on 4 ranks, 27 % planned"
     assert plain(finding) == "660 ms, planned 660 ms"
-    assert sentences.plan_said("", PLAN, slower(0.005))[1].endswith("messages, which are free on paper")
-    assert sentences.plan_said("", PLAN, slower(0.1))[1].endswith("something else kept this machine busy")
-    assert sentences.plan_said("", slower(0.1), PLAN)[1].endswith("something else kept this machine busy")
-    assert sentences.plan_said("", PLAN, STRETCHED)[1].endswith("something else kept this machine busy")
+    assert sentences.plan_text("", PLAN, slower(0.005))[1].endswith("messages, which are free on paper")
+    assert sentences.plan_text("", PLAN, slower(0.1))[1].endswith("something else kept this machine busy")
+    assert sentences.plan_text("", slower(0.1), PLAN)[1].endswith("something else kept this machine busy")
+    assert sentences.plan_text("", PLAN, STRETCHED)[1].endswith("something else kept this machine busy")
 
 
 def test_a_busy_machine_answers_no_prediction() -> None:
@@ -41,51 +41,51 @@ def test_a_busy_machine_answers_no_prediction() -> None:
 
 
 def test_what_cutting_brought() -> None:
-    assert sentences.faster_said(slower(0.1), PLAN, 8).startswith("The same work in 8 pieces: 1.9 times as fast")
-    assert "nothing" in sentences.faster_said(PLAN, PLAN, 8)
+    assert sentences.faster_text(slower(0.1), PLAN, 8).startswith("The same work in 8 pieces: 1.9 times as fast")
+    assert "nothing" in sentences.faster_text(PLAN, PLAN, 8)
 
 
 def test_the_formula_holds_or_not() -> None:
     ms = [1, 4, 16]
     formula = [bubble_fraction(4, m) for m in ms]
-    assert plain(sentences.formula_said(ms, [[share + 0.01] for share in formula], formula)).endswith(
+    assert plain(sentences.formula_text(ms, [[share + 0.01] for share in formula], formula)).endswith(
         "From 76 % idle with 1 to 17 % with 16; at most 1.0 points from the formula"
     )
     off = [[formula[0]], [formula[1] + 0.05, 0.9, 0.1], [formula[2]]]
-    assert "5.0 points from the formula at m = 4: the rest is messages" in sentences.formula_said(ms, off, formula)
-    assert "kept this machine busy" in sentences.formula_said(ms, [[0.9], [0.9], [0.9]], formula)
+    assert "5.0 points from the formula at m = 4: the rest is messages" in sentences.formula_text(ms, off, formula)
+    assert "kept this machine busy" in sentences.formula_text(ms, [[0.9], [0.9], [0.9]], formula)
 
 
 def test_what_is_kept_is_counted_in_the_run() -> None:
     one = slower(0.0, one_f_one_b_schedule)
     assert sentences.kept_by_rank(PLAN) == [8] * 4
     assert sentences.kept_by_rank(one) == [4, 3, 2, 1]
-    assert sentences.kept_said(PLAN, one) == "The bubble is as large; rank 0 keeps 4 micro-batches, not 8"
-    assert "points larger in this run" in sentences.kept_said(PLAN, slower(0.003, one_f_one_b_schedule))
-    assert "points smaller in this run" in sentences.kept_said(slower(0.005), one)
-    assert "kept this machine busy" in sentences.kept_said(PLAN, slower(0.1, one_f_one_b_schedule))
+    assert sentences.kept_text(PLAN, one) == "The bubble is as large; rank 0 keeps 4 micro-batches, not 8"
+    assert "points larger in this run" in sentences.kept_text(PLAN, slower(0.003, one_f_one_b_schedule))
+    assert "points smaller in this run" in sentences.kept_text(slower(0.005), one)
+    assert "kept this machine busy" in sentences.kept_text(PLAN, slower(0.1, one_f_one_b_schedule))
 
 
 def test_how_much_of_the_bubble_is_left() -> None:
     one, h1, h2 = (slower(0.0, make) for make in (one_f_one_b_schedule, zb_h1_schedule, zb_h2_schedule))
     assert sentences.idle_seconds(h1) / sentences.idle_seconds(one) == pytest.approx(1 / 3)
-    assert plain(sentences.bubble_said(one, h1, 1 / 3, "ZB-H1")) == "ZB-H1 leaves 33 % of 1F1B's bubble, planned 33 %"
-    assert "saved nothing" in sentences.bubble_said(one, one, 1 / 3, "ZB-H1")
-    assert plain(sentences.window_said(h2, [7])).startswith(
+    assert plain(sentences.bubble_text(one, h1, 1 / 3, "ZB-H1")) == "ZB-H1 leaves 33 % of 1F1B's bubble, planned 33 %"
+    assert "saved nothing" in sentences.bubble_text(one, one, 1 / 3, "ZB-H1")
+    assert plain(sentences.window_text(h2, [7])).startswith(
         "Between its first action and its last a rank is idle 0 % of the"
     )
-    assert "(planned: not at all). Rank 0 keeps 7" in sentences.window_said(slower(0.01, zb_h2_schedule), [7])
+    assert "(planned: not at all). Rank 0 keeps 7" in sentences.window_text(slower(0.01, zb_h2_schedule), [7])
 
 
 def test_what_running_on_without_a_flush_brought() -> None:
-    said = plain(sentences.flush_said(PLAN, 0.5, 8))
+    said = plain(sentences.flush_text(PLAN, 0.5, 8))
     assert said == "Without a flush 27 % idle; by the formula 50 % with one after every 8"
-    assert sentences.flush_said(PLAN, 0.2, 8).endswith("something else kept this machine busy")
+    assert sentences.flush_text(PLAN, 0.2, 8).endswith("something else kept this machine busy")
 
 
 def test_what_stashing_brought() -> None:
     def said(no_delay, stashed, plain):
-        return sentences.stashing_said({"fresh": [no_delay], "stashed": [stashed], "plain": [plain]}, last=1)
+        return sentences.stashing_text({"fresh": [no_delay], "stashed": [stashed], "plain": [plain]}, last=1)
 
     assert said(1.0, 1.2, 1.4) == "The delay costs something; in this run wrong gradients cost more"
     assert said(1.0, 1.01, 1.02) == "The delay costs next to nothing; in this run wrong gradients were forgiven"

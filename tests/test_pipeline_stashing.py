@@ -5,7 +5,12 @@ import torch
 from torch import nn
 
 from course_utils.errors import CourseError
-from course_utils.lessons.pipeline.weight_stashing import Stepped, SteppingStage, train_with_delay, train_without_flush
+from course_utils.lessons.pipeline.weight_stashing import (
+    StashedTraining,
+    SteppingStage,
+    train_with_delay,
+    train_without_flush,
+)
 
 STEPS, RATE = 12, 0.3
 
@@ -27,7 +32,7 @@ def loss(output: torch.Tensor, index: int) -> torch.Tensor:
     return (output - index % 2).square().mean()
 
 
-def trained(comm, stash: bool) -> Stepped:
+def trained(comm, stash: bool) -> StashedTraining:
     """A short training on these ranks."""
     return train_without_flush(comm, layers(), data(), loss, RATE, stash)
 

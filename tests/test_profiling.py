@@ -125,10 +125,10 @@ def test_what_the_last_rank_has_exposed_is_the_transfer() -> None:
     assert beside_transfer([early, late]) == [7, 8]
     alone = [Lanes(rank, 0, 12, [(0, 12)], [], {}, [(0, 5), (5, 11 + rank)]) for rank in (0, 1)]
     assert transfer_seconds(alone) == [0, 0] and beside_transfer(alone) == [5, 7]
-    told = [sentences.trace_and_timer_said("flat", [early, late], alone, timed) for timed in (4.4, 5.6)]
+    told = [sentences.trace_and_timer_text("flat", [early, late], alone, timed) for timed in (4.4, 5.6)]
     assert "2.5 s of transfer, and 1.5 s more of all else: 4 s" in told[0] and "they agree" in told[0]
     assert "they differ" in told[1]
-    disturbed = sentences.trace_and_timer_said("flat", alone, [early, late], 0.0)
+    disturbed = sentences.trace_and_timer_text("flat", alone, [early, late], 0.0)
     assert "1.5 s less of all else than" in disturbed and "the trace says nothing" in disturbed
 
 
@@ -141,9 +141,9 @@ def test_operators_are_listed_by_their_own_time() -> None:
 def test_convolutions_backward_are_held_beside_those_forward() -> None:
     forward = (sentences.FORWARD_CONVOLUTION, 8, 100.0, 100.0)
     longer, shorter = ((sentences.BACKWARD_CONVOLUTION, 8, own, own) for own in (150.0, 80.0))
-    assert sentences.convolutions_said([forward, longer]).endswith("1.5 times as long as forward")
-    assert "one expects more" in sentences.convolutions_said([forward, shorter])
-    assert sentences.convolutions_said([longer]) == ""
+    assert sentences.convolutions_text([forward, longer]).endswith("1.5 times as long as forward")
+    assert "one expects more" in sentences.convolutions_text([forward, shorter])
+    assert sentences.convolutions_text([longer]) == ""
 
 
 def test_kernels_count_where_there_is_a_gpu() -> None:
@@ -250,7 +250,7 @@ def test_a_profile_of_real_ranks_is_one_sound_trace(four_ranks, tmp_path) -> Non
     files = found.write_for_tensorboard(tmp_path / "runs")
     assert [file.name.split(".")[0] for file in files] == ["rank0", "rank1"]
     assert read_trace(files[1])["distributedInfo"]["rank"] == 1
-    assert profile(found.lanes, sentences.profile_said(found.lanes)).alt_text
+    assert profile(found.lanes, sentences.profile_text(found.lanes)).alt_text
 
 
 def lanes_with(computing, communication, rank: int = 0) -> Lanes:
@@ -267,19 +267,19 @@ def lanes_with(computing, communication, rank: int = 0) -> Lanes:
     ],
 )
 def test_sentences_are_chosen_from_the_numbers(lanes, said) -> None:
-    assert said in sentences.profile_said([lanes])
+    assert said in sentences.profile_text([lanes])
     assert "rank 0:" in sentences.step_text(lanes)
 
 
 def test_what_was_gained_is_said() -> None:
     poor, good = [lanes_with([(0, 5)], [(5, 9)])], [lanes_with([(0, 5)], [(2, 6)], rank=1)]
-    assert "Nothing is gained" not in sentences.overlap_said(poor, good, "buckets")
-    assert "Nothing is gained" in sentences.overlap_said(good, poor, "buckets")
+    assert "Nothing is gained" not in sentences.overlap_text(poor, good, "buckets")
+    assert "Nothing is gained" in sentences.overlap_text(good, poor, "buckets")
     assert sentences.latest_rank([*poor, lanes_with([(0, 6)], [], rank=3)]) == 3
-    assert "2 times as fast" in sentences.ratio_said(Ratio([2.0, 4.0], [1.0, 1.0]), target=1.5)
-    assert "slower" in sentences.ratio_said(Ratio([1.0], [2.0]))
-    assert "(3 in single rounds)" in sentences.ratio_said(Ratio([3.0], [1.0]))
-    assert "as fast as before" in sentences.ratio_said(Ratio([1.0], [1.0]))
+    assert "2 times as fast" in sentences.ratio_text(Ratio([2.0, 4.0], [1.0, 1.0]), target=1.5)
+    assert "slower" in sentences.ratio_text(Ratio([1.0], [2.0]))
+    assert "(3 in single rounds)" in sentences.ratio_text(Ratio([3.0], [1.0]))
+    assert "as fast as before" in sentences.ratio_text(Ratio([1.0], [1.0]))
 
 
 def test_a_ratio_ends_early_only_where_it_is_clear(monkeypatch) -> None:

@@ -56,14 +56,14 @@ def test_a_local_step_more_is_an_all_reduce_less(four_ranks) -> None:
 )
 def test_the_link_s_prediction_is_judged_by_the_numbers(measured, sentence) -> None:
     predicted = [0.016, *[0.115] * (len(measured) - 1)]
-    text = said.link_said([1, 3, 7][: len(measured)], measured, [[0.018] * 3] * len(measured), predicted)
+    text = said.link_text([1, 3, 7][: len(measured)], measured, [[0.018] * 3] * len(measured), predicted)
     assert sentence in text.replace("\N{NO-BREAK SPACE}", " ") and "18 ms round the ring" in text
 
 
 def test_the_mean_staleness_stands_beside_the_prediction() -> None:
-    near = said.staleness_said(3, {"equal": [2, 2, 2, 2], "one slow": [1, 1, 1, 5]})
+    near = said.staleness_text(3, {"equal": [2, 2, 2, 2], "one slow": [1, 1, 1, 5]})
     assert near == "The mean is 2.00 and 2.00: near 3 − 1 each time. The oldest gradient: 2 (equal) and 5 (one slow)"
-    assert "; 2 was predicted" in said.staleness_said(3, {"equal": [0, 0, 1]})
+    assert "; 2 was predicted" in said.staleness_text(3, {"equal": [0, 0, 1]})
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_the_mean_staleness_stands_beside_the_prediction() -> None:
     ],
 )
 def test_what_old_gradients_cost_is_chosen_from_the_accuracies(stale, scaled, sentence) -> None:
-    assert sentence in said.rates_said([0.1, 0.3], [0.95, 0.97], stale, scaled).replace("\N{NO-BREAK SPACE}", " ")
+    assert sentence in said.rates_text([0.1, 0.3], [0.95, 0.97], stale, scaled).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_nobody_is_first_where_the_runs_overlap() -> None:
     between = curve((0.15, 0.5), (0.25, 0.96))
     apart = {"waits": [SLOW] * 3, "does not": [FAST, between, FAST]}
-    assert said.first_said(apart, 0.95).replace("\N{NO-BREAK SPACE}", " ") == "does not is first at 95 %"
+    assert said.first_text(apart, 0.95).replace("\N{NO-BREAK SPACE}", " ") == "does not is first at 95 %"
     tied = {"waits": [FAST, between, SLOW], "does not": [between, FAST, FAST]}
-    assert said.first_said(tied, 0.95) == "does not and waits are too near to each other to call"
-    assert said.first_said({"waits": [NEVER] * 3}, 0.95).startswith("nobody reaches")
-    assert said.races_said({"equal": apart, "slow": tied}, 0.95).startswith("Equal: does not is first")
+    assert said.first_text(tied, 0.95) == "does not and waits are too near to each other to call"
+    assert said.first_text({"waits": [NEVER] * 3}, 0.95).startswith("nobody reaches")
+    assert said.races_text({"equal": apart, "slow": tied}, 0.95).startswith("Equal: does not is first")
 
 
 def test_a_straggler_s_price_is_named_only_where_it_shows() -> None:
@@ -98,9 +98,9 @@ def test_a_straggler_s_price_is_named_only_where_it_shows() -> None:
     rows["slow"] = {"synchronous": [SLOW] * 3, "asynchronous": [FAST, FAST, SLOW]}
     times = said.slower(rows)
     assert times == pytest.approx({"synchronous": 4.0, "asynchronous": 1.0})
-    assert "waiting takes 4.0 times as long, not waiting 1.0 times" in said.straggler_said(times)
-    assert "busy otherwise" in said.straggler_said({"synchronous": 1.7, "asynchronous": 1.1})
-    assert "busy otherwise" in said.straggler_said({"synchronous": 3.0, "asynchronous": 2.9})
+    assert "waiting takes 4.0 times as long, not waiting 1.0 times" in said.straggler_text(times)
+    assert "busy otherwise" in said.straggler_text({"synchronous": 1.7, "asynchronous": 1.1})
+    assert "busy otherwise" in said.straggler_text({"synchronous": 3.0, "asynchronous": 2.9})
 
 
 def test_most_runs_must_have_reached_the_target() -> None:
@@ -111,13 +111,13 @@ def test_most_runs_must_have_reached_the_target() -> None:
 
 
 def test_fewer_bytes_are_praised_only_where_the_accuracy_holds() -> None:
-    assert "no fewer images" in said.local_said([1, 8], [1e6, 125e3], [0.95, 0.94])
-    assert "holds up to 8, then falls" in said.local_said([1, 8, 64], [1e6, 125e3, 2e4], [0.95, 0.94, 0.8])
+    assert "no fewer images" in said.local_text([1, 8], [1e6, 125e3], [0.95, 0.94])
+    assert "holds up to 8, then falls" in said.local_text([1, 8, 64], [1e6, 125e3, 2e4], [0.95, 0.94, 0.8])
 
 
 def test_clinics_bytes_and_work_to_an_accuracy() -> None:
     assert said.rounds_to([0.5, 0.9, 0.8], 0.85) == 2 and said.rounds_to([0.5], 0.85) is None
-    text = said.clinics_said({1: [0.5, 0.6, 0.86], 20: [0.9, 0.9, 0.9], 5: [0.1] * 3}, 0.85, 20_000)
+    text = said.clinics_text({1: [0.5, 0.6, 0.86], 20: [0.9, 0.9, 0.9], 5: [0.1] * 3}, 0.85, 20_000)
     assert "1 local epoch: 60 KB and 3 epochs of work; 20 local epochs: 20 KB and 20 epochs" in text
     assert text.endswith("5 local epochs: not reached in 3 rounds")
 
@@ -127,4 +127,4 @@ def test_clinics_bytes_and_work_to_an_accuracy() -> None:
     [(0.97, 0.9, "drown"), (0.9, 0.97, "nobody could know"), (0.95, 0.945, "no difference")],
 )
 def test_the_unweighted_mean_is_judged_by_what_it_cost(weighted, unweighted, sentence) -> None:
-    assert sentence in said.mean_said(weighted, unweighted)
+    assert sentence in said.mean_text(weighted, unweighted)

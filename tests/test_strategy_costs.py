@@ -11,7 +11,7 @@ from course_utils.lessons.allreduce.cost_model import Network
 from course_utils.lessons.model_parallel.transformer import Block, character_model
 from course_utils.lessons.strategy_search.costs import cost_files, measured_costs, measured_links
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
-from course_utils.lessons.strategy_search.costs.device_topology import Link, Topology, describe
+from course_utils.lessons.strategy_search.costs.device_topology import DeviceTopology, Link, describe
 from course_utils.lessons.strategy_search.costs.local_modules import local_modules
 from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
 from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
@@ -81,7 +81,7 @@ def test_what_comes_while_something_goes_costs_what_was_measured():
         (lambda: two(links=(-1e-6, 1e9)), "nothing would ever arrive"),
         (lambda: two(links={("gpu0", "gpu7"): PCIE}), "two different devices"),
         (lambda: two(memory=0), "has no memory"),
-        (lambda: Topology(("a", "b"), (1,), {(0, 1): Link(Network(0, 1))}), "a memory each"),
+        (lambda: DeviceTopology(("a", "b"), (1,), {(0, 1): Link(Network(0, 1))}), "a memory each"),
         (lambda: described_costs(small(), two(), 0, 1e9), "more than 0"),
         (lambda: described_costs(small(), two(memory=100), 1e12, 1e11), "fc1 needs"),
         (lambda: described_costs(small(), two(memory=900), 1e12, 1e11), "the devices have 1.8 KB together"),

@@ -11,7 +11,7 @@ from course_utils.lessons.strategy_search.graph.operator_graph import Operator, 
 from course_utils.lessons.strategy_search.pictures import (
     changed_by,
     changed_steps,
-    cut_said,
+    cut_text,
     fetched_numbers,
     operator_cuts,
 )
@@ -52,8 +52,8 @@ def test_a_device_fetches_nothing_a_halo_or_half() -> None:
     first, second = two_convolutions()
     rows = Config(1, 2, 1, (0, 1))
     assert [fetched_numbers(first, second, way, 0) for way in (HALVES, rows, CHANNELS)] == [0, 8 * 16 * 12, 8 * 8 * 144]
-    assert cut_said(first, second, HALVES, 0) == ("fetches nothing", f"sums {second.parameters:,} gradients")
-    assert cut_said(first, second, CHANNELS, 1)[1] == "sums no gradients"
+    assert cut_text(first, second, HALVES, 0) == ("fetches nothing", f"sums {second.parameters:,} gradients")
+    assert cut_text(first, second, CHANNELS, 1)[1] == "sums no gradients"
 
 
 def test_boxes_show_what_is_fetched() -> None:
@@ -79,34 +79,34 @@ def test_a_move_changes_the_operator_and_its_readers() -> None:
 
 
 def test_the_quickest_is_named() -> None:
-    assert sentences.quickest_said({"data": 33.0, "report": 31.0}) == "Data 33 ms, report 31 ms: report is quicker"
-    assert sentences.quickest_said({"a": 1.0, "b": 1.0}).endswith("equally quick")
-    assert sentences.quickest_said({"a": 1.0, "b": 1.001, "c": 2.0}).endswith("a and b are quickest")
+    assert sentences.quickest_text({"data": 33.0, "report": 31.0}) == "Data 33 ms, report 31 ms: report is quicker"
+    assert sentences.quickest_text({"a": 1.0, "b": 1.0}).endswith("equally quick")
+    assert sentences.quickest_text({"a": 1.0, "b": 1.001, "c": 2.0}).endswith("a and b are quickest")
 
 
 def test_walks_that_arrive_are_counted() -> None:
     walks = {"one": [[3.0, 1.0], [3.0, 2.0]], "two": [[1.0, 3.0], [1.0]]}
     assert [sentences.arrived(found, 1.0) for found in walks.values()] == [1, 2]
     assert (
-        sentences.walks_said(walks, 1.0) == "Walks that came to the best strategy: 1 of 2 with one and 2 of 2 with two"
+        sentences.walks_text(walks, 1.0) == "Walks that came to the best strategy: 1 of 2 with one and 2 of 2 with two"
     )
 
 
 def test_a_strategy_in_words() -> None:
     several = Config(2, 1, 2, (0, 1, 2, 3))
     assert sentences.cut_text(several) == "by sample and parameter"
-    said = sentences.strategy_said(five_operators(), [ONE, HALVES, HALVES, CHANNELS, Config(devices=(1,))])
+    said = sentences.strategy_text(five_operators(), [ONE, HALVES, HALVES, CHANNELS, Config(devices=(1,))])
     assert said == "conv1 to pool1 by sample, fc1 by parameter, loss on device 1"
     graph = OperatorGraph("two", (Operator("input", "input", (), (1, 1)), Operator("fc1", "linear", (0,), (1, 1))))
-    assert sentences.strategy_said(graph, [ONE, ONE]) == "fc1 on device 0"
+    assert sentences.strategy_text(graph, [ONE, ONE]) == "fc1 on device 0"
 
 
 def test_a_ratio_is_only_told_where_it_is_one() -> None:
-    assert sentences.ratio_said({"found": [1.0, 1.0, 1.0], "data": [2.0, 2.2, 1.9]}, 1.8) == (
+    assert sentences.ratio_text({"found": [1.0, 1.0, 1.0], "data": [2.0, 2.2, 1.9]}, 1.8) == (
         "Found is 2 times as fast as data; predicted: 1.8 times"
     )
-    assert sentences.ratio_said({"a": [1.0, 2.0], "b": [2.0, 1.0]}, 1.5).startswith("A and b: neither is always faster")
-    assert "A is slower than b in this run" in sentences.ratio_said({"a": [2.0, 2.0], "b": [1.0, 1.0]}, 1.5)
+    assert sentences.ratio_text({"a": [1.0, 2.0], "b": [2.0, 1.0]}, 1.5).startswith("A and b: neither is always faster")
+    assert "A is slower than b in this run" in sentences.ratio_text({"a": [2.0, 2.0], "b": [1.0, 1.0]}, 1.5)
 
 
 def test_predictions_are_judged_by_error_and_order() -> None:
@@ -114,28 +114,28 @@ def test_predictions_are_judged_by_error_and_order() -> None:
     assert sentences.agreement([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]) == 1
     assert sentences.agreement([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]) == -1
     assert sentences.agreement([1.0, 2.0, 3.0], [10.0, 30.0, 20.0]) == pytest.approx(1 / 3)
-    assert sentences.honesty_said([1.0, 2.0], [1.0, 2.0]).endswith("the order is right")
-    assert sentences.honesty_said([1.0, 2.0, 3.0], [1.0, 3.0, 2.0]).endswith("2 of 3 pairs in the right order")
+    assert sentences.honesty_text([1.0, 2.0], [1.0, 2.0]).endswith("the order is right")
+    assert sentences.honesty_text([1.0, 2.0, 3.0], [1.0, 3.0, 2.0]).endswith("2 of 3 pairs in the right order")
 
 
 def test_rates_are_compared() -> None:
-    assert "busy" not in sentences.timed_said(74, 0.04)
-    assert sentences.timed_said(74, 0.8).endswith("the machine is busy, so predictions will be far off")
-    said = sentences.times_said({"tasks": 100.0, "full": 1000.0, "incremental": 8000.0})
+    assert "busy" not in sentences.timed_text(74, 0.04)
+    assert sentences.timed_text(74, 0.8).endswith("the machine is busy, so predictions will be far off")
+    said = sentences.times_text({"tasks": 100.0, "full": 1000.0, "incremental": 8000.0})
     assert (
         said == "Strategies a second: tasks 100, full 1,000, incremental 8,000; incremental is 8 times as fast as full"
     )
 
 
 def test_what_was_found_stands_beside_what_was_known() -> None:
-    assert "25\N{NO-BREAK SPACE}% less than report" in sentences.found_said(0.3, {"data": 1.0, "report": 0.4})
-    assert "as quick as report" in sentences.found_said(0.4, {"data": 1.0, "report": 0.4})
-    assert "more than data" in sentences.found_said(2.0, {"data": 1.0})
+    assert "25\N{NO-BREAK SPACE}% less than report" in sentences.found_text(0.3, {"data": 1.0, "report": 0.4})
+    assert "as quick as report" in sentences.found_text(0.4, {"data": 1.0, "report": 0.4})
+    assert "more than data" in sentences.found_text(2.0, {"data": 1.0})
 
 
 def test_links_decide_or_not() -> None:
-    assert sentences.links_said({1: "a", 2: "b", 3: "b"}).startswith("The link decides: 2 different")
-    assert "On all 2 links the same" in sentences.links_said({1: "a", 2: "a"})
+    assert sentences.links_text({1: "a", 2: "b", 3: "b"}).startswith("The link decides: 2 different")
+    assert "On all 2 links the same" in sentences.links_text({1: "a", 2: "a"})
 
 
 def test_disturbed_rounds_answer_nothing() -> None:
@@ -145,7 +145,7 @@ def test_disturbed_rounds_answer_nothing() -> None:
 
 def test_the_four_published_ways() -> None:
     ways = known_ways(five_operators())
-    said = {name: sentences.strategy_said(five_operators(), way) for name, way in ways.items()}
+    said = {name: sentences.strategy_text(five_operators(), way) for name, way in ways.items()}
     assert said == {
         "one device": "conv1 to loss on device 0",
         "data parallel": "conv1 to loss by sample",

@@ -17,7 +17,7 @@ from course_utils.lessons.model_parallel.differentiable_collectives import all_r
 from course_utils.lessons.model_parallel.transformer import Block, Head, character_model
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
 from course_utils.lessons.strategy_search.costs.device_topology import describe
-from course_utils.lessons.strategy_search.experiments import Comparison, predicted_seconds, varied_strategies
+from course_utils.lessons.strategy_search.experiments import PredictedAndMeasured, predicted_seconds, varied_strategies
 from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
 from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18
 from course_utils.lessons.strategy_search.graph.operator_graph import Window
@@ -317,7 +317,7 @@ def test_strategies_for_the_comparison_are_spread_over_their_times() -> None:
 
 
 def test_rows_of_a_comparison_say_how_far_off_and_in_what_order() -> None:
-    found = Comparison([[]] * 3, [1.0, 2.0, 3.0], [[1.1, 1.0, 1.1], [2.0, 2.0, 2.0], [3.3, 3.3, 3.0]])
+    found = PredictedAndMeasured([[]] * 3, [1.0, 2.0, 3.0], [[1.1, 1.0, 1.1], [2.0, 2.0, 2.0], [3.3, 3.3, 3.0]])
     off, worst, order, noise = comparison_rows("net", found)
     assert off.value == pytest.approx(100 / 11) and worst.value == pytest.approx(100 / 11)
     assert not off.ok and order.value == 1 and order.ok and noise.value >= 0

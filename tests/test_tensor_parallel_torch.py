@@ -79,8 +79,8 @@ def test_a_layer_cut_each_way_holds_and_moves_its_part(four_ranks, way, shapes, 
         assert [tuple(one.shape) for one in (own_x, own_weight, y)] == shapes
         parts = {"by batch": wanted.chunk(4, 0), "by column": wanted.chunk(4, 1), "by row": [wanted] * 4}
         torch.testing.assert_close(y, parts[way][rank])
-    assert collective_counts.moved_said(run.events, "forward") == forward
-    assert collective_counts.moved_said(run.events, "backward", rank=3) == backward
+    assert collective_counts.moved_text(run.events, "forward") == forward
+    assert collective_counts.moved_text(run.events, "backward", rank=3) == backward
 
 
 def test_seeds_of_their_own_behind_the_sum_drive_ranks_apart(four_ranks) -> None:
@@ -110,9 +110,9 @@ EVENTS = [
 
 def test_collectives_belong_to_the_phase_they_began_in() -> None:
     assert [one.start for one in collective_counts.collectives_in(EVENTS, "backward")] == [2.5, 3]
-    assert collective_counts.moved_said(EVENTS, "forward") == "1 all-gather of 10 B"
-    assert collective_counts.moved_said(EVENTS, "backward") == "2 all-reduces of 40 B"
-    assert collective_counts.moved_said(EVENTS, "backward", rank=1) == "nothing"
+    assert collective_counts.moved_text(EVENTS, "forward") == "1 all-gather of 10 B"
+    assert collective_counts.moved_text(EVENTS, "backward") == "2 all-reduces of 40 B"
+    assert collective_counts.moved_text(EVENTS, "backward", rank=1) == "nothing"
     found = collective_counts.in_phase(EVENTS, "backward")
     assert [one.kind for one in found].count("collective") == 2 and {one.start for one in found} >= {2.5, 3}
 

@@ -23,28 +23,28 @@ def test_the_quickest_run_is_that_which_spans_the_least_time():
 
 def test_the_exchange_is_compared_only_where_it_differs():
     six, one = [0.03, 0.02, 0.04], [0.005, 0.01, 0.02]
-    said = sentences.exchange_said({"six": six, "one": one})
+    said = sentences.exchange_text({"six": six, "one": one})
     assert said == "six: 30 ms (from 20 ms to 40 ms); one: 10 ms (from 5 ms to 20 ms). The first takes 3 times as long"
-    assert "busy" in sentences.exchange_said({"six": one, "one": six})
+    assert "busy" in sentences.exchange_text({"six": one, "one": six})
 
 
 def test_what_the_kernel_counted_is_told_in_vectors():
     run = SimpleNamespace(way="ring", sent=[30, 30, 30, 30], gradient_bytes=10, steps=2)
-    said = sentences.sent_said(run)
+    said = sentences.sent_text(run)
     assert said == "ring: ranks 0 to 3 send 1.50, 1.50, 1.50, 1.50 vectors a step, together 6.0"
     run.sent = []
-    assert "share one memory" in sentences.sent_said(run)
+    assert "share one memory" in sentences.sent_text(run)
 
 
 def test_a_loss_climbs_or_does_not():
-    said = sentences.climbs_said({"at once": [2.0, 5.0, 1.0], "warm-up": [2.0, 2.05, 1.0]})
+    said = sentences.climbs_text({"at once": [2.0, 5.0, 1.0], "warm-up": [2.0, 2.05, 1.0]})
     high = "at once: the loss climbs to 2.5 times its first value"
     assert said == f"{high}; warm-up: the loss hardly climbs above its first value"
 
 
 def test_who_waits_is_told_only_where_somebody_does():
-    assert "4 times as long" in sentences.waiting_said([0.4, 0.4, 0.4, 0.1], late=3)
-    assert "all wait" in sentences.waiting_said([0.4, 0.105, 0.4, 0.1], late=3)
+    assert "4 times as long" in sentences.waiting_text([0.4, 0.4, 0.4, 0.1], late=3)
+    assert "all wait" in sentences.waiting_text([0.4, 0.105, 0.4, 0.1], late=3)
 
 
 def test_the_loss_of_the_whole_batch_is_the_mean_of_the_shares():

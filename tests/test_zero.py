@@ -131,7 +131,7 @@ def test_a_run_that_dies_or_is_off_is_not_clean(capsys) -> None:
     assert not sharded.is_clean("two", lambda: 1.0)
     assert not sharded.is_clean("three", dies)
     assert "three: ranks 0 and 1 wait" in capsys.readouterr().err
-    assert [sharded.said(sizes) for sizes in ({"data": 2, "tensor": 4}, {})] == ["2 data × 4 tensor", "one rank"]
+    assert [sharded.mesh_text(sizes) for sizes in ({"data": 2, "tensor": 4}, {})] == ["2 data × 4 tensor", "one rank"]
 
 
 OVER_MESHES = [

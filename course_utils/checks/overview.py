@@ -11,7 +11,7 @@ from course_utils.checks import grid
 from course_utils.checks import panel as parts
 from course_utils.checks.minutes import LONGEST_PAUSE
 from course_utils.checks.records import Kept, read
-from course_utils.checks.standing import Row, standing
+from course_utils.checks.standing import LessonRow, standing
 from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
 from course_utils.words import count
 
@@ -25,11 +25,11 @@ _GREEN = "color: color-mix(in srgb, currentColor 45%, #009E73)"  # darker on whi
 class Overview:
     """All lessons in order. Prints as text; a notebook shows it as a table."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[LessonRow, ...]
     notes: tuple[str, ...] = ()
 
     @property
-    def next(self) -> tuple[Row, str] | None:
+    def next(self) -> tuple[LessonRow, str] | None:
         """The first exercise of a written lesson that is not solved yet."""
         for row in self.rows:
             for name, mark in row.marks:
@@ -95,19 +95,19 @@ class Overview:
         return f"<div>{parts.escape(self.summary())}</div><div>Next: {linked} ({place})</div>"
 
 
-def predictions(row: Row) -> str:
+def predictions(row: LessonRow) -> str:
     """`2 of 3 predictions hit`, or how many there are."""
     if row.compared:
         return f"{row.hit} of {row.compared} predictions hit"
     return f"{row.asked} predictions" if row.asked != 1 else "1 prediction"
 
 
-def minutes(row: Row) -> str:
+def minutes(row: LessonRow) -> str:
     """`35 of 50 minutes`: spent, and planned."""
     return f"{row.spent:.0f} of {count(row.planned, 'minute')}"
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: LessonRow) -> list[str]:
     """The cells of a lesson's row."""
     number = f'<span style="display: inline-block; min-width: 1.7em">{row.number}</span>'
     if not row.written:
@@ -122,7 +122,7 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def _by_name(rows: Iterable[Row]) -> str:
+def _by_name(rows: Iterable[LessonRow]) -> str:
     """All exercises of written lessons by name, folded."""
     lines = []
     for row in rows:
@@ -132,7 +132,7 @@ def _by_name(rows: Iterable[Row]) -> str:
     return f'<details style="margin: 8px 0 0"><summary>The exercises by name</summary>{"".join(lines)}</details>'
 
 
-def _named(row: Row) -> list[tuple[str, str]]:
+def _named(row: LessonRow) -> list[tuple[str, str]]:
     """(mark, name, what it is about and how it stands) for each exercise."""
     titles = dict(zip((name for name, _ in row.marks), row.titles, strict=False))
     return [(mark, f"{name}{_about(titles.get(name))}: {WORDS[mark]}") for name, mark in row.marks]

@@ -12,7 +12,7 @@ _BETTER = {NOT_BEGUN: 0, FAILED: 1, PASSED: 2}
 
 
 @dataclass(frozen=True)
-class Row:
+class LessonRow:
     """One lesson.
 
     Attributes:
@@ -77,7 +77,7 @@ class Lessons:
         return page if isinstance(page, str) and page in self.exercises else min(stems, default=None)
 
 
-def standing(records: Iterable[dict[str, Any]]) -> tuple[Row, ...]:
+def standing(records: Iterable[dict[str, Any]]) -> tuple[LessonRow, ...]:
     """A row for each lesson; an exercise that was once right stays solved.
 
     Args:
@@ -97,7 +97,7 @@ def standing(records: Iterable[dict[str, Any]]) -> tuple[Row, ...]:
     for one in comparisons(records):
         compared.setdefault(lessons.of_prediction(one.name, one.page), []).append(one.hit)
     return tuple(
-        Row(
+        LessonRow(
             lesson.number,
             lesson.stem,
             lesson.title,

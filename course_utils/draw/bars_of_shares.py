@@ -68,7 +68,7 @@ def shares(panels: Sequence[SharesPanel], title: str, subtitle: str = "") -> Fig
     for index, (ax, panel) in enumerate(zip(axes, panels, strict=True)):
         _draw(ax, panel, colours, names if index == 0 else None)
     style.draw_legend(axes[0], marks, offset=0.32)
-    picture.alt_text = " ".join(["Bars.", f"{title}.", subtitle, *(_told(panel) for panel in panels)])
+    picture.alt_text = " ".join(["Bars.", f"{title}.", subtitle, *(_panel_text(panel) for panel in panels)])
     return picture
 
 
@@ -121,7 +121,7 @@ def _draw(ax: Axes, panel: SharesPanel, colours: Mapping[str, str], names: Seque
     ax.set_title(panel.name, fontsize=style.TEXT, fontweight="bold", loc="left", pad=5)
 
 
-def _told(panel: SharesPanel) -> str:
+def _panel_text(panel: SharesPanel) -> str:
     """All amounts in words."""
     bars = []
     for name, parts in panel.bars.items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from course_utils.errors import CourseError
 from course_utils.machine import allowed_cores
-from course_utils.ranks.links.network import Network, possible
+from course_utils.ranks.links.network import EmulatedNetwork, possible
 from course_utils.ranks.processes import mpiexec
 from course_utils.ranks.processes.local_ranks import LocalRanks, ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder, shared_root
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 START_SECONDS = 60.0
 
 
-class Place(Protocol):
+class RanksPlace(Protocol):
     """A place for ranks.
 
     Attributes:
@@ -51,7 +51,7 @@ class Here:
     """This machine; with a network, each rank is a node of its own on it."""
 
     ranks: int
-    network: Network | None = None
+    network: EmulatedNetwork | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -106,8 +106,8 @@ class OnNodes:
             bar.look()
             if time.monotonic() - asked[0] > 2.0:  # Slurm's controller serves the whole site
                 asked[0] = time.monotonic()
-                bar.say(batch_job.waiting_said(number))
-                if over := batch_job.over_said(number):
+                bar.say(batch_job.waiting_text(number))
+                if over := batch_job.over_text(number):
                     raise CourseError(f"The ranks did not start. {over} What they wrote:\n{mpiexec.log_of(folder)}")
                 if time.monotonic() - began > batch_job.QUEUE_SECONDS:
                     raise CourseError(f"Slurm's job {number} has waited for a day; it is cancelled.")
@@ -123,7 +123,7 @@ class OnNodes:
         return f"{where}: {introduced[0]['mpi']}, {count(len(introduced[0]['cores']), 'core')} on a node"
 
 
-def place_of(ranks: int, network: Network | None, where: str | None, job: dict[str, Any]) -> Place:
+def place_of(ranks: int, network: EmulatedNetwork | None, where: str | None, job: dict[str, Any]) -> RanksPlace:
     """What `start` was asked for.
 
     Raises:

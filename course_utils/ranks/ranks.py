@@ -10,7 +10,7 @@ from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.connection import PATIENCE, Connection, Watched
-from course_utils.ranks.engine.reply import Reply, Task, to_bytes
+from course_utils.ranks.engine.reply import RankTask, Reply, to_bytes
 from course_utils.ranks.failure_report import describe, print_from
 from course_utils.ranks.links.traffic import Meter, Traffic
 from course_utils.ranks.run import Attempt, Run, events_of, spread
@@ -69,7 +69,7 @@ class Ranks:
         meeting = self._meeting(backend)
 
         def tasks(communicator: int) -> list[tuple[bytes]]:
-            return _packed([Task(function, *own, size, communicator, True, backend, meeting) for own in each])
+            return _packed([RankTask(function, *own, size, communicator, True, backend, meeting) for own in each])
 
         call, replies = self._call("call", tasks)
         for reply in replies:
@@ -96,7 +96,7 @@ class Ranks:
 
         def tasks(communicator: int) -> list[tuple[bytes]]:
             rest = ({}, size, communicator, with_comm, backend, meeting, True)
-            return _packed([Task(function, own, *rest) for own in arguments])
+            return _packed([RankTask(function, own, *rest) for own in arguments])
 
         call, replies = self._call("call", tasks, patience=patience, limit=limit)
         trouble = describe(replies, call.cause)
@@ -253,7 +253,7 @@ def _check_function(call: str, function: Any) -> None:
         )
 
 
-def _packed(tasks: list[Task]) -> list[tuple[bytes]]:
+def _packed(tasks: list[RankTask]) -> list[tuple[bytes]]:
     """The tasks as bytes.
 
     Raises:

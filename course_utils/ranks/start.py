@@ -19,7 +19,7 @@ from course_utils.words import count
 
 if TYPE_CHECKING:
     from course_utils.ranks.connection import Connection
-    from course_utils.ranks.places import Place
+    from course_utils.ranks.places import RanksPlace
     from course_utils.ranks.ranks import Ranks
 
 TAKE_OVER_SECONDS = 10.0
@@ -59,11 +59,11 @@ def start(
         CourseError: no MPI here, or no Slurm, or a number that makes no sense.
     """
     global _current
-    from course_utils.ranks.links.network import Network
+    from course_utils.ranks.links.network import EmulatedNetwork
     from course_utils.ranks.places import place_of
     from course_utils.ranks.ranks import Ranks
 
-    place = place_of(ranks, Network.asked(ranks, link, latency, slow, ranks_per_node), where, job)
+    place = place_of(ranks, EmulatedNetwork.asked(ranks, link, latency, slow, ranks_per_node), where, job)
     running = current()
     same = running is not None and _are(running.facts, ranks, place)
     if running is not None and same and running.healthy:
@@ -85,7 +85,7 @@ def start(
     return _current
 
 
-def _are(facts: dict, ranks: int, place: "Place") -> bool:
+def _are(facts: dict, ranks: int, place: "RanksPlace") -> bool:
     """Do the facts speak of so many ranks, at such a place?"""
     same = all(facts.get(name) == value for name, value in place.facts.items())
     return same and len(facts.get("ranks", ())) == ranks
@@ -97,7 +97,7 @@ def _use(ranks: "Ranks") -> None:
     register(ranks)
 
 
-def _take_over(ranks: int, place: "Place") -> "tuple[Connection, dict] | None":
+def _take_over(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict] | None":
     """Connect to ranks of another notebook of this user, if there are as many and they are well."""
     for folder in RanksFolder.all():
         if not _are(folder.facts(), ranks, place) or not folder.living_owners():
@@ -116,7 +116,7 @@ def _take_over(ranks: int, place: "Place") -> "tuple[Connection, dict] | None":
     return None
 
 
-def _launch(ranks: int, place: "Place") -> "tuple[Connection, dict]":
+def _launch(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict]":
     """Start controller and ranks, and wait until every rank has introduced itself."""
     sweep()
     folder = place.folder()
@@ -132,7 +132,9 @@ def _launch(ranks: int, place: "Place") -> "tuple[Connection, dict]":
         raise
 
 
-def _connect(folder: RanksFolder, ranks: int, place: "Place", look: Callable[[], None]) -> "tuple[Connection, dict]":
+def _connect(
+    folder: RanksFolder, ranks: int, place: "RanksPlace", look: Callable[[], None]
+) -> "tuple[Connection, dict]":
     """A client for the ranks of a folder, ordered by rank, and what they said of themselves.
 
     Args:
@@ -172,7 +174,7 @@ def _paths() -> list[str]:
     return [path for path in sys.path if path and Path(path).is_dir()]
 
 
-def _line(introduced: list[dict], place: "Place") -> str:
+def _line(introduced: list[dict], place: "RanksPlace") -> str:
     threads, devices = introduced[0]["threads"], introduced[0]["gpus"]
     line = (
         f"{count(len(introduced), 'rank')} {place.said(introduced)}, {count(threads, 'thread')} each, "

@@ -56,7 +56,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Part:
+class ReportPart:
     """What one lesson adds to the page.
 
     Attributes:
@@ -162,7 +162,7 @@ def report(file: str | Path | None = None, latest: bool = False) -> Report | Non
     return page
 
 
-def page_of(found: Sequence[Part]) -> Report:
+def page_of(found: Sequence[ReportPart]) -> Report:
     """One page of the lessons' parts; where a lesson has nothing yet, its intro says what to run."""
     missing = [part.nothing_yet for part in found if not part.sections and part.nothing_yet]
     return Report(
@@ -173,7 +173,7 @@ def page_of(found: Sequence[Part]) -> Report:
     )
 
 
-def _parts() -> list[Callable[[bool], Part]]:
+def _parts() -> list[Callable[[bool], ReportPart]]:
     """The function `part` of each lesson that has one."""
     with_one = [lesson for lesson in LESSONS if (lesson.room / "report.py").is_file()]
     return [importlib.import_module(f"{lesson.package}.report").part for lesson in with_one]

@@ -66,7 +66,7 @@ def _writable(out: Path | None) -> Path:
     if not table.absolute().parent.is_dir() or table.is_dir():
         raise CourseError(f"{table} cannot be written: is its folder there? `--out` names the file.")
     scratch = scratch_of(table)
-    with _told(f"{table} cannot be written", "`--out` names a file elsewhere."):
+    with _plain_error(f"{table} cannot be written", "`--out` names a file elsewhere."):
         scratch.touch()
         scratch.unlink()
     return table
@@ -74,14 +74,14 @@ def _writable(out: Path | None) -> Path:
 
 def _make_folder(feedback: Path) -> None:
     scratch = feedback / ".course-new"
-    with _told(f"No texts can be written into {feedback}", "`--feedback` names another folder."):
+    with _plain_error(f"No texts can be written into {feedback}", "`--feedback` names another folder."):
         feedback.mkdir(parents=True, exist_ok=True)
         scratch.touch()
         scratch.unlink()
 
 
 @contextmanager
-def _told(problem: str, advice: str) -> Iterator[None]:
+def _plain_error(problem: str, advice: str) -> Iterator[None]:
     """The system's refusal as a line that says what to do."""
     try:
         yield

@@ -210,7 +210,7 @@ course.predict(
 )
 
 # %%
-from course_utils.lessons.allreduce.sentences import rounding_said
+from course_utils.lessons.allreduce.sentences import rounding_text
 
 
 def sum_of(comm, allreduce, dtype):
@@ -229,7 +229,7 @@ for name, allreduce in ALGORITHMS.items():
     print(f"{name:20} {errors['float32'][name]:.0e}   {errors['float64'][name]:.0e}")
 small = max(errors["float32"].values()) < 1e-6
 course.measured("allreduce_bracketing", answer="b" if small else "c")
-print("Bracketing in float32:", rounding_said(errors["float32"], loss=0.07))
+print("Bracketing in float32:", rounding_text(errors["float32"], loss=0.07))
 
 # %% [markdown]
 # Not guilty. So something else was wrong: the report itself thinks of "a flaw in the code". That code is lost, but
@@ -300,7 +300,7 @@ pictures.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 # %%
 from course_utils.lessons.allreduce.cost_model import Network
 from course_utils.lessons.allreduce.shared_links import predicted_seconds
-from course_utils.lessons.allreduce.sentences import network_said
+from course_utils.lessons.allreduce.sentences import network_text
 from course_utils.lessons.allreduce.allreduce_times import message_seconds
 
 sizes = [1, 1_000, 4_000, 10_000, 20_000, 40_000, 100_000, 400_000]
@@ -313,7 +313,7 @@ def two_numbers(times):
 times = ranks.run(message_seconds, sizes, runs=3).results[0]
 alpha, beta = two_numbers(times)
 network = Network(alpha, beta, shared=linked)  # messages at once share a link
-print(network_said(network))
+print(network_text(network))
 
 # %% [markdown]
 # **Predict**, for 8 ranks: which of tree, recursive doubling and ring is the fastest for 4 KB, and which for 200 KB?
@@ -347,13 +347,13 @@ pictures.crossings(lengths, measured, predicted, "Time over the size of the vect
 # 6.25 MB pass in a second; a twentieth of that is addresses, one with each packet.
 
 # %%
-from course_utils.lessons.allreduce.sentences import bus_said, kept_said
+from course_utils.lessons.allreduce.sentences import bus_text, kept_text
 
 for panel, by_name in measured.items():
     for name, runs in by_name.items():
         P, seconds = int(panel.split()[0]), np.median(runs[-1])
-        print(f"{panel}, 200 KB, {name:20}", bus_said(P, 200_000, seconds))
-print(kept_said(measured))
+        print(f"{panel}, 200 KB, {name:20}", bus_text(P, 200_000, seconds))
+print(kept_text(measured))
 
 # %% [markdown]
 # ## A formula put right
@@ -363,14 +363,14 @@ print(kept_said(measured))
 # halving-doubling says $2\log_2 P\,\alpha + 2\frac{P-1}{P}\beta n$. Let the clock decide, on 8 ranks:
 
 # %%
-from course_utils.lessons.allreduce.sentences import formula_said
+from course_utils.lessons.allreduce.sentences import formula_text
 
 butterfly = {"halving-doubling": halving_doubling_allreduce}
 two_sizes = [4_000, 500_000]
 timed = measure(ranks, butterfly, two_sizes, runs=5)["halving-doubling"]
 for n, seconds in zip(two_sizes, timed, strict=True):
     formulas = {"the report": 3 * (alpha + beta * n), "ours": 6 * alpha + 1.75 * beta * n}
-    print(f"{n / 1000:g} KB:", formula_said(seconds, formulas))
+    print(f"{n / 1000:g} KB:", formula_text(seconds, formulas))
 
 # %% [markdown]
 # The report's formula is that of recursive *doubling*: half of the rounds, and many more bytes. For a long vector
@@ -386,7 +386,7 @@ for n, seconds in zip(two_sizes, timed, strict=True):
 # for its few cores. So we measure that `work` as well, and tell the simulator. Is it right then?
 
 # %%
-from course_utils.lessons.allreduce.sentences import error_said
+from course_utils.lessons.allreduce.sentences import error_text
 from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
 from course_utils.lessons.allreduce.allreduce_times import work_per_message
 from course_utils.lessons.allreduce.network_topology import alpha_of, switch
@@ -401,7 +401,7 @@ for panel, by_name in measured.items():
         made_up = switch(P, *link, overhead=0.0002, work=work)  # overhead: a rank's own
         simulated += [simulate_allreduce(name, P, n, made_up).seconds for n in lengths]
         clock += seconds
-print("Simulated against measured:", error_said(simulated, clock))
+print("Simulated against measured:", error_text(simulated, clock))
 
 # %% [markdown]
 # ## Two levels
@@ -427,7 +427,7 @@ for name in ("ring", "hierarchical"):
 course.predict("allreduce_levels", within=1.2, factor=...)  # ring's time / hierarchical's
 
 # %%
-from course_utils.lessons.allreduce.sentences import levels_said
+from course_utils.lessons.allreduce.sentences import levels_text
 from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
 
 
@@ -438,7 +438,7 @@ def two_levels(comm, vector):
 both = measure(ranks, {"ring": ring, "hierarchical": two_levels}, [1_000_000], runs=5)
 flat, levels = both["ring"][0], both["hierarchical"][0]
 course.measured("allreduce_levels", factor=np.median(flat) / np.median(levels))
-print(levels_said(flat, levels))
+print(levels_text(flat, levels))
 
 # %% [markdown]
 # ## 1,024 ranks

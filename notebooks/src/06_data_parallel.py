@@ -169,7 +169,7 @@ course.predict("two_ways", within=1.2, gather_scatter=..., all_reduce=...)
 # %%
 from course_utils.lessons.data_parallel.vgg_report import figures
 from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
-from course_utils.lessons.data_parallel.sentences import sent_said, vectors_sent
+from course_utils.lessons.data_parallel.sentences import sent_text, vectors_sent
 
 ways = ["one process", "gather-scatter", "all-reduce, each"]
 tasks = [train_way(ranks, way, images=96, steps=3) for way in ways]
@@ -189,7 +189,7 @@ figures.stages(tasks)
 
 # %%
 for task in tasks[1:]:
-    print(sent_said(task))
+    print(sent_text(task))
 figures.total_time(tasks)
 
 # %% [markdown]
@@ -220,14 +220,14 @@ def in_one_vector(model, mean=True):
 
 
 # %%
-from course_utils.lessons.data_parallel.sentences import exchange_said, phase_durations
+from course_utils.lessons.data_parallel.sentences import exchange_text, phase_durations
 from course_utils.lessons.data_parallel.sentences import quickest
 
 runs = {"six all-reduces": train(), "one": train(synchronise=in_one_vector)}
 exchange = {
     name: phase_durations(run.events, "communication") for name, run in runs.items()
 }
-print("In a step:", exchange_said(exchange))
+print("In a step:", exchange_text(exchange))
 few = [part[:128] for part in data]
 six = quickest([train(few) for _ in range(3)])
 one = quickest([train(few, synchronise=in_one_vector) for _ in range(3)])
@@ -319,7 +319,7 @@ course.draw.loss_curves(curves, title, x="step of 128 images")
 
 # %%
 from course_utils.lessons.data_parallel.gradients import scaled_learning_rate
-from course_utils.lessons.data_parallel.sentences import climbs_said
+from course_utils.lessons.data_parallel.sentences import climbs_text
 
 
 def first_steps(warm_up_steps):
@@ -330,7 +330,7 @@ def first_steps(warm_up_steps):
 
 
 warmed = {"at once": first_steps(0), "warm-up of 20 steps": first_steps(20)}
-print(climbs_said(warmed))
+print(climbs_text(warmed))
 course.draw.loss_curves(warmed, "0.2 · 4 from the first step, and climbing to it")
 
 # %% [markdown]
@@ -419,7 +419,7 @@ course.predict(
 )
 
 # %%
-from course_utils.lessons.data_parallel.sentences import waiting_said
+from course_utils.lessons.data_parallel.sentences import waiting_text
 
 late = train(delay=course.per_rank([0, 0, 0, 0.02]))
 bars = {f"rank {rank}": {} for rank in range(4)}
@@ -427,7 +427,7 @@ for (rank, phase), seconds in phase_seconds(late.events).items():
     bars[f"rank {rank}"][phase] = seconds
 waiting = [phases["communication"] for phases in bars.values()]
 course.measured("straggler", answer="b" if min(waiting[:3]) > waiting[3] else "c")
-course.draw.stacked_bars(bars, waiting_said(waiting, late=3))
+course.draw.stacked_bars(bars, waiting_text(waiting, late=3))
 
 # %% [markdown]
 # The slow rank looks busy, the fast ones look as if the network were slow: they sit in `all_reduce` and wait.

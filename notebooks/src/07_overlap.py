@@ -117,7 +117,7 @@ print(f"22 steps, at most {apart:.0e} apart: the same")
 # hooks, one **without any communication**, and again. What a step takes beyond the last one is exposed.
 
 # %%
-from course_utils.lessons.overlap.sentences import hidden_share, hiding_said, is_busy
+from course_utils.lessons.overlap.sentences import hidden_share, hiding_text, is_busy
 from course_utils.lessons.data_parallel.replicas import alone
 from course_utils.lessons.overlap.step_times import ALONE, step_times
 
@@ -126,7 +126,7 @@ taken = step_times(ranks, ways, rounds=3, warm_up=1)
 hidden = 100 * hidden_share(taken, "hooks", "loop")
 if not is_busy(taken):
     course.measured("overlap_hidden", percent=round(hidden))
-course.draw.stacked_bars(taken.bars, hiding_said(taken, "hooks", "loop"))
+course.draw.stacked_bars(taken.bars, hiding_text(taken, "hooks", "loop"))
 
 # %% [markdown]
 # What stays exposed is a queue: the backward pass ends before the last message has left. Can the
@@ -140,11 +140,11 @@ course.draw.stacked_bars(taken.bars, hiding_said(taken, "hooks", "loop"))
 
 # %%
 from course_utils.lessons.overlap.bucket_size import BucketModel, all_reduce_line
-from course_utils.lessons.overlap.sentences import line_said
+from course_utils.lessons.overlap.sentences import line_text
 
 alpha, beta = all_reduce_line(ranks)
 model = BucketModel.of(times, names, alpha, beta)
-print(line_said(alpha, beta, len(model.sizes), sum(model.sizes)))
+print(line_text(alpha, beta, len(model.sizes), sum(model.sizes)))
 
 # %% [markdown]
 # Between the two lies an optimum. A bucket starts when its last gradient is ready *and* the bucket before it has gone.
@@ -174,7 +174,7 @@ course.predict(
 # %%
 from course_utils.lessons.overlap.bucket_size import sizes_to_try
 from course_utils.lessons.overlap.pictures import bucket_sweep
-from course_utils.lessons.overlap.sentences import best_said
+from course_utils.lessons.overlap.sentences import best_text
 from course_utils.lessons.overlap.buckets import overlapped
 
 best, sizes = sizes_to_try(model)
@@ -186,7 +186,7 @@ letter = "abcd"[np.searchsorted([50_000, 500_000, 1_500_000], fastest)]
 if not is_busy(swept):
     course.measured("overlap_bucket", answer=letter)
 free = swept.median(ALONE)
-bucket_sweep(runs, lambda n: free + model.exposed(n), best, free, best_said(best, runs))
+bucket_sweep(runs, lambda n: free + model.exposed(n), best, free, best_text(best, runs))
 
 # %% [markdown]
 # On the left every gradient pays $\alpha$; on the right nothing hides. The jumps are real: a few bytes more, and two
@@ -215,7 +215,7 @@ behind_the_step(steps, "One step on node 0, three ways")
 course.predict("overlap_ddp", within=1.1, times=...)
 
 # %%
-from course_utils.lessons.overlap.sentences import same_said
+from course_utils.lessons.overlap.sentences import same_text
 from course_utils.lessons.data_parallel.replicas import torch_ddp
 
 ways = {ALONE: alone, "loop": all_reduce_each}
@@ -225,8 +225,8 @@ taken = step_times(ranks, ways, rounds=3)
 ratios = np.divide(taken.seconds["ours"], taken.seconds["DDP"])
 if not is_busy(taken):
     course.measured("overlap_ddp", times=round(float(np.median(ratios)), 2))
-print(same_said(taken, "ours", "DDP"))
-course.draw.stacked_bars(taken.bars, hiding_said(taken, "DDP", "loop"))
+print(same_text(taken, "ours", "DDP"))
+course.draw.stacked_bars(taken.bars, hiding_text(taken, "DDP", "loop"))
 
 # %% [markdown]
 # So that is the answer to this page's question. DDP sends *fewer* messages than the loop, and sends them *earlier*.
@@ -243,14 +243,14 @@ course.predict(
 )
 
 # %%
-from course_utils.lessons.overlap.sentences import batch_letter, batch_said
+from course_utils.lessons.overlap.sentences import batch_letter, batch_text
 
 two = {ALONE: alone, "ours": ways["ours"]}
 more = step_times(ranks, two, batch=64, rounds=3, warm_up=1)
 if letter := batch_letter(taken, more, "ours"):  # None on a busy machine
     course.measured("overlap_batch", answer=letter)
 bars = {"32 images": taken.bars["ours"], "64 images": more.bars["ours"]}
-course.draw.stacked_bars(bars, batch_said(taken, more, "ours"))
+course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
 
 # %% [markdown]
 # As many bytes, twice the time to hide them behind. At best the smaller of two hides: communication, or backward pass
@@ -266,7 +266,7 @@ course.draw.stacked_bars(bars, batch_said(taken, more, "ours"))
 course.predict("overlap_scaling", within=1.25, strong=..., weak=...)
 
 # %%
-from course_utils.lessons.overlap.sentences import efficiency_said
+from course_utils.lessons.overlap.sentences import efficiency_text
 from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
 from course_utils.lessons.overlap.scaling import scaling_efficiency
 
@@ -290,8 +290,8 @@ from course_utils.lessons.data_parallel.vgg_report import figures
 percent = {"strong": round(100 * strong[4]), "weak": round(100 * weak[4])}
 course.measured("overlap_scaling", **percent)
 cores = same_work[4].cores
-print(efficiency_said("strong", strong, cores))
-print(efficiency_said("weak", weak, cores))
+print(efficiency_text("strong", strong, cores))
+print(efficiency_text("weak", weak, cores))
 figures.time_by_workers(list(same_work.values()))
 
 # %% [markdown]
@@ -339,13 +339,13 @@ def bytes_of_a_step(quietly):
 course.predict("overlap_accumulation", times=...)
 
 # %%
-from course_utils.lessons.overlap.sentences import fewer_bytes_said
+from course_utils.lessons.overlap.sentences import fewer_bytes_text
 
 if linked:
     often = ranks.run(bytes_of_a_step, False, backend="gloo").results
     once = ranks.run(bytes_of_a_step, True, backend="gloo").results
     course.measured("overlap_accumulation", times=round(sum(often) / sum(once), 1))
-    print(fewer_bytes_said(often, once, micro_batches=4))
+    print(fewer_bytes_text(often, once, micro_batches=4))
 
 # %% [markdown]
 # `accumulate_gradients` is your exercise; its heart is `with module.no_sync():`. The gradient is the large batch's.
@@ -371,7 +371,7 @@ course.predict(
 # %%
 from course_utils.lessons.overlap.compressed_training import train_compressed
 from course_utils.lessons.overlap.pictures import compression
-from course_utils.lessons.overlap.sentences import compression_said
+from course_utils.lessons.overlap.sentences import compression_text
 
 small = course.data.digits("float32")
 hows = ["none", "fp16", "top-k", "PowerSGD"]
@@ -381,7 +381,7 @@ found = {how: run.results[0] for how, run in trained.items()}
 if linked:
     sent = [found[how].bytes_per_step for how in hows]
     course.measured("overlap_compression", answer="abcd"[np.argmin(sent)])
-compression(found, compression_said(found))
+compression(found, compression_text(found))
 
 # %% [markdown]
 # The network: lesson 6's wide one, 1.2 MB of gradients, 22 steps. Bytes are the kernel's count. Top-k's numbers (12
@@ -402,7 +402,7 @@ course.predict(
 )
 
 # %%
-from course_utils.lessons.overlap.sentences import loopback_letter, loopback_said
+from course_utils.lessons.overlap.sentences import loopback_letter, loopback_text
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
 
 ranks = course.start(2)
@@ -410,7 +410,7 @@ ways = {ALONE: alone, "flat": all_reduce_flat}
 ways |= {"ours": partial(overlapped, bucket_bytes=best)}
 memory = step_times(ranks, ways, rounds=4, warm_up=1)
 course.measured("overlap_loopback", answer=loopback_letter(memory, "flat", "ours"))
-said = loopback_said(memory, "flat", "ours", cores, ranks=2)
+said = loopback_text(memory, "flat", "ours", cores, ranks=2)
 course.draw.stacked_bars(memory.bars, said)
 
 # %% [markdown]

@@ -54,14 +54,14 @@ three_steps.timeline("Four workers, one server, three synchronous steps")
 # %%
 from course_utils.lessons.allreduce.cost_model import Network
 from course_utils.lessons.allreduce.shared_links import predicted_seconds
-from course_utils.lessons.allreduce.sentences import network_said
+from course_utils.lessons.allreduce.sentences import network_text
 from course_utils.lessons.allreduce.allreduce_times import message_seconds
 
 sizes = [1, 100_000, 300_000]
 times = ranks.run(message_seconds, sizes, runs=3).results[0]
 beta = (times[2] - times[1]) / (sizes[2] - sizes[1])
 network = Network(times[0], beta, shared=linked)
-print(network_said(network))
+print(network_text(network))
 course.predict("server_ms", within=1.4, server=..., ring=...)  # milliseconds
 
 # %%
@@ -75,13 +75,13 @@ course.measured("server_ms", **{name: 1000 * t for name, t in middle.items()})
 # %%
 from course_utils.words import bytes_text, percent, seconds_text
 from course_utils.lessons.parameter_server.server import step_seconds
-from course_utils.lessons.parameter_server.sentences import link_said
+from course_utils.lessons.parameter_server.sentences import link_text
 
 predicted = {
     "server": [step_seconds(W, N, 1 / beta, times[0]) for W in workers],
     "ring": [predicted_seconds("ring", W, N, network) for W in workers],
 }
-finding = link_said(workers, lines["server"], lines["ring"], predicted["server"])
+finding = link_text(workers, lines["server"], lines["ring"], predicted["server"])
 look = {"across": "workers", "up": "time of one step", "unit": seconds_text}
 title = "100 KB, through a server and round a ring"
 course.draw.over_numbers(workers, lines, title, finding, predicted=predicted, **look)
@@ -145,7 +145,7 @@ run.timeline("Four workers, one server, and nobody waits")
 course.predict("staleness", within=1.1, equal=..., one_slow=...)
 
 # %%
-from course_utils.lessons.parameter_server.sentences import staleness_said
+from course_utils.lessons.parameter_server.sentences import staleness_text
 from course_utils.lessons.parameter_server.digits_trainings import train_asynchronously
 from course_utils.lessons.parameter_server import pictures
 
@@ -160,7 +160,7 @@ for setting, pace in paces.items():
 means = [float(np.mean(staleness)) for staleness in ages.values()]
 course.measured("staleness", equal=means[0], one_slow=means[1])
 title = "How old is a gradient that 7 workers bring?"
-pictures.staleness(ages, predicted=6, title=title, subtitle=staleness_said(7, ages))
+pictures.staleness(ages, predicted=6, title=title, subtitle=staleness_text(7, ages))
 
 # %% [markdown]
 # Single gradients differ, for workers overtake each other. But why $W-1$ in the mean? If a worker made updates number
@@ -222,9 +222,9 @@ spoiled = [now - old > 0.1 for now, old in zip(fresh, stale, strict=True)]
 course.measured("stale_rate", answer="abcd"[[*spoiled, True].index(True)])
 
 # %%
-from course_utils.lessons.parameter_server.sentences import rates_said
+from course_utils.lessons.parameter_server.sentences import rates_text
 
-finding = rates_said(rates, fresh, stale, scaled)
+finding = rates_text(rates, fresh, stale, scaled)
 look = {"across": "learning rate", "up": "test images recognised after 200 updates"}
 title = "The same number of updates, fresh and stale"
 course.draw.over_numbers(rates, ends, title, finding, limits=(0, 1), unit=percent, **look)
@@ -260,13 +260,13 @@ paces = {"equal workers": Pace(0.004), "a straggler": Pace(0.004, straggler=2)}
 races = race(ranks, images, paces, runs=3)
 
 # %%
-from course_utils.lessons.parameter_server.sentences import races_said, reached_table
-from course_utils.lessons.parameter_server.sentences import slower, straggler_said
+from course_utils.lessons.parameter_server.sentences import races_text, reached_table
+from course_utils.lessons.parameter_server.sentences import slower, straggler_text
 
 times = slower(races)
 course.measured("server_late", **times)
 print(reached_table(races, 0.95))
-title, finding = straggler_said(times), races_said(races, 0.95)
+title, finding = straggler_text(times), races_text(races, 0.95)
 pictures.races(races, title, finding, target=0.95)
 
 # %% [markdown]
@@ -289,7 +289,7 @@ vector = 2410 * 8  # bytes
 course.predict("local_bytes", within=1.1, one=..., sixteen=...)  # vectors
 
 # %%
-from course_utils.lessons.parameter_server.sentences import local_said
+from course_utils.lessons.parameter_server.sentences import local_text
 from course_utils.lessons.parameter_server.digits_trainings import train_locally
 
 local_steps, sent, ends = [1, 4, 16, 64], [], []
@@ -301,7 +301,7 @@ for k in local_steps:
 course.measured("local_bytes", one=sent[0] / vector, sixteen=sent[2] / vector)
 look = {"across": "local steps", "up": "bytes of one rank", "unit": bytes_text}
 look["predicted"] = {"sent": [vector * 64 / k for k in local_steps]}
-title, finding = "64 steps, a mean now and then", local_said(local_steps, sent, ends)
+title, finding = "64 steps, a mean now and then", local_text(local_steps, sent, ends)
 course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, log=True, **look)
 
 # %% [markdown]
@@ -360,7 +360,7 @@ for said, weighted in {"by number": True, "all alike": False}.items():
 # village posts with 40 images of two digits each:
 
 # %%
-from course_utils.lessons.parameter_server.sentences import mean_said
+from course_utils.lessons.parameter_server.sentences import mean_text
 from course_utils.lessons.parameter_server.digits_trainings import train_clinics
 
 posts = [np.flatnonzero(np.isin(labels, (2 * p, 2 * p + 1)))[:40] for p in range(3)]
@@ -370,7 +370,7 @@ for weighted in (True, False):
     options = {"local_epochs": 5, "weighted": weighted, "ranks": 4}
     run = ranks.run(train_clinics, images, [hospital, *posts], 8, **options)
     shares[weighted] = run.results[0][-1]
-print("After 8 rounds:", mean_said(shares[True], shares[False]))
+print("After 8 rounds:", mean_text(shares[True], shares[False]))
 
 # %% [markdown]
 # Back to the four unlike clinics. A clinic's line is thin: every mean costs it 19 KB. **Predict**: to reach 85 %,
@@ -381,7 +381,7 @@ choices = {"a": "1 local epoch", "b": "5 local epochs", "c": "20 local epochs"}
 course.predict("clinic_bytes", answer=..., choices=choices)  # "a", "b" or "c"
 
 # %%
-from course_utils.lessons.parameter_server.sentences import clinics_said, rounds_to
+from course_utils.lessons.parameter_server.sentences import clinics_text, rounds_to
 
 by_epochs, nbytes = {}, 0
 for epochs in (1, 5, 20):
@@ -394,7 +394,7 @@ course.measured("clinic_bytes", answer="abc"[np.argmin(needed)])
 sent = [round(nbytes * rounds / 1000) for rounds in range(1, 11)]
 lines = dict(zip(choices.values(), by_epochs.values(), strict=True))
 look = {"across": "KB sent by a clinic", "up": "test images recognised", "unit": percent}
-finding = clinics_said(by_epochs, 0.85, nbytes)
+finding = clinics_text(by_epochs, 0.85, nbytes)
 title = "More work at home, fewer bytes on the line"
 course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
 

@@ -93,7 +93,7 @@ course.predict("model_idle", percent=...)  # 0 to 100
 
 # %%
 from course_utils.lessons.model_parallel.collective_counts import idle_share
-from course_utils.lessons.model_parallel.sentences import idle_said
+from course_utils.lessons.model_parallel.sentences import idle_text
 from course_utils.lessons.model_parallel.text import character_text, text_batches
 
 texts = character_text().training  # Python's own help, as numbers
@@ -106,7 +106,7 @@ print(f"loss on four ranks {run.results[3]:.5f}, in one process {alone:.5f}")
 assert abs(run.results[3] - alone) <= 1e-4
 idle = idle_share(run.events, ranks=4)
 course.measured("model_idle", percent=round(100 * idle))
-run.timeline(idle_said(idle, ranks=4))
+run.timeline(idle_text(idle, ranks=4))
 
 # %% [markdown]
 # Exact, and slow: with $P$ ranks, at any moment one works and $P-1$ wait. So $\frac{P-1}{P}$ of the time is idle,
@@ -149,20 +149,20 @@ choices = dict(zip("abc", CUTS, strict=True))
 course.predict("model_cut", answer=..., choices=choices)
 
 # %%
-from course_utils.lessons.model_parallel.collective_counts import moved_said
-from course_utils.lessons.model_parallel.sentences import cuts_said
+from course_utils.lessons.model_parallel.collective_counts import moved_text
+from course_utils.lessons.model_parallel.sentences import cuts_text
 from course_utils.lessons.model_parallel import pictures
 
 x, weight = torch.randn(16, 1152), torch.randn(512, 1152)
 cuts, moved = {}, {}
 for way in CUTS:
     run = ranks.run(one_layer, way, x, weight, backend="gloo")
-    messages = [moved_said(run.events, name) for name in ("forward", "backward")]
+    messages = [moved_text(run.events, name) for name in ("forward", "backward")]
     cuts[way] = pictures.Cut(*run.results[0], *messages)
     moved[way] = run.bytes_per_rank[0]
 course.measured("model_cut", answer="abc"[np.argmin(list(moved.values()))])
 whole = pictures.Cut(x.shape, weight.shape, (16, 512), "", "")
-pictures.matrix_cuts(cuts, whole, 4, cuts_said(moved, examples=16))
+pictures.matrix_cuts(cuts, whole, 4, cuts_text(moved, examples=16))
 
 # %% [markdown]
 # What is summed? By batch, the gradient of $W$, for every rank has other examples; it is as large as $W$. By column,
@@ -173,7 +173,7 @@ pictures.matrix_cuts(cuts, whole, 4, cuts_said(moved, examples=16))
 
 # %%
 from course_utils.words import bytes_text
-from course_utils.lessons.model_parallel.sentences import sizes_said
+from course_utils.lessons.model_parallel.sentences import sizes_text
 
 examples, weight = [8, 32, 128, 512, 2048], torch.randn(128, 288)
 lines = {way: [] for way in CUTS}
@@ -185,7 +185,7 @@ theory = {"by batch": [4 * 288 * 128 for n in examples]}
 theory |= {"by column": [4 * 288 * n for n in examples]}
 theory |= {"by row": [4 * 128 * n for n in examples]}
 look = {"across": "examples", "up": "bytes that a rank puts in", "unit": bytes_text}
-said = sizes_said(examples, lines)
+said = sizes_text(examples, lines)
 course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **look)
 
 # %% [markdown]
@@ -242,18 +242,18 @@ for _ in range(2):  # the first ones find connections
     runs = {name: compare(mlp) for name, mlp in mlps.items()}
 
 # %%
-from course_utils.lessons.model_parallel.sentences import collectives_said
+from course_utils.lessons.model_parallel.sentences import collectives_text
 
 course.measured("model_mlp", **{name: run.collectives for name, run in runs.items()})
 for name, run in runs.items():
     assert max(run.results) <= 1e-10
     print(f"{name}: at most {max(run.results):.0e} away from one process")
     for part in ("forward", "backward"):
-        print(f"  {part}: {moved_said(run.events, part)}")
+        print(f"  {part}: {moved_text(run.events, part)}")
 a, b = torch.tensor([1.0, -1.0])
 print(f"gelu(1) + gelu(-1) = {gelu(a) + gelu(b):.3f}, gelu(1 - 1) = {gelu(a + b):.3f}")
 titles = [name.replace("_", " ") for name in runs]
-said = collectives_said(dict(zip(titles, runs.values(), strict=True)))
+said = collectives_text(dict(zip(titles, runs.values(), strict=True)))
 course.draw.timelines(*runs.values(), titles=titles, title=said)
 
 # %% [markdown]
@@ -361,7 +361,7 @@ course.measured("model_seed", units=units)
 
 # %%
 from course_utils.lessons.model_parallel.experiments import OWN_SEEDS, ranks_apart
-from course_utils.lessons.model_parallel.sentences import apart_said
+from course_utils.lessons.model_parallel.sentences import apart_text
 
 lines = {}
 for place in OWN_SEEDS:
@@ -369,7 +369,7 @@ for place in OWN_SEEDS:
 drifted = lines["everywhere"][-1] > 0
 course.measured("model_dropout", answer="c" if drifted else "a")
 look = {"across": "steps", "up": "largest difference between two ranks"}
-course.draw.over_numbers(list(range(1, 9)), lines, apart_said(lines), **look)
+course.draw.over_numbers(list(range(1, 9)), lines, apart_text(lines), **look)
 
 # %% [markdown]
 # No error; but behind the sum, every rank goes on with another $x$, and copies are copies no longer. *Inside*, seeds of
@@ -391,7 +391,7 @@ course.predict("model_sequence", times_the_bytes=...)
 # %%
 from course_utils.lessons.model_parallel.collective_counts import in_phase, pass_bytes
 from course_utils.lessons.model_parallel.experiments import step_memory
-from course_utils.lessons.model_parallel.sentences import sequence_said
+from course_utils.lessons.model_parallel.sentences import sequence_text
 
 model = character_model(len(CHARACTERS), width=64, depth=4, dropout=0.1)
 (batch,) = text_batches(texts, 4, 64, 1)  # 4 pieces of 64 characters
@@ -400,7 +400,7 @@ plain, cut = step(), step(sequence=True)  # each cuts the model, and trains it
 sent = [pass_bytes(run.events, ranks=4) for run in (plain, cut)]
 kept = [run.results[0].activations for run in (plain, cut)]
 course.measured("model_sequence", times_the_bytes=round(sent[1] / sent[0], 2))
-found = sequence_said((sent[0], kept[0]), (sent[1], kept[1]))
+found = sequence_text((sent[0], kept[0]), (sent[1], kept[1]))
 forward = [in_phase(run.events, "forward") for run in (plain, cut)]
 course.draw.timelines(*forward, titles=["whole", "cut"], title=found)
 

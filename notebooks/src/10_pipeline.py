@@ -58,7 +58,7 @@ print("with messages, rank 1:", *with_messages(whole_batch)[1])
 course.predict("pipeline_idle", within=1.24, one=..., eight=...)
 
 # %%
-from course_utils.lessons.pipeline.sentences import disturbed, faster_said
+from course_utils.lessons.pipeline.sentences import disturbed, faster_text
 from course_utils.lessons.pipeline.schedules import gpipe_schedule
 from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.lessons.pipeline.digits_pipeline import timed_runs
@@ -70,7 +70,7 @@ if not disturbed(simulate_schedule(gpipe, t, t, t), eight):  # else run the cell
     in_percent = [round(100 * run.idle_share) for run in (one, eight)]
     course.measured("pipeline_idle", one=in_percent[0], eight=in_percent[1])
 both = {"one piece": one, "8 micro-batches": eight}
-pictures.pipelines(both, faster_said(one, eight, 8), in_seconds=list(both))
+pictures.pipelines(both, faster_text(one, eight, 8), in_seconds=list(both))
 
 # %% [markdown]
 # Grey is the **bubble**: at first later ranks wait, in the end earlier ones. Cut finer, the pipeline fills faster.
@@ -145,7 +145,7 @@ assert far < 1e-12
 course.predict("pipeline_bubble", within=1.35, sixteen=...)
 
 # %%
-from course_utils.lessons.pipeline.sentences import formula_said
+from course_utils.lessons.pipeline.sentences import formula_text
 from course_utils.lessons.pipeline.schedules import bubble_fraction
 
 ms = [1, 2, 4, 8, 16]
@@ -157,7 +157,7 @@ if sixteen < formula[-1] + 0.05:  # else the machine was busy: run the cell agai
     course.measured("pipeline_bubble", sixteen=round(100 * sixteen))
 lines, line = {"GPipe": idle}, {"GPipe": formula}
 look = {"across": "micro-batches m", "up": "idle", "unit": percent, "limits": (0, 1)}
-title = formula_said(ms, idle, formula)
+title = formula_text(ms, idle, formula)
 course.draw.over_numbers(ms, lines, title, "Three runs each", predicted=line, **look)
 
 # %% [markdown]
@@ -175,7 +175,7 @@ course.draw.over_numbers(ms, lines, title, "Three runs each", predicted=line, **
 course.predict("pipeline_1f1b", within=1.24, idle=..., rank_0=..., rank_3=...)
 
 # %%
-from course_utils.lessons.pipeline.sentences import kept_by_rank, plan_said
+from course_utils.lessons.pipeline.sentences import kept_by_rank, plan_text
 from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
 
 one_f_one_b = one_f_one_b_schedule(4, 8)
@@ -185,16 +185,16 @@ kept = kept_by_rank(plain)
 if not disturbed(plan, plain):
     idle = round(100 * plain.idle_share)
     course.measured("pipeline_1f1b", idle=idle, rank_0=kept[0], rank_3=kept[3])
-pictures.plan_and_run("1F1B", plan, plain, *plan_said("1F1B", plan, plain))
+pictures.plan_and_run("1F1B", plan, plain, *plan_text("1F1B", plan, plain))
 
 # %%
-from course_utils.lessons.pipeline.sentences import kept_said
+from course_utils.lessons.pipeline.sentences import kept_text
 
 counted = {"GPipe": kept_by_rank(eight), "1F1B": kept}
 theory = {"GPipe": [8] * 4, "1F1B": [min(4 - r, 8) for r in range(4)]}
 look = {"across": "rank", "up": "micro-batches kept, at most", "limits": (0, 9)}
 finding = "Counted in the two runs; the lines are m and min(p − r, m)"
-title = kept_said(eight, plain)
+title = kept_text(eight, plain)
 course.draw.over_numbers(range(4), counted, title, finding, predicted=theory, **look)
 
 # %% [markdown]
@@ -225,7 +225,7 @@ if not disturbed(plan, run):
     idle = round(100 * run.idle_share)
     course.measured("pipeline_interleaved", idle=idle)
 course.measured("pipeline_messages", messages=sent)
-said = plan_said("Interleaved", plan, run)
+said = plan_text("Interleaved", plan, run)
 pictures.plan_and_run("interleaved", plan, run, *said)
 
 # %% [markdown]
@@ -256,7 +256,7 @@ assert torch.allclose(layer.weight.grad, g.T @ x)  # W: only the optimizer does
 course.predict("pipeline_zero", within=1.5, left=...)
 
 # %%
-from course_utils.lessons.pipeline.sentences import bubble_said, idle_seconds
+from course_utils.lessons.pipeline.sentences import bubble_text, idle_seconds
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 
 h1 = zb_h1_schedule(4, 8)
@@ -265,7 +265,7 @@ planned = idle_seconds(plan) / idle_seconds(simulate_schedule(one_f_one_b, t, t,
 if not disturbed(plan, run):
     left = round(100 * idle_seconds(run) / idle_seconds(plain))
     course.measured("pipeline_zero", left=left)
-title, finding = bubble_said(plain, run, planned, "ZB-H1"), plan_said("", plan, run)[1]
+title, finding = bubble_text(plain, run, planned, "ZB-H1"), plan_text("", plan, run)[1]
 pictures.plan_and_run("ZB-H1", plan, run, title, finding)
 
 # %% [markdown]
@@ -274,11 +274,11 @@ pictures.plan_and_run("ZB-H1", plan, run, title, finding)
 # those of the next batch, if nobody has to wait for the others in between:
 
 # %%
-from course_utils.lessons.pipeline.sentences import window_said
+from course_utils.lessons.pipeline.sentences import window_text
 
 h2 = zb_h2_schedule(4, 8)
 plan, run = simulate_schedule(h2, t, t, t), timed_runs(ranks, h2, t)[0]
-title, finding = plan_said("ZB-H2", plan, run)[0], window_said(run, kept_by_rank(run))
+title, finding = plan_text("ZB-H2", plan, run)[0], window_text(run, kept_by_rank(run))
 picture = pictures.plan_and_run("ZB-H2", plan, run, title, finding)
 every = {"1F1B": one_f_one_b, "interleaved": interleaved, "ZB-H1": h1, "ZB-H2": h2}
 for name, schedule in every.items():
@@ -347,7 +347,7 @@ print(f"autograd says {w.grad.item()}")
 course.predict("pipeline_stash", rank_0=..., rank_3=..., late=...)
 
 # %%
-from course_utils.lessons.pipeline.sentences import flush_said
+from course_utils.lessons.pipeline.sentences import flush_text
 from course_utils.lessons.pipeline.timing import timing_of
 from course_utils.lessons.pipeline.digits_pipeline import step_by_step
 
@@ -357,7 +357,7 @@ versions = [each.versions for each in run.results]
 late = max(run.results[0].staleness)
 course.measured("pipeline_stash", rank_0=versions[0], rank_3=versions[3], late=late)
 timing = timing_of(run.events, 4)
-title = flush_said(timing, bubble_fraction(4, 8), 8)
+title = flush_text(timing, bubble_fraction(4, 8), 8)
 picture = {"24 micro-batches, 24 steps": timing}
 pictures.pipelines(picture, title, in_seconds=list(picture))
 
@@ -366,7 +366,7 @@ pictures.pipelines(picture, title, in_seconds=list(picture))
 # $p-1$ steps old, lesson 8's staleness. What does it do to a training? 200 steps, four ranks, beside one process:
 
 # %%
-from course_utils.lessons.pipeline.sentences import stashing_said
+from course_utils.lessons.pipeline.sentences import stashing_text
 from course_utils.lessons.pipeline.digits_pipeline import step_by_step_alone
 
 losses = {"no delay": step_by_step_alone(200)}
@@ -376,7 +376,7 @@ delayed = step_by_step_alone(200, delay=3)
 assert np.allclose(losses["stashed"], delayed, rtol=0, atol=1e-12)
 mean = np.ones(20) / 20
 smooth = {name: np.convolve(line, mean, "valid") for name, line in losses.items()}
-course.draw.loss_curves(smooth, stashing_said(losses), x="step", y="loss (mean of 20)")
+course.draw.loss_curves(smooth, stashing_text(losses), x="step", y="loss (mean of 20)")
 
 # %% [markdown]
 # With stashing the four ranks take, digit for digit, the steps of one process that uses old weights: SGD with a

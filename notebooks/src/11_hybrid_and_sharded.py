@@ -108,14 +108,14 @@ course.predict("hybrid_numbers", within=1.1, numbers=...)
 # %%
 # it uses `hybrid_step`
 from course_utils.lessons.hybrid_and_sharded.report_network import train_network
-from course_utils.lessons.hybrid_and_sharded.sentences import apart, same_said
+from course_utils.lessons.hybrid_and_sharded.sentences import apart, same_text
 
 alone = {"ranks": 1, "backend": "gloo"}  # one process
 serial = ranks.run(train_network, data, "serial", **alone).results[0]
 run = ranks.run(train_network, data, "hybrid", backend="gloo")
 steps = len(serial.losses)  # numbers have 8 bytes
 course.measured("hybrid_numbers", numbers=run.bytes_per_rank[1] // 8 // steps)
-print(same_said({"the hybrid": run.results[0].losses}, serial.losses))
+print(same_text({"the hybrid": run.results[0].losses}, serial.losses))
 for one in run.results:  # after every step
     assert apart(one.convolutions, serial.convolutions) <= 1e-10
 assert apart(run.results[0].dense, serial.dense) <= 1e-10
@@ -151,7 +151,7 @@ course.predict(
 )
 
 # %%
-from course_utils.lessons.hybrid_and_sharded.sentences import distances, drift_said
+from course_utils.lessons.hybrid_and_sharded.sentences import distances, drift_text
 from course_utils.lessons.hybrid_and_sharded.sentences import symptom
 
 theirs = ranks.run(train_network, data, "report", backend="gloo").results
@@ -166,7 +166,7 @@ course.draw.loss_curves(lines, "The report's version, each rank's loss on its ow
 # It learns, so nobody looked further. Now look at what should be *equal*: the fully connected layers of the four ranks.
 
 # %%
-title = drift_said(theirs)
+title = drift_text(theirs)
 course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's layers")
 
 # %% [markdown]
@@ -199,7 +199,7 @@ from course_utils.lessons.hybrid_and_sharded.mesh_training import whole_model
 
 one = ranks.run(train_serially, small_model, batches, RATE, **alone).results[0]
 run = ranks.run(train_on_mesh, square, small_model, batches, 1, RATE, backend="gloo")
-print(same_said({"2 × 2": run.results[-1].losses}, one.losses))
+print(same_text({"2 × 2": run.results[-1].losses}, one.losses))
 writer = whole_model(small_model(), run.results)  # the ranks' parts, put together
 print("it writes:", generate(writer, "The ", 60, CONTEXT, temperature=0.6))
 sent = bytes_by_axis(run.events, rank=0)
@@ -224,14 +224,14 @@ from course_utils.lessons.hybrid_and_sharded.experiments import MESHES, count_me
 course.predict("least_sent", answer=..., choices=list(MESHES))  # "a" to "e"
 
 # %%
-from course_utils.lessons.hybrid_and_sharded.sentences import mixtures_said, totals
+from course_utils.lessons.hybrid_and_sharded.sentences import mixtures_text, totals
 
 counted = count_meshes(ranks, batches[:2])
-print(same_said(counted.losses, one.losses[:2]))
+print(same_text(counted.losses, one.losses[:2]))
 least = np.argmin(totals(counted.sent))
 course.measured("least_sent", answer="abcde"[least])
 panel = course.draw.SharesPanel("sent by rank 1 in a step", counted.sent)
-course.draw.shares([panel], mixtures_said(counted.sent))
+course.draw.shares([panel], mixtures_text(counted.sent))
 
 # %% [markdown]
 # Counted from the calls, as rings would carry them out. `tensor` talks most: inside the node. What `data` sends grows
@@ -302,10 +302,10 @@ course.predict("zero_sent", within=1.05, stage_3=...)  # percent
 
 # %%
 from course_utils.lessons.hybrid_and_sharded.experiments import count_stages
-from course_utils.lessons.hybrid_and_sharded.sentences import stages_said
+from course_utils.lessons.hybrid_and_sharded.sentences import stages_text
 
 stages = count_stages(ranks, batches[:2])
-print(same_said(stages.losses, one.losses[:2]))  # Adam in one process
+print(same_text(stages.losses, one.losses[:2]))  # Adam in one process
 kept, sent = totals(stages.kept), totals(stages.sent)
 names = {f"stage_{k}": 100 * kept[k] / kept[0] for k in (1, 2, 3)}
 course.measured("zero_kept", **names)
@@ -314,7 +314,7 @@ panels = [
     course.draw.SharesPanel("kept by each rank", stages.kept, stages.kept_on_paper),
     course.draw.SharesPanel("sent in a step", stages.sent, stages.sent_on_paper),
 ]
-course.draw.shares(panels, stages_said(stages.kept, stages.sent))
+course.draw.shares(panels, stages_text(stages.kept, stages.sent))
 
 # %% [markdown]
 # Stages 1 and 2 save for nothing; stage 3 gathers weights twice: half as much again. (As rings. gloo moves more.) In
@@ -357,7 +357,7 @@ course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
 # %%
 from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
 from course_utils.lessons.hybrid_and_sharded.experiments import most_saved
-from course_utils.lessons.hybrid_and_sharded.sentences import saved_said
+from course_utils.lessons.hybrid_and_sharded.sentences import saved_text
 
 saved = {
     "as it is": most_saved(small_model(), batches, pieces=1),
@@ -366,7 +366,7 @@ saved = {
     "both": most_saved(checkpointed(small_model()), batches, pieces=4),
 }
 panel = course.draw.SharesPanel("kept for the backward pass, at most", saved)
-course.draw.shares([panel], saved_said(saved))
+course.draw.shares([panel], saved_text(saved))
 
 # %% [markdown]
 # Micro-batches cost nothing, as long as small ones keep the processor busy. Checkpointing costs a second forward pass.

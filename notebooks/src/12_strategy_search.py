@@ -57,7 +57,7 @@ course.predict("strategy_by_hand", data_parallel=..., report=...)  # ms
 
 # %%
 from course_utils.lessons.strategy_search.graph.configurations import Config
-from course_utils.lessons.strategy_search.sentences import quickest_said
+from course_utils.lessons.strategy_search.sentences import quickest_text
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
 from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
 from course_utils.lessons.strategy_search import pictures
@@ -69,7 +69,7 @@ tasks = {name: task_graph(five, way, HandCosts()) for name, way in both.items()}
 ms = {name: makespan(found) / 1e6 for name, found in tasks.items()}
 answers = dict(zip(("data_parallel", "report"), ms.values()))
 course.measured("strategy_by_hand", **answers)
-pictures.task_timelines(tasks, quickest_said(ms))
+pictures.task_timelines(tasks, quickest_text(ms))
 
 # %% [markdown]
 # Summing fc1's 6,144 gradients takes 12 ms; sharing its work saves 6. So the report's strategy wins, although device 1
@@ -140,14 +140,14 @@ course.measured("strategy_count", five=number_of(five, 2), alexnet_digits=len(st
 print(f"AlexNet on 4 devices: {many:.1e} strategies")
 
 # %%
-from course_utils.lessons.strategy_search.sentences import strategy_said
+from course_utils.lessons.strategy_search.sentences import strategy_text
 
 known = {}  # of the five operators we simulate them all
 for strategy in product(*choices_of(five, 2)):
     known[strategy] = makespan(task_graph(five, strategy, HandCosts()))
 best = min(known, key=known.get)
 tasks["the best"] = task_graph(five, best, HandCosts())
-title = f"The best of {len(known)}: {strategy_said(five, best)}"
+title = f"The best of {len(known)}: {strategy_text(five, best)}"
 pictures.task_timelines(tasks, title)
 
 # %% [markdown]
@@ -187,7 +187,7 @@ def walk(strategy, temperature, random):
 
 
 # %%
-from course_utils.lessons.strategy_search.sentences import arrived, walks_said
+from course_utils.lessons.strategy_search.sentences import arrived, walks_text
 
 walks, drawn = {}, {}
 for name, temperature in {"only better ones": 0, "worse ones, too": 3e6}.items():  # ns
@@ -197,7 +197,7 @@ for name, temperature in {"only better ones": 0, "worse ones, too": 3e6}.items()
     drawn[name] = [costs[:300] for costs in walks[name][:5]]
 only_better, worse_too = (arrived(found, known[best]) for found in walks.values())
 course.measured("strategy_walks", only_better=only_better, worse_too=worse_too)
-title, part = walks_said(walks, known[best]), "Five walks each, their first 300 proposals"
+title, part = walks_text(walks, known[best]), "Five walks each, their first 300 proposals"
 pictures.cost_over_iterations(drawn, title, known[best], part)
 
 # %% [markdown]
@@ -213,13 +213,13 @@ pictures.cost_over_iterations(drawn, title, known[best], part)
 # weights are read.) Messages: lesson 5's line, fitted here.
 
 # %%
-from course_utils.lessons.strategy_search.experiments import Case
-from course_utils.lessons.strategy_search.sentences import timed_said
+from course_utils.lessons.strategy_search.experiments import Workload
+from course_utils.lessons.strategy_search.sentences import timed_text
 from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
 from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
 
 options = {"width": 0.25, "pixels": 160, "linear": 0.25}
-case = Case(
+case = Workload(
     "AlexNet",
     "course_utils.lessons.strategy_search.graph.example_models.alexnet",
     options,
@@ -232,7 +232,7 @@ for operator in graph.operators:
     print(f"{operator.name:6} {shape:17}{operator.parameters:9,} weights  {runs}")
 topology = measured_topology(ranks, repeats=3)
 costs = measure_costs(graph, topology, ranks, rounds=4)
-print(timed_said(len(costs.times), costs.spread))
+print(timed_text(len(costs.times), costs.spread))
 for name in ("conv2", "fc6"):
     whole, half = (sum(costs.times[name, (n, 1, 1), 0]) / 1e6 for n in (1, 2))
     print(f"{name}: all images {whole:.1f} ms, half of them {half:.1f} ms")
@@ -260,13 +260,13 @@ course.measured("strategy_alexnet", answer="abcd"[np.argmin(list(seconds.values(
 found = find_strategy(graph, costs, devices=2, iterations=25_000)
 print(f"{found.evaluations:,} strategies simulated in {found.seconds:.1f} s")
 both = {"data parallel": four["data parallel"], "found": found.strategy}
-said = f"Found: {strategy_said(graph, found.strategy)}"
+said = f"Found: {strategy_text(graph, found.strategy)}"
 pictures.strategies(graph, both, said)
 
 # %%
-from course_utils.lessons.strategy_search.sentences import found_said
+from course_utils.lessons.strategy_search.sentences import found_text
 
-title = found_said(found.nanoseconds / 1e9, seconds)
+title = found_text(found.nanoseconds / 1e9, seconds)
 where = "Walks that start with one device, data parallel, model parallel, at random"
 history = {"iterations": found.iterations, "subtitle": where}
 pictures.cost_over_iterations(found.history, title, **history)
@@ -294,7 +294,7 @@ print(text[text.index("class") : text.index("def train")].rstrip())
 # Does it train as one process does? In float64, loss by loss:
 
 # %%
-from course_utils.lessons.hybrid_and_sharded.sentences import same_said
+from course_utils.lessons.hybrid_and_sharded.sentences import same_text
 from course_utils.lessons.strategy_search.program.run_program import train_program
 from course_utils.lessons.strategy_search.program.run_program import train_serial
 
@@ -302,7 +302,7 @@ images, labels = case.batch()
 batches = [(images.double(), labels)] * 2
 parallel = train_program(ranks, text, lambda: case.model().double(), batches)
 serial = train_serial(case.model().double(), batches)
-print(same_said({"the program on 2 ranks": parallel}, serial))
+print(same_text({"the program on 2 ranks": parallel}, serial))
 
 # %% [markdown]
 # (The course's tests do this for random strategies of several networks, gradients too.)
@@ -319,7 +319,7 @@ course.predict("strategy_times", within=1.3, times=...)
 
 # %%
 from course_utils.lessons.strategy_search.experiments import compare
-from course_utils.lessons.strategy_search.sentences import errors, honesty_said, steady
+from course_utils.lessons.strategy_search.sentences import errors, honesty_text, steady
 
 ways = {"found": found.strategy}  # and the others, if they are not the same
 others = [name for name in four if seconds[name] != found.nanoseconds / 1e9]
@@ -330,11 +330,11 @@ if steady(judged.measured):  # else the machine was busy: run the cell again
     course.measured("strategy_error", percent=round(off))
 points = zip(judged.predicted, judged.measured)
 points = {name: [point] for name, point in zip(ways, points)}
-pictures.predicted_measured(points, honesty_said(judged.predicted, judged.medians))
+pictures.predicted_measured(points, honesty_text(judged.predicted, judged.medians))
 
 # %%
 from course_utils.measuring import Measured
-from course_utils.lessons.strategy_search.sentences import ratio_said
+from course_utils.lessons.strategy_search.sentences import ratio_text
 
 taken = dict(zip(ways, judged.measured))
 factors = np.divide(taken["data parallel"], taken["found"])
@@ -343,7 +343,7 @@ if steady(judged.measured):
 expected = seconds["data parallel"] / found.nanoseconds * 1e9
 pair = {name: taken[name] for name in ("found", "data parallel")}
 bars = {"a step": {name: Measured(tuple(runs)) for name, runs in pair.items()}}
-course.draw.measured_bars(bars, ratio_said(pair, expected))
+course.draw.measured_bars(bars, ratio_text(pair, expected))
 
 # %% [markdown]
 # What does the simulator leave out? **Overlap** (our program's calls block, DDP's do not: lesson 7), links that several
@@ -367,20 +367,20 @@ for rate in rates:
     link = 2e-4, rate * 1e6 / 8  # seconds, bytes a second
     there = replace(costs, topology=describe({"0": 2**40, "1": 2**40}, link))
     answer = find_strategy(graph, there, 2, iterations=10_000)
-    told[rate] = strategy_said(graph, answer.strategy)
+    told[rate] = strategy_text(graph, answer.strategy)
     all_four = [predicted_seconds(graph, way, there) for way in four.values()]
     times.append([answer.nanoseconds / 1e9, *all_four])
     print(f"{rate:7,} Mbit/s: {told[rate]}")
 
 # %%
 from course_utils.words import seconds_text
-from course_utils.lessons.strategy_search.sentences import links_said
+from course_utils.lessons.strategy_search.sentences import links_text
 
 slow, *_, fast = ("abcd"[np.argmin(row[1:])] for row in times)
 course.measured("strategy_links", slow=slow, fast=fast)
 lines = dict(zip(["found", *four], zip(*times)))
 look = {"across": "link, in Mbit/s", "up": "time of a step, simulated", "log": True}
-course.draw.over_numbers(rates, lines, links_said(told), unit=seconds_text, **look)
+course.draw.over_numbers(rates, lines, links_text(told), unit=seconds_text, **look)
 
 # %% [markdown]
 # Read it from left to right: on a slow link it counts how much a strategy sends, on a fast one how evenly it shares the
@@ -400,7 +400,7 @@ ours = find_strategy(alexnet_graph, gpus, 2, iterations=25_000)
 theirs = known_ways(alexnet_graph)
 figure_10 = {"the report's": theirs["the report's"], "ours": ours.strategy}
 takes = predicted_seconds(alexnet_graph, figure_10["the report's"], gpus)
-title = found_said(ours.nanoseconds / 1e9, {"the report's": takes})
+title = found_text(ours.nanoseconds / 1e9, {"the report's": takes})
 pictures.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names)
 
 # %% [markdown]
@@ -424,7 +424,7 @@ course.predict("strategy_incremental", within=1.5, times=...)
 
 # %%
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
-from course_utils.lessons.strategy_search.sentences import times_said
+from course_utils.lessons.strategy_search.sentences import times_text
 from course_utils.lessons.strategy_search.simulator import simulation_rates
 
 node = describe({f"GPU {n}": 11e9 for n in range(4)}, (1e-5, 12e9))
@@ -432,7 +432,7 @@ four_gpus = described_costs(alexnet_graph, node, 11.3e12, 484e9, launch_seconds=
 speed = simulation_rates.rates(alexnet_graph, four_gpus, devices=4, seconds=0.3)
 times = speed["incremental"] / speed["full"]
 course.measured("strategy_incremental", times=round(times, 1))
-print(times_said(speed))
+print(times_text(speed))
 
 # %% [markdown]
 # *tasks* is the simulator from above; *full* multiplies all matrices, of many walks at once; *incremental* only what

@@ -129,11 +129,11 @@ if log:
     losses["srun"] = losses_of(log)
 
 # %%
-from course_utils.lessons.gpu_nodes.sentences import same_loss, ways_said
+from course_utils.lessons.gpu_nodes.sentences import same_loss, ways_text
 
 assert same_loss(losses), losses
 course.measured("three_ways", answer="a" if same_loss(losses) else "b")
-course.draw.loss_curves(losses, ways_said(losses), x="epoch")
+course.draw.loss_curves(losses, ways_text(losses), x="epoch")
 
 # %% [markdown]
 # The launcher tells a process *who it is*, and nothing else. Same ranks, same seed, same batches: same curve.
@@ -211,7 +211,7 @@ course.measured("bandwidths", **mega)
 
 # %%
 from course_utils.words import bytes_text
-from course_utils.lessons.gpu_nodes.sentences import bandwidth_said, link_said
+from course_utils.lessons.gpu_nodes.sentences import bandwidth_text, link_text
 
 link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
 rate = link or max(map(max, bus))
@@ -219,8 +219,8 @@ points = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
 lines = {"algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes]}
 lines["bus bandwidth"] = [rate] * 3
 look = {"across": "ranks", "up": "bytes per second", "unit": bytes_text}
-title = bandwidth_said(world_sizes, algorithm, bus)
-finding = link_said(backend, n, P, bus[-1], link)
+title = bandwidth_text(world_sizes, algorithm, bus)
+finding = link_text(backend, n, P, bus[-1], link)
 course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, **look)
 
 # %% [markdown]
@@ -265,11 +265,11 @@ gains = [gain(seconds, "float32", "bfloat16") for seconds in taken.values()]
 course.measured("bf16_gain", narrow=gains[0], wide=gains[1])
 
 # %%
-from course_utils.lessons.gpu_nodes.sentences import by_width, compiling_said, widths_said
+from course_utils.lessons.gpu_nodes.sentences import by_width, compiling_text, widths_text
 
 if patient:
-    print(compiling_said(first["compiled"], taken[1024], "float32", "compiled"))
-title, bars = widths_said(taken, "float32"), by_width(taken)
+    print(compiling_text(first["compiled"], taken[1024], "float32", "compiled"))
+title, bars = widths_text(taken, "float32"), by_width(taken)
 course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a step")
 
 # %% [markdown]

@@ -101,13 +101,13 @@ def profile_one_step():
 
 
 # %%
-from course_utils.lessons.profiling.sentences import convolutions_said, operators_table
+from course_utils.lessons.profiling.sentences import convolutions_text, operators_table
 
 rows = ranks.run(profile_one_step, backend="gloo", ranks=1).results[0]
 own = {name: own_time for name, _, own_time, _ in rows}
 longest = max(operators, key=lambda letter: own.get(operators[letter], 0))
 course.measured("profile_operator", answer=longest)
-print(operators_table(rows), convolutions_said(rows), sep="\n\n")
+print(operators_table(rows), convolutions_text(rows), sep="\n\n")
 
 # %% [markdown]
 # Why one expects more of the backward pass: it computes two products where the forward pass computes one, the gradient
@@ -183,10 +183,10 @@ for rank, answers in asked.items():
 # machine.) The picture is of the three steps that you profiled a minute ago:
 
 # %%
-from course_utils.lessons.profiling.sentences import profile_said
+from course_utils.lessons.profiling.sentences import profile_text
 
 lanes = flat.lanes_by_clocks(left)
-pictures.profile(lanes, profile_said(lanes), "Three steps, an all-reduce after each")
+pictures.profile(lanes, profile_text(lanes), "Three steps, an all-reduce after each")
 
 # %% [markdown]
 # Now one may look across ranks. All-reduces end together. They begin when each rank is ready: an early rank's lane is
@@ -202,15 +202,15 @@ pictures.profile(lanes, profile_said(lanes), "Three steps, an all-reduce after e
 course.predict("profile_hidden", within=1.5, percent=...)  # 0 to 100
 
 # %%
-from course_utils.lessons.profiling.sentences import overlap_said
+from course_utils.lessons.profiling.sentences import overlap_text
 from course_utils.lessons.overlap.buckets import overlapped
 
 in_buckets = partial(overlapped, bucket_bytes=500_000)
 buckets = profile_ranks(ranks, training_step, in_buckets, 32, steps=3)
 hidden = statistics.fmean(one.overlap_share for one in buckets.lanes)
 course.measured("profile_hidden", percent=round(100 * hidden))
-said = overlap_said(flat.lanes, buckets.lanes, "buckets")
-pictures.profile(buckets.lanes, profile_said(buckets.lanes), said)
+said = overlap_text(flat.lanes, buckets.lanes, "buckets")
+pictures.profile(buckets.lanes, profile_text(buckets.lanes), said)
 
 # %% [markdown]
 # Pale is hidden, dark is exposed. And lesson 7's timer? It never looked into a step. It subtracted: the slowest
@@ -219,7 +219,7 @@ pictures.profile(buckets.lanes, profile_said(buckets.lanes), said)
 # takes the transfer and counts the change of all else with it?
 
 # %%
-from course_utils.lessons.profiling.sentences import trace_and_timer_said
+from course_utils.lessons.profiling.sentences import trace_and_timer_text
 from course_utils.lessons.overlap.step_times import ALONE, step_times
 
 without = profile_ranks(ranks, training_step, alone, 32, steps=3)
@@ -227,7 +227,7 @@ ways = {ALONE: alone, "flat": all_reduce_flat, "buckets": in_buckets}
 timed = step_times(ranks, ways, rounds=3, warm_up=1)
 for name, seen in {"flat": flat, "buckets": buckets}.items():
     seconds = statistics.median(timed.exposed_by_round(name))
-    print(trace_and_timer_said(name, seen.lanes, without.lanes, seconds))
+    print(trace_and_timer_text(name, seen.lanes, without.lanes, seconds))
 
 # %% [markdown]
 # Roughly at best: they are not the same steps, each event costs time, and four ranks on shared cores are
@@ -291,20 +291,20 @@ from course_utils.lessons.profiling.slow_programs import CHOICES, letter_of
 from course_utils.lessons.profiling.slow_programs import profile_program, race
 
 lanes = profile_program(ranks, 4).lanes
-pictures.profile(lanes, "Slow program 4, a whole run", profile_said(lanes))
+pictures.profile(lanes, "Slow program 4, a whole run", profile_text(lanes))
 
 # %%
 course.predict("profile_slow_4", answer=..., choices=CHOICES)  # "a" to "e"
 
 # %%
-from course_utils.lessons.profiling.sentences import ratio_said
+from course_utils.lessons.profiling.sentences import ratio_text
 from course_utils.lessons.profiling.slow_programs import PROGRAMS
 
 
 def slow_and_better(number, lanes):
     taken = race(ranks, number, rounds=5, until=PROGRAMS[number].target)  # A B A B
     better = profile_program(ranks, number, fast=True).lanes
-    title = f"Program {number}: {ratio_said(taken)}"
+    title = f"Program {number}: {ratio_text(taken)}"
     both, names = [lanes[0], better[0]], ["slow", "better"]
     return pictures.profile(both, title, "Rank 0, one run of each", names=names)
 
@@ -324,7 +324,7 @@ slow_and_better(4, lanes)
 
 # %%
 lanes = profile_program(ranks, 5).lanes
-pictures.profile(lanes, "Slow program 5, a whole run", profile_said(lanes))
+pictures.profile(lanes, "Slow program 5, a whole run", profile_text(lanes))
 
 # %%
 course.predict("profile_slow_5", answer=..., choices=CHOICES)  # "a" to "e"
@@ -342,7 +342,7 @@ slow_and_better(5, lanes)
 
 # %%
 lanes = profile_program(ranks, 1).lanes
-pictures.profile(lanes, "Slow program 1, a whole run", profile_said(lanes))
+pictures.profile(lanes, "Slow program 1, a whole run", profile_text(lanes))
 
 # %%
 course.predict("profile_slow_1", answer=..., choices=CHOICES)  # "a" to "e"

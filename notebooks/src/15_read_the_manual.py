@@ -69,7 +69,7 @@ SGD(model.parameters(), lr=0.1).step()
 alone = flat_parameters(model)
 
 # %%
-from course_utils.lessons.read_the_manual.sentences import calls_said, same_said
+from course_utils.lessons.read_the_manual.sentences import calls_text, same_text
 from course_utils.lessons.read_the_manual.framework_steps import step_seen
 
 steps = {}
@@ -77,7 +77,7 @@ steps = {}
 
 def run_on_two(name, way):
     steps[name] = ranks.run(step_seen, way, x, y, backend="gloo", ranks=2).results
-    print(same_said(name, steps[name], alone), calls_said(name, steps[name]), sep="\n")
+    print(same_text(name, steps[name], alone), calls_text(name, steps[name]), sep="\n")
 
 
 # %% [markdown]
@@ -217,7 +217,7 @@ else:
     print(missing())
 
 # %%
-from course_utils.lessons.read_the_manual.sentences import sent_and_kept_said, sends_most
+from course_utils.lessons.read_the_manual.sentences import sent_and_kept_text, sends_most
 from course_utils.lessons.read_the_manual.framework_steps import apart, parts
 
 for one in steps.values():
@@ -228,7 +228,7 @@ sent, kept = parts(steps)
 count = "{:,.0f}".format
 panels = [course.draw.SharesPanel("rank 0 sends", sent, say=count)]
 panels.append(course.draw.SharesPanel("rank 0 keeps", kept, say=count))
-course.draw.shares(panels, sent_and_kept_said(steps, most), "Numbers, as rings send them")
+course.draw.shares(panels, sent_and_kept_text(steps, most), "Numbers, as rings send them")
 
 # %% [markdown]
 # Four programs, one step: the same weights to the last digits. (Counted from the calls, as rings would carry them
@@ -327,11 +327,11 @@ course.measured("translated", factor=float(moved.norm() / step.norm()))
 # ## The two paragraphs again
 
 # %%
-from course_utils.lessons.read_the_manual.sentences import words_said
+from course_utils.lessons.read_the_manual.sentences import words_text
 
 course.measured("untaught_word", answer="b")
 under = "Below each word: the lesson that taught it"
-pictures.reading(PASSAGES, words_said(PASSAGES), under)
+pictures.reading(PASSAGES, words_text(PASSAGES), under)
 
 # %% [markdown]
 # Word by word: what it means, and what you measured of it. Today's manual says `CommunicationImplementation` where
@@ -364,7 +364,7 @@ course.predict("capstone_steps", within=1.15, steps=...)
 # %%
 from course_utils.lessons.read_the_manual.capstone.on_ranks import naive_step
 from course_utils.lessons.read_the_manual.capstone.task import as_images, deal, network
-from course_utils.lessons.read_the_manual.sentences import naive_steps_said
+from course_utils.lessons.read_the_manual.sentences import naive_steps_text
 
 
 def naive(pixels, labels):
@@ -375,7 +375,7 @@ images, labels = zip(*deal(np.random.default_rng(0)).shards)
 run = ranks.run(naive, course.per_rank(images), course.per_rank(labels), backend="gloo")
 sent = max(one["naive_sent"] for one in run.results)
 course.measured("capstone_steps", steps=BUDGET.bytes / sent)
-print(naive_steps_said(sent, BUDGET.bytes, NAIVE_STEPS))
+print(naive_steps_text(sent, BUDGET.bytes, NAIVE_STEPS))
 
 # %% [markdown]
 # So you must talk less often, or say less. All is allowed: local SGD (8), compression, accumulation (7), a rate that

@@ -56,7 +56,7 @@ def images() -> torch.Tensor:
 
 
 @cache
-def training() -> step_shares.Timed:
+def training() -> step_shares.TimedTraining:
     """A few iterations of VGG-11."""
     return step_shares.time_training(vgg11(seed=0), iterations=ITERATIONS, batch=BATCH)
 

@@ -112,7 +112,7 @@ def exposed() -> Figure:
     """Loop and hooks, timed by turns."""
     ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
     times = step_times(nodes(), ways, BATCH, ROUNDS)
-    return course.draw.stacked_bars(times.bars, sentences.hiding_said(times, "hooks", "loop"))
+    return course.draw.stacked_bars(times.bars, sentences.hiding_text(times, "hooks", "loop"))
 
 
 def sweep() -> Figure:
@@ -121,7 +121,7 @@ def sweep() -> Figure:
     ways = {each: partial(overlapped, bucket_bytes=each) for each in sizes}
     times = step_times(nodes(), {ALONE: alone} | ways, BATCH, ROUNDS)
     runs = {each: times.seconds[each] for each in sizes}
-    free, said = times.median(ALONE), sentences.best_said(size, runs)
+    free, said = times.median(ALONE), sentences.best_text(size, runs)
     return pictures.bucket_sweep(runs, lambda each: free + model().exposed(each), size, free, said)
 
 
@@ -133,13 +133,13 @@ def in_buckets() -> Figure:
 def ddp() -> Figure:
     """All at the end, our buckets, DDP."""
     times = step_times(nodes(), three_ways(), BATCH, ROUNDS)
-    return course.draw.stacked_bars(times.bars, sentences.bars_said(times, "flat", "DDP"))
+    return course.draw.stacked_bars(times.bars, sentences.bars_text(times, "flat", "DDP"))
 
 
 def larger_batch() -> Figure:
     """The same with twice the images."""
     times = step_times(nodes(), three_ways(), 2 * BATCH, ROUNDS)
-    return course.draw.stacked_bars(times.bars, sentences.bars_said(times, "flat", "DDP"))
+    return course.draw.stacked_bars(times.bars, sentences.bars_text(times, "flat", "DDP"))
 
 
 def workers() -> Figure:
@@ -161,14 +161,14 @@ def compressed() -> Figure:
         how: nodes().run(train_compressed, data, how, **options).results[0]
         for how in ("none", "fp16", "top-k", "PowerSGD")
     }
-    return pictures.compression(found, sentences.compression_said(found))
+    return pictures.compression(found, sentences.compression_text(found))
 
 
 def loopback() -> Figure:
     """Two ranks in one memory; the nodes are gone after that."""
     ways = {name: way for name, way in three_ways().items() if name != "DDP"}
     times = step_times(course.start(2), ways, BATCH, ROUNDS)
-    said = sentences.loopback_said(times, "flat", "ours", allowed_cores(), ranks=2)
+    said = sentences.loopback_text(times, "flat", "ours", allowed_cores(), ranks=2)
     return course.draw.stacked_bars(times.bars, said)
 
 

@@ -20,14 +20,14 @@ from course_utils.lessons.parameter_server.digits_trainings import (
 from course_utils.lessons.parameter_server.experiments import link_seconds, race
 from course_utils.lessons.parameter_server.local_sgd import skewed_shards
 from course_utils.lessons.parameter_server.sentences import (
-    clinics_said,
-    link_said,
-    local_said,
-    races_said,
-    rates_said,
+    clinics_text,
+    link_text,
+    local_text,
+    races_text,
+    rates_text,
     slower,
-    staleness_said,
-    straggler_said,
+    staleness_text,
+    straggler_text,
 )
 from course_utils.lessons.parameter_server.server import step_seconds
 from course_utils.words import bytes_text, percent, seconds_text
@@ -81,7 +81,7 @@ def link() -> Figure:
         "server": [step_seconds(workers, VECTOR, 1 / beta, times[0]) for workers in WORKERS],
         "ring": [predicted_seconds("ring", workers, VECTOR, network) for workers in WORKERS],
     }
-    found = link_said(WORKERS, taken["server"], taken["ring"], predicted["server"])
+    found = link_text(WORKERS, taken["server"], taken["ring"], predicted["server"])
     look = {"across": "workers", "up": "time of one step", "unit": seconds_text, "predicted": predicted}
     return course.draw.over_numbers(WORKERS, taken, "100 KB, through a server and round a ring", found, **look)
 
@@ -93,7 +93,7 @@ def staleness() -> Figure:
         setting: nodes().run(train_asynchronously, images(), AGES, pace=pace).results[0].staleness
         for setting, pace in paces.items()
     }
-    return pictures.staleness(ages, 6, "How old is a gradient that 7 workers bring?", staleness_said(7, ages))
+    return pictures.staleness(ages, 6, "How old is a gradient that 7 workers bring?", staleness_text(7, ages))
 
 
 def rates() -> Figure:
@@ -107,7 +107,7 @@ def rates() -> Figure:
         train = partial(nodes().run, train_asynchronously, images(), UPDATES, pace=Pace(0.002), ranks=workers + 1)
         ends[name] = [train(rate=rate, scaled=scaled).results[0].accuracies[-1] for rate in RATES]
     look = {"across": "learning rate", "up": f"test images recognised after {UPDATES} updates", "unit": percent}
-    title, found = "The same number of updates, fresh and stale", rates_said(RATES, *ends.values())
+    title, found = "The same number of updates, fresh and stale", rates_text(RATES, *ends.values())
     return course.draw.over_numbers(RATES, ends, title, found, limits=(0, 1), **look)
 
 
@@ -115,8 +115,8 @@ def straggler() -> Figure:
     """Accuracy against epochs and seconds, with equal workers and with a straggler."""
     paces = {"equal workers": Pace(PACE), "a straggler": Pace(PACE, straggler=2)}
     curves = race(nodes(), images(), paces, RUNS)
-    title = straggler_said(slower(curves))
-    return pictures.races(curves, title, races_said(curves, TARGET), target=TARGET, wide=True)
+    title = straggler_text(slower(curves))
+    return pictures.races(curves, title, races_text(curves, TARGET), target=TARGET, wide=True)
 
 
 def local() -> Figure:
@@ -126,7 +126,7 @@ def local() -> Figure:
         for k in LOCAL_STEPS
     ]
     sent = [run.bytes_per_rank[0] for run in runs]
-    found = local_said(LOCAL_STEPS, sent, [run.results[0].accuracies[-1] for run in runs])
+    found = local_text(LOCAL_STEPS, sent, [run.results[0].accuracies[-1] for run in runs])
     look = {"across": "local steps", "up": "bytes of one rank", "unit": bytes_text, "log": True}
     look["predicted"] = {"sent": [sent[0] * LOCAL_STEPS[0] / k for k in LOCAL_STEPS]}
     return course.draw.over_numbers(LOCAL_STEPS, {"sent": sent}, "64 steps, a mean now and then", found, **look)
@@ -148,7 +148,7 @@ def federated() -> Figure:
     accuracies = {epochs: run.results[0] for epochs, run in runs.items()}
     lines = {f"{epochs} local epoch{'s' * (epochs > 1)}": line for epochs, line in accuracies.items()}
     sent = [round(nbytes * number / 1000) for number in range(1, ROUNDS + 1)]
-    title, found = "What the same bytes bring with 1, 5 and 20 local epochs", clinics_said(accuracies, 0.85, nbytes)
+    title, found = "What the same bytes bring with 1, 5 and 20 local epochs", clinics_text(accuracies, 0.85, nbytes)
     look = {"across": "KB sent by each clinic", "up": "test images recognised", "unit": percent}
     return course.draw.over_numbers(sent, lines, title, found, limits=(0.3, 1), **look)
 

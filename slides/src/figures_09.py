@@ -10,7 +10,7 @@ from torch.nn.functional import gelu
 import course_utils as course
 from course_utils.lessons.data_parallel.sentences import quickest
 from course_utils.lessons.model_parallel import pictures
-from course_utils.lessons.model_parallel.collective_counts import moved_said
+from course_utils.lessons.model_parallel.collective_counts import moved_text
 from course_utils.lessons.model_parallel.experiments import (
     CUTS,
     OWN_SEEDS,
@@ -21,7 +21,7 @@ from course_utils.lessons.model_parallel.experiments import (
 )
 from course_utils.lessons.model_parallel.memory_parts import Parallelism
 from course_utils.lessons.model_parallel.parallel_block import parallelise_block
-from course_utils.lessons.model_parallel.sentences import apart_said, cuts_said, idle_said, sizes_said
+from course_utils.lessons.model_parallel.sentences import apart_text, cuts_text, idle_text, sizes_text
 from course_utils.lessons.model_parallel.split_layers import split_layers
 from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
 from course_utils.lessons.model_parallel.training_memory import training_memory
@@ -65,7 +65,7 @@ def in_turns() -> Figure:
     step = partial(ranks().run, run_schedule, gpipe_schedule(4, 1), stages, [x], loss)
     step()  # the first one finds memory and connections
     timing = timing_of(quickest([step() for _ in range(3)]).events, 4)
-    return pipelines({"One batch": timing}, idle_said(timing.idle_share, 4), in_seconds=["One batch"])
+    return pipelines({"One batch": timing}, idle_text(timing.idle_share, 4), in_seconds=["One batch"])
 
 
 def cuts() -> Figure:
@@ -75,11 +75,11 @@ def cuts() -> Figure:
     drawn, moved = {}, {}
     for way in CUTS:
         run = ranks().run(cut_layer, way, x, weight, backend="gloo")
-        messages = [moved_said(run.events, part) for part in ("forward", "backward")]
+        messages = [moved_text(run.events, part) for part in ("forward", "backward")]
         drawn[way] = pictures.Cut(*(tuple(one.shape) for one in run.results[0]), *messages)
         moved[way] = run.bytes_per_rank[0]
     whole = pictures.Cut((examples, inputs), (outputs, inputs), (examples, outputs), "", "")
-    return pictures.matrix_cuts(drawn, whole, 4, cuts_said(moved, examples))
+    return pictures.matrix_cuts(drawn, whole, 4, cuts_text(moved, examples))
 
 
 def examples() -> Figure:
@@ -94,7 +94,7 @@ def examples() -> Figure:
     predicted = {"by batch": [4 * 288 * 128 for _ in EXAMPLES], "by column": [4 * 288 * n for n in EXAMPLES]}
     predicted["by row"] = [4 * 128 * n for n in EXAMPLES]
     look = {"across": "examples", "up": "bytes that a rank puts in", "unit": bytes_text}
-    return course.draw.over_numbers(EXAMPLES, lines, sizes_said(EXAMPLES, lines), predicted=predicted, log=True, **look)
+    return course.draw.over_numbers(EXAMPLES, lines, sizes_text(EXAMPLES, lines), predicted=predicted, log=True, **look)
 
 
 def gelus() -> Figure:
@@ -116,7 +116,7 @@ def seeds() -> Figure:
     """How far copies of the same weights drift apart."""
     lines = {place: ranks().run(ranks_apart, place, STEPS, backend="gloo").results[0] for place in OWN_SEEDS}
     look = {"across": "steps", "up": "largest difference between two ranks"}
-    return course.draw.over_numbers(list(range(1, STEPS + 1)), lines, apart_said(lines), **look)
+    return course.draw.over_numbers(list(range(1, STEPS + 1)), lines, apart_text(lines), **look)
 
 
 def memory() -> Figure:

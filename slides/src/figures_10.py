@@ -14,15 +14,15 @@ from course_utils.lessons.pipeline.interleaved import interleaved_schedule
 from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES
 from course_utils.lessons.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
 from course_utils.lessons.pipeline.sentences import (
-    bubble_said,
-    faster_said,
-    formula_said,
+    bubble_text,
+    faster_text,
+    formula_text,
     idle_seconds,
     kept_by_rank,
-    kept_said,
-    plan_said,
-    stashing_said,
-    window_said,
+    kept_text,
+    plan_text,
+    stashing_text,
+    window_text,
 )
 from course_utils.lessons.pipeline.timing import Timing, simulate_schedule
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
@@ -58,14 +58,14 @@ def pieces() -> Figure:
     whole = parse_schedule([f"{rank}F0 {rank}B0" for rank in range(RANKS)])
     one, many = timed_runs(ranks(), whole, MICRO_BATCHES * STAGE)[0], run_of(gpipe_schedule)
     both = {"one piece": one, f"{MICRO_BATCHES} micro-batches": many}
-    return pictures.pipelines(both, faster_said(one, many, MICRO_BATCHES), in_seconds=list(both))
+    return pictures.pipelines(both, faster_text(one, many, MICRO_BATCHES), in_seconds=list(both))
 
 
 def bubble() -> Figure:
     """The idle share over the number of micro-batches, beside the formula."""
     runs = [[run.idle_share for run in timed_runs(ranks(), gpipe_schedule(RANKS, m), STAGE, RUNS)] for m in SWEEP]
     formula = [bubble_fraction(RANKS, m) for m in SWEEP]
-    title, found = formula_said(SWEEP, runs, formula), f"GPipe on {RANKS} ranks, {count(RUNS, 'run')} for each m"
+    title, found = formula_text(SWEEP, runs, formula), f"GPipe on {RANKS} ranks, {count(RUNS, 'run')} for each m"
     look = {"across": "micro-batches m", "up": "idle share", "unit": percent, "limits": (0, 1)}
     return course.draw.over_numbers(SWEEP, {"GPipe": runs}, title, found, predicted={"GPipe": formula}, **look)
 
@@ -73,7 +73,7 @@ def bubble() -> Figure:
 def beside_its_plan(name: str, make: Callable[[int, int], Schedule], chunks: int = 1) -> Figure:
     """A schedule as planned, and as run."""
     plan, run = planned(make(RANKS, MICRO_BATCHES), chunks), run_of(make)
-    return pictures.plan_and_run(name, plan, run, *plan_said(name, plan, run))
+    return pictures.plan_and_run(name, plan, run, *plan_text(name, plan, run))
 
 
 def kept() -> Figure:
@@ -83,21 +83,21 @@ def kept() -> Figure:
     theory = {"GPipe": [MICRO_BATCHES] * RANKS, "1F1B": [min(RANKS - rank, MICRO_BATCHES) for rank in range(RANKS)]}
     found = "Counted in the two runs; the lines are m and min(p − r, m)"
     look = {"across": "rank", "up": "micro-batches kept, at most", "limits": (0, MICRO_BATCHES + 1)}
-    return course.draw.over_numbers(range(RANKS), counted, kept_said(plain, other), found, predicted=theory, **look)
+    return course.draw.over_numbers(range(RANKS), counted, kept_text(plain, other), found, predicted=theory, **look)
 
 
 def zb_h1() -> Figure:
     """ZB-H1, with what it leaves of 1F1B's bubble."""
     plan, run = planned(zb_h1_schedule(RANKS, MICRO_BATCHES)), run_of(zb_h1_schedule)
     left = idle_seconds(plan) / idle_seconds(planned(one_f_one_b_schedule(RANKS, MICRO_BATCHES)))
-    title = bubble_said(run_of(one_f_one_b_schedule), run, left, "ZB-H1")
-    return pictures.plan_and_run("ZB-H1", plan, run, title, plan_said("ZB-H1", plan, run)[1])
+    title = bubble_text(run_of(one_f_one_b_schedule), run, left, "ZB-H1")
+    return pictures.plan_and_run("ZB-H1", plan, run, title, plan_text("ZB-H1", plan, run)[1])
 
 
 def zb_h2() -> Figure:
     """ZB-H2, with what it leaves idle within a rank's own work."""
     plan, run = planned(zb_h2_schedule(RANKS, MICRO_BATCHES)), run_of(zb_h2_schedule)
-    title, found = plan_said("ZB-H2", plan, run)[0], window_said(run, kept_by_rank(run))
+    title, found = plan_text("ZB-H2", plan, run)[0], window_text(run, kept_by_rank(run))
     return pictures.plan_and_run("ZB-H2", plan, run, title, found)
 
 
@@ -108,7 +108,7 @@ def stashing() -> Figure:
         losses[name] = ranks().run(step_by_step, STEPS, stash).results[-1].losses
     window = np.ones(20) / 20
     smooth = {name: np.convolve(line, window, "valid") for name, line in losses.items()}
-    return course.draw.loss_curves(smooth, stashing_said(losses), x="step", y="loss (mean of 20)")
+    return course.draw.loss_curves(smooth, stashing_text(losses), x="step", y="loss (mean of 20)")
 
 
 def puzzle() -> Figure:

@@ -20,13 +20,13 @@ from course_utils.lessons.hybrid_and_sharded.experiments import (
 from course_utils.lessons.hybrid_and_sharded.mesh_training import train_on_mesh, train_serially
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import plan
-from course_utils.lessons.hybrid_and_sharded.report_network import Trained, train_network
+from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining, train_network
 from course_utils.lessons.hybrid_and_sharded.sentences import (
     distances,
-    drift_said,
-    mixtures_said,
-    saved_said,
-    stages_said,
+    drift_text,
+    mixtures_text,
+    saved_text,
+    stages_text,
 )
 from course_utils.lessons.hybrid_and_sharded.zero_stages import train_sharded
 from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
@@ -48,7 +48,7 @@ def four():
 
 
 @cache
-def trained(way: str, ranks: int = 4) -> list[Trained]:
+def trained(way: str, ranks: int = 4) -> list[RankTraining]:
     """The report's network, trained one way."""
     data = course.data.digits("float64")
     return four().run(train_network, data, way, STEPS, ranks=ranks, backend="gloo").results
@@ -81,7 +81,7 @@ def report() -> Figure:
 
 def drift() -> Figure:
     """How far its replicas are from each other."""
-    title = drift_said(trained("report"))
+    title = drift_text(trained("report"))
     return course.draw.loss_curves(distances(trained("report")), title, y="distance from rank 0's layers")
 
 
@@ -97,7 +97,7 @@ def text() -> Figure:
 def mixtures() -> Figure:
     """Bytes of five mixtures."""
     sent = count_meshes(four(), small_batches(3), {name: MESHES[name] for name in MIXTURES}).sent
-    return course.draw.shares([SharesPanel("sent by rank 1 in a step", sent)], mixtures_said(sent))
+    return course.draw.shares([SharesPanel("sent by rank 1 in a step", sent)], mixtures_text(sent))
 
 
 def sharded(stage: int, title: str) -> Figure:
@@ -114,7 +114,7 @@ def stages() -> Figure:
         SharesPanel("kept by each rank", counted.kept, counted.kept_on_paper),
         SharesPanel("sent in a step", counted.sent, counted.sent_on_paper),
     ]
-    return course.draw.shares(panels, stages_said(counted.kept, counted.sent))
+    return course.draw.shares(panels, stages_text(counted.kept, counted.sent))
 
 
 def activations() -> Figure:
@@ -127,7 +127,7 @@ def activations() -> Figure:
         "checkpointing": most_saved(checkpointed(small_model()), batches, 1),
         "both": most_saved(checkpointed(small_model()), batches, 4),
     }
-    return course.draw.shares([SharesPanel("kept for the backward pass, at most", saved)], saved_said(saved))
+    return course.draw.shares([SharesPanel("kept for the backward pass, at most", saved)], saved_text(saved))
 
 
 def plans() -> Figure:

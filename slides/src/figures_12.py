@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 
 import course_utils as course
 from course_utils.lessons.strategy_search import pictures
-from course_utils.lessons.strategy_search.costs.described_costs import Costs
+from course_utils.lessons.strategy_search.costs.described_costs import DeviceCosts
 from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
 from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
 from course_utils.lessons.strategy_search.experiments import (
     REPORT,
-    Case,
-    Comparison,
+    PredictedAndMeasured,
+    Workload,
     compare,
     predicted_seconds,
     report_costs,
@@ -28,12 +28,12 @@ from course_utils.lessons.strategy_search.search.known_ways import known_ways
 from course_utils.lessons.strategy_search.search.many_walks import Found, find_strategy
 from course_utils.lessons.strategy_search.search.metropolis import metropolis_accept, propose
 from course_utils.lessons.strategy_search.sentences import (
-    found_said,
-    honesty_said,
-    quickest_said,
-    ratio_said,
-    strategy_said,
-    walks_said,
+    found_text,
+    honesty_text,
+    quickest_text,
+    ratio_text,
+    strategy_text,
+    walks_text,
 )
 from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators, two_convolutions
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
@@ -64,10 +64,10 @@ def pair():
 
 
 @cache
-def network() -> Case:
+def network() -> Workload:
     """AlexNet, a quarter as wide."""
     options = {"width": 0.25, "pixels": PIXELS, "linear": 0.25}
-    return Case(
+    return Workload(
         "AlexNet",
         "course_utils.lessons.strategy_search.graph.example_models.alexnet",
         options,
@@ -76,7 +76,7 @@ def network() -> Case:
 
 
 @cache
-def costs() -> Costs:
+def costs() -> DeviceCosts:
     """What its parts take here."""
     return measure_costs(network().graph(), measured_topology(pair(), repeats=REPEATS), pair(), rounds=ROUNDS)
 
@@ -88,7 +88,7 @@ def found() -> Found:
 
 
 @cache
-def judged() -> tuple[list[str], Comparison]:
+def judged() -> tuple[list[str], PredictedAndMeasured]:
     """The found strategy and published ones that are others, predicted and measured by turns."""
     graph = network().graph()
     least = found().nanoseconds / 1e9
@@ -113,14 +113,14 @@ def on_paper() -> dict[str, list[Config]]:
 def by_hand() -> Figure:
     """Two strategies, as one can time them on paper."""
     tasks = {name: task_graph(FIVE, way, HandCosts()) for name, way in on_paper().items()}
-    return pictures.task_timelines(tasks, quickest_said({name: makespan(one) / 1e6 for name, one in tasks.items()}))
+    return pictures.task_timelines(tasks, quickest_text({name: makespan(one) / 1e6 for name, one in tasks.items()}))
 
 
 def best() -> Figure:
     """They beside the best of all."""
     quickest = min(every_strategy(), key=every_strategy().__getitem__)
     tasks = {name: task_graph(FIVE, way, HandCosts()) for name, way in (on_paper() | {"the best": quickest}).items()}
-    return pictures.task_timelines(tasks, f"The best of {len(every_strategy())}: {strategy_said(FIVE, quickest)}")
+    return pictures.task_timelines(tasks, f"The best of {len(every_strategy())}: {strategy_text(FIVE, quickest)}")
 
 
 def cuts() -> Figure:
@@ -151,14 +151,14 @@ def walks() -> Figure:
     drawn = {name: [times[:300] for times in own[:DRAWN]] for name, own in taken.items()}
     least = min(every_strategy().values())
     said = "Some walks each, their first proposals"
-    return pictures.cost_over_iterations(drawn, walks_said(taken, least), least, said)
+    return pictures.cost_over_iterations(drawn, walks_text(taken, least), least, said)
 
 
 def strategies() -> Figure:
     """AlexNet's strategy beside data parallelism."""
     graph = network().graph()
     both = {"data parallel": known_ways(graph)["data parallel"], "found": found().strategy}
-    return pictures.strategies(graph, both, f"Found: {strategy_said(graph, found().strategy)}")
+    return pictures.strategies(graph, both, f"Found: {strategy_text(graph, found().strategy)}")
 
 
 def step_times() -> Figure:
@@ -169,14 +169,14 @@ def step_times() -> Figure:
     graph = network().graph()
     expected = predicted_seconds(graph, known_ways(graph)["data parallel"], costs()) / found().nanoseconds * 1e9
     bars = {"a step": {name: Measured(tuple(runs)) for name, runs in both.items()}}
-    return course.draw.measured_bars(bars, ratio_said(both, expected))
+    return course.draw.measured_bars(bars, ratio_text(both, expected))
 
 
 def honesty() -> Figure:
     """Predictions beside measurements."""
     names, runs = judged()
     points = zip(names, zip(runs.predicted, runs.measured, strict=True), strict=True)
-    title = honesty_said(runs.predicted, runs.medians)
+    title = honesty_text(runs.predicted, runs.medians)
     return pictures.predicted_measured({name: [point] for name, point in points}, title)
 
 
@@ -186,7 +186,7 @@ def report() -> Figure:
         graph = read_model(alexnet(), REPORT.shape)
     gpus, theirs = report_costs(graph), known_ways(graph)["the report's"]
     ours = find_strategy(graph, gpus, 2, iterations=ITERATIONS)
-    title = found_said(ours.nanoseconds / 1e9, {"the report's": predicted_seconds(graph, theirs, gpus)})
+    title = found_text(ours.nanoseconds / 1e9, {"the report's": predicted_seconds(graph, theirs, gpus)})
     both = {"the report's": theirs, "ours": ours.strategy}
     return pictures.strategies(graph, both, title, devices=gpus.topology.names)
 

@@ -17,7 +17,7 @@ from course_utils.lessons.gpu_nodes.failures.recordings import recording
 from course_utils.lessons.gpu_nodes.launch_commands import choose_devices, losses_of, run_command
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment
 from course_utils.lessons.gpu_nodes.measured_training import allreduce_seconds, step_seconds
-from course_utils.lessons.gpu_nodes.sentences import bandwidth_said, by_width, link_said, ways_said, widths_said
+from course_utils.lessons.gpu_nodes.sentences import bandwidth_text, by_width, link_text, ways_text, widths_text
 from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.lessons.gpu_nodes.train_ddp import train_ddp
 from course_utils.lessons.gpu_nodes.tries import tries_of
@@ -88,7 +88,7 @@ def ways() -> Figure:
     losses = {"ranks": on_ranks()[0]}
     if TORCHRUN:
         losses["torchrun"] = losses_of(under_torchrun("whole"))
-    return course.draw.loss_curves(losses, ways_said(losses), x="epoch")
+    return course.draw.loss_curves(losses, ways_text(losses), x="epoch")
 
 
 def dealt() -> Figure:
@@ -116,9 +116,9 @@ def bandwidths() -> Figure:
     lines = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
     formula = {name: [rate] * len(times) for name in lines}
     formula["algorithm bandwidth"] = [rate * P / (2 * (P - 1)) for P in times]
-    found = link_said(backend, BYTES, WORLD_SIZES[-1], bus[-1], link)
+    found = link_text(backend, BYTES, WORLD_SIZES[-1], bus[-1], link)
     look = {"across": "ranks", "up": "bytes per second", "unit": bytes_text, "predicted": formula}
-    return course.draw.over_numbers(WORLD_SIZES, lines, bandwidth_said(WORLD_SIZES, algorithm, bus), found, **look)
+    return course.draw.over_numbers(WORLD_SIZES, lines, bandwidth_text(WORLD_SIZES, algorithm, bus), found, **look)
 
 
 def switches() -> Figure:
@@ -129,7 +129,7 @@ def switches() -> Figure:
         kinds = {"float32": plain, "bfloat16": replace(plain, bf16=True)}
         kinds |= {"compiled": replace(plain, compile=True)} if COMPILED else {}
         _, taken[width] = four().run(step_seconds, kinds, 3 * RUNS, ranks=1, backend="gloo").results[0]
-    title, bars = widths_said(taken, "float32"), by_width(taken)
+    title, bars = widths_text(taken, "float32"), by_width(taken)
     return course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a step")
 
 

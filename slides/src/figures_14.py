@@ -10,7 +10,7 @@ from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.profiling import pictures
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.record_profiles import Profile, profile_ranks, training_step
-from course_utils.lessons.profiling.sentences import overlap_said, profile_said, ratio_said
+from course_utils.lessons.profiling.sentences import overlap_text, profile_text, ratio_text
 from course_utils.lessons.profiling.slow_programs import profile_program, race
 
 BATCH = 32
@@ -55,25 +55,25 @@ def clocks() -> Figure:
 def merged() -> Figure:
     """The same on one clock."""
     lanes = profiled(False).lanes
-    return pictures.profile(lanes, profile_said(lanes))
+    return pictures.profile(lanes, profile_text(lanes))
 
 
 def hidden() -> Figure:
     """The same steps with buckets."""
     before, after = profiled(False).lanes, profiled(True).lanes
-    return pictures.profile(after, profile_said(after), overlap_said(before, after, "buckets"))
+    return pictures.profile(after, profile_text(after), overlap_text(before, after, "buckets"))
 
 
 def patient(number: int) -> Figure:
     """A slow program, the cause not told."""
-    return pictures.profile(slow(number), f"Slow program {number}", profile_said(slow(number)))
+    return pictures.profile(slow(number), f"Slow program {number}", profile_text(slow(number)))
 
 
 def cured(number: int) -> Figure:
     """The slow program and the better one, on rank 0."""
     taken = race(nodes(), number, ROUNDS)
     both = [slow(number)[0], profile_program(nodes(), number, fast=True).lanes[0]]
-    title = f"Program {number}: {ratio_said(taken)}"
+    title = f"Program {number}: {ratio_text(taken)}"
     return pictures.profile(both, title, "Rank 0, one run of each", names=["slow", "better"])
 
 

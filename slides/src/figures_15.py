@@ -15,7 +15,7 @@ from course_utils.lessons.read_the_manual.capstone.trial import naive_data_paral
 from course_utils.lessons.read_the_manual.framework_steps import Stepped, apart, parts, step_seen
 from course_utils.lessons.read_the_manual.lightning import is_there
 from course_utils.lessons.read_the_manual.passages import PASSAGES
-from course_utils.lessons.read_the_manual.sentences import same_said, sends_most, sent_and_kept_said, words_said
+from course_utils.lessons.read_the_manual.sentences import same_text, sends_most, sent_and_kept_text, words_text
 from workshop.build.definitions import definitions
 
 IMAGES = 240  # of each node, for the naive training
@@ -60,7 +60,7 @@ def text(lessons: bool) -> Figure:
     """The two paragraphs, with the lessons of their words or without."""
     title, under = "Two paragraphs of TensorFlow's manual", "Underlined: words to know"
     if lessons:
-        title, under = words_said(PASSAGES), "Below each word: the lesson that taught it"
+        title, under = words_text(PASSAGES), "Below each word: the lesson that taught it"
     return pictures.reading(PASSAGES, title, under, lessons, width=SLIDE_WIDTH)
 
 
@@ -68,7 +68,7 @@ def unlike() -> Figure:
     """How far the weights are from one process's."""
     bars = {name: {"difference": apart(seen, alone())} for name, seen in steps().items()}
     panel = course.draw.SharesPanel("largest difference from one process's weights", bars, say=_difference)
-    return course.draw.shares([panel], same_said(UNLIKE, steps()[UNLIKE], alone()))
+    return course.draw.shares([panel], same_text(UNLIKE, steps()[UNLIKE], alone()))
 
 
 def _difference(value: float) -> str:
@@ -82,7 +82,7 @@ def shares() -> Figure:
     count = "{:,.0f}".format
     panels = [course.draw.SharesPanel("rank 0 sends", sent, say=count)]
     panels.append(course.draw.SharesPanel("rank 0 keeps", kept, say=count))
-    return course.draw.shares(panels, sent_and_kept_said(ways, sends_most(ways)), "Numbers, as rings send them")
+    return course.draw.shares(panels, sent_and_kept_text(ways, sends_most(ways)), "Numbers, as rings send them")
 
 
 def naive() -> Figure:

@@ -29,7 +29,7 @@ def tf32(allowed: bool) -> Iterator[None]:
 
 
 def bandwidth_of(where: Where) -> list[float]:
-    """Bytes per second of adding two arrays into a third, as `hardware.rates.memory_bandwidth` counts them."""
+    """Bytes per second of adding two arrays into a third, as lesson 3's `memory_bandwidth` counts them."""
     nbytes = where.pick(1 << 30, 1 << 22)
     left, right, total = torch.ones(3, nbytes // 4, device=where.device)
     return [3 * nbytes / taken for taken in again(where, lambda: torch.add(left, right, out=total), calls=4)]

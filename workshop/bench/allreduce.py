@@ -69,7 +69,7 @@ def loopback(runs: int, sizes: Sequence[int] = LOOPBACK_SIZES) -> list[Row]:
             rows += sweep_rows(seconds, f"P = {world_size}, one machine")
             longest = max(sizes)
             ring, limit = seconds["asynchronous ring", longest], seconds[MEMCPY, longest]
-            name = f"asynchronous ring / memcpy, {said(longest)}, P = {world_size}, one machine"
+            name = f"asynchronous ring / memcpy, {size_text(longest)}, P = {world_size}, one machine"
             rows.append(ratio_row("allreduce", name, ring, limit))
     return rows
 
@@ -90,7 +90,7 @@ def against_mpi(runs: int) -> list[Row]:
                     mpi[memory] += seconds["MPI"]
                     ours += seconds["ring"] if memory == "default" else []
             better = min(mpi, key=lambda memory, mpi=mpi: statistics.median(mpi[memory]))
-            name = f"MPI_Allreduce ({better}) / asynchronous ring, {said(size)}, P = 2"
+            name = f"MPI_Allreduce ({better}) / asynchronous ring, {size_text(size)}, P = 2"
             rows.append(ratio_row("allreduce", name, mpi[better], ours, target=target, better="higher"))
     return rows
 
@@ -128,7 +128,7 @@ def links(nodes: int, runs: int) -> list[Row]:
             for _ in range(runs + 1):
                 ring.append(max(ranks.run(timed, async_ring_allreduce, size).results))
                 gloo.append(max(ranks.run(timed_gloo, size, backend="gloo").results))
-            name = f"gloo / asynchronous ring, {said(size)}, P = {nodes}, {where}"
+            name = f"gloo / asynchronous ring, {size_text(size)}, P = {nodes}, {where}"
             target = 0.98
             rows.append(ratio_row("allreduce", name, gloo[1:], ring[1:], target=target, better="higher"))
     network = fitted(seconds[2], nodes, seconds[nodes], gamma)
@@ -210,10 +210,12 @@ def percent_row(metric: str, values: Sequence[float], target: float, better: str
 def sweep_rows(seconds: Seconds, where: str) -> list[Row]:
     """A row for each algorithm and size, and for the copy."""
     cases = [(name, size) for name, size in seconds if name in (*ALGORITHMS, MEMCPY)]
-    return [seconds_row("allreduce", f"{name}, {said(size)}, {where}", seconds[name, size]) for name, size in cases]
+    return [
+        seconds_row("allreduce", f"{name}, {size_text(size)}, {where}", seconds[name, size]) for name, size in cases
+    ]
 
 
-def said(nbytes: int) -> str:
+def size_text(nbytes: int) -> str:
     """4 B, 64 KB, 16 MB; a KB is 1024 bytes here."""
     for unit, power in (("MB", 20), ("KB", 10)):
         if nbytes >= 1 << power:

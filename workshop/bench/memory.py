@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from workshop.bench.parts import chosen_parts
 from workshop.bench.ranks import ranks_of
 from workshop.bench.rows import Row, value_row
-from workshop.bench.sharded import said
+from workshop.bench.sharded import mesh_text
 
 if TYPE_CHECKING:
     from workshop.bench.memory_ranks import Pair
@@ -119,7 +119,7 @@ def mesh() -> list[Row]:
     with ranks_of(4) as ranks:
         return [
             farthest(
-                said(sizes),
+                mesh_text(sizes),
                 ranks.run(on_mesh, sizes, ranks=math.prod(sizes.values()), backend="gloo").results,
             )
             for sizes in MESHES

@@ -30,7 +30,7 @@ FEWEST = 7  # rounds
 
 
 @dataclass(frozen=True)
-class Case:
+class OverlapCase:
     """A network on nodes.
 
     Attributes:
@@ -60,12 +60,12 @@ class Case:
 
 
 CASES = (
-    Case("4 processors (played), too much to hide", 100, 0.375, 1, 1 << 19, (0.2, 0.4)),
-    Case("4 processors (played), all can hide", 100, 0.25, 1, 1 << 16, (0.4, 0.8)),
-    Case("4 nodes on these cores, too much to hide", 100, 0.375, 96, 1 << 19),
-    Case("4 nodes on these cores, all can hide", 50, 0.125, 1536, 1 << 15),
+    OverlapCase("4 processors (played), too much to hide", 100, 0.375, 1, 1 << 19, (0.2, 0.4)),
+    OverlapCase("4 processors (played), all can hide", 100, 0.25, 1, 1 << 16, (0.4, 0.8)),
+    OverlapCase("4 nodes on these cores, too much to hide", 100, 0.375, 96, 1 << 19),
+    OverlapCase("4 nodes on these cores, all can hide", 50, 0.125, 1536, 1 << 15),
 )
-WEAK_CASE = Case("2 processes on these cores", 0, 0.375, 384, 1 << 21)
+WEAK_CASE = OverlapCase("2 processes on these cores", 0, 0.375, 384, 1 << 21)
 
 
 def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
@@ -81,12 +81,12 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     return rows
 
 
-def chosen(case: Case, only: Sequence[str]) -> bool:
+def chosen(case: OverlapCase, only: Sequence[str]) -> bool:
     """Is this case asked for?"""
     return not only or any(word in case.name for word in only)
 
 
-def rows_of(case: Case, ranks: "Ranks", rounds: int) -> list[Row]:
+def rows_of(case: OverlapCase, ranks: "Ranks", rounds: int) -> list[Row]:
     """Steps by turns: without communication, after the backward pass, in the course's buckets, in torch's."""
     from course_utils.lessons.data_parallel.replicas import all_reduce_flat, alone, torch_ddp
     from course_utils.lessons.overlap.bucket_size import BucketModel, backward_times
@@ -137,7 +137,7 @@ def case_rows(
     return [*rows, ratio_row("overlap", f"{name}: step, {OURS} / {DDP}", ours, theirs, target=1.0)]
 
 
-def timed(case: Case, ranks: "Ranks", ways: "dict[str, Way]", rounds: int) -> "StepTimes":
+def timed(case: OverlapCase, ranks: "Ranks", ways: "dict[str, Way]", rounds: int) -> "StepTimes":
     """One step of each way by turns, again and again; two rounds before them do not count: DDP finds its buckets."""
     from course_utils.lessons.overlap.step_times import StepTimes, slowest
     from workshop.bench.overlap_ranks import plain_steps

@@ -22,7 +22,7 @@ from workshop.bench.rows import Row, ratio_row, value_row
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
-    from workshop.bench.pipeline_ranks import Trained
+    from workshop.bench.pipeline_ranks import TrainedStages
 
 P = 4  # ranks
 CHUNKS = {"interleaved": 2}
@@ -57,7 +57,7 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
         return [row for part in chosen for row in part(ranks)]
 
 
-def ways(ranks: "Ranks", steps: int) -> "dict[str, Callable[[], list[Trained]]]":
+def ways(ranks: "Ranks", steps: int) -> "dict[str, Callable[[], list[TrainedStages]]]":
     """By name: what trains through a schedule, ours or torch's."""
     from workshop.bench.pipeline_ranks import train_pipeline, train_with_torch
 
@@ -91,15 +91,15 @@ def order_row(name: str, theirs: Schedule) -> Row:
     return value_row("pipeline", metric, [same], f"of {P}", target=target, better="higher")
 
 
-def alone(steps: int) -> "Trained":
+def alone(steps: int) -> "TrainedStages":
     """The same training in one process; the whole network counts as stage 0."""
-    from workshop.bench.pipeline_ranks import RATE, Trained
+    from workshop.bench.pipeline_ranks import RATE, TrainedStages
 
     model, losses = train_alone(steps, RATE)
-    return Trained(losses, {0: [one.detach() for one in model.parameters()]})
+    return TrainedStages(losses, {0: [one.detach() for one in model.parameters()]})
 
 
-def apart(results: "Sequence[Trained]", serial: "Trained") -> float:
+def apart(results: "Sequence[TrainedStages]", serial: "TrainedStages") -> float:
     """The largest difference of any loss or parameter; `results` of all ranks."""
     losses = [max(each, key=abs) for each in zip(*(one.losses for one in results), strict=True)]
     far = largest_difference([one.parameters for one in results], serial.parameters[0])
@@ -157,7 +157,7 @@ def clean(ranks: "Ranks", repeats: int = REPEATS) -> list[Row]:
     return rows
 
 
-def is_clean(name: str, train: "Callable[[], list[Trained]]", serial: "Trained") -> bool:
+def is_clean(name: str, train: "Callable[[], list[TrainedStages]]", serial: "TrainedStages") -> bool:
     """Run once. What it dies of is printed: the next one is to be counted too."""
     try:
         return apart(train(), serial) <= EQUAL

@@ -21,7 +21,7 @@ RATE = 0.5
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedStages:
     """What a rank has after its training.
 
     Attributes:
@@ -39,7 +39,7 @@ Pass = Callable[[Any], float]
 """A batch → its loss, when forward and backward pass are done."""
 
 
-def trained(stages: Mapping[int, nn.Module], batches: Iterable[Any], forward_and_backward: Pass) -> Trained:
+def trained(stages: Mapping[int, nn.Module], batches: Iterable[Any], forward_and_backward: Pass) -> TrainedStages:
     """A step of gradient descent for each batch."""
     optimizer = Sgd([one for stage in stages.values() for one in stage.parameters()], RATE)
     losses = []
@@ -47,17 +47,17 @@ def trained(stages: Mapping[int, nn.Module], batches: Iterable[Any], forward_and
         optimizer.zero_grad()
         losses.append(forward_and_backward(batch))
         optimizer.step()
-    return Trained(losses, {stage: [one.detach() for one in part.parameters()] for stage, part in stages.items()})
+    return TrainedStages(losses, {stage: [one.detach() for one in part.parameters()] for stage, part in stages.items()})
 
 
-def train_pipeline(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], steps: int) -> Trained:
+def train_pipeline(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], steps: int) -> TrainedStages:
     """Some steps through a schedule: losses where the last stage is, and this rank's stages."""
     mine = own_stages(schedule, comm.rank, digit_layers())
     batches = digit_batches(steps, micro_batches_of(schedule))
     return trained(mine, batches, lambda batch: run_schedule(comm, schedule, mine, *batch))
 
 
-def train_with_torch(name: str, schedule: Schedule, steps: int) -> Trained:
+def train_with_torch(name: str, schedule: Schedule, steps: int) -> TrainedStages:
     """The same through torch's own schedule of this name, with stages where ours has them, on the default group."""
     import torch.distributed as dist
 

@@ -60,7 +60,7 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     return [row for part in chosen_parts("sharded", parts, only).values() for row in part()]
 
 
-def said(sizes: dict[str, int]) -> str:
+def mesh_text(sizes: dict[str, int]) -> str:
     """2 data × 2 tensor; "one rank" where no axis is left."""
     return " × ".join(f"{number} {axis}" for axis, number in sizes.items()) or "one rank"
 
@@ -110,7 +110,7 @@ def equal() -> list[Row]:
                 gap = stage_gap(ranks, stage, wanted, world_size)
                 rows.append(value_row("sharded", metric, [gap], "", target=EQUAL))
         for sizes in MESHES:
-            metric = f"mesh {said(sizes)}: far from one process after any of {STEPS} steps"
+            metric = f"mesh {mesh_text(sizes)}: far from one process after any of {STEPS} steps"
             rows.append(value_row("sharded", metric, [mesh_gap(ranks, sizes, STEPS)], "", target=EQUAL))
     return rows
 
@@ -185,7 +185,7 @@ def checkpoints() -> list[Row]:
                 world_size = math.prod(sizes.values())
                 arguments = (load_on_mesh, path, sizes, small_model, batches[STEPS:])
                 results = ranks.run(*arguments, ranks=world_size, backend="gloo").results
-                label = f"checkpoint of {said(written)} on {said(sizes)}"
+                label = f"checkpoint of {mesh_text(written)} on {mesh_text(sizes)}"
                 unlike = sum(not same(one.state, saved) for one in results)
                 losses = [sum(each) / world_size for each in zip(*(one.losses for one in results), strict=True)]
                 gap = max(abs(ours - theirs) for ours, theirs in zip(losses, wanted, strict=True))
@@ -219,7 +219,7 @@ def clean(repeats: int = REPEATS) -> list[Row]:
     largest = MESHES[-1]
     with ranks_of(math.prod(largest.values())) as ranks:
         ways = {NAMES[stage]: partial(stage_gap, ranks, stage, wanted) for stage in STAGES[1:]}
-        ways |= {f"mesh {said(sizes)}": partial(mesh_gap, ranks, sizes, 1) for sizes in (MESHES[0], largest)}
+        ways |= {f"mesh {mesh_text(sizes)}": partial(mesh_gap, ranks, sizes, 1) for sizes in (MESHES[0], largest)}
         return [
             Row("sharded", f"{name}, clean runs", good, f"of {repeats}", "higher", repeats, 0.0, repeats)
             for name, way in ways.items()

@@ -14,7 +14,7 @@ from workshop.bench.ranks import nodes_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
 
 if TYPE_CHECKING:
-    from course_utils.lessons.strategy_search.experiments import Comparison
+    from course_utils.lessons.strategy_search.experiments import PredictedAndMeasured
     from course_utils.ranks.ranks import Ranks
 
 BENCH = "strategy"
@@ -55,7 +55,7 @@ def honesty_rows(ranks: "Ranks", rounds: int) -> list[Row]:
     return [row for name, comparison in found.items() for row in comparison_rows(name, comparison)]
 
 
-def comparison_rows(name: str, found: "Comparison") -> list[Row]:
+def comparison_rows(name: str, found: "PredictedAndMeasured") -> list[Row]:
     """Median error and Kendall's τ; the value is that of the medians, the spread that of the rounds by themselves."""
     from course_utils.lessons.strategy_search.sentences import agreement, errors
 

@@ -33,7 +33,7 @@ UNTOUCHED = re.compile(
 
 
 @dataclass(frozen=True)
-class Term:
+class GlossaryTerm:
     """One entry of the glossary.
 
     Attributes:
@@ -70,15 +70,15 @@ def written(form: str) -> str:
 
 
 @cache
-def terms(root: Path) -> tuple[Term, ...]:
+def terms(root: Path) -> tuple[GlossaryTerm, ...]:
     """The terms of the glossary in its order; none where there is no glossary."""
     path = root / GLOSSARY
     return parse(path.read_text(encoding="utf-8")) if path.is_file() else ()
 
 
-def parse(text: str) -> tuple[Term, ...]:
+def parse(text: str) -> tuple[GlossaryTerm, ...]:
     """The terms that a glossary's text defines, in its order."""
-    found: list[Term] = []
+    found: list[GlossaryTerm] = []
     number = 0
     for block in re.split(r"^(?=##)", ANCHOR.sub("", text), flags=re.MULTILINE):
         head, *lines = block.strip().splitlines() or [""]
@@ -89,7 +89,7 @@ def parse(text: str) -> tuple[Term, ...]:
             also = [remark.removeprefix("also: ") for remark in remarks if remark.startswith("also: ")]
             says = " ".join(line for line in lines if line and not REMARK.match(line))
             forms = tuple(form for remark in also for form in remark.split(", "))
-            found.append(Term(entry["name"], number, forms, "plain" in remarks, says))
+            found.append(GlossaryTerm(entry["name"], number, forms, "plain" in remarks, says))
     return tuple(found)
 
 
@@ -123,7 +123,7 @@ def link_terms(cells: list[NotebookNode], page: Page, root: Path) -> None:
         last.source += f"\n\n*The words of this lesson stand in the [glossary]({ADDRESS}#lesson-{number}).*"
 
 
-def first_mentions(text: str, unlinked: dict[str, Term]) -> list[tuple[int, int, Term]]:
+def first_mentions(text: str, unlinked: dict[str, GlossaryTerm]) -> list[tuple[int, int, GlossaryTerm]]:
     """Where links shall stand in a text, from, to and for which term; these terms are taken out of `unlinked`."""
     parts = free_parts(text)
     found = [
@@ -132,7 +132,7 @@ def first_mentions(text: str, unlinked: dict[str, Term]) -> list[tuple[int, int,
         for match in term.pattern.finditer(text)
         if any(begin <= match.start() and match.end() <= end for begin, end in parts)
     ]
-    chosen: list[tuple[int, int, Term]] = []
+    chosen: list[tuple[int, int, GlossaryTerm]] = []
     paragraphs = set()
     for begin, end, name in sorted(found):
         paragraph = text.count("\n\n", 0, begin)

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from course_utils.draw import style
-from course_utils.draw.message_timeline.layout import HALF, Mark, Rows
+from course_utils.draw.message_timeline.layout import HALF, Rows, TimelineMark
 from course_utils.draw.message_timeline.rows import BAR
 from course_utils.draw.message_timeline.wording import call_text, is_message
 from course_utils.draw.style import paler
@@ -18,7 +18,7 @@ _FEW = 12  # messages; with more, the words are the shortest
 _ARROWS_AVOIDED = 40  # with more arrows than these, no place is free of them
 
 
-def wordings(mark: Mark) -> list[str]:
+def wordings(mark: TimelineMark) -> list[str]:
     """What may stand on an operation, longest first."""
     event = mark.event
     if not is_message(event):
@@ -29,7 +29,7 @@ def wordings(mark: Mark) -> list[str]:
     return [f"{event.name} {arrow} · {bytes_text(event.bytes)}", f"{event.name} {arrow}", arrow]
 
 
-def rooms(mark: Mark, right_edge: float) -> Iterator[tuple[float, float, object, str]]:
+def rooms(mark: TimelineMark, right_edge: float) -> Iterator[tuple[float, float, object, str]]:
     """Where a text may stand, best place first: from, to (seconds), the colour behind it, the colour of the text."""
     start, end = max(mark.start, 0.0), min(mark.end, right_edge)
     middle = min(max(mark.waits_until, start), end) if mark.waits else start
@@ -77,7 +77,7 @@ def write_labels(ax: Axes, rows: Rows, scale: float, pixels: float) -> None:
 
 
 def on_the_mark(
-    mark: Mark, words: list[str], size: float, rows: Rows, pixels: float
+    mark: TimelineMark, words: list[str], size: float, rows: Rows, pixels: float
 ) -> tuple[str, float, object, str] | None:
     """The longest wording that fits where no arrow runs, its middle in seconds, and the colours behind it and of it.
 
@@ -96,7 +96,7 @@ def on_the_mark(
     return fallback
 
 
-def crossed(left: float, right: float, mark: Mark, rows: Rows) -> bool:
+def crossed(left: float, right: float, mark: TimelineMark, rows: Rows) -> bool:
     """Does the arrow of a message run through a text in the middle of this operation's box?"""
     if len(rows.messages) > _ARROWS_AVOIDED:
         return False
@@ -112,7 +112,7 @@ def crossed(left: float, right: float, mark: Mark, rows: Rows) -> bool:
 
 
 def beside_the_mark(
-    mark: Mark, rows: Rows, pixels: float, written: list[tuple[float, float]]
+    mark: TimelineMark, rows: Rows, pixels: float, written: list[tuple[float, float]]
 ) -> tuple[str, float, object, str] | None:
     """The longest wording that fits right or left of the operation, where nothing of its rank is and no arrow runs.
 

@@ -16,7 +16,7 @@ _MOST = {"phase": 100, "operation": 160}  # on one rank in one picture: more of 
 
 
 @dataclass(eq=False)
-class Mark:
+class TimelineMark:
     """An operation as it is drawn: `start`, `end`, `waits_until` in seconds on the picture's axis, the rest in rows."""
 
     event: Event
@@ -56,10 +56,10 @@ class Rows:
     world_size: int
     origin: float
     span: float
-    marks: list[Mark] = field(default_factory=list)
-    phases: list[Mark] = field(default_factory=list)
-    groups: list[list[Mark]] = field(default_factory=list)
-    messages: list[tuple[Mark, Mark]] = field(default_factory=list)
+    marks: list[TimelineMark] = field(default_factory=list)
+    phases: list[TimelineMark] = field(default_factory=list)
+    groups: list[list[TimelineMark]] = field(default_factory=list)
+    messages: list[tuple[TimelineMark, TimelineMark]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         marks = {id(event): self._mark(event) for event in self.events}
@@ -85,23 +85,23 @@ class Rows:
         ended = [event.end - self.origin for event in self.events if math.isfinite(event.end)]
         return max(ended, default=0.0) if any(mark.stuck for mark in self.marks) else self.span
 
-    def _mark(self, event: Event) -> Mark:
+    def _mark(self, event: Event) -> TimelineMark:
         """The event on the picture's axis; what never ended goes on to the right edge."""
         end = event.end - self.origin if math.isfinite(event.end) else self.span
-        return Mark(event, event.start - self.origin, end, top=event.rank - HALF, bottom=event.rank + HALF)
+        return TimelineMark(event, event.start - self.origin, end, top=event.rank - HALF, bottom=event.rank + HALF)
 
-    def shows(self, mark: Mark) -> bool:
+    def shows(self, mark: TimelineMark) -> bool:
         """Does any of it lie in the part that is shown?"""
         return mark.end >= 0 and mark.start <= self.span
 
 
-def stack_lanes(marks: Sequence[Mark]) -> None:
+def stack_lanes(marks: Sequence[TimelineMark]) -> None:
     """Give each operation its place in its rank's row: all of the height, or a lane where several overlap in time."""
-    by_rank: dict[int, list[Mark]] = defaultdict(list)
+    by_rank: dict[int, list[TimelineMark]] = defaultdict(list)
     for mark in sorted(marks, key=lambda mark: mark.start):
         by_rank[mark.event.rank].append(mark)
     for own in by_rank.values():
-        cluster: list[Mark] = []
+        cluster: list[TimelineMark] = []
         for mark in own:
             if cluster and mark.start >= max(other.end for other in cluster):
                 share_row(cluster)
@@ -110,7 +110,7 @@ def stack_lanes(marks: Sequence[Mark]) -> None:
         share_row(cluster)
 
 
-def share_row(cluster: Sequence[Mark]) -> None:
+def share_row(cluster: Sequence[TimelineMark]) -> None:
     """Put operations that overlap in lanes, sends above receives above the rest."""
     until: dict[str, list[float]] = {"send": [], "recv": [], "other": []}
     places: list[tuple[str, int]] = []

@@ -33,4 +33,4 @@ ALGORITHMS: dict[str, Callable[..., None]] = {
     "ring": ring_allreduce,
     "asynchronous ring": async_ring_allreduce,
 }
-"""By the names they have in pictures and in the formulas of `cost`."""
+"""By the names they have in pictures and in the formulas of `cost_model`."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class Part:
+class SubCommunicator:
     """Some ranks of a communicator, numbered from 0: as much of a communicator as an all-reduce needs.
 
     `comm.Split` would do; it makes all ranks talk first, and a Part costs nothing. A message of one Part never meets
@@ -52,8 +52,8 @@ def hierarchical_allreduce(
     if node_size < 1 or world_size % node_size:
         raise ValueError(f"{world_size} ranks do not fill nodes of {node_size}")
     first = rank // node_size * node_size
-    node = Part(comm, range(first, first + node_size))
-    equals = Part(comm, range(rank % node_size, world_size, node_size))
+    node = SubCommunicator(comm, range(first, first + node_size))
+    equals = SubCommunicator(comm, range(rank % node_size, world_size, node_size))
     ring_reduce_scatter(node, vector, op)
     ring_allreduce(equals, blocks_of(vector, node_size)[node.rank], op)
     ring_all_gather(node, vector)

@@ -107,7 +107,7 @@ def crossings_finding(sizes: np.ndarray, measured: Mapping, predicted: Mapping) 
         middle = {name: [float(np.median(times)) for times in runs] for name, runs in by_name.items()}
         fine = np.geomspace(sizes[0], sizes[-1], _FINE)
         lines = {name: [predicted[panel][name](size) for size in fine] for name in by_name}
-        says, was = _told(crossing_sizes(fine, lines)), _told(crossing_sizes(sizes, middle))
+        says, was = _crossings_text(crossing_sizes(fine, lines)), _crossings_text(crossing_sizes(sizes, middle))
         if says == was == "":
             told.append(f"{panel}: {min(middle, key=lambda name: middle[name][-1])} is fastest throughout")
         else:
@@ -115,7 +115,7 @@ def crossings_finding(sizes: np.ndarray, measured: Mapping, predicted: Mapping) 
     return "; ".join(told)
 
 
-def _told(changes: Sequence[Crossing]) -> str:
+def _crossings_text(changes: Sequence[Crossing]) -> str:
     return join([f"{at.after} from {bytes_text(at.size)}" for at in changes])
 
 

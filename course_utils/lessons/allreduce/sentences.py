@@ -10,7 +10,7 @@ from course_utils.words import bytes_text, percent, seconds_text
 _NEAR = 0.15  # a prediction that is off by no more counts as right
 
 
-def network_said(network: Network) -> str:
+def network_text(network: Network) -> str:
     """α and β in words."""
     return (
         f"A message costs {seconds_text(network.alpha)}, and {seconds_text(1e6 * network.beta)} for each MB: "
@@ -18,7 +18,7 @@ def network_said(network: Network) -> str:
     )
 
 
-def formula_said(runs: Sequence[float], formulas: Mapping[str, float]) -> str:
+def formula_text(runs: Sequence[float], formulas: Mapping[str, float]) -> str:
     """Which of several predictions the seconds of most runs bear out, and what the others say."""
     nearest = [min(formulas, key=lambda name: abs(formulas[name] / seconds - 1)) for seconds in runs]
     near, seconds = statistics.mode(nearest), statistics.median(runs)
@@ -26,7 +26,7 @@ def formula_said(runs: Sequence[float], formulas: Mapping[str, float]) -> str:
     return f"measured {seconds_text(seconds)}; {told}: {near} is nearer in {nearest.count(near)} of {len(runs)} runs"
 
 
-def error_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
+def error_text(predicted: Sequence[float], measured: Sequence[float]) -> str:
     """How far predictions are off, in the middle and at worst."""
     errors = [abs(p / m - 1) for p, m in zip(predicted, measured, strict=True)]
     middle, worst = percent(statistics.median(errors)), percent(max(errors))
@@ -36,12 +36,12 @@ def error_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
     return f"{off}: right" if max(errors) <= _NEAR else f"{off}: right as a rule, not in every case"
 
 
-def bus_said(world_size: int, nbytes: float, seconds: float) -> str:
+def bus_text(world_size: int, nbytes: float, seconds: float) -> str:
     """The bus bandwidth of an all-reduce."""
     return f"{bytes_text(bus_bandwidth('all_reduce', world_size, nbytes, seconds))}/s"
 
 
-def kept_said(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> str:
+def kept_text(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> str:
     """Which share of its bus bandwidth each algorithm keeps from the first number of ranks to the last.
 
     Args:
@@ -57,7 +57,7 @@ def kept_said(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -
     return f"From {few} to {many}: {', '.join(shares)}"
 
 
-def levels_said(flat: Sequence[float], hierarchical: Sequence[float]) -> str:
+def levels_text(flat: Sequence[float], hierarchical: Sequence[float]) -> str:
     """Whether two levels were worth it, from the seconds of all runs of both."""
     gain = statistics.median(flat) / statistics.median(hierarchical)
     apart = max(hierarchical) < min(flat) or max(flat) < min(hierarchical)
@@ -68,7 +68,7 @@ def levels_said(flat: Sequence[float], hierarchical: Sequence[float]) -> str:
     )
 
 
-def rounding_said(errors: Mapping[str, float], loss: float) -> str:
+def rounding_text(errors: Mapping[str, float], loss: float) -> str:
     """How much smaller the error of a sum is than the loss of accuracy that it was suspected of."""
     worst = max(errors.values())
     times = float(f"{loss / worst:.1g}")

@@ -68,7 +68,7 @@ def computation_graph(
     draw_arrows(ax, places, edges, backward)
     for index, box in enumerate(boxes):
         draw_box(ax, box, places[index], list(order).index(index) + 1 if index in order else None)
-    picture.alt_text = told(boxes, edges, title, order)
+    picture.alt_text = graph_text(boxes, edges, title, order)
     return picture
 
 
@@ -165,7 +165,7 @@ def draw_box(ax: Axes, box: Box, place: tuple[int, float], number: int | None) -
         ax.text(*at, str(number), fontsize=style.SMALL - 0.5, fontweight="bold", bbox=badge, **(text | {"zorder": 4}))
 
 
-def told(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], title: str, order: Sequence[int]) -> str:
+def graph_text(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], title: str, order: Sequence[int]) -> str:
     """The graph in words: each computed box, and what it comes from."""
     parts = []
     for index, box in enumerate(boxes):
@@ -218,8 +218,8 @@ def ready_order(
     style.draw_legend(ax, {word: Patch(facecolor=colour) for word, colour in words.items()})
     draw_share(under, layers, end, scale)
     under.set_xlabel(f"{unit} since the backward pass began{measured}", fontsize=style.TEXT)
-    told = "; ".join(f"{name} after {seconds_text(seconds)}" for name, _, seconds in layers)
-    picture.alt_text = f"{title}. {found}. Gradients ready: {told}."
+    graph_text = "; ".join(f"{name} after {seconds_text(seconds)}" for name, _, seconds in layers)
+    picture.alt_text = f"{title}. {found}. Gradients ready: {graph_text}."
     return picture
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from course_utils.lessons.data_parallel.vgg_report import sentences
 from course_utils.lessons.data_parallel.vgg_report.kept_runs import kept_runs
 from course_utils.lessons.data_parallel.vgg_report.training_run import TrainingRun
-from course_utils.reporting.page import Part, Section, section
+from course_utils.reporting.page import ReportPart, Section, section
 from course_utils.words import count, ranks
 
 TITLE = "VGG-11 on several nodes: my report"
@@ -19,7 +19,7 @@ NONE_YET = (
 )
 
 
-def part(latest: bool) -> Part:
+def part(latest: bool) -> ReportPart:
     """The kept runs that compare: of one network, batch, link and number of cores, those with most ways to train.
 
     Args:
@@ -27,11 +27,11 @@ def part(latest: bool) -> Part:
     """
     kept = kept_runs()
     if not kept.runs:
-        return Part(notes=tuple(kept.notes), nothing_yet=NONE_YET)
+        return ReportPart(notes=tuple(kept.notes), nothing_yet=NONE_YET)
     return part_of(kept.runs, kept.notes, latest)
 
 
-def part_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool = False) -> Part:
+def part_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool = False) -> ReportPart:
     """The part for the runs of one setting; those of others are counted, and left out."""
     from course_utils.lessons.data_parallel.vgg_report import figures  # brings matplotlib
 
@@ -66,7 +66,7 @@ def part_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool
     if others:
         hint = " `course.report(latest=True)` shows those like the latest." if chosen[-1] is not runs[-1] else ""
         left_out = [f"{count(others, 'run')} with another network, batch, link or number of cores.{hint}"]
-    return Part(TITLE, tuple(intro), tuple(sections), (*left_out, *notes))
+    return ReportPart(TITLE, tuple(intro), tuple(sections), (*left_out, *notes))
 
 
 def alike(runs: Sequence[TrainingRun], latest: bool) -> list[TrainingRun]:

@@ -28,7 +28,7 @@ def quickest(runs: Sequence[Traced]) -> Traced:
     return min(runs, key=lambda run: max(event.end for event in run.events) - min(event.start for event in run.events))
 
 
-def exchange_said(seconds: Mapping[str, Sequence[float]]) -> str:
+def exchange_text(seconds: Mapping[str, Sequence[float]]) -> str:
     """How long the exchange of a step takes in two ways, and whether the second is faster.
 
     Args:
@@ -49,7 +49,7 @@ def vectors_sent(run: "TrainingRun") -> list[float]:
     return [nbytes / run.gradient_bytes / run.steps for nbytes in run.sent]
 
 
-def sent_said(run: "TrainingRun") -> str:
+def sent_text(run: "TrainingRun") -> str:
     """What each node sent, and all together."""
     vectors = vectors_sent(run)
     if not vectors:
@@ -58,7 +58,7 @@ def sent_said(run: "TrainingRun") -> str:
     return f"{run.way}: ranks 0 to {len(vectors) - 1} send {told} vectors a step, together {sum(vectors):.1f}"
 
 
-def climbs_said(losses: Mapping[str, Sequence[float]]) -> str:
+def climbs_text(losses: Mapping[str, Sequence[float]]) -> str:
     """How far above its first value each loss climbs on its way."""
     told = []
     for name, values in losses.items():
@@ -70,7 +70,7 @@ def climbs_said(losses: Mapping[str, Sequence[float]]) -> str:
     return "; ".join(told)
 
 
-def waiting_said(communication: Sequence[float], late: int) -> str:
+def waiting_text(communication: Sequence[float], late: int) -> str:
     """Who waits for whom, from each rank's seconds in the exchange.
 
     Args:

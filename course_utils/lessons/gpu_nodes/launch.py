@@ -151,7 +151,7 @@ def backend_for(seats: Sequence[Seat]) -> str:
     return "nccl"
 
 
-def seats_said(seats: Sequence[Seat], by: str) -> str:
+def seats_text(seats: Sequence[Seat], by: str) -> str:
     """Who trains, where and over what, in a line."""
     nodes = list(dict.fromkeys(seat.node for seat in seats))
     who = f"{ranks(len(seats))} on {count(len(nodes), 'node')} ({', '.join(nodes)})"
@@ -213,7 +213,7 @@ def process_group(launch: Launch | None = None) -> Iterator[Group]:
         device = torch.device("cuda", seats[launch.rank].gpu)
         torch.cuda.set_device(device)
         gradients = dist.new_group(backend="nccl", timeout=TIMEOUT)
-    said = seats_said(seats, launch.by)
+    said = seats_text(seats, launch.by)
     if launch.rank == 0:
         print(said, flush=True)
     nodes = tuple(seat.node for seat in seats)

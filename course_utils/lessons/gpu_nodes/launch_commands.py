@@ -15,10 +15,10 @@ from pathlib import Path
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
-from course_utils.lessons.gpu_nodes.sentences import devices_said
+from course_utils.lessons.gpu_nodes.sentences import devices_text
 from course_utils.machine import gpus
 from course_utils.ranks.processes.ranks_folder import shared_root
-from course_utils.ranks.slurm.batch_job import for_a_new_job, over_said, waiting_said
+from course_utils.ranks.slurm.batch_job import for_a_new_job, over_text, waiting_text
 
 NO_SLURM = "No Slurm here (no sbatch that answers): the script is there to be read, and the page goes on without it."
 ACCOUNT = (
@@ -63,7 +63,7 @@ def choose_devices(processes: int) -> str:
     found = len(gpus())
     if found < processes:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    return devices_said(found, processes)
+    return devices_text(found, processes)
 
 
 def without_result(log: str) -> str:
@@ -123,10 +123,10 @@ def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
         return ""
     number = asked.stdout.strip().split(";")[0]
     if not _over(number, seconds):
-        print(f"{waiting_said(number)}, after {seconds:.0f} s. It is cancelled, and the page goes on without it.")
+        print(f"{waiting_text(number)}, after {seconds:.0f} s. It is cancelled, and the page goes on without it.")
         return ""
     if not (folder / "job.log").exists():
-        print(f"{over_said(number)} It wrote nothing, and the page goes on without it.")
+        print(f"{over_text(number)} It wrote nothing, and the page goes on without it.")
         return ""
     log = (folder / "job.log").read_text(errors="replace")
     print(readable(without_result(log)))
@@ -137,7 +137,7 @@ def _over(number: str, seconds: float) -> bool:
     """Whether a job is over in time; one that is not, is cancelled, also where the notebook is interrupted."""
     deadline, over, pause = time.monotonic() + seconds, False, 0.5
     try:
-        while not (over := over_said(number) is not None) and time.monotonic() < deadline:
+        while not (over := over_text(number) is not None) and time.monotonic() < deadline:
             time.sleep(pause)
             pause = min(1.3 * pause, 5.0)  # Slurm's controller serves the whole site
         return over

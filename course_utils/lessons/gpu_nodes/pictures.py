@@ -14,7 +14,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, explain_failure, shortened
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import variables_read
-from course_utils.lessons.gpu_nodes.tries import Try, tries_said
+from course_utils.lessons.gpu_nodes.tries import Try, tries_text
 from course_utils.words import count, ranks
 
 _MOST = 128  # ranks whose numbers can be read
@@ -213,7 +213,7 @@ def tries(taken: Sequence[Try], undisturbed: Sequence[float], title: str = "", w
         undisturbed: the loss at the end of each epoch of the same training when nobody is killed.
         title: said first; the finding (steps done twice, where it ended) then stands under it.
     """
-    found = tries_said(taken, undisturbed[-1])
+    found = tries_text(taken, undisturbed[-1])
     heading = (title, found) if title else (found, "")
     picture, (ax,) = style.new_picture(*heading, heights=[2.6], left=0.75, right=0.3, above=0.25, width=width)
     per_epoch = taken[-1].steps[-1] // len(undisturbed)
@@ -264,7 +264,7 @@ _EPOCHS = ("#0072B2", "#E69F00", "#009E73")
 
 
 @dataclass(frozen=True)
-class Row:
+class StartRow:
     """One start.
 
     Attributes:
@@ -282,7 +282,7 @@ class Row:
     ended: str
 
 
-def starts(rows: Sequence[Row], in_epoch: int, title: str) -> Figure:
+def starts(rows: Sequence[StartRow], in_epoch: int, title: str) -> Figure:
     """Draw each start as a row of batches, numbered within their epoch; a frame stands where one was due.
 
     Args:
@@ -307,7 +307,7 @@ def starts(rows: Sequence[Row], in_epoch: int, title: str) -> Figure:
     return picture
 
 
-def _draw(ax: Axes, y: int, row: Row, in_epoch: int) -> None:
+def _draw(ax: Axes, y: int, row: StartRow, in_epoch: int) -> None:
     first = _place(row.done or row.due, in_epoch)
     for number, (epoch, batch) in enumerate(row.done):
         wrong = number >= len(row.due) or row.due[number] != (epoch, batch)
@@ -328,7 +328,7 @@ def _place(batches: Sequence[tuple[int, int]], in_epoch: int) -> int:
     return batches[0][0] * in_epoch + batches[0][1] if batches else 0
 
 
-def _end(row: Row, in_epoch: int) -> int:
+def _end(row: StartRow, in_epoch: int) -> int:
     return _place(row.due, in_epoch) + len(row.due)
 
 

@@ -15,7 +15,7 @@ SAME = 1e-4
 """Losses nearer than this, relative, differ by rounding only."""
 
 
-def devices_said(gpus: int, processes: int) -> str:
+def devices_text(gpus: int, processes: int) -> str:
     """What carries gradients between so many processes on this machine."""
     if not gpus:
         return "No GPU here: gloo carries the gradients."
@@ -33,7 +33,7 @@ def same_loss(losses: Mapping[str, Sequence[float]]) -> bool:
     return max(ends) - min(ends) <= SAME * abs(ends[0])
 
 
-def ways_said(losses: Mapping[str, Sequence[float]]) -> str:
+def ways_text(losses: Mapping[str, Sequence[float]]) -> str:
     """A title: what several ways of starting one training have in common."""
     ends = [line[-1] for line in losses.values()]
     many = f"{count(len(ends), 'way')} to start"
@@ -42,7 +42,7 @@ def ways_said(losses: Mapping[str, Sequence[float]]) -> str:
     return f"{many} end between {min(ends):.4f} and {max(ends):.4f}: something differs"
 
 
-def bandwidth_said(
+def bandwidth_text(
     world_sizes: Sequence[int], algorithm: Sequence[Sequence[float]], bus: Sequence[Sequence[float]]
 ) -> str:
     """A title: what becomes of both bandwidths with more ranks. For each number of ranks the bytes/s of all runs."""
@@ -58,7 +58,7 @@ def bandwidth_said(
     return f"{span} the bus bandwidth rises from {bytes_text(from_bus)}/s to {bytes_text(to_bus)}/s"
 
 
-def link_said(backend: str, nbytes: int, world_size: int, bus: Sequence[float], link: float | None) -> str:
+def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], link: float | None) -> str:
     """How much of an emulated link's bytes/s the bus bandwidth of all runs uses; None where there is no such link."""
     told = f"{bytes_text(nbytes)} over {backend}"
     if link is None:
@@ -71,7 +71,7 @@ def gain(seconds: Mapping[str, Sequence[float]], plain: str, way: str) -> float:
     return statistics.median(seconds[plain]) / statistics.median(seconds[way])
 
 
-def widths_said(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) -> str:
+def widths_text(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) -> str:
     """A title: how many times as fast each switch makes a step, by the width of the layers."""
     told, narrow = [], min(taken)
     for way in taken[narrow]:
@@ -93,7 +93,7 @@ def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, di
     }
 
 
-def compiling_said(first: float, seconds: Mapping[str, Sequence[float]], plain: str, compiled: str) -> str:
+def compiling_text(first: float, seconds: Mapping[str, Sequence[float]], plain: str, compiled: str) -> str:
     """After how many steps the time that compiling took is won back: seconds of the first step, and of the others."""
     saved = statistics.median(seconds[plain]) - statistics.median(seconds[compiled])
     if saved <= 0:

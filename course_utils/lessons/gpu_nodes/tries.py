@@ -56,7 +56,7 @@ def repeated_steps(tries: Sequence[Try]) -> int:
     return sum(max(0, before.ended - after.began) for before, after in zip(tries, tries[1:], strict=False))
 
 
-def tries_said(tries: Sequence[Try], undisturbed: float) -> str:
+def tries_text(tries: Sequence[Try], undisturbed: float) -> str:
     """What the break cost, and where the training ended beside one that was left alone."""
     end = tries[-1].losses[-1]
     apart = abs(end - undisturbed)

@@ -46,7 +46,7 @@ def layer_roofline(
         draw_times(ax, layers)
     handles = {kind: Line2D([], [], marker="o", linestyle="none", color=KINDS[kind]) for kind in kinds}
     style.draw_legend(roof, handles)
-    picture.alt_text = f"Roofline. {title}. {subtitle} {told(layers)}"
+    picture.alt_text = f"Roofline. {title}. {subtitle} {layers_text(layers)}"
     return picture
 
 
@@ -54,11 +54,11 @@ def layer_times(layers: "Sequence[Layer]", title: str, subtitle: str = "") -> Fi
     """Draw each layer's time alone, as predicted and as measured: the lower half of `layer_roofline`."""
     picture, (ax,) = style.new_picture(title, subtitle, heights=[2.4], above=0.25, below=0.75, left=0.95)
     draw_times(ax, layers)
-    picture.alt_text = f"Time of each layer. {title}. {subtitle} {told(layers)}"
+    picture.alt_text = f"Time of each layer. {title}. {subtitle} {layers_text(layers)}"
     return picture
 
 
-def told(layers: "Sequence[Layer]") -> str:
+def layers_text(layers: "Sequence[Layer]") -> str:
     """Every layer in words."""
     return " ".join(
         f"{layer.name}: {layer.flops / layer.nbytes:.3g} FLOP per byte, predicted "
@@ -171,8 +171,8 @@ def time_by_threads(times: Mapping[int, Measured], cores: int, title: str, subti
     ax.set_xlabel("threads", fontsize=style.TEXT)
     ax.set_ylabel(f"time, in {unit}", fontsize=style.TEXT)
     ax.grid(axis="y", color="#EEEEEE", linewidth=0.7)
-    told = ", ".join(f"{count}: {seconds_text(times[count].median)}" for count in counts)
-    picture.alt_text = f"Time over the number of threads. {title}. {subtitle} {told}. {text}."
+    layers_text = ", ".join(f"{count}: {seconds_text(times[count].median)}" for count in counts)
+    picture.alt_text = f"Time over the number of threads. {title}. {subtitle} {layers_text}. {text}."
     return picture
 
 
@@ -215,11 +215,11 @@ def between_bounds(
     ax.set_xlabel("workers", fontsize=style.TEXT)
     ax.set_ylabel("time, in tasks", fontsize=style.TEXT)
     ax.grid(color="#EEEEEE", linewidth=0.7)
-    told = ", ".join(
+    layers_text = ", ".join(
         f"{count}: {measured[count].median:.1f} between {bounds[count][0]:.1f} and {bounds[count][1]:.1f}"
         for count in counts
     )
-    picture.alt_text = f"Time over the number of workers, with bounds. {title}. {subtitle} {told}."
+    picture.alt_text = f"Time over the number of workers, with bounds. {title}. {subtitle} {layers_text}."
     return picture
 
 

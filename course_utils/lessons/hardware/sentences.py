@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from course_utils.lessons.hardware.layer_costs import CLOSE, Layer
 from course_utils.lessons.hardware.reading_speed import WAYS, Reading
-from course_utils.lessons.hardware.step_shares import PARTS, PUBLISHED, Timed
+from course_utils.lessons.hardware.step_shares import PARTS, PUBLISHED, TimedTraining
 from course_utils.lessons.hardware.threads import NEAR, plateau
 from course_utils.measuring import Measured
 from course_utils.words import count, percent
@@ -92,7 +92,7 @@ def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) 
     return f"{text} More than that gain nothing on {cores} core{'s' if cores > 1 else ''}."
 
 
-def shares_sentence(timed: Timed) -> str:
+def shares_sentence(timed: TimedTraining) -> str:
     """Which part takes most, whether the report's finding holds here, and how even the iterations are: some lines."""
     totals = {part: sum(one.parts[part] for one in timed.iterations) for part in PARTS}
     whole = sum(totals.values())

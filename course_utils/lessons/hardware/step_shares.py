@@ -41,7 +41,7 @@ class Iteration:
 
 
 @dataclass
-class Timed:
+class TimedTraining:
     """A training run cut into iterations.
 
     Attributes:
@@ -74,7 +74,7 @@ def time_training(
     batch: int = 32,
     threads: int | None = None,
     device: str = "cpu",
-) -> Timed:
+) -> TimedTraining:
     """Train on made-up images of (3, 32, 32), and take the time of forward, backward and step of plain SGD.
 
     The images are random: how long a step takes does not depend on what they show. A first pass does not count.
@@ -88,7 +88,7 @@ def time_training(
     x, y = torch.randn(batch, 3, 32, 32, device=device), torch.arange(batch, device=device) % 10
     model = model.to(device).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    timed = Timed(images=passes * batch)
+    timed = TimedTraining(images=passes * batch)
     with using_threads(threads), ProgressBar("timing training steps") as bar:
         one_pass(model, optimizer, x, y, Iteration())
         for _ in range(iterations):

@@ -46,7 +46,7 @@ def small_batches(steps: int) -> Batches:
 
 
 @dataclass
-class Counted:
+class WaysCounted:
     """What was counted in several ways of training the same, by the way's name.
 
     Attributes:
@@ -65,9 +65,9 @@ class Counted:
 
 def count_meshes(
     ranks: "Ranks", batches: Batches, meshes: Mapping[str, Mapping[str, int]] = MESHES, micro_batches: int = 4
-) -> Counted:
+) -> WaysCounted:
     """Train the small model on each mesh; count what rank 1 sends, which has two neighbours in a pipeline."""
-    counted = Counted()
+    counted = WaysCounted()
     for name, sizes in meshes.items():
         run = ranks.run(train_on_mesh, sizes, small_model, batches, micro_batches, RATE, backend="gloo")
         handed_over = {axis: n / len(batches) for axis, n in bytes_by_axis(run.events, rank=1).items()}
@@ -76,9 +76,9 @@ def count_meshes(
     return counted
 
 
-def count_stages(ranks: "Ranks", batches: Batches) -> Counted:
+def count_stages(ranks: "Ranks", batches: Batches) -> WaysCounted:
     """Train the small model with each stage of ZeRO; count what rank 0 keeps and sends, beside the formulas."""
-    counted = Counted()
+    counted = WaysCounted()
     for stage in range(4):
         run = ranks.run(train_sharded, stage, small_model, batches, RATE, backend="gloo")
         name, mine = f"stage {stage}", run.results[0]

@@ -20,7 +20,7 @@ Way = Literal["serial", "hybrid", "report"]
 
 
 @dataclass
-class Trained:
+class RankTraining:
     """What one rank remembers of its training.
 
     Attributes:
@@ -58,7 +58,7 @@ def enlarged(x: torch.Tensor) -> torch.Tensor:
     return functional.interpolate(x.view(-1, 1, 8, 8), size=PIXELS, mode="bilinear", align_corners=False)
 
 
-def train_network(data: Data, way: Way, steps: int = 66, batch_size: int = 64, rate: float = 0.12) -> Trained:
+def train_network(data: Data, way: Way, steps: int = 66, batch_size: int = 64, rate: float = 0.12) -> RankTraining:
     """Train `report_network` with plain SGD on the digits, in their dtype, batch after batch in their order.
 
     Moves what `hybrid_step` or `drifting_gradients` moves; "serial" moves nothing and needs no group.
@@ -84,7 +84,7 @@ def train_network(data: Data, way: Way, steps: int = 66, batch_size: int = 64, r
     with torch.no_grad():
         right = (dense(convolutions(enlarged(test_x))).argmax(dim=1) == test_y).double().mean().item()
     first, second = (torch.stack(part) for part in zip(*kept, strict=True))
-    return Trained(losses, first, second, right)
+    return RankTraining(losses, first, second, right)
 
 
 def _gradients(way: Way, convolutions: nn.Module, dense: nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:

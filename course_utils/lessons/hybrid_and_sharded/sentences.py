@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from course_utils.lessons.hybrid_and_sharded.report_network import Trained
+from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining
 from course_utils.words import bytes_text, join, number_text, percent
 
 SAME = 1e-10
@@ -18,14 +18,14 @@ def apart(one: Sequence[float] | torch.Tensor, other: Sequence[float] | torch.Te
     return float(difference) if np.isfinite(difference) else float("inf")
 
 
-def distances(replicas: Sequence[Trained]) -> dict[str, list[float]]:
+def distances(replicas: Sequence[RankTraining]) -> dict[str, list[float]]:
     """After each step, how far each rank's fully connected layers are from rank 0's, by the rank's name."""
     first = replicas[0].dense
     others = enumerate(replicas[1:], start=1)
     return {f"rank {rank}": (one.dense - first).norm(dim=1).tolist() for rank, one in others}
 
 
-def drift_said(replicas: Sequence[Trained]) -> str:
+def drift_text(replicas: Sequence[RankTraining]) -> str:
     """How far the fully connected layers of the ranks end up from each other, as a share of the way that they went."""
     first = replicas[0].dense
     went = (first[-1] - first[0]).norm().item()
@@ -38,7 +38,7 @@ def drift_said(replicas: Sequence[Trained]) -> str:
     return f"{agree}; the fully connected layers end up {percent(share)} of their way apart"
 
 
-def symptom(replicas: Sequence[Trained], chance: float = 0.1) -> str:
+def symptom(replicas: Sequence[RankTraining], chance: float = 0.1) -> str:
     """What replicas that drift show: "a" a loss that does not fall, "b" images not recognised, "c" neither."""
     if any(np.mean(one.losses[-5:]) >= one.losses[0] for one in replicas):
         return "a"
@@ -50,7 +50,7 @@ def totals(bars: Mapping[str, Mapping[str, float]]) -> list[float]:
     return [sum(parts.values()) for parts in bars.values()]
 
 
-def stages_said(kept: Mapping[str, Mapping[str, float]], sent: Mapping[str, Mapping[str, float]]) -> str:
+def stages_text(kept: Mapping[str, Mapping[str, float]], sent: Mapping[str, Mapping[str, float]]) -> str:
     """What the last stage saves and costs beside the first: the parts of both, in the stages' order."""
     first, *_, last = kept
     stays, *_, goes = totals(kept)
@@ -61,7 +61,7 @@ def stages_said(kept: Mapping[str, Mapping[str, float]], sent: Mapping[str, Mapp
     return f"{keeps}, and sends {cost}"
 
 
-def mixtures_said(sent: Mapping[str, Mapping[str, float]]) -> str:
+def mixtures_text(sent: Mapping[str, Mapping[str, float]]) -> str:
     """Which mixture sends least, and which most: bytes of the busiest rank, by mixture and axis."""
     sums = dict(zip(sent, totals(sent), strict=True))
     least, most = min(sums, key=sums.__getitem__), max(sums, key=sums.__getitem__)
@@ -71,7 +71,7 @@ def mixtures_said(sent: Mapping[str, Mapping[str, float]]) -> str:
     return f"Of these, {least} sends least; {most} sends {factor} times as much"
 
 
-def same_said(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) -> str:
+def same_text(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) -> str:
     """How far the losses of each mixture are from the serial ones, and whether that is rounding.
 
     Raises:
@@ -84,7 +84,7 @@ def same_said(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
     return f"{who}: {most} one process, at every one of {len(serial)} steps"
 
 
-def saved_said(bars: Mapping[str, Mapping[str, float]]) -> str:
+def saved_text(bars: Mapping[str, Mapping[str, float]]) -> str:
     """How much less is kept in the last way than in the first, and in which way between them least."""
     sums = dict(zip(bars, totals(bars), strict=True))
     first, *between, last = sums

@@ -35,7 +35,7 @@ def in_phase(events: Sequence[Event], phase: str) -> list[Event]:
     return phases + [event for rank in ranks for event in collectives_in(events, phase, rank)]
 
 
-def moved_said(events: Sequence[Event], phase: str, rank: int = 0) -> str:
+def moved_text(events: Sequence[Event], phase: str, rank: int = 0) -> str:
     """What a phase moves, in words: `2 all-reduces of 24 KB`, or `nothing`."""
     moved = [(event.name, event.bytes) for event in collectives_in(events, phase, rank)]
     told = [

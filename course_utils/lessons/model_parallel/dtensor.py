@@ -30,7 +30,7 @@ def tensor_mesh() -> DeviceMesh:
 def parallelize_block(block: Block, mesh: DeviceMesh) -> None:
     """Cut a block over the mesh, in place, by `PLAN`; the linear layers' parameters become DTensors.
 
-    As with `block.parallelise_block`: one all-reduce forward and one backward in each half of the block.
+    As with `parallel_block.parallelise_block`: one all-reduce forward and one backward in each half of the block.
 
     Args:
         block: equal on all ranks.

@@ -79,7 +79,7 @@ def parallelise_block(block: Block, group: Group = None, sequence: bool = False)
     block.mlp.down = RowParallelLinear(block.mlp.down, group, sequence)
 
 
-class Move(nn.Module):
+class MoveBetweenRanks(nn.Module):
     """A move between ranks, along dimension 1, in the place of a layer."""
 
     def __init__(self, move: Callable[[torch.Tensor, int, Group], torch.Tensor], group: Group) -> None:
@@ -107,7 +107,9 @@ def parallelise_model(layers: nn.Sequential, group: Group = None, sequence: bool
     if not sequence:
         return layers
     first, *blocks, last = layers
-    return nn.Sequential(first, Move(split_over_ranks, group), *blocks, Move(join_over_ranks, group), last)
+    return nn.Sequential(
+        first, MoveBetweenRanks(split_over_ranks, group), *blocks, MoveBetweenRanks(join_over_ranks, group), last
+    )
 
 
 def sequence_parameters(block: Block) -> list[nn.Parameter]:

@@ -160,7 +160,7 @@ def memory(computed: Mapping[str, Memory], counted: Mapping[str, Memory], title:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda amount, _: bytes_text(amount) if amount else "0"))
     ax.set_xlabel("bytes on the rank", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, marks)
-    told = [f"{name}: {join([_told(*one) for one in _named(both)])}." for name, both in bars.items()]
+    told = [f"{name}: {join([_memory_text(*one) for one in _named(both)])}." for name, both in bars.items()]
     picture.alt_text = " ".join([f"Bars of memory. {found}.", *told])
     return picture
 
@@ -173,7 +173,7 @@ def _end(name: str, one: Memory) -> str:
     return f"{bytes_text(one.total)} {name}"
 
 
-def _told(name: str, one: Memory) -> str:
+def _memory_text(name: str, one: Memory) -> str:
     inside = ", ".join(f"{part} {bytes_text(amount)}" for part, amount in one.parts().items())
     return f"{name} {inside}, together {bytes_text(one.total)}"
 

@@ -1,22 +1,15 @@
 """What the measurements of lesson 9 say: sentences chosen by the numbers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
+from course_utils.ranks.run import Run
 from course_utils.words import bytes_text, count, join, number_text, percent
 from course_utils.words import ranks as ranks_text
 
 _NEAR = 0.05  # a share that is off by no more is the predicted one
 
 
-class Run(Protocol):
-    """What a run on the ranks moved."""
-
-    collectives: int
-    bytes_per_rank: Sequence[int]
-
-
-def idle_said(share: float, ranks: int) -> str:
+def idle_text(share: float, ranks: int) -> str:
     """How much of the ranks' time nobody used, beside (P - 1)/P."""
     wanted = (ranks - 1) / ranks
     told = f"{ranks_text(ranks)}, one at a time: {percent(share)} of their time is idle"
@@ -27,7 +20,7 @@ def idle_said(share: float, ranks: int) -> str:
     return f"{told}, less than the predicted {percent(wanted)}: phases overlap here"
 
 
-def cuts_said(moved: Mapping[str, float], examples: int) -> str:
+def cuts_text(moved: Mapping[str, float], examples: int) -> str:
     """Which cut moves least, and how many times as much the worst one.
 
     Args:
@@ -41,7 +34,7 @@ def cuts_said(moved: Mapping[str, float], examples: int) -> str:
     return f"{start}; {worst} {number_text(moved[worst] / moved[best])} times as much"
 
 
-def sizes_said(examples: Sequence[int], moved: Mapping[str, Sequence[float]], plain: str = "by batch") -> str:
+def sizes_text(examples: Sequence[int], moved: Mapping[str, Sequence[float]], plain: str = "by batch") -> str:
     """From how many examples on the cut that sends the weights' gradients is the cheapest.
 
     Args:
@@ -57,13 +50,13 @@ def sizes_said(examples: Sequence[int], moved: Mapping[str, Sequence[float]], pl
     return f"Fewest bytes: cut the weights; from {cheap[0]} examples on, the batch"
 
 
-def collectives_said(runs: Mapping[str, Run]) -> str:
+def collectives_text(runs: Mapping[str, Run]) -> str:
     """How many collectives each way needs, and how much a rank puts in."""
     told = [f"{name} {run.collectives} ({bytes_text(run.bytes_per_rank[0])})" for name, run in runs.items()]
     return f"Collectives: {', '.join(told)}"
 
 
-def apart_said(apart: Mapping[str, Sequence[float]]) -> str:
+def apart_text(apart: Mapping[str, Sequence[float]]) -> str:
     """Whose copies of the same weights drift apart, and how far.
 
     Args:
@@ -77,7 +70,7 @@ def apart_said(apart: Mapping[str, Sequence[float]]) -> str:
     return f"Own dropout seeds {'; '.join(told)}"
 
 
-def sequence_said(plain: tuple[float, float], sequence: tuple[float, float]) -> str:
+def sequence_text(plain: tuple[float, float], sequence: tuple[float, float]) -> str:
     """What cutting the sequence too changes.
 
     Args:

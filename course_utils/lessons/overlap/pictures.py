@@ -110,12 +110,12 @@ def side_by_side(columns: Sequence[Shown], title: str, subtitle: str = "") -> Fi
         ax.set_position(((left + place * room) / width, box.y0, (room - 0.62) / width, box.height))
         _column(ax, what, say, values, paint)
     axes[0].set_yticks(range(len(names)), names, fontsize=style.TEXT)
-    rows = [f"{what}: {_told(say, values)}" for what, say, values in columns]
+    rows = [f"{what}: {_values_text(say, values)}" for what, say, values in columns]
     picture.alt_text = f"Bars side by side. {title}. {subtitle} {'. '.join(rows)}."
     return picture
 
 
-def _told(say: Callable[[float], str], values: Mapping[str, float | None]) -> str:
+def _values_text(say: Callable[[float], str], values: Mapping[str, float | None]) -> str:
     return ", ".join(f"{name} {'not counted' if value is None else say(value)}" for name, value in values.items())
 
 

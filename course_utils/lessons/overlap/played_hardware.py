@@ -53,7 +53,7 @@ class Wait(nn.Module):
         return Waits.apply(x, *self.seconds)
 
 
-class Link:
+class PlayedLink:
     """This rank's link: all-reduces one after the other, each as long as its bytes need at the link's rate.
 
     Args:

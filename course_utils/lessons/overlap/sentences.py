@@ -14,7 +14,7 @@ TIE = 0.05
 """Medians nearer than this are called equal."""
 
 
-def line_said(alpha: float, beta: float, gradients: int, nbytes: int) -> str:
+def line_text(alpha: float, beta: float, gradients: int, nbytes: int) -> str:
     """What all gradients cost one by one and as one vector, by alpha and beta."""
     each, flat = gradients * alpha + beta * nbytes, alpha + beta * nbytes
     return (
@@ -38,7 +38,7 @@ def hidden_share(times: StepTimes, way: str, plain: str) -> float:
     return max(0.0, 1 - times.exposed(way) / exposed) if exposed else 0.0
 
 
-def hiding_said(times: StepTimes, way: str, plain: str) -> str:
+def hiding_text(times: StepTimes, way: str, plain: str) -> str:
     """How much of the step's communication one way hides that another leaves exposed."""
     if is_busy(times):
         return BUSY
@@ -59,7 +59,7 @@ def batch_letter(before: StepTimes, after: StepTimes, way: str) -> str | None:
     return "c" if large < small else "b" if large < 1.5 * small else "a"
 
 
-def batch_said(before: StepTimes, after: StepTimes, way: str) -> str:
+def batch_text(before: StepTimes, after: StepTimes, way: str) -> str:
     """What of a way's communication is exposed with one batch and with twice as many images."""
     if is_busy(before) or is_busy(after):
         return BUSY
@@ -67,7 +67,7 @@ def batch_said(before: StepTimes, after: StepTimes, way: str) -> str:
     return f"{way}: {small} of communication exposed; with twice the images {large}"
 
 
-def bars_said(times: StepTimes, plain: str, best: str) -> str:
+def bars_text(times: StepTimes, plain: str, best: str) -> str:
     """The title of bars: how the best overlap compares with sending everything at the end."""
     if is_busy(times):
         return BUSY
@@ -81,7 +81,7 @@ def bars_said(times: StepTimes, plain: str, best: str) -> str:
     return f"{best} hides {percent(share)} of the communication of {plain}"
 
 
-def same_said(times: StepTimes, ours: str, theirs: str) -> str:
+def same_text(times: StepTimes, ours: str, theirs: str) -> str:
     """Whether two ways take the same time, run by run."""
     ratios = [a / b for a, b in zip(times.seconds[ours], times.seconds[theirs], strict=True)]
     middle = statistics.median(ratios)
@@ -92,7 +92,7 @@ def same_said(times: StepTimes, ours: str, theirs: str) -> str:
     return f"{faster} is faster here: {slower} takes {max(middle, 1 / middle):.2f} times as long (ratios {spread})"
 
 
-def best_said(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
+def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
     """The bucket size that was predicted to be best, against the one that was measured to be.
 
     Args:
@@ -123,7 +123,7 @@ def _gain(times: StepTimes, plain: str, way: str) -> tuple[float, float]:
     return gain, max(TIE, (high - low) / times.median(plain))
 
 
-def loopback_said(times: StepTimes, plain: str, way: str, cores: int, ranks: int) -> str:
+def loopback_text(times: StepTimes, plain: str, way: str, cores: int, ranks: int) -> str:
     """Whether hiding pays where messages go through memory and every core is busy."""
     gain, noise = _gain(times, plain, way)
     busy = f"{ranks} ranks on {cores} cores"
@@ -134,7 +134,7 @@ def loopback_said(times: StepTimes, plain: str, way: str, cores: int, ranks: int
     return f"{busy}: {way} is {percent(gain)} faster than {plain}; a core was free, or memory is slow"
 
 
-def efficiency_said(kind: str, efficiencies: Mapping[int, float], cores: int) -> str:
+def efficiency_text(kind: str, efficiencies: Mapping[int, float], cores: int) -> str:
     """Strong or weak scaling in words.
 
     Args:
@@ -146,7 +146,7 @@ def efficiency_said(kind: str, efficiencies: Mapping[int, float], cores: int) ->
     return f"{kind} scaling: {told}{limit}"
 
 
-def compression_said(found: Mapping[str, "Compressed"]) -> str:
+def compression_text(found: Mapping[str, "Compressed"]) -> str:
     """Which way of compressing sent least, and what that cost in accuracy against none."""
     plain = found["none"]
     if plain.bytes_per_step is None:
@@ -159,7 +159,7 @@ def compression_said(found: Mapping[str, "Compressed"]) -> str:
     return f"{least} sends {times} times less and recognises {cost}"
 
 
-def fewer_bytes_said(often: Sequence[int], once: Sequence[int], micro_batches: int) -> str:
+def fewer_bytes_text(often: Sequence[int], once: Sequence[int], micro_batches: int) -> str:
     """How much less each node sent when only the last micro-batch talked."""
     times = statistics.fmean(often) / statistics.fmean(once)
     told = f"A node sent {bytes_text(statistics.fmean(often))} and {bytes_text(statistics.fmean(once))}"

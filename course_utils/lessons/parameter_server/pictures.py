@@ -1,7 +1,6 @@
 """What waiting does to training: accuracy against epochs and against seconds, and how old gradients were."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,19 +9,12 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from course_utils.draw import style
 from course_utils.errors import CourseError
+from course_utils.lessons.parameter_server.digits_trainings import Curve
 from course_utils.words import percent, seconds_text
 
 
-class Training(Protocol):
-    """A training's points: passes over the images, seconds, and the share of test images recognised."""
-
-    epochs: Sequence[float]
-    seconds: Sequence[float]
-    accuracies: Sequence[float]
-
-
 def races(
-    rows: Mapping[str, Mapping[str, Sequence[Training]]],
+    rows: Mapping[str, Mapping[str, Sequence[Curve]]],
     title: str,
     subtitle: str = "",
     target: float | None = None,

@@ -2,29 +2,17 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
+from course_utils.lessons.parameter_server.digits_trainings import Curve
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _NEAR = 0.15  # a prediction that is off by no more counts as right
 _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test images
 
 
-class Training(Protocol):
-    """How one training went; see `training.Curve`."""
-
-    seconds: Sequence[float]
-
-    def reached(self, accuracy: float) -> float | None:
-        """Seconds until this accuracy."""
-
-    def epochs_to(self, accuracy: float) -> float | None:
-        """Epochs until this accuracy."""
-
-
-def link_said(
+def link_text(
     workers: Sequence[int],
     server: Sequence[Sequence[float]],
     ring: Sequence[Sequence[float]],
@@ -46,7 +34,7 @@ def link_said(
     return told + f"The prediction is off by up to {percent(worst)}: the link is not all that costs time here."
 
 
-def staleness_said(workers: int, histograms: Mapping[str, Sequence[int]]) -> str:
+def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> str:
     """The mean staleness of every setting beside workers − 1, and how old the oldest gradient was."""
     means = {setting: float(np.mean(ages)) for setting, ages in histograms.items()}
     oldest = [f"{max(ages)} ({setting})" for setting, ages in histograms.items()]
@@ -56,7 +44,7 @@ def staleness_said(workers: int, histograms: Mapping[str, Sequence[int]]) -> str
     return f"{start}. The oldest gradient: {join(oldest)}"
 
 
-def rates_said(rates: Sequence[float], fresh: Sequence[float], stale: Sequence[float], scaled: Sequence[float]) -> str:
+def rates_text(rates: Sequence[float], fresh: Sequence[float], stale: Sequence[float], scaled: Sequence[float]) -> str:
     """At which rates stale gradients spoil the training, and whether scaled rates mend it.
 
     Args:
@@ -76,7 +64,7 @@ def rates_said(rates: Sequence[float], fresh: Sequence[float], stale: Sequence[f
     return f"{start}; scaling by age does not mend it here"
 
 
-def median_to(runs: Sequence[Training], target: float) -> float | None:
+def median_to(runs: Sequence[Curve], target: float) -> float | None:
     """The median of the seconds to the target; None where half of the runs, or more, never reached it."""
     return _median([run.reached(target) for run in runs])
 
@@ -87,7 +75,7 @@ def _median(values: Sequence[float | None]) -> float | None:
     return statistics.median(found) if 2 * len(found) > len(values) else None
 
 
-def first_said(ways: Mapping[str, Sequence[Training]], target: float) -> str:
+def first_text(ways: Mapping[str, Sequence[Curve]], target: float) -> str:
     """Who reaches the target first in seconds, from the medians; nobody is first where the runs overlap."""
     times = {name: median_to(runs, target) for name, runs in ways.items()}
     there = sorted((seconds, name) for name, seconds in times.items() if seconds is not None)
@@ -100,7 +88,7 @@ def first_said(ways: Mapping[str, Sequence[Training]], target: float) -> str:
     return f"{best} is first at {percent(target)}"
 
 
-def reached_table(rows: Mapping[str, Mapping[str, Sequence[Training]]], target: float) -> str:
+def reached_table(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float) -> str:
     """For every setting and way the seconds to the target, with their range, and the epochs."""
     lines = [f"To {percent(target)}:"]
     for setting, ways in rows.items():
@@ -114,22 +102,22 @@ def reached_table(rows: Mapping[str, Mapping[str, Sequence[Training]]], target: 
     return "\n".join(lines)
 
 
-def _least(runs: Sequence[Training], target: float) -> float:
+def _least(runs: Sequence[Curve], target: float) -> float:
     return min(s for s in (run.reached(target) for run in runs) if s is not None)
 
 
-def _most(runs: Sequence[Training], target: float) -> float:
+def _most(runs: Sequence[Curve], target: float) -> float:
     return max(s for s in (run.reached(target) for run in runs) if s is not None)
 
 
-def races_said(rows: Mapping[str, Mapping[str, Sequence[Training]]], target: float) -> str:
+def races_text(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float) -> str:
     """For every setting, who is first at the target, in seconds."""
     return ". ".join(
-        f"{setting[:1].upper()}{setting[1:]}: {first_said(ways, target)}" for setting, ways in rows.items()
+        f"{setting[:1].upper()}{setting[1:]}: {first_text(ways, target)}" for setting, ways in rows.items()
     )
 
 
-def local_said(local_steps: Sequence[int], nbytes: Sequence[float], accuracies: Sequence[float]) -> str:
+def local_text(local_steps: Sequence[int], nbytes: Sequence[float], accuracies: Sequence[float]) -> str:
     """How far local steps cut the bytes, and whether the accuracy paid for it."""
     few, most = accuracies[0], accuracies[-1]
     start = f"From {bytes_text(nbytes[0])} to {bytes_text(nbytes[-1])} with {local_steps[-1]} local steps"
@@ -139,7 +127,7 @@ def local_said(local_steps: Sequence[int], nbytes: Sequence[float], accuracies: 
     return f"{start}; the accuracy holds up to {max(kept)}, then falls to {percent(most)}"
 
 
-def slower(rows: Mapping[str, Mapping[str, Sequence[Training]]]) -> dict[str, float]:
+def slower(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> dict[str, float]:
     """How many times as long each way takes in the last setting as in the first, from the medians of all runs."""
     first, *_, last = rows.values()
     return {
@@ -149,7 +137,7 @@ def slower(rows: Mapping[str, Mapping[str, Sequence[Training]]]) -> dict[str, fl
     }
 
 
-def straggler_said(times: Mapping[str, float]) -> str:
+def straggler_text(times: Mapping[str, float]) -> str:
     """What a straggler cost those who wait and those who do not, or that something else took the time.
 
     Args:
@@ -166,7 +154,7 @@ def rounds_to(accuracies: Sequence[float], target: float) -> int | None:
     return next((number for number, share in enumerate(accuracies, 1) if share >= target), None)
 
 
-def clinics_said(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes: float) -> str:
+def clinics_text(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes: float) -> str:
     """How many bytes a clinic sends to reach the target, and how many local epochs it computes for that.
 
     Args:
@@ -183,7 +171,7 @@ def clinics_said(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes
     return f"To {percent(target)}, {'; '.join(told)}"
 
 
-def mean_said(weighted: float, unweighted: float) -> str:
+def mean_text(weighted: float, unweighted: float) -> str:
     """Whether counting every clinic alike costs accuracy."""
     start = f"weighted {percent(weighted)}, every clinic alike {percent(unweighted)}"
     if weighted - unweighted > _APART:

@@ -12,7 +12,7 @@ from course_utils.lessons.pipeline.actions import Action, micro_batches_of, rank
 from course_utils.lessons.pipeline.run_schedule import Loss, run_schedule, split_model
 from course_utils.lessons.pipeline.stage_pace import stage_pace
 from course_utils.lessons.pipeline.timing import Timing, timing_of
-from course_utils.lessons.pipeline.weight_stashing import Stepped, train_with_delay, train_without_flush
+from course_utils.lessons.pipeline.weight_stashing import StashedTraining, train_with_delay, train_without_flush
 
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
     from mpi4py import MPI
@@ -117,7 +117,7 @@ def largest_difference(held: Iterable[Mapping[int, Iterable[torch.Tensor]]], exp
 
 def step_by_step(
     comm: "MPI.Intracomm", micro_batches: int, stash: bool = True, seconds: float = 0.0, rate: float = 0.2
-) -> Stepped:
+) -> StashedTraining:
     """A training without a flush on micro-batches of 16 digits; see `train_without_flush`.
 
     Args:

@@ -1,7 +1,6 @@
 """Pipelines: what each rank computes when, on which micro-batch; a plan above the run that it became."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,6 +10,7 @@ from course_utils.draw import style
 from course_utils.draw.boxes import boxes
 from course_utils.draw.style import paler
 from course_utils.errors import CourseError
+from course_utils.lessons.pipeline.timing import Timing
 from course_utils.words import percent, time_unit
 
 _KINDS = {
@@ -22,15 +22,6 @@ _KINDS = {
 _IDLE = "#ECECEC"
 _ROW = 0.30  # inches
 _MOST = 0.9  # share of the boxes of a kind that have room for their number
-
-
-class Timing(Protocol):
-    """When every computation began and ended: `entries` with rank, action (kind, stage, micro_batch), start and end."""
-
-    ranks: int
-    entries: Sequence[Any]
-    seconds: float
-    idle_share: float
 
 
 def pipelines(

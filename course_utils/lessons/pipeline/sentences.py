@@ -2,9 +2,9 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from course_utils.lessons.pipeline.actions import Action
+from course_utils.lessons.pipeline.timing import Timing
 from course_utils.lessons.pipeline.validate import in_flight
 from course_utils.words import percent, seconds_text
 
@@ -13,16 +13,6 @@ _FAR = 6.0  # more than this has another cause: somebody else works on this mach
 _STRETCHED = 1.1  # times as long as planned: computations that only wait take longer where cores are taken
 _EQUAL = 0.05  # shares of a loss that count as no difference
 _BROKEN = 3  # times the first loss: nothing was learned, and all forgotten
-
-
-class Timing(Protocol):
-    """When every computation began and ended; see `timing.Timing`."""
-
-    ranks: int
-    entries: Sequence
-    seconds: float
-    idle_share: float
-    bubble_share: float
 
 
 def disturbed(plan: Timing, run: Timing) -> bool:
@@ -35,7 +25,7 @@ def _worked(timing: Timing) -> float:
     return timing.seconds * (1 - timing.idle_share)
 
 
-def plan_said(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
+def plan_text(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
     """How idle the ranks were and how long the schedule took, beside the plan: a title, and a line below it."""
     title = f"{name}: {percent(run.idle_share)} idle on {run.ranks} ranks, {percent(plan.idle_share)} planned"
     took = f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}"
@@ -51,7 +41,7 @@ def _because(points: float) -> str:
     return ": the rest is messages, which are free on paper" if 0 < points <= _FAR else _BUSY
 
 
-def faster_said(before: Timing, after: Timing, pieces: int) -> str:
+def faster_text(before: Timing, after: Timing, pieces: int) -> str:
     """What cutting the batch brought, as a title."""
     times = before.seconds / after.seconds
     if times < 1.1:
@@ -59,7 +49,7 @@ def faster_said(before: Timing, after: Timing, pieces: int) -> str:
     return f"The same work in {pieces} pieces: {times:.1f} times as fast"
 
 
-def formula_said(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], formula: Sequence[float]) -> str:
+def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], formula: Sequence[float]) -> str:
     """How far the measured idle shares are from the formula.
 
     Args:
@@ -83,7 +73,7 @@ def kept_by_rank(timing: Timing) -> list[int]:
     return [round(max(in_flight(actions), default=0)) for actions in by_rank]
 
 
-def kept_said(plain: Timing, other: Timing) -> str:
+def kept_text(plain: Timing, other: Timing) -> str:
     """What 1F1B costs in time against GPipe, and what it saves in memory."""
     most, least = max(kept_by_rank(plain)), max(kept_by_rank(other))
     points = 100 * (other.idle_share - plain.idle_share)
@@ -101,7 +91,7 @@ def idle_seconds(timing: Timing) -> float:
     return timing.idle_share * timing.seconds
 
 
-def bubble_said(plain: Timing, other: Timing, planned: float, name: str) -> str:
+def bubble_text(plain: Timing, other: Timing, planned: float, name: str) -> str:
     """How much of 1F1B's bubble is left, measured beside planned, as a title.
 
     Args:
@@ -113,14 +103,14 @@ def bubble_said(plain: Timing, other: Timing, planned: float, name: str) -> str:
     return f"{name} leaves {percent(left)} of 1F1B's bubble, planned {percent(planned)}"
 
 
-def window_said(run: Timing, kept: Sequence[int]) -> str:
+def window_text(run: Timing, kept: Sequence[int]) -> str:
     """What ZB-H2 leaves idle within a rank's own work, and what it keeps."""
     inside = f"Between its first action and its last a rank is idle {percent(run.bubble_share)} of the time"
     reason = "" if 100 * run.bubble_share <= _NEAR else " (planned: not at all)"
     return f"{inside}{reason}. Rank 0 keeps {kept[0]} micro-batches."
 
 
-def flush_said(run: Timing, flushed: float, micro_batches: int) -> str:
+def flush_text(run: Timing, flushed: float, micro_batches: int) -> str:
     """What running on without a flush brought, as a title.
 
     Args:
@@ -130,7 +120,7 @@ def flush_said(run: Timing, flushed: float, micro_batches: int) -> str:
     return f"{title}{micro_batches}" + ("" if run.idle_share < flushed else _BUSY)
 
 
-def stashing_said(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
+def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
     """What the delay cost, and what wrong gradients beside it, as a title.
 
     Args:

@@ -78,7 +78,7 @@ def _leaves(tensors: Mapping[str, torch.Tensor]) -> Weights:
 
 
 @dataclass(frozen=True)
-class Stepped:
+class StashedTraining:
     """What a rank knows of a training without a flush.
 
     Attributes:
@@ -102,7 +102,7 @@ def train_without_flush(
     rate: float,
     stash: bool = True,
     pace: Pace | None = None,
-) -> Stepped:
+) -> StashedTraining:
     """Train on one micro-batch after the other, each stage stepping by itself; the pipeline is filled once.
 
     Activations go from rank to rank, gradients of activations come back; weights never move. The schedule is 1F1B over
@@ -128,7 +128,7 @@ def train_without_flush(
 
     run_schedule(comm, schedule, {comm.rank: stage}, micro_batches, noted, pace)
     weights = {name: weight.detach() for name, weight in stage.weights.items()}
-    return Stepped(losses, stage.staleness, stage.versions, weights)
+    return StashedTraining(losses, stage.staleness, stage.versions, weights)
 
 
 def train_with_delay(

@@ -71,7 +71,7 @@ def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "", names: Se
     ax.set_ylim(height - _GAP / 2, -_GAP / 2)
     ax.set_xlabel(f"time, in {unit}", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, parts)
-    picture.alt_text = f"What each rank did. {title}. {subtitle} {_told(lanes, names)}"
+    picture.alt_text = f"What each rank did. {title}. {subtitle} {_lanes_text(lanes, names)}"
     return picture
 
 
@@ -116,7 +116,7 @@ def _label(ax: Axes, names: Sequence[str], each: float, left: float) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def _told(lanes: Sequence[Profiled], names: Sequence[str]) -> str:
+def _lanes_text(lanes: Sequence[Profiled], names: Sequence[str]) -> str:
     """Every rank in words."""
     return " ".join(
         f"{name[:1].upper()}{name[1:]}: {percent(one.overlap_share)} of its communication hidden, "

@@ -24,7 +24,7 @@ def exposed_share(lanes: Lanes) -> float:
     return lanes.exposed_seconds / lanes.seconds
 
 
-def profile_said(lanes: Sequence[Lanes]) -> str:
+def profile_text(lanes: Sequence[Lanes]) -> str:
     """Where the time of the ranks went, on average: the largest of what is not computing."""
     exposed = statistics.fmean(exposed_share(one) for one in lanes)
     idle = statistics.fmean(one.idle_share for one in lanes)
@@ -37,7 +37,7 @@ def profile_said(lanes: Sequence[Lanes]) -> str:
     return f"{told}; {percent(idle)} is idle: no computing, no messages"
 
 
-def overlap_said(before: Sequence[Lanes], after: Sequence[Lanes], name: str) -> str:
+def overlap_text(before: Sequence[Lanes], after: Sequence[Lanes], name: str) -> str:
     """How much of the communication is hidden in one profile and in another one, whose `name` is said."""
     first, second = (statistics.fmean(one.overlap_share for one in lanes) for lanes in (before, after))
     told = f"Hidden: {percent(first)} of the communication before, {percent(second)} with {name}"
@@ -58,7 +58,7 @@ def latest_rank(lanes: Sequence[Lanes]) -> int:
     return max(lanes, key=lambda one: length(one.computing)).rank
 
 
-def ratio_said(taken: Ratio, target: float | None = None) -> str:
+def ratio_text(taken: Ratio, target: float | None = None) -> str:
     """How many times as fast, and how far the rounds lie apart."""
     low, high = number_text(min(taken.ratios)), number_text(max(taken.ratios))
     spread = f"{low} to {high}" if low != high else low
@@ -72,7 +72,7 @@ def ratio_said(taken: Ratio, target: float | None = None) -> str:
     return f"{told}; {number_text(target)} were asked for"
 
 
-def trace_and_timer_said(name: str, lanes: Sequence[Lanes], without: Sequence[Lanes], timed: float) -> str:
+def trace_and_timer_text(name: str, lanes: Sequence[Lanes], without: Sequence[Lanes], timed: float) -> str:
     """A trace's exposed communication of a step beside a timer's: what a step takes beyond one without messages.
 
     Args:
@@ -91,7 +91,7 @@ def trace_and_timer_said(name: str, lanes: Sequence[Lanes], without: Sequence[La
     return f"{told}{timer}; {near}"
 
 
-def convolutions_said(rows: Sequence[Operator]) -> str:
+def convolutions_text(rows: Sequence[Operator]) -> str:
     """How long convolutions take backward, beside forward; nothing where torch has other names for them."""
     own = {name: microseconds for name, _, microseconds, _ in rows}
     forward, backward = own.get(FORWARD_CONVOLUTION, 0), own.get(BACKWARD_CONVOLUTION, 0)

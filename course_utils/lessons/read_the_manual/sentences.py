@@ -13,7 +13,7 @@ SAME = 1e-9
 """Weights in float64 nearer than this are the same but for the order of additions."""
 
 
-def same_said(name: str, steps: Sequence[Stepped], weights: torch.Tensor) -> str:
+def same_text(name: str, steps: Sequence[Stepped], weights: torch.Tensor) -> str:
     """Whether all ranks have one process's weights, or at least the same ones."""
     far, among = apart(steps, weights), apart(steps, steps[0].weights)
     if far <= SAME:
@@ -30,13 +30,13 @@ def start_letter(steps: Sequence[Stepped], weights: torch.Tensor) -> str:
     return "c" if apart(steps, steps[0].weights) <= SAME else "b"
 
 
-def calls_said(name: str, steps: Sequence[Stepped]) -> str:
+def calls_text(name: str, steps: Sequence[Stepped]) -> str:
     """How often a step makes each collective, in the order of their first calls."""
     told = Counter(call for call, size in steps[0].calls if size > 1)
     return f"{name}: {', '.join(f'{number} × {call}' for call, number in told.items()) or 'no collective'}"
 
 
-def sent_and_kept_said(steps: Mapping[str, Sequence[Stepped]], most: str) -> str:
+def sent_and_kept_text(steps: Mapping[str, Sequence[Stepped]], most: str) -> str:
     """How the way called `most` compares with the first one: what it sends after the start, and what it keeps."""
     sent, kept = parts(steps)
     first = next(iter(steps))
@@ -50,7 +50,7 @@ def sent_and_kept_said(steps: Mapping[str, Sequence[Stepped]], most: str) -> str
     return f"After the start {most} sends {more}, and keeps {less}"
 
 
-def naive_steps_said(sent: float, bytes_budget: int, steps: int) -> str:
+def naive_steps_text(sent: float, bytes_budget: int, steps: int) -> str:
     """How far a budget of bytes goes where every step sends so many."""
     possible = int(bytes_budget // sent)
     said = f"A step sends {bytes_text(sent)} from each node, and {bytes_text(bytes_budget)} are {possible} steps"
@@ -63,7 +63,7 @@ def sends_most(steps: Mapping[str, Sequence[Stepped]]) -> str:
     return max(sent, key=lambda name: sum(amount for kind, amount in sent[name].items() if kind != AT_THE_START))
 
 
-def words_said(passages: Sequence[Passage]) -> str:
+def words_text(passages: Sequence[Passage]) -> str:
     """How many of a text's words the course has taught."""
     terms = [term for passage in passages for term in passage.terms]
     taught = [term for term in terms if term.lesson is not None]

@@ -66,7 +66,7 @@ def _line(text: str, marked: bool) -> str:
 def dictionary_table(entries: Sequence[Entry] = DICTIONARY) -> Panel:
     """A row for each term of the course, a column for each framework; a cell links to the page where it stands."""
     head = ["this course", *FRAMEWORKS]
-    rows = [[_term(entry), *(_said(entry.cells[name]) for name in FRAMEWORKS)] for entry in entries]
+    rows = [[_term(entry), *(_cell_link(entry.cells[name]) for name in FRAMEWORKS)] for entry in entries]
     told = [
         "\n".join([f"{entry.term} (lesson {entry.lesson})", *(f"  {n}: {entry.cells[n].says}" for n in FRAMEWORKS)])
         for entry in entries
@@ -101,7 +101,7 @@ def _lesson(number: int) -> str:
     return link(f"notebooks/{LESSONS[number].stem}.ipynb", str(number))
 
 
-def _said(cell: Cell) -> str:
+def _cell_link(cell: Cell) -> str:
     style = "color: inherit; text-underline-offset: 0.25em"  # else the line hides each underscore
     said = _breakable(prose(cell.says))
     return f'<a href="{attribute(cell.address)}" title="{attribute(cell.source)}" style="{style}">{said}</a>'

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from course_utils.errors import CourseError
-from course_utils.lessons.strategy_search.costs.described_costs import Costs, described_costs
+from course_utils.lessons.strategy_search.costs.described_costs import DeviceCosts, described_costs
 from course_utils.lessons.strategy_search.costs.device_topology import describe
 from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
 from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
@@ -37,7 +37,7 @@ SLOWEST = 5.0
 
 
 @dataclass(frozen=True)
-class Case:
+class Workload:
     """A model and its batch.
 
     Attributes:
@@ -80,17 +80,17 @@ class Case:
         return torch.randn(self.shape, generator=generator), labels
 
 
-ALEXNET = Case(
+ALEXNET = Workload(
     "AlexNet",
     "course_utils.lessons.strategy_search.graph.example_models.alexnet",
     {"width": 0.25, "linear": 0.125, "pixels": 160},
     (128, 3, 160, 160),
 )
-VGG11 = Case("VGG-11", "course_utils.vgg.vgg11", {"width": 0.25, "norm": False}, (128, 3, 32, 32))
+VGG11 = Workload("VGG-11", "course_utils.vgg.vgg11", {"width": 0.25, "norm": False}, (128, 3, 32, 32))
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PredictedAndMeasured:
     """What was predicted for strategies, and what was measured.
 
     Attributes:
@@ -108,13 +108,13 @@ class Comparison:
         return [statistics.median(each) for each in self.measured]
 
 
-def predicted_seconds(graph: OperatorGraph, strategy: Sequence[Config], costs: Costs) -> float:
+def predicted_seconds(graph: OperatorGraph, strategy: Sequence[Config], costs: DeviceCosts) -> float:
     """How long one training step takes under a strategy by the simulator, in seconds; nothing is run."""
     return makespan(task_graph(graph, strategy, costs)) / 1e9
 
 
 def measure_steps(
-    ranks: "Ranks", case: Case, strategies: Sequence[Sequence[Config] | str], rounds: int = 5
+    ranks: "Ranks", case: Workload, strategies: Sequence[Sequence[Config] | str], rounds: int = 5
 ) -> list[list[float]]:
     """Seconds of a training step under each strategy, by turns, round by round: on the rank that took longest.
 
@@ -127,22 +127,22 @@ def measure_steps(
 
 
 def compare(
-    ranks: "Ranks", case: Case, strategies: Sequence[Sequence[Config]], costs: Costs, rounds: int = 5
-) -> Comparison:
+    ranks: "Ranks", case: Workload, strategies: Sequence[Sequence[Config]], costs: DeviceCosts, rounds: int = 5
+) -> PredictedAndMeasured:
     """Predict a step of each strategy, and measure it."""
     graph = case.graph()
     predicted = [predicted_seconds(graph, strategy, costs) for strategy in strategies]
-    return Comparison(strategies, predicted, measure_steps(ranks, case, strategies, rounds))
+    return PredictedAndMeasured(strategies, predicted, measure_steps(ranks, case, strategies, rounds))
 
 
-def measured_costs(ranks: "Ranks", graph: OperatorGraph, fresh: bool = False) -> Costs:
+def measured_costs(ranks: "Ranks", graph: OperatorGraph, fresh: bool = False) -> DeviceCosts:
     """What parts and messages cost on these ranks: the links measured now, the parts now or, if not `fresh`, before."""
     return measure_costs(graph, measured_topology(ranks), ranks, fresh=fresh)
 
 
 def compared_strategies(
-    ranks: "Ranks", case: Case, rounds: int = 5, number: int = 20, seed: int = 0, fresh: bool = False
-) -> Comparison:
+    ranks: "Ranks", case: Workload, rounds: int = 5, number: int = 20, seed: int = 0, fresh: bool = False
+) -> PredictedAndMeasured:
     """Predict and measure the strategy found and others up to `SLOWEST` times as slow as the best.
 
     Args:
@@ -158,7 +158,7 @@ def compared_strategies(
 
 def varied_strategies(
     graph: OperatorGraph,
-    costs: Costs,
+    costs: DeviceCosts,
     devices: int,
     number: int,
     among: Mapping[str, Sequence[Config]],
@@ -200,13 +200,13 @@ def varied_strategies(
 
 # --- the experiment of the report on parallel strategies -------------------------------------------------------------
 
-REPORT = Case("AlexNet", "course_utils.lessons.strategy_search.graph.example_models.alexnet", {}, (64, 3, 224, 224))
+REPORT = Workload("AlexNet", "course_utils.lessons.strategy_search.graph.example_models.alexnet", {}, (64, 3, 224, 224))
 """AlexNet as it is, for images of its own size."""
 GTX_1080_TI = {"flops_per_second": 11.3e12, "bytes_per_second": 484e9}
 """Single precision and memory, by NVIDIA's data sheet."""
 
 
-def report_costs(graph: OperatorGraph) -> Costs:
+def report_costs(graph: OperatorGraph) -> DeviceCosts:
     """Two GTX 1080 Ti that talk over PCIe 3.0 with 16 lanes: 12 GB/s; described, as nobody has them here."""
     cards = describe({"gpu0": 11 << 30, "gpu1": 11 << 30}, (10e-6, 12e9))
     return described_costs(graph, cards, **GTX_1080_TI)

@@ -52,7 +52,7 @@ def operator_cuts(
     """
     if not configs or len(before.shape) != 4 or len(operator.shape) != 4:
         raise CourseError("operator_cuts: one configuration at least, and operators that make images.")
-    found = [cut_said(before, operator, config, place) for config in configs.values()]
+    found = [cut_text(before, operator, config, place) for config in configs.values()]
     title = title or cuts_title(before, operator, configs, place)
     look = {"left": 0.12, "right": 0.08, "above": 0.52, "below": 0.46, "side_by_side": True}
     high = _SIZES[2] + _SIZES[0] * _DEPTH[1] + 0.1
@@ -89,7 +89,7 @@ def fetched_numbers(before: Operator, operator: Operator, config: Config, place:
     return volume(read) - volume(common(own, read))
 
 
-def cut_said(before: Operator, operator: Operator, config: Config, place: int) -> tuple[str, str]:
+def cut_text(before: Operator, operator: Operator, config: Config, place: int) -> tuple[str, str]:
     """What the part fetches forward, and which gradients are summed backward, in words."""
     numbers = fetched_numbers(before, operator, config, place)
     fetches = f"fetches {numbers:,} numbers" if numbers else "fetches nothing"
@@ -261,7 +261,7 @@ def strategies(
             parse_math=False,
         )
     style.draw_legend(axes[0], legend, offset=0.5)
-    told = "; ".join(f"{name}: {_told(graph, strategy)}" for name, strategy in chosen.items())
+    told = "; ".join(f"{name}: {_strategy_text(graph, strategy)}" for name, strategy in chosen.items())
     picture.alt_text = f"Operators in rows, devices in columns. {title}. {subtitle} {told}."
     return picture
 
@@ -291,7 +291,7 @@ def _cells(ax: Axes, strategy: Strategy, columns: Sequence[str]) -> None:
     ax.spines[["left", "bottom"]].set_visible(False)
 
 
-def _told(graph: OperatorGraph, strategy: Strategy) -> str:
+def _strategy_text(graph: OperatorGraph, strategy: Strategy) -> str:
     rows = zip(graph.operators[1:], strategy[1:], strict=True)
     return ", ".join(f"{one.name} {meaning(config)} on {', '.join(map(str, config.devices))}" for one, config in rows)
 

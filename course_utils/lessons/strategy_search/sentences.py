@@ -13,7 +13,7 @@ _SAME = 0.005  # times nearer than this share are the same
 _STEADY = 0.25  # of the median: the middle half of the rounds of an undisturbed step is narrower
 
 
-def quickest_said(milliseconds: Mapping[str, float]) -> str:
+def quickest_text(milliseconds: Mapping[str, float]) -> str:
     """How long each strategy takes, simulated, and which is quickest, as a title."""
     told = ", ".join(f"{name} {number_text(ms)} ms" for name, ms in milliseconds.items())
     least = min(milliseconds.values())
@@ -29,7 +29,7 @@ def arrived(walks: Sequence[Sequence[float]], best: float) -> int:
     return sum(min(costs) <= best for costs in walks)
 
 
-def walks_said(walks: Mapping[str, Sequence[Sequence[float]]], best: float) -> str:
+def walks_text(walks: Mapping[str, Sequence[Sequence[float]]], best: float) -> str:
     """How many walks of each kind came to the best strategy, as a title."""
     told = [f"{arrived(found, best)} of {len(found)} with {name}" for name, found in walks.items()]
     return f"Walks that came to the best strategy: {join(told)}"
@@ -41,7 +41,7 @@ def cut_text(config: Config) -> str:
     return f"by {join(cuts)}" if cuts else f"on device {config.devices[0]}"
 
 
-def strategy_said(graph: OperatorGraph, strategy: Strategy) -> str:
+def strategy_text(graph: OperatorGraph, strategy: Strategy) -> str:
     """A strategy in words, operators that are spread alike taken together: "conv1 to pool5 by sample, fc6 …"."""
     runs: list[tuple[str, list[str]]] = []
     for operator, config in list(zip(graph.operators, strategy, strict=True))[1:]:
@@ -53,7 +53,7 @@ def strategy_said(graph: OperatorGraph, strategy: Strategy) -> str:
     )
 
 
-def ratio_said(taken: Mapping[str, Sequence[float]], predicted: float) -> str:
+def ratio_text(taken: Mapping[str, Sequence[float]], predicted: float) -> str:
     """How many times as fast the first of two is as the second, measured by turns, beside what was predicted; a title.
 
     Args:
@@ -73,7 +73,7 @@ def ratio_said(taken: Mapping[str, Sequence[float]], predicted: float) -> str:
     return f"{told[:1].upper()}{told[1:]}; predicted: {number_text(predicted)} times"
 
 
-def timed_said(parts: int, spread: float) -> str:
+def timed_text(parts: int, spread: float) -> str:
     """How many parts were timed, and whether the machine was calm enough for what is predicted from them."""
     told = f"{parts} parts timed, spread {percent(spread)}"
     return told if spread <= _STEADY else f"{told}: the machine is busy, so predictions will be far off"
@@ -94,7 +94,7 @@ def agreement(predicted: Sequence[float], measured: Sequence[float]) -> float:
     return sum((sign > 0) - (sign < 0) for sign in signs) / len(pairs)
 
 
-def honesty_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
+def honesty_text(predicted: Sequence[float], measured: Sequence[float]) -> str:
     """How far predictions are off in the middle and at worst, and whether they put strategies in order; as a title."""
     off = errors(predicted, measured)
     order = agreement(predicted, measured)
@@ -105,7 +105,7 @@ def honesty_said(predicted: Sequence[float], measured: Sequence[float]) -> str:
     return f"{told}; {round((1 + order) / 2 * pairs)} of {pairs} pairs in the right order"
 
 
-def times_said(rates: Mapping[str, float]) -> str:
+def times_text(rates: Mapping[str, float]) -> str:
     """How many strategies a second each way of simulating judges, the last beside the one before; as a title."""
     told = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
     before, last = list(rates)[-2:]
@@ -113,7 +113,7 @@ def times_said(rates: Mapping[str, float]) -> str:
     return f"Strategies a second: {told}; {last} is {factor} times as fast as {before}"
 
 
-def found_said(seconds: float, others: Mapping[str, float]) -> str:
+def found_text(seconds: float, others: Mapping[str, float]) -> str:
     """How much quicker the found strategy is, simulated, than the quickest that people had; as a title.
 
     Args:
@@ -127,7 +127,7 @@ def found_said(seconds: float, others: Mapping[str, float]) -> str:
     return f"{told}; {percent(abs(gain))} {'less' if gain > 0 else 'more'} than {name}"
 
 
-def links_said(strategies: Mapping[float, str]) -> str:
+def links_text(strategies: Mapping[float, str]) -> str:
     """How many different strategies a search finds on links of different rates, as a title.
 
     Args:

@@ -13,7 +13,7 @@ from mpi4py import MPI
 from course_utils.machine import gpus
 from course_utils.ranks.engine import engine
 from course_utils.ranks.engine.output import captured
-from course_utils.ranks.engine.reply import Raised, Reply, Task, from_bytes, to_bytes
+from course_utils.ranks.engine.reply import Raised, RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.processes.mpiexec import short_name
 from course_utils.trace.recorder import StopAsked, is_learners, place_of, recorder
 
@@ -35,7 +35,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
 
 
 def call(payload: bytes) -> bytes:
-    """Run a `Task` and give back a `Reply`; nothing that the task does raises here."""
+    """Run a `RankTask` and give back a `Reply`; nothing that the task does raises here."""
     recorder.begin(engine.world.rank)
     try:
         reply = _perform(payload)
@@ -70,7 +70,7 @@ def _perform(payload: bytes) -> Reply:
     rank = engine.world.rank
     with captured(_overflow()) as printed:
         try:
-            task: Task = from_bytes(payload)
+            task: RankTask = from_bytes(payload)
         except Exception as error:
             return Reply(rank, "raised", error=Raised(type(error).__name__, f"{error} (while unpacking your function)"))
         reply = _guarded(lambda: _with_group(task))
@@ -79,7 +79,7 @@ def _perform(payload: bytes) -> Reply:
     return reply
 
 
-def _with_group(task: Task) -> object:
+def _with_group(task: RankTask) -> object:
     """Give the function what it was promised: a fresh communicator, or a group of torch.distributed, or neither."""
     if task.backend:
         from course_utils.ranks.engine.torch_group import torch_group
@@ -93,7 +93,7 @@ def _with_group(task: Task) -> object:
     return engine.run_learners(task.function, comm, *task.arguments, **task.keywords)
 
 
-def _begin_together(task: Task) -> MPI.Intracomm:
+def _begin_together(task: RankTask) -> MPI.Intracomm:
     """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
     inner = engine.communicators.get(task.world_size, task.communicator)
     recorder.wait(inner.Ibarrier().Test, "the beginning of the run", "")

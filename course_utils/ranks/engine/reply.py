@@ -10,7 +10,7 @@ from course_utils.trace.events import Event
 
 
 @dataclass(slots=True)
-class Task:
+class RankTask:
     """Call `function(comm, *arguments, **keywords)` on this rank, together with the first `world_size` ranks.
 
     Attributes:

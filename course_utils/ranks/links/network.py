@@ -52,7 +52,7 @@ _KNOBS = (  # what administrators forbid namespaces with, the value that forbids
 
 
 @dataclass(frozen=True)
-class Network:
+class EmulatedNetwork:
     """What links the nodes have.
 
     Attributes:
@@ -73,7 +73,7 @@ class Network:
         latency: str | None = None,
         slow: Mapping[int, str] | None = None,
         ranks_per_node: int = 1,
-    ) -> "Network | None":
+    ) -> "EmulatedNetwork | None":
         """What `start(ranks, link=…, latency=…, slow=…, ranks_per_node=…)` means; None where it asks for no network.
 
         Raises:
@@ -181,7 +181,7 @@ def delay_obstacle() -> str | None:
         return f"/dev/net/tun: {error.strerror}; the administrator would `modprobe tun` and let you use it."
 
 
-def possible(network: Network | None) -> Network | None:
+def possible(network: EmulatedNetwork | None) -> EmulatedNetwork | None:
     """As much of the network as this system allows; prints a line about what it does not."""
     if network is None:
         return None
@@ -215,7 +215,7 @@ def environment() -> dict[str, str]:
     }
 
 
-def behind_links(network: Network, nodes: Path, mpiexec: str, rank: list[str]) -> list[str]:
+def behind_links(network: EmulatedNetwork, nodes: Path, mpiexec: str, rank: list[str]) -> list[str]:
     """The command that makes the nodes and then starts the ranks.
 
     mpiexec and the ranks begin in the machine's own network, where the notebook is; `node.py` moves each rank.
@@ -231,7 +231,7 @@ def behind_links(network: Network, nodes: Path, mpiexec: str, rank: list[str]) -
     return [*enter, "nodes", str(nodes), "\n".join(setup(network, nodes)), *command]
 
 
-def setup(network: Network, nodes: Path) -> list[str]:
+def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
     """Lines of shell that turn the network namespace they run in into the switch, and make the nodes around it."""
     switch = shlex.quote(str(nodes / "switch"))  # its name keeps it, when these lines have run
     lines = [f"touch {switch}", f"mount --bind /proc/self/ns/net {switch}"]

@@ -39,10 +39,10 @@ def describe_end(folder: RanksFolder, dead: dict[int, int]) -> str:
     _, rank, status = min(ended)
     if status == 128 + signal.SIGKILL and memory_kills() > folder.facts().get("memory_kills", 0):
         return f"rank {rank} was ended by the system: there was no memory left (signal 9, SIGKILL)."
-    return status_said(rank, status)
+    return status_text(rank, status)
 
 
-def status_said(rank: int, status: int) -> str:
+def status_text(rank: int, status: int) -> str:
     """A sentence on an exit status; above 128 it stands for a signal."""
     if status <= 128:
         return f"rank {rank} ended itself, with exit code {status}."

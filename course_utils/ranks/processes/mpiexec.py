@@ -10,7 +10,7 @@ from pathlib import Path
 
 from course_utils.errors import CourseError
 from course_utils.machine import threads_per_rank
-from course_utils.ranks.links.network import Network, behind_links
+from course_utils.ranks.links.network import EmulatedNetwork, behind_links
 from course_utils.ranks.links.network import environment as network_environment
 from course_utils.ranks.processes.exit_status import SHELL, memory_kills
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
@@ -79,7 +79,7 @@ def check_number(ranks: object, cores: int) -> None:
         )
 
 
-def launch(folder: RanksFolder, ranks: int, network: Network | None = None) -> None:
+def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = None) -> None:
     """Start controller, ranks and watch, and return at once. Every process carries the folder's mark.
 
     With a network, each rank goes into a node of its own before it joins MPI; the rest stays where the notebook is.

@@ -152,14 +152,14 @@ def state_of(number: str) -> tuple[str, str]:
     return fields.get("JobState", "UNKNOWN"), fields.get("Reason", "")
 
 
-def waiting_said(number: str) -> str:
+def waiting_text(number: str) -> str:
     """What a job is waiting for, for a progress bar."""
     state, reason = state_of(number)
     doing = {"PENDING": f"waits in the queue ({reason})", "NO ANSWER": "is not heard of now"}.get(state, "starts")
     return f"Slurm's job {number} {doing}"
 
 
-def over_said(number: str) -> str | None:
+def over_text(number: str) -> str | None:
     """Why a job is over, or will never begin; None while it waits or runs."""
     state, reason = state_of(number)
     if state == "PENDING" and reason in _NEVER:
@@ -170,7 +170,7 @@ def over_said(number: str) -> str | None:
     return f"Slurm's job {number} is over: {why}."
 
 
-def nodes_said(introduced: list[dict], number: str) -> str:
+def nodes_text(introduced: list[dict], number: str) -> str:
     """Where the ranks are: "on 2 nodes (c1, c2) of Slurm's job 12"."""
     names = list(dict.fromkeys(one["node"] for one in introduced))
     return f"on {count(len(names), 'node')} ({', '.join(names)}) of Slurm's job {number}"

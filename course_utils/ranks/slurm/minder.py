@@ -28,7 +28,7 @@ _RANK_VARIABLES = ("SLURM_PROCID", "PMI_RANK", "PMIX_RANK")
 
 
 @dataclass(frozen=True)
-class Report:
+class MinderReport:
     """What a minder has seen.
 
     Attributes:
@@ -108,7 +108,7 @@ class Minder:
         if new != self.told or time.monotonic() - self.written > BEAT_SECONDS:
             self.beat += 1
             self.told, self.written = new, time.monotonic()
-            report = Report(self.beat, seen.state, seen.progress, seen.text, ended, self.asked)
+            report = MinderReport(self.beat, seen.state, seen.progress, seen.text, ended, self.asked)
             with contextlib.suppress(OSError):  # the folder is gone, or full: the next report may come through
                 write_whole(report_file(self.folder, self.rank), asdict(report))
 

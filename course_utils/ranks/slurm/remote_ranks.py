@@ -6,10 +6,10 @@ folder, which all nodes share.
 
 import time
 
-from course_utils.ranks.processes.exit_status import status_said
+from course_utils.ranks.processes.exit_status import status_text
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.ranks.slurm.batch_job import over_said
-from course_utils.ranks.slurm.minder import Report, order_file, read_whole, report_file, write_whole
+from course_utils.ranks.slurm.batch_job import over_text
+from course_utils.ranks.slurm.minder import MinderReport, order_file, read_whole, report_file, write_whole
 from course_utils.trace.activity import IDLE, Activity
 from course_utils.words import ranks_in_words
 
@@ -25,7 +25,7 @@ class RemoteRanks:
 
     def __init__(self, folder: RanksFolder, ranks: int, job: str) -> None:
         self.folder, self.job = folder, job
-        self._reports = [Report(0, IDLE, 0, "") for _ in range(ranks)]
+        self._reports = [MinderReport(0, IDLE, 0, "") for _ in range(ranks)]
         self._heard = [time.monotonic()] * ranks
         self._looked = 0.0
 
@@ -47,7 +47,7 @@ class RemoteRanks:
 
     def how_it_ended(self) -> str:
         deadline = time.monotonic() + (_SECONDS_FOR_SLURM if any(one.asked for one in self._reports) else 0.0)
-        while (over := over_said(self.job)) is None and time.monotonic() < deadline:
+        while (over := over_text(self.job)) is None and time.monotonic() < deadline:
             time.sleep(0.2)
         if over:
             return over
@@ -55,7 +55,7 @@ class RemoteRanks:
         if not ended:
             return f"{ranks_in_words(self.dead())} cannot be reached any more: the node has failed, or the network."
         rank, status = next((pair for pair in ended if pair[1] != 0), ended[0])
-        return status_said(rank, status)
+        return status_text(rank, status)
 
     def _order(self, rank: int, what: str) -> None:
         write_whole(order_file(self.folder, rank), {"number": time.time_ns(), "what": what})
@@ -69,4 +69,4 @@ class RemoteRanks:
         for rank, before in enumerate(self._reports):
             found = read_whole(report_file(self.folder, rank))
             if found is not None and found["beat"] != before.beat:
-                self._reports[rank], self._heard[rank] = Report(**found), now
+                self._reports[rank], self._heard[rank] = MinderReport(**found), now

@@ -80,7 +80,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(label: str, graph: Graph) -> Case:
         return Case(label, [(list(graph),)], with_comm=False, judge=_judge, harness=numbers_of_nodes)
 
-    yield case(said([(), (0,), (1,), (2,)]), [(), (0,), (1,), (2,)])
+    yield case(graph_text([(), (0,), (1,), (2,)]), [(), (0,), (1,), (2,)])
     yield case("a single node without parents", [()])
     for graph in (
         [(), (), (0, 1)],
@@ -90,7 +90,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         [(), (0,), (1,), (2, 0)],
         [(), (0,), (1,), (1, 2), (0, 3)],
     ):
-        yield case(said(graph), graph)
+        yield case(graph_text(graph), graph)
     layers = [(), (), (0, 1), (), (2, 3), (4,), (), (5, 6), (), (7, 8), (9,)]
     yield case("two layers of a network, and a loss", layers)
     for size in (8, 20, 60):
@@ -100,7 +100,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("a node doubled 60 times over: 61 nodes", [(), *((number, number) for number in range(60))])
 
 
-def said(graph: Graph) -> str:
+def graph_text(graph: Graph) -> str:
     """A small graph in words: "b from a; c from a and b"."""
     names = "abcdefghij"
     parts = [

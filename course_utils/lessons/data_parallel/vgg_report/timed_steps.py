@@ -33,7 +33,7 @@ CLASSES = 10
 
 
 @dataclass(frozen=True)
-class Work:
+class StepWork:
     """What is trained: VGG-11 on made-up images, as how long a step takes does not depend on what they show.
 
     Attributes:
@@ -81,7 +81,7 @@ def name_of(way: Way) -> str:
     return way if isinstance(way, str) else way.__name__
 
 
-def timed_steps(way: Way, work: Work) -> RankSteps:
+def timed_steps(way: Way, work: StepWork) -> RankSteps:
     """Train for some steps on every rank of torch.distributed's default group; each returns what it measured.
 
     Every rank draws first weights of its own, and rank 0's are broadcast. All start the steps that count together.
@@ -115,7 +115,7 @@ def timed_steps(way: Way, work: Work) -> RankSteps:
     return taken
 
 
-def check_work(way: Way, work: Work, world_size: int) -> None:
+def check_work(way: Way, work: StepWork, world_size: int) -> None:
     """Can this be done?
 
     Raises:
@@ -130,7 +130,7 @@ def check_work(way: Way, work: Work, world_size: int) -> None:
         raise CourseError(f"{work.images} images do not divide among {world_size} ranks. Choose a multiple of them.")
 
 
-def replica_of(way: Way, model: nn.Module, work: Work) -> Replica:
+def replica_of(way: Way, model: nn.Module, work: StepWork) -> Replica:
     """The model behind one of the ways."""
     if way == ONE_PROCESS:
         return alone(model)

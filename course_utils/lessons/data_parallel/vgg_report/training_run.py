@@ -11,8 +11,8 @@ from course_utils.lessons.data_parallel.vgg_report.timed_steps import (
     ONE_PROCESS,
     PARTS,
     RankSteps,
+    StepWork,
     Way,
-    Work,
     check_work,
     name_of,
     timed_steps,
@@ -52,7 +52,7 @@ class TrainingRun:
     Attributes:
         way: its name; "one process" stands for one without replicas.
         world_size: ranks that took part.
-        width, images, bucket_bytes: see `course_utils.lessons.data_parallel.vgg_report.timed_steps.Work`.
+        width, images, bucket_bytes: see `course_utils.lessons.data_parallel.vgg_report.timed_steps.StepWork`.
         gradient_bytes: of all gradients together.
         rates: bits per second of each node's link; empty where the ranks share memory.
         cores: that all ranks together may use.
@@ -145,10 +145,10 @@ def train_way(
         CourseError: there is no such way, or the images do not divide among the ranks.
         RankError: a rank raised.
     """
-    known = [field.name for field in dataclasses.fields(Work)]
+    known = [field.name for field in dataclasses.fields(StepWork)]
     if unknown := [name for name in work if name not in known]:
         raise CourseError(f"train_way has no {unknown[0]}=. It takes {', '.join(known)}.")
-    asked = Work(**work)
+    asked = StepWork(**work)
     taking_part = 1 if way == ONE_PROCESS else world_size or ranks.world_size
     check_work(way, asked, taking_part)
     results = ranks.run(timed_steps, way, asked, ranks=taking_part, backend="gloo").results
@@ -161,7 +161,7 @@ def train_way(
     return run
 
 
-def run_of(way: str, work: Work, results: Sequence[RankSteps], traffic: "Traffic | None") -> TrainingRun:
+def run_of(way: str, work: StepWork, results: Sequence[RankSteps], traffic: "Traffic | None") -> TrainingRun:
     """What the ranks measured, put together."""
     began, ended = min(one.began for one in results), max(one.ended for one in results)
     with_nodes = traffic is not None and all(one.sent is not None for one in results)

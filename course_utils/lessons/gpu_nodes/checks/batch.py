@@ -115,7 +115,7 @@ def asked_for(text: str) -> dict[str, Any]:
     tasks = int(options.get("ntasks-per-node") or int(options.get("ntasks", nodes)) / nodes)
     found = {READ: TAKEN, NODES: nodes, TASKS: tasks, GPUS: gpus_of(options, nodes, tasks)}
     found |= {CORES: int(options.get("cpus-per-task", 1)), MINUTES: minutes_of(options.get("time", "0"))}
-    found |= {SIGNAL: signal_said(options.get("signal", "")), REQUEUE: "yes" if "requeue" in options else "not said"}
+    found |= {SIGNAL: signal_text(options.get("signal", "")), REQUEUE: "yes" if "requeue" in options else "not said"}
     found |= {OPEN_MODE: options.get("open-mode", "not said"), PARTITION: options.get("partition", "not said")}
     name = options.get("job-name", "")
     found |= {NAME: name, OUTPUT: options.get("output", "slurm-%j.out").replace("%x", name)}
@@ -130,7 +130,7 @@ def gpus_of(options: Mapping[str, str], nodes: int, tasks: int) -> int:
     return number.get("gpus-per-node") or number.get("gpus-per-task", 0) * tasks or number.get("gpus", 0) // nodes
 
 
-def signal_said(value: str) -> str:
+def signal_text(value: str) -> str:
     """Slurm's --signal, `[B:]NAME[@SECONDS]`, in words."""
     found = re.fullmatch(r"([BR]+:)?(\w+)(?:@(\d+))?", value)
     if not found:

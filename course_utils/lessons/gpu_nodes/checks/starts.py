@@ -79,7 +79,7 @@ def with_hook(replica: Callable, *given: Any) -> Any:
     return module
 
 
-def said(written: Sequence[int]) -> str:
+def steps_text(written: Sequence[int]) -> str:
     """After which steps something was written."""
     return f"after {', '.join(map(str, sorted(set(written))))} steps" if written else "none"
 
@@ -103,7 +103,7 @@ def one_start(function: Callable, settings: "Settings", start: Start) -> dict[st
             number = re.search(r"after step (\d+)", str(stopped))
             ended = f"Interrupted after step {number[1] if number else '?'}"
         there = bool(file) and file[0].exists()
-    seen = {ENDED: ended, BATCHES: done, WRITTEN: said(written)}
+    seen = {ENDED: ended, BATCHES: done, WRITTEN: steps_text(written)}
     if ended.startswith("Interrupted"):
         seen[THERE] = ON_DISK if there else "not on the disk"
     if ended == FINISHED:
@@ -212,7 +212,11 @@ def what_is_due(options: Mapping[str, Any], starts: Sequence[Start], rank: int, 
         writes += [last] if ended == FINISHED else []
         if writes:
             saved[start.folder] = writes[-1]
-        seen = {ENDED: ended, BATCHES: done, WRITTEN: (said(writes) if done else ...) if rank == 0 else said([])}
+        seen = {
+            ENDED: ended,
+            BATCHES: done,
+            WRITTEN: (steps_text(writes) if done else ...) if rank == 0 else steps_text([]),
+        }
         if ended.startswith("Interrupted"):
             seen[THERE] = ON_DISK
         if ended == FINISHED:

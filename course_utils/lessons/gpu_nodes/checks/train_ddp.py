@@ -23,7 +23,7 @@ from course_utils.lessons.gpu_nodes.checks.starts import (
     Start,
     after_starts,
     losses_of,
-    said,
+    steps_text,
     what_is_due,
 )
 from course_utils.words import ranks
@@ -143,13 +143,13 @@ def _says(key: str) -> Recogniser:
 def _others_write(case: Case, outcome: Outcome) -> bool:
     first = WRITTEN.format(NAMES[0])
     seen = [result[first] for result in outcome.results[1:] if result is not NO_RESULT]
-    return raised(outcome, "checkpoint.new") or any(written != said([]) for written in seen)
+    return raised(outcome, "checkpoint.new") or any(written != steps_text([]) for written in seen)
 
 
 def _writes_when_killed(case: Case, outcome: Outcome) -> bool:
     """A start that was to die has written once more, after its last step."""
     extra = [(got, due) for got, due, number in _seen(outcome, WRITTEN) if case.arguments[0][1][number].dies_after]
-    return any(len(got) > len(due) and got != said([]) for got, due in extra)
+    return any(len(got) > len(due) and got != steps_text([]) for got, due in extra)
 
 
 def _random(case: Case, outcome: Outcome) -> bool:
@@ -158,7 +158,7 @@ def _random(case: Case, outcome: Outcome) -> bool:
 
 def _drawing(outcome: Outcome) -> Any:
     """What rank 0 did in each start, beside what was due."""
-    from course_utils.lessons.gpu_nodes.pictures import Row, starts
+    from course_utils.lessons.gpu_nodes.pictures import StartRow, starts
 
     options, given = outcome.case.arguments[0]
     result, due = outcome.results[0], outcome.case.expected[0]
@@ -167,7 +167,7 @@ def _drawing(outcome: Outcome) -> Any:
         did, was_due = (_numbers(seen[BATCHES.format(name)]) for seen in (result, due))
         written = [int(number) for number in re.findall(r"\d+", result[WRITTEN.format(name)]) if did]
         ended = result[ENDED.format(name)].replace("Interrupted after", "stopped\nafter") if did else "nothing\nto do"
-        rows.append(Row(f"{name} start", did, was_due, written, ended))
+        rows.append(StartRow(f"{name} start", did, was_due, written, ended))
     right = all(row.done == row.due for row in rows)
     title = "Every start does the batches that are due" if right else "A start does other batches than were due"
     return starts(rows, IMAGES // options["batch_size"], title)

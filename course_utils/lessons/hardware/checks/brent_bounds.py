@@ -13,7 +13,7 @@ Graph = dict[Hashable, list[Hashable]]
 MOST_ASKED = 100_000
 
 
-class Counted(dict):
+class LimitedNeeds(dict):
     """Needs that raise when they are asked for too often: whoever follows every path would never come to an end."""
 
     asked = 0
@@ -27,7 +27,7 @@ class Counted(dict):
 
 def counted(function: Callable, needs: Graph, processors: int) -> object:
     """What the learner's function returns for needs that count."""
-    return function(Counted(needs), processors)
+    return function(LimitedNeeds(needs), processors)
 
 
 def chain(n: int) -> Graph:

@@ -16,7 +16,7 @@ from course_utils.lessons.hybrid_and_sharded.checks.networks import (
     DENSE,
     LOSS,
     WEIGHTS,
-    Network,
+    BothParts,
     gradients_of,
     step,
 )
@@ -34,7 +34,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     import torch
 
     def case(size: int, shard: int, about: str = "", *, regression: bool = False, **more: bool) -> Case:
-        network = Network(int(rng.integers(2**31)), regression=regression, **more)
+        network = BothParts(int(rng.integers(2**31)), regression=regression, **more)
         x = drawn(rng, size * shard, 1, 6, 6)
         y = drawn(rng, size * shard, 3) if regression else torch.tensor(rng.integers(3, size=size * shard))
         strided = "strided" in about
@@ -53,7 +53,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(1, 4)
 
 
-def _expected(network: Network, given: Sequence[tuple]) -> list[dict]:
+def _expected(network: BothParts, given: Sequence[tuple]) -> list[dict]:
     """What each rank must have, by one process."""
     _, x, y, _ = given[0]
     order = [one for _, _, _, where in given for one in range(len(x))[where]]

@@ -14,7 +14,7 @@ WEIGHTS = "the weights of"
 
 
 @dataclass(frozen=True)
-class Network:
+class BothParts:
     """How both parts are made, the same on every rank.
 
     Attributes:
@@ -55,7 +55,7 @@ class Network:
         return self.parts()[0](x)
 
 
-def step(function: Callable, network: Network, x: "Tensor", y: "Tensor", where: slice) -> dict[str, Any]:
+def step(function: Callable, network: BothParts, x: "Tensor", y: "Tensor", where: slice) -> dict[str, Any]:
     """Call the learner's function with this rank's shard; return the loss, all gradients, and all weights."""
     convolutions, dense = network.parts()
     calls = []
@@ -64,7 +64,7 @@ def step(function: Callable, network: Network, x: "Tensor", y: "Tensor", where: 
     return named(convolutions, dense) | {LOSS: loss, CALLS: len(calls)}
 
 
-def gradients_of(network: Network, x: "Tensor", y: "Tensor") -> dict[str, Any]:
+def gradients_of(network: BothParts, x: "Tensor", y: "Tensor") -> dict[str, Any]:
     """The same by one process, with all of these examples."""
     convolutions, dense = network.parts()
     loss = network.loss()(dense(convolutions(x)), y)

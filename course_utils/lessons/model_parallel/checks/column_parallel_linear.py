@@ -10,7 +10,7 @@ from course_utils.lessons.data_parallel.checks.common import hangs
 from course_utils.lessons.model_parallel.checks.common import LESSON
 from course_utils.lessons.model_parallel.checks.passes import (
     AFTER,
-    Layer,
+    CuttableLayer,
     becomes,
     calls,
     case_of,
@@ -32,7 +32,7 @@ def whole(x, weight, bias=None):
     return linear(x, weight, bias)
 
 
-COLUMNS = Layer(
+COLUMNS = CuttableLayer(
     whole,
     lambda cut, other: {"x": (other,), "weight": (cut, other), "bias": (cut,)},
     {"y": -1, "weight": 0, "bias": 0},
@@ -41,7 +41,7 @@ COLUMNS = Layer(
 )
 
 
-def cases(layer: Layer, rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+def cases(layer: CuttableLayer, rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     """A linear layer cut in one way or the other."""
     yield case_of(rng, layer, [2] * min(2, world_size))
     yield case_of(rng, layer, [3] * world_size, rows=(2, 3), other=int(rng.integers(4, 9)))

@@ -31,7 +31,7 @@ def gradient(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Layer:
+class CuttableLayer:
     """A layer that can be cut.
 
     Attributes:
@@ -73,7 +73,7 @@ def pass_through(
     return found | gradients(given)
 
 
-def by_one(layer: Layer, inputs: Tensors, upstream: "Tensor", elsewhere: "Tensor | None") -> Tensors:
+def by_one(layer: CuttableLayer, inputs: Tensors, upstream: "Tensor", elsewhere: "Tensor | None") -> Tensors:
     """The same of the whole layer, in this process."""
     given = leaves(inputs)
     y = layer.serial(*given.values())
@@ -111,7 +111,7 @@ def group_of(size: int) -> Any:
 
 def case_of(
     rng: np.random.Generator,
-    layer: Layer,
+    layer: CuttableLayer,
     shares: Sequence[int],
     *,
     rows: tuple[int, ...] = (5,),
@@ -156,7 +156,7 @@ def case_of(
     return Case(label, arguments, expected, tolerance={"float64": 1e-10, "float32": 1e-4}[dtype], **more)
 
 
-def part(layer: Layer, tensors: Tensors, shares: Sequence[int], rank: int) -> Tensors:
+def part(layer: CuttableLayer, tensors: Tensors, shares: Sequence[int], rank: int) -> Tensors:
     """What this rank has of each tensor."""
     whose = {gradient(name): axis for name, axis in layer.cut.items()} | dict(layer.cut)
     whose |= {"upstream": whose.get("y"), AFTER: whose.get("x"), "elsewhere": whose.get("x")}
@@ -176,7 +176,7 @@ def calls(outcome: Outcome, rank: int, phase: str) -> list["Event"]:
     return [one for one in events if one.kind in kinds and any(s.start <= one.start <= s.end for s in spans)]
 
 
-def counted(layer: Layer) -> Callable[[Outcome], str | None]:
+def counted(layer: CuttableLayer) -> Callable[[Outcome], str | None]:
     """A judge of numbers that are right: are there as many all-reduces as the layer needs, and nothing else?"""
 
     def judge(outcome: Outcome) -> str | None:

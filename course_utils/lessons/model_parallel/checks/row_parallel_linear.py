@@ -7,7 +7,7 @@ from course_utils.lessons.model_parallel.checks.column_parallel_linear import ca
 from course_utils.lessons.model_parallel.checks.common import LESSON
 from course_utils.lessons.model_parallel.checks.passes import (
     AFTER,
-    Layer,
+    CuttableLayer,
     becomes,
     calls,
     gradient,
@@ -22,7 +22,7 @@ from course_utils.lessons.model_parallel.checks.passes import (
 )
 from course_utils.words import ranks
 
-ROWS = Layer(
+ROWS = CuttableLayer(
     whole,
     lambda cut, other: {"x": (cut,), "weight": (other, cut), "bias": (other,)},
     {"x": -1, "weight": 1},

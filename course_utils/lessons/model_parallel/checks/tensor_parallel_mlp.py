@@ -9,7 +9,7 @@ from course_utils.checks.recognisers import Recogniser, says
 from course_utils.lessons.model_parallel.checks.common import LESSON
 from course_utils.lessons.model_parallel.checks.passes import (
     AFTER,
-    Layer,
+    CuttableLayer,
     becomes,
     calls,
     case_of,
@@ -31,7 +31,7 @@ def whole(x, up_weight, up_bias, down_weight, down_bias):
     return linear(gelu(linear(x, up_weight, up_bias)), down_weight, down_bias)
 
 
-PERCEPTRON = Layer(
+PERCEPTRON = CuttableLayer(
     whole,
     lambda cut, other: {
         **{"x": (other,), "up_weight": (cut, other), "up_bias": (cut,)},

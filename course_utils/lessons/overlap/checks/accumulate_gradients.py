@@ -23,7 +23,7 @@ def network(weights: Sequence["Tensor"], note: Callable[[str], None] = lambda wo
     """A network of two layers with these weights; it notes how many examples go forward, and each way back."""
     from torch import nn
 
-    class Network(nn.Module):
+    class NotedNetwork(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = (nn.Parameter(values.clone()) for values in weights)
@@ -32,7 +32,7 @@ def network(weights: Sequence["Tensor"], note: Callable[[str], None] = lambda wo
             note(f"{len(x)} forward")
             return marked((x @ self.first).tanh() @ self.second, lambda: note("backward"))
 
-    return Network()
+    return NotedNetwork()
 
 
 def average(_, bucket):  # noqa: ANN001 - DDP refuses a hook whose annotations are texts

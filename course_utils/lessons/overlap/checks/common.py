@@ -24,7 +24,7 @@ def marked(values: "Tensor", note: Callable[[], None]) -> "Tensor":
     """The same values; `note` is called when the backward pass comes by."""
     import torch
 
-    class Mark(torch.autograd.Function):
+    class NotedBackward(torch.autograd.Function):
         @staticmethod
         def forward(_, given: "Tensor") -> "Tensor":
             return given.view_as(given)
@@ -34,7 +34,7 @@ def marked(values: "Tensor", note: Callable[[], None]) -> "Tensor":
             note()
             return gradient
 
-    return Mark.apply(values)
+    return NotedBackward.apply(values)
 
 
 def collectives(outcome: Outcome, rank: int) -> list["Event"]:

@@ -116,15 +116,16 @@ def _wrong_step(corrected: "Tensor", found: tuple, k: int) -> str | None:
     if len(set(indices.tolist())) != k or any(not 0 <= index < len(corrected) for index in indices.tolist()):
         return f"the indices {indices.tolist()} are not {k} different places"
     if not torch.equal(values, corrected[indices]):
-        return f"values {_said(values)} at {indices.tolist()}, expected {_said(corrected[indices])}"
+        return f"values {_values_text(values)} at {indices.tolist()}, expected {_values_text(corrected[indices])}"
     if k and values.abs().min() < corrected.index_fill(0, indices, 0).abs().max():
-        return f"{_said(values)} are sent, while {_said(corrected.index_fill(0, indices, 0).abs().max()[None])} is left"
+        left = corrected.index_fill(0, indices, 0).abs().max()[None]
+        return f"{_values_text(values)} are sent, while {_values_text(left)} is left"
     if not torch.equal(error, corrected.index_fill(0, indices, 0)):
-        return f"the error is {_said(error)}, expected {_said(corrected.index_fill(0, indices, 0))}"
+        return f"the error is {_values_text(error)}, expected {_values_text(corrected.index_fill(0, indices, 0))}"
     return None
 
 
-def _said(values: "Tensor", most: int = 6) -> str:
+def _values_text(values: "Tensor", most: int = 6) -> str:
     texts = [f"{value:.3g}" for value in values.tolist()]
     return f"[{', '.join([*texts[:most], *(['…'] if len(texts) > most else [])])}]"
 

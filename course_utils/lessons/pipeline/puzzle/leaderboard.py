@@ -31,7 +31,7 @@ _PATIENCE, _FORGOTTEN = 20.0, 60.0  # seconds until we give up on the lock, and 
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """The best that somebody has handed in for a puzzle; its numbers are from judging it now."""
 
     name: str
@@ -79,11 +79,11 @@ class Leaderboard:
             if any(one.judgement.seconds <= judged.seconds + 1e-9 for one in mine):
                 return f"{told}. You have handed in as good a one before: {mine[0].judgement.seconds:.2f} s."
             others = [one for one in entries if one not in mine]
-            self._write([*others, Entry(name, today, judged, schedule)])
+            self._write([*others, BoardEntry(name, today, judged, schedule)])
             place = 1 + sum(one.puzzle == puzzle.name and one.judgement.seconds < judged.seconds for one in others)
         return f"{told}. Kept: place {place} of your class."
 
-    def entries(self, puzzle: str | None = None) -> list[Entry]:
+    def entries(self, puzzle: str | None = None) -> list[BoardEntry]:
         """Everybody's best, the fastest of each puzzle first. What cannot be read or does not hold is left out."""
         try:
             text = self.path.read_text(encoding="utf-8", errors="replace")
@@ -91,7 +91,7 @@ class Leaderboard:
             return []
         except OSError as error:
             raise CourseError(f"The leaderboard {self.path} cannot be read: {error.strerror}.") from None
-        best: dict[tuple[str, str], Entry] = {}
+        best: dict[tuple[str, str], BoardEntry] = {}
         for line in text.splitlines()[1 : MOST_ROWS + 1]:
             entry = _read(line)
             if entry and (puzzle is None or entry.puzzle == puzzle):
@@ -137,7 +137,7 @@ class Leaderboard:
                 yield name, one.name, f"{one.judgement.seconds:.2f}", f"{one.judgement.idle_share:.1%}", one.date
             yield name, "(1F1B)", f"{plain.seconds:.2f}", f"{plain.idle_share:.1%}", ""
 
-    def _write(self, entries: Sequence[Entry]) -> None:
+    def _write(self, entries: Sequence[BoardEntry]) -> None:
         """The whole file, in one step: a reader sees the old one or the new one."""
         text = io.StringIO()
         csv.writer(text).writerows([COLUMNS, *(one.row() for one in entries)])
@@ -185,13 +185,13 @@ def _remove_if_forgotten(lock: Path) -> None:
             aside.rmdir()
 
 
-def _read(line: str) -> Entry | None:
+def _read(line: str) -> BoardEntry | None:
     """The entry of a line, judged anew; None where it is none, or not better than 1F1B."""
     try:
         name, puzzle, _, _, date, text = next(csv.reader([line[:MOST_TEXT]]))
         schedule = parse_schedule(text.split("|"))
         judged = judge(PUZZLES[puzzle], schedule)
-        entry = Entry(_name(name), datetime.date.fromisoformat(date).isoformat(), judged, schedule)
+        entry = BoardEntry(_name(name), datetime.date.fromisoformat(date).isoformat(), judged, schedule)
     except (CourseError, ValueError, KeyError, StopIteration, csv.Error):
         return None
     return entry if judged.beats_1f1b else None

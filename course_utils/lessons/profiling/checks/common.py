@@ -104,7 +104,7 @@ def bars_of(rest: str) -> Callable[[Outcome], "Figure | None"]:
 
         parts = parts_of(outcome, rest)
         return parts and draw.stacked_bars(
-            parts, f"{factor_said(outcome)}; here one run of each, which the profiler slows down"
+            parts, f"{factor_text(outcome)}; here one run of each, which the profiler slows down"
         )
 
     return drawing
@@ -142,7 +142,7 @@ def lanes_drawn(messages: str) -> Callable[[Outcome], "Figure | None"]:
         lanes = [lanes_of(outcome, name, 0, messages) for name in (SLOW, YOURS)]
         return pictures.profile(
             lanes,
-            factor_said(outcome),
+            factor_text(outcome),
             "the quickest round of each counts; this is rank 0 in the last one",
             names=[SLOW, YOURS],
         )
@@ -150,7 +150,7 @@ def lanes_drawn(messages: str) -> Callable[[Outcome], "Figure | None"]:
     return drawing
 
 
-def factor_said(outcome: Outcome) -> str:
+def factor_text(outcome: Outcome) -> str:
     """The finding."""
     taken = ratio_of(outcome)
     return f"{taken.factor:.1f} times as fast" if taken else ""

@@ -7,7 +7,15 @@ import numpy as np
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, nothing_returned, raised, same
 from course_utils.lessons.profiling.checks.common import LESSON
-from course_utils.lessons.profiling.checks.times import Times, added, drawn, drawn_lanes, moments, on_each_rank, said
+from course_utils.lessons.profiling.checks.times import (
+    Times,
+    added,
+    drawn,
+    drawn_lanes,
+    moments,
+    on_each_rank,
+    times_text,
+)
 from course_utils.words import ranks
 
 Given = tuple[Times, Times, int, int]
@@ -21,7 +29,7 @@ def by_moments(computing: Times, communication: Times, begin: int, end: int) -> 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(computing: Times, communication: Times, begin: int, end: int, share: float) -> Case:
-        label = f"computing {said(computing)}, communication {said(communication)}, from {begin} to {end}"
+        label = f"computing {times_text(computing)}, communication {times_text(communication)}, from {begin} to {end}"
         given = [(computing, communication, begin, end)]
         return Case(label, given, [share], with_comm=False)
 

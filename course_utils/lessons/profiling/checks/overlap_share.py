@@ -7,7 +7,15 @@ import numpy as np
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, nothing_returned, raised, same
 from course_utils.lessons.profiling.checks.common import LESSON
-from course_utils.lessons.profiling.checks.times import Times, added, drawn, drawn_lanes, moments, on_each_rank, said
+from course_utils.lessons.profiling.checks.times import (
+    Times,
+    added,
+    drawn,
+    drawn_lanes,
+    moments,
+    on_each_rank,
+    times_text,
+)
 from course_utils.words import ranks
 
 
@@ -19,7 +27,7 @@ def by_moments(computing: Times, communication: Times) -> float:
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(computing: Times, communication: Times, share: float) -> Case:
-        label = f"computing {said(computing)}, communication {said(communication)}"
+        label = f"computing {times_text(computing)}, communication {times_text(communication)}"
         return Case(label, [(computing, communication)], [share], with_comm=False)
 
     yield case([(0, 4)], [(2, 6)], 0.5)

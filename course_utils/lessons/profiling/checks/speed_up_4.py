@@ -10,7 +10,7 @@ from course_utils.checks.recognisers import same
 from course_utils.lessons.profiling.checks.common import (
     LESSON,
     WHOLE,
-    factor_said,
+    factor_text,
     no_numbers,
     nothing_found,
     praised,
@@ -126,7 +126,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
             computing = sum(end - begin for begin, end in seen["computing"])
             rest = seen["end"] - seen["begin"] - computing
             bars[f"{name}, rank {rank}"] = {"computing": computing, "wait": max(0.0, rest)}
-    return draw.stacked_bars(bars, factor_said(outcome))
+    return draw.stacked_bars(bars, factor_text(outcome))
 
 
 SPEED_UP_4 = Exercise(

@@ -31,7 +31,7 @@ def drawn(rng: np.random.Generator, count: int, longest: int = 8) -> list[tuple[
     ]
 
 
-def said(times: Times) -> str:
+def times_text(times: Times) -> str:
     """A short list as it is, a long one by its number."""
     return str([tuple(one) for one in times]).replace("'", "") if len(times) <= 4 else f"of {len(times)} events"
 

@@ -26,9 +26,9 @@ def waiting_network(device: str = "cpu") -> nn.Sequential:
     return nn.Sequential(*itertools.chain(*layers)).to(device)
 
 
-def own_link() -> played_hardware.Link:
+def own_link() -> played_hardware.PlayedLink:
     """A link on which a gradient takes as long as the backward pass of its layer."""
-    return played_hardware.Link(rate=4 * WIDTH * WIDTH / SECONDS)
+    return played_hardware.PlayedLink(rate=4 * WIDTH * WIDTH / SECONDS)
 
 
 def slow_5(x: torch.Tensor, y: torch.Tensor, steps: int = 2, device: str = "cpu") -> list[float]:

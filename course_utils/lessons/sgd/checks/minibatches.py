@@ -49,7 +49,7 @@ def _what_is_wrong(outcome: Outcome) -> str | None:
     form = _wrong_form(outcome.results[0])
     if form:
         return form
-    for name, batches in zip(("first", "second"), _told(outcome), strict=False):
+    for name, batches in zip(("first", "second"), _batches_returned(outcome), strict=False):
         order = [index for batch in batches for index in batch]
         outside = [index for index in order if not 0 <= index < n]
         if outside:
@@ -82,7 +82,7 @@ def _wrong_form(result: object) -> str | None:
 
 def _wrong_order(outcome: Outcome) -> str | None:
     n, size, _ = outcome.case.arguments[0]
-    first, second, again = _told(outcome)
+    first, second, again = _batches_returned(outcome)
     if n >= MIXED:
         if size > 1 and _span(first) < n / 3:
             low, high = min(first[1]), max(first[1])
@@ -98,7 +98,7 @@ def _wrong_order(outcome: Outcome) -> str | None:
     return None
 
 
-def _told(outcome: Outcome) -> list[list[list[int]]]:
+def _batches_returned(outcome: Outcome) -> list[list[list[int]]]:
     return [[[int(index) for index in batch] for batch in batches] for batches in outcome.results[0]]
 
 
@@ -134,7 +134,7 @@ def _sound(outcome: Outcome) -> bool:
 
 def _counts(case: Case, outcome: Outcome) -> tuple[int, int, int]:
     """How many examples there are, how many different ones the first epoch holds, how many it holds in all."""
-    order = [index for batch in _told(outcome)[0] for index in batch]
+    order = [index for batch in _batches_returned(outcome)[0] for index in batch]
     return case.arguments[0][0], len(set(order)), len(order)
 
 
@@ -148,7 +148,7 @@ def _no_examples(case: Case, outcome: Outcome) -> bool:
 
 def _from_one(case: Case, outcome: Outcome) -> bool:
     n = case.arguments[0][0]
-    order = [index for batch in _told(outcome)[0] for index in batch]
+    order = [index for batch in _batches_returned(outcome)[0] for index in batch]
     return n in order and 0 not in order
 
 
@@ -170,7 +170,7 @@ def _filled_up(case: Case, outcome: Outcome) -> bool:
 def _other_lengths(case: Case, outcome: Outcome) -> bool:
     n, different, held = _counts(case, outcome)
     size = case.arguments[0][1]
-    return different == held == n and [len(batch) for batch in _told(outcome)[0]] != _lengths(n, size)
+    return different == held == n and [len(batch) for batch in _batches_returned(outcome)[0]] != _lengths(n, size)
 
 
 def _mixed(case: Case) -> bool:
@@ -178,23 +178,23 @@ def _mixed(case: Case) -> bool:
 
 
 def _nothing_shuffled(case: Case, outcome: Outcome) -> bool:
-    first = _told(outcome)[0]
+    first = _batches_returned(outcome)[0]
     order = [index for batch in first for index in batch]
     in_blocks = max(map(len, first)) > 1 and _span(first) < len(order) / 3
     return _mixed(case) and (order == sorted(order) or (_stride(first) > 0.5 and not in_blocks))
 
 
 def _only_the_batches(case: Case, outcome: Outcome) -> bool:
-    return _mixed(case) and _span(_told(outcome)[0]) < case.arguments[0][0] / 3
+    return _mixed(case) and _span(_batches_returned(outcome)[0]) < case.arguments[0][0] / 3
 
 
 def _same_every_epoch(case: Case, outcome: Outcome) -> bool:
-    first, second, _ = _told(outcome)
+    first, second, _ = _batches_returned(outcome)
     return _mixed(case) and _together_again(first, second) > 0.5
 
 
 def _other_generator(case: Case, outcome: Outcome) -> bool:
-    first, _, again = _told(outcome)
+    first, _, again = _batches_returned(outcome)
     return first != again
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from course_utils.errors import CourseError
 from course_utils.lessons.hardware.roofline import roofline_time
-from course_utils.lessons.strategy_search.costs.device_topology import Topology
+from course_utils.lessons.strategy_search.costs.device_topology import DeviceTopology
 from course_utils.lessons.strategy_search.costs.part_shapes import Key, PartShape, part_shapes
 from course_utils.lessons.strategy_search.graph.configurations import Config
 from course_utils.lessons.strategy_search.graph.operator_graph import Operator, OperatorGraph
@@ -26,7 +26,7 @@ class Times(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Costs:
+class DeviceCosts:
     """What computations and messages take, and how much memory a part needs.
 
     Attributes:
@@ -37,7 +37,7 @@ class Costs:
             weighted by their time. 0 where nothing was measured.
     """
 
-    topology: Topology
+    topology: DeviceTopology
     times: Mapping[Key, Times] = field(repr=False)
     parts: Mapping[Key, PartShape] = field(repr=False)
     spread: float = 0.0
@@ -75,11 +75,11 @@ class Costs:
 
 def described_costs(
     graph: OperatorGraph,
-    topology: Topology,
+    topology: DeviceTopology,
     flops_per_second: float,
     bytes_per_second: float,
     launch_seconds: float = 0.0,
-) -> Costs:
+) -> DeviceCosts:
     """Costs on devices that one does not have: the roofline says how long each part takes at least.
 
     Args:
@@ -101,10 +101,10 @@ def described_costs(
         return round(1e9 * (launches + roofline_time([work], flops_per_second, bytes_per_second)))
 
     times = {key: Times(*(nanoseconds(part, work) for work in part.work())) for key, part in parts.items()}
-    return Costs(topology, times, parts)
+    return DeviceCosts(topology, times, parts)
 
 
-def check_memory(graph: OperatorGraph, parts: Mapping[Key, PartShape], topology: Topology) -> None:
+def check_memory(graph: OperatorGraph, parts: Mapping[Key, PartShape], topology: DeviceTopology) -> None:
     """Refuse a model that fits on the devices in no way at all.
 
     Two things are asked: whether each operator, cut as finely as can be, has room on its devices if nothing else were

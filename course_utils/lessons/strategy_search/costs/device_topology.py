@@ -36,7 +36,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Topology:
+class DeviceTopology:
     """Devices, and a link from each to each.
 
     Attributes:
@@ -103,7 +103,7 @@ class Topology:
 def describe(
     memory: Mapping[str, int],
     links: Mapping[tuple[str, str], tuple[float, float]] | tuple[float, float],
-) -> Topology:
+) -> DeviceTopology:
     """Devices that one does not have here.
 
     Args:
@@ -130,7 +130,7 @@ def describe(
         a, b = sorted((names.index(one), names.index(other)))
         direct[a, b] = latency, 1 / bandwidth
     ways = _quickest_ways(direct, len(names))
-    return Topology(names, tuple(memory.values()), {pair: Link(Network(*way)) for pair, way in ways.items()})
+    return DeviceTopology(names, tuple(memory.values()), {pair: Link(Network(*way)) for pair, way in ways.items()})
 
 
 def _quickest_ways(direct: dict[tuple[int, int], tuple[float, float]], devices: int) -> dict:

@@ -11,7 +11,7 @@ from course_utils.lessons.strategy_search.graph.operator_kinds import NORMS
 from course_utils.lessons.strategy_search.program.batch_norm_over_ranks import BatchNormOverRanks
 
 
-class Part(nn.Module):
+class LocalPart(nn.Module):
     """What a device computes of an operator: the sum of its inputs, if there are several, then its modules in turn."""
 
     def __init__(self, modules: list[nn.Module], whole: bool) -> None:
@@ -41,7 +41,7 @@ class Loss(nn.Module):
         return nn.functional.cross_entropy(rows, labels, reduction="sum") / self.batch
 
 
-def local_modules(part: PartShape) -> Part:
+def local_modules(part: PartShape) -> LocalPart:
     """The part's modules, their weights on "meta": `to_empty` and a filling make them run.
 
     What is cut along the channels has that many of them; what is cut along the height is padded by hand, above and
@@ -65,7 +65,7 @@ def local_modules(part: PartShape) -> Part:
         found[0].inplace = False  # it would write into what its neighbours read
     if operator.kind == "loss":
         found.append(Loss(operator.shape[0]))
-    return Part(found, whole=operator.kind == "other")
+    return LocalPart(found, whole=operator.kind == "other")
 
 
 def _rows(part: PartShape, value: float) -> list[nn.Module]:
@@ -104,7 +104,7 @@ def _on_meta(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module, known)
 
 
-def fill(part: Part) -> Part:
+def fill(part: LocalPart) -> LocalPart:
     """The same part with weights here: small numbers, so that nothing overflows on its way."""
     weighted = any(one.is_meta for one in chain(part.parameters(), part.buffers()))
     if weighted:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from torch import nn
 
 from course_utils.lessons.strategy_search.costs.cost_files import forget_times, keep_times, kept_times
-from course_utils.lessons.strategy_search.costs.described_costs import Costs, Times, check_memory
-from course_utils.lessons.strategy_search.costs.device_topology import Topology
+from course_utils.lessons.strategy_search.costs.described_costs import DeviceCosts, Times, check_memory
+from course_utils.lessons.strategy_search.costs.device_topology import DeviceTopology
 from course_utils.lessons.strategy_search.costs.local_modules import local_modules
 from course_utils.lessons.strategy_search.costs.part_shapes import Key, PartShape, part_shapes
-from course_utils.lessons.strategy_search.costs.timed_parts import Job, time_passes
+from course_utils.lessons.strategy_search.costs.timed_parts import PartToTime, time_passes
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.measuring import Measured
 
@@ -38,11 +38,11 @@ class Pass(NamedTuple):
 
 def measure_costs(
     graph: OperatorGraph,
-    topology: Topology,
+    topology: DeviceTopology,
     ranks: "Ranks | None" = None,
     rounds: int = ROUNDS,
     fresh: bool = False,
-) -> Costs:
+) -> DeviceCosts:
     """Costs as they are here: each part with its followers, forward and backward, on one thread.
 
     What was measured before is read from the disk, so that a second search begins at once.
@@ -71,7 +71,7 @@ def measure_costs(
         known |= measured
     found = {key: known[signature] for key, signature in signatures.items()}
     times = {key: Times(*(max(1, round(1e9 * one)) for one in three[:2])) for key, three in found.items()}
-    return Costs(topology, times, parts, _usual_spread(list(found.values())))
+    return DeviceCosts(topology, times, parts, _usual_spread(list(found.values())))
 
 
 def _signature(key: Key, part: PartShape) -> str:
@@ -97,12 +97,12 @@ def _passes(parts: dict[Key, PartShape], signatures: dict[Key, str], known: dict
     return [passes[which] for which in sorted(passes)]
 
 
-def _job(part: PartShape) -> Job:
+def _job(part: PartShape) -> PartToTime:
     tables = [
         one.num_embeddings for module in part.modules for one in module.modules() if isinstance(one, nn.Embedding)
     ]
     rows = min(tables) if part.operator.kind == "embedding" else 0
-    return Job(local_modules(part), part.reads, rows, part.first)
+    return PartToTime(local_modules(part), part.reads, rows, part.first)
 
 
 def _measured(passes: list[Pass], ranks: "Ranks | None", rounds: int) -> dict[str, list[float]]:

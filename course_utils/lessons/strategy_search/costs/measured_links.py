@@ -13,7 +13,7 @@ import torch.distributed as dist
 from course_utils.lessons.allreduce.cost_model import Network
 from course_utils.lessons.allreduce.network_fit import fit_network
 from course_utils.lessons.hardware.machine_rates import using_threads
-from course_utils.lessons.strategy_search.costs.device_topology import Link, Topology
+from course_utils.lessons.strategy_search.costs.device_topology import DeviceTopology, Link
 from course_utils.lessons.strategy_search.program.run_program import unrecorded
 from course_utils.lessons.strategy_search.program.tensor_moves import Spread, exchange
 
@@ -29,7 +29,7 @@ _REST = 0.003
 and a processor that has rested takes its time to wake."""
 
 
-def measured_topology(ranks: "Ranks", memory: Sequence[int] = (), repeats: int = REPEATS) -> Topology:
+def measured_topology(ranks: "Ranks", memory: Sequence[int] = (), repeats: int = REPEATS) -> DeviceTopology:
     """The running ranks as devices, with their links as they are.
 
     Measured between ranks 0 and 1, one way and both ways at once, and among the first 2, 3, … ranks as an all-reduce;
@@ -42,7 +42,7 @@ def measured_topology(ranks: "Ranks", memory: Sequence[int] = (), repeats: int =
     """
     names = tuple(f"rank {rank}" for rank in range(ranks.world_size))
     if ranks.world_size == 1:
-        return Topology(names, tuple(memory), {})
+        return DeviceTopology(names, tuple(memory), {})
     measured = ranks.run(time_links, SIZES, repeats, backend="gloo").results
     lines = {what: _line([rank[what] for rank in measured]) for what in measured[0]}
     link = Link(lines["one way"], lines["both ways"])
@@ -52,7 +52,7 @@ def measured_topology(ranks: "Ranks", memory: Sequence[int] = (), repeats: int =
         message = max(0.0, further) / (2 * ranks.world_size - 4)
     pairs = [(one, other) for other in range(len(names)) for one in range(other)]
     sums = {size: lines[f"sum of {size}"] for size in range(2, ranks.world_size + 1)}
-    return Topology(names, tuple(memory), dict.fromkeys(pairs, link), sums, message)
+    return DeviceTopology(names, tuple(memory), dict.fromkeys(pairs, link), sums, message)
 
 
 def _line(times: list[list[list[float]]]) -> Network:

@@ -13,12 +13,12 @@ import torch
 import torch.distributed as dist
 
 from course_utils.lessons.hardware.machine_rates import using_threads
-from course_utils.lessons.strategy_search.costs.local_modules import Part, fill
+from course_utils.lessons.strategy_search.costs.local_modules import LocalPart, fill
 from course_utils.lessons.strategy_search.graph.operator_graph import Shape
 from course_utils.lessons.strategy_search.program.run_program import keep_freed_memory, unrecorded
 
 
-class Job(NamedTuple):
+class PartToTime(NamedTuple):
     """A part to be timed.
 
     Attributes:
@@ -27,7 +27,7 @@ class Job(NamedTuple):
         first: no gradient of the inputs is needed.
     """
 
-    part: Part
+    part: LocalPart
     reads: tuple[Shape, ...]
     rows: int
     first: bool
@@ -36,7 +36,7 @@ class Job(NamedTuple):
 class _Running:
     """A part with its inputs, and what lies between its forward and its backward pass."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: PartToTime) -> None:
         self.part, self.job = fill(job.part), job
         if job.rows:
             self.inputs = [torch.randint(job.rows, shape) for shape in job.reads]
@@ -74,7 +74,7 @@ Seconds = tuple[list[float], list[float]]
 """Of a part, forward and backward, each as often as it was timed."""
 
 
-def time_passes(passes: Sequence[tuple[int, Sequence[Job]]], rounds: int) -> list[list[Seconds]]:
+def time_passes(passes: Sequence[tuple[int, Sequence[PartToTime]]], rounds: int) -> list[list[Seconds]]:
     """Seconds of each part; for every pass a list, in its order, empty on ranks that only waited.
 
     Each pass runs once more first, which finds everything cold and does not count. Ranks begin a pass together.
@@ -89,7 +89,7 @@ def time_passes(passes: Sequence[tuple[int, Sequence[Job]]], rounds: int) -> lis
         return [_one_pass(jobs, rounds, workers) for workers, jobs in passes]
 
 
-def _one_pass(jobs: Sequence[Job], rounds: int, workers: int) -> list[Seconds]:
+def _one_pass(jobs: Sequence[PartToTime], rounds: int, workers: int) -> list[Seconds]:
     together = dist.is_initialized()
     if together and dist.get_rank() >= workers:
         for _ in range(rounds + 2):

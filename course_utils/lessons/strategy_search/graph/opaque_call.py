@@ -10,7 +10,7 @@ class Call(nn.Module):
     """Calls a function, a method or a module with the arguments that it has in the model.
 
     Attributes:
-        arguments, named: as in the model, with a `Place` where a tensor is filled in.
+        arguments, named: as in the model, with a `TensorPlace` where a tensor is filled in.
         weights: of the model, which the call names; they are filled in behind the tensors.
         first: the function returns several tensors, and the first is meant.
     """
@@ -31,7 +31,7 @@ class Call(nn.Module):
 
         def fill(one: fx.Node) -> Any:
             if one in tensors:
-                return Place(tensors.index(one))
+                return TensorPlace(tensors.index(one))
             if one.op != "get_attr":
                 return made[one]
             owner, _, name = one.target.rpartition(".")
@@ -39,7 +39,7 @@ class Call(nn.Module):
             if not isinstance(found, nn.Parameter):
                 return found
             weights.append(found)
-            return Place(len(tensors) + len(weights) - 1)
+            return TensorPlace(len(tensors) + len(weights) - 1)
 
         arguments, named = fx.node.map_arg((node.args, node.kwargs), fill)
         function = node.target
@@ -55,7 +55,7 @@ class Call(nn.Module):
         filling = (*tensors, *self.weights)
 
         def fill(one: Any) -> Any:
-            if isinstance(one, Place):
+            if isinstance(one, TensorPlace):
                 return filling[one.number]
             return type(one)(map(fill, one)) if isinstance(one, (tuple, list)) else one
 
@@ -64,7 +64,7 @@ class Call(nn.Module):
         return made[0] if self.first else made
 
 
-class Place:
+class TensorPlace:
     """Where a tensor is filled in."""
 
     def __init__(self, number: int) -> None:

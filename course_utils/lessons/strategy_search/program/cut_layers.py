@@ -56,14 +56,14 @@ def rows_of(layer: nn.Module, parts: int, part: int, height: int) -> nn.Module:
     mine.padding = (0, padding[1])
     if not above and not below:
         return mine
-    return nn.Sequential(Rows(above, below, -torch.inf if isinstance(layer, nn.MaxPool2d) else 0.0), mine)
+    return nn.Sequential(PaddedRows(above, below, -torch.inf if isinstance(layer, nn.MaxPool2d) else 0.0), mine)
 
 
 def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else value
 
 
-class Rows(nn.Module):
+class PaddedRows(nn.Module):
     """Rows of one value above and below an image: the padding that a convolution or a pool finds at the border."""
 
     def __init__(self, above: int, below: int, value: float) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from course_utils.errors import CourseError
-from course_utils.lessons.strategy_search.graph.opaque_call import Call, Place
+from course_utils.lessons.strategy_search.graph.opaque_call import Call, TensorPlace
 from course_utils.lessons.strategy_search.graph.operator_graph import Window
 from course_utils.lessons.strategy_search.program.tensor_moves import Spread
 
@@ -83,7 +83,7 @@ def _function(call: Call) -> str:
     places: set[int] = set()
 
     def written(one: Any) -> str:
-        if isinstance(one, Place):
+        if isinstance(one, TensorPlace):
             places.add(one.number)
             return tensor_name(one.number)
         if isinstance(one, (tuple, list)):

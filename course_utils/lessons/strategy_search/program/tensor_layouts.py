@@ -12,8 +12,8 @@ from course_utils.lessons.strategy_search.graph.operator_graph import Operator, 
 from course_utils.lessons.strategy_search.program.tensor_moves import Spread
 
 
-class Move(NamedTuple):
-    """A call of a function of `moves` for a tensor, without the tensor and its shape.
+class LayoutMove(NamedTuple):
+    """A call of a function of `tensor_moves` for a tensor, without the tensor and its shape.
 
     Attributes:
         name: "all_gather", "halo_exchange", "exchange", …
@@ -61,7 +61,7 @@ def _spread(operator: Operator, config: Config, shape: Shape, along: set[str]) -
     return Spread(tuple(parts), tuple(one[0] if len(one) == 1 else tuple(one) for one in owners.values()))
 
 
-def move_between(shape: Shape, have: Spread, need: Spread, world_size: int) -> Move | None:
+def move_between(shape: Shape, have: Spread, need: Spread, world_size: int) -> LayoutMove | None:
     """The move that brings a tensor of this shape from one spread to another; None where every rank has what it needs.
 
     A rank may have rows below that no window reaches, if none are above: they change nothing.
@@ -73,7 +73,7 @@ def move_between(shape: Shape, have: Spread, need: Spread, world_size: int) -> M
         named = _named(have, need, world_size)
         if named:
             return named
-    return Move("exchange", {"have": have, "need": need})
+    return LayoutMove("exchange", {"have": have, "need": need})
 
 
 def _will_do(had: Box | None, needed: Box) -> bool:
@@ -84,7 +84,7 @@ def _will_do(had: Box | None, needed: Box) -> bool:
     return others and (had == needed or (first == begin == 0 and end <= last))
 
 
-def _named(have: Spread, need: Spread, world_size: int) -> Move | None:
+def _named(have: Spread, need: Spread, world_size: int) -> LayoutMove | None:
     """The move by the name that the field has for it, if it has one."""
     if any(sum(parts > 1 for parts in spread.parts) > 1 for spread in (have, need)):
         return None
@@ -95,22 +95,22 @@ def _named(have: Spread, need: Spread, world_size: int) -> Move | None:
         return None
     if len(owners) == 1 and into is None:
         if len(readers) == 1:
-            return Move("send", {"source": owners[0], "to": readers[0]})
+            return LayoutMove("send", {"source": owners[0], "to": readers[0]})
         ranks = {} if readers == tuple(range(world_size)) else {"ranks": readers}
-        return Move("broadcast", {"source": owners[0], **ranks}) if owners[0] in readers else None
+        return LayoutMove("broadcast", {"source": owners[0], **ranks}) if owners[0] in readers else None
     if len(owners) == 1 and into is not None and len(need.ranks) == len(readers):
         ranks = {} if readers == tuple(range(world_size)) else {"ranks": readers}
-        return Move("scatter", {"dim": into, "source": owners[0], **ranks}) if owners[0] in readers else None
+        return LayoutMove("scatter", {"dim": into, "source": owners[0], **ranks}) if owners[0] in readers else None
     if along is None:
         return None
     if into is None and readers == owners:
-        return Move("all_gather", {"dim": along, **ranks})
+        return LayoutMove("all_gather", {"dim": along, **ranks})
     if into is None and len(readers) == 1 and readers[0] in owners:
-        return Move("gather", {"dim": along, "to": readers[0], **ranks})
+        return LayoutMove("gather", {"dim": along, "to": readers[0], **ranks})
     if into is not None and need.ranks == have.ranks:
         if need.window:
-            return Move("halo_exchange", {"window": need.window, **ranks})
-        return Move("all_to_all", {"dim": along, "into": into, **ranks})
+            return LayoutMove("halo_exchange", {"window": need.window, **ranks})
+        return LayoutMove("all_to_all", {"dim": along, "into": into, **ranks})
     return None
 
 

@@ -1,7 +1,7 @@
 """What each device does in one step of the program: its part of an operator, an exchange, or an all-reduce.
 
-A step is a list of `Work`, at most one for each device. Tasks are made from it (`tasks.py`), and so are the matrices
-with which the search is quick (`tables.py`): both predict the same time, to the last nanosecond.
+A step is a list of `DeviceWork`, at most one for each device. Tasks are made from it (`task_graph`), and so are the
+matrices with which the search is quick (`step_tables`): both predict the same time, to the last nanosecond.
 """
 
 from collections import defaultdict
@@ -50,7 +50,7 @@ class Costs(Protocol):
         """Bytes that the part at `place` keeps; asked for where there are limits."""
 
 
-class Work(NamedTuple):
+class DeviceWork(NamedTuple):
     """What one device does in a step.
 
     Attributes:
@@ -63,7 +63,7 @@ class Work(NamedTuple):
     partners: tuple[int, ...] = ()
 
 
-Step = list[Work]
+Step = list[DeviceWork]
 
 
 def compute(operator: Operator, config: Config, costs: Costs, direction: Direction) -> Step:
@@ -71,7 +71,8 @@ def compute(operator: Operator, config: Config, costs: Costs, direction: Directi
     if operator.kind == "input":
         return []
     return [
-        Work(device, costs.compute(operator, config, place, direction)) for place, device in enumerate(config.devices)
+        DeviceWork(device, costs.compute(operator, config, place, direction))
+        for place, device in enumerate(config.devices)
     ]
 
 
@@ -97,7 +98,7 @@ def exchange(producer: Operator, a: Config, reader: Operator, b: Config, costs: 
     step = []
     for one in sorted(partners):
         others = tuple(sorted(partners[one]))
-        step.append(Work(one, costs.exchange(sent[one], received[one], messages[one], (one, *others)), others))
+        step.append(DeviceWork(one, costs.exchange(sent[one], received[one], messages[one], (one, *others)), others))
     return step
 
 
@@ -141,7 +142,9 @@ def _traffic(
 def _all_reduces(config: Config, numbers: list[int], costs: Costs) -> Step:
     """One in each group of replicas; `numbers` of each group."""
     return [
-        Work(device, costs.all_reduce(NUMBER * count, len(group), group), tuple(one for one in group if one != device))
+        DeviceWork(
+            device, costs.all_reduce(NUMBER * count, len(group), group), tuple(one for one in group if one != device)
+        )
         for group, count in zip(replicas(config), numbers, strict=True)
         for device in group
         if len(group) > 1 and count

@@ -4,12 +4,12 @@ import torch.distributed as dist
 from torch.nn.functional import mse_loss
 
 from course_utils.lessons.data_parallel.training import Sgd
-from course_utils.lessons.overlap.played_hardware import Link
+from course_utils.lessons.overlap.played_hardware import PlayedLink
 from course_utils.lessons.profiling.slow.no_overlap import waiting_network
 
 
 def speed_up_5(x, y, steps=2, device="cpu"):
-    model, link = waiting_network(device), Link(rate=1e12)
+    model, link = waiting_network(device), PlayedLink(rate=1e12)
     optimizer = Sgd(model.parameters(), rate=0.3)
     x, y = x.to(device), y.to(device)
     losses = []
