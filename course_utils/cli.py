@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
+from course_utils.diagnosis import examine, ready, tell
 from course_utils.errors import CourseError
+from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, explained, read_log
+from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
 from course_utils.syllabus import ROOT
 
 app = typer.Typer(
@@ -36,12 +39,9 @@ def doctor(
     With --log, say why a launch failed. Exit status 0 when the cause is known.
     """
     if log is not None:
-        from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, explained, read_log
-
         said = explained(read_log(log))
         print(said)
         raise typer.Exit(1 if said.startswith(UNKNOWN) else 0)
-    from course_utils.diagnosis import examine, ready, tell
 
     findings = examine()
     tell(findings)
@@ -116,8 +116,6 @@ def nbgrader(
 @app.command()
 def sweep() -> None:
     """End ranks that no notebook owns any more."""
-    from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
-
     print("\n".join(end_what_is_left()) or "Nothing was left behind.")
 
 

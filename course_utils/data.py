@@ -13,6 +13,7 @@ import numpy as np
 
 from course_utils.download import data_folder, fetch
 from course_utils.errors import CourseError
+from course_utils.torchvision_repair import load_torchvision
 
 if TYPE_CHECKING:
     import torch
@@ -128,8 +129,6 @@ def _images(name: str, limit: int | None) -> Split:
 
 def _load(name: str, train: bool) -> Any:
     """The data set of torchvision, from $COURSE_DATA or fetched into it."""
-    from course_utils.torchvision_repair import load_torchvision
-
     load_torchvision()
     from torchvision import datasets
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from course_utils.errors import CourseError
 from course_utils.machine import GIB, allowed_cores, gpus, memory_bytes
 from course_utils.ranks.links import network
+from course_utils.ranks.processes.mpiexec import find_mpiexec, mpi_library
 
 ENOUGH_MEMORY = 3 * GIB
 NEEDED = ("cloudpickle", "ipykernel", "ipyparallel", "jupyterlab", "matplotlib", "numpy", "psutil", "torch")
@@ -71,8 +72,6 @@ def _packages() -> Finding:
 
 
 def _mpi() -> Finding:
-    from course_utils.ranks.processes.mpiexec import find_mpiexec, mpi_library
-
     if importlib.util.find_spec("mpi4py") is None:
         return Finding("MPI", "mpi4py is missing", False, remedy="`make setup` installs it")
     try:

@@ -5,11 +5,11 @@ import torch
 
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.cost_model import allreduce_time
-from course_utils.lessons.hybrid_and_sharded.pictures import plans, plans_finding
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import A100, H100, Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory, layer_activations
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS, LanguageModel
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TIE, best, judge, plan
+from course_utils.lessons.hybrid_and_sharded.planner.pictures import plans, plans_finding
 from course_utils.lessons.hybrid_and_sharded.planner.published_runs import PUBLISHED, ZERO_3, comparison
 from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
     AGAIN,

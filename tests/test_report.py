@@ -11,11 +11,12 @@ import pytest
 import course_utils as course
 from course_utils.checks import records
 from course_utils.errors import CourseError
+from course_utils.lessons.data_parallel import published_numbers, report_figures, report_sentences
+from course_utils.lessons.data_parallel.kept_runs import FORM, KEY, keep_run, kept_runs
 from course_utils.lessons.data_parallel.report import NONE_YET, part_of
-from course_utils.lessons.data_parallel.vgg_report import figures, published_numbers, sentences
-from course_utils.lessons.data_parallel.vgg_report.kept_runs import FORM, KEY, keep_run, kept_runs
-from course_utils.lessons.data_parallel.vgg_report.timed_steps import ONE_PROCESS, PARTS
-from course_utils.lessons.data_parallel.vgg_report.training_run import Series, TrainingRun, train_way
+from course_utils.lessons.data_parallel.timed_steps import ONE_PROCESS, PARTS
+from course_utils.lessons.data_parallel.train_way import train_way
+from course_utils.lessons.data_parallel.training_run import Series, TrainingRun
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.ranks.links.network import obstacle
 from course_utils.reporting.page import Report, page_of
@@ -78,16 +79,16 @@ def all_runs() -> list[TrainingRun]:
     ],
 )
 def test_the_order_is_compared_with_the_reports(seconds, said) -> None:
-    assert said in sentences.order_finding(dict(zip(sentences.ORDER, seconds, strict=True)))
+    assert said in report_sentences.order_finding(dict(zip(report_sentences.ORDER, seconds, strict=True)))
 
 
 def test_one_process_beside_them_is_not_compared() -> None:
-    said = sentences.order_finding({"gather-scatter": 2.0, "DDP": 1.0}, alone=True)
+    said = report_sentences.order_finding({"gather-scatter": 2.0, "DDP": 1.0}, alone=True)
     assert said == "Of 2 ways to share, DDP is fastest; gather-scatter takes 2 times as long"
 
 
 def test_one_way_alone_has_no_order() -> None:
-    assert sentences.order_finding({"DDP": 0.5}) == "DDP: 500 ms for a step"
+    assert report_sentences.order_finding({"DDP": 0.5}) == "DDP: 500 ms for a step"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_one_way_alone_has_no_order() -> None:
     ],
 )
 def test_the_load_goes_where_the_bytes_say(sent, said) -> None:
-    assert said in sentences.load_finding(sent)
+    assert said in report_sentences.load_finding(sent)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_the_load_goes_where_the_bytes_say(sent, said) -> None:
     [(0.4, "2.5 times as fast as one (report"), (0.99, "no faster than one"), (1.5, "take 1.5 times as long as one")],
 )
 def test_workers_are_faster_or_not(four, said) -> None:
-    told = sentences.speed_up_finding({1: 1.0, 4: four}, {1: 437, 4: 153}, cores=2)
+    told = report_sentences.speed_up_finding({1: 1.0, 4: four}, {1: 437, 4: 153}, cores=2)
     assert said in told and told.endswith("(report: 2.9 times as fast); only 2 cores compute here")
 
 
@@ -124,7 +125,7 @@ def test_workers_are_faster_or_not(four, said) -> None:
     ],
 )
 def test_messages_or_backward_take_longer(shares, said) -> None:
-    assert said in sentences.split_finding(dict(zip("ab", shares, strict=True)))
+    assert said in report_sentences.split_finding(dict(zip("ab", shares, strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -136,16 +137,16 @@ def test_messages_or_backward_take_longer(shares, said) -> None:
     ],
 )
 def test_hidden_messages_are_free_or_not(times, cores, said) -> None:
-    assert said in sentences.slowed_finding("DDP", times, 4, cores)
+    assert said in report_sentences.slowed_finding("DDP", times, 4, cores)
 
 
 def test_bytes_in_a_second_follow_from_the_length_of_a_step() -> None:
     rates = {"gather-scatter": 4.0, "all-reduce, each": 8.0, "DDP": 10.0}
-    told = sentences.rates_finding(rates, dict.fromkeys(rates, 1.5))
+    told = report_sentences.rates_finding(rates, dict.fromkeys(rates, 1.5))
     assert "2 times what gather-scatter sends (report: less than 0.6) and 0.8 times what DDP sends" in told
     assert told.endswith("1.5 gradients as the mean of all nodes: the faster the step, the more in a second.")
-    assert "as much every way" not in sentences.rates_finding(rates, {**dict.fromkeys(rates, 1.5), "DDP": 3.0})
-    assert sentences.rates_finding({"DDP": 1.0}, {"DDP": 1.5}) == ""
+    assert "as much every way" not in report_sentences.rates_finding(rates, {**dict.fromkeys(rates, 1.5), "DDP": 3.0})
+    assert report_sentences.rates_finding({"DDP": 1.0}, {"DDP": 1.5}) == ""
 
 
 def test_the_reports_tables_agree_with_arithmetic() -> None:
@@ -163,7 +164,7 @@ TABLES = ("time_by_workers", "cpu_by_workers", "traffic_by_workers")
 
 @pytest.mark.parametrize("name", [*DRAWN, *TABLES])
 def test_every_figure_says_in_words_what_it_shows(name) -> None:
-    picture = getattr(figures, name)(all_runs())
+    picture = getattr(report_figures, name)(all_runs())
     assert len(picture.alt_text) > 100
     if name not in ("backward_split", "stages"):  # for which the report gives no numbers
         assert "published, not measured here" in picture.alt_text or "CS744 report, 2020" in picture.alt_text
@@ -172,14 +173,14 @@ def test_every_figure_says_in_words_what_it_shows(name) -> None:
 def test_figures_of_what_is_missing_say_what_to_run() -> None:
     for name in ("mean_cpu", "mean_send", "backward_split"):
         with pytest.raises(CourseError, match="train_way"):
-            getattr(figures, name)([made(ONE_PROCESS, 1)])
+            getattr(report_figures, name)([made(ONE_PROCESS, 1)])
     with pytest.raises(CourseError, match="None of these runs had links"):
-        figures.mean_send([made("DDP", with_nodes=False)])
+        report_figures.mean_send([made("DDP", with_nodes=False)])
 
 
 def test_gradients_that_a_node_sends() -> None:
-    assert figures.gradients_per_step([made("DDP")]) == 1.0
-    assert "2.1 times as fast on 4 ranks" in sentences.forward_finding(2.1, 3.0, 4, cores=2)
+    assert report_figures.gradients_per_step([made("DDP")]) == 1.0
+    assert "2.1 times as fast on 4 ranks" in report_sentences.forward_finding(2.1, 3.0, 4, cores=2)
 
 
 # --- kept runs ------------------------------------------------------------------------------------------------------
@@ -290,9 +291,9 @@ def test_nodes_at_work_are_those_of_the_run_on_most_ranks() -> None:
 
 
 def test_a_machine_that_was_not_at_rest_is_named() -> None:
-    assert "something else used this machine" not in figures.total_time(all_runs()).alt_text
+    assert "something else used this machine" not in report_figures.total_time(all_runs()).alt_text
     late = dataclasses.replace(made("DDP"), parts=made("DDP", exchange=3.0).parts)
-    assert "something else used this machine" in figures.total_time([made("DDP"), late]).alt_text
+    assert "something else used this machine" in report_figures.total_time([made("DDP"), late]).alt_text
 
 
 def test_the_page_shows_the_setting_with_most_ways_or_the_latest() -> None:
@@ -354,6 +355,6 @@ def test_the_kernel_counts_what_passes_through_rank_0() -> None:
         even = train_way(ranks, "all-reduce, flat", keep=False, width=0.125, images=8, steps=2)
     others = sum(run.sent[1:]) / 3
     assert run.sent[0] == pytest.approx(3 * others, rel=0.2)
-    assert figures.gradients_per_step([even]) == pytest.approx(1.5, rel=0.2)
+    assert report_figures.gradients_per_step([even]) == pytest.approx(1.5, rel=0.2)
     assert max(even.sent) < 1.1 * min(even.sent)
     assert run.series is not None and run.series.sent[0][-1] - run.series.sent[0][0] >= 0.9 * run.sent[0]

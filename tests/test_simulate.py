@@ -11,6 +11,7 @@ from course_utils.lessons.allreduce.cost_model import NAMES, Network, allreduce_
 from course_utils.lessons.allreduce.message_simulator import play, simulate_allreduce
 from course_utils.lessons.allreduce.message_tables import SCHEDULES, Schedule
 from course_utils.lessons.allreduce.network_topology import alpha_of, fat_tree, ring, switch, two_level
+from course_utils.lessons.allreduce.pictures import simulated_timeline
 
 ALPHA, BETA = 1e-3, 1e-6
 LENGTH = 840  # divides by 1 to 8
@@ -159,11 +160,11 @@ def test_a_thousand_ranks_and_more_rounds_than_ranks() -> None:
 def test_what_is_simulated_says_so() -> None:
     result = simulate_allreduce("ring", 4, 4000, switch(4, ALPHA, BETA))
     assert repr(result).startswith("<simulated, not run: ring, 4 KB, 4 ranks at one switch: ")
-    picture = result.timeline()
+    picture = simulated_timeline(result)
     assert "24 messages in 6 rounds" in picture.alt_text
     assert any("Simulated, not run" in text.get_text() for text in picture.texts)
     with pytest.raises(CourseError, match="do not fit in a picture"):
-        simulate_allreduce("tree", 64, 4000, switch(64, ALPHA, BETA)).timeline()
+        simulated_timeline(simulate_allreduce("tree", 64, 4000, switch(64, ALPHA, BETA)))
 
 
 @pytest.mark.parametrize(

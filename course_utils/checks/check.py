@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+from course_utils.checks import under_nbgrader
+from course_utils.checks.compare import describe
 from course_utils.checks.records import SESSION
 from course_utils.checks.registry import find
+from course_utils.checks.verdict import show
 from course_utils.errors import CourseError
 
 _MISSING: Any = object()
@@ -23,9 +26,7 @@ def check(name: str, function: Callable = _MISSING) -> None:
         CourseError: there is no such exercise, `function` is none, or no ranks are running; under nbgrader, which
             reads marks out of errors, also where the verdict is not ✓.
     """
-    from course_utils.checks import under_nbgrader
     from course_utils.checks.judge import judge
-    from course_utils.checks.verdict import show
     from course_utils.ranks.start import current
 
     exercise = find(name)
@@ -47,6 +48,4 @@ def _need_function(name: str, function: Any) -> None:
     if isinstance(function, str):
         raise CourseError(f"Give the check the function itself, without quotes: {how}")
     if not callable(function):
-        from course_utils.checks.compare import describe
-
         raise CourseError(f"{describe(function)} is not a function. Give its name alone, without (): {how}")

@@ -1,10 +1,14 @@
 """What the recognisers of mistakes in all lessons see in an outcome; none of it asks a learner's object anything."""
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
+
+if TYPE_CHECKING:
+    from course_utils.trace.events import Event
 
 Recogniser = Callable[[Case, Outcome], bool]
 
@@ -39,3 +43,47 @@ def says(words: str) -> Recogniser:
 def nothing_returned(case: Case, outcome: Outcome) -> bool:
     """Whether every rank returned None."""
     return all(result is None for result in outcome.results)
+
+
+def results_are(outcome: Outcome, wanted: Sequence[Any]) -> bool:
+    """Whether each rank returned what stands in `wanted`; never asks a learner's object whether it is equal."""
+    return all(difference(rank, got, wanted[rank]) is None for rank, got in enumerate(outcome.results))
+
+
+def arguments_are(outcome: Outcome, index: int, wanted: Sequence[Any]) -> bool:
+    """Whether the argument at `index` is what stands in `wanted` after the call, on each rank."""
+    return all(difference(rank, got[index], wanted[rank]) is None for rank, got in enumerate(outcome.arguments))
+
+
+def hangs(case: Case, outcome: Outcome) -> bool:
+    """Whether a rank was interrupted while it waited, and none raised."""
+    return any(reply.kind == "interrupted" for reply in outcome.attempt.replies) and not raised(outcome)
+
+
+def waits_in(outcome: Outcome, call: str) -> bool:
+    """Whether every rank that hangs does so in a call whose name ends like this: "send" for Send, Ssend, send."""
+    waiting = [reply.waiting or "" for reply in outcome.attempt.replies if reply.kind == "interrupted"]
+    return bool(waiting) and all(text.split("(")[0].lower().endswith(call) for text in waiting)
+
+
+def uses_collectives(case: Case, outcome: Outcome) -> bool:
+    """Whether any rank called a collective."""
+    return any(event.kind == "collective" for reply in outcome.attempt.replies for event in reply.events or ())
+
+
+def completed(outcome: Outcome, rank: int, kind: str) -> int:
+    """How many messages `rank` has sent ("send") or received ("recv") for certain."""
+    events = outcome.attempt.replies[rank].events or ()
+    return sum(event.kind == kind and math.isfinite(event.end) for event in events)
+
+
+def collectives(outcome: Outcome, rank: int) -> list["Event"]:
+    """The collective calls of `rank` that were waited for, in the order in which they began."""
+    events = outcome.attempt.replies[rank].events or ()
+    return sorted((event for event in events if event.kind == "collective"), key=lambda event: event.start)
+
+
+def collective_calls(outcome: Outcome, rank: int, name: str = "") -> int:
+    """How many collective calls `rank` made (of one name)."""
+    events = outcome.attempt.replies[rank].events or ()
+    return sum(event.kind == "collective" and name in ("", event.name) for event in events)

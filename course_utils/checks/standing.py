@@ -6,7 +6,9 @@ from typing import Any
 
 from course_utils.checks.hits import asked_on, comparisons
 from course_utils.checks.minutes import minutes_spent
+from course_utils.checks.registry import exercises_of, names_of
 from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
+from course_utils.syllabus import LESSONS
 
 _BETTER = {NOT_BEGUN: 0, FAILED: 1, PASSED: 2}
 
@@ -49,9 +51,6 @@ class Lessons:
     """Which lesson an exercise, a prediction or a record belongs to."""
 
     def __init__(self) -> None:
-        from course_utils.checks.registry import names_of
-        from course_utils.syllabus import LESSONS
-
         self.all = LESSONS
         self.exercises = {lesson.stem: names_of(lesson) for lesson in LESSONS}
         self.asked = {lesson.stem: asked_on(lesson.notebook) for lesson in LESSONS}
@@ -83,8 +82,6 @@ def standing(records: Iterable[dict[str, Any]]) -> tuple[LessonRow, ...]:
     Args:
         records: in order; what is unknown or malformed in them is left out.
     """
-    from course_utils.checks.registry import exercises_of
-
     records, lessons = list(records), Lessons()
     marks: dict[str, str] = {}
     for record in records:

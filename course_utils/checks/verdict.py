@@ -7,6 +7,8 @@ from typing import Any
 
 from course_utils.checks import panel as parts
 from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
+from course_utils.draw import timeline
+from course_utils.trace.events import count_rounds
 from course_utils.words import count
 
 PASSED, FAILED, NOT_BEGUN = "✓", "✗", "○"
@@ -97,8 +99,6 @@ def picture_title(verdict: Verdict) -> str | None:
 
     Where a message never ended, there is nothing to count.
     """
-    from course_utils.trace.events import count_rounds
-
     case, expected = verdict.details.get("picture_title"), verdict.details.get("expected_rounds")
     if expected is None or any(math.isinf(event.end) for event in verdict.events):
         return case
@@ -118,6 +118,5 @@ def _picture(verdict: Verdict) -> str:
     messages = sum(event.kind == "send" for event in verdict.events)
     if not 0 < messages <= MOST_MESSAGES:
         return ""
-    from course_utils.draw import timeline
 
     return parts.image(timeline(list(verdict.events), title=picture_title(verdict)))

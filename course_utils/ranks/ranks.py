@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from course_utils import draw
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
@@ -171,8 +172,6 @@ class Ranks:
 
     def timeline(self, title: str | None = None):
         """A picture of the messages of the last cell or run."""
-        from course_utils import draw
-
         return draw.timeline(self._last_events, title=title, ranks=self.world_size)
 
     def traffic(self) -> Traffic:
@@ -185,8 +184,6 @@ class Ranks:
 
     def picture(self):
         """A picture of this machine's cores, and which ranks may use them."""
-        from course_utils import draw
-
         return draw.cores(
             [(fact["rank"], fact["cores"], fact["threads"]) for fact in self.facts["ranks"]],
             sorted(os.sched_getaffinity(0)),

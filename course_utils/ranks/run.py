@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from course_utils import draw
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
 from course_utils.trace.events import Event, bytes_sent, count_rounds
@@ -100,8 +101,6 @@ class Run:
 
     def timeline(self, title: str | None = None):
         """A picture of the run: ranks as rows, messages as arrows."""
-        from course_utils import draw
-
         return draw.timeline(self, title=title)
 
     def __repr__(self) -> str:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils.errors import CourseError
 from course_utils.progress_bar import ProgressBar
+from course_utils.ranks.links.network import EmulatedNetwork
+from course_utils.ranks.places import place_of
 from course_utils.ranks.processes.ranks_folder import RanksFolder, sweep
 from course_utils.words import count
 
@@ -59,8 +61,6 @@ def start(
         CourseError: no MPI here, or no Slurm, or a number that makes no sense.
     """
     global _current
-    from course_utils.ranks.links.network import EmulatedNetwork
-    from course_utils.ranks.places import place_of
     from course_utils.ranks.ranks import Ranks
 
     place = place_of(ranks, EmulatedNetwork.asked(ranks, link, latency, slow, ranks_per_node), where, job)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from course_utils.checks.registry import check_packages, find
 from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
 from course_utils.errors import CourseError
+from course_utils.teacher.answer import Answer
 from course_utils.teacher.handed_in import names_of
 from course_utils.teacher.submission import Submission, read
 
@@ -119,7 +120,6 @@ def _judged(name: str, submission: Submission, running: "Ranks") -> tuple[str, s
     import cloudpickle
 
     from course_utils.checks.judge import judge
-    from course_utils.teacher.answer import Answer
 
     packages = check_packages()
     for package in packages:  # a case's harness travels; the ranks see nothing of the checks

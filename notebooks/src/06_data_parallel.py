@@ -167,8 +167,8 @@ assert np.allclose(losses, serial.losses[:22], atol=1e-6)  # the same training
 course.predict("two_ways", within=1.2, gather_scatter=..., all_reduce=...)
 
 # %%
-from course_utils.lessons.data_parallel.vgg_report import figures
-from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
+from course_utils.lessons.data_parallel import report_figures
+from course_utils.lessons.data_parallel.train_way import train_way
 from course_utils.lessons.data_parallel.sentences import sent_text, vectors_sent
 
 ways = ["one process", "gather-scatter", "all-reduce, each"]
@@ -176,8 +176,8 @@ tasks = [train_way(ranks, way, images=96, steps=3) for way in ways]
 if tasks[1].sent:  # there are links: their kernel counts
     rank_0 = [vectors_sent(task)[0] for task in tasks[1:]]
     course.measured("two_ways", gather_scatter=rank_0[0], all_reduce=rank_0[1])
-print(figures.forward_sentence(tasks))
-figures.stages(tasks)
+print(report_figures.forward_sentence(tasks))
+report_figures.stages(tasks)
 
 # %% [markdown]
 # Their figure 6, from your run (their figure 5: its yellow and pink). Blue and yellow are work: a quarter of it for
@@ -190,7 +190,7 @@ figures.stages(tasks)
 # %%
 for task in tasks[1:]:
     print(sent_text(task))
-figures.total_time(tasks)
+report_figures.total_time(tasks)
 
 # %% [markdown]
 # Together both move $2(P-1) = 6$ vectors, and a little more: headers and acknowledgements. But of 2a's, half leave

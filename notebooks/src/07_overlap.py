@@ -267,7 +267,7 @@ course.predict("overlap_scaling", within=1.25, strong=..., weak=...)
 
 # %%
 from course_utils.lessons.overlap.sentences import efficiency_text
-from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
+from course_utils.lessons.data_parallel.train_way import train_way
 from course_utils.lessons.overlap.scaling import scaling_efficiency
 
 
@@ -285,14 +285,14 @@ strong = {P: scaling_efficiency(together[1], together[P], P) for P in (2, 4)}
 weak = {P: scaling_efficiency(each[1], each[P], P, "weak") for P in (2, 4)}
 
 # %%
-from course_utils.lessons.data_parallel.vgg_report import figures
+from course_utils.lessons.data_parallel import report_figures
 
 percent = {"strong": round(100 * strong[4]), "weak": round(100 * weak[4])}
 course.measured("overlap_scaling", **percent)
 cores = same_work[4].cores
 print(efficiency_text("strong", strong, cores))
 print(efficiency_text("weak", weak, cores))
-figures.time_by_workers(list(same_work.values()))
+report_figures.time_by_workers(list(same_work.values()))
 
 # %% [markdown]
 # Hatched: what three students of the course CS744 published in 2020 for VGG-11 in full width, on four machines of five
@@ -302,11 +302,13 @@ figures.time_by_workers(list(same_work.values()))
 # They also looked at processors and network. So do we, with the counters of the kernel:
 
 # %%
-figures.cpu_by_workers(list(same_work.values()))
+report_figures.cpu_by_workers(list(same_work.values()))
 
 # %%
 several = [run for run in same_work.values() if run.sent]
-figures.traffic_by_workers(several) if several else "No links, so nothing to count."
+report_figures.traffic_by_workers(
+    several
+) if several else "No links, so nothing to count."
 
 # %% [markdown]
 # Each node must send $2\frac{P-1}{P}$ times the gradient, as lesson 5 says. And a processor that waits is not busy.

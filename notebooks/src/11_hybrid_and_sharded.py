@@ -400,6 +400,7 @@ for stage in range(4):
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import best, plan
+from course_utils.lessons.hybrid_and_sharded.planner import pictures as planner_pictures
 
 choices = dict(zip("abcdefghi", MODELS))
 course.predict("largest", on_8=..., on_512=..., choices=choices)
@@ -411,7 +412,7 @@ fitting = {
     for gpus, planned in plans.items()
 }
 course.measured("largest", on_8=fitting[8][-1], on_512=fitting[512][-1])
-pictures.plans(plans)
+planner_pictures.plans(plans)
 
 # %% [markdown]
 # (DP, TP, PP: ranks along `data`, `tensor`, `pipeline`. *Again*: what checkpointing computes twice.) Read a column

@@ -13,11 +13,10 @@ from torch.utils.data import DistributedSampler
 
 import course_utils as course
 from course_utils.draw import style
-from course_utils.lessons.data_parallel import gradients, training
+from course_utils.lessons.data_parallel import gradients, report_figures, training
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
 from course_utils.lessons.data_parallel.shards import shard_indices
-from course_utils.lessons.data_parallel.vgg_report import figures
-from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
+from course_utils.lessons.data_parallel.train_way import train_way
 from course_utils.words import percent, seconds_text
 
 RANKS = style.CURVES[:4]  # one colour for each rank
@@ -187,7 +186,7 @@ def ways() -> list:
 
 def two_ways() -> Figure:
     """A step in one process, through rank 0, and with all-reduces: where the time goes."""
-    return figures.stages(ways())
+    return report_figures.stages(ways())
 
 
 def sum_or_mean() -> Figure:

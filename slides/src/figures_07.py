@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 import course_utils as course
 from course_utils.lessons.autodiff_and_optimizers.pictures import ready_order
 from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
+from course_utils.lessons.data_parallel import report_figures
 from course_utils.lessons.data_parallel.replicas import Replica, all_reduce_each, all_reduce_flat, alone, torch_ddp
-from course_utils.lessons.data_parallel.vgg_report import figures
-from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
+from course_utils.lessons.data_parallel.train_way import train_way
 from course_utils.lessons.overlap import pictures, sentences
 from course_utils.lessons.overlap.bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
 from course_utils.lessons.overlap.buckets import overlapped
@@ -144,13 +144,13 @@ def larger_batch() -> Figure:
 
 def workers() -> Figure:
     """Table 1 of the report, and ours."""
-    return figures.time_by_workers(scaled())
+    return report_figures.time_by_workers(scaled())
 
 
 def traffic() -> Figure:
     """Table 3 of the report, and ours; without links, our processors."""
     sent = [run for run in scaled() if run.sent]
-    return figures.traffic_by_workers(sent) if sent else figures.cpu_by_workers(scaled())
+    return report_figures.traffic_by_workers(sent) if sent else report_figures.cpu_by_workers(scaled())
 
 
 def compressed() -> Figure:

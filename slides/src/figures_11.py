@@ -18,6 +18,7 @@ from course_utils.lessons.hybrid_and_sharded.experiments import (
     small_model,
 )
 from course_utils.lessons.hybrid_and_sharded.mesh_training import train_on_mesh, train_serially
+from course_utils.lessons.hybrid_and_sharded.planner import pictures as planner_pictures
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import plan
 from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining, train_network
@@ -133,7 +134,7 @@ def activations() -> Figure:
 def plans() -> Figure:
     """What fits on how many GPUs, on paper."""
     choices = {gpus: {name: plan(name, H100(gpus)) for name in MODELS} for gpus in GPUS}
-    return pictures.plans(choices, width=style.SLIDE_WIDTH)
+    return planner_pictures.plans(choices, width=style.SLIDE_WIDTH)
 
 
 FIGURES = {

@@ -17,6 +17,7 @@ from course_utils.lessons.pipeline.timing import Timing, simulate_schedule
 from course_utils.lessons.pipeline.validate import peak_in_flight
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 from workshop.bench.parts import chosen_parts
+from workshop.bench.pipeline_ranks import RATE, TrainedStages, train_pipeline, train_with_torch
 from workshop.bench.ranks import ranks_of
 from workshop.bench.rows import Row, ratio_row, value_row
 
@@ -59,8 +60,6 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
 
 def ways(ranks: "Ranks", steps: int) -> "dict[str, Callable[[], list[TrainedStages]]]":
     """By name: what trains through a schedule, ours or torch's."""
-    from workshop.bench.pipeline_ranks import train_pipeline, train_with_torch
-
     found = {}
     for name, make in SCHEDULES.items():
         own = partial(ranks.run, train_pipeline, make(P, BATCHES), steps)
@@ -93,8 +92,6 @@ def order_row(name: str, theirs: Schedule) -> Row:
 
 def alone(steps: int) -> "TrainedStages":
     """The same training in one process; the whole network counts as stage 0."""
-    from workshop.bench.pipeline_ranks import RATE, TrainedStages
-
     model, losses = train_alone(steps, RATE)
     return TrainedStages(losses, {0: [one.detach() for one in model.parameters()]})
 

@@ -13,6 +13,7 @@ from course_utils.lessons.data_parallel.training import Sgd
 from course_utils.lessons.pipeline.actions import Action, Schedule, micro_batches_of, rank_of_stages
 from course_utils.lessons.pipeline.digits_pipeline import BATCH, digit_batches, digit_layers, own_stages
 from course_utils.lessons.pipeline.run_schedule import run_schedule
+from course_utils.lessons.pipeline.torch_pipeline import published_order, run_with_torch, torch_pipeline
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -60,8 +61,6 @@ def train_pipeline(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], 
 def train_with_torch(name: str, schedule: Schedule, steps: int) -> TrainedStages:
     """The same through torch's own schedule of this name, with stages where ours has them, on the default group."""
     import torch.distributed as dist
-
-    from course_utils.lessons.pipeline.torch_pipeline import published_order, run_with_torch, torch_pipeline
 
     plain = own_stages(schedule, dist.get_rank(), digit_layers(), plain=True)
     stages = len(rank_of_stages(schedule))

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from course_utils.lessons.profiling.chrome_trace import problems
 from course_utils.measuring import Ratio
 from workshop.bench.parts import chosen_parts
 from workshop.bench.ranks import ranks_of
@@ -55,7 +56,6 @@ def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
     from course_utils.lessons.data_parallel.replicas import all_reduce_flat, alone
     from course_utils.lessons.overlap.buckets import overlapped
     from course_utils.lessons.overlap.step_times import ALONE, step_times
-    from course_utils.lessons.profiling.chrome_trace import problems
     from course_utils.lessons.profiling.lanes import transfer_seconds
     from course_utils.lessons.profiling.record_profiles import profile_ranks, training_step
 

@@ -9,15 +9,31 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from course_utils.lessons.strategy_search.experiments import (
+    ALEXNET,
+    REPORT,
+    VGG11,
+    compared_strategies,
+    measure_steps,
+    measured_costs,
+    predicted_seconds,
+    report_costs,
+)
+from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel
+from course_utils.lessons.strategy_search.program.run_program import DDP
+from course_utils.lessons.strategy_search.program.write_program import program
+from course_utils.lessons.strategy_search.search.known_ways import known_ways
+from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
+from course_utils.lessons.strategy_search.sentences import agreement, errors
 from workshop.bench.parts import chosen_parts
 from workshop.bench.ranks import nodes_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
+from workshop.bench.strategy_search import BENCH, hits_rows, rates_rows, search_rows
 
 if TYPE_CHECKING:
     from course_utils.lessons.strategy_search.experiments import PredictedAndMeasured
     from course_utils.ranks.ranks import Ranks
 
-BENCH = "strategy"
 P, RATE = 2, 100
 """Ranks, and Mbit/s of their links."""
 FEWEST = 5  # rounds
@@ -29,8 +45,6 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     Raises:
         CourseError: there is no part of such a name.
     """
-    from workshop.bench.strategy_search import hits_rows, rates_rows, search_rows
-
     on_ranks: dict[str, Callable[[Ranks, int], list[Row]]] = {"honesty": honesty_rows, "faster": faster_rows}
     alone: dict[str, Callable[[int], list[Row]]] = {
         "program": program_rows,
@@ -49,16 +63,12 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
 
 def honesty_rows(ranks: "Ranks", rounds: int) -> list[Row]:
     """Predicted against measured, for strategies of AlexNet and VGG-11 from the best to five times as slow."""
-    from course_utils.lessons.strategy_search.experiments import ALEXNET, VGG11, compared_strategies
-
     found = {case.name: compared_strategies(ranks, case, rounds, fresh=True) for case in (ALEXNET, VGG11)}
     return [row for name, comparison in found.items() for row in comparison_rows(name, comparison)]
 
 
 def comparison_rows(name: str, found: "PredictedAndMeasured") -> list[Row]:
     """Median error and Kendall's τ; the value is that of the medians, the spread that of the rounds by themselves."""
-    from course_utils.lessons.strategy_search.sentences import agreement, errors
-
     by_round = list(zip(*found.measured, strict=True))
     off = errors(found.predicted, found.medians)
     number = len(found.predicted)
@@ -77,16 +87,6 @@ def comparison_rows(name: str, found: "PredictedAndMeasured") -> list[Row]:
 
 def faster_rows(ranks: "Ranks", rounds: int) -> list[Row]:
     """The strategy found against pure data parallelism, ours and torch's, by turns."""
-    from course_utils.lessons.strategy_search.experiments import (
-        ALEXNET,
-        measure_steps,
-        measured_costs,
-        predicted_seconds,
-    )
-    from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel
-    from course_utils.lessons.strategy_search.program.run_program import DDP
-    from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
-
     graph = ALEXNET.graph()
     costs = measured_costs(ranks, graph, fresh=True)
     found, data = find_strategy(graph, costs, P, ITERATIONS).strategy, data_parallel(graph, P)
@@ -105,10 +105,6 @@ def faster_rows(ranks: "Ranks", rounds: int) -> list[Row]:
 
 def program_rows(runs: int) -> list[Row]:
     """From a model to its program: read, described, searched, written; measured costs would be read from the disk."""
-    from course_utils.lessons.strategy_search.experiments import REPORT, report_costs
-    from course_utils.lessons.strategy_search.program.write_program import program
-    from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
-
     seconds, lines = [], []
     for turn in range(max(runs, 3)):
         model = REPORT.model()
@@ -126,10 +122,6 @@ def program_rows(runs: int) -> list[Row]:
 
 def report_rows(runs: int) -> list[Row]:
     """The report's experiment again: AlexNet on two GTX 1080 Ti, described; simulated milliseconds of a step."""
-    from course_utils.lessons.strategy_search.experiments import REPORT, predicted_seconds, report_costs
-    from course_utils.lessons.strategy_search.search.known_ways import known_ways
-    from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
-
     graph = REPORT.graph()
     costs, known = report_costs(graph), known_ways(graph, P)
     found = [find_strategy(graph, costs, P, ITERATIONS, seed=seed) for seed in range(max(runs, 3))]

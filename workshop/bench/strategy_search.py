@@ -17,8 +17,10 @@ from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, f
 from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
 from course_utils.lessons.strategy_search.simulator.simulation_rates import rates
 from course_utils.lessons.strategy_search.simulator.step_tables import make_tables
+from course_utils.torchvision_repair import load_torchvision
 from workshop.bench.rows import Row, value_row
-from workshop.bench.strategy import BENCH
+
+BENCH = "strategy"
 
 DEVICES = 4
 BATCH = (64, 3, 224, 224)
@@ -33,8 +35,6 @@ MOST = 200_000
 
 def graph_of(name: str) -> OperatorGraph:
     """The operators of one of torchvision's networks; nothing is allocated."""
-    from course_utils.torchvision_repair import load_torchvision
-
     with torch.device("meta"):
         return read_model(getattr(load_torchvision().models, name)(), BATCH)
 

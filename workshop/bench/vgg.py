@@ -15,7 +15,7 @@ from workshop.bench.ranks import nodes_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 
 if TYPE_CHECKING:
-    from course_utils.lessons.data_parallel.vgg_report.training_run import TrainingRun
+    from course_utils.lessons.data_parallel.training_run import TrainingRun
 
 NODES, RATE = 4, 200  # Mbit/s
 WORK = {"width": 0.375, "images": 384, "steps": 3, "bucket_bytes": 1 << 19}
@@ -36,8 +36,8 @@ def run(runs: int, figures: Path | None = None) -> list[Row]:
 def measure(runs: int) -> list[dict[tuple[str, int], "TrainingRun"]]:
     """For each round the run of each way on each number of workers; a first short round warms the connections up."""
     from course_utils.lessons.data_parallel.replicas import WAYS
-    from course_utils.lessons.data_parallel.vgg_report.timed_steps import ONE_PROCESS, Way, name_of
-    from course_utils.lessons.data_parallel.vgg_report.training_run import train_way
+    from course_utils.lessons.data_parallel.timed_steps import ONE_PROCESS, Way, name_of
+    from course_utils.lessons.data_parallel.train_way import train_way
     from course_utils.lessons.overlap.buckets import overlapped
 
     ways: tuple[Way, ...] = (*WAYS, overlapped)
@@ -64,8 +64,8 @@ def rows_of(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[Row]
 
 def rows_of_way(name: str, runs: Sequence["TrainingRun"]) -> list[Row]:
     """Seconds of a step and of its stages, bytes of each node, CPU of each rank."""
-    from course_utils.lessons.data_parallel.vgg_report.sentences import GATHER, ONE_PROCESS
-    from course_utils.lessons.data_parallel.vgg_report.timed_steps import PARTS
+    from course_utils.lessons.data_parallel.report_sentences import GATHER, ONE_PROCESS
+    from course_utils.lessons.data_parallel.timed_steps import PARTS
 
     first = runs[0]
     rows = [seconds_row("vgg", f"{name}: step", [one.step.median for one in runs])]
@@ -85,7 +85,7 @@ def rows_of_way(name: str, runs: Sequence["TrainingRun"]) -> list[Row]:
 
 def order_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[Row]:
     """DDP < all-reduce < gather-scatter in time; gather-scatter's load goes through rank 0."""
-    from course_utils.lessons.data_parallel.vgg_report.sentences import GATHER, ORDER
+    from course_utils.lessons.data_parallel.report_sentences import GATHER, ORDER
 
     seconds = {way: [each[way, NODES].step.median for each in rounds] for way in ORDER}
     rows = [
@@ -102,8 +102,8 @@ def order_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[R
 
 def worker_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[Row]:
     """Tables 1 to 3: DDP on 1, 2, 3, 4 workers, and what the report says, which nobody measured here."""
-    from course_utils.lessons.data_parallel.vgg_report import published_numbers
-    from course_utils.lessons.data_parallel.vgg_report.training_run import epoch
+    from course_utils.lessons.data_parallel import published_numbers
+    from course_utils.lessons.data_parallel.training_run import epoch
 
     rows = []
     for workers in range(1, NODES + 1):
@@ -126,22 +126,22 @@ def worker_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[
 
 def draw_all(runs: Sequence["TrainingRun"], folder: Path) -> list[Path]:
     """Draw the report's figures 4 to 11 and tables 1 to 3 as PNG files; returns them."""
-    from course_utils.lessons.data_parallel.vgg_report import figures
+    from course_utils.lessons.data_parallel import report_figures
 
     folder.mkdir(parents=True, exist_ok=True)
-    latest = {way: each[-1] for way, each in figures.parallel(runs).items()}
+    latest = {way: each[-1] for way, each in report_figures.parallel(runs).items()}
     pictures = {
-        "figure_04": figures.total_time(runs),
-        "figure_05": figures.backward_split(runs),
-        "figure_06": figures.stages(runs),
-        "figure_07": figures.over_time(latest["gather-scatter"]),
-        "figure_08": figures.over_time(latest["all-reduce, each"]),
-        "figure_09": figures.over_time(latest["DDP"]),
-        "figure_10": figures.mean_cpu(runs),
-        "figure_11": figures.mean_send(runs),
-        "table_1": figures.time_by_workers(runs),
-        "table_2": figures.cpu_by_workers(runs),
-        "table_3": figures.traffic_by_workers(runs),
+        "figure_04": report_figures.total_time(runs),
+        "figure_05": report_figures.backward_split(runs),
+        "figure_06": report_figures.stages(runs),
+        "figure_07": report_figures.over_time(latest["gather-scatter"]),
+        "figure_08": report_figures.over_time(latest["all-reduce, each"]),
+        "figure_09": report_figures.over_time(latest["DDP"]),
+        "figure_10": report_figures.mean_cpu(runs),
+        "figure_11": report_figures.mean_send(runs),
+        "table_1": report_figures.time_by_workers(runs),
+        "table_2": report_figures.cpu_by_workers(runs),
+        "table_3": report_figures.traffic_by_workers(runs),
     }
     files = []
     for name, picture in pictures.items():

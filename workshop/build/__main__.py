@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from workshop.build.sources import ROOT, AuthoringError
+from workshop.build.sources import ROOT, AuthoringError, pages
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,7 +46,6 @@ def build(options: argparse.Namespace) -> int:
     """Build the notebooks, telling of each as it is done; one that cannot be built does not keep others from it."""
     from workshop.build.notebooks import build_page
     from workshop.build.readme import write as write_table
-    from workshop.build.sources import pages
 
     status = 0
     for page in pages(options.root, options.stems):
@@ -62,7 +61,6 @@ def build(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Compare the committed notebooks with their sources."""
     from workshop.build.notebooks import check as find_wrong
-    from workshop.build.sources import pages
 
     wrong = find_wrong(options.root, options.stems)
     print("\n".join(wrong) or f"{len(pages(options.root, options.stems))} notebooks are what their sources give")

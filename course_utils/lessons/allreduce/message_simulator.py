@@ -18,8 +18,9 @@ from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.message_tables import SCHEDULES, Schedule, hierarchical
 from course_utils.lessons.allreduce.network_topology import Topology
 from course_utils.trace.events import Event
+from course_utils.words import bytes_text, seconds_text
 
-_DRAWN = 32  # ranks up to which the messages are kept, for a picture
+DRAWN = 32  # ranks up to which the messages are kept, for a picture
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Simulated:
         seconds: from the start to the last rank's end.
         rounds: in which messages are sent.
         bytes_per_rank: what each rank sends.
-        events: the messages, for a timeline; empty above 32 ranks.
+        events: the messages, for `pictures.simulated_timeline`; empty above 32 ranks.
     """
 
     algorithm: str
@@ -43,17 +44,7 @@ class Simulated:
     bytes_per_rank: np.ndarray = field(repr=False)
     events: Sequence[Event] = field(default=(), repr=False)
 
-    def timeline(self):
-        """A picture of the messages, which says that it is simulated."""
-        from course_utils import draw
-
-        if not self.events:
-            raise CourseError(f"{self.world_size} ranks do not fit in a picture; up to {_DRAWN} do.")
-        return draw.timeline(self, title=f"Simulated, not run: {self.algorithm}, {self.topology}")
-
     def __repr__(self) -> str:
-        from course_utils.words import bytes_text, seconds_text
-
         size, time = bytes_text(self.nbytes), seconds_text(self.seconds)
         return f"<simulated, not run: {self.algorithm}, {size}, {self.topology}: {time} in {self.rounds} rounds>"
 
@@ -81,7 +72,7 @@ def simulate_allreduce(
     if topology.world_size != world_size:
         raise CourseError(f"{world_size} ranks on a network of {topology.world_size}: make it for as many.")
     events: list[Event] = []
-    seconds = play(schedule, topology, events if world_size <= _DRAWN else None)
+    seconds = play(schedule, topology, events if world_size <= DRAWN else None)
     sent = schedule.nbytes.sum(axis=0)
     return Simulated(algorithm, topology.name, world_size, nbytes, seconds, len(schedule.dest), sent, events)
 

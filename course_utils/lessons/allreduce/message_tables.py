@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from course_utils.errors import CourseError
+from course_utils.lessons.allreduce.async_ring import segments_per_block
 
 Round = tuple[np.ndarray, np.ndarray, float | np.ndarray, bool]
 """(senders, receivers, bytes of each message, does the receiver add it up?)"""
@@ -85,8 +86,6 @@ def ring(world_size: int, nbytes: float, segments: int = 1) -> Schedule:
 
 def asynchronous_ring(world_size: int, nbytes: float) -> Schedule:
     """The ring with the segments of `async_ring_allreduce`."""
-    from course_utils.lessons.allreduce.async_ring import segments_per_block
-
     return ring(world_size, nbytes, segments_per_block(round(nbytes), 1, world_size))
 
 

@@ -12,7 +12,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from course_utils.draw import style
 from course_utils.draw.curves import spread
+from course_utils.draw.message_timeline.timelines import timeline
 from course_utils.errors import CourseError
+from course_utils.lessons.allreduce.message_simulator import DRAWN, Simulated
 from course_utils.words import bytes_text, join, percent, seconds_text
 
 _FINE = 400  # sizes at which a predicted line is drawn
@@ -234,3 +236,14 @@ def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
     """(begin, length) of each stretch of true flags."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
     return [(int(begin), int(end - begin)) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def simulated_timeline(simulated: Simulated) -> Figure:
+    """The messages of a simulated all-reduce; the title says that nothing was run.
+
+    Raises:
+        CourseError: it has too many ranks, so their messages were not kept.
+    """
+    if not simulated.events:
+        raise CourseError(f"{simulated.world_size} ranks do not fit in a picture; up to {DRAWN} do.")
+    return timeline(simulated, title=f"Simulated, not run: {simulated.algorithm}, {simulated.topology}")

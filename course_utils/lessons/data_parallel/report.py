@@ -5,16 +5,16 @@ These are figures 4, 5, 6, the kind of 7 to 9, 10 and 11, and tables 1 to 3. (Fi
 
 from collections.abc import Sequence
 
-from course_utils.lessons.data_parallel.vgg_report import sentences
-from course_utils.lessons.data_parallel.vgg_report.kept_runs import kept_runs
-from course_utils.lessons.data_parallel.vgg_report.training_run import TrainingRun
+from course_utils.lessons.data_parallel import report_sentences
+from course_utils.lessons.data_parallel.kept_runs import kept_runs
+from course_utils.lessons.data_parallel.training_run import TrainingRun
 from course_utils.reporting.page import ReportPart, Section, section
 from course_utils.words import count, ranks
 
 TITLE = "VGG-11 on several nodes: my report"
 NONE_YET = (
     'You have no training runs yet. Lesson 7 makes them: `ranks = course.start(4, link="200 Mbit/s")`,\n'
-    "then `from course_utils.lessons.data_parallel.vgg_report.training_run import train_way` and "
+    "then `from course_utils.lessons.data_parallel.training_run import train_way` and "
     '`train_way(ranks, "DDP")`.'
 )
 
@@ -33,34 +33,34 @@ def part(latest: bool) -> ReportPart:
 
 def part_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool = False) -> ReportPart:
     """The part for the runs of one setting; those of others are counted, and left out."""
-    from course_utils.lessons.data_parallel.vgg_report import figures  # brings matplotlib
+    from course_utils.lessons.data_parallel import report_figures  # brings matplotlib
 
     chosen = alike(runs, latest)
     others = len(runs) - len(chosen)
-    ways = figures.by_way(chosen)
+    ways = report_figures.by_way(chosen)
     intro = [
-        f"{count(len(chosen), 'run')} of mine: {figures.setting(chosen[-1])} The images are random numbers, as time "
-        "does not depend on what they show. Hatched: published, not measured here (CS744 report, 2020, group 11).",
+        f"{count(len(chosen), 'run')} of mine: {report_figures.setting(chosen[-1])} The images are random numbers, as "
+        "time does not depend on what they show. Hatched: published, not measured here (CS744 report, 2020, group 11).",
         f"Ways: {'; '.join(f'{way} on {ranks(each[0].world_size)}' for way, each in ways.items())}.",
     ]
     sections = [
-        section("Figure 4. Training time of each task", lambda: figures.total_time(chosen)),
-        section("Figure 5. Backward pass and communication", lambda: figures.backward_split(chosen)),
+        section("Figure 4. Training time of each task", lambda: report_figures.total_time(chosen)),
+        section("Figure 5. Backward pass and communication", lambda: report_figures.backward_split(chosen)),
         section(
             "Figure 6. The stages of a step",
-            lambda: figures.stages(chosen),
-            lambda: f"{figures.forward_sentence(chosen)} {figures.slowed_sentence(chosen)}".strip(),
+            lambda: report_figures.stages(chosen),
+            lambda: f"{report_figures.forward_sentence(chosen)} {report_figures.slowed_sentence(chosen)}".strip(),
         ),
         *over_time(chosen),
-        section("Figure 10. CPU of each rank", lambda: figures.mean_cpu(chosen)),
+        section("Figure 10. CPU of each rank", lambda: report_figures.mean_cpu(chosen)),
         section(
             "Figure 11. What each node sends",
-            lambda: figures.mean_send(chosen),
-            lambda: figures.send_sentence(chosen),
+            lambda: report_figures.mean_send(chosen),
+            lambda: report_figures.send_sentence(chosen),
         ),
-        section("Table 1. Time of an epoch by number of workers", lambda: figures.time_by_workers(chosen)),
-        section("Table 2. CPU by number of workers", lambda: figures.cpu_by_workers(chosen)),
-        section("Table 3. Bytes sent by number of workers", lambda: figures.traffic_by_workers(chosen)),
+        section("Table 1. Time of an epoch by number of workers", lambda: report_figures.time_by_workers(chosen)),
+        section("Table 2. CPU by number of workers", lambda: report_figures.cpu_by_workers(chosen)),
+        section("Table 3. Bytes sent by number of workers", lambda: report_figures.traffic_by_workers(chosen)),
     ]
     left_out = []
     if others:
@@ -82,14 +82,16 @@ def alike(runs: Sequence[TrainingRun], latest: bool) -> list[TrainingRun]:
 
 def over_time(runs: Sequence[TrainingRun]) -> list[Section]:
     """Figures 7 to 9: of each of the report's ways the latest run on most ranks; a missing one says what to run."""
-    from course_utils.lessons.data_parallel.vgg_report import figures  # brings matplotlib
+    from course_utils.lessons.data_parallel import report_figures  # brings matplotlib
 
-    latest = {way: run for way, each in figures.by_way(runs).items() for run in each if run.series is not None}
+    latest = {way: run for way, each in report_figures.by_way(runs).items() for run in each if run.series is not None}
     sections = []
-    for number, way in zip((7, 8, 9), (sentences.GATHER, sentences.EACH, sentences.DDP), strict=True):
-        heading = f"Figure {number}. Nodes at work: {sentences.named(way)}"
+    for number, way in zip(
+        (7, 8, 9), (report_sentences.GATHER, report_sentences.EACH, report_sentences.DDP), strict=True
+    ):
+        heading = f"Figure {number}. Nodes at work: {report_sentences.named(way)}"
         if way in latest:
-            sections.append(section(heading, lambda way=way: figures.over_time(latest[way])))
+            sections.append(section(heading, lambda way=way: report_figures.over_time(latest[way])))
         else:
             sections.append(Section(heading, None, f'Not run on nodes yet: `train_way(ranks, "{way}")` behind links.'))
     return sections

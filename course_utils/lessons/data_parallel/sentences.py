@@ -9,7 +9,7 @@ from course_utils.words import number_text, seconds_text
 
 if TYPE_CHECKING:
     from course_utils.draw.message_timeline.timelines import HasEvents
-    from course_utils.lessons.data_parallel.vgg_report.training_run import TrainingRun
+    from course_utils.lessons.data_parallel.training_run import TrainingRun
 
 Traced = TypeVar("Traced", bound="HasEvents")
 

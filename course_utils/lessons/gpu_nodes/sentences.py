@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from course_utils.measuring import Measured
 from course_utils.words import bytes_text, count, percent, seconds_text
 
 if TYPE_CHECKING:
@@ -85,8 +86,6 @@ def widths_text(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) 
 
 def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, "Measured"]]:
     """The seconds of steps by width and way, as `course.draw.measured_bars` takes them."""
-    from course_utils.measuring import Measured  # imports torch
-
     return {
         f"{width} hidden units": {f"{way}, {width}": Measured(tuple(seconds)) for way, seconds in ways.items()}
         for width, ways in taken.items()

@@ -1,18 +1,17 @@
 """Drawings of lesson 11: a device mesh, and what fits on how many GPUs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, Patch, Rectangle
+from matplotlib.patches import Circle, FancyArrowPatch
 
 from course_utils.draw import style
-from course_utils.draw.bars_of_shares import PARTS
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups, place_of
-from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, best
-from course_utils.words import bytes_text, count, join, percent, seconds_text
+from course_utils.lessons.hybrid_and_sharded.planner.pictures import _ON_PAPER
+from course_utils.words import count, join
 
 _BLOCK_GAP = 0.55  # ranks' distances between two blocks, along the first of three axes
 _RADIUS = 0.29
@@ -98,106 +97,6 @@ def _fit(ax: Axes, across: float, down: float, shape: float) -> None:
     ax.set_ylim(high, low)
 
 
-_ROW = 0.66  # inches
-_ON_PAPER = (
-    "Formulas; nothing was measured. A cell: the best choice; a step's time, the fullest GPU's memory, the share"
-)
 _ON_PAPER += (
     " of the peak that the model uses. Bars: " + "that memory by part,".replace(" ", "\N{NO-BREAK SPACE}") + " out of"
 )
-
-
-def plans(
-    choices: Mapping[int, Mapping[str, Sequence[Choice]]], title: str | None = None, width: float = style.WIDTH
-) -> Figure:
-    """Draw a table with a row for each model and a column for each number of GPUs: the best choice, or that none fits.
-
-    Args:
-        choices: for each number of GPUs and each model by name what `plan` gives.
-        title: said first; the finding (how many models fit on how many GPUs) then stands under it.
-        width: of the picture, in inches.
-    """
-    models = list(dict.fromkeys(name for column in choices.values() for name in column))
-    if not models or any(list(column) != models for column in choices.values()):
-        raise CourseError("plans: the same models for every number of GPUs, one at least.")
-    found = plans_finding(choices)
-    left = 0.25 + max(style.text_width(name, style.TEXT, bold=True) for name in models) / style.DOTS
-    marks = {part: Patch(facecolor=PARTS[part]) for part in next(iter(best_or_first(choices).values())).memory.parts()}
-    above = style.legend_height(list(marks), left, 0.0) + 0.25
-    room = max(choice.room for choice in best_or_first(choices).values())
-    explained = f"{_ON_PAPER} {bytes_text(room)}."
-    heading = (title, f"{found}. {explained}") if title else (found, explained)
-    look = {"left": left, "right": 0.1, "below": 0.08, "above": above, "width": width}
-    picture, (ax,) = style.new_picture(*heading, heights=[_ROW * len(models)], **look)
-    ax.set_xlim(0, len(choices))
-    ax.set_ylim(len(models), 0)
-    ax.set_xticks([index + 0.5 for index in range(len(choices))], [f"{gpus} GPUs" for gpus in choices])
-    ax.xaxis.tick_top()
-    ax.set_yticks([index + 0.5 for index in range(len(models))], models, parse_math=False)
-    ax.tick_params(length=0, labelsize=style.TEXT)
-    for label in [*ax.get_xticklabels(), *ax.get_yticklabels()]:
-        label.set_fontweight("bold")
-    ax.spines[:].set_visible(False)
-    pixels = (width - left - 0.1) * style.DOTS / len(choices)
-    told = []
-    for place, (gpus, column) in enumerate(choices.items()):
-        for row, name in enumerate(models):
-            chosen = best(column[name])
-            _cell(ax, place, row, chosen, column[name], pixels)
-            told.append(f"{name} on {gpus} GPUs: {cell_text(chosen, column[name])}.")
-    style.draw_legend(ax, marks, offset=0.32)
-    picture.alt_text = " ".join([f"Table. {found}. {explained}", *told])
-    return picture
-
-
-def best_or_first(choices: Mapping[int, Mapping[str, Sequence[Choice]]]) -> dict[tuple[int, str], Choice]:
-    """For every cell a choice: the best, or where none fits the one that needs least memory."""
-    return {(gpus, name): best(found) or found[0] for gpus, column in choices.items() for name, found in column.items()}
-
-
-def cell_text(chosen: Choice | None, found: Sequence[Choice]) -> str:
-    """One cell in words."""
-    if chosen is None:
-        least = min(one.memory.total for one in found)
-        return f"none of {count(len(found), 'choice')} fits, the least needs {bytes_text(least)} on a GPU"
-    return f"{chosen}: {_amounts(chosen)}"
-
-
-def _amounts(chosen: Choice) -> str:
-    step, kept = seconds_text(chosen.step), bytes_text(chosen.memory.total)
-    return f"{step}, {kept}, {percent(chosen.peak_share)}"
-
-
-def _cell(ax: Axes, place: int, row: int, chosen: Choice | None, found: Sequence[Choice], pixels: float) -> None:
-    """Three lines of text over a bar of memory; grey where nothing fits."""
-    edge = {"edgecolor": "white", "linewidth": 2}
-    ax.add_patch(Rectangle((place, row), 1, 1, facecolor="#F3F3F3" if chosen else "#DDDDDD", **edge))
-    x = place + 8 / pixels
-    write = {"va": "center", "fontsize": style.SMALL, "color": style.INK, "parse_math": False}
-    if chosen is None:
-        least = min(one.memory.total for one in found)
-        ax.text(x, row + 0.38, "does not fit", fontweight="bold", **write)
-        ax.text(x, row + 0.62, f"{bytes_text(least)} a GPU at least", **write)
-        return
-    one = chosen.layout
-    ways = [f"ZeRO {one.zero}"] if one.data > 1 else []
-    ways += [f"{one.again} again"] if one.again != "nothing" else []
-    lines = [f"DP {one.data} × TP {one.tensor} × PP {one.pipeline}", ", ".join(ways) or "plain", _amounts(chosen)]
-    for line, (text, weight) in enumerate(zip(lines, ("bold", "normal", "normal"), strict=True)):
-        ax.text(x, row + 0.18 + 0.22 * line, style.shorten(text, pixels - 12), fontweight=weight, **write)
-    start, wide = x, 1 - 16 / pixels
-    ax.add_patch(Rectangle((x, row + 0.78), wide, 0.12, facecolor="white", edgecolor=style.FAINT, linewidth=0.6))
-    for part, amount in chosen.memory.parts().items():
-        length = wide * amount / chosen.room
-        ax.add_patch(Rectangle((start, row + 0.78), length, 0.12, facecolor=PARTS[part], linewidth=0))
-        start += length
-
-
-def plans_finding(choices: Mapping[int, Mapping[str, Sequence[Choice]]]) -> str:
-    """How many of the models fit on how many GPUs, by the formulas."""
-    fitting = {gpus: [name for name, found in column.items() if best(found)] for gpus, column in choices.items()}
-    (fewest, names), *rest = fitting.items()
-    models = count(len(next(iter(choices.values()))), "model")
-    first = f"{len(names) or 'none'} of {models} fit on {fewest} GPUs"
-    others = [f"{len(names) or 'none'} on {gpus}" for gpus, names in rest]
-    return f"On paper {join([first, *others])}"

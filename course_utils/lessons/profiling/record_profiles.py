@@ -13,10 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_utils.lessons.data_parallel.training import Sgd, train_step
 from course_utils.lessons.overlap import played_hardware
+from course_utils.lessons.overlap.step_times import small_vgg
 from course_utils.lessons.profiling.chrome_trace import Trace, read_trace, write_trace
 from course_utils.lessons.profiling.lanes import Lanes, lanes_of
 from course_utils.lessons.profiling.merged_trace import CLOCK, STEP, merge
+from course_utils.lessons.profiling.rank_clocks import offset_to_rank_0
+from course_utils.vgg import random_images
 
 if TYPE_CHECKING:
     from torch import nn
@@ -108,7 +112,6 @@ def profile_steps(
     import torch.distributed as dist
     from torch.profiler import ProfilerActivity, profile, record_function
 
-    from course_utils.lessons.profiling.rank_clocks import offset_to_rank_0
     from course_utils.trace.recorder import recorder
 
     step = make_step(*args, **kwargs)
@@ -141,10 +144,6 @@ def training_step(way: "Way", batch: int = 32, build: "Callable[[int], nn.Module
         build: makes the network from a seed; VGG-11 with a quarter of its channels unless told otherwise.
     """
     import torch.distributed as dist
-
-    from course_utils.lessons.data_parallel.training import Sgd, train_step
-    from course_utils.lessons.overlap.step_times import small_vgg
-    from course_utils.vgg import random_images
 
     x, y = random_images(batch, seed=dist.get_rank())
     replica = way((build or small_vgg)(0).train())

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_utils.data import digits
 from course_utils.lessons.profiling.record_profiles import Profile, profile_ranks
 from course_utils.lessons.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
 from course_utils.measuring import Ratio, measure_ratio, slowest_rank
@@ -39,15 +40,11 @@ class Program:
 
 
 def _photos(folder: Path) -> tuple:
-    from course_utils.data import digits
-
     paths = input_pipeline.write_photos(folder)
     return paths, digits().train_y[: len(paths)]
 
 
 def _digits(folder: Path, count: int | None = None) -> tuple:
-    from course_utils.data import digits
-
     data = digits()
     return data.train_x[:count], data.train_y[:count]
 

@@ -19,6 +19,7 @@ from typing import Any
 import torch.distributed as dist
 
 from course_utils.errors import CourseError
+from course_utils.torchvision_repair import load_torchvision
 
 PACKAGE = "pytorch_lightning"
 BESIDE = "tools/set-up-beside lightning"
@@ -49,7 +50,6 @@ def load_lightning() -> ModuleType:
     """
     if not is_there():
         raise CourseError(missing())
-    from course_utils.torchvision_repair import load_torchvision
 
     load_torchvision()  # Lightning's metrics import it
     logging.getLogger(PACKAGE).setLevel(logging.ERROR)

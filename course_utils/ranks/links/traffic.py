@@ -9,6 +9,7 @@ import contextlib
 import time
 from dataclasses import dataclass
 
+from course_utils import draw
 from course_utils.errors import CourseError
 from course_utils.trace.kernel_counters import cpu_seconds, interface_bytes
 
@@ -56,8 +57,6 @@ class Traffic:
 
     def picture(self, title: str | None = None):
         """Each node's traffic over time, out and in, with the CPU use of its rank beside it."""
-        from course_utils import draw
-
         begin = self.samples[0].time
         return draw.traffic(
             [sample.time - begin for sample in self.samples],

@@ -9,7 +9,7 @@ from course_utils.checks.compare import kind_of
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import raised
 from course_utils.lessons.allreduce.async_ring import SEGMENT_BYTES
-from course_utils.lessons.allreduce.checks.common import LESSON
+from course_utils.lessons.allreduce.checks import LESSON
 from course_utils.lessons.allreduce.cost_model import Network
 from course_utils.words import ranks
 

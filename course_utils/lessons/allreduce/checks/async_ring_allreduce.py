@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.lessons.allreduce.checks import mistakes
+from course_utils.lessons.allreduce.checks import LESSON, mistakes
 from course_utils.lessons.allreduce.checks.common import (
     LEAST,
-    LESSON,
     CostOf,
     allreduce_cases,
     case_of,

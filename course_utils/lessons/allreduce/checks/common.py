@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Outcome
 from course_utils.lessons.allreduce.checks.strict import on_a_strict_communicator
-from course_utils.lessons.messages.checks.common import fewer
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-LESSON = "05_allreduce"
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
 LONG = 40_000  # 320 KB of float64; a quarter of it is more than MPI keeps for a receiver that is not there yet
 NEVER_COMPLETED = "the result is right, but rank {rank} never waited for one of its requests"

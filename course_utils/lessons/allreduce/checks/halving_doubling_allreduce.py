@@ -1,8 +1,8 @@
 """The check of `halving_doubling_allreduce`: 2 log₂ P rounds and 2 (P − 1)/P of the vector sent by each rank."""
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
-from course_utils.lessons.allreduce.checks import mistakes
-from course_utils.lessons.allreduce.checks.common import LESSON, allreduce_cases
+from course_utils.lessons.allreduce.checks import LESSON, mistakes
+from course_utils.lessons.allreduce.checks.common import allreduce_cases
 from course_utils.lessons.allreduce.checks.ring_allreduce import share_sent
 from course_utils.words import count, ranks
 

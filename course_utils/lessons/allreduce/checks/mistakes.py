@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from course_utils.checks.exercise import Case, Mistake, Outcome
-from course_utils.checks.recognisers import raised
+from course_utils.checks.recognisers import hangs, raised, uses_collectives, waits_in
 from course_utils.lessons.allreduce.checks.common import (
     LEAST,
     UNEQUAL,
@@ -18,7 +18,6 @@ from course_utils.lessons.allreduce.checks.common import (
     vectors_of,
 )
 from course_utils.lessons.allreduce.checks.strict import CHANGED, TAKEN
-from course_utils.lessons.messages.checks.common import hangs, uses_collectives, waits_in
 
 
 def _returned(outcome: Outcome) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.lessons.allreduce.checks import mistakes
-from course_utils.lessons.allreduce.checks.common import LESSON, allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks import LESSON, mistakes
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
 from course_utils.words import count, ranks
 
 STRANGERS = "the result is right here, but rank {rank} swapped with rank {other}: with 8 ranks that is not enough"

@@ -1,8 +1,8 @@
 """The check of `ring_allreduce`: 2 (P − 1) rounds and 2 (P − 1)/P of the vector sent by each rank, any P and length."""
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.lessons.allreduce.checks import mistakes
-from course_utils.lessons.allreduce.checks.common import LESSON, allreduce_cases, times_added
+from course_utils.lessons.allreduce.checks import LESSON, mistakes
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, times_added
 from course_utils.words import count, ranks
 
 

@@ -1,8 +1,8 @@
 """The check of `tree_allreduce`: 2 ⌈log₂ P⌉ rounds and 2 (P − 1) messages, whatever P."""
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.lessons.allreduce.checks import mistakes
-from course_utils.lessons.allreduce.checks.common import LESSON, allreduce_cases
+from course_utils.lessons.allreduce.checks import LESSON, mistakes
+from course_utils.lessons.allreduce.checks.common import allreduce_cases
 from course_utils.words import count, ranks
 
 

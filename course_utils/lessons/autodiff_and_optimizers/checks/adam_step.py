@@ -7,7 +7,8 @@ import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, raised
-from course_utils.lessons.autodiff_and_optimizers.checks.common import LESSON, same
+from course_utils.lessons.autodiff_and_optimizers.checks import LESSON
+from course_utils.lessons.autodiff_and_optimizers.checks.common import same
 
 DEFAULTS = {"rate": 0.001, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 EVERY = ("parameters", "means", "squares")

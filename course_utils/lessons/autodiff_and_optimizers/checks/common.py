@@ -9,8 +9,6 @@ from course_utils.checks import recognisers
 from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.recognisers import Recogniser
 
-LESSON = "02_autodiff_and_optimizers"
-
 
 def same(got: Any, wanted: Any, tolerance: float | None = 1e-4) -> bool:
     """Whether two results are equal; never asks a learner's object."""

@@ -7,7 +7,8 @@ import numpy as np
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import nothing_returned, raised
 from course_utils.lessons.autodiff_and_optimizers.autodiff import unbroadcast
-from course_utils.lessons.autodiff_and_optimizers.checks.common import LESSON, changed, gives, same
+from course_utils.lessons.autodiff_and_optimizers.checks import LESSON
+from course_utils.lessons.autodiff_and_optimizers.checks.common import changed, gives, same
 
 Pair = tuple[np.ndarray, np.ndarray]
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import nothing_returned, raised
-from course_utils.lessons.autodiff_and_optimizers.checks.common import LESSON, changed, gives
+from course_utils.lessons.autodiff_and_optimizers.checks import LESSON
+from course_utils.lessons.autodiff_and_optimizers.checks.common import changed, gives
 
 
 def by_torch(gradient: float, logits: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import nothing_returned, raised
 from course_utils.lessons.autodiff_and_optimizers.autodiff import Node
-from course_utils.lessons.autodiff_and_optimizers.checks.common import LESSON
+from course_utils.lessons.autodiff_and_optimizers.checks import LESSON
 
 Graph = Sequence[tuple[int, ...]]
 """For each node the numbers of its parents, which are smaller than its own; the last node came from all others."""

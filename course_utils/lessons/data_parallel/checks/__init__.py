@@ -1,1 +1,3 @@
 """The exercises of lesson 6: P replicas of a model that train as one."""
+
+LESSON = "06_data_parallel"

@@ -6,17 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import raised
-from course_utils.lessons.data_parallel.checks.common import (
-    LESSON,
-    all_same,
-    collectives,
-    entries,
-    hangs,
-    model_of,
-    same,
-    tensor,
-)
+from course_utils.checks.recognisers import collective_calls, hangs, raised
+from course_utils.lessons.data_parallel.checks import LESSON
+from course_utils.lessons.data_parallel.checks.common import all_same, entries, model_of, same, tensor
 from course_utils.words import ranks
 
 if TYPE_CHECKING:
@@ -161,7 +153,7 @@ def _rank_0_alone(case: Case, outcome: Outcome) -> bool:
 
 
 def _no_calls(case: Case, outcome: Outcome) -> bool:
-    return outcome.world_size > 1 and collectives(outcome, 0) == 0 and not _gathers(case, outcome)
+    return outcome.world_size > 1 and collective_calls(outcome, 0) == 0 and not _gathers(case, outcome)
 
 
 AVERAGE_GRADIENTS = Exercise(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import raised
-from course_utils.lessons.data_parallel.checks import common
+from course_utils.checks.recognisers import collective_calls, hangs, raised
+from course_utils.lessons.data_parallel.checks import LESSON, common
 from course_utils.words import ranks
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _unchanged(case: Case, outcome: Outcome) -> bool:
 
 
 def _only_rank_0_called(case: Case, outcome: Outcome) -> bool:
-    return len({common.collectives(outcome, rank) for rank in range(outcome.world_size)}) > 1
+    return len({collective_calls(outcome, rank) for rank in range(outcome.world_size)}) > 1
 
 
 def _other_root(case: Case, outcome: Outcome) -> bool:
@@ -106,13 +106,13 @@ def _some(case: Case, outcome: Outcome) -> bool:
 
 
 def _nothing_sent(case: Case, outcome: Outcome) -> bool:
-    return common.collectives(outcome, 0) == 0 and all(not reply.events for reply in outcome.attempt.replies)
+    return collective_calls(outcome, 0) == 0 and all(not reply.events for reply in outcome.attempt.replies)
 
 
 BROADCAST_PARAMETERS = Exercise(
     name="broadcast_parameters",
     library="course_utils.lessons.data_parallel.gradients:broadcast_parameters",
-    lesson=common.LESSON,
+    lesson=LESSON,
     place=2,
     minutes=5,
     difficulty=1,
@@ -129,7 +129,7 @@ BROADCAST_PARAMETERS = Exercise(
     ),
     mistakes=(
         Mistake("Does autograd have to know of this?", lambda case, outcome: raised(outcome, "requires grad")),
-        Mistake("Does every rank make the same calls?", common.hangs),
+        Mistake("Does every rank make the same calls?", hangs),
         Mistake("Does every rank make the same calls?", _only_rank_0_called),
         Mistake("Can a rank know rank 0's weights when nothing was sent?", _nothing_sent),
         Mistake("Do the model's own tensors hold what arrived?", _unchanged),

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from course_utils.checks import recognisers
-from course_utils.checks.exercise import Case, Outcome
+from course_utils.checks.exercise import Outcome
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-LESSON = "06_data_parallel"
 
 
 def tensor(array: Any) -> "Tensor":
@@ -44,15 +42,3 @@ def same(got: Any, wanted: Any, tolerance: float | None = None) -> bool:
 def all_same(outcome: Outcome, wanted: Sequence[Any]) -> bool:
     """Whether each rank returned what stands in `wanted`."""
     return all(same(got, wanted[rank], outcome.case.tolerance) for rank, got in enumerate(outcome.results))
-
-
-def hangs(case: Case, outcome: Outcome) -> bool:
-    """Whether a rank was interrupted while it waited, and none raised."""
-    kinds = [reply.kind for reply in outcome.attempt.replies]
-    return "interrupted" in kinds and "raised" not in kinds
-
-
-def collectives(outcome: Outcome, rank: int, name: str = "") -> int:
-    """How many collective calls `rank` made (of one name)."""
-    events = outcome.attempt.replies[rank].events or ()
-    return sum(event.kind == "collective" and name in ("", event.name) for event in events)

@@ -7,7 +7,8 @@ import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import error_of
-from course_utils.lessons.data_parallel.checks.common import LESSON, same
+from course_utils.lessons.data_parallel.checks import LESSON
+from course_utils.lessons.data_parallel.checks.common import same
 from course_utils.words import ranks
 
 FACTORS = {"linear": lambda size: size, "sqrt": math.sqrt}

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.lessons.data_parallel.checks.common import LESSON, same
+from course_utils.lessons.data_parallel.checks import LESSON
+from course_utils.lessons.data_parallel.checks.common import same
 from course_utils.words import ranks
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import raised
-from course_utils.lessons.data_parallel.checks.common import LESSON, hangs, same, tensor
+from course_utils.checks.recognisers import hangs, raised
+from course_utils.lessons.data_parallel.checks import LESSON
+from course_utils.lessons.data_parallel.checks.common import same, tensor
+from course_utils.trace.recorder import phase
 from course_utils.words import ranks
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ def forward_and_backward(
     function: Callable, x: "Tensor", weight: "Tensor", bias: "Tensor", eps: float, upstream: "Tensor"
 ) -> dict[str, Any]:
     """Call the learner's function, then go backward from `y` with the gradient `upstream`; both as phases."""
-    from course_utils.trace.recorder import phase
-
     inputs = [values.clone().requires_grad_() for values in (x, weight, bias)]
     with phase("forward"):
         y, mean, variance = function(*inputs, eps)

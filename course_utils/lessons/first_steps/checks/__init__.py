@@ -1,1 +1,3 @@
 """The exercises of lesson 0: two small functions, to see what a check does."""
+
+LESSON = "00_first_steps"

@@ -2,8 +2,6 @@
 
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
 
-LESSON = "00_first_steps"
-
 
 def world_sizes(world_size: int) -> list[int]:
     """All of them first, because that is what the learner has just seen; then fewer."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import nothing_returned, raised
-from course_utils.lessons.first_steps.checks.common import LESSON, all_are, are_lists, only_some_returned, world_sizes
+from course_utils.lessons.first_steps.checks import LESSON
+from course_utils.lessons.first_steps.checks.common import all_are, are_lists, only_some_returned, world_sizes
 from course_utils.words import ranks
 
 NAMES = ("Ada", "Grace", "Emmy", "Alan", "Edsger", "Barbara", "Katherine", "Niklaus", "Radia", "Tony", "Ða Nang", "李")

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import must_refuse, refusals
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, nothing_returned, same
-from course_utils.lessons.gpu_nodes.checks.common import LESSON
-from course_utils.lessons.hybrid_and_sharded.checks.common import must_refuse, refusals
+from course_utils.lessons.gpu_nodes.checks import LESSON
 from course_utils.words import ranks
 
 LINK_BYTES: dict[str, Callable[[int], float]] = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, same
-from course_utils.lessons.gpu_nodes.checks.common import LESSON
+from course_utils.lessons.gpu_nodes.checks import LESSON
 from course_utils.lessons.gpu_nodes.failures.explain import (
     CAUSES,
     CONSEQUENCE,

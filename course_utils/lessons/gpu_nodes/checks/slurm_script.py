@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, same, says
+from course_utils.checks.recognisers import Recogniser, error_of, same, says
+from course_utils.lessons.gpu_nodes.checks import LESSON
 from course_utils.lessons.gpu_nodes.checks.batch import (
     ADDRESS,
     ASKED,
@@ -41,8 +42,6 @@ from course_utils.lessons.gpu_nodes.checks.batch import (
     taken_by_slurm,
     tried,
 )
-from course_utils.lessons.gpu_nodes.checks.common import LESSON
-from course_utils.lessons.overlap.checks.scaling_efficiency import error_of
 
 COMMAND = "python train.py --epochs 20"
 SEEN_IN_RUNS = (TOLD, ADDRESS, PORT, THREADS, SRUN_CORES, OTHERS, CODE, ASKED)

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from course_utils.lessons.overlap.checks.accumulate_gradients import average
+from course_utils.checks.torch_cases import averaging_hook
+from course_utils.lessons.gpu_nodes.settings import Settings
+from course_utils.lessons.gpu_nodes.stop_signals import Interrupted
+from course_utils.ranks.engine.guard_hook import arm
 
 if TYPE_CHECKING:
     from course_utils.lessons.gpu_nodes.settings import Settings
@@ -51,8 +54,6 @@ def after_starts(function: Callable, options: Mapping[str, Any], starts: Sequenc
 
     from course_utils.data import digits
     from course_utils.lessons.gpu_nodes import resumable_training
-    from course_utils.lessons.gpu_nodes.settings import Settings
-    from course_utils.ranks.engine.guard_hook import arm
 
     arm()  # where a submission is graded: before anything is exchanged here, and put back
     box, found = [tempfile.mkdtemp(dir=os.environ["COURSE_RANKS"]) if dist.get_rank() == 0 else ""], {}
@@ -75,7 +76,7 @@ def after_starts(function: Callable, options: Mapping[str, Any], starts: Sequenc
 def with_hook(replica: Callable, *given: Any) -> Any:
     """A replica whose messages are seen, so that a rank that waits in one is known to wait."""
     module = replica(*given)
-    module.register_comm_hook(None, average)
+    module.register_comm_hook(None, averaging_hook)
     return module
 
 
@@ -87,8 +88,6 @@ def steps_text(written: Sequence[int]) -> str:
 def one_start(function: Callable, settings: "Settings", start: Start) -> dict[str, Any]:
     """Start it once; return how it ended, which batches it did, and what it wrote."""
     import re
-
-    from course_utils.lessons.gpu_nodes.stop_signals import Interrupted
 
     done: list[str] = []
     written: list[int] = []
@@ -237,7 +236,6 @@ def losses_of(options: Mapping[str, Any], epochs: int, without: str = "", at: Se
 
     from course_utils.data import digits
     from course_utils.lessons.gpu_nodes.resumable_training import network
-    from course_utils.lessons.gpu_nodes.settings import Settings
 
     settings = Settings("", epochs, **options)
     with torch.random.fork_rng():

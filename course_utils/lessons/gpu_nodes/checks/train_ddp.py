@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, raised, same
-from course_utils.lessons.data_parallel.checks.common import hangs
-from course_utils.lessons.gpu_nodes.checks.common import LESSON
+from course_utils.checks.recognisers import Recogniser, hangs, raised, same
+from course_utils.lessons.gpu_nodes.checks import LESSON
 from course_utils.lessons.gpu_nodes.checks.starts import (
     BATCHES,
     ENDED,

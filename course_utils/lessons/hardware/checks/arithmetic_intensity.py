@@ -7,7 +7,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, raised, same
-from course_utils.lessons.hardware.checks.common import LESSON
+from course_utils.lessons.hardware.checks import LESSON
 
 Counts = tuple[float, float]
 

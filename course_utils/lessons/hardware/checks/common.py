@@ -3,8 +3,6 @@
 import struct
 from collections.abc import Sequence
 
-LESSON = "03_hardware"
-
 
 def offsets_of(samples: Sequence[bytes]) -> list[int]:
     """Where each sample begins in a packed file, and where the last one ends."""

@@ -10,7 +10,8 @@ import numpy as np
 from course_utils.checks.compare import describe
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, raised
-from course_utils.lessons.hardware.checks.common import LESSON, offsets_of, packed
+from course_utils.lessons.hardware.checks import LESSON
+from course_utils.lessons.hardware.checks.common import offsets_of, packed
 
 OLD = b"what stood here before, and longer than that what comes now" * 40
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from course_utils.checks.cases import must_refuse, refusals
 from course_utils.checks.compare import kind_of
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, nothing_returned
-from course_utils.lessons.hybrid_and_sharded.checks.common import LESSON, must_refuse, refusals
+from course_utils.lessons.hybrid_and_sharded.checks import LESSON
 from course_utils.lessons.hybrid_and_sharded.checks.zero_memory import by_hand
 from course_utils.words import ranks
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from course_utils.checks.compare import kind_of
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, raised, same, says
-from course_utils.lessons.data_parallel.checks.common import hangs
-from course_utils.lessons.hybrid_and_sharded.checks.common import LESSON
+from course_utils.checks.recognisers import Recogniser, collectives, hangs, raised, same, says
+from course_utils.checks.torch_cases import drawn
+from course_utils.lessons.hybrid_and_sharded.checks import LESSON
 from course_utils.lessons.hybrid_and_sharded.checks.networks import (
     CALLS,
     CONVOLUTIONS,
@@ -20,7 +20,6 @@ from course_utils.lessons.hybrid_and_sharded.checks.networks import (
     gradients_of,
     step,
 )
-from course_utils.lessons.overlap.checks.common import collectives, drawn
 from course_utils.words import ranks
 
 if TYPE_CHECKING:

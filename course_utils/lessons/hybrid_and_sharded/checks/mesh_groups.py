@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.cases import must_refuse, refusals
 from course_utils.checks.compare import describe, difference, kind_of
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, nothing_returned, same
-from course_utils.lessons.hybrid_and_sharded.checks.common import LESSON, must_refuse, refusals
+from course_utils.lessons.hybrid_and_sharded.checks import LESSON
 
 Sizes = Mapping[str, int]
 Groups = dict[str, list[list[int]]]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, raised, same, says
-from course_utils.lessons.data_parallel.checks.common import hangs
+from course_utils.checks.recognisers import Recogniser, collectives, hangs, raised, same, says
+from course_utils.checks.torch_cases import drawn
+from course_utils.lessons.hybrid_and_sharded.checks import LESSON
 from course_utils.lessons.hybrid_and_sharded.checks.adam import DEFAULTS, Settings, adam, parts_of
-from course_utils.lessons.hybrid_and_sharded.checks.common import LESSON
 from course_utils.lessons.hybrid_and_sharded.checks.steps import (
     GIVEN,
     KEPT,
@@ -20,7 +20,6 @@ from course_utils.lessons.hybrid_and_sharded.checks.steps import (
     after_steps,
     in_a_matrix,
 )
-from course_utils.lessons.overlap.checks.common import collectives, drawn
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:

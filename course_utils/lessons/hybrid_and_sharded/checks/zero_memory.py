@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from course_utils.checks.cases import must_refuse, refusals
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, nothing_returned, same
-from course_utils.lessons.hybrid_and_sharded.checks.common import LESSON, must_refuse, refusals
+from course_utils.lessons.hybrid_and_sharded.checks import LESSON
 from course_utils.words import ranks
 
 PAPER = (2, 2, 12)

@@ -1,25 +1,18 @@
 """What the checks of lesson 4 share: fresh vectors, and words for what is seen in an outcome."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.recognisers import raised
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-LESSON = "04_messages"
 WAITING = ", while a message of another sender is waiting"
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
-
-
-def fewer(world_size: int) -> list[int]:
-    """Numbers of ranks below the largest, not all of them where there are many."""
-    return list(range(min(world_size - 1, 7), 0, -1))
 
 
 def other_roots(rng: np.random.Generator, world_size: int) -> list[int]:
@@ -36,41 +29,9 @@ def random_vector(rng: np.random.Generator, length: int, dtype: str = "float64")
     return (numbers % 2 == 0) if dtype == "bool" else numbers.astype(dtype)
 
 
-def results_are(outcome: Outcome, wanted: Sequence[Any]) -> bool:
-    """Whether each rank returned what stands in `wanted`; never asks a learner's object whether it is equal."""
-    return all(difference(rank, got, wanted[rank]) is None for rank, got in enumerate(outcome.results))
-
-
-def arguments_are(outcome: Outcome, index: int, wanted: Sequence[Any]) -> bool:
-    """Whether the argument at `index` is what stands in `wanted` after the call, on each rank."""
-    return all(difference(rank, got[index], wanted[rank]) is None for rank, got in enumerate(outcome.arguments))
-
-
-def hangs(case: Case, outcome: Outcome) -> bool:
-    """Whether a rank was interrupted while it waited, and none raised."""
-    return any(reply.kind == "interrupted" for reply in outcome.attempt.replies) and not raised(outcome)
-
-
-def waits_in(outcome: Outcome, call: str) -> bool:
-    """Whether every rank that hangs does so in a call whose name ends like this: "send" for Send, Ssend, send."""
-    waiting = [reply.waiting or "" for reply in outcome.attempt.replies if reply.kind == "interrupted"]
-    return bool(waiting) and all(text.split("(")[0].lower().endswith(call) for text in waiting)
-
-
 def too_long(outcome: Outcome) -> bool:
     """Whether a message was longer than the place for it: our own words for Recv, MPI's for the other calls."""
     return any(raised(outcome, words) for words in ("room for", "truncate", "truncation"))
-
-
-def uses_collectives(case: Case, outcome: Outcome) -> bool:
-    """Whether any rank called a collective."""
-    return any(event.kind == "collective" for reply in outcome.attempt.replies for event in reply.events or ())
-
-
-def completed(outcome: Outcome, rank: int, kind: str) -> int:
-    """How many messages `rank` has sent ("send") or received ("recv") for certain."""
-    events = outcome.attempt.replies[rank].events or ()
-    return sum(event.kind == kind and np.isfinite(event.end) for event in events)
 
 
 def with_an_early_message(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray, *arguments: Any) -> Any:

@@ -5,22 +5,24 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import nothing_returned
-from course_utils.lessons.messages.checks.common import (
-    LEAST,
-    LESSON,
-    WAITING,
+from course_utils.checks.recognisers import (
     arguments_are,
     completed,
-    fewer,
     hangs,
-    random_vector,
+    nothing_returned,
     results_are,
-    takes_the_early_message,
-    too_long,
     uses_collectives,
     waits_in,
+)
+from course_utils.lessons.messages.checks import LESSON
+from course_utils.lessons.messages.checks.common import (
+    LEAST,
+    WAITING,
+    random_vector,
+    takes_the_early_message,
+    too_long,
     with_an_early_message,
 )
 from course_utils.words import count, ranks

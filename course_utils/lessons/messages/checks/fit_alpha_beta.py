@@ -6,7 +6,7 @@ import numpy as np
 
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.lessons.messages.checks.common import LESSON
+from course_utils.lessons.messages.checks import LESSON
 
 TOLERANCE = 1e-6
 

@@ -4,17 +4,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import nothing_returned, raised
-from course_utils.lessons.messages.checks.common import (
-    LEAST,
-    LESSON,
-    fewer,
-    hangs,
-    results_are,
-    uses_collectives,
-    waits_in,
-)
+from course_utils.checks.recognisers import hangs, nothing_returned, raised, results_are, uses_collectives, waits_in
+from course_utils.lessons.messages.checks import LESSON
+from course_utils.lessons.messages.checks.common import LEAST
 from course_utils.words import count, ranks
 
 

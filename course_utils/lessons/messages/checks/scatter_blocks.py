@@ -4,19 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import fewer
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import nothing_returned, raised
-from course_utils.lessons.messages.checks.common import (
-    LEAST,
-    LESSON,
-    fewer,
-    hangs,
-    other_roots,
-    random_vector,
-    results_are,
-    too_long,
-)
+from course_utils.checks.recognisers import hangs, nothing_returned, raised, results_are
+from course_utils.lessons.messages.checks import LESSON
+from course_utils.lessons.messages.checks.common import LEAST, other_roots, random_vector, too_long
 from course_utils.words import count, ranks
 
 UNSET = ("NameError", "UnboundLocalError")

@@ -5,19 +5,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
+from course_utils.checks.recognisers import arguments_are, completed, hangs, uses_collectives
+from course_utils.lessons.messages.checks import LESSON
 from course_utils.lessons.messages.checks.common import (
     LEAST,
-    LESSON,
     WAITING,
-    arguments_are,
-    completed,
-    fewer,
-    hangs,
     other_roots,
     random_vector,
     takes_the_early_message,
-    uses_collectives,
     with_an_early_message,
 )
 from course_utils.words import count, ranks

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import says
-from course_utils.lessons.data_parallel.checks.common import hangs
-from course_utils.lessons.model_parallel.checks.common import LESSON
+from course_utils.checks.recognisers import hangs, says
+from course_utils.lessons.model_parallel.checks import LESSON
 from course_utils.lessons.model_parallel.checks.passes import (
     AFTER,
     CuttableLayer,

@@ -11,7 +11,8 @@ import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
 from course_utils.checks.recognisers import Recogniser, raised, same
-from course_utils.lessons.overlap.checks.common import drawn
+from course_utils.checks.torch_cases import drawn
+from course_utils.trace.recorder import phase
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ def pass_through(
         elsewhere: the gradient that comes back to x from another use of it.
         group_size: so many neighbours share a layer; 0 for all ranks, and no group.
     """
-    from course_utils.trace.recorder import phase
-
     group = group_of(group_size)
     given = leaves(inputs)
     x = given["x"] * 1  # as it comes from the layer before
@@ -180,15 +179,15 @@ def counted(layer: CuttableLayer) -> Callable[[Outcome], str | None]:
     """A judge of numbers that are right: are there as many all-reduces as the layer needs, and nothing else?"""
 
     def judge(outcome: Outcome) -> str | None:
-        for phase, wanted in (("forward", layer.forward), ("backward", layer.backward)):
+        for name, wanted in (("forward", layer.forward), ("backward", layer.backward)):
             for rank in range(outcome.world_size):
-                made = calls(outcome, rank, phase)
+                made = calls(outcome, rank, name)
                 others = {call.name for call in made} - {"all_reduce"}
                 if others:
                     does = "one all-reduce does" if wanted else "nothing has to move"
-                    return f"{RIGHT} rank {rank} called {min(others)} {phase}; {does}"
+                    return f"{RIGHT} rank {rank} called {min(others)} {name}; {does}"
                 if len(made) != wanted and (outcome.world_size > 1 or len(made) > wanted):
-                    return f"{RIGHT} rank {rank} made {count(len(made), 'all-reduce')} {phase}, expected {wanted}"
+                    return f"{RIGHT} rank {rank} made {count(len(made), 'all-reduce')} {name}, expected {wanted}"
         return None
 
     return judge

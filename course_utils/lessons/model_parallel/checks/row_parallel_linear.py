@@ -1,10 +1,9 @@
 """The check of `row_parallel_linear`: against the whole layer, and one all-reduce, in the forward pass."""
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import same, says
-from course_utils.lessons.data_parallel.checks.common import hangs
+from course_utils.checks.recognisers import hangs, same, says
+from course_utils.lessons.model_parallel.checks import LESSON
 from course_utils.lessons.model_parallel.checks.column_parallel_linear import cases, whole
-from course_utils.lessons.model_parallel.checks.common import LESSON
 from course_utils.lessons.model_parallel.checks.passes import (
     AFTER,
     CuttableLayer,

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, nothing_returned, raised, same
-from course_utils.lessons.model_parallel.checks.common import LESSON
+from course_utils.checks.recognisers import Recogniser, error_of, nothing_returned, raised, same
+from course_utils.lessons.model_parallel.checks import LESSON
 from course_utils.lessons.model_parallel.checks.cuts import Costs, all_cuts, by_filling, pieces_of, up_to_the_average
-from course_utils.lessons.overlap.checks.scaling_efficiency import error_of
 from course_utils.words import count, ranks
 
 LOOKS = 500_000  # at costs: more than enough for 60 layers, far too few to try all cuts of them

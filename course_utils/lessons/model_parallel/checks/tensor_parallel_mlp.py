@@ -6,7 +6,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, says
-from course_utils.lessons.model_parallel.checks.common import LESSON
+from course_utils.lessons.model_parallel.checks import LESSON
 from course_utils.lessons.model_parallel.checks.passes import (
     AFTER,
     CuttableLayer,

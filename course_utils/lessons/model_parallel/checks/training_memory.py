@@ -9,9 +9,9 @@ import numpy as np
 
 from course_utils.checks.compare import describe
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, nothing_returned, raised, same
-from course_utils.lessons.model_parallel.checks.common import LESSON
-from course_utils.lessons.overlap.checks.scaling_efficiency import error_of
+from course_utils.checks.recognisers import Recogniser, error_of, nothing_returned, raised, same
+from course_utils.lessons.model_parallel.checks import LESSON
+from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism
 
 PLAIN = {"characters": 40, "width": 32, "heads": 4, "depth": 3, "context": 16}
 WAYS = {
@@ -26,7 +26,6 @@ PARTS = ("parameters", "gradients", "optimizer state", "activations")
 
 def call(function: Callable, model: dict, layers: tuple[int, int], batch: int, length: int, ways: dict) -> Any:
     """Call the learner's function on these layers of a model that is built here; a Memory comes back as a dict."""
-    from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism
     from course_utils.lessons.model_parallel.transformer import character_model
 
     ways = dict(ways)
@@ -53,7 +52,6 @@ def counted(model: dict, layers: tuple[int, int], tensor: int) -> float:
 def saved(model: dict, layers: tuple[int, int], batch: int, length: int, ways: dict) -> float:
     """Bytes of activations, as the library computes them, which has measured them."""
     from course_utils.lessons.model_parallel.activation_memory import saved_at_most
-    from course_utils.lessons.model_parallel.memory_parts import Parallelism
     from course_utils.lessons.model_parallel.transformer import character_model
 
     cut = Parallelism(tensor=ways["tensor"], sequence=ways["sequence"])

@@ -7,8 +7,10 @@ import numpy as np
 
 from course_utils.checks.compare import kind_of
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, same
-from course_utils.lessons.overlap.checks.common import LESSON, collectives, drawn, marked, mean_of
+from course_utils.checks.recognisers import Recogniser, collectives, same
+from course_utils.checks.torch_cases import averaging_hook, drawn, marked
+from course_utils.lessons.overlap.checks import LESSON
+from course_utils.lessons.overlap.checks.common import mean_of
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -35,24 +37,13 @@ def network(weights: Sequence["Tensor"], note: Callable[[str], None] = lambda wo
     return NotedNetwork()
 
 
-def average(_, bucket):  # noqa: ANN001 - DDP refuses a hook whose annotations are texts
-    """A communication hook as DDP's own, (state, GradBucket) → Future[Tensor], whose messages are counted."""
-    import torch
-    import torch.distributed as dist
-
-    dist.all_reduce(bucket.buffer())
-    done: torch.futures.Future = torch.futures.Future()
-    done.set_result(bucket.buffer().div_(dist.get_world_size()))
-    return done
-
-
 def gradients_after(function: Callable, weights: Sequence["Tensor"], steps: Sequence[Batches]) -> dict:
     """Call the learner's function for each step on a DistributedDataParallel; return losses, gradients, what ran."""
     from torch.nn.parallel import DistributedDataParallel
 
     found, ran = {}, []
     module = DistributedDataParallel(network(weights, ran.append))
-    module.register_comm_hook(None, average)
+    module.register_comm_hook(None, averaging_hook)
     for number, batches in enumerate(steps):
         module.zero_grad()
         ran.clear()

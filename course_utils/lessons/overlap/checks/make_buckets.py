@@ -6,7 +6,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, nothing_returned, raised, same
-from course_utils.lessons.overlap.checks.common import LESSON
+from course_utils.lessons.overlap.checks import LESSON
 from course_utils.words import count
 
 Sizes = Sequence[int]

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, raised, same, says
-from course_utils.lessons.overlap.checks.common import LESSON, collectives, drawn, none_returned
+from course_utils.checks.recognisers import Recogniser, collectives, raised, same, says
+from course_utils.checks.torch_cases import drawn
+from course_utils.lessons.overlap.checks import LESSON
+from course_utils.lessons.overlap.checks.common import none_returned
 from course_utils.lessons.overlap.checks.steps import (
     UNDER_WAY,
     UNWAITED,

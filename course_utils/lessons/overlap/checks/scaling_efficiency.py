@@ -6,7 +6,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, error_of, nothing_returned, same
-from course_utils.lessons.overlap.checks.common import LESSON
+from course_utils.lessons.overlap.checks import LESSON
 from course_utils.words import ranks
 
 NO_KIND = "sideways"

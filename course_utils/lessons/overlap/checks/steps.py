@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.checks.exercise import Case, Outcome
-from course_utils.lessons.overlap.checks.common import marked, mean_of
+from course_utils.checks.torch_cases import marked
+from course_utils.lessons.overlap.checks.common import mean_of
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,10 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from course_utils.checks.exercise import Case, Outcome
-from course_utils.checks.recognisers import Recogniser
-from course_utils.lessons.messages.checks.common import arguments_are
+from course_utils.checks.recognisers import Recogniser, arguments_are
 
-LESSON = "08_parameter_server"
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
 HEADERS = 1024  # bytes that a pickle may add to its numbers
 

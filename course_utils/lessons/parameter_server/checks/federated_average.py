@@ -4,18 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import raised, same
-from course_utils.lessons.messages.checks.common import fewer, hangs
-from course_utils.lessons.parameter_server.checks.common import (
-    HEADERS,
-    LEAST,
-    LESSON,
-    leaves,
-    names,
-    right,
-    several_returned,
-)
+from course_utils.checks.recognisers import hangs, raised, same
+from course_utils.lessons.parameter_server.checks import LESSON
+from course_utils.lessons.parameter_server.checks.common import HEADERS, LEAST, leaves, names, right, several_returned
 from course_utils.words import count, ranks
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, raised, same
-from course_utils.lessons.messages.checks.common import fewer, hangs
-from course_utils.lessons.parameter_server.checks.common import HEADERS, LEAST, LESSON, names
+from course_utils.checks.recognisers import Recogniser, hangs, raised, same
+from course_utils.lessons.parameter_server.checks import LESSON
+from course_utils.lessons.parameter_server.checks.common import HEADERS, LEAST, names
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, raised, same
-from course_utils.lessons.messages.checks.common import arguments_are, fewer, hangs, uses_collectives
-from course_utils.lessons.parameter_server.checks.common import HEADERS, LEAST, LESSON, changed, right, several_returned
+from course_utils.checks.recognisers import Recogniser, arguments_are, hangs, raised, same, uses_collectives
+from course_utils.lessons.parameter_server.checks import LESSON
+from course_utils.lessons.parameter_server.checks.common import HEADERS, LEAST, changed, right, several_returned
 from course_utils.words import count, ranks
 
 Vectors = Sequence[np.ndarray]

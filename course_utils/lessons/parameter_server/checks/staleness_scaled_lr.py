@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, raised, same
-from course_utils.lessons.data_parallel.checks.scaled_learning_rate import error_of
-from course_utils.lessons.parameter_server.checks.common import LESSON
+from course_utils.checks.recognisers import Recogniser, error_of, raised, same
+from course_utils.lessons.parameter_server.checks import LESSON
 
 
 def rates(function: Callable, rate: float, ages: list[int]) -> list:

@@ -7,8 +7,8 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import says
-from course_utils.lessons.pipeline.checks import common
-from course_utils.lessons.pipeline.checks.common import LESSON, as_lines, form_problem, schedule_of
+from course_utils.lessons.pipeline.checks import LESSON, common
+from course_utils.lessons.pipeline.checks.common import as_lines, form_problem, schedule_of
 from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, Judgement, Puzzle, best_known, judge, random_puzzle
 from course_utils.words import count
 

@@ -7,7 +7,9 @@ import numpy as np
 from course_utils.checks.compare import kind_of
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, nothing_returned, same
-from course_utils.lessons.pipeline.checks.common import LESSON
+from course_utils.lessons.pipeline.checks import LESSON
+from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
+from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.words import count
 
 
@@ -63,9 +65,6 @@ def _praise(outcome: Outcome) -> str:
 
 
 def _simulated(ranks: int, micro_batches: int) -> float:
-    from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
-    from course_utils.lessons.pipeline.timing import simulate_schedule
-
     return simulate_schedule(one_f_one_b_schedule(ranks, micro_batches)).idle_share
 
 

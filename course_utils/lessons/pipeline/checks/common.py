@@ -8,7 +8,10 @@ import numpy as np
 from course_utils.checks.exercise import Case, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, says
 from course_utils.errors import CourseError
-from course_utils.words import count
+from course_utils.lessons.pipeline.actions import COMPUTATIONS, MESSAGES, Action, parse_schedule
+from course_utils.lessons.pipeline.timing import simulate_schedule
+from course_utils.lessons.pipeline.validate import problems
+from course_utils.words import count, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from course_utils.lessons.pipeline.actions import Schedule
     from course_utils.lessons.pipeline.timing import Timing
 
-LESSON = "10_pipeline"
 Lines = list[list[str]]
 """For each rank its actions, as `2F0`."""
 NO_LISTS, NO_ACTION = "a list of lists is expected, one for each rank", "which is no Action"
@@ -30,8 +32,6 @@ def as_lines(function: Callable, *given: Any) -> Lines | str:
 
     What is no Action becomes a text that begins with "?". A grader lets in no other objects than plain ones.
     """
-    from course_utils.lessons.pipeline.actions import COMPUTATIONS, MESSAGES, Action
-
     made = function(*given)
 
     def text(thing: Any) -> str:
@@ -76,8 +76,6 @@ def form_problem(returned: Any, ranks: int) -> str | None:
 
 def schedule_of(returned: Lines) -> "Schedule":
     """The schedule itself again."""
-    from course_utils.lessons.pipeline.actions import parse_schedule
-
     return parse_schedule(" ".join(actions) for actions in returned)
 
 
@@ -100,8 +98,6 @@ def wrong_schedule(wanted: Wanted) -> Callable[[Outcome], str | None]:
     """What is wrong: its form, that it cannot be run, or that it is another one than was asked for."""
 
     def judge(outcome: Outcome) -> str | None:
-        from course_utils.lessons.pipeline.validate import problems
-
         returned, (ranks, micro_batches) = outcome.results[0], outcome.case.arguments[0]
         wrong = form_problem(returned, ranks)
         if wrong:
@@ -125,7 +121,6 @@ def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"
 
     def drawing(outcome: Outcome) -> "Figure | None":
         from course_utils.lessons.pipeline import pictures
-        from course_utils.words import percent
 
         returned, (ranks, micro_batches) = outcome.results[0], outcome.case.arguments[0]
         if form_problem(returned, ranks) or sum(map(len, returned)) > MOST_DRAWN:
@@ -149,8 +144,6 @@ def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"
 
 def simulated(lines: Lines) -> "Timing | None":
     """When everything happens; None where it cannot be run."""
-    from course_utils.lessons.pipeline.timing import simulate_schedule
-
     try:
         return simulate_schedule(schedule_of(lines))
     except CourseError:

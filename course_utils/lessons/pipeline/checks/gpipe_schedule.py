@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.lessons.pipeline.checks import common
-from course_utils.lessons.pipeline.checks.common import LESSON, Lines, drawing_of, lines_are, schedule_cases, simulated
+from course_utils.lessons.pipeline.checks import LESSON, common
+from course_utils.lessons.pipeline.checks.common import Lines, drawing_of, lines_are, schedule_cases, simulated
 
 
 def by_hand(ranks: int, micro_batches: int) -> Lines:

@@ -5,15 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.lessons.pipeline.checks import common
-from course_utils.lessons.pipeline.checks.common import (
-    LESSON,
-    Lines,
-    drawing_of,
-    schedule_cases,
-    schedule_of,
-    simulated,
-)
+from course_utils.lessons.pipeline.checks import LESSON, common
+from course_utils.lessons.pipeline.checks.common import Lines, drawing_of, schedule_cases, schedule_of, simulated
+from course_utils.lessons.pipeline.validate import peak_in_flight
 
 
 def by_hand(ranks: int, micro_batches: int) -> Lines:
@@ -88,8 +82,6 @@ def _not_in_turn(case: Case, outcome: Outcome) -> bool:
 
 
 def _praise(outcome: Outcome) -> str:
-    from course_utils.lessons.pipeline.validate import peak_in_flight
-
     ranks, micro_batches = outcome.case.arguments[0]
     kept = ", ".join(f"{most:g}" for most in peak_in_flight(schedule_of(outcome.results[0])))
     idle = simulated(outcome.results[0]).idle_share

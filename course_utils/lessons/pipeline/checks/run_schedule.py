@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, raised, same, says
-from course_utils.lessons.messages.checks.common import hangs, uses_collectives
-from course_utils.lessons.pipeline.checks.common import LESSON
+from course_utils.checks.recognisers import Recogniser, hangs, raised, same, says, uses_collectives
+from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action, parse_schedule
+from course_utils.lessons.pipeline.checks import LESSON, gpipe_schedule, one_f_one_b_schedule
+from course_utils.lessons.pipeline.checks.common import schedule_of
 from course_utils.lessons.pipeline.checks.whole_batch import ANOTHER_ORDER, LOSS, RAN, case_of
-from course_utils.words import count, ranks
+from course_utils.lessons.pipeline.interleaved import interleaved_schedule
+from course_utils.lessons.pipeline.sentences import disturbed
+from course_utils.lessons.pipeline.timing import simulate_schedule, timing_of
+from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+from course_utils.words import count, percent, ranks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,10 +27,6 @@ SECONDS = 0.006  # of a paced pass, for the picture
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
-    from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action
-    from course_utils.lessons.pipeline.interleaved import interleaved_schedule
-    from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
-
     size = max(world_size, LEAST)
     some = int(rng.integers(4, 8))
 
@@ -56,18 +57,12 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 def gpipe(size: int, micro_batches: int) -> "Schedule":
     """GPipe's order, which graded mode hides."""
-    from course_utils.lessons.pipeline.checks.common import schedule_of
-    from course_utils.lessons.pipeline.checks.gpipe_schedule import by_hand
-
-    return schedule_of(by_hand(size, micro_batches))
+    return schedule_of(gpipe_schedule.by_hand(size, micro_batches))
 
 
 def one_in_turn(size: int, micro_batches: int) -> "Schedule":
     """1F1B's order, which graded mode hides."""
-    from course_utils.lessons.pipeline.checks.common import schedule_of
-    from course_utils.lessons.pipeline.checks.one_f_one_b_schedule import by_hand
-
-    return schedule_of(by_hand(size, micro_batches))
+    return schedule_of(one_f_one_b_schedule.by_hand(size, micro_batches))
 
 
 def _waits_in_a_send(case: Case, outcome: Outcome) -> bool:
@@ -147,11 +142,7 @@ def _some_wrong(case: Case, outcome: Outcome) -> bool:
 def _drawing(outcome: Outcome) -> "Figure | None":
     """The plan above the run, where the run was right and every pass left its phase in the trace."""
     from course_utils.lessons.pipeline import pictures
-    from course_utils.lessons.pipeline.actions import parse_schedule
-    from course_utils.lessons.pipeline.sentences import disturbed
-    from course_utils.lessons.pipeline.timing import simulate_schedule, timing_of
     from course_utils.ranks.run import events_of
-    from course_utils.words import percent
 
     given = outcome.case.arguments[0][0]
     if outcome.wrong or not given["pace"]:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Outcome
-from course_utils.lessons.overlap.checks.common import marked
+from course_utils.checks.torch_cases import marked
+from course_utils.lessons.pipeline.actions import micro_batches_of, parse_schedule, rank_of_stages, write_schedule
+from course_utils.lessons.pipeline.send_and_receive import with_messages
+from course_utils.lessons.pipeline.stage_pace import stage_pace
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -54,9 +57,7 @@ def in_a_pipeline(function: Callable, comm: Any, given: dict[str, Any]) -> dict[
     """Runs on a rank: call the learner's function on this rank's stages; return loss, gradients, and what ran."""
     import torch
 
-    from course_utils.lessons.pipeline.actions import parse_schedule, rank_of_stages
     from course_utils.lessons.pipeline.run_schedule import split_model
-    from course_utils.lessons.pipeline.stage_pace import stage_pace
 
     schedule = parse_schedule(given["lines"])
     layers, xs, ys = _drawn(given)
@@ -95,8 +96,6 @@ def expected(given: dict[str, Any], schedule: "Schedule") -> list[dict[str, Any]
     import torch
     from torch import nn
 
-    from course_utils.lessons.pipeline.actions import rank_of_stages
-
     layers, xs, ys = _drawn(given)
     loss = _share(nn.Sequential(*layers)(torch.cat(xs)), torch.cat(ys), sum(given["splits"]))
     loss.backward()
@@ -127,9 +126,6 @@ def case_of(
     Args:
         cuts: for each stage how many layers it gets, linear ones and tanh in turn.
     """
-    from course_utils.lessons.pipeline.actions import micro_batches_of, write_schedule
-    from course_utils.lessons.pipeline.send_and_receive import with_messages
-
     linear, micro_batches = (sum(cuts) + 1) // 2, micro_batches_of(schedule)
     given = {
         "lines": write_schedule(schedule).splitlines(),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.actions import COMPUTATIONS, MESSAGES, Action, Schedule, parse_schedule, whole_number
+from course_utils.lessons.pipeline.puzzle.best_known import BEST_KNOWN
 from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
 from course_utils.lessons.pipeline.timing import Timing, simulate_schedule
 from course_utils.lessons.pipeline.validate import peak_in_flight, problems
@@ -191,8 +192,6 @@ class Known:
 
 def best_known(puzzle: Puzzle) -> Known | None:
     """The best schedule that is known for one of the shared puzzles; None for any other."""
-    from course_utils.lessons.pipeline.puzzle.best_known import BEST_KNOWN
-
     kept = BEST_KNOWN.get(puzzle.name)
     if kept is None or PUZZLES.get(puzzle.name) != puzzle:
         return None

@@ -3,10 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from course_utils import draw
 from course_utils.checks.compare import difference, kind_of
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
 from course_utils.checks.recognisers import Recogniser, same
+from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.races import CLOSE, SLOW, YOURS
+from course_utils.measuring import Ratio
+from course_utils.words import number_text, percent, seconds_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,7 +18,6 @@ if TYPE_CHECKING:
     from course_utils.lessons.profiling.lanes import Lanes
     from course_utils.measuring import Ratio
 
-LESSON = "14_profiling"
 WHOLE = 1e-3
 """Work may differ by this share: seconds that are summed in another order."""
 
@@ -55,8 +58,6 @@ def slow_name(outcome: Outcome) -> str:
 
 def ratio_of(outcome: Outcome) -> "Ratio | None":
     """How fast both were; None where no time counted."""
-    from course_utils.measuring import Ratio
-
     seconds = outcome.results[0]["seconds"]
     return Ratio(seconds[SLOW], seconds[YOURS]) if seconds[YOURS] else None
 
@@ -65,8 +66,6 @@ def praised(target: float) -> Callable[[Outcome], str]:
     """How many times as fast it is."""
 
     def praise(outcome: Outcome) -> str:
-        from course_utils.words import number_text, seconds_text
-
         taken = ratio_of(outcome)
         if taken is None:
             return "the same results"
@@ -87,8 +86,6 @@ def parts_of(outcome: Outcome, rest: str) -> dict[str, dict[str, float]] | None:
 
 def longest_part(outcome: Outcome, rest: str) -> str:
     """The part that takes most of the learner's time, with its share."""
-    from course_utils.words import percent
-
     own = (parts_of(outcome, rest) or {}).get(YOURS)
     if not own:
         return ""
@@ -100,8 +97,6 @@ def bars_of(rest: str) -> Callable[[Outcome], "Figure | None"]:
     """A picture: the parts of both programs, one bar each."""
 
     def drawing(outcome: Outcome) -> "Figure | None":
-        from course_utils import draw
-
         parts = parts_of(outcome, rest)
         return parts and draw.stacked_bars(
             parts, f"{factor_text(outcome)}; here one run of each, which the profiler slows down"
@@ -117,17 +112,18 @@ def lanes_of(outcome: Outcome, name: str, rank: int, messages: str = "messages")
         name: of the program, `SLOW` or `YOURS`.
         messages: "messages" for the collectives, "link" for what is on the played link.
     """
-    from course_utils.lessons.profiling.intervals import difference, union
     from course_utils.lessons.profiling.lanes import Lanes
 
     seen = outcome.results[rank]["lanes"][name]
     begin, end = seen["begin"], seen["end"]
 
     def from_begin(times: list) -> list:
-        return [(one - begin, other - begin) for one, other in union(times)]
+        return [(one - begin, other - begin) for one, other in intervals.union(times)]
 
     under_way = from_begin(seen[messages])
-    computing = from_begin(seen["computing"]) if seen["computing"] else difference([(0.0, end - begin)], under_way)
+    computing = (
+        from_begin(seen["computing"]) if seen["computing"] else intervals.difference([(0.0, end - begin)], under_way)
+    )
     return Lanes(rank, 0.0, end - begin, computing, under_way, {})
 
 

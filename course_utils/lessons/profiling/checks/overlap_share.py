@@ -6,7 +6,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, nothing_returned, raised, same
-from course_utils.lessons.profiling.checks.common import LESSON
+from course_utils.lessons.profiling.checks import LESSON
 from course_utils.lessons.profiling.checks.times import (
     Times,
     added,

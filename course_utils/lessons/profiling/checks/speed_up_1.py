@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.lessons.profiling.checks import LESSON
 from course_utils.lessons.profiling.checks.common import (
-    LESSON,
     bars_of,
     from_the_start,
     later_call,

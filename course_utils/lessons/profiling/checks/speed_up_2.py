@@ -6,8 +6,8 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import same
+from course_utils.lessons.profiling.checks import LESSON
 from course_utils.lessons.profiling.checks.common import (
-    LESSON,
     found_is,
     lanes_drawn,
     lanes_of,
@@ -20,7 +20,7 @@ from course_utils.lessons.profiling.checks.common import (
     too_slow,
 )
 from course_utils.lessons.profiling.checks.races import CLOSE, MOST, YOURS, race
-from course_utils.words import count, ranks
+from course_utils.words import count, percent, ranks
 
 TARGET = 1.5
 
@@ -52,8 +52,6 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 
 def _lost(outcome: Outcome) -> str:
-    from course_utils.words import percent
-
     lanes = lanes_of(outcome, YOURS, 0)
     waits = len(outcome.results[0]["lanes"][YOURS]["messages"])
     share = percent(lanes.exposed_seconds / lanes.seconds)

@@ -7,8 +7,8 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import same
+from course_utils.lessons.profiling.checks import LESSON
 from course_utils.lessons.profiling.checks.common import (
-    LESSON,
     bars_of,
     from_the_start,
     longest_part,

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils import draw
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import same
+from course_utils.lessons.profiling.checks import LESSON
 from course_utils.lessons.profiling.checks.common import (
-    LESSON,
     WHOLE,
     factor_text,
     no_numbers,
@@ -21,7 +22,7 @@ from course_utils.lessons.profiling.checks.common import (
     work_missing,
 )
 from course_utils.lessons.profiling.checks.races import CLOSE, MOST, SLOW, YOURS, race
-from course_utils.words import count, ranks
+from course_utils.words import count, percent, ranks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,8 +92,6 @@ def _shares(outcome: Outcome, name: str) -> list[float]:
 
 
 def _lost(outcome: Outcome) -> str:
-    from course_utils.words import percent
-
     shares = _shares(outcome, YOURS)
     most = max(range(len(shares)), key=shares.__getitem__)
     return f"Rank {most} computes {percent(shares[most])} of all letters, and the others wait for it"
@@ -115,8 +114,6 @@ def _own_part_divides(case: Case, outcome: Outcome) -> bool:
 
 def _drawing(outcome: Outcome) -> "Figure | None":
     """How long each rank computed and waited, in both programs."""
-    from course_utils import draw
-
     if ratio_of(outcome) is None:
         return None
     bars = {}

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.lessons.profiling.checks import LESSON
 from course_utils.lessons.profiling.checks.common import (
-    LESSON,
     WHOLE,
     from_the_start,
     lanes_drawn,
@@ -20,7 +20,7 @@ from course_utils.lessons.profiling.checks.common import (
     work_missing,
 )
 from course_utils.lessons.profiling.checks.races import MOST, YOURS, race
-from course_utils.words import count, ranks
+from course_utils.words import count, percent, ranks
 
 TARGET = 1.3
 QUICK = 1e-4
@@ -82,8 +82,6 @@ def _past_the_link(outcome: Outcome) -> str | None:
 
 
 def _lost(outcome: Outcome) -> str:
-    from course_utils.words import percent
-
     lanes = lanes_of(outcome, YOURS, 0, "link")
     hidden, waits = percent(lanes.overlap_share), percent(lanes.exposed_seconds / lanes.seconds)
     return f"Of the link's time {hidden} is hidden behind computing; rank 0 waits {waits} of its own time"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import Outcome
+from course_utils.lessons.profiling.intervals import union
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,7 +45,6 @@ def on_each_rank(function: Callable, computing: Times, communication: Times, *sp
 def drawn_lanes(outcome: Outcome) -> "Figure | None":
     """The times of the case that failed, as two lanes."""
     from course_utils.lessons.profiling import pictures
-    from course_utils.lessons.profiling.intervals import union
     from course_utils.lessons.profiling.lanes import Lanes
 
     computing, communication, *span = outcome.case.arguments[0]

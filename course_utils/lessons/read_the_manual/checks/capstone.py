@@ -7,10 +7,13 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.panel import in_notebook
-from course_utils.checks.recognisers import Recogniser, says
-from course_utils.lessons.data_parallel.checks.common import hangs
+from course_utils.checks.recognisers import Recogniser, hangs, says
+from course_utils.lessons.read_the_manual.capstone import result
+from course_utils.lessons.read_the_manual.capstone.kept_results import keep
+from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
+from course_utils.lessons.read_the_manual.capstone.result import COUNTED, used
 from course_utils.lessons.read_the_manual.capstone.task import LINKS, NAIVE_STEPS, deal
-from course_utils.lessons.read_the_manual.checks.common import LESSON
+from course_utils.lessons.read_the_manual.checks import LESSON
 
 if TYPE_CHECKING:
     from course_utils.lessons.read_the_manual.capstone.result import Result
@@ -18,8 +21,6 @@ if TYPE_CHECKING:
 
 def measured(function: Callable, *given: Any) -> dict[str, Any]:
     """What runs on each rank; torch is imported there alone."""
-    from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
-
     return trained(function, *given)
 
 
@@ -35,9 +36,6 @@ class Judge:
         self.result: Result | None = None
 
     def __call__(self, outcome: Outcome) -> str | None:
-        from course_utils.lessons.read_the_manual.capstone import result
-        from course_utils.lessons.read_the_manual.capstone.kept_results import keep
-
         if unfit := result.unfit(outcome.results):
             return unfit
         self.result = result.result_of(outcome.results, self._held_out)
@@ -60,8 +58,6 @@ def _drawing(outcome: Outcome) -> Any:
 
 
 def _praise(outcome: Outcome) -> str:
-    from course_utils.lessons.read_the_manual.capstone.result import COUNTED, used
-
     result = outcome.case.judge.result
     return f"{used(result)}. {COUNTED[result.links]}"
 

@@ -10,7 +10,7 @@ import numpy as np
 from course_utils.checks.compare import kind_of
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, nothing_returned, raised, same
-from course_utils.lessons.read_the_manual.checks.common import LESSON
+from course_utils.lessons.read_the_manual.checks import LESSON
 from course_utils.lessons.read_the_manual.framework_terms import Step
 from course_utils.lessons.read_the_manual.manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
 from course_utils.words import ranks as ranks_text

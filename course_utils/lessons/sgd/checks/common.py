@@ -6,7 +6,6 @@ import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Outcome
 
-LESSON = "01_sgd"
 Shapes = Sequence[tuple[int, ...]]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, raised, same
-from course_utils.lessons.sgd.checks.common import LESSON
+from course_utils.lessons.sgd.checks import LESSON
 
 
 def hessian_of(rng: np.random.Generator, eigenvalues: Sequence[float]) -> np.ndarray:

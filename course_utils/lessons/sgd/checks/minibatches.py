@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.checks.compare import describe, kind_of
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import raised
-from course_utils.lessons.sgd.checks.common import LESSON
+from course_utils.lessons.sgd.checks import LESSON
 from course_utils.words import count
 
 MIXED = 100  # with at least so many examples, chance cannot look like order

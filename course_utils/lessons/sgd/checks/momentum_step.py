@@ -6,7 +6,8 @@ import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, raised, same
-from course_utils.lessons.sgd.checks.common import LESSON, arrays, every_second_row, part
+from course_utils.lessons.sgd.checks import LESSON
+from course_utils.lessons.sgd.checks.common import arrays, every_second_row, part
 
 DEFAULT = 0.9
 LAYERS = ((6, 4), (4,), (4, 2))

@@ -6,7 +6,10 @@ import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, raised, same
-from course_utils.lessons.sgd.checks.common import LESSON, arrays, every_second_row, part
+from course_utils.data import digits_arrays
+from course_utils.lessons.sgd.checks import LESSON
+from course_utils.lessons.sgd.checks.common import arrays, every_second_row, part
+from course_utils.lessons.sgd.digits_network import train_digits
 
 ENOUGH = 0.95  # of the test images
 STARTS = (2, 10, 14, 16, 18, 19, 20, 22, 26, 28, 29)  # first weights that read well over 95 % after the right steps
@@ -22,7 +25,6 @@ def after_a_step(function: Callable, parameters: Sequence, gradients: Sequence, 
 
 def digits_read(function: Callable, data: tuple, seed: int) -> float:
     """The share of the test images that a small network finds, trained with the learner's step."""
-    from course_utils.lessons.sgd.digits_network import train_digits
 
     def batches(n: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
         return np.array_split(rng.permutation(n), n // size)  # not `minibatches`: graders hide that exercise's answer
@@ -49,8 +51,6 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 
 def _digits(rng: np.random.Generator) -> Case:
-    from course_utils.data import digits_arrays
-
     given = (digits_arrays(), int(rng.choice(STARTS)))
     label = "15 epochs of handwritten digits"
     return Case(label, [given], with_comm=False, harness=digits_read, judge=_too_few)

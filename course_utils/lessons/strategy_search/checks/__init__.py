@@ -1,1 +1,3 @@
 """The exercises of lesson 12: the task graph, the simulator, and the search in three parts."""
+
+LESSON = "12_strategy_search"

@@ -13,13 +13,14 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import raised, says
-from course_utils.lessons.strategy_search.checks.common import FORGOT, LESSON, NOTHING, shown
+from course_utils.lessons.strategy_search.checks import LESSON
+from course_utils.lessons.strategy_search.checks.common import FORGOT, NOTHING, shown
 from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
 from course_utils.lessons.strategy_search.simulator.random_graphs import DrawnCosts, random_costs, random_graph
 from course_utils.lessons.strategy_search.simulator.step_tables import Tables, Whole, make_tables
-from course_utils.words import count
+from course_utils.words import count, seconds_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -199,8 +200,6 @@ def _never_left(case: Case, outcome: Outcome) -> bool:
 
 
 def _praise(outcome: Outcome) -> str:
-    from course_utils.words import seconds_text
-
     took, walk = _took(outcome)
     begin, end = seconds_text(walk[0] / 1e9), seconds_text(took / 1e9)
     return f"the optimum every time; the last walk began at {begin} a step, its best takes {end}"

@@ -10,7 +10,6 @@ from course_utils.lessons.strategy_search.graph.configurations import Config
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
 
-LESSON = "12_strategy_search"
 NOTHING = "returned nothing"
 FORGOT = Mistake("Does the function return what it found?", says(NOTHING))
 OTHER_RANDOM = "are not the same again with an equal `random`"

@@ -8,15 +8,8 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, raised, says
-from course_utils.lessons.strategy_search.checks.common import (
-    FORGOT,
-    LESSON,
-    NOTHING,
-    OTHER_RANDOM,
-    OWN_RANDOM,
-    far_off,
-    shown,
-)
+from course_utils.lessons.strategy_search.checks import LESSON
+from course_utils.lessons.strategy_search.checks.common import FORGOT, NOTHING, OTHER_RANDOM, OWN_RANDOM, far_off, shown
 
 TRIES = 4000
 NO_BOOL = "expected True or False"

@@ -8,9 +8,9 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import raised, says
+from course_utils.lessons.strategy_search.checks import LESSON
 from course_utils.lessons.strategy_search.checks.common import (
     FORGOT,
-    LESSON,
     NOTHING,
     OTHER_RANDOM,
     OWN_RANDOM,

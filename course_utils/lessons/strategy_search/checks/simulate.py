@@ -7,10 +7,11 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import Recogniser, raised, says
-from course_utils.lessons.strategy_search.checks.common import FORGOT, LESSON, NOTHING, drawn_strategy, shown
+from course_utils.lessons.strategy_search.checks import LESSON
+from course_utils.lessons.strategy_search.checks.common import FORGOT, NOTHING, drawn_strategy, shown
 from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
 from course_utils.lessons.strategy_search.simulator.task_graph import Task, task_graph
-from course_utils.words import count
+from course_utils.words import count, seconds_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -154,8 +155,6 @@ def _too_early(case: Case, outcome: Outcome) -> bool:
 
 
 def _praise(outcome: Outcome) -> str:
-    from course_utils.words import seconds_text
-
     tasks, found = outcome.case.arguments[0][0], outcome.results[0]
     devices = {task.device for task in tasks}
     end = max(end for _, end in found)

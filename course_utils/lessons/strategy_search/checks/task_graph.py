@@ -11,7 +11,8 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
 from course_utils.checks.recognisers import raised, says
-from course_utils.lessons.strategy_search.checks.common import FORGOT, LESSON, NOTHING, drawn_strategy, shown
+from course_utils.lessons.strategy_search.checks import LESSON
+from course_utils.lessons.strategy_search.checks.common import FORGOT, NOTHING, drawn_strategy, shown
 from course_utils.lessons.strategy_search.graph.configurations import Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.simulator.program_steps import (
@@ -22,6 +23,7 @@ from course_utils.lessons.strategy_search.simulator.program_steps import (
     norm_sums,
 )
 from course_utils.lessons.strategy_search.simulator.random_graphs import DrawnCosts, random_costs, random_graph
+from course_utils.lessons.strategy_search.simulator.task_graph import Task
 from course_utils.words import count
 
 NO_TASKS, BAD_AFTER = "a list of Task is expected", "of the tasks before it"
@@ -33,8 +35,6 @@ Row = list[Any]
 
 def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs: DrawnCosts) -> list[Row] | str:
     """Runs on a rank: the tasks as plain lists; as a text where it is something else."""
-    from course_utils.lessons.strategy_search.simulator.task_graph import Task
-
     tasks = function(graph, strategy, costs)
     if tasks is None:
         return f"the function {NOTHING}; {NO_TASKS}"

@@ -11,18 +11,10 @@ from matplotlib.figure import Figure
 
 from course_utils import draw
 from course_utils.errors import CourseError
+from course_utils.lessons.data_parallel import published_numbers, report_sentences
 from course_utils.lessons.data_parallel.pictures import NodePanel, node_bars
-from course_utils.lessons.data_parallel.vgg_report import published_numbers, sentences
-from course_utils.lessons.data_parallel.vgg_report.sentences import (
-    DDP,
-    EACH,
-    FLAT,
-    GATHER,
-    ONE_PROCESS,
-    OVERLAPPED,
-    named,
-)
-from course_utils.lessons.data_parallel.vgg_report.training_run import TrainingRun, epoch, pooled
+from course_utils.lessons.data_parallel.report_sentences import DDP, EACH, FLAT, GATHER, ONE_PROCESS, OVERLAPPED, named
+from course_utils.lessons.data_parallel.training_run import TrainingRun, epoch, pooled
 from course_utils.measuring import Measured
 from course_utils.words import bytes_text, count, number_text, percent
 
@@ -87,7 +79,7 @@ def total_time(runs: Sequence[TrainingRun]) -> Figure:
         f"{count(workers, 'worker')} (table 1)": Measured((max(published_numbers.EPOCH_SECONDS[workers]),))
         for workers in (1, 4)
     }
-    found = sentences.order_finding(steps_of(ways), alone=ONE_PROCESS in ways)
+    found = report_sentences.order_finding(steps_of(ways), alone=ONE_PROCESS in ways)
     groups = {HERE: ours, published_numbers.REPORT: theirs}
     says = setting(runs[-1])
     if not all(seconds.calm for seconds in ours.values()):
@@ -102,14 +94,14 @@ def backward_split(runs: Sequence[TrainingRun]) -> Figure:
         raise CourseError('No runs of task 2 yet: `train_way(ranks, "gather-scatter")`, `"all-reduce, each"`.')
     bars = {named(way): medians(each, ("backward", "communication")) for way, each in ways.items()}
     shares = {way: bars[named(way)]["communication"] / sum(bars[named(way)].values()) for way in ways}
-    return draw.stacked_bars(bars, sentences.split_finding(shares))
+    return draw.stacked_bars(bars, report_sentences.split_finding(shares))
 
 
 def stages(runs: Sequence[TrainingRun]) -> Figure:
     """Figure 6: a step of every task, cut into its stages."""
     ways = by_way(runs)
     bars = {named(way): medians(each) for way, each in ways.items()}
-    return draw.stacked_bars(bars, sentences.order_finding(steps_of(ways), alone=ONE_PROCESS in ways))
+    return draw.stacked_bars(bars, report_sentences.order_finding(steps_of(ways), alone=ONE_PROCESS in ways))
 
 
 def steps_of(ways: dict[str, list[TrainingRun]]) -> dict[str, float]:
@@ -125,7 +117,9 @@ def forward_sentence(runs: Sequence[TrainingRun]) -> str:
         return ""
     fast = statistics.median(pooled(each, "forward").median for each in several)
     times = pooled(ways[ONE_PROCESS], "forward").median / fast
-    return sentences.forward_finding(times, published_numbers.FORWARD_TIMES, several[0][0].world_size, runs[-1].cores)
+    return report_sentences.forward_finding(
+        times, published_numbers.FORWARD_TIMES, several[0][0].world_size, runs[-1].cores
+    )
 
 
 def slowed_sentence(runs: Sequence[TrainingRun]) -> str:
@@ -135,14 +129,14 @@ def slowed_sentence(runs: Sequence[TrainingRun]) -> str:
     if DDP not in ways or not after or after[0].world_size == 1:
         return ""
     times = pooled(ways[DDP], "backward").median / pooled(after, "backward").median
-    return sentences.slowed_finding(DDP, times, after[0].world_size, runs[-1].cores)
+    return report_sentences.slowed_finding(DDP, times, after[0].world_size, runs[-1].cores)
 
 
 def send_sentence(runs: Sequence[TrainingRun]) -> str:
     """Figure 11's other finding: bytes in a second, against the report's text; "" where runs are missing."""
     ways = parallel(runs, with_nodes=True)
     rates = {way: statistics.fmean(sent_per_second(each)) for way, each in ways.items()}
-    return sentences.rates_finding(rates, {way: gradients_per_step(each) for way, each in ways.items()})
+    return report_sentences.rates_finding(rates, {way: gradients_per_step(each) for way, each in ways.items()})
 
 
 def medians(runs: Sequence[TrainingRun], parts: Sequence[str] | None = None) -> dict[str, float]:
@@ -189,14 +183,14 @@ def mean_send(runs: Sequence[TrainingRun]) -> Figure:
         NodePanel(HERE, ours, "MB sent in a second", number_text),
         NodePanel(published_numbers.REPORT, theirs, "MB sent in a second", number_text, published=True),
     ]
-    return node_bars(panels, sentences.load_finding(sent), setting(runs[-1]))
+    return node_bars(panels, report_sentences.load_finding(sent), setting(runs[-1]))
 
 
 def time_by_workers(runs: Sequence[TrainingRun]) -> Figure:
     """Table 1: the seconds of an epoch with 1, 2, 3, 4 workers."""
     ours = {workers: epoch(each).median for workers, each in by_workers(runs).items()}
     report = {workers: float(max(nodes)) for workers, nodes in published_numbers.EPOCH_SECONDS.items()}
-    title = sentences.speed_up_finding(ours, report, runs[-1].cores)
+    title = report_sentences.speed_up_finding(ours, report, runs[-1].cores)
     panels = [
         NodePanel(name, workers_of({one: [{"time": value}] for one, value in values.items()}), x, say, public)
         for name, values, public in ((HERE, ours, False), (published_numbers.REPORT, report, True))
@@ -239,7 +233,7 @@ def traffic_by_workers(runs: Sequence[TrainingRun]) -> Figure:
         NodePanel(HERE, workers_of(ours), "MB sent in a second", number_text),
         NodePanel(published_numbers.REPORT, workers_of(report), "MB sent in a second", number_text, published=True),
     ]
-    return node_bars(panels, title, f"{sentences.traffic_finding(per_step, theirs)} {setting(runs[-1])}")
+    return node_bars(panels, title, f"{report_sentences.traffic_finding(per_step, theirs)} {setting(runs[-1])}")
 
 
 def workers_of(values: dict[int, list[dict[str, float]]]) -> dict[str, list[dict[str, float]]]:

@@ -1,11 +1,14 @@
-"""What the checks of lesson 11 share."""
+"""Cases that exercises of several lessons make: fewer ranks, and calls that are to be refused."""
 
 from collections.abc import Iterable, Iterator
 
 from course_utils.checks.exercise import Case, Outcome
-from course_utils.lessons.overlap.checks.scaling_efficiency import error_of
+from course_utils.checks.recognisers import error_of
 
-LESSON = "11_hybrid_and_sharded"
+
+def fewer(world_size: int) -> list[int]:
+    """Numbers of ranks below the largest, not all of them where there are many."""
+    return list(range(min(world_size - 1, 7), 0, -1))
 
 
 def refusals(name: str, calls: Iterable[tuple]) -> Iterator[Case]:

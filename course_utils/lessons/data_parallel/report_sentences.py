@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from course_utils.lessons.data_parallel.vgg_report.timed_steps import ONE_PROCESS
+from course_utils.lessons.data_parallel.timed_steps import ONE_PROCESS
 from course_utils.words import count, number_text, seconds_text
 
 EACH, FLAT, GATHER, OVERLAPPED, DDP = "all-reduce, each", "all-reduce, flat", "gather-scatter", "overlapped", "DDP"

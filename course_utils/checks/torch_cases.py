@@ -1,0 +1,42 @@
+"""What cases with torch are made of. torch is imported where it is used: a list of exercises must not wait for it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def drawn(rng: Any, *shape: int, dtype: str = "float64") -> "Tensor":
+    """A tensor of standard normal numbers."""
+    import torch
+
+    return torch.tensor(rng.standard_normal(shape).astype(dtype))
+
+
+def marked(values: "Tensor", note: Callable[[], None]) -> "Tensor":
+    """The same values; `note` is called when the backward pass comes by."""
+    import torch
+
+    class NotedBackward(torch.autograd.Function):
+        @staticmethod
+        def forward(_, given: "Tensor") -> "Tensor":
+            return given.view_as(given)
+
+        @staticmethod
+        def backward(_, gradient: "Tensor") -> "Tensor":
+            note()
+            return gradient
+
+    return NotedBackward.apply(values)
+
+
+def averaging_hook(_, bucket):  # noqa: ANN001 - DDP refuses a hook whose annotations are texts
+    """A communication hook as DDP's own, (state, GradBucket) → Future[Tensor], whose messages are counted."""
+    import torch
+    import torch.distributed as dist
+
+    dist.all_reduce(bucket.buffer())
+    done: torch.futures.Future = torch.futures.Future()
+    done.set_result(bucket.buffer().div_(dist.get_world_size()))
+    return done
