@@ -12,7 +12,7 @@ from course_utils.lazy import attach
 if TYPE_CHECKING:
     from course_utils import data as data
     from course_utils import draw as draw
-    from course_utils.checks.check import check as check
+    from course_utils.checks.course_check import check as check
     from course_utils.checks.hints import hint as hint
     from course_utils.checks.overview import progress as progress
     from course_utils.checks.predictions import measured as measured

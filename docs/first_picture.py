@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import course_utils as course
-from course_utils.draw.message_timeline.wording import extent
+from course_utils.draw.message_timeline.timeline_text import extent
 from course_utils.lessons.messages.broadcast_and_scatter import flat_broadcast, tree_broadcast
 
 

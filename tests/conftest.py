@@ -14,10 +14,13 @@ import pytest
 
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 
-ONE_BY_ONE = ("[notebooks/", "tests/test_decks.py", "[exercises/solutions/", "tests/test_notebooks.py")
+ONE_BY_ONE = ("[notebooks/", "tests/test_workshop_decks.py", "[exercises/solutions/", "tests/test_notebooks.py")
 """Long tests that share nothing, the longest first: dealt out test by test, by turns with whole files."""
 
-LONG = "answers nbgrader gpu_script site slurm_jobs browser ondemand slurm launch leftovers cluster network grade"
+LONG = (
+    "answers teacher_nbgrader gpu_script workshop_site gpu_nodes_jobs browser ondemand ranks_slurm gpu_nodes "
+    "ranks_leftovers ranks ranks_links teacher"
+)
 """Files that take more than half a minute, whatever the number of their tests: dealt out before the others."""
 
 _OWN = Path(tempfile.mkdtemp(prefix="course-tests-"))

@@ -18,7 +18,7 @@ from course_utils import draw
 from course_utils.draw import style
 from course_utils.draw.curves import spread, stacking
 from course_utils.draw.message_timeline.layout import lay_out
-from course_utils.draw.message_timeline.wording import finding
+from course_utils.draw.message_timeline.timeline_text import finding
 from course_utils.errors import CourseError
 from course_utils.lessons.messages.pictures import alpha_beta
 from course_utils.lessons.parameter_server.pictures import races, staleness, who_has_what

@@ -24,6 +24,7 @@ DOCUMENTS = [
     "docs/leaderboard.md",
     "docs/programme.md",
     "docs/sources.md",
+    "docs/house.md",
     "ondemand/README.md",
     "tests/README.md",
 ]

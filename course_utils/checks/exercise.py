@@ -114,7 +114,7 @@ class Exercise:
     Attributes:
         name: the function's name, and that of the module which declares it.
         library: the course's own answer, a module and a function in it:
-            "course_utils.lessons.messages.broadcast_and_scatter:tree_broadcast".
+            "package.module:function".
         lesson: the lesson's stem, "04_messages".
         place: on the lesson's page, from 1.
         minutes: that it takes.

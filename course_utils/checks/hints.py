@@ -2,7 +2,7 @@
 
 from course_utils.checks import panel as parts
 from course_utils.checks.panel import NEUTRAL, Panel
-from course_utils.checks.records import SESSION
+from course_utils.checks.progress_records import SESSION
 from course_utils.checks.registry import find
 
 _given: dict[str, int] = {}

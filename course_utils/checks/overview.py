@@ -10,7 +10,7 @@ from urllib.parse import quote
 from course_utils.checks import grid
 from course_utils.checks import panel as parts
 from course_utils.checks.minutes import LONGEST_PAUSE
-from course_utils.checks.records import Kept, read
+from course_utils.checks.progress_records import Kept, read
 from course_utils.checks.standing import LessonRow, standing
 from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
 from course_utils.words import count

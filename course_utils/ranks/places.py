@@ -42,7 +42,7 @@ class RanksPlace(Protocol):
     def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
         """Sees and ends the ranks, once they have introduced themselves."""
 
-    def said(self, introduced: list[dict]) -> str:
+    def line(self, introduced: list[dict]) -> str:
         """What there is, in a line."""
 
 
@@ -76,7 +76,7 @@ class Here:
     def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
         return LocalRanks(folder, [one["pid"] for one in introduced], [one["shell"] for one in introduced])
 
-    def said(self, introduced: list[dict]) -> str:
+    def line(self, introduced: list[dict]) -> str:
         links = f", {self.network}" if self.network else ""
         return f"on this machine{links}: {introduced[0]['mpi']}, {count(allowed_cores(), 'core')}"
 
@@ -117,7 +117,7 @@ class OnNodes:
     def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
         return RemoteRanks(folder, len(introduced), folder.facts()["job"])
 
-    def said(self, introduced: list[dict]) -> str:
+    def line(self, introduced: list[dict]) -> str:
         names = list(dict.fromkeys(one["node"] for one in introduced))
         where = f"on {count(len(names), 'node')} ({', '.join(names)}) of Slurm's job"
         return f"{where}: {introduced[0]['mpi']}, {count(len(introduced[0]['cores']), 'core')} on a node"

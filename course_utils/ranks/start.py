@@ -177,7 +177,7 @@ def _paths() -> list[str]:
 def _line(introduced: list[dict], place: "RanksPlace") -> str:
     threads, devices = introduced[0]["threads"], introduced[0]["gpus"]
     line = (
-        f"{count(len(introduced), 'rank')} {place.said(introduced)}, {count(threads, 'thread')} each, "
+        f"{count(len(introduced), 'rank')} {place.line(introduced)}, {count(threads, 'thread')} each, "
         f"{count(devices, 'GPU') if devices else 'no GPU'}"
     )
     return textwrap.fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False)

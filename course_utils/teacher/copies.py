@@ -28,6 +28,4 @@ def hide_in_this_process(folder: Path) -> None:
         sys.modules.pop(module, None)
         if package in sys.modules:
             vars(sys.modules[package]).pop(name, None)
-        if package != "course_utils":  # it may hand on what its modules hold
-            sys.modules.pop(package, None)
     sys.meta_path.insert(0, finder)

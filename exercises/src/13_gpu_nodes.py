@@ -22,7 +22,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, RULES
 from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, Cause
 from course_utils.lessons.gpu_nodes.failures.explain import beside, in_time
-from course_utils.lessons.gpu_nodes.failures.recordings import recording
+from course_utils.lessons.gpu_nodes.failures.recorded_logs import recording
 from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth
 from course_utils.lessons.gpu_nodes.checkpoint import Place, gather_random_states
 from course_utils.lessons.gpu_nodes.checkpoint import read_checkpoint

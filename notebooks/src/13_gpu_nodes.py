@@ -366,12 +366,12 @@ assert same_loss({"stopped": ended.losses, "never stopped": losses["ranks"]})
 
 # %%
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
-from course_utils.lessons.gpu_nodes.failures.recordings import recording
+from course_utils.lessons.gpu_nodes.failures.recorded_logs import recording
 
 first, second = recording("out of memory"), recording("no shared files")
 for number, one in enumerate((first, second), start=1):
     print(
-        f"--- {number}: {one.said}", readable(one.log, width=95), sep="\n\n", end="\n\n"
+        f"--- {number}: {one.origin}", readable(one.log, width=95), sep="\n\n", end="\n\n"
     )
 
 # %%

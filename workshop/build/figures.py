@@ -1,4 +1,4 @@
-"""Draw a lesson's figures by real runs: `python -m workshop.build.figures slides/src/figures_04.py FOLDER`.
+"""Draw a lesson's figures by real runs: `python -m workshop.build.figures slides/src/04_messages.py FOLDER`.
 
 The file holds `FIGURES`, a dict from a picture's name to a function that returns a Matplotlib `Figure`. It may hold
 `DRAFT`, a dict from names of the file to the values they have with `--draft`: fewer repetitions and sizes, with which

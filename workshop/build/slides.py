@@ -65,10 +65,10 @@ def draw_figures(root: Path, deck: Path, folder: Path, draft: bool = False) -> N
     """Draw the figures that the deck shows, in a process of their own.
 
     Raises:
-        AuthoringError: where a figure is missing from slides/src/figures_NN.py or fails.
+        AuthoringError: where a figure is missing from slides/src/NN_stem.py or fails.
     """
     wanted = set(FIGURE.findall(deck.read_text(encoding="utf-8")))
-    source = deck.parent / f"figures_{deck.stem[:2]}.py"
+    source = deck.with_suffix(".py")
     if not wanted:
         return
     if not source.is_file():

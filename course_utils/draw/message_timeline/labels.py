@@ -9,7 +9,7 @@ from matplotlib.patheffects import withStroke
 from course_utils.draw import style
 from course_utils.draw.message_timeline.layout import HALF, Rows, TimelineMark
 from course_utils.draw.message_timeline.rows import BAR
-from course_utils.draw.message_timeline.wording import call_text, is_message
+from course_utils.draw.message_timeline.timeline_text import call_text, is_message
 from course_utils.draw.style import paler
 from course_utils.words import bytes_text
 

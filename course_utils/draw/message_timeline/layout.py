@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from course_utils.draw import style
-from course_utils.draw.message_timeline.wording import collective_groups, extent, is_message
+from course_utils.draw.message_timeline.timeline_text import collective_groups, extent, is_message
 from course_utils.trace.events import Event, pair_messages
 from course_utils.words import seconds_text
 

@@ -13,7 +13,7 @@ from course_utils.draw import style
 from course_utils.draw.message_timeline import rows as parts
 from course_utils.draw.message_timeline.labels import write_labels
 from course_utils.draw.message_timeline.layout import Rows, lay_out
-from course_utils.draw.message_timeline.wording import description, extent, finding
+from course_utils.draw.message_timeline.timeline_text import description, extent, finding
 from course_utils.errors import CourseError
 from course_utils.trace.events import Event, count_rounds
 from course_utils.words import count, join, seconds_text, time_unit

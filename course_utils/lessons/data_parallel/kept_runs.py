@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from course_utils.checks.records import SESSION, read
+from course_utils.checks.progress_records import SESSION, read
 from course_utils.lessons.data_parallel.timed_steps import PARTS
 from course_utils.lessons.data_parallel.training_run import Series, TrainingRun
 from course_utils.words import count

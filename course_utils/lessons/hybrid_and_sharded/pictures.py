@@ -10,7 +10,6 @@ from matplotlib.patches import Circle, FancyArrowPatch
 from course_utils.draw import style
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups, place_of
-from course_utils.lessons.hybrid_and_sharded.planner.pictures import _ON_PAPER
 from course_utils.words import count, join
 
 _BLOCK_GAP = 0.55  # ranks' distances between two blocks, along the first of three axes
@@ -95,8 +94,3 @@ def _fit(ax: Axes, across: float, down: float, shape: float) -> None:
     if wide < across:
         high = low + across / shape
     ax.set_ylim(high, low)
-
-
-_ON_PAPER += (
-    " of the peak that the model uses. Bars: " + "that memory by part,".replace(" ", "\N{NO-BREAK SPACE}") + " out of"
-)

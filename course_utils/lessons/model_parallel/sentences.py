@@ -1,10 +1,13 @@
 """What the measurements of lesson 9 say: sentences chosen by the numbers."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from course_utils.ranks.run import Run
 from course_utils.words import bytes_text, count, join, number_text, percent
 from course_utils.words import ranks as ranks_text
+
+if TYPE_CHECKING:
+    from course_utils.ranks.run import Run
 
 _NEAR = 0.05  # a share that is off by no more is the predicted one
 
@@ -50,7 +53,7 @@ def sizes_text(examples: Sequence[int], moved: Mapping[str, Sequence[float]], pl
     return f"Fewest bytes: cut the weights; from {cheap[0]} examples on, the batch"
 
 
-def collectives_text(runs: Mapping[str, Run]) -> str:
+def collectives_text(runs: Mapping[str, "Run"]) -> str:
     """How many collectives each way needs, and how much a rank puts in."""
     told = [f"{name} {run.collectives} ({bytes_text(run.bytes_per_rank[0])})" for name, run in runs.items()]
     return f"Collectives: {', '.join(told)}"

@@ -20,7 +20,7 @@ from course_utils.lessons.gpu_nodes.failures.explain import (
     beside,
     shortened,
 )
-from course_utils.lessons.gpu_nodes.failures.recordings import recording
+from course_utils.lessons.gpu_nodes.failures.recorded_logs import recording
 from course_utils.lessons.gpu_nodes.failures.variations import NOISE, OTHERS, interleaved, varied
 
 CAUSE, LINES = "the cause", "its lines"

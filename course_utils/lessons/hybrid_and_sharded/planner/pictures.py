@@ -13,10 +13,10 @@ from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _ROW = 0.66  # inches
-
-
 _ON_PAPER = (
     "Formulas; nothing was measured. A cell: the best choice; a step's time, the fullest GPU's memory, the share"
+    " of the peak that the model uses. Bars: "
+    "that\N{NO-BREAK SPACE}memory\N{NO-BREAK SPACE}by\N{NO-BREAK SPACE}part, out of"
 )
 
 

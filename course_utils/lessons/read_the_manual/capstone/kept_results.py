@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from course_utils.checks.records import SESSION, read
+from course_utils.checks.progress_records import SESSION, read
 from course_utils.lessons.read_the_manual.capstone.result import Result
 
 KEY, FORM = "capstone_run", 1

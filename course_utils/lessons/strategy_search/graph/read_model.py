@@ -29,7 +29,7 @@ from course_utils.lessons.strategy_search.graph.operator_kinds import (
     kind_of,
     module_for,
 )
-from course_utils.lessons.strategy_search.graph.tracing import is_tensor, traced, values
+from course_utils.lessons.strategy_search.graph.torch_fx import is_tensor, traced, values
 
 _NAMES = {"linear": "fc"}  # others are called as their kind
 

@@ -88,7 +88,7 @@ def small(tmp_path_factory) -> Path:
         shutil.copytree(cache, root / "slides" / "build" / "cache")
     (root / "slides" / "src").mkdir()
     (root / "slides" / "src" / "90_small.md").write_text(SMALL, encoding="utf-8")
-    (root / "slides" / "src" / "figures_90.py").write_text(FIGURES, encoding="utf-8")
+    (root / "slides" / "src" / "90_small.py").write_text(FIGURES, encoding="utf-8")
     try:
         mathjax_script(root / "slides" / "build" / "cache")
     except AuthoringError as error:
@@ -239,15 +239,15 @@ def test_a_line_in_a_listing_or_before_a_heading_begins_no_slide():
 def test_a_picture_that_nothing_draws_is_refused(tmp_path):
     deck = tmp_path / "91_none.md"
     deck.write_text("![A line](figures/91_line.png)")
-    with pytest.raises(AuthoringError, match="no figures_91.py"):
+    with pytest.raises(AuthoringError, match="no 91_none.py"):
         draw_figures(ROOT, deck, tmp_path / "figures")
-    (tmp_path / "figures_91.py").write_text(FIGURES)
-    with pytest.raises(AuthoringError, match="91_line, which figures_91.py does not draw"):
+    (tmp_path / "91_none.py").write_text(FIGURES)
+    with pytest.raises(AuthoringError, match="91_line, which 91_none.py does not draw"):
         draw_figures(ROOT, deck, tmp_path / "figures")
 
 
 def test_a_draft_takes_the_smaller_settings_that_its_file_names(tmp_path):
-    deck, source = tmp_path / "92_runs.md", tmp_path / "figures_92.py"
+    deck, source = tmp_path / "92_runs.md", tmp_path / "92_runs.py"
     deck.write_text("![A line](figures/92_line.png)")
     counted = FIGURES.replace("90_line", "92_line").replace("[1, 2, 3]", "RUNS")
     source.write_text(f"RUNS = [1, 2, 3]\n{counted}DRAFT = {{'RUNS': [3, 1]}}\n")
@@ -257,5 +257,5 @@ def test_a_draft_takes_the_smaller_settings_that_its_file_names(tmp_path):
         drawn.append((tmp_path / "figures/92_line.png").read_bytes())
     assert drawn[0] != drawn[1]
     source.write_text(f"{counted}DRAFT = {{'RUN': 2}}\n")
-    with pytest.raises(AuthoringError, match="DRAFT of figures_92.py names RUN, which the file does not hold"):
+    with pytest.raises(AuthoringError, match="DRAFT of 92_runs.py names RUN, which the file does not hold"):
         draw_figures(ROOT, deck, tmp_path / "figures")

@@ -1,4 +1,4 @@
-"""Record the failing launches of course_utils/lessons/gpu_nodes/failures/ again: tools/record_failures.py [NAME …]
+"""Record the failing launches of lesson 13 again: tools/failing_launches/record.py [NAME …]
 
 Every launch runs for real on this machine; two nodes are two network or mount namespaces. It takes root, Linux's first
 control groups, iproute2, util-linux and, for the time limit, Slurm. "different software" fetches an old numpy with pip
@@ -22,10 +22,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-FAILURES = ROOT / "course_utils" / "failures"
+HERE = Path(__file__).resolve().parent
+"""Where train.py lies, the program that all launches run."""
+ROOT = HERE.parent.parent
+LOGS = ROOT / "course_utils" / "lessons" / "gpu_nodes" / "failures" / "logs"
 BIN = Path(sys.executable).parent
-PROGRAM = FAILURES / "train.py"
 HOME = "/home/ada"
 ADDRESSES = ("10.1.0.11", "10.1.0.12")
 LIMIT_MIB = 1024
@@ -55,7 +56,7 @@ def launch(nodes: list[Node], seconds: int = 60) -> list[str]:
         script = f"set -e\nhostname node0{number + 1}\n{node.setup}\nexec {node.command}"
         process = subprocess.Popen(
             ["timeout", "--kill-after=2", str(seconds), "unshare", "--uts", *node.wrap, "bash", "-c", script],
-            cwd=FAILURES,
+            cwd=HERE,
             env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", **node.environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -179,7 +180,7 @@ def time_limit() -> tuple[list[str], list[str]]:
             )
         )
         out = slurm.folder / "train.out"
-        number = slurm.call("sbatch", "--parsable", f"--chdir={FAILURES}", f"--output={out}", str(script)).strip()
+        number = slurm.call("sbatch", "--parsable", f"--chdir={HERE}", f"--output={out}", str(script)).strip()
         wait_until(lambda: not slurm.call("squeue", "--noheader", f"--jobs={number}").strip(), 200)
         return out.read_text().splitlines(), [f"sbatch train.sh  # --time=1; srun {command}"]
 
@@ -194,7 +195,7 @@ def neutral(text: str) -> str:
     """Without this machine's paths and names."""
     for ours, theirs in (
         (str(BIN.parent), f"{HOME}/venv"),
-        (str(FAILURES), f"{HOME}/train"),
+        (str(HERE), f"{HOME}/train"),
         (str(ROOT), f"{HOME}/course"),
     ):
         text = text.replace(ours, theirs)
@@ -237,7 +238,7 @@ RECORDINGS = {
 def record(name: str) -> None:
     """Write NAME.log and NAME.json; a variant, with brackets in its name, goes to the tests."""
     lines, commands = RECORDINGS[name]()
-    folder = ROOT / "tests" / "failures" if "(" in name else FAILURES / "logs"
+    folder = ROOT / "tests" / "failures" if "(" in name else LOGS
     folder.mkdir(exist_ok=True)
     file = folder / re.sub(r"\W+", "_", name.lower()).strip("_")
     versions = {"python": platform.python_version()} | {p: importlib.metadata.version(p) for p in ("torch", "numpy")}

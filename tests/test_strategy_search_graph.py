@@ -234,7 +234,7 @@ def test_the_line_that_cannot_be_traced_is_named():
         read_model(Branches(), (3, 4))
     lines = Path(__file__).read_text().splitlines()
     line = next(n for n, text in enumerate(lines, start=1) if text.endswith("# this line"))
-    assert f"line {line} of test_strategy_graph.py" in str(caught.value)
+    assert f"line {line} of test_strategy_search_graph.py" in str(caught.value)
 
 
 # --- configurations -------------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import course_utils as course
-from course_utils.checks import records
+from course_utils.checks import progress_records
 from course_utils.checks.overview import overview
-from course_utils.checks.records import Session, read, read_all
+from course_utils.checks.progress_records import Session, read, read_all
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_each_session_appends_to_its_own_file_and_all_are_read(home):
 
 def test_every_line_is_synced_to_the_disk(home, monkeypatch):
     synced = []
-    monkeypatch.setattr(records.os, "fsync", synced.append)
+    monkeypatch.setattr(progress_records.os, "fsync", synced.append)
     session = Session()
     session.write(a=1)
     session.write(a=2)
@@ -87,7 +87,7 @@ def test_a_full_or_forbidden_disk_costs_one_warning(home, monkeypatch, capsys, c
     def refuse(*_):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(records.os, "write", refuse)
+    monkeypatch.setattr(progress_records.os, "write", refuse)
     session = Session()
     session.write(a=1)
     session.write(a=2)
@@ -109,7 +109,7 @@ def test_no_home_at_all_costs_one_warning(monkeypatch, capsys):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("COURSE_HOME", raising=False)
-    monkeypatch.setattr(records.Path, "home", homeless)
+    monkeypatch.setattr(progress_records.Path, "home", homeless)
     Session().write(a=1)
     assert len(capsys.readouterr().out.splitlines()) == 1
     assert list(read_all()) == []
@@ -151,7 +151,7 @@ def test_two_threads_never_write_into_each_others_lines(home):
 
 def test_a_forked_process_writes_its_own_file(home):
     code = (
-        "import os; from course_utils.checks.records import Session\n"
+        "import os; from course_utils.checks.progress_records import Session\n"
         "s = Session(); s.write(a=1)\n"
         "if os.fork() == 0:\n    s.write(a=2); os._exit(0)\n"
         "os.wait(); s.write(a=3)\n"
@@ -162,7 +162,7 @@ def test_a_forked_process_writes_its_own_file(home):
 
 WRITE_MANY = """
 import sys
-from course_utils.checks.records import Session
+from course_utils.checks.progress_records import Session
 session = Session()
 print("ready", flush=True)
 sys.stdin.readline()
@@ -220,18 +220,18 @@ def test_a_character_cut_in_half_and_a_line_without_end_cost_that_line_alone(hom
 
 def test_what_cannot_be_written_is_kept_shown_and_written_later(home, monkeypatch, capsys):
     session, write = Session(), os.write
-    monkeypatch.setattr(records, "SESSION", session)
+    monkeypatch.setattr(progress_records, "SESSION", session)
 
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(records.os, "write", refuse)
+    monkeypatch.setattr(progress_records.os, "write", refuse)
     session.write(exercise="rank_squared", mark="✓")
     session.write(exercise="who_is_there", mark="✗")
     assert marks_of(overview())["rank_squared"] == "✓"
-    monkeypatch.setattr(records.os, "write", write)
+    monkeypatch.setattr(progress_records.os, "write", write)
     session.write(exercise="who_is_there", mark="✓")
-    monkeypatch.setattr(records, "SESSION", Session())
+    monkeypatch.setattr(progress_records, "SESSION", Session())
     assert [record["mark"] for record in read_all()] == ["✓", "✗", "✓"]
 
 
@@ -239,14 +239,14 @@ def test_every_record_has_a_schema_and_an_order_over_all_kernels(home):
     for number in range(3):
         Session().write(number=number)
     found = list(read_all())
-    assert [record["schema"] for record in found] == [records.SCHEMA] * 3
+    assert [record["schema"] for record in found] == [progress_records.SCHEMA] * 3
     assert [record["order"] for record in found] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("year", [1970, 2100])
 def test_a_clock_that_jumps_changes_neither_order_nor_minutes_nor_marks(home, year):
     Session().write(exercise="rank_squared", mark="✗", number=1)
-    jumped = records.datetime
+    jumped = progress_records.datetime
 
     class Clock(jumped.datetime):
         @classmethod
@@ -254,7 +254,7 @@ def test_a_clock_that_jumps_changes_neither_order_nor_minutes_nor_marks(home, ye
             return jumped.datetime(year, 1, 1, 12, tzinfo=zone)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "datetime", types.SimpleNamespace(datetime=Clock, UTC=jumped.UTC))
+        patch.setattr(progress_records, "datetime", types.SimpleNamespace(datetime=Clock, UTC=jumped.UTC))
         Session().write(exercise="rank_squared", mark="✓", number=2)
     Session().write(exercise="rank_squared", mark="✗", number=3)
     assert [record["number"] for record in read_all()] == [1, 2, 3]
@@ -313,7 +313,7 @@ def test_a_newer_schema_and_unknown_fields_are_read_as_far_as_they_are_known(hom
 
 def test_a_file_of_another_user_is_not_believed_and_the_table_says_so(home, monkeypatch):
     Session().write(exercise="rank_squared", mark="✓")
-    monkeypatch.setattr(records.os, "geteuid", lambda: files(home)[0].stat().st_uid + 1)
+    monkeypatch.setattr(progress_records.os, "geteuid", lambda: files(home)[0].stat().st_uid + 1)
     table = overview()
     assert table.rows[0].done == 0
     assert "A file of your progress is another user's and not in this table." in str(table)
@@ -330,7 +330,7 @@ def test_a_file_that_cannot_be_read_hides_no_other_and_the_table_says_so(home, m
             raise PermissionError(errno.EACCES, "Permission denied")
         return opened(path, *arguments, **options)
 
-    monkeypatch.setattr(records.os, "open", careful)
+    monkeypatch.setattr(progress_records.os, "open", careful)
     kept = read()
     assert len(kept.records) == 1
     assert kept.notes == ["A file of your progress cannot be read and is not in this table."]
@@ -339,7 +339,7 @@ def test_a_file_that_cannot_be_read_hides_no_other_and_the_table_says_so(home, m
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_an_ordinary_user_is_not_disturbed_by_roots_files(monkeypatch):
     code = (
-        "import os; from course_utils.checks.records import read\n"
+        "import os; from course_utils.checks.progress_records import read\n"
         "os.setgid(65534); os.setuid(65534); kept = read(); print(len(kept.records), *kept.notes, sep='\\n')"
     )
     with tempfile.TemporaryDirectory() as folder:

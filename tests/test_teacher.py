@@ -304,8 +304,14 @@ def test_limits_and_guard_hold_where_there_are_no_namespaces(tmp_path, monkeypat
     assert "reads course_utils/lessons/first_steps/rank_and_size.py" in marks[0].verdict
 
 
+ANSWER = "lessons/allreduce/ring.py"
+CHECKS = ("checks", "lessons/allreduce/checks")
+
+
 @pytest.mark.timeout(120)
 def test_namespaces_hold_what_the_guard_does_not_see() -> None:
+    package = ROOT / "course_utils"
+    assert (package / ANSWER).is_file() and all((package / folder).is_dir() for folder in CHECKS)
     if reason := containment.obstacle():
         pytest.skip(f"no namespaces here: {reason}")
     with containment.contained_ranks(1) as ranks:
@@ -324,8 +330,9 @@ def _escapes() -> list[str]:
 
     def attempts():
         package = pathlib.Path(course_utils.__file__).parent
-        yield "read the answers", lambda: (package / "messages.py").read_bytes()[0]
-        yield "saw the checks", lambda: list((package / "checks").iterdir())[0]
+        yield "read an answer", lambda: (package / ANSWER).read_bytes()[0]
+        for folder in CHECKS:
+            yield f"saw {folder}", lambda folder=folder: list((package / folder).iterdir())[0]
         yield "wrote beside the package", lambda: (package / "new.py").touch()
         yield "wrote to /etc", lambda: pathlib.Path("/etc/course-test").touch()
         yield "went outside", lambda: socket.create_connection(("192.0.2.1", 80), timeout=5)

@@ -13,7 +13,7 @@ from course_utils.draw.style import SLIDE_WIDTH
 from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth, bus_bandwidth
 from course_utils.lessons.gpu_nodes import pictures
 from course_utils.lessons.gpu_nodes import train_ddp as program
-from course_utils.lessons.gpu_nodes.failures.recordings import recording
+from course_utils.lessons.gpu_nodes.failures.recorded_logs import recording
 from course_utils.lessons.gpu_nodes.launch_commands import choose_devices, losses_of, run_command
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment
 from course_utils.lessons.gpu_nodes.measured_training import allreduce_seconds, step_seconds

@@ -5,7 +5,7 @@ from typing import Any
 
 from course_utils.checks import under_nbgrader
 from course_utils.checks.compare import describe
-from course_utils.checks.records import SESSION
+from course_utils.checks.progress_records import SESSION
 from course_utils.checks.registry import find
 from course_utils.checks.verdict import show
 from course_utils.errors import CourseError

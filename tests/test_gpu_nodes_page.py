@@ -11,7 +11,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import launch_commands, measured_training, sentences
 from course_utils.lessons.gpu_nodes.failures.explain import CAUSES
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
-from course_utils.lessons.gpu_nodes.failures.recordings import recording
+from course_utils.lessons.gpu_nodes.failures.recorded_logs import recording
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment, variables_read
 from course_utils.lessons.gpu_nodes.pictures import dealt, launchers, log_map, seats, tries

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from test_slides import CHROMIUM, Loaded, faults_of, outside_addresses, pages_of
+from test_workshop_slides import CHROMIUM, Loaded, faults_of, outside_addresses, pages_of
 
 from workshop.build.mathjax import mathjax_script
 from workshop.build.slides import build_decks, count_slides, decks

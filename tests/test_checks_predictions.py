@@ -10,7 +10,7 @@ import pytest
 import course_utils as course
 from course_utils.checks import panel, predictions
 from course_utils.checks.hits import is_hit
-from course_utils.checks.records import read_all
+from course_utils.checks.progress_records import read_all
 
 
 @pytest.fixture(autouse=True)

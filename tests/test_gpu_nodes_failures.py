@@ -17,7 +17,7 @@ from course_utils.lessons.gpu_nodes.failures.explain import (
     explain_failure,
     explained,
 )
-from course_utils.lessons.gpu_nodes.failures.recordings import LOGS, recording
+from course_utils.lessons.gpu_nodes.failures.recorded_logs import LOGS, recording
 from course_utils.lessons.gpu_nodes.failures.variations import NOISE, OTHERS, interleaved, varied
 
 
@@ -101,7 +101,7 @@ def test_every_cause_has_a_rule_an_advice_and_a_log() -> None:
 def test_a_recording_says_where_it_comes_from_and_nothing_of_the_machine(failure: str) -> None:
     one = recording(failure)
     assert bool(one.recorded) != bool(one.sources) and one.commands
-    assert one.said.startswith("Recorded on 2" if one.recorded else "Not recorded, this takes GPUs")
+    assert one.origin.startswith("Recorded on 2" if one.recorded else "Not recorded, this takes GPUs")
     assert not re.search(r"/(work|tmp|root)/", one.log + " ".join(one.commands))
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 
 import course_utils as course
-from course_utils.checks import records
+from course_utils.checks import progress_records
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.report import NONE_YET
@@ -27,7 +27,7 @@ WELL = Result(0.98, [6_000_000] * 4, 1.7, 52_600_000, 5.4, links=False)
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
-    monkeypatch.setattr(records.SESSION, "_path", None)
+    monkeypatch.setattr(progress_records.SESSION, "_path", None)
 
 
 def returned(seed: int = 0, **changes) -> dict:
@@ -170,7 +170,7 @@ def test_the_report_shows_the_latest_capstone_within_budgets(capsys) -> None:
     assert course.report() is None and NONE_YET in capsys.readouterr().out
     kept_results.keep(WELL)
     kept_results.keep(dataclasses.replace(WELL, accuracy=0.5))
-    records.SESSION.write(capstone_run={"form": 1, "accuracy": "high"})
+    progress_records.SESSION.write(capstone_run={"form": 1, "accuracy": "high"})
     assert kept_results.kept() == [WELL, dataclasses.replace(WELL, accuracy=0.5)]
     page = course.report()
     assert "2 trainings judged, 1 within all budgets." in page.text and "accuracy: 98" in page.text

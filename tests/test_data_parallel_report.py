@@ -9,7 +9,7 @@ import types
 import pytest
 
 import course_utils as course
-from course_utils.checks import records
+from course_utils.checks import progress_records
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel import published_numbers, report_figures, report_sentences
 from course_utils.lessons.data_parallel.kept_runs import FORM, KEY, keep_run, kept_runs
@@ -30,7 +30,7 @@ SECONDS = {"gather-scatter": 2.0, "all-reduce, each": 1.0, "DDP": 0.6, ONE_PROCE
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_HOME", str(tmp_path))
-    monkeypatch.setattr(records.SESSION, "_path", None)
+    monkeypatch.setattr(progress_records.SESSION, "_path", None)
 
 
 def made(way: str, world_size: int = 4, with_nodes: bool = True, exchange: float | None = None) -> TrainingRun:

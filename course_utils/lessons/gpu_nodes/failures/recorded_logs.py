@@ -1,4 +1,4 @@
-"""The ten logs, and where each comes from: tools/record_failures.py, or messages that others have reported."""
+"""The ten logs, and where each comes from: tools/failing_launches/record.py, or messages that others have reported."""
 
 import json
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Recording:
     sources: tuple[str, ...] = ()
 
     @property
-    def said(self) -> str:
+    def origin(self) -> str:
         """Where the log comes from, in a line or two."""
         if not self.recorded:
             return f"Not recorded, this takes GPUs: put together from messages in {', '.join(self.sources)}."
