@@ -207,7 +207,7 @@ for node, tensor in zip(nodes, tensors):
     print(f"{node.name}: at most {apart:.0e} apart")
 
 # %% [markdown]
-# Equal to rounding. The whole library, `course_utils/lessons/autodiff_and_optimizers/autodiff.py`, has under 150 lines,
+# Equal to rounding. The whole library, `course_utils/lessons/autodiff_and_optimizers/autodiff.py`, has about 150 lines,
 # and its tests compare it with PyTorch on 150 random graphs.
 #
 # From here on PyTorch walks, for a network of another size: **VGG-11**. It has eight **convolutions**, layers that

@@ -52,8 +52,10 @@ def async_ring_allreduce(
     if world_size == 1:
         return
     left, right = (rank - 1) % world_size, (rank + 1) % world_size
+    # The blocks of the ring, each cut into segments: one is added while the next is on its way.
     number = segments_per_block(len(vector), vector.itemsize, world_size, segment_bytes)
     segments = [blocks_of(block, number) for block in blocks_of(vector, world_size)]
+    # All that arrives, in order: the blocks of 2 (P − 1) rounds, each in its segments.
     blocks = [(rank - step - 2) % world_size for step in range(2 * (world_size - 1))]
     arriving = [part for block in blocks for part in segments[block]]
     adding = (world_size - 1) * number  # so many are combined; then finished sums come
@@ -71,9 +73,12 @@ def async_ring_allreduce(
             sends[index - adding].Wait()
         receives.append((comm.Irecv(place, source=left), place))
 
+    # Some receives are ready before anything comes; then this rank's first block leaves.
     for index in range(min(POSTED, adding)):
         post(index)
     sends += [comm.Isend(part, dest=right) for part in segments[left]]
+    # What has arrived is passed on at once, except what arrives in the last round:
+    # it has been everywhere.
     for index, part in enumerate(arriving):
         request, place = receives[index]
         request.Wait()
@@ -82,5 +87,6 @@ def async_ring_allreduce(
         if index + number < len(arriving):
             sends.append(comm.Isend(part, dest=right))
         post(len(receives))
+    # The caller may write into the vector again only when nothing is read from it any more.
     for request in sends:
         request.Wait()

@@ -43,6 +43,7 @@ def bus_bandwidth(operation: str, world_size: int, nbytes: float, seconds: float
     if world_size < 1:
         raise CourseError(f"{operation} on {world_size} ranks: there is one at least.")
     all_but_one = (world_size - 1) / world_size
+    # How often the vector's bytes must pass the busiest link.
     shares = {
         "all_reduce": 2 * all_but_one,
         "reduce_scatter": all_but_one,

@@ -192,6 +192,7 @@ def allreduce_time(
         "ring": [block] * around,
         "asynchronous ring": [block / segments] * segments * around,
     }
+    # No message starts before the one before it has come, so their times add up.
     sent = sum(map(network.message_seconds, named(algorithm, sizes)))
     return sent + network.combine_seconds(combined_bytes(algorithm, world_size, nbytes))
 

@@ -47,11 +47,13 @@ def halving_doubling_allreduce(
 
         distances = [active >> k for k in range(1, active.bit_length())]  # P/2, P/4, …, 1
         incoming = np.empty_like(vector[: bounds[(active + 1) // 2]])
+        # Reduce-scatter: what a rank answers for halves in every round, and so does what it sends.
         for distance in distances:
             partner = comm.rank ^ distance
             mine, theirs = part(comm.rank, distance), part(partner, distance)
             comm.Sendrecv(theirs, dest=partner, recvbuf=incoming[: len(mine)], source=partner)
             combine(incoming[: len(mine)], mine, op)
+        # All-gather: the same partners, last one first, each giving all that it has finished.
         for distance in reversed(distances):
             partner = comm.rank ^ distance
             mine, theirs = part(comm.rank, distance), part(partner, distance)

@@ -34,6 +34,8 @@ def recursive_doubling_allreduce(
     Operations in MPICH", §4.
     """
     check_operands(vector, op)
+    # Pairs need a power of two:
+    # surplus ranks add their vector to another's first, and get the result last.
     active = fold_in(comm, vector, op)
     if comm.rank < active:
         incoming = np.empty_like(vector)
@@ -41,6 +43,7 @@ def recursive_doubling_allreduce(
         while distance < active:
             partner = comm.rank ^ distance  # the rank whose number differs in one bit
             comm.Sendrecv(vector, dest=partner, recvbuf=incoming, source=partner)
+            # Both partners now hold the sum over both groups.
             combine(incoming, vector, op)
             distance *= 2
     fold_out(comm, vector, active)

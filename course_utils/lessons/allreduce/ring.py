@@ -32,6 +32,8 @@ def ring_reduce_scatter(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op |
     blocks = blocks_of(vector, world_size)
     incoming = np.empty_like(blocks[0])  # the first block is the longest
     for step in range(world_size - 1):
+        # What arrives in a round, and is added to, leaves in the next.
+        # The last to arrive is this rank's own.
         outgoing = blocks[(rank - step - 1) % world_size]
         arriving = blocks[(rank - step - 2) % world_size]
         place = incoming[: len(arriving)]
@@ -58,6 +60,8 @@ def ring_all_gather(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
     left, right = (rank - 1) % world_size, (rank + 1) % world_size
     blocks = blocks_of(vector, world_size)
     for step in range(world_size - 1):
+        # What arrives in a round leaves in the next.
+        # It goes straight to its place: nothing is added.
         outgoing = blocks[(rank - step) % world_size]
         arriving = blocks[(rank - step - 1) % world_size]
         comm.Sendrecv(outgoing, dest=right, recvbuf=arriving, source=left)
@@ -91,6 +95,8 @@ def ring_allreduce(
     blocks = blocks_of(vector, world_size)
     incoming = np.empty_like(blocks[0])
     for step in range(2 * (world_size - 1)):
+        # What arrives in a round leaves in the next:
+        # its number is one lower, as the rank's is one higher.
         outgoing = blocks[(rank - step - 1) % world_size]
         arriving = blocks[(rank - step - 2) % world_size]
         adding = step < world_size - 1  # afterwards finished blocks replace partial ones

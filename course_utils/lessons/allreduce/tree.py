@@ -36,13 +36,16 @@ def tree_allreduce(
     check_operands(vector, op)
     rank, world_size = comm.rank, comm.size
     incoming = np.empty_like(vector)
+    # 1, 2, 4, … below P: how far apart two ranks are that meet.
     distances = [1 << k for k in range((world_size - 1).bit_length())]
+    # Up to rank 0. Who has sent its sum has no part in later rounds.
     for distance in distances:
         if rank % (2 * distance) == distance:
             comm.Send(vector, dest=rank - distance)
         elif rank % (2 * distance) == 0 and rank + distance < world_size:
             comm.Recv(incoming, source=rank + distance)
             combine(incoming, vector, op)
+    # Back the same way, last round first: who received now sends.
     for distance in reversed(distances):
         if rank % (2 * distance) == distance:
             comm.Recv(vector, source=rank - distance)

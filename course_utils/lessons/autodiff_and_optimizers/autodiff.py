@@ -99,6 +99,8 @@ def topological_order(last: Node) -> list[Node]:
 
     Look at nothing but `node.parents`. However many ways lead to a node, it is visited once. Any such order will do.
     """
+    # A node is on the stack twice:
+    # once to put its parents above it, then, when they are done, to be listed.
     order, seen, stack = [], set(), [(last, False)]
     while stack:
         node, parents_listed = stack.pop()
@@ -124,8 +126,12 @@ def matmul_backward(gradient: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple
     may have fewer, or 1 where the other has more). `gradient` has the shape of `a @ b`; nothing is changed in place.
     Returns two arrays, with the shapes of `a` and of `b`. Source: Giles 2008, "Matrix derivative results", §2.2.1.
     """
+    # Element (i, j) of `a` met row j of `b` and went into row i of the product:
+    # so it collects gradient · bᵀ.
     to_a = gradient @ b.swapaxes(-1, -2)
     to_b = a.swapaxes(-1, -2) @ gradient
+    # A matrix that broadcasting used for a whole stack has a gradient from each use:
+    # they are summed.
     return unbroadcast(to_a, a.shape), unbroadcast(to_b, b.shape)
 
 
@@ -143,7 +149,10 @@ def softmax_cross_entropy_backward(gradient: float, logits: np.ndarray, labels: 
     the right class of each row of `logits`, (batch, classes), whose entries may be in the thousands and stay as they
     are. Returns an array of its shape and dtype. Source: Goodfellow et al. 2016, "Deep Learning", §6.2.2.3.
     """
+    # Without the largest logit the quotients are the same, and exp does not overflow.
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
     to_logits = exponentials / exponentials.sum(axis=1, keepdims=True)
+    # The derivative is what was predicted minus what is right:
+    # 1 for the label, 0 for the other classes.
     to_logits[np.arange(len(labels)), labels] -= 1
     return to_logits * (float(gradient) / len(labels))

@@ -37,10 +37,13 @@ def adam_step(
     Source: Kingma & Ba 2015, "Adam: a method for stochastic optimization", algorithm 1; `torch.optim.Adam`.
     """
     for parameter, gradient, mean, square in zip(parameters, gradients, means, squares, strict=True):
+        # Running averages, in place: the caller keeps them for the next step.
         mean *= beta1
         mean += (1 - beta1) * gradient
         square *= beta2
         square += (1 - beta2) * gradient**2
+        # Both began at 0 and have seen `step` gradients:
+        # this undoes how much the zeros still count.
         corrected_mean = mean / (1 - beta1**step)
         corrected_square = square / (1 - beta2**step)
         parameter -= rate * corrected_mean / (np.sqrt(corrected_square) + eps)

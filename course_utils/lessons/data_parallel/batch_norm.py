@@ -27,7 +27,10 @@ def sync_batch_norm(
     features = x.shape[1]
     rows = x.double()  # a square loses half of its digits in the subtraction below
     count = rows.new_tensor([len(x)])
+    # All in one vector, so that one all-reduce is enough.
+    # With the count, ranks may have unlike batches.
     totals = all_reduce_sum(torch.cat([rows.sum(dim=0), rows.square().sum(dim=0), count]))
+    # From sums over all ranks follows what one process would have found: E[x] and E[x²] − E[x]².
     n = totals[-1]
     mean = totals[:features] / n
     variance = totals[features:-1] / n - mean.square()

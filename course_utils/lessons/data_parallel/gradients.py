@@ -23,6 +23,8 @@ def broadcast_parameters(model: nn.Module) -> None:
     Source: Li et al. 2020, "PyTorch Distributed", §2.2 (DDP does this when it is constructed).
     """
     with torch.no_grad():
+        # All ranks go through the tensors in the same order:
+        # so the n-th broadcast is the same tensor's everywhere.
         for tensor in [*model.parameters(), *model.buffers()]:
             dist.broadcast(tensor, src=0)
 
@@ -42,6 +44,7 @@ def average_gradients(model: nn.Module) -> None:
     for parameter in model.parameters():
         if not parameter.requires_grad:
             continue
+        # A collective waits for all ranks: zeros change no sum, but to stay away stops everybody.
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
         dist.all_reduce(parameter.grad)
@@ -91,6 +94,7 @@ def scaled_learning_rate(
     if rule not in factors:
         raise ValueError(f'rule is "linear" or "sqrt", not {rule!r}')
     scaled = base * factors[rule]
+    # Large steps break a network whose weights are still random: climb to them.
     if step < warm_up_steps:
         return base + (scaled - base) * step / warm_up_steps
     return scaled

@@ -18,8 +18,11 @@ def shard_indices(n: int, rank: int, world_size: int, epoch: int = 0, seed: int 
 
     Source: `torch.utils.data.DistributedSampler`, which deals out examples in the same way.
     """
+    # The same seed gives the same order on all ranks, without a message.
     generator = torch.Generator().manual_seed(seed + epoch)
     order = torch.randperm(n, generator=generator)
+    # The same number for each rank:
+    # a rank with no batch left would make the others wait in the all-reduce.
     per_rank = math.ceil(n / world_size)
     filled_up = order.repeat(world_size)[: per_rank * world_size]
     return filled_up[rank::world_size]

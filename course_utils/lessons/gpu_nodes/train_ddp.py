@@ -46,6 +46,8 @@ def train_ddp(settings: Settings) -> Trained:
     """
     with training_of(settings) as training:
         place, found = Place(), read_checkpoint(training.file)
+        # All that the next step depends on comes from the checkpoint;
+        # else the loss would be another.
         if found is not None:
             training.model.load_state_dict(found["model"])
             training.optimizer.load_state_dict(found["optimizer"])
@@ -62,9 +64,13 @@ def train_ddp(settings: Settings) -> Trained:
             dist.barrier()  # whoever left now might end rank 0 in the middle of its writing
 
         while place.epoch < settings.epochs:
+            # The epoch's order is drawn anew and is the same:
+            # the batches that were done already are passed over.
             training.sampler.set_epoch(place.epoch)
             for batch in training.batches()[place.batch :]:
                 training.step(batch, place)
+                # Slurm may ask one rank before the others.
+                # Agreed, all save and leave after the same step.
                 asked = training.stop.agreed()
                 if asked or place.steps % settings.save_every == 0:
                     save()

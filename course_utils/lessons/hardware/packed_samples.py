@@ -23,6 +23,7 @@ def pack_samples(samples: Sequence[bytes], path: str | os.PathLike) -> None:
         samples: of any lengths, also 0.
         path: the file.
     """
+    # The first sample begins behind the number n and the n + 1 offsets.
     offsets = [8 + 8 * (len(samples) + 1)]
     for sample in samples:
         offsets.append(offsets[-1] + len(sample))
@@ -38,6 +39,7 @@ def read_sample(path: str | os.PathLike, index: int) -> bytes:
         IndexError: the file has no sample of this number; numbers below 0 are none.
         ValueError: the file ends before its index does, or before this sample does. The text says so.
     """
+    # A copy that broke off looks like a whole file: compare its size before believing its offsets.
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         count = int.from_bytes(file.read(8), "little")
@@ -45,6 +47,7 @@ def read_sample(path: str | os.PathLike, index: int) -> bytes:
             raise ValueError(f"{path} is cut off: it ends at byte {size}, inside its index. Pack it again.")
         if not 0 <= index < count:
             raise IndexError(f"{path} holds {count} samples, counted from 0; there is no {index}.")
+        # Two offsets are all of the index that one sample needs.
         file.seek(8 + 8 * index)
         begin, end = struct.unpack("<QQ", file.read(16))
         if size < end:

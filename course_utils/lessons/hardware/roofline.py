@@ -22,8 +22,11 @@ def arithmetic_intensity(
     """
     n, c_in, *image = x_shape
     c_out, _, *kernel = weight_shape
+    # A fully connected layer is a convolution on one pixel with one tap:
+    # the product of no numbers is 1.
     pixels, taps = math.prod(image), math.prod(kernel)
     flops = 2 * n * c_out * pixels * c_in * taps
+    # The input, the weights, the output.
     numbers = n * c_in * pixels + c_out * c_in * taps + n * c_out * pixels
     return flops, itemsize * numbers, flops / (itemsize * numbers)
 

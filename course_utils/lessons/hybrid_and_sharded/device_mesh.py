@@ -31,6 +31,8 @@ def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
     for axis in sizes:
         found: dict[tuple[int, ...], list[int]] = {}
         for rank, place in enumerate(product(*map(range, sizes.values()))):
+            # Ranks whose places agree on all other axes are a group of this one.
+            # `product` counts the last axis first.
             elsewhere = tuple(at for name, at in zip(sizes, place, strict=True) if name != axis)
             found.setdefault(elsewhere, []).append(rank)
         groups[axis] = sorted(found.values())

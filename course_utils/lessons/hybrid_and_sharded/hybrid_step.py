@@ -43,12 +43,16 @@ def hybrid_step(
         networks", §4.
     """
     ranks, alone = dist.get_world_size(), dist.get_rank() != OWNER
+    # Forward, data-parallel: each rank its shard.
+    # Then rank 0 has the activations of the whole batch.
     activations = convolutions(x)
     shards = None if alone else [torch.empty_like(activations) for _ in range(ranks)]
     targets = None if alone else [torch.empty_like(y) for _ in range(ranks)]
     dist.gather(activations.detach().contiguous(), shards, dst=OWNER)
     dist.gather(y, targets, dst=OWNER)
 
+    # Rank 0 alone: forward and backward through the dense layers,
+    # then each shard's gradient goes home.
     gradient, value = torch.empty_like(activations, memory_format=torch.contiguous_format), 0.0
     gradients = None
     if not alone:
@@ -58,6 +62,7 @@ def hybrid_step(
         value, gradients = total.item(), list(whole.grad.chunk(ranks))
     dist.scatter(gradient, gradients, src=OWNER)
 
+    # Backward, data-parallel again, from the gradient that came.
     activations.backward(gradient)
     for parameter in convolutions.parameters():
         dist.all_reduce(parameter.grad)

@@ -73,14 +73,19 @@ def zero1_step(
     Source: Rajbhandari et al. 2020, "ZeRO", §5.1 and §7.1; Adam as in lesson 2.
     """
     ranks, rank, total = dist.get_world_size(), dist.get_rank(), parameters.numel()
+    # The mean of all ranks' gradients is needed in one part only:
+    # a reduce-scatter, half of an all-reduce.
     length = state.mean.numel()
     filled = pad(gradient, (0, ranks * length - total))
     mine = torch.empty_like(state.mean)
     dist.reduce_scatter_single(mine, filled)
 
+    # Adam on this part, with the only copy of its state.
+    # The state changes even if nobody looks at the rest.
     own = pad(parameters, (0, ranks * length - total))[rank * length : (rank + 1) * length]
     own = own + state.change(mine / ranks, rate, betas, eps)
 
+    # All parts, new, on all ranks: the other half of an all-reduce.
     everything = torch.empty_like(filled)
     dist.all_gather_single(everything, own)
     parameters.copy_(everything[:total])

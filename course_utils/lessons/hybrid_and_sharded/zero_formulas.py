@@ -30,6 +30,7 @@ def zero_memory(
     Source: Rajbhandari et al. 2020, §3.1 and figure 1.
     """
     check_stage(stage, ranks)
+    # Stage 1 divides the state among the ranks, 2 the gradients too, 3 also the parameters.
     divided = [state_bytes, gradient_bytes, parameter_bytes][:stage]
     whole = [state_bytes, gradient_bytes, parameter_bytes][stage:]
     return parameters * (sum(whole) + sum(divided) / ranks)

@@ -40,6 +40,8 @@ def tree_broadcast(comm: "MPI.Intracomm", vector: np.ndarray, root: int = 0) -> 
     distance = (rank - root) % world_size  # how far from the root, along the ring of ranks
     step = 1  # as many ranks as this hold the vector
     while step < world_size:
+        # Those that hold the vector send it `step` ranks on;
+        # the ranks that it reaches now are the next `step`.
         if distance < step and distance + step < world_size:
             comm.Send(vector, dest=(rank + step) % world_size)
         elif step <= distance < 2 * step:
@@ -60,7 +62,9 @@ def scatter_blocks(comm: "MPI.Intracomm", vector: np.ndarray | None, root: int =
     Source: MPI: A Message-Passing Interface Standard 4.1, section 6.6 (MPI_Scatterv).
     """
     rank, world_size = comm.rank, comm.size
+    # Only the root knows how long the vector is, and all must make room for their block.
     length, dtype = comm.bcast((len(vector), vector.dtype) if rank == root else None, root=root)
+    # What the division leaves over goes to the first ranks, an element each.
     counts = [length // world_size + (other < length % world_size) for other in range(world_size)]
     block = np.empty(counts[rank], dtype)
     comm.Scatterv([vector, counts] if rank == root else None, block, root=root)

@@ -45,6 +45,7 @@ def fit_alpha_beta(nbytes: list[float] | np.ndarray, seconds: list[float] | np.n
     Source: Hockney 1994 (the model); weighted least squares: divide each equation alpha + beta · n = t by its t.
     """
     sizes, times = np.asarray(nbytes, dtype=float), np.asarray(seconds, dtype=float)
+    # alpha + beta · n = t, each divided by its t: what is left over is then a relative error.
     equations = np.column_stack([1 / times, sizes / times])
     (alpha, beta), *_ = np.linalg.lstsq(equations, np.ones_like(times))
     return float(alpha), float(beta)

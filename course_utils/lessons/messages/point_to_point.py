@@ -28,6 +28,7 @@ def pass_the_token(comm: "MPI.Intracomm", number: float) -> float:
     left, right = (rank - 1) % world_size, (rank + 1) % world_size
     if world_size == 1:
         return number
+    # Rank 0 sends before it receives. If it waited first like the others, all would wait for ever.
     if rank == 0:
         comm.send(number, dest=right)
         return comm.recv(source=left)
@@ -49,7 +50,10 @@ def exchange_without_deadlock(comm: "MPI.Intracomm", vector: np.ndarray, partner
     Source: MPI: A Message-Passing Interface Standard 4.1, sections 3.5 (deadlock, unsafe programs) and 3.7.
     """
     incoming = np.empty_like(vector)
+    # First a place for what comes.
+    # Then `Send` can finish on both ranks, however large the vectors are.
     request = comm.Irecv(incoming, source=partner)
     comm.Send(vector, dest=partner)
+    # Until now `incoming` may hold anything.
     request.Wait()
     return incoming

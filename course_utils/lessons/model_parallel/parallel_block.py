@@ -51,6 +51,8 @@ def tensor_parallel_mlp(
 
     Source: Shoeybi et al. 2019, §3, figure 3a.
     """
+    # Rows of the first weight make columns of `hidden`,
+    # which are just what the second layer's columns need.
     hidden = gelu(column_parallel_linear(x, up_weight, up_bias, group))
     return row_parallel_linear(hidden, down_weight, down_bias, group)
 

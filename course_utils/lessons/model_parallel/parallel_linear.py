@@ -40,6 +40,7 @@ def column_parallel_linear(
 
     Source: Shoeybi et al. 2019, §3: "column parallel".
     """
+    # Each rank's outputs give a part of x's gradient: backward, the parts are summed.
     x = moved(x, unmoved, partial(all_reduced, group=group))
     return linear(x, weight, bias)
 
@@ -61,6 +62,8 @@ def row_parallel_linear(
 
     Source: Shoeybi et al. 2019, §3: "row parallel".
     """
+    # Each rank's inputs give a part of y:
+    # forward, the parts are summed, and the bias comes after that, once.
     y = moved(linear(x, weight), partial(all_reduced, group=group), unmoved)
     return y if bias is None else y + bias
 

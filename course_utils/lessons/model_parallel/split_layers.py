@@ -33,11 +33,14 @@ def split_layers(costs: Sequence[float], ranks: int) -> list[int]:
     # worst[k][i]: the most expensive of k pieces, cut as well as can be from layer i on
     worst = [[float("inf")] * (layers + 1) for _ in range(ranks + 1)]
     worst[0][layers] = 0.0
+    # A cut into k pieces is a first piece and a cut of the rest into k − 1,
+    # which the table has already.
     for pieces in range(1, ranks + 1):
         for first in range(layers):
             for end in range(first + 1, layers + 1):
                 candidate = max(sum(costs[first:end]), worst[pieces - 1][end])
                 worst[pieces][first] = min(worst[pieces][first], candidate)
+    # Walk through the table from the first layer: the longest piece that keeps to the best limit.
     sizes, first = [], 0
     for pieces in range(ranks, 0, -1):
         ends = range(layers, first, -1)

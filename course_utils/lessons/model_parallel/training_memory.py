@@ -49,12 +49,14 @@ def training_memory(
     `course_utils.lessons.model_parallel.activation_memory`; Narayanan et al. 2021, §2.2.1 (in flight).
     """
     check_stage(parallelism.zero, parallelism.data)
+    # What is kept for each parameter, however long the text is …
     numbers = sum(layer_parameters(layer, parallelism.tensor) for layer in model)
     kept = []
     for stage, size in zip((3, 2, 1), bytes_for_each_parameter(optimizer, precision), strict=True):
         # stage 1 divides the state, 2 the gradients too, 3 also the parameters
         sharers = parallelism.data if parallelism.zero >= stage else 1
         kept.append(numbers * size / sharers)
+    # … and what the backward pass needs, which grows with the batch.
     sizes = batch, length, NUMBER_BYTES[precision]
     return Memory(*kept, saved_at_most(model, *sizes, parallelism, checkpointing, in_flight))
 

@@ -41,10 +41,12 @@ def make_buckets(
     Source: Li et al. 2020, "PyTorch Distributed", §3.2.2 (bucketing) and §3.2.3 (their order).
     """
     buckets: list[list[int]] = []
+    # The backward pass begins at the last layer, so the last parameter's gradient is ready first.
     for place in reversed(range(len(sizes))):
         last = buckets[-1] if buckets else []
         alike = dtypes is None or {dtypes[other] for other in last} <= {dtypes[place]}
         held = sum(sizes[other] for other in last)
+        # An empty bucket takes any gradient, even one that is larger than the limit.
         if not (last and alike and held + sizes[place] <= bucket_bytes):
             buckets.append([])
         buckets[-1].append(place)
@@ -107,6 +109,8 @@ def overlapped_allreduce(
 
     def ready(parameter: nn.Parameter) -> None:
         bucket_of[parameter].missing -= 1
+        # Start in order, up to the first bucket that still waits:
+        # the n-th all-reduce is the same bucket's on all ranks.
         for bucket in buckets:
             if bucket.missing > 0:
                 break
@@ -114,6 +118,8 @@ def overlapped_allreduce(
                 bucket.start()
 
     def finish() -> None:
+        # Some parameters had no gradient in this pass.
+        # The other ranks wait for their buckets all the same.
         for bucket in buckets:
             if bucket.work is None:
                 bucket.start()
@@ -146,8 +152,12 @@ def accumulate_gradients(
     examples = sum(len(x) for x, _ in micro_batches)
     total = 0.0
     for number, (x, y) in enumerate(micro_batches, start=1):
+        # DDP's hooks would start an all-reduce in every backward pass;
+        # only the last has the whole sum.
         quiet = module.no_sync() if number < len(micro_batches) else contextlib.nullcontext()
         with quiet:
+            # Each loss is a mean over its own examples:
+            # weighted by their share they add up to the mean over all.
             loss = cross_entropy(module(x), y) * (len(x) / examples)
             loss.backward()
         total += loss.item()

@@ -31,9 +31,11 @@ def top_k_with_error_feedback(
 
     Source: Stich, Cordonnier, Jaggi 2018, "Sparsified SGD with Memory", algorithm 1.
     """
+    # What earlier steps left out competes again, so no direction is forgotten for good.
     corrected = gradient + error
     indices = corrected.abs().topk(min(k, len(corrected))).indices
     values = corrected[indices]
+    # What is not sent now is remembered.
     left_out = corrected.index_fill(0, indices, 0)
     return indices, values, left_out
 

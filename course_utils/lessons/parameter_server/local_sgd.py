@@ -34,8 +34,10 @@ def local_sgd_round(
 
     Source: Stich 2019, "Local SGD Converges Fast and Communicates Little", algorithm 1.
     """
+    # Without messages every rank goes its own way …
     for batch in batches:
         parameters -= rate * gradient(parameters, batch)
+    # … and all meet again in the middle.
     total = np.empty_like(parameters)
     comm.Allreduce(parameters, total)
     parameters[:] = total / comm.size
@@ -56,6 +58,7 @@ def federated_average(comm: "MPI.Intracomm", parameters: np.ndarray, examples: i
     Source: McMahan et al. 2017, "Communication-Efficient Learning of Deep Networks from
     Decentralized Data", algorithm 1.
     """
+    # The number of examples travels with the weights: one all-reduce gives both sums.
     weighted = np.append(parameters.astype(np.float64) * examples, examples)
     total = np.empty_like(weighted)
     comm.Allreduce(weighted, total)

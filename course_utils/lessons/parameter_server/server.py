@@ -40,12 +40,14 @@ def parameter_server_step(
 
     Source: Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server", §3.
     """
+    # A worker gives its gradient and waits for the weights that follow from all of them.
     if comm.rank != SERVER:
         comm.Send(gradient, dest=SERVER)
         comm.Recv(parameters, source=SERVER)
         return
     workers = range(1, comm.size)
     incoming, total = np.empty_like(parameters), np.zeros_like(parameters)
+    # In the order of their numbers: the sum is the same whoever hurries, and the slowest decides.
     for worker in workers:
         comm.Recv(incoming, source=worker)
         total += incoming
@@ -77,6 +79,7 @@ def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
         if what == "fetch":
             fetched[worker] = version
         else:
+            # A worker's own update makes the version newer only after its staleness is counted.
             staleness.append(version - fetched[worker])
             version += 1
     return staleness

@@ -34,6 +34,8 @@ def interleaved_schedule(ranks: int, micro_batches: int, chunks: int = 2) -> Sch
     total = chunks * micro_batches
 
     def action(kind: str, rank: int, number: int) -> Action:
+        # The number of a pass among this rank's says which:
+        # groups of P micro-batches, and in each group chunk by chunk.
         group, place = divmod(number, ranks * chunks)
         chunk, member = divmod(place, ranks)
         if kind == BACKWARD:
@@ -42,6 +44,8 @@ def interleaved_schedule(ranks: int, micro_batches: int, chunks: int = 2) -> Sch
 
     schedule = []
     for rank in range(ranks):
+        # Two passes for each rank behind, because the others' passes come in between,
+        # and P for each further chunk.
         behind = ranks - rank - 1
         ahead = min(total, behind if chunks == 1 else 2 * behind + (chunks - 1) * ranks)
         actions = [action(FORWARD, rank, number) for number in range(ahead)]

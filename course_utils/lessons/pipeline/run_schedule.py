@@ -62,11 +62,14 @@ def run_schedule(
         peer, tag = address(action, rank_of)
         with work.on(action):
             if kind == RECV_F:
+                # A tensor of its own: the backward pass ends here,
+                # and leaves in `.grad` what goes back.
                 inputs[here] = torch.tensor(comm.recv(source=peer, tag=tag)).requires_grad_()
             elif kind == RECV_B:
                 gradients[here] = torch.tensor(comm.recv(source=peer, tag=tag))
             elif kind in (SEND_F, SEND_B):
                 values = outputs[here] if kind == SEND_F else gradients.pop(before)
+                # It must not wait: the neighbour may be about to send to this rank, too.
                 requests.append(comm.isend(values.detach().numpy(), dest=peer, tag=tag))
             elif kind == FORWARD:
                 outputs[here] = stages[stage](inputs[here])
@@ -74,8 +77,11 @@ def run_schedule(
                     outputs[here] = loss(outputs[here], index)
                     total += outputs[here].item()
                 elif stage + 1 in stages:
+                    # The next stage is on this rank: no message,
+                    # but a tensor of its own as if one had come.
                     inputs[after] = outputs[here].detach().requires_grad_()
             elif kind in (BACKWARD, INPUT):
+                # The last stage starts from the loss, the others from the gradient that came back.
                 outputs.pop(here).backward(gradients.pop(here, None))
                 gradients[before] = inputs.pop(here).grad
     for request in requests:

@@ -49,9 +49,11 @@ def one_f_one_b_schedule(ranks: int, micro_batches: int) -> Schedule:
     whole_number("micro_batches", micro_batches)
     schedule = []
     for rank in range(ranks):
+        # As long as the first gradient is on its way back: forward passes fill the time.
         ahead = min(ranks - rank - 1, micro_batches)
         actions = [Action(FORWARD, rank, index) for index in range(ahead)]
         for index in range(micro_batches):
+            # Then one forward pass for each backward pass, as long as there are micro-batches left.
             if ahead + index < micro_batches:
                 actions.append(Action(FORWARD, rank, ahead + index))
             actions.append(Action(BACKWARD, rank, index))

@@ -26,6 +26,7 @@ def intersection(first: Iterable[Interval], second: Iterable[Interval]) -> list[
         begin, end = max(mine[i][0], others[j][0]), min(mine[i][1], others[j][1])
         if begin < end:
             shared.append((begin, end))
+        # Whichever ends first meets nothing more: go on behind it.
         if mine[i][1] < others[j][1]:
             i += 1
         else:
@@ -37,6 +38,7 @@ def difference(first: Iterable[Interval], second: Iterable[Interval]) -> list[In
     """When something of the first was under way and nothing of the second, sorted and without overlaps."""
     left: list[Interval] = []
     others = union(second)
+    # Cut from each interval what the others cover; what lies before a cut is left.
     for begin, end in union(first):
         for other_begin, other_end in others:
             if begin < other_begin < end:

@@ -22,6 +22,8 @@ def overlap_share(computing: Iterable[Interval], communication: Iterable[Interva
     Returns:
         The share; 0 where there is no communication.
     """
+    # Between a begin or an end and the next, nothing changes:
+    # go through these moments and add up the time between.
     changes = []
     for which, intervals in enumerate((computing, communication)):
         for begin, end in intervals:

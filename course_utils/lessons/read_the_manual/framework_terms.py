@@ -40,6 +40,7 @@ def match_terms(framework: str, settings: Mapping[str, Any], ranks: int) -> Step
 
     Source: the manuals, at the addresses in `course_utils.lessons.read_the_manual.manuals`.
     """
+    # Frameworks sum or average in different places: how many times the mean their gradient is.
     times_mean = 1
     if framework == TORCH:
         micro_batch, passes = settings["batch_size"], settings["no_sync"] + 1
@@ -48,6 +49,7 @@ def match_terms(framework: str, settings: Mapping[str, Any], ranks: int) -> Step
         micro_batch, passes = settings["batch_size"], settings["backward_passes_per_step"]
         times_mean = passes * (ranks if settings["op"] == "Sum" else 1)
     elif framework == DEEPSPEED:
+        # One of the three numbers may be left out, since it follows from the other two.
         whole = settings.get("train_batch_size")
         micro_batch = settings.get("train_micro_batch_size_per_gpu")
         passes = settings.get("gradient_accumulation_steps")

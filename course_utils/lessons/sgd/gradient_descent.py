@@ -21,8 +21,10 @@ def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[n
 
     Source: Bottou 2012, "Stochastic Gradient Descent Tricks", which advises to shuffle.
     """
+    # A new order in every epoch: batches of the same examples again and again would teach less.
     order = rng.permutation(n)
     for start in range(0, n, batch_size):
+        # A slice that reaches beyond the end is shorter, so the last examples are not lost.
         yield order[start : start + batch_size]
 
 
@@ -39,6 +41,8 @@ def sgd_step(parameters: Sequence[np.ndarray], gradients: Sequence[np.ndarray], 
     Source: Robbins & Monro 1951, "A Stochastic Approximation Method".
     """
     for parameter, gradient in zip(parameters, gradients, strict=True):
+        # -= writes into the array itself;
+        # parameter = parameter - … would make a new one that nobody else sees.
         parameter -= rate * gradient
 
 
@@ -63,6 +67,7 @@ def momentum_step(
     `torch.optim.SGD` does the same.
     """
     for parameter, gradient, velocity in zip(parameters, gradients, velocities, strict=True):
+        # The velocity first: the step already goes along with the newest gradient.
         velocity *= momentum
         velocity += gradient
         parameter -= rate * velocity
@@ -85,6 +90,8 @@ def largest_stable_lr(hessian: np.ndarray, momentum: float = 0.0) -> float:
 
     Source: LeCun, Bottou, Orr & Müller 1998, "Efficient BackProp", §5; Polyak 1964 with momentum.
     """
+    # The distance must not grow along any eigenvector, so the largest eigenvalue decides.
+    # They come sorted.
     steepest = np.linalg.eigvalsh(hessian)[-1]
     return 2 * (1 + momentum) / float(steepest) if steepest > 0 else math.inf
 

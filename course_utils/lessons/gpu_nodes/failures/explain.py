@@ -155,11 +155,14 @@ def explain_failure(log: str) -> Cause:
         those, the last line; without any line, none.
     """
     lines = in_time(log.splitlines())
+    # Rule by rule, not line by line:
+    # a cause counts before its consequences, wherever they stand in the log.
     for rule in RULES:
         for line in lines:
             found = re.search(rule.shows, line)
             if found and (not rule.beside or beside(rule, found, log)):
                 return Cause(rule.cause, (line,))
+    # No rule fits. Show the earliest errors, and of these first what does not follow from others.
     errors = [line for line in lines if ERROR.search(line)]
     causes = [line for line in errors if not CONSEQUENCE.search(line)]
     return Cause(UNKNOWN, tuple((causes or errors or lines[-1:])[:3]))

@@ -38,11 +38,14 @@ def anneal(puzzle: Puzzle, seed: int, steps: int, warmth: float = 0.02) -> Sched
     found = [list(order) for order in orders]
     for step in range(steps):
         temperature = warmth * best * (1 - step / steps) ** 2 + 1e-12
+        # One action of one rank moves to another place.
+        # Micro-batches are numbered afterwards, so most orders are valid.
         order = draw.choice(orders)
         old = list(order)
         letter = order.pop(draw.randrange(len(order)))
         order.insert(draw.randrange(len(order) + 1), letter)
         new = cost(puzzle, orders) if order != old else now
+        # A worse schedule may lie on the way to a better one.
         if new <= now or draw.random() < math.exp((now - new) / temperature):
             now = new
             if new < best:

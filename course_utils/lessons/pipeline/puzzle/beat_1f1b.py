@@ -24,6 +24,8 @@ def beat_1f1b(puzzle: Puzzle) -> Schedule:
     schedule: Schedule = [[] for _ in range(puzzle.ranks)]
     clock, done, times = [0.0] * puzzle.ranks, {}, Counter()  # of each rank; when what ended; how often
 
+    # When a rank could start its next action of a kind;
+    # None as long as something for it is missing.
     def ready(rank: int, kind: str) -> float | None:
         index = times[rank, kind]
         here = {FORWARD: None, INPUT: (rank, FORWARD, index), WEIGHT: (rank, INPUT, index)}[kind]
@@ -36,6 +38,9 @@ def beat_1f1b(puzzle: Puzzle) -> Schedule:
             return None
         return max(clock[rank], done[there] + link if there else 0.0)
 
+    # Of all that could be next, what can start first;
+    # input gradients before forward passes before weight gradients,
+    # because others wait for the first two only.
     for _ in range(3 * puzzle.ranks * puzzle.micro_batches):
         can = [(ready(rank, kind), "IFW".index(kind), rank, kind) for rank in range(puzzle.ranks) for kind in seconds]
         start, _, rank, kind = min(one for one in can if one[0] is not None)

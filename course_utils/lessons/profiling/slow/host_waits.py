@@ -81,7 +81,9 @@ def speed_up_2(x: torch.Tensor, y: torch.Tensor, steps: int = 60, device: str = 
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        # Tensors, not numbers: nobody waits for them now.
         numbers += [loss.detach(), right_share(found, y[batch]), model.weight.grad.norm()]
+    # One message at the end in place of three in every step.
     means = torch.stack(numbers) / dist.get_world_size()
     dist.all_reduce(means)
     return means.tolist()

@@ -75,6 +75,7 @@ def speed_up_5(x: torch.Tensor, y: torch.Tensor, steps: int = 2, device: str = "
     optimizer = Sgd(model.parameters(), rate=0.3)
     x, y = x.to(device), y.to(device)
     under_way = []
+    # A gradient leaves the moment it is ready, while the backward pass goes on to the layer before.
     for weight in model.parameters():
         weight.register_post_accumulate_grad_hook(lambda own: under_way.append(link.all_reduce(own.grad)))
     losses = []
@@ -82,6 +83,7 @@ def speed_up_5(x: torch.Tensor, y: torch.Tensor, steps: int = 2, device: str = "
         loss = mse_loss(model(x), y)
         optimizer.zero_grad()
         loss.backward()
+        # Only here does the optimizer need the sums.
         for work in under_way:
             work.wait()
         under_way.clear()

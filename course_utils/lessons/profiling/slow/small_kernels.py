@@ -77,6 +77,8 @@ def speed_up_3(x: torch.Tensor, y: torch.Tensor, steps: int = 12, device: str = 
         loss = cross_entropy(model(x), y)
         gradients = torch.autograd.grad(loss, weights)
         losses.append(loss.detach())
+        # Adam does the same to every weight:
+        # one vector takes a few operations, a list of weights a few for each.
         gradient = torch.cat([one.flatten() for one in gradients])
         mean = KEEP_MEAN * mean + (1 - KEEP_MEAN) * gradient
         square = KEEP_SQUARE * square + (1 - KEEP_SQUARE) * gradient**2

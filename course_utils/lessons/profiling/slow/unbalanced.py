@@ -90,6 +90,7 @@ def speed_up_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
         parts: list[list[torch.Tensor]] = [[] for _ in range(world_size)]
+        # The longest first: short ones can still even out what long ones leave.
         for text in sorted(batch, key=len, reverse=True):
             min(parts, key=lambda part: sum(map(len, part))).append(text)
         loss, gradient = gradient_of(parts[rank], vectors)

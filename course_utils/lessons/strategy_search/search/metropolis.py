@@ -19,6 +19,8 @@ def propose(strategy: Strategy, choices: Sequence[Sequence[Config]], random: np.
         strategy: stays as it is.
         choices: the configurations of each operator. One that has no other keeps it and is not drawn.
     """
+    # Draw among operators and configurations that change something,
+    # so that every proposal is another strategy.
     movable = [number for number, own in enumerate(choices) if len(own) > 1]
     number = random.choice(movable)
     others = [config for config in choices[number] if config != strategy[number]]
@@ -34,6 +36,7 @@ def metropolis_accept(old: float, new: float, temperature: float, random: np.ran
     """
     if new <= old:
         return True
+    # A worse strategy now and then: else the walk stays in the first valley that it meets.
     return temperature > 0 and random.random() < math.exp(-(new - old) / temperature)
 
 
@@ -64,6 +67,7 @@ def best_strategy(
         new = makespan_of(proposed)
         if metropolis_accept(time, new, temperature, random):
             now, time = proposed, new
+        # The walk goes on to worse ones; the best that it has met is kept apart.
         if new < least:
             best, least = proposed, new
     return best

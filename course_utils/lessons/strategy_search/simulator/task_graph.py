@@ -49,6 +49,8 @@ def task_graph(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[T
     last: dict[int, int] = {}  # device → its latest task
 
     def add(name: str, step: Step) -> None:
+        # The tasks of a step start together:
+        # each after what its device, and those it talks to, did before the step.
         before = dict(last)
         for device, nanoseconds, partners in step:
             after = sorted({before[one] for one in (device, *partners) if one in before})
