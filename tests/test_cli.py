@@ -10,6 +10,7 @@ import nbformat
 import pytest
 
 from course_utils.checks.notebook import answers_in
+from course_utils.diagnosis import Finding
 from course_utils.errors import CourseError
 from course_utils.syllabus import ROOT
 from workshop.bench import cluster
@@ -48,11 +49,8 @@ def test_doctor_ends_with_status_0_where_the_course_can_run() -> None:
 
 
 def test_doctor_ends_with_status_1_where_it_cannot(monkeypatch, capsys) -> None:
-    from course_utils import diagnosis
-
-    monkeypatch.setattr(
-        diagnosis, "examine", lambda: [diagnosis.Finding("MPI", "missing", False, remedy="`make setup`")]
-    )
+    missing = Finding("MPI", "missing", False, remedy="`make setup`")
+    monkeypatch.setattr("course_utils.cli.examine", lambda: [missing])
     status, output = in_process(capsys, "doctor")
     assert status == 1 and output.startswith("✗ MPI         missing. `make setup`")
 

@@ -114,13 +114,10 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch,
 
 
 def test_no_mpiexec_is_a_line_and_no_error(monkeypatch) -> None:
-    from course_utils.errors import CourseError
-    from course_utils.ranks.processes import mpiexec
-
     def none() -> str:
-        raise CourseError("There is no mpiexec here.")
+        raise course.CourseError("There is no mpiexec here.")
 
-    monkeypatch.setattr(mpiexec, "find_mpiexec", none)
+    monkeypatch.setattr(diagnosis, "find_mpiexec", none)
     [line] = [str(finding) for finding in diagnosis.examine() if finding.what == "MPI"]
     assert line == "✗ MPI         There is no mpiexec here. `make setup` installs MPICH"
 
