@@ -95,7 +95,7 @@ def grade(
     ranks: Annotated[int, typer.Option(min=1, help="how many ranks each is run on")] = 4,
 ) -> None:
     """Mark notebooks of people you do not know, in contained processes: submission, exercise, mark, verdict."""
-    from course_utils.teacher.classroom import grade_class
+    from course_utils.teacher.grade_class import grade_class
 
     grade_class(submissions, out, feedback, ranks)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from course_utils.errors import CourseError
 from course_utils.machine import GIB, allowed_cores, gpus, memory_bytes
 from course_utils.ranks.links import network
-from course_utils.ranks.processes.mpiexec import find_mpiexec, mpi_library
+from course_utils.ranks.processes.launch_ranks import find_mpiexec, mpi_library
 
 ENOUGH_MEMORY = 3 * GIB
 NEEDED = ("cloudpickle", "ipykernel", "ipyparallel", "jupyterlab", "matplotlib", "numpy", "psutil", "torch")

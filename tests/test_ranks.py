@@ -14,7 +14,7 @@ import pytest
 import course_utils as course
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
-from course_utils.ranks.processes import exit_status, mpiexec, ranks_folder
+from course_utils.ranks.processes import exit_status, launch_ranks, ranks_folder
 
 
 def who(comm, number=0):
@@ -247,7 +247,7 @@ def test_a_quota_counts_as_cores(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [0, -1, 64, "4", 2.0, True])
 def test_a_number_that_makes_no_sense_is_refused_in_a_line(number) -> None:
     with pytest.raises(CourseError, match="start\\("):
-        mpiexec.check_number(number, cores=2)
+        launch_ranks.check_number(number, cores=2)
 
 
 def test_the_launcher_beside_python_goes_before_a_foreign_one(tmp_path: Path, monkeypatch) -> None:
@@ -255,14 +255,14 @@ def test_the_launcher_beside_python_goes_before_a_foreign_one(tmp_path: Path, mo
     foreign.write_text("#!/bin/sh\nexit 1\n")
     foreign.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert Path(mpiexec.find_mpiexec()).parent == Path(sys.executable).parent
+    assert Path(launch_ranks.find_mpiexec()).parent == Path(sys.executable).parent
 
 
 def test_without_a_launcher_there_is_a_line_that_says_what_to_do(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CourseError, match="pip install mpich"):
-        mpiexec.find_mpiexec()
+        launch_ranks.find_mpiexec()
 
 
 @pytest.mark.parametrize("wrong", ["who", None, 3])

@@ -13,7 +13,7 @@ import pytest
 from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
-from course_utils.teacher import classroom, containment
+from course_utils.teacher import containment, grade_class
 from course_utils.teacher.hiding import lesson_modules, without_answers
 from course_utils.teacher.marks import Mark, grade_each, write_marks
 from course_utils.teacher.submission import read
@@ -524,10 +524,10 @@ def test_nothing_is_run_where_the_marks_cannot_be_written(tmp_path, monkeypatch)
     ],
 )
 def test_what_cannot_be_written_is_said_before_anything_is_graded(out, feedback, says, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(classroom, "grade_each", lambda *_, **__: pytest.fail("it was graded"))
+    monkeypatch.setattr(grade_class, "grade_each", lambda *_, **__: pytest.fail("it was graded"))
     (tmp_path / "a file").write_text("mine")
     with pytest.raises(CourseError, match=says):
-        classroom.grade_class([notebook(tmp_path, RIGHT)], tmp_path / out, feedback and tmp_path / feedback, 2)
+        grade_class.grade_class([notebook(tmp_path, RIGHT)], tmp_path / out, feedback and tmp_path / feedback, 2)
     assert (tmp_path / "a file").read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
 
 
@@ -535,10 +535,10 @@ def test_the_summary_is_printed_before_texts_are_written(tmp_path, monkeypatch, 
     def full(*_) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(classroom, "grade_each", lambda *_, **__: [[Mark("ada.ipynb", "rank_squared", 1, "✓ fine")]])
-    monkeypatch.setattr(classroom, "write_feedback", full)
+    monkeypatch.setattr(grade_class, "grade_each", lambda *_, **__: [[Mark("ada.ipynb", "rank_squared", 1, "✓ fine")]])
+    monkeypatch.setattr(grade_class, "write_feedback", full)
     with pytest.raises(OSError, match="no space left"):
-        classroom.grade_class([notebook(tmp_path, RIGHT)], tmp_path / "marks.csv", tmp_path / "texts", 2)
+        grade_class.grade_class([notebook(tmp_path, RIGHT)], tmp_path / "marks.csv", tmp_path / "texts", 2)
     assert "1 of 1 mark." in capsys.readouterr().out and (tmp_path / "marks.csv").exists()
 
 
@@ -547,10 +547,10 @@ def test_what_is_marked_when_the_teacher_stops_is_kept(tmp_path, monkeypatch, ca
         yield [Mark("ada.ipynb", "rank_squared", 1, "✓ rank_squared: fine")]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(classroom, "grade_each", each)
+    monkeypatch.setattr(grade_class, "grade_each", each)
     files = [notebook(tmp_path, RIGHT, name=name) for name in ("ada.ipynb", "grace.ipynb")]
     with pytest.raises(KeyboardInterrupt):
-        classroom.grade_class(files, tmp_path / "marks.csv", None, 2)
+        grade_class.grade_class(files, tmp_path / "marks.csv", None, 2)
     assert "Stopped after 1 of 2 notebooks. 1 of 1 mark." in capsys.readouterr().out
     assert "ada.ipynb,rank_squared,1" in (tmp_path / "marks.csv").read_text(encoding="utf-8-sig")
 

@@ -10,7 +10,7 @@ import ipyparallel as ipp
 
 from course_utils.errors import RanksGone
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
-from course_utils.ranks.processes.local_ranks import ProcessControl
+from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import IDLE, RUNNING, WAITING, Activity
 from course_utils.words import ranks_in_words

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from course_utils.errors import CourseError
 from course_utils.machine import allowed_cores
 from course_utils.ranks.links.network import EmulatedNetwork, possible
-from course_utils.ranks.processes import mpiexec
-from course_utils.ranks.processes.local_ranks import LocalRanks, ProcessControl
+from course_utils.ranks.processes import launch_ranks
+from course_utils.ranks.processes.process_control import LocalRanks, ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder, shared_root
 from course_utils.ranks.slurm import batch_job
 from course_utils.ranks.slurm.remote_ranks import RemoteRanks
@@ -61,7 +61,7 @@ class Here:
         return RanksFolder.new()
 
     def launch(self, folder: RanksFolder) -> None:
-        mpiexec.launch(folder, self.ranks, self.network)
+        launch_ranks.launch(folder, self.ranks, self.network)
 
     def waiting(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
         deadline = time.monotonic() + START_SECONDS
@@ -69,7 +69,7 @@ class Here:
         def look() -> None:
             bar.look()
             if time.monotonic() > deadline or not folder.processes():
-                raise CourseError(f"The ranks did not start. What they wrote:\n{mpiexec.log_of(folder)}")
+                raise CourseError(f"The ranks did not start. What they wrote:\n{launch_ranks.log_of(folder)}")
 
         return look
 
@@ -108,7 +108,8 @@ class OnNodes:
                 asked[0] = time.monotonic()
                 bar.say(batch_job.waiting_text(number))
                 if over := batch_job.over_text(number):
-                    raise CourseError(f"The ranks did not start. {over} What they wrote:\n{mpiexec.log_of(folder)}")
+                    wrote = launch_ranks.log_of(folder)
+                    raise CourseError(f"The ranks did not start. {over} What they wrote:\n{wrote}")
                 if time.monotonic() - began > batch_job.QUEUE_SECONDS:
                     raise CourseError(f"Slurm's job {number} has waited for a day; it is cancelled.")
 
@@ -132,7 +133,7 @@ def place_of(ranks: int, network: EmulatedNetwork | None, where: str | None, job
     if where is None:
         if job:
             raise CourseError(f'start({next(iter(job))}=…) is for where="slurm": this machine has no such choice.')
-        mpiexec.check_number(ranks, allowed_cores())
+        launch_ranks.check_number(ranks, allowed_cores())
         return Here(ranks, possible(network))
     if where != "slurm":
         raise CourseError(f'start(where={where!r}): only where="slurm" is known, or nothing for this machine.')

@@ -27,8 +27,8 @@ from course_utils.machine import threads_per_rank
 from course_utils.ranks.connection import Connection, Watched
 from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.processes.exit_status import SHELL, memory_kills
-from course_utils.ranks.processes.local_ranks import LocalRanks
-from course_utils.ranks.processes.mpiexec import find_mpiexec
+from course_utils.ranks.processes.launch_ranks import find_mpiexec
+from course_utils.ranks.processes.process_control import LocalRanks
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
 from course_utils.ranks.ranks import Ranks
 from course_utils.teacher import hiding

@@ -14,7 +14,7 @@ from course_utils.machine import gpus
 from course_utils.ranks.engine import engine
 from course_utils.ranks.engine.output import captured
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, from_bytes, to_bytes
-from course_utils.ranks.processes.mpiexec import short_name
+from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.recorder import StopAsked, is_learners, place_of, recorder
 
 

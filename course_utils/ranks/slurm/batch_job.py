@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from course_utils.errors import CourseError
-from course_utils.ranks.processes.mpiexec import environment_of, launch_controller
+from course_utils.ranks.processes.launch_ranks import environment_of, launch_controller
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.words import count
 
