@@ -6,7 +6,7 @@ import, wherever it stands. Those under `if TYPE_CHECKING:` are apart: they load
 
 import ast
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -168,9 +168,3 @@ def brought_by(module: str) -> frozenset[str]:
 def first_line(package: str) -> str:
     """The first line of a package's or a module's docstring."""
     return (ast.get_docstring(ast.parse(modules()[package].read_text(encoding="utf-8"))) or "").partition("\n")[0]
-
-
-def lines_and_files(package: str) -> tuple[int, int]:
-    """How many lines and files a package has."""
-    files: Mapping[str, Path] = {name: file for name, file in modules().items() if name.partition(".")[0] == package}
-    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files.values()), len(files)

@@ -41,7 +41,7 @@ def train_way(
         way: a key of `replicas.WAYS`; "one process", which takes one rank; or a function as those of `WAYS`.
         world_size: how many ranks take part; None: all of them.
         keep: False where the run is only a rehearsal.
-        work: fields of `timed_steps.Work`: width, images, steps, bucket_bytes, …
+        work: fields of `timed_steps.StepWork`: width, images, steps, bucket_bytes, …
 
     Raises:
         CourseError: there is no such way, or the images do not divide among the ranks.

@@ -163,7 +163,7 @@ def matrices_of(steps: Sequence[Step], devices: int) -> Whole:
 
 
 def make_tables(graph: OperatorGraph, costs: Costs, devices: int) -> Tables:
-    """All matrices of a graph on so many devices; `costs.limits`, where it is not empty, limits their memory."""
+    """All matrices of a graph on this number of devices; `costs.limits`, where it is not empty, limits their memory."""
     choices = tuple(choices_of(graph, devices))
     exchanges: dict[tuple, Whole] = {}  # equal ones, as in a network's repeated layers, are made once
 
