@@ -23,7 +23,6 @@ from workshop.bench.rows import Row, ratio_row, value_row
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
-    from workshop.bench.pipeline_ranks import TrainedStages
 
 P = 4  # ranks
 CHUNKS = {"interleaved": 2}
@@ -90,13 +89,13 @@ def order_row(name: str, theirs: Schedule) -> Row:
     return value_row("pipeline", metric, [same], f"of {P}", target=target, better="higher")
 
 
-def alone(steps: int) -> "TrainedStages":
+def alone(steps: int) -> TrainedStages:
     """The same training in one process; the whole network counts as stage 0."""
     model, losses = train_alone(steps, RATE)
     return TrainedStages(losses, {0: [one.detach() for one in model.parameters()]})
 
 
-def apart(results: "Sequence[TrainedStages]", serial: "TrainedStages") -> float:
+def apart(results: "Sequence[TrainedStages]", serial: TrainedStages) -> float:
     """The largest difference of any loss or parameter; `results` of all ranks."""
     losses = [max(each, key=abs) for each in zip(*(one.losses for one in results), strict=True)]
     far = largest_difference([one.parameters for one in results], serial.parameters[0])
@@ -154,7 +153,7 @@ def clean(ranks: "Ranks", repeats: int = REPEATS) -> list[Row]:
     return rows
 
 
-def is_clean(name: str, train: "Callable[[], list[TrainedStages]]", serial: "TrainedStages") -> bool:
+def is_clean(name: str, train: "Callable[[], list[TrainedStages]]", serial: TrainedStages) -> bool:
     """Run once. What it dies of is printed: the next one is to be counted too."""
     try:
         return apart(train(), serial) <= EQUAL

@@ -2,13 +2,9 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from course_utils.measuring import Measured
 from course_utils.words import bytes_text, count, percent, seconds_text
-
-if TYPE_CHECKING:
-    from course_utils.measuring import Measured
 
 TIE = 0.1
 """Medians nearer than this are called equal."""
@@ -84,7 +80,7 @@ def widths_text(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) 
     return "; ".join(told)
 
 
-def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, "Measured"]]:
+def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, Measured]]:
     """The seconds of steps by width and way, as `course.draw.measured_bars` takes them."""
     return {
         f"{width} hidden units": {f"{way}, {width}": Measured(tuple(seconds)) for way, seconds in ways.items()}

@@ -6,15 +6,12 @@ holds what a killed node leaves. A signal is put into `StopSignals` of one rank,
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course_utils.checks.torch_cases import averaging_hook
 from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.lessons.gpu_nodes.stop_signals import Interrupted
 from course_utils.ranks.engine.guard_hook import arm
-
-if TYPE_CHECKING:
-    from course_utils.lessons.gpu_nodes.settings import Settings
 
 IMAGES = 1437
 """Handwritten digits to train on."""
@@ -85,7 +82,7 @@ def steps_text(written: Sequence[int]) -> str:
     return f"after {', '.join(map(str, sorted(set(written))))} steps" if written else "none"
 
 
-def one_start(function: Callable, settings: "Settings", start: Start) -> dict[str, Any]:
+def one_start(function: Callable, settings: Settings, start: Start) -> dict[str, Any]:
     """Start it once; return how it ended, which batches it did, and what it wrote."""
     import re
 
@@ -112,7 +109,7 @@ def one_start(function: Callable, settings: "Settings", start: Start) -> dict[st
     return seen
 
 
-def watched(settings: "Settings", start: Start, done: list[str], written: list[int]) -> Any:
+def watched(settings: Settings, start: Start, done: list[str], written: list[int]) -> Any:
     """Inside, each step and each writing is noted and may be the last; gives the exception of death, and the file."""
     import contextlib
     import io
@@ -170,7 +167,7 @@ def watched(settings: "Settings", start: Start, done: list[str], written: list[i
     return inside()
 
 
-def batches_of(settings: "Settings", size: int, rank: int) -> dict[str, list[int]]:
+def batches_of(settings: Settings, size: int, rank: int) -> dict[str, list[int]]:
     """Name of a batch → this rank's images in it: a share of every global batch of a new order in each epoch."""
     import torch
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from course_utils.lessons.profiling.lanes import Lanes
-    from course_utils.measuring import Ratio
 
 WHOLE = 1e-3
 """Work may differ by this share: seconds that are summed in another order."""
@@ -56,7 +55,7 @@ def slow_name(outcome: Outcome) -> str:
     return f"slow_{outcome.case.harness.__name__[-1]}"
 
 
-def ratio_of(outcome: Outcome) -> "Ratio | None":
+def ratio_of(outcome: Outcome) -> Ratio | None:
     """How fast both were; None where no time counted."""
     seconds = outcome.results[0]["seconds"]
     return Ratio(seconds[SLOW], seconds[YOURS]) if seconds[YOURS] else None
