@@ -1,17 +1,20 @@
 """Measuring on a machine that others may use too: again and again, and by turns where two things are compared.
 
-One quantity is its median and how far its values lie apart (`Measured`). Two programs run by turns, in one go, round by
-round: a machine that slows down half-way slows both. What other programs do can only add time, so the quickest run of
-each is nearest to what the program takes: their ratio judges (`Ratio`); the median of all rounds' ratios, and its
-spread, are there to be shown. (Source: Python documentation, `timeit`, note on `repeat`.)
+One quantity is its median and how far its values lie apart (`Measured`). Two programs run by turns, A B A B: run k of
+both belongs together, so that a machine that slows down half-way slows both. How many times as fast one is as the other
+is the median of the rounds' ratios, and one rule says whether that is a difference at all (`Compared`). Lesson 3
+explains it. (Source: Hoefler & Belli 2015, "Scientific Benchmarking of Parallel Computing Systems", §3: medians and the
+spread around them, as times are not normally distributed.)
 """
 
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-CALM = 0.15
+from course_utils.words import count, number_text
+
+CALM = 0.2
 """The middle half of the values lies within this share of the median where nothing disturbs the measurement."""
 
 
@@ -77,74 +80,149 @@ def rate_text(measured: Measured, unit: str, scale: float = 1e-9) -> str:
     return f"{middle} {unit} ({low} to {high} in {len(measured.values)} runs{rest})"
 
 
-def interleaved(measures: dict[str, Callable[[], float]], runs: int) -> dict[str, list[float]]:
-    """Take every measure `runs` times, by turns: A B A B …"""
+def by_turns(measures: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Take every measure `rounds` times: A B A B …"""
     taken: dict[str, list[float]] = {name: [] for name in measures}
-    for _ in range(runs):
+    for _ in range(rounds):
         for name, measure in measures.items():
             taken[name].append(measure())
     return taken
+
+
+TIE = 0.05
+"""Values nearer than this share are a tie."""
+AGREEING = 0.8
+"""In at least this share of the rounds the same one must be faster, or the two are a tie."""
+
+
+def tied(one: float, other: float) -> bool:
+    """Whether two values that were not measured by turns, such as medians of two days, are a tie: within `TIE`."""
+    return max(one, other) <= (1 + TIE) * min(one, other)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two programs, measured by turns.
+
+    Attributes:
+        first, second: seconds of each, round by round; on ranks those of the rank that took longest. Run k of both
+            belongs together.
+        names: what sentences call them.
+    """
+
+    first: Sequence[float]
+    second: Sequence[float]
+    names: tuple[str, str] = ("the first", "the second")
+
+    @property
+    def ratios(self) -> Measured:
+        """second ÷ first of each round: how many times as fast the first was."""
+        return Measured(tuple(other / one for one, other in zip(self.first, self.second, strict=True)))
+
+    @property
+    def times(self) -> float:
+        """How many times as fast the first is as the second: the median of the rounds."""
+        return self.ratios.median
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether neither is faster: the median is within `TIE` of 1, or the rounds disagree on which is faster."""
+        ratios = self.ratios
+        agree = sum((ratio > 1) == (ratios.median > 1) for ratio in ratios.values)
+        return tied(ratios.median, 1) or agree < AGREEING * len(ratios.values)
+
+    @property
+    def first_is_faster(self) -> bool:
+        """Whether the first is faster, and it is no tie."""
+        return self.times > 1 and not self.is_tie
+
+    @property
+    def second_is_faster(self) -> bool:
+        """Whether the second is faster, and it is no tie."""
+        return self.times < 1 and not self.is_tie
+
+    @property
+    def bars(self) -> dict[str, Measured]:
+        """Both by name, as `course.draw.measured_bars` takes them."""
+        return {name: Measured(tuple(own)) for name, own in zip(self.names, (self.first, self.second), strict=True)}
+
+    @property
+    def title(self) -> str:
+        """What `str` says, with a capital: the finding over a picture."""
+        return str(self)[:1].upper() + str(self)[1:]
+
+    def __str__(self) -> str:
+        """ "ring is 1.80 times as fast as tree (1.60 to 1.90 in 5 rounds)", or that there is no clear difference."""
+        ratios, (one, other) = self.ratios, self.names
+        rounds = f"in {count(len(ratios.values), 'round')}"
+        if self.is_tie:
+            return f"{one} and {other}: no clear difference ({range_text(ratios)} times as fast, {rounds})"
+        if self.times < 1:
+            return str(Compared(self.second, self.first, (other, one)))
+        return f"{one} is {times_text(ratios.median)} times as fast as {other} ({range_text(ratios)} {rounds})"
+
+
+def times_text(times: float) -> str:
+    """A factor in words, with two decimals where it is near 1: "1.06", "3.4"."""
+    return f"{times:.2f}" if times < 2 else number_text(times)
+
+
+def range_text(ratios: Measured) -> str:
+    """How far factors lie apart: "1.02 to 2.1"."""
+    low, high = times_text(ratios.low), times_text(ratios.high)
+    return low if low == high else f"{low} to {high}"
+
+
+BUSY = "The machine was busy with other work: run the cell again"
+"""Said where nothing is compared."""
+
+
+def is_busy(quantities: Iterable[Sequence[float]], part: Sequence[float] | None = None) -> bool:
+    """Whether something else kept the machine too busy to compare what was measured.
+
+    Args:
+        quantities: the values of each. Half of them are not calm on a busy machine.
+        part: seconds of something that each of them does, and more, measured by turns with them. Where it is given, the
+            machine is busy if any of them is faster than this part of it.
+    """
+    if part is not None:
+        return any(Compared(whole, part).first_is_faster for whole in quantities)
+    return statistics.median(Measured(tuple(each)).spread for each in quantities) > CALM
 
 
 MARGIN = 1.1
 """So far beyond the target the factor has to be before the measurement ends early."""
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """What running two programs by turns has given.
-
-    Attributes:
-        slow, fast: seconds of each, round by round; on ranks those of the rank that took longest.
-    """
-
-    slow: list[float] = field(default_factory=list)
-    fast: list[float] = field(default_factory=list)
-
-    @property
-    def factor(self) -> float:
-        """How many times as fast the fast one is: by the quickest run of each."""
-        return min(self.slow) / min(self.fast)
-
-    @property
-    def ratios(self) -> list[float]:
-        """slow ÷ fast of each round: two runs that were neighbours."""
-        return [slow / fast for slow, fast in zip(self.slow, self.fast, strict=True)]
-
-    @property
-    def median(self) -> float:
-        """The median of the rounds' ratios."""
-        return statistics.median(self.ratios)
-
-
-def measure_ratio(
-    slow: Callable[[], object],
-    fast: Callable[[], object],
+def compare(
+    first: Callable[[], object],
+    second: Callable[[], object],
     *,
+    names: tuple[str, str] = ("the first", "the second"),
     target: float | None = None,
     rounds: int = 9,
     fewest: int = 3,
     warm_up: int = 1,
     slowest: Callable[[float], float] | None = None,
-) -> Ratio:
-    """Run slow, fast, slow, fast, … and give back the seconds of each.
+) -> Compared:
+    """Run second, first, second, first, … and give back the seconds of each.
 
     Args:
-        slow, fast: functions without arguments; `functools.partial` makes one.
-        target: the factor that is asked for. Where given, it ends early when it is clearly reached: after `fewest`
-            rounds the factor is `MARGIN` times as large, and the median of the rounds' ratios reaches the target, too.
+        first, second: functions without arguments; `functools.partial` makes one.
+        target: how many times as fast the first should be. Where given, it ends early when that is clearly reached:
+            `MARGIN` times over, after `fewest` rounds.
         rounds: at most; `warm_up` rounds go before them and do not count.
         slowest: on ranks `slowest_rank`: all ranks meet before each run, and the longest time counts on all of them.
     """
-    taken = Ratio()
+    taken: dict[str, list[float]] = {"first": [], "second": []}
     for number in range(warm_up + rounds):
-        pair = [_seconds(program, slowest) for program in (slow, fast)]
+        pair = {"second": _seconds(second, slowest), "first": _seconds(first, slowest)}
         if number >= warm_up:
-            taken.slow.append(pair[0])
-            taken.fast.append(pair[1])
-        if target and len(taken.slow) >= fewest and min(taken.factor / MARGIN, taken.median) >= target:
+            for name, seconds in pair.items():
+                taken[name].append(seconds)
+        if len(taken["first"]) >= fewest and target and Compared(**taken).times >= MARGIN * target:
             break
-    return taken
+    return Compared(**taken, names=names)
 
 
 def slowest_rank(seconds: float) -> float:

@@ -11,6 +11,7 @@ import course_utils as course
 from course_utils.checks import panel, predictions
 from course_utils.checks.hits import is_hit
 from course_utils.checks.progress_records import read_all
+from course_utils.measuring import BUSY
 
 
 @pytest.fixture(autouse=True)
@@ -188,6 +189,15 @@ def test_a_notebook_shows_panels_whose_text_is_that_of_a_terminal(capsys, monkey
     assert 'aria-label="Prediction which: 0 of 1 hit"' in shown[2].html and "b) the second" in shown[2].html
     assert 'aria-label="Prediction rounds: 1 of 2 hit"' in shown[4].html
     assert all(words in shown[4].html for words in (" hit<", " missed<", " no prediction<", 'role="table"'))
+
+
+def test_on_a_busy_machine_nothing_is_compared_and_one_line_says_so(capsys):
+    course.predict("times", times=2)
+    capsys.readouterr()
+    before = list(read_all())
+    course.measured("times", busy=True, times=9)
+    assert capsys.readouterr().out == f"○ times: not compared. {BUSY}.\n"
+    assert list(read_all()) == before
 
 
 @pytest.mark.parametrize("call", [lambda: course.predict(5), lambda: course.measured(5, x=1)])

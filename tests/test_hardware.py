@@ -33,20 +33,10 @@ from course_utils.lessons.hardware.sentences import (
     threads_sentence,
     workers_sentence,
 )
-from course_utils.measuring import Measured, rate_text
+from course_utils.measuring import Compared, Measured
 from course_utils.vgg import vgg11
 
 WIDTHS = (1, 2, 3, 7, 40)
-
-
-def test_a_median_is_not_moved_by_one_disturbed_run():
-    measured = Measured((1.0, 1.1, 0.9, 1.0, 50.0))
-    assert (measured.median, measured.low, measured.high) == (1.0, 0.9, 50.0)
-    assert measured.calm and "rest" not in rate_text(measured, "s", 1)
-    restless = Measured((1.0, 2.0, 3.0, 1.0, 5.0))
-    assert not restless.calm and "not at rest" in rate_text(restless, "s", 1)
-    assert Measured((2.0, 4.0)).rate(8).values == (4.0, 2.0)
-    assert Measured((2.0,)).spread == 0
 
 
 def test_rates_come_with_a_value_for_each_run_and_leave_the_threads_as_they_were():
@@ -122,8 +112,8 @@ def test_what_is_said_of_the_layers_is_chosen_from_the_numbers():
     assert "convolution" in layers_sentence([*even, layer("conv2", "conv", 100, 1, 1.0, 0.5)], 10)
     restless = layer_costs.Layer("norm1", "norm", 1, 10, 1.0, Measured((1.0, 2.0, 4.0)))
     assert "busy" in layers_sentence([restless], 10) and "busy" not in layers_sentence(slow, 10)
-    for other, word in ((0.1, "as fast"), (1.0, "same"), (9.0, "slower")):
-        assert word in pooling_sentence(Measured((1.0,)), Measured((other,)))
+    for other, words in ((0.1, "was slow"), (1.0, "does not matter"), (9.0, "suits this machine better")):
+        assert words in pooling_sentence(Compared([other], [1.0]))
 
 
 def test_a_step_has_three_shares_in_every_iteration():

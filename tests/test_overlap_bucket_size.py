@@ -32,6 +32,7 @@ from course_utils.lessons.overlap.step_times import (
     step_seconds,
     step_times,
 )
+from course_utils.measuring import BUSY
 from course_utils.trace.events import Event
 
 MODEL = BucketModel(
@@ -108,13 +109,14 @@ def test_what_is_said_of_hiding(ours, said) -> None:
     assert said in plain(sentences.hiding_text(times_of(alone=[1.0] * 3, flat=[2.0] * 3, ours=ours), "ours", "flat"))
 
 
-@pytest.mark.parametrize(("ours", "letter"), [(3.0, "a"), (1.5, "b"), (1.52, "b"), (1.6, "b"), (1.2, "c"), (0.5, None)])
+@pytest.mark.parametrize(("ours", "letter"), [(3.0, "a"), (1.5, "b"), (1.52, "b"), (1.6, "b"), (1.2, "c")])
 def test_what_becomes_of_the_exposed_communication(ours, letter) -> None:
     before = times_of(alone=[1.0], ours=[1.5])
     after = times_of(alone=[1.0], ours=[ours])
     assert sentences.batch_letter(before, after, "ours") == letter
     said = sentences.batch_text(before, after, "ours")
-    assert said == sentences.BUSY if letter is None else said.startswith("ours: 500 ms of communication exposed; with")
+    assert said.startswith("ours: 500 ms of communication exposed; with")
+    assert sentences.batch_text(before, times_of(alone=[1.0], ours=[0.5]), "ours") == BUSY
 
 
 @pytest.mark.parametrize(
@@ -122,17 +124,12 @@ def test_what_becomes_of_the_exposed_communication(ours, letter) -> None:
     [
         (1.02, 1.0, "next to nothing"),
         (2.0, 1.95, "not much faster"),
-        (0.9, 0.9, "the machine is busy"),
+        (0.9, 0.9, "The machine was busy"),
         (2.0, 1.25, "ours hides 75 % of the communication of flat"),
     ],
 )
 def test_the_title_of_the_bars(flat, ours, said) -> None:
     assert said in plain(sentences.bars_text(times_of(alone=[1.0], flat=[flat], ours=[ours]), "flat", "ours"))
-
-
-@pytest.mark.parametrize(("ours", "said"), [(1.02, ": the same"), (1.5, "DDP is faster"), (0.5, "ours is faster")])
-def test_whether_two_ways_take_the_same_time(ours, said) -> None:
-    assert said in sentences.same_text(times_of(ours=[ours] * 3, DDP=[1.0] * 3), "ours", "DDP")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +145,8 @@ def test_the_best_bucket_in_words(small, said) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "letter", "said"), [(0.5, "a", "faster"), (1.0, "b", "within the noise"), (2.0, "c", "slower")]
+    ("ours", "letter", "said"),
+    [(0.5, "a", "ours is 2 times as fast"), (1.0, "b", "no clear difference"), (2.0, "c", "flat is 2 times as fast")],
 )
 def test_what_is_said_where_there_is_nothing_to_hide_behind(ours, letter, said) -> None:
     times = times_of(flat=[1.0] * 4, ours=[ours] * 4)

@@ -23,7 +23,7 @@ from course_utils.lessons.profiling.record_profiles import Profile, profile_rank
 from course_utils.lessons.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
 from course_utils.lessons.profiling.slow_programs import CHOICES, PROGRAMS, letter_of, profile_program, race
 from course_utils.lessons.profiling.time_shares import exposed_communication, idle_share, overlap_share
-from course_utils.measuring import Ratio, measure_ratio, slowest_rank
+from course_utils.measuring import Compared
 from workshop.bench import profiling
 
 
@@ -276,28 +276,6 @@ def test_what_was_gained_is_said() -> None:
     assert "Nothing is gained" not in sentences.overlap_text(poor, good, "buckets")
     assert "Nothing is gained" in sentences.overlap_text(good, poor, "buckets")
     assert sentences.latest_rank([*poor, lanes_with([(0, 6)], [], rank=3)]) == 3
-    assert "2 times as fast" in sentences.ratio_text(Ratio([2.0, 4.0], [1.0, 1.0]), target=1.5)
-    assert "slower" in sentences.ratio_text(Ratio([1.0], [2.0]))
-    assert "(3 in single rounds)" in sentences.ratio_text(Ratio([3.0], [1.0]))
-    assert "as fast as before" in sentences.ratio_text(Ratio([1.0], [1.0]))
-
-
-def test_a_ratio_ends_early_only_where_it_is_clear(monkeypatch) -> None:
-    clock = iter(range(10**6))
-    monkeypatch.setattr("course_utils.measuring.time.perf_counter", lambda: float(next(clock)))
-
-    def takes(ticks: int):
-        return lambda: [next(clock) for _ in range(ticks)]
-
-    quick = measure_ratio(takes(9), takes(4), target=1.5, fewest=2, warm_up=0)
-    assert quick.ratios == [2.0, 2.0] and quick.factor == quick.median == 2.0
-    assert len(measure_ratio(takes(4), takes(4), target=1.5, rounds=5).ratios) == 5
-    assert len(measure_ratio(takes(9), takes(4), rounds=5).ratios) == 5
-
-
-def test_the_quickest_runs_judge() -> None:
-    taken = Ratio([1.0, 9.0, 1.1], [0.5, 0.5, 5.0])
-    assert taken.factor == 2.0 and taken.median == 2.0 and taken.ratios == pytest.approx([2.0, 18.0, 0.22])
 
 
 def same(slow: list[float], fast: list[float]) -> bool:
@@ -352,20 +330,10 @@ def test_the_faster_programs_of_several_ranks_train_alike(four_ranks) -> None:
             assert all(same(a, b) for a, b in zip(slows, fasts, strict=True)), slow.__name__
 
 
-def shared_ratio() -> list[float]:
-    """What every rank has measured."""
-    return measure_ratio(lambda: None, lambda: None, rounds=2, slowest=slowest_rank).ratios
-
-
-def test_all_ranks_measure_the_same_ratio(four_ranks) -> None:
-    first, *others = four_ranks.run(shared_ratio, backend="gloo", ranks=3).results
-    assert all(one == first for one in others)
-
-
-def test_the_bench_judges_by_the_quickest_runs_and_shows_the_median() -> None:
-    judged, rounds, seconds = profiling.factor_rows("one", Ratio([3.0, 8.0, 4.0], [2.0, 2.0, 2.0]), target=1.5)
-    assert (judged.value, judged.target, judged.ok, judged.better) == (1.5, 1.5, True, "higher")
-    assert (rounds.value, rounds.target, seconds.value) == (2.0, None, 4.0)
+def test_the_bench_judges_by_the_median_of_the_rounds() -> None:
+    factor, seconds = profiling.factor_rows("one", Compared([2.0, 2.0, 2.0], [3.0, 8.0, 4.0]), target=1.5)
+    assert (factor.value, factor.target, factor.ok, factor.better) == (2.0, 1.5, True, "higher")
+    assert seconds.value == 4.0
     assert profiling.off([0.2, 0.4], 0.25, 1.0) == pytest.approx(0.05)
 
 
@@ -379,7 +347,7 @@ def test_a_program_is_profiled_and_raced(four_ranks, number) -> None:
     size = {"one": 1, "all": 4}[PROGRAMS[number].ranks]
     found = profile_program(four_ranks, number, fast=True)
     assert len(found.lanes) == size and problems(found.trace) == []
-    assert len(race(four_ranks, number, rounds=1).ratios) == 1
+    assert len(race(four_ranks, number, rounds=1).first) == 1
 
 
 def test_a_picture_can_be_drawn_again() -> None:

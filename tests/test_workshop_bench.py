@@ -12,7 +12,6 @@ from course_utils.checks.registry import chosen, declared
 from course_utils.errors import CourseError
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.overlap.step_times import ALONE, StepTimes
-from course_utils.measuring import interleaved
 from workshop.answers import FOLDER, answers
 from workshop.bench import (
     BENCHES,
@@ -47,13 +46,6 @@ def test_a_row_as_json_has_the_agreed_keys() -> None:
     row = json.loads(seconds_row("cluster", "stop", [3.0, 1.0, 2.0]).as_json())
     assert sorted(row) == sorted(KEYS)
     assert (row["value"], row["unit"], row["better"], row["target"], row["runs"]) == (2.0, "s", "lower", None, 3)
-
-
-def test_measures_take_turns() -> None:
-    order = []
-    taken = interleaved({name: lambda name=name: order.append(name) or float(len(order)) for name in "AB"}, 3)
-    assert order == list("ABABAB")
-    assert taken == {"A": [1.0, 3.0, 5.0], "B": [2.0, 4.0, 6.0]}
 
 
 def test_a_ratio_is_the_median_of_the_ratios_and_not_of_the_times() -> None:

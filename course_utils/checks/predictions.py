@@ -11,6 +11,7 @@ from course_utils.checks.hits import is_hit, is_number, plain, remark, shown
 from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
 from course_utils.checks.progress_records import SESSION, page_of_kernel, read_all
 from course_utils.errors import CourseError
+from course_utils.measuring import BUSY
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,13 @@ def predict(
     parts.show(_asked(name, options, answers, said, noted=False))
 
 
-def measured(name: str, **values: Any) -> None:
+def measured(name: str, *, busy: bool = False, **values: Any) -> None:
     """Show the prediction of this name beside what was measured, and whether it was hit.
 
     Args:
         name: the one given to `predict`, in this session or an earlier one.
+        busy: whether the machine was too busy with other work to measure (`course_utils.measuring.is_busy`). Then
+            nothing is compared or kept, and one line says so.
         values: one per question, named as they were in `predict`.
 
     Raises:
@@ -85,6 +88,9 @@ def measured(name: str, **values: Any) -> None:
     _need_name(name, "measured")
     if not values:
         raise CourseError(f'Give measured the value: course.measured("{name}", answer=…).')
+    if busy:
+        parts.show(_not_compared(name))
+        return
     noted = known(name)
     hits = {
         key: is_hit(noted.answers[key], value, noted.within) for key, value in values.items() if key in noted.answers
@@ -166,6 +172,13 @@ def _compared(name: str, noted: Noted, values: dict[str, Any], hits: dict[str, b
     kind = NEUTRAL if not hits else RIGHT if all(hits.values()) else NOT_YET
     title = f"<div><strong>{parts.escape(name)}</strong>: {count}</div>"
     return parts.box(f"Prediction {name}: {count}", kind, title, table)
+
+
+def _not_compared(name: str) -> Panel:
+    """The panel of `measured` on a busy machine."""
+    said = f"not compared. {BUSY}."
+    html = parts.box(f"Prediction {name}: not compared", NEUTRAL, parts.head("○", "not compared", NEUTRAL, name, BUSY))
+    return Panel(f"○ {name}: {said}", html)
 
 
 def _judged(noted: Noted, key: str, value: Any, hits: dict[str, bool]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import course_utils as course
 from course_utils.machine import allowed_cores
-from course_utils.measuring import Measured, rate_text, repeat
+from course_utils.measuring import Measured, compare, rate_text
 
 # before torch, so that its threads sleep while they wait, and leave the cores to others
 from course_utils.lessons.hardware import layer_costs, machine_rates, photos
@@ -111,18 +111,21 @@ pictures.layer_roofline(timed, peak.median, bandwidth.median, title, found)
 # A dot far below the roof is a program worth improving. A dot above it says that the roof was measured with something
 # slower, or that the numbers never left the **cache**, a small fast memory beside the core.
 #
-# Pooling has hardly any arithmetic, yet takes time. Is that the memory's fault? The same numbers in another order, all
-# channels of a pixel side by side:
+# Pooling has hardly any arithmetic, yet takes time. Is that the memory's fault? Try the same numbers in another order,
+# all channels of a pixel side by side.
+#
+# **Which is faster?** Two times differ even where the program is the same. So we measure **by turns**, A B A B …, and
+# divide round by round: a busy moment hits both. One is *faster* if it was so in four of five rounds, and by more than
+# 5 % in the median. Else it is a tie. All lessons keep to this rule.
 
 # %%
 pool, x = torch.nn.MaxPool2d(2), torch.randn(32, 64, 32, 32)
 side_by_side = x.to(memory_format=torch.channels_last)
+names = "side by side", "channel by channel"
 with torch.no_grad(), machine_rates.using_threads(cores):
-    usual = repeat(lambda: pool(x))
-    other = repeat(lambda: pool(side_by_side))
-print("channel by channel:   ", rate_text(usual, "ms", scale=1e3))
-print("channels side by side:", rate_text(other, "ms", scale=1e3))
-print(sentences.pooling_sentence(usual, other))
+    pair = compare(lambda: pool(side_by_side), lambda: pool(x), names=names)
+found = sentences.pooling_sentence(pair)
+course.draw.measured_bars({"2 × 2 pooling": pair.bars}, pair.title, found)
 
 # %% [markdown]
 # (Two [exercises](../exercises/03_hardware.ipynb): `arithmetic_intensity`, `roofline_time`.)

@@ -427,8 +427,8 @@ for name in ("ring", "hierarchical"):
 course.predict("allreduce_levels", within=1.2, factor=...)  # ring's time / hierarchical's
 
 # %%
-from course_utils.lessons.allreduce.sentences import levels_text
 from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
+from course_utils.measuring import Compared
 
 
 def two_levels(comm, vector):
@@ -436,9 +436,10 @@ def two_levels(comm, vector):
 
 
 both = measure(ranks, {"ring": ring, "hierarchical": two_levels}, [1_000_000], runs=5)
-flat, levels = both["ring"][0], both["hierarchical"][0]
-course.measured("allreduce_levels", factor=np.median(flat) / np.median(levels))
-print(levels_text(flat, levels))
+names = "hierarchical", "ring"
+pair = Compared(*(both[name][0] for name in names), names)
+course.measured("allreduce_levels", factor=pair.times)
+print(pair)
 
 # %% [markdown]
 # ## 1,024 ranks

@@ -113,19 +113,18 @@ assert apart <= 1e-6, apart
 print(f"22 steps, at most {apart:.0e} apart: the same")
 
 # %% [markdown]
-# Now the clock. A machine is never quite the same twice, so we measure *by turns*: a step with the loop, one with
-# hooks, one **without any communication**, and again. What a step takes beyond the last one is exposed.
+# Now the clock. A machine is never quite the same twice, so we measure by turns (lesson 3): a step with the loop, one
+# with hooks, one **without any communication**, and again. What a step takes beyond the last one is exposed.
 
 # %%
-from course_utils.lessons.overlap.sentences import hidden_share, hiding_text, is_busy
+from course_utils.lessons.overlap.sentences import hidden_share, hiding_text
 from course_utils.lessons.data_parallel.replicas import alone
 from course_utils.lessons.overlap.step_times import ALONE, step_times
 
 ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
 taken = step_times(ranks, ways, rounds=3, warm_up=1)
 hidden = 100 * hidden_share(taken, "hooks", "loop")
-if not is_busy(taken):
-    course.measured("overlap_hidden", percent=round(hidden))
+course.measured("overlap_hidden", busy=taken.is_busy, percent=round(hidden))
 course.draw.stacked_bars(taken.bars, hiding_text(taken, "hooks", "loop"))
 
 # %% [markdown]
@@ -176,6 +175,7 @@ from course_utils.lessons.overlap.bucket_size import sizes_to_try
 from course_utils.lessons.overlap.pictures import bucket_sweep
 from course_utils.lessons.overlap.sentences import best_text
 from course_utils.lessons.overlap.buckets import overlapped
+from course_utils.measuring import BUSY
 
 best, sizes = sizes_to_try(model)
 ways = {size: partial(overlapped, bucket_bytes=size) for size in sizes}
@@ -183,10 +183,9 @@ swept = step_times(ranks, {ALONE: alone} | ways, rounds=3, warm_up=1)
 runs = {size: swept.seconds[size] for size in sizes}
 fastest = min(sizes, key=swept.median)
 letter = "abcd"[np.searchsorted([50_000, 500_000, 1_500_000], fastest)]
-if not is_busy(swept):
-    course.measured("overlap_bucket", answer=letter)
-free = swept.median(ALONE)
-bucket_sweep(runs, lambda n: free + model.exposed(n), best, free, best_text(best, runs))
+course.measured("overlap_bucket", busy=swept.is_busy, answer=letter)
+free, said = swept.median(ALONE), BUSY if swept.is_busy else best_text(best, runs)
+bucket_sweep(runs, lambda n: free + model.exposed(n), best, free, said)
 
 # %% [markdown]
 # On the left every gradient pays $\alpha$; on the right nothing hides. The jumps are real: a few bytes more, and two
@@ -209,23 +208,21 @@ behind_the_step(steps, "One step on node 0, three ways")
 # module = DistributedDataParallel(model, bucket_cap_mb=1)
 # ```
 #
-# **Predict.** How many times as long takes a step with *our* buckets as one with DDP?
+# **Predict.** How many times as long does a step take with *our* buckets as with DDP?
 
 # %%
 course.predict("overlap_ddp", within=1.1, times=...)
 
 # %%
-from course_utils.lessons.overlap.sentences import same_text
 from course_utils.lessons.data_parallel.replicas import torch_ddp
 
 ways = {ALONE: alone, "loop": all_reduce_each}
 ways |= {"ours": partial(overlapped, bucket_bytes=best)}
 ways |= {"DDP": partial(torch_ddp, bucket_bytes=best)}
 taken = step_times(ranks, ways, rounds=3)
-ratios = np.divide(taken.seconds["ours"], taken.seconds["DDP"])
-if not is_busy(taken):
-    course.measured("overlap_ddp", times=round(float(np.median(ratios)), 2))
-print(same_text(taken, "ours", "DDP"))
+as_long = taken.compared("DDP", "ours").times
+course.measured("overlap_ddp", busy=taken.is_busy, times=round(as_long, 2))
+print(taken.compared("ours", "DDP"))
 course.draw.stacked_bars(taken.bars, hiding_text(taken, "DDP", "loop"))
 
 # %% [markdown]
@@ -247,8 +244,8 @@ from course_utils.lessons.overlap.sentences import batch_letter, batch_text
 
 two = {ALONE: alone, "ours": ways["ours"]}
 more = step_times(ranks, two, batch=64, rounds=3, warm_up=1)
-if letter := batch_letter(taken, more, "ours"):  # None on a busy machine
-    course.measured("overlap_batch", answer=letter)
+busy, letter = taken.is_busy or more.is_busy, batch_letter(taken, more, "ours")
+course.measured("overlap_batch", busy=busy, answer=letter)
 bars = {"32 images": taken.bars["ours"], "64 images": more.bars["ours"]}
 course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
 
@@ -411,8 +408,9 @@ ranks = course.start(2)
 ways = {ALONE: alone, "flat": all_reduce_flat}
 ways |= {"ours": partial(overlapped, bucket_bytes=best)}
 memory = step_times(ranks, ways, rounds=4, warm_up=1)
-course.measured("overlap_loopback", answer=loopback_letter(memory, "flat", "ours"))
-said = loopback_text(memory, "flat", "ours", cores, ranks=2)
+letter = loopback_letter(memory, "flat", "ours")
+course.measured("overlap_loopback", busy=memory.is_busy, answer=letter)
+said = BUSY if memory.is_busy else loopback_text(memory, "flat", "ours", cores, ranks=2)
 course.draw.stacked_bars(memory.bars, said)
 
 # %% [markdown]

@@ -63,21 +63,20 @@ from course_utils.lessons.pipeline.schedules import gpipe_schedule
 from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.lessons.pipeline.digits_pipeline import timed_runs
 from course_utils.lessons.pipeline import pictures
+from course_utils.measuring import BUSY
 
 t, gpipe = 0.02, gpipe_schedule(4, 8)  # seconds of a forward pass; ranks, micro-batches
 one, eight = timed_runs(ranks, whole_batch, 8 * t)[0], timed_runs(ranks, gpipe, t)[0]
-if not disturbed(simulate_schedule(gpipe, t, t, t), eight):  # else run the cell again
-    in_percent = [round(100 * run.idle_share) for run in (one, eight)]
-    course.measured("pipeline_idle", one=in_percent[0], eight=in_percent[1])
+busy = disturbed(simulate_schedule(gpipe, t, t, t), eight)
+in_percent = [round(100 * run.idle_share) for run in (one, eight)]
+course.measured("pipeline_idle", busy=busy, one=in_percent[0], eight=in_percent[1])
 both = {"one piece": one, "8 micro-batches": eight}
-pictures.pipelines(both, faster_text(one, eight, 8), in_seconds=list(both))
+said = BUSY if busy else faster_text(one, eight, 8)
+pictures.pipelines(both, said, in_seconds=list(both))
 
 # %% [markdown]
 # Grey is the **bubble**: at first later ranks wait, in the end earlier ones. Cut finer, the pipeline fills faster.
 # [Exercise](../exercises/10_pipeline.ipynb): `gpipe_schedule`.
-#
-# (Where a picture on this page says that something else kept this machine busy, your prediction is not compared: run
-# the cell again.)
 #
 # ## Does it compute the same?
 #
@@ -153,8 +152,8 @@ runs = [timed_runs(ranks, gpipe_schedule(4, m), t, runs=3) for m in ms]
 idle = [[run.idle_share for run in each] for each in runs]
 formula = [bubble_fraction(4, m) for m in ms]
 sixteen = np.median(idle[-1])
-if sixteen < formula[-1] + 0.05:  # else the machine was busy: run the cell again
-    course.measured("pipeline_bubble", sixteen=round(100 * sixteen))
+busy = sixteen > formula[-1] + 0.05
+course.measured("pipeline_bubble", busy=busy, sixteen=round(100 * sixteen))
 lines, line = {"GPipe": idle}, {"GPipe": formula}
 look = {"across": "micro-batches m", "up": "idle", "unit": percent, "limits": (0, 1)}
 title = formula_text(ms, idle, formula)
@@ -182,9 +181,8 @@ one_f_one_b = one_f_one_b_schedule(4, 8)
 plan = simulate_schedule(one_f_one_b, t, t, t)  # seconds of F, and of the two halves of B
 plain = timed_runs(ranks, one_f_one_b, t)[0]
 kept = kept_by_rank(plain)
-if not disturbed(plan, plain):
-    idle = round(100 * plain.idle_share)
-    course.measured("pipeline_1f1b", idle=idle, rank_0=kept[0], rank_3=kept[3])
+busy, idle = disturbed(plan, plain), round(100 * plain.idle_share)
+course.measured("pipeline_1f1b", busy=busy, idle=idle, rank_0=kept[0], rank_3=kept[3])
 pictures.plan_and_run("1F1B", plan, plain, *plan_text("1F1B", plan, plain))
 
 # %%
@@ -221,9 +219,8 @@ plan = simulate_schedule(interleaved, t / 2, t / 2, t / 2)
 run = timed_runs(ranks, interleaved, t)[0]
 lines = [action for actions in with_messages(interleaved) for action in actions]
 sent = sum(action.kind in ("SEND_F", "SEND_B") for action in lines)
-if not disturbed(plan, run):
-    idle = round(100 * run.idle_share)
-    course.measured("pipeline_interleaved", idle=idle)
+busy, idle = disturbed(plan, run), round(100 * run.idle_share)
+course.measured("pipeline_interleaved", busy=busy, idle=idle)
 course.measured("pipeline_messages", messages=sent)
 said = plan_text("Interleaved", plan, run)
 pictures.plan_and_run("interleaved", plan, run, *said)
@@ -262,10 +259,10 @@ from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_sche
 h1 = zb_h1_schedule(4, 8)
 plan, run = simulate_schedule(h1, t, t, t), timed_runs(ranks, h1, t)[0]
 planned = idle_seconds(plan) / idle_seconds(simulate_schedule(one_f_one_b, t, t, t))
-if not disturbed(plan, run):
-    left = round(100 * idle_seconds(run) / idle_seconds(plain))
-    course.measured("pipeline_zero", left=left)
-title, finding = bubble_text(plain, run, planned, "ZB-H1"), plan_text("", plan, run)[1]
+busy, left = disturbed(plan, run), round(100 * idle_seconds(run) / idle_seconds(plain))
+course.measured("pipeline_zero", busy=busy, left=left)
+title = BUSY if busy else bubble_text(plain, run, planned, "ZB-H1")
+finding = plan_text("", plan, run)[1]
 pictures.plan_and_run("ZB-H1", plan, run, title, finding)
 
 # %% [markdown]

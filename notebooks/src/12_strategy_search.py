@@ -272,7 +272,7 @@ history = {"iterations": found.iterations, "subtitle": where}
 pictures.cost_over_iterations(found.history, title, **history)
 
 # %% [markdown]
-# 25,000 proposals, hot and cold by turns. (■ would stop them, the best so far kept.) Nothing proves that this is the
+# 25,000 proposals, now hot, now cold. (■ would stop them, the best so far kept.) Nothing proves that this is the
 # best: other starts and seeds are the only check, and small networks, where one can try all.
 #
 # ## The program
@@ -309,9 +309,9 @@ print(same_text({"the program on 2 ranks": parallel}, serial))
 #
 # ## Was the simulator right?
 #
-# Now strategies become programs, and their steps are timed by turns. **Predict**: how far off is the simulated time of
-# a step, in percent, in the median? (FlexFlow's authors say: less than 30.) And how many times as fast as data
-# parallelism is what was found?
+# Now strategies become programs, and their steps are timed by turns (lesson 3). **Predict**: how far off is the
+# simulated time of a step, in percent, in the median? (FlexFlow's authors say: less than 30.) And how many times as
+# fast as data parallelism is what was found?
 
 # %%
 course.predict("strategy_error", within=2, percent=...)
@@ -319,31 +319,32 @@ course.predict("strategy_times", within=1.3, times=...)
 
 # %%
 from course_utils.lessons.strategy_search.experiments import compare
-from course_utils.lessons.strategy_search.sentences import errors, honesty_text, steady
+from course_utils.lessons.strategy_search.sentences import errors, honesty_text
+from course_utils.measuring import BUSY, is_busy
 
 ways = {"found": found.strategy}  # and the others, if they are not the same
 others = [name for name in four if seconds[name] != found.nanoseconds / 1e9]
 ways |= {name: four[name] for name in others}
 judged = compare(ranks, case, list(ways.values()), costs, rounds=4)
 off = 100 * np.median(errors(judged.predicted, judged.medians))
-if steady(judged.measured):  # else the machine was busy: run the cell again
-    course.measured("strategy_error", percent=round(off))
+busy = is_busy(judged.measured)
+course.measured("strategy_error", busy=busy, percent=round(off))
 points = zip(judged.predicted, judged.measured)
 points = {name: [point] for name, point in zip(ways, points)}
-pictures.predicted_measured(points, honesty_text(judged.predicted, judged.medians))
+said = BUSY if busy else honesty_text(judged.predicted, judged.medians)
+pictures.predicted_measured(points, said)
 
 # %%
-from course_utils.measuring import Measured
+from course_utils.measuring import Compared
 from course_utils.lessons.strategy_search.sentences import ratio_text
 
 taken = dict(zip(ways, judged.measured))
-factors = np.divide(taken["data parallel"], taken["found"])
-if steady(judged.measured):
-    course.measured("strategy_times", times=round(float(np.median(factors)), 1))
+names = "found", "data parallel"
+pair = Compared(*(taken[name] for name in names), names)
+course.measured("strategy_times", busy=busy, times=round(pair.times, 1))
 expected = seconds["data parallel"] / found.nanoseconds * 1e9
-pair = {name: taken[name] for name in ("found", "data parallel")}
-bars = {"a step": {name: Measured(tuple(runs)) for name, runs in pair.items()}}
-course.draw.measured_bars(bars, ratio_text(pair, expected))
+said = BUSY if busy else ratio_text(pair, expected)
+course.draw.measured_bars({"a step": pair.bars}, said)
 
 # %% [markdown]
 # What does the simulator leave out? **Overlap** (our program's calls block, DDP's do not: lesson 7), links that several

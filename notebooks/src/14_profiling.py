@@ -297,14 +297,13 @@ pictures.profile(lanes, "Slow program 4, a whole run", profile_text(lanes))
 course.predict("profile_slow_4", answer=..., choices=CHOICES)  # "a" to "e"
 
 # %%
-from course_utils.lessons.profiling.sentences import ratio_text
 from course_utils.lessons.profiling.slow_programs import PROGRAMS
 
 
 def slow_and_better(number, lanes):
     taken = race(ranks, number, rounds=5, until=PROGRAMS[number].target)  # A B A B
     better = profile_program(ranks, number, fast=True).lanes
-    title = f"Program {number}: {ratio_text(taken)}"
+    title = f"Program {number}: {taken}"
     both, names = [lanes[0], better[0]], ["slow", "better"]
     return pictures.profile(both, title, "Rank 0, one run of each", names=names)
 

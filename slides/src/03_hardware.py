@@ -15,7 +15,7 @@ from course_utils.lessons.hardware.sentences import (
     threads_sentence,
     workers_sentence,
 )
-from course_utils.measuring import Measured, rate_text, repeat
+from course_utils.measuring import Measured, compare, rate_text
 
 # isort: split
 import torch
@@ -99,10 +99,10 @@ def pooling() -> Figure:
     """The same pooling on two orders of the same numbers."""
     pool, x = torch.nn.MaxPool2d(2), torch.randn(BATCH, 64, 32, 32)
     other = x.to(memory_format=torch.channels_last)
+    names = "side by side", "channel by channel"
     with torch.no_grad(), machine_rates.using_threads():
-        usual, beside = repeat(lambda: pool(x)), repeat(lambda: pool(other))
-    bars = {"2 × 2 pooling": {"channel by channel": usual, "channels side by side": beside}}
-    return course.draw.measured_bars(bars, pooling_sentence(usual, beside))
+        pair = compare(lambda: pool(other), lambda: pool(x), names=names)
+    return course.draw.measured_bars({"2 × 2 pooling": pair.bars}, pair.title, pooling_sentence(pair))
 
 
 def three_shares() -> Figure:

@@ -38,7 +38,7 @@ from course_utils.lessons.strategy_search.sentences import (
 from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators, two_convolutions
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
 from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
-from course_utils.measuring import Measured
+from course_utils.measuring import Compared
 
 PIXELS, BATCH = 160, 64
 ROUNDS, REPEATS = 5, 3  # of steps and of parts; of messages
@@ -165,11 +165,11 @@ def step_times() -> Figure:
     """Its step beside data parallelism's."""
     names, runs = judged()
     taken = dict(zip(names, runs.measured, strict=True))
-    both = {name: taken.get(name, taken["found"]) for name in ("found", "data parallel")}
+    names = "found", "data parallel"
+    pair = Compared(*(taken.get(name, taken["found"]) for name in names), names)
     graph = network().graph()
     expected = predicted_seconds(graph, known_ways(graph)["data parallel"], costs()) / found().nanoseconds * 1e9
-    bars = {"a step": {name: Measured(tuple(runs)) for name, runs in both.items()}}
-    return course.draw.measured_bars(bars, ratio_text(both, expected))
+    return course.draw.measured_bars({"a step": pair.bars}, ratio_text(pair, expected))
 
 
 def honesty() -> Figure:

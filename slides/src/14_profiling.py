@@ -10,7 +10,7 @@ from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.profiling import pictures
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.record_profiles import Profile, profile_ranks, training_step
-from course_utils.lessons.profiling.sentences import overlap_text, profile_text, ratio_text
+from course_utils.lessons.profiling.sentences import overlap_text, profile_text
 from course_utils.lessons.profiling.slow_programs import profile_program, race
 
 BATCH = 32
@@ -73,7 +73,7 @@ def cured(number: int) -> Figure:
     """The slow program and the better one, on rank 0."""
     taken = race(nodes(), number, ROUNDS)
     both = [slow(number)[0], profile_program(nodes(), number, fast=True).lanes[0]]
-    title = f"Program {number}: {ratio_text(taken)}"
+    title = f"Program {number}: {taken}"
     return pictures.profile(both, title, "Rank 0, one run of each", names=["slow", "better"])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.measuring import interleaved
+from course_utils.measuring import by_turns
 from course_utils.vgg import random_images, vgg11
 from gpu.registry import Needs, Where, check, equal, needs_gpu
 from gpu.speed import tf32
@@ -133,7 +133,7 @@ def compared(where: Where, trainers: dict[str, Trainer]):
     for trainer in trainers.values():
         for _ in range(where.pick(10, 2)):
             trainer.step()
-    taken = interleaved(
+    taken = by_turns(
         {name: lambda one=one: seconds(where, one.step, steps) for name, one in trainers.items()}, where.pick(9, 3)
     )
     names = list(trainers)

@@ -4,7 +4,7 @@ import time
 
 import torch
 
-from course_utils.measuring import interleaved
+from course_utils.measuring import by_turns
 from gpu.registry import Where, check, equal, needs_gpu
 from gpu.timing import seconds
 from workshop.bench.rows import Row, ratio_row, value_row
@@ -60,13 +60,13 @@ def side_stream(where: Where):
     for _ in range(3):
         both(1)
     times = max(1, round(seconds(where, copy) / seconds(where, lambda: compute(1))))  # both take equally long
-    taken = interleaved(
+    taken = by_turns(
         {
             "copy": lambda: seconds(where, copy),
             "compute": lambda: seconds(where, lambda: compute(times)),
             "both": lambda: seconds(where, lambda: both(times)),
         },
-        runs=9,
+        rounds=9,
     )
     for name, values in taken.items():
         yield value_row("gpu", name, [1e3 * one for one in values], "ms")

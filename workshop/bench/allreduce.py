@@ -15,6 +15,7 @@ from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
 from course_utils.lessons.allreduce.network_fit import fit_links, fit_network, median_error
 from course_utils.lessons.allreduce.network_topology import Topology, switch
 from course_utils.lessons.allreduce.shared_links import fastest, predicted_seconds
+from course_utils.measuring import Compared
 from workshop.bench.allreduce_ranks import (
     FURTHER_MESSAGE,
     MEMCPY,
@@ -28,7 +29,7 @@ from workshop.bench.allreduce_ranks import (
 )
 from workshop.bench.network import timed, timed_gloo
 from workshop.bench.ranks import nodes_of, ranks_of
-from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
+from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 
 if TYPE_CHECKING:
     pass
@@ -46,7 +47,6 @@ PING_PONG = tuple(4**power for power in range(12))  # 1 B to 4 MB
 FITS = {3: 0.04, 1: 0.13}  # segments: the median error that is allowed
 NAMED, PREDICTED, SIMULATED = 95.0, 0.05, 0.10  # percent of the cases; median errors
 LONG = 1 << 26  # bytes; shorter vectors are added more often
-TIE = 0.05  # nearer than this, two algorithms are equally fast
 
 
 def run(runs: int) -> list[Row]:
@@ -171,13 +171,12 @@ def prediction_rows(seconds: dict[int, Seconds], network: Network, where: str) -
             named = fastest(world_size, size, network)
             best = min(measured, key=lambda name, measured=measured: statistics.median(measured[name]))
             strictly.append(named == best)
-            right.append(not measurably_slower(measured[named], measured[best]))
+            right.append(not Compared(measured[best], measured[named]).first_is_faster)
     rows = [
         percent_row(f"predicted times, median error, {where}", errors, 100 * PREDICTED, "lower"),
         percent_row(f"simulated times, median error, {where}", simulated, 100 * SIMULATED, "lower"),
     ]
-    tied = f"tied with it, at most {100 * TIE:g} % slower or no more than both spreads together"
-    for rule, hits in {"strictly the fastest": strictly, f"the fastest or {tied}": right}.items():
+    for rule, hits in {"strictly the fastest": strictly, "the fastest or tied with it": right}.items():
         share = 100 * sum(hits) / len(hits)
         rows.append(Row("allreduce", f"named: {rule}, {where}", share, "%", "higher", NAMED, 0.0, len(hits)))
     return rows
@@ -194,12 +193,6 @@ def as_topology(world_size: int, network: Network) -> Topology:
         burst=network.segments[-1][0],
         work=network.work,
     )
-
-
-def measurably_slower(times: Sequence[float], least: Sequence[float]) -> bool:
-    """Do the medians differ by more than 5 %, and by more than the spreads of both?"""
-    late = statistics.median(times) - statistics.median(least)
-    return late > max(TIE * statistics.median(least), spread(times) + spread(least))
 
 
 def percent_row(metric: str, values: Sequence[float], target: float, better: str) -> Row:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.profiling.chrome_trace import problems
-from course_utils.measuring import Ratio
+from course_utils.measuring import Compared
 from workshop.bench.parts import chosen_parts
 from workshop.bench.ranks import ranks_of
-from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
+from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
@@ -43,12 +43,10 @@ def programs(ranks: "Ranks", rounds: int) -> list[Row]:
     return rows
 
 
-def factor_rows(name: str, taken: Ratio, target: float) -> list[Row]:
-    """The factor that judges, and beside it the median of the rounds."""
-    apart = spread(taken.ratios)
-    judged = Row(BENCH, f"{name}: factor", taken.factor, "×", "higher", target, apart, len(taken.slow))
-    rounds = ratio_row(BENCH, f"{name}: median of the rounds", taken.slow, taken.fast, better="higher")
-    return [judged, rounds, seconds_row(BENCH, f"{name}: slow", taken.slow)]
+def factor_rows(name: str, taken: Compared, target: float) -> list[Row]:
+    """How many times as fast the better one is, and what the slow one takes."""
+    factor = ratio_row(BENCH, f"{name}: slow / better", taken.second, taken.first, target=target, better="higher")
+    return [factor, seconds_row(BENCH, f"{name}: slow", taken.second)]
 
 
 def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
@@ -97,6 +95,6 @@ def profiler(ranks: "Ranks", rounds: int) -> list[Row]:
     way = functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)
     taken = ranks.run(with_and_without, way, rounds, BATCH, backend="gloo").results[0]
     return [
-        seconds_row(BENCH, "a step without the profiler", taken.fast),
-        ratio_row(BENCH, "a step with the profiler / without", taken.slow, taken.fast),
+        seconds_row(BENCH, "a step without the profiler", taken.first),
+        ratio_row(BENCH, "a step with the profiler / without", taken.second, taken.first),
     ]

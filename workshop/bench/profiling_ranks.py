@@ -7,25 +7,22 @@ import torch.distributed as dist
 
 from course_utils.lessons.overlap.step_times import Way
 from course_utils.lessons.profiling.record_profiles import training_step
-from course_utils.measuring import Ratio, slowest_rank
+from course_utils.measuring import Compared, slowest_rank
 
 
-def with_and_without(way: Way, rounds: int, batch: int, warm_up: int = 2) -> Ratio:
-    """On every rank: the seconds of a step under the profiler (`slow`) and of one without (`fast`), by turns.
+def with_and_without(way: Way, rounds: int, batch: int, warm_up: int = 2) -> Compared:
+    """On every rank: the seconds of a step without the profiler, and of one under it, by turns.
 
     Starting the profiler and writing its trace are not in them.
     """
     from torch.profiler import ProfilerActivity, profile
 
-    step, taken = training_step(way, batch), Ratio()
-    for number in range(warm_up + rounds):
+    step, plain, profiled = training_step(way, batch), [], []
+    for _ in range(warm_up + rounds):
         with profile(activities=[ProfilerActivity.CPU]):
-            profiled = _seconds(step)
-        plain = _seconds(step)
-        if number >= warm_up:
-            taken.slow.append(profiled)
-            taken.fast.append(plain)
-    return taken
+            profiled.append(_seconds(step))
+        plain.append(_seconds(step))
+    return Compared(plain[warm_up:], profiled[warm_up:], ("without the profiler", "with it"))
 
 
 def _seconds(step: Callable[[], object]) -> float:

@@ -46,12 +46,14 @@ def allreduce_seconds(
         ValueError: an algorithm does not give the sum.
     """
     margin = start_margin(comm)
-    taken: Seconds = {name: [] for name in algorithms}
+    taken: Seconds = {name: [[] for _ in sizes] for name in algorithms}
     for name, allreduce in algorithms.items():
         for _ in range(WARM_UPS):
             one_run(comm, name, allreduce, sizes[-1], margin)
-        for size in reversed(sizes):
-            taken[name].insert(0, [one_run(comm, name, allreduce, size, margin) for _ in range(runs)])
+    for _ in range(runs):  # by turns: run k of all algorithms belongs together
+        for place, size in enumerate(sizes):
+            for name, allreduce in algorithms.items():
+                taken[name][place].append(one_run(comm, name, allreduce, size, margin))
     return taken
 
 

@@ -57,17 +57,6 @@ def kept_text(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -
     return f"From {few} to {many}: {', '.join(shares)}"
 
 
-def levels_text(flat: Sequence[float], hierarchical: Sequence[float]) -> str:
-    """Whether two levels were worth it, from the seconds of all runs of both."""
-    gain = statistics.median(flat) / statistics.median(hierarchical)
-    apart = max(hierarchical) < min(flat) or max(flat) < min(hierarchical)
-    if not apart:
-        return "The runs overlap: neither is faster here."
-    return f"Two levels take {seconds_text(statistics.median(hierarchical))}, " + (
-        f"the flat ring {gain:.2f} times as long." if gain > 1 else f"the flat ring only {gain:.2f} times that."
-    )
-
-
 def rounding_text(errors: Mapping[str, float], loss: float) -> str:
     """How much smaller the error of a sum is than the loss of accuracy that it was suspected of."""
     worst = max(errors.values())

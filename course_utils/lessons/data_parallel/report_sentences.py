@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from course_utils.lessons.data_parallel.timed_steps import ONE_PROCESS
+from course_utils.measuring import TIE
 from course_utils.words import count, number_text, seconds_text
 
 EACH, FLAT, GATHER, OVERLAPPED, DDP = "all-reduce, each", "all-reduce, flat", "gather-scatter", "overlapped", "DDP"
@@ -11,8 +12,6 @@ TASKS = {ONE_PROCESS: "task 1", GATHER: "task 2a", EACH: "task 2b", DDP: "task 3
 """The ways that the report has, by its names."""
 ORDER = (DDP, EACH, GATHER)
 """From fast to slow, as the report found it."""
-TIE = 0.05
-"""Medians nearer than this are called equal."""
 PUBLISHED_RATES = {GATHER: 0.6, DDP: 0.8}
 """By the report's text on its figure 11, task 2b sends less than so many times what these send in a second."""
 EVEN = 1.15

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from course_utils.lessons.gpu_nodes.launch import Group, process_group
 from course_utils.lessons.gpu_nodes.resumable_training import network, replica, train_step
 from course_utils.lessons.gpu_nodes.settings import Settings
-from course_utils.measuring import interleaved
+from course_utils.measuring import by_turns
 
 _WARM_UPS = 2
 
@@ -52,7 +52,7 @@ def step_seconds(ways: Mapping[str, Settings], runs: int = 15) -> tuple[dict[str
         first = {name: step() for name, step in steps.items()}
         for step in steps.values():
             step()
-        return first, interleaved(steps, runs)
+        return first, by_turns(steps, runs)
 
 
 def _stepper(settings: Settings, group: Group) -> Callable[[], float]:

@@ -3,11 +3,9 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from course_utils.measuring import Measured
+from course_utils.measuring import Measured, tied
 from course_utils.words import bytes_text, count, percent, seconds_text
 
-TIE = 0.1
-"""Medians nearer than this are called equal."""
 SAME = 1e-4
 """Losses nearer than this, relative, differ by rounding only."""
 
@@ -46,7 +44,7 @@ def bandwidth_text(
     first, last = (statistics.median(runs) for runs in (algorithm[0], algorithm[-1]))
     from_bus, to_bus = (statistics.median(runs) for runs in (bus[0], bus[-1]))
     span = f"From {world_sizes[0]} to {world_sizes[-1]} ranks"
-    if abs(to_bus / from_bus - 1) <= TIE and last < first:
+    if tied(to_bus, from_bus) and last < first:
         fall = percent(1 - last / first)
         return f"{span} the algorithm bandwidth falls by {fall}, the bus bandwidth stays near {bytes_text(to_bus)}/s"
     if to_bus < from_bus:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from course_utils.lessons.hardware.layer_costs import CLOSE, Layer
 from course_utils.lessons.hardware.reading_speed import WAYS, Reading
 from course_utils.lessons.hardware.step_shares import PARTS, PUBLISHED, TimedTraining
-from course_utils.lessons.hardware.threads import NEAR, plateau
-from course_utils.measuring import Measured
+from course_utils.lessons.hardware.threads import plateau
+from course_utils.measuring import Compared, Measured, tied
 from course_utils.words import count, percent
 
 
@@ -42,14 +42,17 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
     return text
 
 
-def pooling_sentence(usual: Measured, other: Measured) -> str:
-    """Whether the order in which the numbers are stored explains how slow a layer is."""
-    ratio = usual.median / other.median
-    if ratio > 1.5:
-        return f"{ratio:.1f} times as fast: it was the loop over the numbers that was slow, not the memory."
-    if ratio < 1 / 1.5:
-        return f"{1 / ratio:.1f} times slower: the usual order suits this machine better."
-    return "About the same: here the order does not matter."
+def pooling_sentence(pair: Compared) -> str:
+    """Whether the order in which the numbers are stored explains how slow a layer is.
+
+    Args:
+        pair: the layer with another order, and with the usual one.
+    """
+    if pair.first_is_faster:
+        return "It was the loop over the numbers that was slow, not the memory."
+    if pair.second_is_faster:
+        return "The usual order suits this machine better."
+    return "Here the order does not matter."
 
 
 def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -> str:
@@ -79,7 +82,7 @@ def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) 
     times = {workers: measured.median for workers, measured in seconds["packed"].items()}
     best = min(times, key=times.__getitem__)
     most, gain = max(times), times[0] / times[best]
-    if gain < 1.1:
+    if tied(times[0], times[best]):
         return (
             "For packed photos workers gain nothing: handing the images over costs as much as decoding them, or no "
             "core is free."
@@ -146,18 +149,24 @@ def threads_sentence(times: Mapping[int, Measured], cores: int) -> str:
             f"The shortest time was with {found} threads, on {count(cores, 'core')}: others use this machine, so that "
             "more threads get more of it, or the differences are noise."
         )
-    beyond = [times[count].median / times[found].median for count in times if count > max(cores, found)]
-    if beyond and max(beyond) > 1 + 2 * NEAR:
+    beyond = [compared(times, found, count) for count in times if count > max(cores, found)]
+    if slower := [pair.times for pair in beyond if pair.first_is_faster]:
         text += (
-            f" With too many it gets slower, up to {max(beyond):.1f} times: they take turns and wait for each other."
+            f" With too many it gets slower, up to {max(slower):.1f} times: they take turns and wait for each other."
         )
     return text
 
 
 def threads_answer(times: Mapping[int, Measured], cores: int) -> str:
     """With twice as many threads as cores: "a" faster than with one a core, "b" as fast, "c" slower."""
-    ratio = times[2 * cores].median / times[cores].median
-    return "a" if ratio < 1 - NEAR else "b" if ratio <= 1 + NEAR else "c"
+    pair = compared(times, 2 * cores, cores)
+    return "b" if pair.is_tie else "a" if pair.first_is_faster else "c"
+
+
+def compared(times: Mapping[int, Measured], first: int, second: int) -> Compared:
+    """Two numbers of threads, round by round."""
+    names = count(first, "thread"), count(second, "thread")
+    return Compared(times[first].values, times[second].values, names)
 
 
 def brent_sentence(bounds: Mapping[int, tuple[float, float]], measured: Mapping[int, float]) -> str:

@@ -4,11 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from course_utils.lessons.hardware.machine_rates import using_threads
 from course_utils.machine import allowed_cores
-from course_utils.measuring import Measured, repeat
+from course_utils.measuring import Compared, Measured, repeat
 from course_utils.progress_bar import ProgressBar
-
-NEAR = 0.10
-"""Times that lie closer together than this share count as equal."""
 
 PUBLISHED = "In the report, on 5 cores, more than 5 threads gained little."
 """What its text says of figure 2: "performance improvements of additional threads tapers off at 5 threads"."""
@@ -41,6 +38,6 @@ def time_threads(work: Callable[[], object], counts: Sequence[int] | None = None
 
 
 def plateau(times: Mapping[int, Measured]) -> int:
-    """The fewest threads whose median time is within 10 % of the shortest."""
-    best = min(measured.median for measured in times.values())
-    return min(threads for threads, measured in times.items() if measured.median <= (1 + NEAR) * best)
+    """The fewest threads than which no number of threads is faster."""
+    best = min(times.values(), key=lambda measured: measured.median)
+    return min(count for count, own in times.items() if not Compared(best.values, own.values).first_is_faster)

@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.overlap.step_times import ALONE, StepTimes
+from course_utils.measuring import BUSY, TIE, Compared, tied
 from course_utils.words import bytes_text, number_text, percent, seconds_text
 
 if TYPE_CHECKING:
     from course_utils.lessons.overlap.compressed_training import Compressed
-
-TIE = 0.05
-"""Medians nearer than this are called equal."""
 
 
 def line_text(alpha: float, beta: float, gradients: int, nbytes: int) -> str:
@@ -24,14 +22,6 @@ def line_text(alpha: float, beta: float, gradients: int, nbytes: int) -> str:
     )
 
 
-BUSY = "A step without messages took longer than one with them: the machine is busy. Run the cell again"
-
-
-def is_busy(times: StepTimes) -> bool:
-    """Whether a way that sends something was clearly faster than none: then other work has spoilt the measurement."""
-    return any(times.median(way) < (1 - TIE) * times.median(ALONE) for way in times.seconds)
-
-
 def hidden_share(times: StepTimes, way: str, plain: str) -> float:
     """Which share of the communication of `plain`, which hides nothing, hides with `way`; never below 0."""
     exposed = times.exposed(plain)
@@ -40,19 +30,17 @@ def hidden_share(times: StepTimes, way: str, plain: str) -> float:
 
 def hiding_text(times: StepTimes, way: str, plain: str) -> str:
     """How much of the step's communication one way hides that another leaves exposed."""
-    if is_busy(times):
+    if times.is_busy:
         return BUSY
     before, after = times.exposed(plain), times.exposed(way)
     told = f"{plain}: {seconds_text(before)} of communication exposed; {way}: {seconds_text(after)}"
-    if after < (1 - TIE) * before:
+    if times.compared(way, plain).first_is_faster:
         return f"{told}. {percent(hidden_share(times, way, plain))} less"
     return f"{told}. Nothing is gained here: is the machine busy with other work?"
 
 
-def batch_letter(before: StepTimes, after: StepTimes, way: str) -> str | None:
-    """What became of a way's exposed communication: "a" much more, "b" as much, "c" less; None on a busy machine."""
-    if is_busy(before) or is_busy(after):
-        return None
+def batch_letter(before: StepTimes, after: StepTimes, way: str) -> str:
+    """What became of a way's exposed communication: "a" much more, "b" as much, "c" less."""
     small, large = before.exposed(way), after.exposed(way)
     if abs(large - small) <= TIE * before.median(way):
         return "b"
@@ -61,7 +49,7 @@ def batch_letter(before: StepTimes, after: StepTimes, way: str) -> str | None:
 
 def batch_text(before: StepTimes, after: StepTimes, way: str) -> str:
     """What of a way's communication is exposed with one batch and with twice as many images."""
-    if is_busy(before) or is_busy(after):
+    if before.is_busy or after.is_busy:
         return BUSY
     small, large = seconds_text(before.exposed(way)), seconds_text(after.exposed(way))
     return f"{way}: {small} of communication exposed; with twice the images {large}"
@@ -69,27 +57,14 @@ def batch_text(before: StepTimes, after: StepTimes, way: str) -> str:
 
 def bars_text(times: StepTimes, plain: str, best: str) -> str:
     """The title of bars: how the best overlap compares with sending everything at the end."""
-    if is_busy(times):
+    if times.is_busy:
         return BUSY
-    flat, ours = times.median(plain), times.median(best)
-    free = times.median(ALONE)
-    if flat <= (1 + TIE) * free:
+    if not times.compared(ALONE, plain).first_is_faster:
         return "Communication costs next to nothing here"
-    if ours >= (1 - TIE) * flat:
+    if not times.compared(best, plain).first_is_faster:
         return f"{best} is not much faster than {plain} in this run"
     share = hidden_share(times, best, plain)
     return f"{best} hides {percent(share)} of the communication of {plain}"
-
-
-def same_text(times: StepTimes, ours: str, theirs: str) -> str:
-    """Whether two ways take the same time, run by run."""
-    ratios = [a / b for a, b in zip(times.seconds[ours], times.seconds[theirs], strict=True)]
-    middle = statistics.median(ratios)
-    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-    if abs(middle - 1) <= 2 * TIE:
-        return f"{ours} takes {middle:.2f} times as long as {theirs} ({spread} in {len(ratios)} rounds): the same"
-    faster, slower = (ours, theirs) if middle < 1 else (theirs, ours)
-    return f"{faster} is faster here: {slower} takes {max(middle, 1 / middle):.2f} times as long (ratios {spread})"
 
 
 def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
@@ -105,33 +80,22 @@ def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
     if best == near:
         return told
     more = middle[near] / middle[best] - 1
-    if more <= TIE or min(measured[near]) <= middle[best]:
+    if Compared(measured[best], measured[near]).is_tie:
         return f"{told}; the two are {percent(more)} apart, which is noise"
     return f"{told}, {percent(more)} faster"
 
 
 def loopback_letter(times: StepTimes, plain: str, way: str) -> str:
-    """ "a" where hiding made a step faster, "c" where it made it slower, "b" where the difference is noise."""
-    gain, noise = _gain(times, plain, way)
-    return "b" if abs(gain) <= noise else "a" if gain > 0 else "c"
-
-
-def _gain(times: StepTimes, plain: str, way: str) -> tuple[float, float]:
-    """How much faster a way is than another, and how large such a share is by chance."""
-    gain = 1 - times.median(way) / times.median(plain)
-    low, _, high = statistics.quantiles(times.seconds[plain], n=4, method="inclusive")
-    return gain, max(TIE, (high - low) / times.median(plain))
+    """ "a" where hiding made a step faster, "c" where it made it slower, "b" where the two are a tie."""
+    pair = times.compared(way, plain)
+    return "b" if pair.is_tie else "a" if pair.first_is_faster else "c"
 
 
 def loopback_text(times: StepTimes, plain: str, way: str, cores: int, ranks: int) -> str:
     """Whether hiding pays where messages go through memory and every core is busy."""
-    gain, noise = _gain(times, plain, way)
-    busy = f"{ranks} ranks on {cores} cores"
-    if abs(gain) <= noise:
-        return f"{busy}: {way} and {plain} are {percent(abs(gain))} apart, within the noise of {percent(noise)}"
-    if gain < 0:
-        return f"{busy}: {way} is even {percent(-gain)} slower than {plain}"
-    return f"{busy}: {way} is {percent(gain)} faster than {plain}; a core was free, or memory is slow"
+    pair = times.compared(way, plain)
+    why = "; a core was free, or memory is slow" if pair.first_is_faster else ""
+    return f"{ranks} ranks on {cores} cores: {pair}{why}"
 
 
 def efficiency_text(kind: str, efficiencies: Mapping[int, float], cores: int) -> str:
@@ -163,5 +127,5 @@ def fewer_bytes_text(often: Sequence[int], once: Sequence[int], micro_batches: i
     """How much less each node sent when only the last micro-batch talked."""
     times = statistics.fmean(often) / statistics.fmean(once)
     told = f"A node sent {bytes_text(statistics.fmean(often))} and {bytes_text(statistics.fmean(once))}"
-    near = "as many as there are micro-batches" if abs(times / micro_batches - 1) <= TIE else "by the kernel's count"
+    near = "as many as there are micro-batches" if tied(times, micro_batches) else "by the kernel's count"
     return f"{told}: {number_text(times)} times less, {near}"

@@ -15,6 +15,7 @@ from torch import nn
 
 from course_utils.lessons.data_parallel.replicas import Replica
 from course_utils.lessons.data_parallel.training import Sgd, train_step
+from course_utils.measuring import Compared, is_busy
 from course_utils.trace.events import Event
 from course_utils.vgg import random_images, vgg11
 
@@ -45,6 +46,15 @@ class StepTimes:
     def median(self, way: str) -> float:
         """The median step of a way, in seconds."""
         return statistics.median(self.seconds[way])
+
+    def compared(self, first: str, second: str) -> Compared:
+        """Two of the ways, round by round."""
+        return Compared(self.seconds[first], self.seconds[second], (first, second))
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a way that sends something was faster than none: then other work has spoilt the measurement."""
+        return is_busy([taken for way, taken in self.seconds.items() if way != ALONE], part=self.seconds[ALONE])
 
     def exposed(self, way: str) -> float:
         """The exposed communication of a way, in seconds: its median step beyond that of `alone`; never below 0."""

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 
 from course_utils.lessons.profiling.intervals import length
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
-from course_utils.measuring import Ratio
+from course_utils.measuring import tied
 from course_utils.words import number_text, percent, seconds_text
 
 LITTLE = 0.05
-TIE = 0.05
-"""Ratios nearer to 1 than this are called equal."""
+"""Shares of the time below this are not worth a word."""
 ROUGHLY = 0.1
 """Trace and timer agree where they are no further apart than this share of a step."""
 FORWARD_CONVOLUTION, BACKWARD_CONVOLUTION = "aten::mkldnn_convolution", "aten::convolution_backward"
@@ -58,20 +57,6 @@ def latest_rank(lanes: Sequence[Lanes]) -> int:
     return max(lanes, key=lambda one: length(one.computing)).rank
 
 
-def ratio_text(taken: Ratio, target: float | None = None) -> str:
-    """How many times as fast, and how far the rounds lie apart."""
-    low, high = number_text(min(taken.ratios)), number_text(max(taken.ratios))
-    spread = f"{low} to {high}" if low != high else low
-    told = f"{number_text(taken.factor)} times as fast ({spread} in single rounds)"
-    if abs(taken.factor - 1) < TIE:
-        told = f"as fast as before ({spread} times in single rounds)"
-    elif taken.factor < 1:
-        told = f"slower: {told}"
-    if target is None:
-        return told
-    return f"{told}; {number_text(target)} were asked for"
-
-
 def trace_and_timer_text(name: str, lanes: Sequence[Lanes], without: Sequence[Lanes], timed: float) -> str:
     """A trace's exposed communication of a step beside a timer's: what a step takes beyond one without messages.
 
@@ -98,7 +83,7 @@ def convolutions_text(rows: Sequence[Operator]) -> str:
     if not (forward and backward):
         return ""
     told = f"Convolutions: backward takes {number_text(backward / forward)} times as long as forward"
-    if backward > (1 + TIE) * forward:
+    if backward > forward and not tied(backward, forward):
         return told
     return f"{told}: with twice the products one expects more. Is the machine busy, or do the products not decide?"
 

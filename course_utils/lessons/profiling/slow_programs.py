@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from course_utils.data import digits
 from course_utils.lessons.profiling.record_profiles import Profile, profile_ranks
 from course_utils.lessons.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
-from course_utils.measuring import Ratio, measure_ratio, slowest_rank
+from course_utils.measuring import Compared, compare, slowest_rank
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
@@ -94,19 +94,20 @@ def profile_program(ranks: "Ranks", number: int, fast: bool = False) -> Profile:
     return profile_ranks(ranks, _whole_run, number, fast, warm_up=1, steps=1, world_size=size)
 
 
-def race(ranks: "Ranks", number: int, rounds: int = 9, until: float | None = None) -> Ratio:
-    """Run the slow and the fast one by turns, A B A B; see `measure_ratio`, whose `target` is `until`."""
+def race(ranks: "Ranks", number: int, rounds: int = 9, until: float | None = None) -> Compared:
+    """Run the slow and the better one by turns, A B A B; see `compare`, whose `target` is `until`."""
     size = 1 if PROGRAMS[number].ranks == "one" else None
-    return ranks.run(ratio_of, number, rounds, until, backend="gloo", ranks=size).results[0]
+    return ranks.run(both_by_turns, number, rounds, until, backend="gloo", ranks=size).results[0]
 
 
-def ratio_of(number: int, rounds: int, until: float | None = None) -> Ratio:
+def both_by_turns(number: int, rounds: int, until: float | None = None) -> Compared:
     """On every rank: both programs by turns."""
     program = PROGRAMS[number]
     with tempfile.TemporaryDirectory(prefix="course-profile-") as folder:
         given = program.inputs(Path(folder))
         slow, fast = (partial(one, *given) for one in (program.slow, program.fast))
-        return measure_ratio(slow, fast, target=until, rounds=rounds, slowest=slowest_rank)
+        names = "better", "slow"
+        return compare(fast, slow, names=names, target=until, rounds=rounds, slowest=slowest_rank)
 
 
 def _whole_run(number: int, fast: bool) -> Callable[[], Any]:

@@ -3,14 +3,12 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from course_utils.lessons.strategy_search.graph.configurations import CUTS, Config, Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
+from course_utils.measuring import CALM, Compared
 from course_utils.words import join, number_text, percent, seconds_text
 
-_SAME = 0.005  # times nearer than this share are the same
-_STEADY = 0.25  # of the median: the middle half of the rounds of an undisturbed step is narrower
+_SAME = 0.005  # simulated times, which have no noise, are the same where they are nearer than this share
 
 
 def quickest_text(milliseconds: Mapping[str, float]) -> str:
@@ -53,30 +51,19 @@ def strategy_text(graph: OperatorGraph, strategy: Strategy) -> str:
     )
 
 
-def ratio_text(taken: Mapping[str, Sequence[float]], predicted: float) -> str:
-    """How many times as fast the first of two is as the second, measured by turns, beside what was predicted; a title.
+def ratio_text(taken: Compared, predicted: float) -> str:
+    """How many times as fast the first of two is as the second, beside what was predicted; a title.
 
     Args:
-        taken: seconds of each round, by name; the k-th of both belong together.
         predicted: the same factor, simulated.
     """
-    (name, seconds), (other, others) = taken.items()
-    factors = sorted(b / a for a, b in zip(seconds, others, strict=True))
-    middle = statistics.median(factors)
-    if factors[0] < 1 < factors[-1]:
-        told = f"{name} and {other}: neither is always faster in these {len(factors)} rounds"
-        return f"{told[:1].upper()}{told[1:]}"
-    if middle < 1:
-        told = f"{name} is slower than {other} in this run"
-    else:
-        told = f"{name} is {number_text(middle)} times as fast as {other}"
-    return f"{told[:1].upper()}{told[1:]}; predicted: {number_text(predicted)} times"
+    return f"{taken.title}; predicted: {number_text(predicted)} times"
 
 
 def timed_text(parts: int, spread: float) -> str:
     """How many parts were timed, and whether the machine was calm enough for what is predicted from them."""
     told = f"{parts} parts timed, spread {percent(spread)}"
-    return told if spread <= _STEADY else f"{told}: the machine is busy, so predictions will be far off"
+    return told if spread <= CALM else f"{told}: the machine is busy, so predictions will be far off"
 
 
 def errors(predicted: Sequence[float], measured: Sequence[float]) -> list[float]:
@@ -137,9 +124,3 @@ def links_text(strategies: Mapping[float, str]) -> str:
     if different == 1:
         return f"On all {len(strategies)} links the same strategy is found"
     return f"The link decides: {different} different strategies are found on {len(strategies)} links"
-
-
-def steady(measured: Sequence[Sequence[float]]) -> bool:
-    """Whether steps took about the same time in every round, so that a measurement answers a prediction."""
-    spread = [(np.quantile(own, 0.75) - np.quantile(own, 0.25)) / np.median(own) for own in measured]
-    return float(np.median(spread)) <= _STEADY

@@ -1,5 +1,6 @@
 """What the checks of lesson 14 share: the verdict on a race, what took the time, and recognisers of what went wrong."""
 
+import statistics
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from course_utils.checks.exercise import NO_RESULT, Case, Outcome
 from course_utils.checks.recognisers import Recogniser, same
 from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.races import CLOSE, SLOW, YOURS
-from course_utils.measuring import Ratio
+from course_utils.measuring import Compared
 from course_utils.words import number_text, percent, seconds_text
 
 if TYPE_CHECKING:
@@ -39,11 +40,11 @@ def races_well(target: float, lost: Callable[[Outcome], str], rule: Callable[[Ou
         wrong = rule(outcome) if rule else None
         if wrong:
             return f"the results are right, but {wrong}"
-        taken = ratio_of(outcome)
-        if taken is None or taken.factor >= target:
+        taken = compared(outcome)
+        if taken is None or taken.times >= target:
             return None
         return (
-            f"the results are right, but it is {taken.factor:.2f} times as fast as {slow_name(outcome)}; "
+            f"the results are right, but it is {taken.times:.2f} times as fast as {slow_name(outcome)}; "
             f"{target} times are asked for. {lost(outcome)}"
         )
 
@@ -55,22 +56,22 @@ def slow_name(outcome: Outcome) -> str:
     return f"slow_{outcome.case.harness.__name__[-1]}"
 
 
-def ratio_of(outcome: Outcome) -> Ratio | None:
+def compared(outcome: Outcome) -> Compared | None:
     """How fast both were; None where no time counted."""
     seconds = outcome.results[0]["seconds"]
-    return Ratio(seconds[SLOW], seconds[YOURS]) if seconds[YOURS] else None
+    return Compared(seconds[YOURS], seconds[SLOW]) if seconds[YOURS] else None
 
 
 def praised(target: float) -> Callable[[Outcome], str]:
     """How many times as fast it is."""
 
     def praise(outcome: Outcome) -> str:
-        taken = ratio_of(outcome)
+        taken = compared(outcome)
         if taken is None:
             return "the same results"
-        slow, own = seconds_text(min(taken.slow)), seconds_text(min(taken.fast))
+        own, slow = (seconds_text(statistics.median(runs)) for runs in (taken.first, taken.second))
         return (
-            f"{number_text(taken.factor)} times as fast as {slow_name(outcome)} ({target} were asked for), {own} in "
+            f"{number_text(taken.times)} times as fast as {slow_name(outcome)} ({target} were asked for), {own} in "
             f"place of {slow}, with the same {'numbers' if len(outcome.results[0]['wanted']) > 1 else 'number'}"
         )
 
@@ -132,13 +133,13 @@ def lanes_drawn(messages: str) -> Callable[[Outcome], "Figure | None"]:
     def drawing(outcome: Outcome) -> "Figure | None":
         from course_utils.lessons.profiling import pictures
 
-        if ratio_of(outcome) is None:
+        if compared(outcome) is None:
             return None
         lanes = [lanes_of(outcome, name, 0, messages) for name in (SLOW, YOURS)]
         return pictures.profile(
             lanes,
             factor_text(outcome),
-            "the quickest round of each counts; this is rank 0 in the last one",
+            "the median of the rounds counts; this is rank 0 in the last one",
             names=[SLOW, YOURS],
         )
 
@@ -147,8 +148,8 @@ def lanes_drawn(messages: str) -> Callable[[Outcome], "Figure | None"]:
 
 def factor_text(outcome: Outcome) -> str:
     """The finding."""
-    taken = ratio_of(outcome)
-    return f"{taken.factor:.1f} times as fast" if taken else ""
+    taken = compared(outcome)
+    return f"{taken.times:.1f} times as fast" if taken else ""
 
 
 def work_missing(outcome: Outcome, of: Callable[[Mapping[str, Any]], float]) -> float:

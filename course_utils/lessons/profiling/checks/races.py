@@ -2,7 +2,7 @@
 
 Nobody knows the inputs of the next round, so nothing kept from one call helps in another. Where the processor is the
 bottleneck its own seconds are counted, which other programs on the machine do not lengthen; elsewhere the clock's, of
-the rank that took longest, and the quickest run of each counts.
+the rank that took longest. What counts is the median of the rounds' ratios.
 """
 
 import cProfile
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.checks.compare import difference
-from course_utils.measuring import MARGIN, Ratio, slowest_rank
+from course_utils.measuring import MARGIN, Compared, slowest_rank
 
 CLOSE = 1e-4
 """So near, relative to the largest one, the losses have to be."""
@@ -71,7 +71,7 @@ def race(
         if number:
             seconds[SLOW].append(taken[SLOW])
             seconds[YOURS].append(taken[YOURS])
-            if _decided(Ratio(seconds[SLOW], seconds[YOURS]), target):
+            if _decided(Compared(seconds[YOURS], seconds[SLOW]), target):
                 break
     if rounds and places is not None:
         result["parts"] = {
@@ -80,11 +80,11 @@ def race(
     return result
 
 
-def _decided(taken: Ratio, target: float) -> bool:
+def _decided(taken: Compared, target: float) -> bool:
     """Whether more rounds would not change the verdict: clearly reached, or out of reach."""
-    if len(taken.fast) >= FEWEST and min(taken.factor / MARGIN, taken.median) >= target:
+    if len(taken.first) >= FEWEST and taken.times >= MARGIN * target:
         return True
-    return len(taken.fast) >= HOPELESS_AFTER and max(taken.factor, taken.median) < HOPELESS * target
+    return len(taken.first) >= HOPELESS_AFTER and taken.times < HOPELESS * target
 
 
 @contextmanager

@@ -11,12 +11,12 @@ from course_utils.checks.recognisers import same
 from course_utils.lessons.profiling.checks import LESSON
 from course_utils.lessons.profiling.checks.common import (
     WHOLE,
+    compared,
     factor_text,
     no_numbers,
     nothing_found,
     praised,
     races_well,
-    ratio_of,
     too_few,
     too_slow,
     work_missing,
@@ -114,7 +114,7 @@ def _own_part_divides(case: Case, outcome: Outcome) -> bool:
 
 def _drawing(outcome: Outcome) -> "Figure | None":
     """How long each rank computed and waited, in both programs."""
-    if ratio_of(outcome) is None:
+    if compared(outcome) is None:
         return None
     bars = {}
     for name in (SLOW, YOURS):
