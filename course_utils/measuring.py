@@ -100,6 +100,15 @@ def tied(one: float, other: float) -> bool:
     return max(one, other) <= (1 + TIE) * min(one, other)
 
 
+NEAR = 0.15
+"""A prediction that is off by no more than this share is right."""
+
+
+def relative_errors(predicted: Iterable[float], measured: Iterable[float]) -> list[float]:
+    """How far each prediction is off, as a share of what was measured."""
+    return [abs(guess / value - 1) for guess, value in zip(predicted, measured, strict=True)]
+
+
 @dataclass(frozen=True)
 class Compared:
     """Two programs, measured by turns.

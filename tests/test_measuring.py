@@ -3,7 +3,17 @@
 import pytest
 
 from course_utils import measuring
-from course_utils.measuring import Compared, Measured, by_turns, compare, is_busy, rate_text, slowest_rank, tied
+from course_utils.measuring import (
+    Compared,
+    Measured,
+    by_turns,
+    compare,
+    is_busy,
+    rate_text,
+    relative_errors,
+    slowest_rank,
+    tied,
+)
 
 
 def test_a_measurement_is_its_median_and_its_spread() -> None:
@@ -49,6 +59,10 @@ def test_a_busy_moment_hits_both() -> None:
 
 def test_values_of_two_days_are_a_tie_where_they_are_near() -> None:
     assert tied(1.0, 1.04) and tied(1.04, 1.0) and not tied(1.0, 1.06)
+
+
+def test_predictions_are_off_by_a_share_of_what_was_measured() -> None:
+    assert relative_errors([1.1, 1.0], [1.0, 2.0]) == pytest.approx([0.1, 0.5])
 
 
 def test_a_busy_machine_compares_nothing() -> None:

@@ -319,14 +319,14 @@ course.predict("strategy_times", within=1.3, times=...)
 
 # %%
 from course_utils.lessons.strategy_search.experiments import compare
-from course_utils.lessons.strategy_search.sentences import errors, honesty_text
-from course_utils.measuring import BUSY, is_busy
+from course_utils.lessons.strategy_search.sentences import honesty_text
+from course_utils.measuring import BUSY, is_busy, relative_errors
 
 ways = {"found": found.strategy}  # and the others, if they are not the same
 others = [name for name in four if seconds[name] != found.nanoseconds / 1e9]
 ways |= {name: four[name] for name in others}
 judged = compare(ranks, case, list(ways.values()), costs, rounds=4)
-off = 100 * np.median(errors(judged.predicted, judged.medians))
+off = 100 * np.median(relative_errors(judged.predicted, judged.medians))
 busy = is_busy(judged.measured)
 course.measured("strategy_error", busy=busy, percent=round(off))
 points = zip(judged.predicted, judged.measured)

@@ -24,7 +24,8 @@ from course_utils.lessons.strategy_search.program.run_program import DDP
 from course_utils.lessons.strategy_search.program.write_program import program
 from course_utils.lessons.strategy_search.search.known_ways import known_ways
 from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
-from course_utils.lessons.strategy_search.sentences import agreement, errors
+from course_utils.lessons.strategy_search.sentences import agreement
+from course_utils.measuring import relative_errors
 from workshop.bench.parts import chosen_parts
 from workshop.bench.ranks import nodes_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
@@ -70,9 +71,9 @@ def honesty_rows(ranks: "Ranks", rounds: int) -> list[Row]:
 def comparison_rows(name: str, found: "PredictedAndMeasured") -> list[Row]:
     """Median error and Kendall's τ; the value is that of the medians, the spread that of the rounds by themselves."""
     by_round = list(zip(*found.measured, strict=True))
-    off = errors(found.predicted, found.medians)
+    off = relative_errors(found.predicted, found.medians)
     number = len(found.predicted)
-    each = [statistics.median(errors(found.predicted, one)) for one in by_round]
+    each = [statistics.median(relative_errors(found.predicted, one)) for one in by_round]
     orders = [agreement(found.predicted, one) for one in by_round]
     order, what = agreement(found.predicted, found.medians), f"{name}, {number} strategies: "
     noise = [spread(one) / statistics.median(one) for one in found.measured]

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
 from course_utils.lessons.allreduce.cost_model import Network
+from course_utils.measuring import NEAR, relative_errors
 from course_utils.words import bytes_text, percent, seconds_text
-
-_NEAR = 0.15  # a prediction that is off by no more counts as right
 
 
 def network_text(network: Network) -> str:
@@ -28,12 +27,12 @@ def formula_text(runs: Sequence[float], formulas: Mapping[str, float]) -> str:
 
 def error_text(predicted: Sequence[float], measured: Sequence[float]) -> str:
     """How far predictions are off, in the middle and at worst."""
-    errors = [abs(p / m - 1) for p, m in zip(predicted, measured, strict=True)]
+    errors = relative_errors(predicted, measured)
     middle, worst = percent(statistics.median(errors)), percent(max(errors))
     off = f"off by {middle} in the median of {len(errors)} cases, by {worst} at worst"
-    if statistics.median(errors) > _NEAR:
+    if statistics.median(errors) > NEAR:
         return f"{off}: do not trust it here. Is the computer busy with something else?"
-    return f"{off}: right" if max(errors) <= _NEAR else f"{off}: right as a rule, not in every case"
+    return f"{off}: right" if max(errors) <= NEAR else f"{off}: right as a rule, not in every case"
 
 
 def bus_text(world_size: int, nbytes: float, seconds: float) -> str:

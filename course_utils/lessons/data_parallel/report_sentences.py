@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from course_utils.lessons.data_parallel.timed_steps import ONE_PROCESS
-from course_utils.measuring import TIE
+from course_utils.measuring import tied
 from course_utils.words import count, number_text, seconds_text
 
 EACH, FLAT, GATHER, OVERLAPPED, DDP = "all-reduce, each", "all-reduce, flat", "gather-scatter", "overlapped", "DDP"
@@ -34,7 +34,7 @@ def order_finding(seconds: Mapping[str, float], alone: bool = False) -> str:
         return "; ".join(f"{way}: {seconds_text(one)} for a step" for way, one in seconds.items())
     fast, slow = min(seconds, key=seconds.__getitem__), max(seconds, key=seconds.__getitem__)
     times = seconds[slow] / seconds[fast]
-    if times < 1 + TIE:
+    if tied(times, 1):
         found = "All ways to share take the same time" if alone else "All ways take the same time"
     else:
         name = f"Of {count(len(seconds), 'way')} to share, {fast}" if alone else f"{fast[:1].upper()}{fast[1:]}"
@@ -45,7 +45,7 @@ def order_finding(seconds: Mapping[str, float], alone: bool = False) -> str:
     pairs = list(zip(known, known[1:], strict=False))
     if all(early < late for early, late in pairs):
         return f"{found}: {' < '.join(ORDER)}, as in the report"
-    if all(early < late * (1 + TIE) for early, late in pairs):
+    if all(early < late or tied(early, late) for early, late in pairs):
         return f"{found}: {' < '.join(ORDER)} in the report; here two of them are too close to tell apart"
     return f"{found}: unlike in the report, where {' < '.join(ORDER)}"
 
@@ -78,7 +78,7 @@ def slowed_finding(way: str, times: float, workers: int, cores: int) -> str:
     Args:
         times: its length over that of the ways whose messages wait for its end.
     """
-    if times < 1 + TIE:
+    if times < 1 or tied(times, 1):
         return f"Messages that travel behind {way}'s backward pass do not slow it down."
     found = f"With {way} the backward pass takes {number_text(times)} times as long as where nothing travels"
     if workers > cores:
@@ -135,10 +135,10 @@ def speed_up_finding(seconds: Mapping[int, float], published: Mapping[int, float
     most = max(seconds)
     ours = seconds[1] / seconds[most]
     words = f"{most} workers are {number_text(ours)} times as fast as one"
-    if ours < 1:
-        words = f"{most} workers take {number_text(1 / ours)} times as long as one"
-    elif ours < 1 + TIE:
+    if tied(ours, 1):
         words = f"{most} workers are no faster than one"
+    elif ours < 1:
+        words = f"{most} workers take {number_text(1 / ours)} times as long as one"
     theirs = ""
     if most in published:
         theirs = f" (report: {number_text(published[1] / published[most])} times as fast)"

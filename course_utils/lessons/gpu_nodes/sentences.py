@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from course_utils.measuring import Measured, tied
+from course_utils.measuring import Compared, Measured, tied
 from course_utils.words import bytes_text, count, percent, seconds_text
 
 SAME = 1e-4
@@ -62,8 +62,8 @@ def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], 
 
 
 def gain(seconds: Mapping[str, Sequence[float]], plain: str, way: str) -> float:
-    """How many times as fast one way is as the plain one, by the medians; below 1 it is slower."""
-    return statistics.median(seconds[plain]) / statistics.median(seconds[way])
+    """How many times as fast one way is as the plain one, measured by turns; below 1 it is slower."""
+    return Compared(seconds[way], seconds[plain]).times
 
 
 def widths_text(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) -> str:

@@ -1,14 +1,15 @@
 """What measurements of parameter servers, stale gradients and local training say: sentences chosen by the numbers."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from course_utils.lessons.parameter_server.digits_trainings import Curve
+from course_utils.measuring import NEAR, Compared, relative_errors
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
-_NEAR = 0.15  # a prediction that is off by no more counts as right
 _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test images
 
 
@@ -24,12 +25,12 @@ def link_text(
         server, ring: for each number of workers the seconds of all runs. predicted: the server's.
     """
     slow, fast = statistics.median(server[-1]), statistics.median(ring[-1])
-    errors = [abs(p / statistics.median(runs) - 1) for p, runs in zip(predicted, server, strict=True)]
+    errors = relative_errors(predicted, map(statistics.median, server))
     worst = max(errors)
     told = f"With {workers[-1]} workers: {seconds_text(slow)} through the server, {seconds_text(fast)} round the ring. "
-    if worst <= _NEAR:
+    if worst <= NEAR:
         return told + f"The server's predictions are off by {percent(worst)} at most."
-    if statistics.median(errors) <= _NEAR:
+    if statistics.median(errors) <= NEAR:
         return told + f"The server's predictions are off by {percent(statistics.median(errors))} in the middle."
     return told + f"The prediction is off by up to {percent(worst)}: the link is not all that costs time here."
 
@@ -38,7 +39,7 @@ def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> str
     """The mean staleness of every setting beside workers − 1, and how old the oldest gradient was."""
     means = {setting: float(np.mean(ages)) for setting, ages in histograms.items()}
     oldest = [f"{max(ages)} ({setting})" for setting, ages in histograms.items()]
-    near = all(abs(mean - (workers - 1)) <= _NEAR * max(1, workers - 1) for mean in means.values())
+    near = all(abs(mean - (workers - 1)) <= NEAR * max(1, workers - 1) for mean in means.values())
     said = join([f"{mean:.2f}" for mean in means.values()])
     start = f"The mean is {said}" + (f": near {workers} − 1 each time" if near else f"; {workers - 1} was predicted")
     return f"{start}. The oldest gradient: {join(oldest)}"
@@ -76,16 +77,24 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def first_text(ways: Mapping[str, Sequence[Curve]], target: float) -> str:
-    """Who reaches the target first in seconds, from the medians; nobody is first where the runs overlap."""
+    """Who reaches the target first in seconds, from the medians; nobody is first where the best two are a tie."""
     times = {name: median_to(runs, target) for name, runs in ways.items()}
     there = sorted((seconds, name) for name, seconds in times.items() if seconds is not None)
     if not there:
         return f"nobody reaches {percent(target)}"
     best = there[0][1]
-    tied = [name for _, name in there[1:] if _least(ways[name], target) <= _most(ways[best], target)]
-    if tied:
-        return f"{join([best, *tied])} are too near to each other to call"
+    near = [name for _, name in there[1:] if compared(ways[best], ways[name], target).is_tie]
+    if near:
+        return f"{join([best, *near])} are too near to each other to call"
     return f"{best} is first at {percent(target)}"
+
+
+def compared(first: Sequence[Curve], second: Sequence[Curve], target: float) -> Compared:
+    """The seconds to the target of two ways that ran by turns; rounds in which neither came there do not count."""
+    seconds = [[run.reached(target) for run in runs] for runs in (first, second)]
+    ends = [[math.inf if one is None else one for one in each] for each in seconds]
+    pairs = [pair for pair in zip(*ends, strict=True) if min(pair) < math.inf]
+    return Compared(*zip(*pairs, strict=True))
 
 
 def reached_table(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from course_utils.lessons.strategy_search.graph.configurations import CUTS, Config, Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
-from course_utils.measuring import CALM, Compared
+from course_utils.measuring import CALM, Compared, relative_errors
 from course_utils.words import join, number_text, percent, seconds_text
 
 _SAME = 0.005  # simulated times, which have no noise, are the same where they are nearer than this share
@@ -66,11 +66,6 @@ def timed_text(parts: int, spread: float) -> str:
     return told if spread <= CALM else f"{told}: the machine is busy, so predictions will be far off"
 
 
-def errors(predicted: Sequence[float], measured: Sequence[float]) -> list[float]:
-    """How far each prediction is off, as a share of what was measured."""
-    return [abs(p / m - 1) for p, m in zip(predicted, measured, strict=True)]
-
-
 def agreement(predicted: Sequence[float], measured: Sequence[float]) -> float:
     """Kendall's τ: 1 where both put all pairs into the same order, −1 where into opposite ones.
 
@@ -83,7 +78,7 @@ def agreement(predicted: Sequence[float], measured: Sequence[float]) -> float:
 
 def honesty_text(predicted: Sequence[float], measured: Sequence[float]) -> str:
     """How far predictions are off in the middle and at worst, and whether they put strategies in order; as a title."""
-    off = errors(predicted, measured)
+    off = relative_errors(predicted, measured)
     order = agreement(predicted, measured)
     told = f"Off by {percent(statistics.median(off))} in the median, by {percent(max(off))} at worst"
     if order == 1:
