@@ -11,7 +11,17 @@ import pytest
 
 from workshop.build.crowded import crowded
 from workshop.build.mathjax import mathjax_script
-from workshop.build.slides import CHROMIUM_OPTIONS, build_decks, count_slides, draw_figures, next_slides
+from workshop.build.page_figures import figures_of
+from workshop.build.slides import (
+    CHROMIUM_OPTIONS,
+    FIGURE,
+    build_decks,
+    count_slides,
+    decks,
+    draw_figures,
+    next_slides,
+    with_alt_texts,
+)
 from workshop.build.sources import ROOT, AuthoringError
 
 SMALL = """\
@@ -259,3 +269,79 @@ def test_a_draft_takes_the_smaller_settings_that_its_file_names(tmp_path):
     source.write_text(f"{counted}DRAFT = {{'RUN': 2}}\n")
     with pytest.raises(AuthoringError, match="DRAFT of 92_runs.py names RUN, which the file does not hold"):
         draw_figures(ROOT, deck, tmp_path / "figures")
+
+
+PAGE = """\
+# %% [markdown]
+# # A page
+
+# %%
+import matplotlib.pyplot as plt
+
+points = [1, 2, 3]
+
+# %% tags=["figure:93_line"]
+picture, ax = plt.subplots()
+ax.plot(points)
+picture.alt_text = f"A line through {points}."
+picture
+
+# %%
+print("behind the last figure nothing is run" / 2)
+"""
+DECK = """\
+from matplotlib.figure import Figure
+
+PAGE = {"points": [3, 1]}
+
+
+def own(page):
+    figure = Figure()
+    figure.subplots().plot(page.points)
+    return figure
+
+
+FIGURES = {"93_own": own}
+"""
+
+
+@pytest.fixture
+def deck_with_page(tmp_path) -> Path:
+    """A deck with two figures, one of which its page draws."""
+    for name, text in {
+        "notebooks/src/93_page.py": PAGE,
+        "slides/src/93_page.md": "```{figure} figures/93_line.png\n```\n\n![Own](figures/93_own.png)\n",
+        "slides/src/93_page.py": DECK,
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path / "slides/src/93_page.md"
+
+
+def test_a_figure_of_the_page_is_drawn_by_the_page_with_the_decks_settings(deck_with_page, tmp_path):
+    draw_figures(ROOT, deck_with_page, tmp_path / "figures")
+    assert (tmp_path / "figures/93_own.png").is_file()
+    text = with_alt_texts(deck_with_page.read_text(encoding="utf-8"), tmp_path / "figures")
+    assert "figures/93_line.png\n:alt: A line through [3, 1].\n```" in text
+    assert with_alt_texts(text, tmp_path / "figures") == text
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        ("notebooks/src/93_page.py", "points = [1, 2, 3]\n", "1 / 0\n", "ZeroDivisionError"),
+        ("notebooks/src/93_page.py", "\npicture\n", "\n", "the cell of 93_line ends with no figure"),
+        ("slides/src/93_page.py", '"points"', '"point"', "93_page assigns no point, which its deck sets"),
+        ("slides/src/93_page.py", '"93_own": own', '"93_line": own', "93_page.py draws 93_line, which the page draws"),
+    ],
+)
+def test_what_deck_and_page_do_not_agree_on_is_said(deck_with_page, tmp_path, file, old, new, says):
+    source = tmp_path / file
+    source.write_text(source.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(AuthoringError, match=re.escape(says)):
+        draw_figures(ROOT, deck_with_page, tmp_path / "figures")
+
+
+@pytest.mark.parametrize("deck", decks(), ids=lambda deck: deck.stem)
+def test_a_figure_that_a_page_names_is_on_a_slide(deck):
+    assert set(figures_of(deck.stem)) <= set(FIGURE.findall(deck.read_text(encoding="utf-8")))

@@ -75,7 +75,7 @@ print("formula:", gradient(w).round(6), " by trying:", np.round(by_trying, 6))
 #
 # $\eta$ (eta) is the **learning rate**: how far to go for a given slope. Here is the whole algorithm.
 
-# %%
+# %% tags=["figure:01_downhill"]
 w, rate = np.zeros(2), 4.0
 path = [w]
 for _ in range(40):
@@ -133,14 +133,15 @@ course.predict(
     },
 )
 
-# %%
+# %% tags=["figure:01_four_batches"]
 sizes = [1, 8, 64, 359]
+columns = 2  # of maps
 paths = {f"batch of {size}": sgd(size) for size in sizes}
 ends = [loss(path[-1]) for path in paths.values()]
 course.measured("nearest_batch", answer="abcd"[np.argmin(ends)])
 nearest = list(paths)[np.argmin(ends)]
 title = f"Each image seen five times: the {nearest} ends nearest"
-pictures.trajectories(loss, paths, best, title)
+pictures.trajectories(loss, paths, best, title, columns=columns)
 
 # %% [markdown]
 # A batch of 359 walks straight and hardly gets anywhere: five steps are few. A batch of 1 is there first, and then
@@ -174,7 +175,7 @@ def show(batch_size, rate):
 # %%
 course.predict("noise_ratio", within=1.2, answer=...)  # a number
 
-# %%
+# %% tags=["figure:01_noise"]
 from course_utils.lessons.sgd.gradient_descent import gradient_noise, predicted_noise
 
 each = gradients(np.zeros(2), x, y)  # one row per image, at the start of the walk
@@ -262,12 +263,13 @@ assert abs(found / predicted - 1) < 0.05
 print(f"2 / λ predicts {predicted:.3f}; measured: {found:.3f}")
 course.measured("largest_rate", answer=found)
 
-# %%
+# %% tags=["figure:01_too_long"]
 apart = {}
 for share in [0.5, 0.95, 1.05, 1.5]:
     path = descend(gradient, nearby, share * predicted, 120)
     apart[f"{share} · 2/λ"] = np.linalg.norm(path - best, axis=1)
-pictures.distances(apart, "From a thousandth beside the star", y="distance from the star")
+title = f"2/λ = {predicted:.1f}: below it steps lead to the star, above it away"
+pictures.distances(apart, title, y="distance from the star")
 
 # %% [markdown]
 # The *largest* eigenvalue decides, the curvature across the valley, although all the way to go is *along* it. That is
@@ -309,7 +311,7 @@ print("without momentum:", steps_needed(walk), "steps")
 # %%
 course.predict("steps_with_momentum", within=2, answer=...)
 
-# %%
+# %% tags=["figure:01_ball"]
 rolls = {"β = 0": walk}
 for beta in [0.8, 0.95]:
     rolls[f"β = {beta}"] = descend(gradient, np.zeros(2), 2.0, 400, beta)
@@ -362,7 +364,7 @@ for _ in range(15):  # epochs
 # %%
 course.predict("digits_read", within=1.02, answer=...)  # between 0 and 1
 
-# %%
+# %% tags=["figure:01_digits"]
 share = accuracy(weights, test_x, test_y)
 assert share >= 0.95
 course.measured("digits_read", answer=share)

@@ -24,7 +24,7 @@ from course_utils.lessons.autodiff_and_optimizers import pictures
 # So let every number remember how it came about. A `Node` holds its `value` and its `parents`, the nodes that it was
 # computed from.
 
-# %%
+# %% tags=["figure:02_forward_graph"]
 x = Node(3.0, "x")
 y = x * x + x
 boxes, edges = pictures.boxes_of(topological_order(y), given=["x"])
@@ -61,7 +61,7 @@ def backward(last):
     walk(topological_order(last)[::-1])
 
 
-# %%
+# %% tags=["figure:02_backward_graph"]
 backward(y)
 course.measured("gradient_of_x", answer=float(x.gradient))
 boxes, edges = pictures.boxes_of(topological_order(y), given=["x"], gradients=True)
@@ -114,7 +114,7 @@ course.predict(
     },
 )
 
-# %%
+# %% tags=["figure:02_wrong_order"]
 backward(y)
 right = float(x.gradient)
 walk(level_by_level(y))
@@ -172,7 +172,7 @@ def loss_of(nodes, images, digits):
     return softmax_cross_entropy(network(Node(images, "x"), nodes), digits)
 
 
-# %%
+# %% tags=["figure:02_network_graph"]
 from course_utils.lessons.sgd.digits_network import new_network
 
 train_x, train_y, test_x, test_y = course.data.digits_arrays()
@@ -292,7 +292,7 @@ print("ready, one after the other:", *[n for n in weights if n.endswith("weight"
 answers = {"conv1": "a", "linear": "b"}
 course.measured("ready_first", answer=answers[weights[0].partition(".")[0]])
 
-# %%
+# %% tags=["figure:02_ready"]
 from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
 
 # The seven passes that we timed had such hooks too, and each noted the time.
@@ -353,16 +353,15 @@ def sgd(parameters, gradients):
     sgd_step(parameters, gradients, rate=0.1)
 
 
-# %%
+# %% tags=["figure:02_learned"]
 runs = {"SGD, rate 0.1": train(sgd), "Adam, rate 0.005": train(adam)}
-for name, (_, accuracy) in runs.items():
+found, by_epoch = [], {}
+for name, (losses, accuracy) in runs.items():
     assert accuracy >= 0.95
-    print(f"{name}: {accuracy:.1%} of the test images")
-
-by_epoch = {}
-for name, (losses, _) in runs.items():
+    found.append(f"{accuracy:.1%} with {name.partition(',')[0]}")
     by_epoch[name] = np.reshape(losses, (8, -1)).mean(axis=1)
-course.draw.loss_curves(by_epoch, "The digits, learned with our own gradients", x="epoch")
+title = f"Learned with our own gradients: {' and '.join(found)} of the test images"
+course.draw.loss_curves(by_epoch, title, x="epoch")
 
 # %% [markdown]
 # Handwritten digits, read by a network whose every gradient came from 150 lines. (Which of the two is ahead depends on
@@ -388,7 +387,7 @@ rounded = {name.lower(): round(value, 2) for name, value in kept.items()}
 course.measured("optimizer_bytes", **rounded)
 
 
-# %%
+# %% tags=["figure:02_kept"]
 def row(weights, gradient, state):
     return {"weights": weights, "gradient": gradient, "optimizer's state": state}
 

@@ -1,41 +1,60 @@
-"""Draw a lesson's figures by real runs: `python -m workshop.build.figures slides/src/04_messages.py FOLDER`.
+"""Draw a deck's figures by real runs: `python -m workshop.build.figures slides/src/04_messages.py FOLDER`.
 
-The file holds `FIGURES`, a dict from a picture's name to a function that returns a Matplotlib `Figure`. It may hold
-`DRAFT`, a dict from names of the file to the values they have with `--draft`: fewer repetitions and sizes, with which
-tests see in less time that every picture can be drawn.
+Figures that the lesson's page draws come from the page (`page_figures`), run with the values that `PAGE` gives to its
+names. The file beside the deck has the others: `FIGURES`, a dict from a picture's name to a function that returns a
+Matplotlib `Figure`; a function with an argument gets the names that the page has defined. It may hold `DRAFT`, a dict
+from names of the file to the values they have with `--draft`: fewer repetitions and sizes, with which tests see in less
+time that every picture can be drawn.
 """
 
 import argparse
+import inspect
 import sys
 from pathlib import Path
 
 import matplotlib
+from matplotlib.figure import Figure
+
+from workshop.build.page_figures import PageRun, figures_of, run_page
+from workshop.build.sources import ALT_TEXT
 
 DOTS_PER_INCH = 160
 
 
 def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
-    """Draw every figure of `source` into `folder` as PNG, in its `DRAFT` settings if asked; returns the files.
+    """Draw every figure of a deck into `folder` as PNG, in its `DRAFT` settings if asked; returns the files.
 
     Raises:
-        ValueError: `DRAFT` names what the file does not hold.
+        ValueError: `DRAFT` names what the file does not hold, or a figure is both the page's and the file's.
     """
     matplotlib.use("Agg")
     names = {"__name__": source.stem, "__file__": str(source)}
     exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), names)
-    smaller = names.get("DRAFT", {})
+    smaller, own = names.get("DRAFT", {}), names["FIGURES"]
     if unknown := sorted(set(smaller) - set(names)):
         raise ValueError(f"DRAFT of {source.name} names {', '.join(unknown)}, which the file does not hold")
+    of_page = figures_of(source.stem, source.resolve().parents[2])
+    if twice := sorted(set(of_page) & set(own)):
+        raise ValueError(f"{source.name} draws {', '.join(twice)}, which the page draws")
     names |= smaller if draft else {}
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
     try:
-        for name, function in names["FIGURES"].items():
-            files.append(folder / f"{name}.png")
-            function().savefig(files[-1], dpi=DOTS_PER_INCH, bbox_inches="tight")
+        page = run_page(source.stem, names.get("PAGE", {}), source.resolve().parents[2]) if of_page else PageRun()
+        files = [save(folder / f"{name}.png", figure) for name, figure in page.figures.items()]
+        for name, function in own.items():
+            needs_page = bool(inspect.signature(function).parameters)
+            files.append(save(folder / f"{name}.png", function(page.names) if needs_page else function()))
     finally:
         stop_ranks()
     return files
+
+
+def save(file: Path, figure: Figure) -> Path:
+    """Write a figure, and beside it its alternative text on one line, if it has one."""
+    figure.savefig(file, dpi=DOTS_PER_INCH, bbox_inches="tight")
+    if alt_text := getattr(figure, "alt_text", ""):
+        file.with_suffix(ALT_TEXT).write_text(" ".join(alt_text.split()), encoding="utf-8")
+    return file
 
 
 def stop_ranks() -> None:

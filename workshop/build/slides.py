@@ -11,7 +11,7 @@ from workshop.build.commands import run
 from workshop.build.crowded import crowded
 from workshop.build.mathjax import mathjax_script
 from workshop.build.notebooks import kernel_environment
-from workshop.build.sources import ROOT, AuthoringError, choose
+from workshop.build.sources import ALT_TEXT, ROOT, AuthoringError, choose
 
 FIGURE_SECONDS = 400
 SPHINX_SECONDS = 180
@@ -94,7 +94,7 @@ def build_deck(root: Path, deck: Path, out: Path, mathjax: Path) -> Path:
         shutil.copy(mathjax, static / "mathjax")
         shutil.copy(root / "slides" / "style" / "course.css", static)
         shutil.copy(root / "slides" / "conf.py", project)
-        text = next_slides(deck.read_text(encoding="utf-8"))
+        text = with_alt_texts(next_slides(deck.read_text(encoding="utf-8")), out / "figures")
         (project / "index.md").write_text(text, encoding="utf-8")
         if (out / "figures").is_dir():
             shutil.copytree(out / "figures", project / "figures")
@@ -105,6 +105,16 @@ def build_deck(root: Path, deck: Path, out: Path, mathjax: Path) -> Path:
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(built, target)
     return target / "index.html"
+
+
+def with_alt_texts(text: str, figures: Path) -> str:
+    """The deck with an alternative text for each figure that has none: the one that was drawn with it."""
+
+    def alternative(match: re.Match[str]) -> str:
+        file = figures / f"{match['name']}{ALT_TEXT}"
+        return f"{match[0]}:alt: {file.read_text(encoding='utf-8')}\n" if file.is_file() else match[0]
+
+    return re.sub(r"^```\{figure\} figures/(?P<name>[\w-]+)\.png\n(?!:alt:)", alternative, text, flags=re.MULTILINE)
 
 
 def next_slides(text: str) -> str:

@@ -16,6 +16,9 @@ CHECKED = "nbval-check-output"
 EXERCISE = "exercise"
 """The tag of a source cell that names a function whose body the learner writes."""
 
+ALT_TEXT = ".txt"
+"""The ending of a file beside a figure, with its alternative text."""
+
 KEPT_METADATA = ("tags", "slideshow", "jupyter")
 MAGIC = re.compile(r"^(\s*)# ?(%%?[a-zA-Z]|!\w)", re.MULTILINE)
 FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}

@@ -1,0 +1,100 @@
+"""A deck's figures that its page draws: the page runs once, and each cell that names a figure gives its own.
+
+`# %% tags=["figure:01_downhill"]` is such a cell; its last line gives a Matplotlib `Figure`. So a deck shows what its
+page shows, from the same code, and brings the picture's alternative text along.
+"""
+
+import ast
+import contextlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+from matplotlib.figure import Figure
+from nbformat import NotebookNode
+
+from workshop.build.sources import ROOT, AuthoringError, read_cells, tags
+
+TAG = "figure:"
+MAY_FAIL = "raises-exception"
+"""The tag of a cell that is there to raise."""
+
+
+@dataclass
+class PageRun:
+    """A page that was run as far as its last figure.
+
+    Attributes:
+        figures: by name.
+        names: what the page has defined.
+    """
+
+    figures: dict[str, Figure] = field(default_factory=dict)
+    names: SimpleNamespace = field(default_factory=SimpleNamespace)
+
+
+def figures_of(stem: str, root: Path = ROOT) -> list[str]:
+    """The names of the figures that a page draws for its deck, in the page's order."""
+    return [name for cell in _cells(stem, root) for name in _named(cell)]
+
+
+class PageSettings(ast.NodeTransformer):
+    """Gives names the deck's values where the page assigns its own, outside functions."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values, self.used = values, set[str]()
+
+    def visit_Module(self, module: ast.Module) -> ast.Module:
+        for node in module.body:
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(name := node.targets[0], ast.Name)
+                and name.id in self.values
+            ):
+                node.value = ast.copy_location(ast.parse(repr(self.values[name.id]), mode="eval").body, node.value)
+                self.used.add(name.id)
+        return ast.fix_missing_locations(module)
+
+
+def run_page(stem: str, settings: Mapping[str, Any] = MappingProxyType({}), root: Path = ROOT) -> PageRun:
+    """Run a page as far as its last figure, in this process.
+
+    Args:
+        settings: values of names that the page assigns, such as fewer columns or repetitions.
+
+    Raises:
+        AuthoringError: a cell raises although it is not there to, a cell that names a figure gives none, or the page
+            assigns no name of the settings.
+    """
+    from IPython.core.interactiveshell import InteractiveShell
+
+    cells, run, own = _cells(stem, root), PageRun(), PageSettings(settings)
+    last = max(place for place, cell in enumerate(cells) if _named(cell))
+    shell = InteractiveShell.instance()
+    shell.ast_transformers.append(own)
+    for cell in cells[: last + 1]:
+        with contextlib.redirect_stdout(io.StringIO()):
+            done = shell.run_cell(cell.source)
+        if not done.success and MAY_FAIL not in tags(cell):
+            raise AuthoringError(f"{stem}: {done.error_in_exec or done.error_before_exec!r} in the cell\n{cell.source}")
+        for name in _named(cell):
+            if not isinstance(done.result, Figure):
+                raise AuthoringError(f"{stem}: the cell of {name} ends with no figure")
+            run.figures[name] = done.result
+    if unknown := sorted(set(settings) - own.used):
+        raise AuthoringError(f"{stem} assigns no {', '.join(unknown)}, which its deck sets")
+    run.names = SimpleNamespace(**shell.user_ns)
+    return run
+
+
+def _cells(stem: str, root: Path) -> list[NotebookNode]:
+    """The code cells of a page; none where the deck has no page."""
+    source = root / "notebooks" / "src" / f"{stem}.py"
+    return [cell for cell in read_cells(source) if cell.cell_type == "code"] if source.is_file() else []
+
+
+def _named(cell: NotebookNode) -> list[str]:
+    return [tag.removeprefix(TAG) for tag in tags(cell) if tag.startswith(TAG)]
