@@ -289,6 +289,11 @@ picture
 # %%
 print("behind the last figure nothing is run" / 2)
 """
+SLIDES = """\
+```{figure} figures/93_line.png
+```
+![](figures/93_own.png) ![](figures/93_alone.png)
+"""
 DECK = """\
 from matplotlib.figure import Figure
 
@@ -301,16 +306,22 @@ def own(page):
     return figure
 
 
-FIGURES = {"93_own": own}
+def alone(points=(1, 2)):
+    figure = Figure()
+    figure.subplots().plot(points)
+    return figure
+
+
+FIGURES = {"93_own": own, "93_alone": alone}
 """
 
 
 @pytest.fixture
 def deck_with_page(tmp_path) -> Path:
-    """A deck with two figures, one of which its page draws."""
+    """A deck with three figures, one of which its page draws."""
     for name, text in {
         "notebooks/src/93_page.py": PAGE,
-        "slides/src/93_page.md": "```{figure} figures/93_line.png\n```\n\n![Own](figures/93_own.png)\n",
+        "slides/src/93_page.md": SLIDES,
         "slides/src/93_page.py": DECK,
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

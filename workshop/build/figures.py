@@ -2,7 +2,7 @@
 
 Figures that the lesson's page draws come from the page (`page_figures`), run with the values that `PAGE` gives to its
 names. The file beside the deck has the others: `FIGURES`, a dict from a picture's name to a function that returns a
-Matplotlib `Figure`; a function with an argument gets the names that the page has defined. It may hold `DRAFT`, a dict
+Matplotlib `Figure`; one with an argument `page` gets the names that the page has defined. It may hold `DRAFT`, a dict
 from names of the file to the values they have with `--draft`: fewer repetitions and sizes, with which tests see in less
 time that every picture can be drawn.
 """
@@ -42,7 +42,7 @@ def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
         page = run_page(source.stem, names.get("PAGE", {}), source.resolve().parents[2]) if of_page else PageRun()
         files = [save(folder / f"{name}.png", figure) for name, figure in page.figures.items()]
         for name, function in own.items():
-            needs_page = bool(inspect.signature(function).parameters)
+            needs_page = "page" in inspect.signature(function).parameters
             files.append(save(folder / f"{name}.png", function(page.names) if needs_page else function()))
     finally:
         stop_ranks()
