@@ -168,6 +168,27 @@ def test_what_a_package_offers_is_there_and_no_module_hides_it(package) -> None:
     assert modules_in_it <= {"course_utils.data", "course_utils.draw"}
 
 
+IMPORT_LINE = re.compile(r"from ((?:course_utils|workshop)[\w.]*) import (\w+(?:, \w+)*)")
+TEXTS = ("course_utils/**/*.py", "workshop/**/*.py", "*/src/*.py", "*/src/*.md", "docs/*.md", "ondemand/**/*.*", "*.md")
+
+
+def test_an_import_that_a_text_tells_to_write_can_be_written() -> None:
+    lines = {
+        (module, name): file
+        for pattern in TEXTS
+        for file in ROOT.glob(pattern)
+        for module, names in IMPORT_LINE.findall(file.read_text(encoding="utf-8", errors="replace"))
+        for name in names.split(", ")
+    }
+    assert len(lines) > 1000
+    assert {f"{file.name}: {line}" for line, file in lines.items() if not can_be_imported(*line)} == set()
+
+
+def can_be_imported(module: str, name: str) -> bool:
+    """Whether `from module import name` works."""
+    return f"{module}.{name}" in modules() or module in modules() and hasattr(importlib.import_module(module), name)
+
+
 # --- docs/house.md --------------------------------------------------------------------------------------------------
 
 PAGE = ROOT / "docs" / "house.md"

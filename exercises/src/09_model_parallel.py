@@ -183,7 +183,7 @@ Parallelism(data=4, zero=1, tensor=2)
 # Your function against the tensors themselves, on this machine:
 #
 # ```python
-# from course_utils.lessons.model_parallel import measured_memory
+# from course_utils.lessons.model_parallel.memory_counter import measured_memory
 # from course_utils.lessons.model_parallel.transformer import character_model
 #
 # model = character_model(40, width=64, depth=4, context=32)

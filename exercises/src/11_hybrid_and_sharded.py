@@ -126,8 +126,8 @@ ranks.load_torch()
 #
 # During a step a rank also holds the activations of its own batch. ZeRO does not divide them.
 # Use your own `zero_memory`. It is not right yet?
-# `from course_utils.lessons.hybrid_and_sharded import zero_memory` lets you go on (not where you are marked: there
-# you need your own).
+# `from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_memory` lets you go on (not where you are
+# marked: there you need your own).
 
 # %% tags=["exercise"]
 # fits
