@@ -18,7 +18,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     Args:
         package, file: its `__name__` and `__file__`.
     """
-    home = _homes(file)
+    home = homes(file)
 
     def get(name: str) -> Any:
         if name not in home:
@@ -30,7 +30,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     return get, lambda: sorted(home), [*home]
 
 
-def _homes(file: str) -> dict[str, str]:
+def homes(file: str | Path) -> dict[str, str]:
     """Name → the module that holds it, or for a module the package that it belongs to."""
     body = ast.parse(Path(file).read_text(encoding="utf-8")).body
     [offered] = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]

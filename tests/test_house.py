@@ -16,6 +16,7 @@ from workshop.house import (
     knots,
     lesson_of,
     modules,
+    offered,
     ours,
     part_of,
     room_of,
@@ -77,6 +78,15 @@ def test_an_import_inside_a_function_makes_a_start_faster_or_says_why_it_is_ther
     late = [arrow for arrow in ours() if arrow.late]
     unexplained = [arrow for arrow in late if not brought_by(arrow.end) - brought_by(arrow.start)]
     assert {f"{arrow.start} > {arrow.end}" for arrow in unexplained} == PLAN["late"].keys()
+
+
+@pytest.mark.parametrize("name", sorted(offered("course_utils")))
+def test_what_a_notebook_calls_first_loads_no_picture_and_no_torch(name) -> None:
+    home = offered("course_utils")[name]
+    assert not brought_by(f"course_utils.{name}" if home == "course_utils" else home) & {
+        *("matplotlib", "torch", "torchvision"),
+        *("mpi4py", "nbformat", "nbclient"),
+    }
 
 
 def test_machinery_knows_no_lesson() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from course_utils.lazy import homes
 from course_utils.syllabus import LESSONS, ROOT
 
 PACKAGES = ("course_utils", "workshop")
@@ -45,7 +46,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def arrows() -> tuple[Arrow, ...]:
-    """Every import of every module, types apart; of names from a package, the module that each is, if it is one."""
+    """Every import of every module, types apart; of names from a package, the module that each is, or comes from."""
     return tuple(arrow for module in modules() for arrow in _of_module(module))
 
 
@@ -74,8 +75,16 @@ def _imports(node: ast.AST, late: bool) -> Iterator[tuple[ast.Import | ast.Impor
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
-    names = {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name if name in modules() else node.module for name in names}
+    names = {alias.name for alias in node.names}
+    known = {name: f"{node.module}.{name}" for name in names if f"{node.module}.{name}" in modules()}
+    return {known.get(name) or offered(node.module).get(name, node.module) for name in names}
+
+
+@cache
+def offered(package: str) -> dict[str, str]:
+    """Each name that a package loads when it is first used, and the module that then is loaded; none elsewhere."""
+    file = modules().get(package)
+    return homes(file) if file and "attach(__name__, __file__)" in file.read_text(encoding="utf-8") else {}
 
 
 def room_of(module: str) -> str:

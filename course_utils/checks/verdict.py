@@ -5,9 +5,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_utils import draw
 from course_utils.checks import panel as parts
 from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
-from course_utils.draw import timeline
 from course_utils.trace.events import count_rounds
 from course_utils.words import count
 
@@ -119,4 +119,4 @@ def _picture(verdict: Verdict) -> str:
     if not 0 < messages <= MOST_MESSAGES:
         return ""
 
-    return parts.image(timeline(list(verdict.events), title=picture_title(verdict)))
+    return parts.image(draw.timeline(list(verdict.events), title=picture_title(verdict)))
