@@ -6,7 +6,6 @@ Against MPI_Allreduce on two ranks, against gloo behind links, against copying m
 
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
@@ -30,9 +29,6 @@ from workshop.bench.allreduce_ranks import (
 from workshop.bench.network import timed, timed_gloo
 from workshop.bench.ranks import nodes_of, ranks_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
-
-if TYPE_CHECKING:
-    pass
 
 FEWEST = 7  # runs
 LOOPBACK_SIZES = (4, 256, 4096, 1 << 16, 1 << 20, 1 << 22, 1 << 24, 1 << 26)  # bytes

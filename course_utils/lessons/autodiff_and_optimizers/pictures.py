@@ -218,8 +218,8 @@ def ready_order(
     style.draw_legend(ax, {word: Patch(facecolor=colour) for word, colour in words.items()})
     draw_share(under, layers, end, scale)
     under.set_xlabel(f"{unit} since the backward pass began{measured}", fontsize=style.TEXT)
-    graph_text = "; ".join(f"{name} after {seconds_text(seconds)}" for name, _, seconds in layers)
-    picture.alt_text = f"{title}. {found}. Gradients ready: {graph_text}."
+    moments = "; ".join(f"{name} after {seconds_text(seconds)}" for name, _, seconds in layers)
+    picture.alt_text = f"{title}. {found}. Gradients ready: {moments}."
     return picture
 
 

@@ -171,8 +171,8 @@ def time_by_threads(times: Mapping[int, Measured], cores: int, title: str, subti
     ax.set_xlabel("threads", fontsize=style.TEXT)
     ax.set_ylabel(f"time, in {unit}", fontsize=style.TEXT)
     ax.grid(axis="y", color="#EEEEEE", linewidth=0.7)
-    layers_text = ", ".join(f"{count}: {seconds_text(times[count].median)}" for count in counts)
-    picture.alt_text = f"Time over the number of threads. {title}. {subtitle} {layers_text}. {text}."
+    times_by_count = ", ".join(f"{count}: {seconds_text(times[count].median)}" for count in counts)
+    picture.alt_text = f"Time over the number of threads. {title}. {subtitle} {times_by_count}. {text}."
     return picture
 
 
@@ -215,11 +215,11 @@ def between_bounds(
     ax.set_xlabel("workers", fontsize=style.TEXT)
     ax.set_ylabel("time, in tasks", fontsize=style.TEXT)
     ax.grid(color="#EEEEEE", linewidth=0.7)
-    layers_text = ", ".join(
+    times_by_count = ", ".join(
         f"{count}: {measured[count].median:.1f} between {bounds[count][0]:.1f} and {bounds[count][1]:.1f}"
         for count in counts
     )
-    picture.alt_text = f"Time over the number of workers, with bounds. {title}. {subtitle} {layers_text}."
+    picture.alt_text = f"Time over the number of workers, with bounds. {title}. {subtitle} {times_by_count}."
     return picture
 
 
