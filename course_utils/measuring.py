@@ -97,7 +97,12 @@ AGREEING = 0.8
 
 def tied(one: float, other: float) -> bool:
     """Whether two values that were not measured by turns, such as medians of two days, are a tie: within `TIE`."""
-    return max(one, other) <= (1 + TIE) * min(one, other)
+    return not larger(one, other) and not larger(other, one)
+
+
+def larger(one: float, other: float) -> bool:
+    """Whether one such value is larger than another, and it is no tie."""
+    return one > (1 + TIE) * other
 
 
 NEAR = 0.15
@@ -223,15 +228,20 @@ def compare(
         rounds: at most; `warm_up` rounds go before them and do not count.
         slowest: on ranks `slowest_rank`: all ranks meet before each run, and the longest time counts on all of them.
     """
-    taken: dict[str, list[float]] = {"first": [], "second": []}
-    for number in range(warm_up + rounds):
-        pair = {"second": _seconds(second, slowest), "first": _seconds(first, slowest)}
-        if number >= warm_up:
-            for name, seconds in pair.items():
-                taken[name].append(seconds)
-        if len(taken["first"]) >= fewest and target and Compared(**taken).times >= MARGIN * target:
+
+    def one_round() -> tuple[float, float]:
+        other = _seconds(second, slowest)
+        return _seconds(first, slowest), other
+
+    for _ in range(warm_up):
+        one_round()
+    pairs = []
+    for _ in range(rounds):
+        pairs.append(one_round())
+        taken = Compared(*zip(*pairs, strict=True), names)
+        if target and len(pairs) >= fewest and taken.times >= MARGIN * target:
             break
-    return Compared(**taken, names=names)
+    return taken
 
 
 def slowest_rank(seconds: float) -> float:

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from course_utils.lessons.data_parallel.timed_steps import ONE_PROCESS
-from course_utils.measuring import tied
+from course_utils.measuring import larger, tied
 from course_utils.words import count, number_text, seconds_text
 
 EACH, FLAT, GATHER, OVERLAPPED, DDP = "all-reduce, each", "all-reduce, flat", "gather-scatter", "overlapped", "DDP"
@@ -45,7 +45,7 @@ def order_finding(seconds: Mapping[str, float], alone: bool = False) -> str:
     pairs = list(zip(known, known[1:], strict=False))
     if all(early < late for early, late in pairs):
         return f"{found}: {' < '.join(ORDER)}, as in the report"
-    if all(early < late or tied(early, late) for early, late in pairs):
+    if not any(larger(early, late) for early, late in pairs):
         return f"{found}: {' < '.join(ORDER)} in the report; here two of them are too close to tell apart"
     return f"{found}: unlike in the report, where {' < '.join(ORDER)}"
 
@@ -78,7 +78,7 @@ def slowed_finding(way: str, times: float, workers: int, cores: int) -> str:
     Args:
         times: its length over that of the ways whose messages wait for its end.
     """
-    if times < 1 or tied(times, 1):
+    if not larger(times, 1):
         return f"Messages that travel behind {way}'s backward pass do not slow it down."
     found = f"With {way} the backward pass takes {number_text(times)} times as long as where nothing travels"
     if workers > cores:

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from course_utils.measuring import tied
+from course_utils.measuring import larger
 from course_utils.trace.events import Event
 from course_utils.words import number_text, seconds_text
 
@@ -38,7 +38,7 @@ def exchange_text(seconds: Mapping[str, Sequence[float]]) -> str:
         f"{name}: {seconds_text(statistics.median(each))} (from {seconds_text(min(each))} to {seconds_text(max(each))})"
         for name, each in seconds.items()
     )
-    if long > short and not tied(long, short):
+    if larger(long, short):
         return f"{told}. The first takes {number_text(long / short)} times as long"
     return f"{told}. No difference here: something else kept the computer busy"
 
@@ -76,7 +76,7 @@ def waiting_text(communication: Sequence[float], late: int) -> str:
         late: the rank that is slowed down.
     """
     others = [seconds for rank, seconds in enumerate(communication) if rank != late]
-    if min(others) < communication[late] or tied(min(others), communication[late]):
+    if not larger(min(others), communication[late]):
         return f"Rank {late} is late, but all wait: this computer has more to do than that"
     times = statistics.fmean(others) / communication[late]
     return f"Rank {late} is late: the others' communication takes {number_text(times)} times as long as its own"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from course_utils.lessons.profiling.intervals import length
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
-from course_utils.measuring import tied
+from course_utils.measuring import larger
 from course_utils.words import number_text, percent, seconds_text
 
 LITTLE = 0.05
@@ -83,7 +83,7 @@ def convolutions_text(rows: Sequence[Operator]) -> str:
     if not (forward and backward):
         return ""
     told = f"Convolutions: backward takes {number_text(backward / forward)} times as long as forward"
-    if backward > forward and not tied(backward, forward):
+    if larger(backward, forward):
         return told
     return f"{told}: with twice the products one expects more. Is the machine busy, or do the products not decide?"
 
