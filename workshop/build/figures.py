@@ -15,7 +15,7 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-from workshop.build.page_figures import PageRun, figures_of, run_page
+from workshop.build.page_figures import figures_of, run_page
 from workshop.build.sources import ALT_TEXT
 
 DOTS_PER_INCH = 160
@@ -33,13 +33,13 @@ def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
     smaller, own = names.get("DRAFT", {}), names["FIGURES"]
     if unknown := sorted(set(smaller) - set(names)):
         raise ValueError(f"DRAFT of {source.name} names {', '.join(unknown)}, which the file does not hold")
-    of_page = figures_of(source.stem, source.resolve().parents[2])
-    if twice := sorted(set(of_page) & set(own)):
+    root = source.resolve().parents[2]
+    if twice := sorted(set(figures_of(source.stem, root)) & set(own)):
         raise ValueError(f"{source.name} draws {', '.join(twice)}, which the page draws")
     names |= smaller if draft else {}
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        page = run_page(source.stem, names.get("PAGE", {}), source.resolve().parents[2]) if of_page else PageRun()
+        page = run_page(source.stem, names.get("PAGE", {}), root)
         files = [save(folder / f"{name}.png", figure) for name, figure in page.figures.items()]
         for name, function in own.items():
             needs_page = "page" in inspect.signature(function).parameters

@@ -10,7 +10,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ MAY_FAIL = "raises-exception"
 """The tag of a cell that is there to raise."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class PageRun:
     """A page that was run as far as its last figure.
 
@@ -49,18 +49,15 @@ class PageSettings(ast.NodeTransformer):
 
     def visit_Module(self, module: ast.Module) -> ast.Module:
         for node in module.body:
-            if (
-                isinstance(node, ast.Assign)
-                and isinstance(name := node.targets[0], ast.Name)
-                and name.id in self.values
-            ):
-                node.value = ast.copy_location(ast.parse(repr(self.values[name.id]), mode="eval").body, node.value)
-                self.used.add(name.id)
+            name = getattr(node.targets[0], "id", None) if isinstance(node, ast.Assign) else None
+            if name in self.values:
+                node.value = ast.parse(repr(self.values[name]), mode="eval").body
+                self.used.add(name)
         return ast.fix_missing_locations(module)
 
 
-def run_page(stem: str, settings: Mapping[str, Any] = MappingProxyType({}), root: Path = ROOT) -> PageRun:
-    """Run a page as far as its last figure, in this process.
+def run_page(stem: str, settings: Mapping[str, Any], root: Path = ROOT) -> PageRun:
+    """Run a page as far as its last figure, in this process; not at all where it has none.
 
     Args:
         settings: values of names that the page assigns, such as fewer columns or repetitions.
@@ -71,11 +68,14 @@ def run_page(stem: str, settings: Mapping[str, Any] = MappingProxyType({}), root
     """
     from IPython.core.interactiveshell import InteractiveShell
 
-    cells, run, own = _cells(stem, root), PageRun(), PageSettings(settings)
-    last = max(place for place, cell in enumerate(cells) if _named(cell))
+    cells, figures, own = _cells(stem, root), dict[str, Figure](), PageSettings(settings)
+    while cells and not _named(cells[-1]):
+        cells.pop()
+    if not cells:
+        return PageRun()
     shell = InteractiveShell.instance()
     shell.ast_transformers.append(own)
-    for cell in cells[: last + 1]:
+    for cell in cells:
         with contextlib.redirect_stdout(io.StringIO()):
             done = shell.run_cell(cell.source)
         if not done.success and MAY_FAIL not in tags(cell):
@@ -83,11 +83,10 @@ def run_page(stem: str, settings: Mapping[str, Any] = MappingProxyType({}), root
         for name in _named(cell):
             if not isinstance(done.result, Figure):
                 raise AuthoringError(f"{stem}: the cell of {name} ends with no figure")
-            run.figures[name] = done.result
+            figures[name] = done.result
     if unknown := sorted(set(settings) - own.used):
         raise AuthoringError(f"{stem} assigns no {', '.join(unknown)}, which its deck sets")
-    run.names = SimpleNamespace(**shell.user_ns)
-    return run
+    return PageRun(figures, SimpleNamespace(**shell.user_ns))
 
 
 def _cells(stem: str, root: Path) -> list[NotebookNode]:
