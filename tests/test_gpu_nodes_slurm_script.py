@@ -58,11 +58,51 @@ def test_a_right_answer_starts_its_tasks_on_both_nodes(slurm, jobs, answer) -> N
 
 def test_slurm_itself_is_asked_where_it_answers(slurm) -> None:
     options = {"minutes": 5, "warn_seconds": 30}
-    assert all(batch.taken_by_slurm(function, "true", options) == (True, "yes") for function in RIGHT)
-    here, words = batch.taken_by_slurm(lambda *_, **__: "\n#!/bin/sh\ntrue", "true", options)
-    assert here and "does not look like a batch script" in words
-    here, words = batch.taken_by_slurm(lambda *_, **__: "#!/bin/sh\n#SBATCH --ndoes=2\ntrue", "true", options)
-    assert here and "unrecognized option" in words
+    for function in RIGHT:
+        assert answer_of_slurm(function, options) == "yes", function.__module__
+    words = answer_of_slurm(lambda *_, **__: "\n#!/bin/sh\ntrue", options)
+    assert "does not look like a batch script" in words
+    words = answer_of_slurm(lambda *_, **__: "#!/bin/sh\n#SBATCH --ndoes=2\ntrue", options)
+    assert "unrecognized option" in words
+
+
+def answer_of_slurm(function, options) -> str:
+    """What this Slurm says to a script; asked again, for a minute, where a busy controller gives no answer."""
+    asked = []
+
+    def answered() -> bool:
+        asked.append(batch.taken_by_slurm(function, "true", options))
+        return asked[-1][0]
+
+    assert wait_until(answered, 60), asked
+    return asked[-1][1]
+
+
+def test_a_controller_that_does_not_answer_is_no_fault_of_the_script(monkeypatch) -> None:
+    said = iter(["unrecognized option '--ndoes=2'", "no Slurm"])
+    monkeypatch.setattr(batch, "said_by_sbatch", lambda text: next(said))
+    assert batch.taken_by_slurm(slurm_script, "true", {}) == (False, "no Slurm"), "gone between the two questions"
+    monkeypatch.setattr(batch, "said_by_sbatch", lambda text: "no partition specified")
+    assert batch.taken_by_slurm(slurm_script, "true", {}) == (False, "no partition specified"), "it refuses all"
+    refused = {"true": None}
+    monkeypatch.setattr(batch, "said_by_sbatch", lambda text: refused.get(text.split()[-1], "bad option"))
+    assert batch.taken_by_slurm(lambda *_, **__: "#!/bin/sh\nfalse", "", {}) == (True, "bad option")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sbatch: error: Unable to contact slurm controller (connect failure)",
+        "allocation failure: Socket timed out on send/recv operation",
+        "sbatch: fatal: Could not establish a configuration source",
+        "allocation failure: Protocol authentication error",
+    ],
+)
+def test_words_of_a_broken_link_are_no_opinion_of_the_script(words, tmp_path, monkeypatch) -> None:
+    (tmp_path / "sbatch").write_text(f"#!/bin/sh\necho '{words}' >&2\nexit 1\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert batch.said_by_sbatch("#!/bin/sh\ntrue\n") == batch.NO_SLURM
 
 
 def test_without_a_slurm_the_check_says_so(four_ranks) -> None:

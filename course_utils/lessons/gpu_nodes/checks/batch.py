@@ -38,7 +38,9 @@ OPEN_MODE, OUTPUT, PARTITION, NAME = "--open-mode", "the file of the output", "t
 TOLD, ADDRESS, PORT, THREADS = "what srun is to start", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"
 SRUN_CORES, OTHERS = "the cores that srun gives to each task", "--kill-on-bad-exit of srun"
 CODE, ASKED = "the exit code", "what scontrol is asked for after srun"
-GRADED = "not asked"
+GRADED, NO_SLURM = "not asked", "no Slurm"
+UNANSWERED = re.compile("configuration source|[Cc]ontact|timed out|Zero Bytes|[Aa]uthentication|munge|standby")
+"""What sbatch says where the fault lies between it and the controller, not in the script."""
 ONE_TEXT, TAKEN, TO_THE_TASKS = "one text", "yes", "{signal} to the tasks, {seconds} s before the end"
 FIRST, JOB = "gpu07", 10_007
 
@@ -214,11 +216,17 @@ def tried(
 
 
 def taken_by_slurm(function: Callable, command: str, options: Mapping[str, Any]) -> tuple[bool, str]:
-    """Whether a Slurm here takes the plainest script, and what it says to the learner's: "yes", or its own words."""
+    """Whether a Slurm here has an opinion of the learner's script, and which: "yes", or its own words.
+
+    A refusal counts only where the same Slurm takes the plainest script: a busy or unset controller refuses all.
+    """
     if graded():
         return False, GRADED
-    text, problem = function(command, **options), said_by_sbatch("#!/bin/sh\n#SBATCH --nodes=1 --time=5\ntrue\n")
-    return problem is None, problem or said_by_sbatch(text) or TAKEN
+    refusal = said_by_sbatch(function(command, **options))
+    if refusal is None:
+        return True, TAKEN
+    of_the_plainest = said_by_sbatch("#!/bin/sh\n#SBATCH --nodes=1 --time=5\ntrue\n")
+    return (True, refusal) if refusal != NO_SLURM and of_the_plainest is None else (False, of_the_plainest or refusal)
 
 
 def graded() -> bool:
@@ -227,14 +235,14 @@ def graded() -> bool:
 
 
 def said_by_sbatch(text: str) -> str | None:
-    """What sbatch says against a script; None where it has nothing against it."""
+    """What sbatch says against a script: `NO_SLURM` where no controller answered, None where it takes the script."""
     try:
         asked = subprocess.run(
             ["sbatch", "--test-only"], input=text, capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return "no Slurm"
+        return NO_SLURM
     if asked.returncode == 0:
         return None
     lines = asked.stderr.strip().splitlines() or ["sbatch: error"]
-    return "no Slurm" if "configuration source" in asked.stderr or "contact" in asked.stderr else lines[0]
+    return NO_SLURM if UNANSWERED.search(asked.stderr) else lines[0]
