@@ -9,10 +9,14 @@ spread around them, as times are not normally distributed.)
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from course_utils.words import count, number_text
+
+Name = TypeVar("Name", bound=Hashable)
+Value = TypeVar("Value")
 
 CALM = 0.2
 """The middle half of the values lies within this share of the median where nothing disturbs the measurement."""
@@ -40,12 +44,17 @@ class Measured:
         return max(self.values)
 
     @property
-    def spread(self) -> float:
-        """The width of the middle half of the values, as a share of the median."""
+    def width(self) -> float:
+        """The width of the middle half of the values; 0 for a single value."""
         if len(self.values) < 2:
             return 0.0
         first, _, third = statistics.quantiles(self.values, n=4, method="inclusive")
-        return (third - first) / self.median
+        return third - first
+
+    @property
+    def spread(self) -> float:
+        """The width of the middle half of the values, as a share of the median."""
+        return self.width / self.median
 
     @property
     def calm(self) -> bool:
@@ -80,12 +89,14 @@ def rate_text(measured: Measured, unit: str, scale: float = 1e-9) -> str:
     return f"{middle} {unit} ({low} to {high} in {len(measured.values)} runs{rest})"
 
 
-def by_turns(measures: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Take every measure `rounds` times: A B A B …"""
-    taken: dict[str, list[float]] = {name: [] for name in measures}
-    for _ in range(rounds):
+def by_turns(measures: Mapping[Name, Callable[[], Value]], rounds: int, warm_ups: int = 0) -> dict[Name, list[Value]]:
+    """Take every measure `rounds` times: A B A B …; `warm_ups` rounds before them do not count."""
+    taken: dict[Name, list[Value]] = {name: [] for name in measures}
+    for number in range(-warm_ups, rounds):
         for name, measure in measures.items():
-            taken[name].append(measure())
+            value = measure()
+            if number >= 0:
+                taken[name].append(value)
     return taken
 
 

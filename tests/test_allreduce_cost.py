@@ -14,7 +14,7 @@ from course_utils.lessons.allreduce.cost_model import Network, bytes_per_rank
 from course_utils.lessons.allreduce.network_fit import fit_links, fit_network, measure_gamma, median_error
 from course_utils.lessons.allreduce.shared_links import fastest, predicted_seconds
 from workshop.bench import allreduce as bench
-from workshop.bench.allreduce_ranks import by_turns, ring_and_mpi
+from workshop.bench.allreduce_ranks import ring_and_mpi, sweep
 
 SMALL_SEGMENTS = 1000  # bytes
 LINE = Network(alpha=1e-3, beta=1e-8, gamma=1e-9)
@@ -200,7 +200,7 @@ def test_adding_takes_time():
 
 
 def test_the_bench_measures_everything_by_turns(eight_ranks):
-    taken = eight_ranks.run(by_turns, ALGORITHMS, (4, 1024), 2, (1, 1000), ranks=3).results[0]
+    taken = eight_ranks.run(sweep, ALGORITHMS, (4, 1024), 2, (1, 1000), ranks=3).results[0]
     measured = {(name, size) for name in (*ALGORITHMS, "memcpy") for size in (4, 1024)}
     assert set(taken) == measured | {("message", 1), ("message", 1000), ("further message", 1)}
     assert all(len(seconds) == 2 and min(seconds) >= 0 for seconds in taken.values())

@@ -117,20 +117,12 @@ def test_times_are_taken_without_recording(four_ranks) -> None:
 
     run = four_ranks.run(stage_seconds, 2, 0, ranks=2, backend="gloo")
     assert all(len(seconds) == 2 and min(seconds) > 0 for result in run.results for seconds in result.values())
-    names = {event.name for event in run.events}
-    assert "barrier" in names and "reduce_scatter_single" not in names
+    assert not {event.name for event in run.events} & {"barrier", "reduce_scatter_single"}
 
 
-def test_a_run_that_dies_or_is_off_is_not_clean(capsys) -> None:
+def test_a_mesh_is_named_by_its_axes() -> None:
     from workshop.bench import sharded
 
-    def dies() -> float:
-        raise RuntimeError("ranks 0 and 1 wait")
-
-    assert sharded.is_clean("one", lambda: 1e-12)
-    assert not sharded.is_clean("two", lambda: 1.0)
-    assert not sharded.is_clean("three", dies)
-    assert "three: ranks 0 and 1 wait" in capsys.readouterr().err
     assert [sharded.mesh_text(sizes) for sizes in ({"data": 2, "tensor": 4}, {})] == ["2 data × 4 tensor", "one rank"]
 
 

@@ -31,6 +31,8 @@ def test_measures_are_taken_by_turns() -> None:
     taken = by_turns({name: lambda name=name: order.append(name) or float(len(order)) for name in "AB"}, 3)
     assert "".join(order) == "ABABAB"
     assert taken == {"A": [1.0, 3.0, 5.0], "B": [2.0, 4.0, 6.0]}
+    called = iter(range(10))
+    assert by_turns({"A": lambda: next(called)}, 2, warm_ups=3) == {"A": [3, 4]}, "warm-ups run and do not count"
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,12 @@ from course_utils.lessons.strategy_search.program.run_program import (
     parallel_model,
     train_program,
     train_serial,
-    unrecorded,
 )
 from course_utils.lessons.strategy_search.program.tensor_layouts import move_between
 from course_utils.lessons.strategy_search.program.tensor_moves import Spread, exchange, own
 from course_utils.lessons.strategy_search.program.write_program import program
 from course_utils.syllabus import ROOT
+from course_utils.trace.torch_distributed import unrecorded
 from course_utils.vgg import vgg11
 from workshop.bench.strategy import comparison_rows
 

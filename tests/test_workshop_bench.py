@@ -27,6 +27,7 @@ from workshop.bench import (
     strategy_search,
 )
 from workshop.bench.__main__ import bench
+from workshop.bench.clean_runs import clean_rows
 from workshop.bench.overlap_ranks import multiplications, plain_steps, plain_vgg, waiting_vgg
 from workshop.bench.pipeline_ranks import TrainedStages
 from workshop.bench.rows import Row, ratio_row, seconds_row, spread, table
@@ -172,13 +173,22 @@ def test_a_pipeline_that_does_what_is_planned_is_idle_as_the_formula_says() -> N
     assert other[2].value == 7 and not other[2].ok, "the last rank kept eight in place of one"
 
 
-def test_a_run_is_clean_when_it_ends_as_one_process_does(capsys) -> None:
+def test_runs_are_clean_that_neither_die_nor_are_off(capsys) -> None:
+    gaps = {"one": lambda: 1e-12, "two": lambda: 1.0, "three": lambda: 1 / 0}
+    rows = clean_rows("sharded", gaps, 1e-10, repeats=3)
+    assert [(row.metric, row.value, row.ok) for row in rows] == [
+        ("one: clean runs", 3, True),
+        ("two: clean runs", 0, False),
+        ("three: clean runs", 0, False),
+    ]
+    assert capsys.readouterr().err.count("three: division by zero") == 3
+
+
+def test_a_pipeline_is_as_far_from_one_process_as_its_farthest_stage() -> None:
     def trained(weight: float, rank: int) -> TrainedStages:
         losses = [2.0, 1.0] if rank == 1 else [0.0, 0.0]
         return TrainedStages(losses, {rank: [torch.tensor([weight], dtype=torch.float64)]})
 
     serial = TrainedStages([2.0, 1.0], {0: [torch.tensor([3.0]).double(), torch.tensor([4.0]).double()]})
-    assert pipeline.is_clean("1F1B", lambda: [trained(3.0, 0), trained(4.0, 1)], serial)
-    assert not pipeline.is_clean("1F1B", lambda: [trained(3.0, 0), trained(4.1, 1)], serial)
-    assert not pipeline.is_clean("1F1B", lambda: 1 / 0, serial)
-    assert "division by zero" in capsys.readouterr().err
+    assert pipeline.apart([trained(3.0, 0), trained(4.0, 1)], serial) == 0
+    assert pipeline.apart([trained(3.0, 0), trained(4.1, 1)], serial) == pytest.approx(0.1)

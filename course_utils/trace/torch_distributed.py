@@ -9,7 +9,7 @@ import functools
 import inspect
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -186,6 +186,21 @@ def record_calls() -> None:
     for blocking, (start, kind, peer_name) in _MESSAGES.items():
         traced[blocking] = _traced_message(blocking, start, kind, peer_name)
         traced[start] = _traced_message(start, start, kind, peer_name)
-    for name, function in traced.items():
+    _exchange(traced)
+
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Inside, calls are torch's own: recording one costs time, for a message a thread and so about a millisecond."""
+    recorded = {name: getattr(distributed_c10d, name) for name in _PLAIN}
+    _exchange(_PLAIN)
+    try:
+        yield
+    finally:
+        _exchange(recorded)
+
+
+def _exchange(functions: Mapping[str, Callable]) -> None:
+    for name, function in functions.items():
         setattr(dist, name, function)
         setattr(distributed_c10d, name, function)

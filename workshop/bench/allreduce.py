@@ -20,13 +20,13 @@ from workshop.bench.allreduce_ranks import (
     MEMCPY,
     MESSAGE,
     Seconds,
-    by_turns,
     gamma_here,
     ping_pongs,
     ring_and_mpi,
+    sweep,
     turns_of,
 )
-from workshop.bench.network import timed, timed_gloo
+from workshop.bench.network import ring_and_gloo
 from workshop.bench.ranks import nodes_of, ranks_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 
@@ -61,7 +61,7 @@ def loopback(runs: int, sizes: Sequence[int] = LOOPBACK_SIZES) -> list[Row]:
     with ranks_of(4) as ranks:
         rows = []
         for world_size in (2, 4):
-            seconds = ranks.run(by_turns, ALGORITHMS, sizes, runs, ranks=world_size).results[0]
+            seconds = ranks.run(sweep, ALGORITHMS, sizes, runs, ranks=world_size).results[0]
             rows += sweep_rows(seconds, f"P = {world_size}, one machine")
             longest = max(sizes)
             ring, limit = seconds["asynchronous ring", longest], seconds[MEMCPY, longest]
@@ -108,25 +108,22 @@ def links(nodes: int, runs: int) -> list[Row]:
     rate, world_sizes = LINKS[nodes]
     where = f"{nodes} nodes at {rate}, {LATENCY}"
     with nodes_of(nodes, int(rate.split()[0]), LATENCY) as ranks:
-        ranks.run(by_turns, ALGORITHMS, (1 << 20,), 1)  # TCP finds the links' rate
+        ranks.run(sweep, ALGORITHMS, (1 << 20,), 1)  # TCP finds the links' rate
         seconds: dict[int, Seconds] = {p: {} for p in sorted({2, *world_sizes})}
         for number in range(runs + 1):  # all numbers of ranks by turns, too; a first round is not counted
             for p, taken in seconds.items():
                 algorithms = ALGORITHMS if p in world_sizes else {}
                 lengths = MESSAGES if p == 2 else SHORTEST if p == nodes else ()
-                one = ranks.run(by_turns, algorithms, LINK_SIZES, 1, lengths, warm_ups=0, ranks=p).results[0]
+                one = ranks.run(sweep, algorithms, LINK_SIZES, 1, lengths, warm_ups=0, ranks=p).results[0]
                 for case, times in one.items() if number else ():
                     taken.setdefault(case, []).extend(times)
         gamma = ranks.run(gamma_here).results[0]
         rows = [row for p in world_sizes for row in sweep_rows(seconds[p], f"P = {p}, {where}")]
         for size in AGAINST_GLOO:
-            ring, gloo = [], []
-            for _ in range(runs + 1):
-                ring.append(max(ranks.run(timed, async_ring_allreduce, size).results))
-                gloo.append(max(ranks.run(timed_gloo, size, backend="gloo").results))
+            taken = ring_and_gloo(ranks, async_ring_allreduce, size, runs)
             name = f"gloo / asynchronous ring, {size_text(size)}, P = {nodes}, {where}"
             target = 0.98
-            rows.append(ratio_row("allreduce", name, gloo[1:], ring[1:], target=target, better="higher"))
+            rows.append(ratio_row("allreduce", name, taken["gloo"], taken["ring"], target=target, better="higher"))
     network = fitted(seconds[2], nodes, seconds[nodes], gamma)
     return rows + prediction_rows({p: seconds[p] for p in world_sizes}, network, where)
 

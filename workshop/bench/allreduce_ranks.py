@@ -4,6 +4,7 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from course_utils.lessons.allreduce.allreduce_times import one_run, start_margin
 from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
 from course_utils.lessons.allreduce.network_fit import measure_gamma
 from course_utils.lessons.messages.ping_pong import ping_pong
+from course_utils.measuring import by_turns
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -25,7 +27,7 @@ Seconds = dict[tuple[str, int], list[float]]
 """By algorithm and bytes, the seconds of every run, taken by turns."""
 
 
-def by_turns(
+def sweep(
     comm: "MPI.Intracomm",
     algorithms: dict[str, Callable],
     sizes: Sequence[int],
@@ -38,16 +40,16 @@ def by_turns(
     All of them once, then all again: what the machine does meanwhile meets all. First rounds are not counted.
     """
     margin = start_margin(comm)
-    seconds: Seconds = {}
-    for number in range(-warm_ups, runs):
-        taken = messages_at_work(comm, messages, margin)
-        for size in sizes:
-            taken |= {(name, size): one_run(comm, name, one, size, margin) for name, one in algorithms.items()}
-            if algorithms:
-                taken[MEMCPY, size] = copy_seconds(comm, size, margin)
-        for case, one in taken.items() if number >= 0 else ():
-            seconds.setdefault(case, []).append(one)
-    return seconds
+    measures: dict[tuple[str, int], Callable[[], float]] = {
+        (MESSAGE, size): partial(message_at_work, comm, size, margin) for size in messages
+    }
+    if messages:
+        measures[FURTHER_MESSAGE, messages[0]] = partial(further_message_at_work, comm, messages[0], margin)
+    for size in sizes if algorithms else ():
+        for name, one in algorithms.items():
+            measures[name, size] = partial(one_run, comm, name, one, size, margin)
+        measures[MEMCPY, size] = partial(copy_seconds, comm, size, margin)
+    return by_turns(measures, runs, warm_ups)
 
 
 def copy_seconds(comm: "MPI.Intracomm", size: int, margin: float) -> float:
@@ -77,19 +79,19 @@ def ring_and_mpi(comm: "MPI.Intracomm", size: int, runs: int, pair: int) -> dict
     for option, value in MALLOPT if pair == 1 else ():
         ctypes.CDLL(None).mallopt(option, value)
     vector = np.zeros(size // 4, np.float32)
-    seconds: dict[str, list[float]] = {"ring": [], "MPI": []}
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
     if len(cores) > 1:
         os.sched_setaffinity(0, {cores[inner.rank]})
-    for number in range(runs + 1):
-        for name, allreduce in {"ring": async_ring_allreduce, "MPI": mpi_allreduce}.items():
-            allreduce(inner, vector)
-            inner.Barrier()
-            start = time.perf_counter()
-            allreduce(inner, vector)
-            taken = max(inner.allgather(time.perf_counter() - start))
-            if number:
-                seconds[name].append(taken)
+
+    def second_of_two(allreduce: Callable) -> float:
+        allreduce(inner, vector)
+        inner.Barrier()
+        start = time.perf_counter()
+        allreduce(inner, vector)
+        return max(inner.allgather(time.perf_counter() - start))
+
+    measures = {"ring": partial(second_of_two, async_ring_allreduce), "MPI": partial(second_of_two, mpi_allreduce)}
+    seconds = by_turns(measures, runs, warm_ups=1)
     if cores:
         os.sched_setaffinity(0, cores)
     return seconds
@@ -107,20 +109,20 @@ def ping_pongs(comm: "MPI.Intracomm", sizes: Sequence[int]) -> list[float]:
     return [ping_pong(comm.inner, size) for size in sizes]
 
 
-def messages_at_work(comm: "MPI.Intracomm", sizes: Sequence[int], margin: float) -> dict[tuple[str, int], float]:
-    """Seconds of a message of each size over links that have rested, and what each further message at once adds.
+def message_at_work(comm: "MPI.Intracomm", size: int, margin: float) -> float:
+    """Seconds of a message over links that have rested.
 
     All ranks send to the right and receive from the left, then the other way: with as many at work as in an all-reduce.
     Short messages go to and fro more often, so that the common start counts for little.
     """
-    taken = {}
-    for size in sizes:
-        turns = turns_of(size)
-        taken[MESSAGE, size] = to_and_fro(comm, size, turns, margin) / turns
-    if sizes:
-        several = to_and_fro(comm, sizes[0], 6, margin, FURTHER) / 6
-        taken[FURTHER_MESSAGE, sizes[0]] = max(0.0, several - taken[MESSAGE, sizes[0]]) / FURTHER
-    return taken
+    return to_and_fro(comm, size, turns_of(size), margin) / turns_of(size)
+
+
+def further_message_at_work(comm: "MPI.Intracomm", size: int, margin: float) -> float:
+    """Seconds that each further message at once adds to one of this size, measured one right after the other."""
+    one = message_at_work(comm, size, margin)
+    several = to_and_fro(comm, size, 6, margin, FURTHER) / 6
+    return max(0.0, several - one) / FURTHER
 
 
 def turns_of(size: int) -> int:

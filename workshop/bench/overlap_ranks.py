@@ -4,7 +4,6 @@ Four nodes that share two cores cannot compute while they talk as nodes with a p
 wait instead of computing, each for its share of the arithmetic: so every node has, as it were, a processor of its own.
 """
 
-import inspect
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from torch import nn
 
 from course_utils.lessons.overlap.played_hardware import Wait
 from course_utils.lessons.overlap.step_times import time_steps
+from course_utils.trace.torch_distributed import unrecorded
 from course_utils.vgg import PIXELS, vgg11
 
 
@@ -54,12 +54,8 @@ def multiplications(model: nn.Sequential) -> dict[str, int]:
 
 def plain_steps(*arguments: Any, **options: Any) -> dict[str, list[float]]:
     """`time_steps` with torch's own all-reduce: DDP calls that one, and ours must not pay for being recorded."""
-    traced = dist.all_reduce
-    dist.all_reduce = inspect.unwrap(traced)
-    try:
+    with unrecorded():
         return time_steps(*arguments, **options)
-    finally:
-        dist.all_reduce = traced
 
 
 def bucket_seconds(sizes: Sequence[int], runs: int) -> list[float]:

@@ -4,7 +4,6 @@ The idle shares are those of stages that wait in place of computing, as four ran
 measured by the trace. Chosen by words: `course bench pipeline equal`, `idle`, `clean`.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,6 +15,8 @@ from course_utils.lessons.pipeline.schedules import bubble_fraction, gpipe_sched
 from course_utils.lessons.pipeline.timing import Timing, simulate_schedule
 from course_utils.lessons.pipeline.validate import peak_in_flight
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+from course_utils.measuring import by_turns
+from workshop.bench.clean_runs import clean_rows
 from workshop.bench.parts import chosen_parts
 from workshop.bench.pipeline_ranks import RATE, TrainedStages, train_pipeline, train_with_torch
 from workshop.bench.ranks import ranks_of
@@ -106,16 +107,20 @@ def idle(ranks: "Ranks", runs: int) -> list[Row]:
     """Idle share and micro-batches in flight, run and formula; the bubbles of 1F1B and ZB-H1, by turns."""
     rows = []
     for micro_batches in MICRO_BATCHES:
-        timed = {name: [] for name in SCHEDULES}
-        for _ in range(runs):
-            for name, taken in timed.items():
-                taken += timed_runs(ranks, SCHEDULES[name](P, micro_batches), SECONDS)
+        schedules = {name: make(P, micro_batches) for name, make in SCHEDULES.items()}
+        measures = {name: partial(timed_run, ranks, schedule) for name, schedule in schedules.items()}
+        timed = by_turns(measures, runs)
         for name, taken in timed.items():
             rows += rows_of(f"{name}, m = {micro_batches}", name, micro_batches, taken)
         bubbles = [[one.idle_share * one.seconds for one in timed[name]] for name in ("ZB-H1", "1F1B")]
         metric = f"bubble, ZB-H1 / 1F1B, m = {micro_batches}"
         rows.append(ratio_row("pipeline", metric, *bubbles, target=ZB_H1_BUBBLE))
     return rows
+
+
+def timed_run(ranks: "Ranks", schedule: Schedule) -> Timing:
+    """When everything happened in a run."""
+    return timed_runs(ranks, schedule, SECONDS)[0]
 
 
 def rows_of(label: str, name: str, micro_batches: int, taken: Sequence[Timing]) -> list[Row]:
@@ -146,17 +151,6 @@ def done(timing: Timing) -> Schedule:
 
 def clean(ranks: "Ranks", repeats: int = REPEATS) -> list[Row]:
     """How many of fifty runs in a row end without an error, and as one process does."""
-    rows, serial = [], alone(1)
-    for name, train in ways(ranks, 1).items():
-        good = sum(is_clean(name, train, serial) for _ in range(repeats))
-        rows.append(Row("pipeline", f"{name}: clean runs", good, f"of {repeats}", "higher", repeats, 0.0, repeats))
-    return rows
-
-
-def is_clean(name: str, train: "Callable[[], list[TrainedStages]]", serial: TrainedStages) -> bool:
-    """Run once. What it dies of is printed: the next one is to be counted too."""
-    try:
-        return apart(train(), serial) <= EQUAL
-    except Exception as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return False
+    serial = alone(1)
+    gaps = {name: lambda train=train: apart(train(), serial) for name, train in ways(ranks, 1).items()}
+    return clean_rows("pipeline", gaps, EQUAL, repeats)

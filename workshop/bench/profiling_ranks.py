@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch.distributed as dist
 
 from course_utils.lessons.overlap.step_times import Way
 from course_utils.lessons.profiling.record_profiles import training_step
-from course_utils.measuring import Compared, slowest_rank
+from course_utils.measuring import Compared, by_turns, slowest_rank
 
 
 def with_and_without(way: Way, rounds: int, batch: int, warm_up: int = 2) -> Compared:
@@ -17,12 +18,15 @@ def with_and_without(way: Way, rounds: int, batch: int, warm_up: int = 2) -> Com
     """
     from torch.profiler import ProfilerActivity, profile
 
-    step, plain, profiled = training_step(way, batch), [], []
-    for _ in range(warm_up + rounds):
+    step = training_step(way, batch)
+
+    def profiled() -> float:
         with profile(activities=[ProfilerActivity.CPU]):
-            profiled.append(_seconds(step))
-        plain.append(_seconds(step))
-    return Compared(plain[warm_up:], profiled[warm_up:], ("without the profiler", "with it"))
+            return _seconds(step)
+
+    taken = by_turns({"with it": profiled, "without the profiler": partial(_seconds, step)}, rounds, warm_up)
+    names = "without the profiler", "with it"
+    return Compared(*(taken[name] for name in names), names)
 
 
 def _seconds(step: Callable[[], object]) -> float:

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Literal
 
+from course_utils.measuring import Compared, Measured
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
@@ -43,10 +45,7 @@ class Row:
 
 def spread(values: Sequence[float]) -> float:
     """Half the distance between the quartiles; 0 for a single value."""
-    if len(values) < 2:
-        return 0.0
-    lower, _, upper = statistics.quantiles(values, n=4, method="inclusive")
-    return (upper - lower) / 2
+    return Measured(tuple(values)).width / 2
 
 
 def value_row(
@@ -78,7 +77,7 @@ def ratio_row(
     better: Literal["higher", "lower"] = "lower",
 ) -> Row:
     """The median of value ÷ reference, each pair measured one right after the other."""
-    ratios = [value / reference for value, reference in zip(values, references, strict=True)]
+    ratios = Compared(references, values).ratios.values
     return value_row(bench, metric, ratios, unit, target=target, better=better)
 
 

@@ -6,13 +6,13 @@ and by the kernel on the links of four nodes, as gloo does. Chosen by words: `co
 """
 
 import math
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workshop.bench.clean_runs import clean_rows
 from workshop.bench.parts import chosen_parts
 from workshop.bench.ranks import nodes_of, ranks_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
@@ -220,20 +220,4 @@ def clean(repeats: int = REPEATS) -> list[Row]:
     with ranks_of(math.prod(largest.values())) as ranks:
         ways = {NAMES[stage]: partial(stage_gap, ranks, stage, wanted) for stage in STAGES[1:]}
         ways |= {f"mesh {mesh_text(sizes)}": partial(mesh_gap, ranks, sizes, 1) for sizes in (MESHES[0], largest)}
-        return [
-            Row("sharded", f"{name}, clean runs", good, f"of {repeats}", "higher", repeats, 0.0, repeats)
-            for name, way in ways.items()
-            for good in [sum(is_clean(name, way) for _ in range(repeats))]
-        ]
-
-
-def is_clean(name: str, gap: Callable[[], float]) -> bool:
-    """Run once. What it dies of is printed: the next one is to be counted too.
-
-    Ranks that wait for three seconds and nothing moves are given up, and named.
-    """
-    try:
-        return gap() <= EQUAL
-    except Exception as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return False
+        return clean_rows("sharded", ways, EQUAL, repeats)

@@ -1,9 +1,7 @@
 """What the bench of sharded training does on the ranks: a small model, and the stages' steps timed by turns."""
 
-import contextlib
-import inspect
 import time
-from collections.abc import Iterator
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -14,6 +12,8 @@ from course_utils.lessons.hybrid_and_sharded.mesh_training import Batches
 from course_utils.lessons.hybrid_and_sharded.zero_stages import prepared
 from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
 from course_utils.lessons.model_parallel.transformer import character_model
+from course_utils.measuring import by_turns
+from course_utils.trace.torch_distributed import unrecorded
 
 BATCH, CONTEXT = 8, 8
 TIMED_BUCKET = 1 << 20  # bytes: three or four buckets
@@ -34,33 +34,20 @@ def text_of(steps: int) -> Batches:
     return text_batches(character_text().training, BATCH, CONTEXT, steps)
 
 
-@contextlib.contextmanager
-def unrecorded() -> Iterator[None]:
-    """torch's own collectives inside: times must not pay for being recorded, some with a thread for each call."""
-    traced = {name: getattr(dist, name) for name in ("all_reduce", "all_gather_single", "reduce_scatter_single")}
-    for name, function in traced.items():
-        setattr(dist, name, inspect.unwrap(function))
-    try:
-        yield
-    finally:
-        for name, function in traced.items():
-            setattr(dist, name, function)
-
-
 def stage_seconds(rounds: int, warm_up: int = 2) -> dict[int, list[float]]:
     """On every rank: seconds of a step of each stage, by turns; every stage has a model of its own."""
     models = {stage: timed_model() for stage in range(4)}
     trainings = {stage: prepared(stage, model, bucket_bytes=TIMED_BUCKET) for stage, model in models.items()}
-    taken: dict[int, list[float]] = {stage: [] for stage in models}
     x, y = (part.chunk(dist.get_world_size())[dist.get_rank()] for part in text_of(1)[0])
+
+    def step_seconds(stage: int) -> float:
+        dist.barrier()
+        begin = time.perf_counter()
+        trainings[stage].step(cross_entropy(models[stage](x).flatten(0, 1), y.flatten()))
+        return time.perf_counter() - begin
+
     with unrecorded():
-        for _ in range(warm_up + rounds):
-            for stage, model in models.items():
-                dist.barrier()
-                begin = time.perf_counter()
-                trainings[stage].step(cross_entropy(model(x).flatten(0, 1), y.flatten()))
-                taken[stage].append(time.perf_counter() - begin)
-    return {stage: seconds[warm_up:] for stage, seconds in taken.items()}
+        return by_turns({stage: partial(step_seconds, stage) for stage in models}, rounds, warm_up)
 
 
 def largest_gap(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> float:

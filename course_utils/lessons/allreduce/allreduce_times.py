@@ -3,9 +3,12 @@
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from course_utils.measuring import by_turns
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -46,15 +49,16 @@ def allreduce_seconds(
         ValueError: an algorithm does not give the sum.
     """
     margin = start_margin(comm)
-    taken: Seconds = {name: [[] for _ in sizes] for name in algorithms}
     for name, allreduce in algorithms.items():
         for _ in range(WARM_UPS):
             one_run(comm, name, allreduce, sizes[-1], margin)
-    for _ in range(runs):  # by turns: run k of all algorithms belongs together
-        for place, size in enumerate(sizes):
-            for name, allreduce in algorithms.items():
-                taken[name][place].append(one_run(comm, name, allreduce, size, margin))
-    return taken
+    measures = {
+        (name, size): partial(one_run, comm, name, allreduce, size, margin)
+        for size in sizes
+        for name, allreduce in algorithms.items()
+    }
+    taken = by_turns(measures, runs)
+    return {name: [taken[name, size] for size in sizes] for name in algorithms}
 
 
 def one_run(comm: "MPI.Intracomm", name: str, allreduce: Callable, size: int, margin: float) -> float:

@@ -184,7 +184,10 @@ def over_ranks(
     ax.set_ylabel(y, fontsize=style.TEXT)
     ax.grid(color=style.GRID, linewidth=0.7)
     _name_ends(ax, data, colours)
-    ends = "; ".join(f"{name}: {unit(line[0])} to {unit(line[-1])}" for name, line in data.items())
+    ends = "; ".join(
+        f"{name}: " + " to ".join(unit(float(f"{value:.3g}")) for value in (line[0], line[-1]))
+        for name, line in data.items()
+    )
     picture.alt_text = f"{title}. {y} from {world_sizes[0]} to {world_sizes[-1]:,} ranks: {ends}."
     return picture
 
@@ -227,8 +230,11 @@ def right_and_wrong(
     ax.set_yticks(range(len(vectors)), [f"rank {rank}" for rank in range(len(vectors))])
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("place in the vector (orange: wrong)", fontsize=style.TEXT)
-    told = "; ".join(f"rank {rank}: {int(row.sum())} of {len(expected)}" for rank, row in enumerate(wrong))
-    picture.alt_text = f"{found}. Wrong numbers, {told}."
+    told = "; ".join(
+        f"rank {rank}: {int(row.sum())} of {len(expected)}, in {len(_runs(row))} places"
+        for rank, row in enumerate(wrong)
+    )
+    picture.alt_text = f"The vectors of {len(vectors)} ranks as strips. {found}. Wrong numbers, {told}."
     return picture
 
 

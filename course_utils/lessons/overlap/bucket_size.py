@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from course_utils.lessons.messages.ping_pong import fit_alpha_beta
 from course_utils.lessons.overlap.buckets import make_buckets
 from course_utils.lessons.overlap.scaling import exposed_seconds
 from course_utils.lessons.overlap.step_times import slowest, small_vgg
+from course_utils.measuring import by_turns
 from course_utils.vgg import random_images
 
 if TYPE_CHECKING:
@@ -99,17 +101,15 @@ def in_thousands(nbytes: float) -> int:
 
 
 def time_all_reduces(sizes: Sequence[int], runs: int) -> dict[int, list[float]]:
-    """On every rank: the seconds of all-reduces of so many bytes, after one that does not count."""
-    taken: dict[int, list[float]] = {}
-    for size in sizes:
-        vector, seconds = torch.zeros(size // 4), []
-        for _ in range(runs + 1):
-            dist.barrier()
-            begin = time.perf_counter()
-            dist.all_reduce(vector, async_op=True).wait()
-            seconds.append(time.perf_counter() - begin)
-        taken[size] = seconds[1:]
-    return taken
+    """On every rank: the seconds of all-reduces of each number of bytes, by turns, after one that does not count."""
+
+    def all_reduce(vector: torch.Tensor) -> float:
+        dist.barrier()
+        begin = time.perf_counter()
+        dist.all_reduce(vector, async_op=True).wait()
+        return time.perf_counter() - begin
+
+    return by_turns({size: partial(all_reduce, torch.zeros(size // 4)) for size in sizes}, runs, warm_ups=1)
 
 
 def all_reduce_line(ranks: "Ranks", sizes: Sequence[int] = SIZES, runs: int = 5) -> tuple[float, float]:

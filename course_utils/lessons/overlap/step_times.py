@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch.distributed as dist
@@ -15,7 +16,7 @@ from torch import nn
 
 from course_utils.lessons.data_parallel.replicas import Replica
 from course_utils.lessons.data_parallel.training import Sgd, train_step
-from course_utils.measuring import Compared, is_busy
+from course_utils.measuring import Compared, by_turns, is_busy
 from course_utils.trace.events import Event
 from course_utils.vgg import random_images, vgg11
 
@@ -95,14 +96,14 @@ def time_steps(
     x, y = random_images(batch, seed=dist.get_rank())
     replicas = {name: way(build(0).train()) for name, way in ways.items()}
     steppers = {name: Sgd(one.module.parameters(), rate=0.01) for name, one in replicas.items()}
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(warm_up + rounds):
-        for name, replica in replicas.items():
-            dist.barrier()
-            begin = time.perf_counter()
-            train_step(replica.module, steppers[name], x, y, replica.finish)
-            taken[name].append(time.perf_counter() - begin)
-    return {name: seconds[warm_up:] for name, seconds in taken.items()}
+
+    def step(name: str) -> float:
+        dist.barrier()
+        begin = time.perf_counter()
+        train_step(replicas[name].module, steppers[name], x, y, replicas[name].finish)
+        return time.perf_counter() - begin
+
+    return by_turns({name: partial(step, name) for name in ways}, rounds, warm_up)
 
 
 def step_times(

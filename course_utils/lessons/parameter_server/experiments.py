@@ -1,6 +1,7 @@
 """The measurements of lesson 8 that its page, its slides and its bench share: a server's link, and three races."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from course_utils.lessons.allreduce.ring import ring_allreduce
 from course_utils.lessons.parameter_server.digits_trainings import Curve, Pace, train_asynchronously, train_locally
 from course_utils.lessons.parameter_server.server import parameter_server_step
 from course_utils.lessons.sgd.digits_network import Arrays
+from course_utils.measuring import by_turns
 
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
     from mpi4py import MPI
@@ -53,10 +55,11 @@ def link_seconds(ranks: "Ranks", workers: Sequence[int], nbytes: int, runs: int 
 
 def race(ranks: "Ranks", images: Arrays, paces: Mapping[str, Pace], runs: int = 3) -> dict[str, dict[str, list[Curve]]]:
     """Train in all three ways at every pace, by turns; returns for each pace and way the curves of all runs."""
-    curves: dict[str, dict[str, list[Curve]]] = {setting: {name: [] for name in WAYS} for setting in paces}
-    for _ in range(runs):
-        for setting, pace in paces.items():
-            for name, (train, updates, options) in WAYS.items():
-                run = ranks.run(train, images, updates, pace=pace, **options)
-                curves[setting][name].append(run.results[0])
-    return curves
+
+    def curve(setting: str, name: str) -> Curve:
+        train, updates, options = WAYS[name]
+        return ranks.run(train, images, updates, pace=paces[setting], **options).results[0]
+
+    trainings = {(setting, name): partial(curve, setting, name) for setting in paces for name in WAYS}
+    curves = by_turns(trainings, runs)
+    return {setting: {name: curves[setting, name] for name in WAYS} for setting in paces}

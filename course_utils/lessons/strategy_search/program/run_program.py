@@ -3,9 +3,9 @@
 import contextlib
 import copy
 import ctypes
-import inspect
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from course_utils.lessons.data_parallel.training import Sgd
+from course_utils.measuring import by_turns
+from course_utils.trace.torch_distributed import unrecorded
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
@@ -26,19 +28,6 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 """Of mallopt, in glibc's malloc.h."""
 DDP = "DDP"
 """In the place of a program: torch's `DistributedDataParallel`."""
-
-
-@contextlib.contextmanager
-def unrecorded() -> Iterator[None]:
-    """Inside, messages are torch's own: recording one takes a thread, and so about a millisecond."""
-    recorded = {name: getattr(dist, name) for name in ("all_reduce", "barrier", "isend", "irecv")}
-    for name, one in recorded.items():
-        setattr(dist, name, inspect.unwrap(one))
-    try:
-        yield
-    finally:
-        for name, one in recorded.items():
-            setattr(dist, name, one)
 
 
 def keep_freed_memory() -> None:
@@ -98,11 +87,8 @@ def steps(
     model, (inputs, labels) = build(), batch()
     with unrecorded():
         parts = [_TorchDdp(model) if text == DDP else parallel_model(text, model) for text in texts]
-        taken: list[list[float]] = [[] for _ in texts]
-        for _ in range(warm_up + rounds):
-            for part, seconds in zip(parts, taken, strict=True):
-                seconds.append(_step(part, inputs, labels))
-        return [seconds[warm_up:] for seconds in taken]
+        steps = {number: partial(_step, part, inputs, labels) for number, part in enumerate(parts)}
+        return list(by_turns(steps, rounds, warm_up).values())
 
 
 def _step(part: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> float:
