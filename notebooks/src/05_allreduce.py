@@ -33,7 +33,7 @@ linked = ranks.facts["network"] is not None
 # %%
 course.predict("allreduce_gather", rounds=..., vectors=...)  # two numbers
 
-# %%
+# %% tags=["figure:05_gather"]
 from course_utils.lessons.allreduce.gather_broadcast import gather_broadcast_allreduce
 
 LENGTH = 50_000  # numbers of 4 bytes
@@ -94,7 +94,7 @@ course.draw.timelines(tree, doubling, titles=["tree", "recursive doubling"])
 # %%
 course.predict("allreduce_halving", rounds=..., vectors=...)
 
-# %%
+# %% tags=["figure:05_halving"]
 from course_utils.lessons.allreduce.halving_doubling import halving_doubling_allreduce
 
 halving = ranks.run(add_up, halving_doubling_allreduce, ranks=4)
@@ -131,7 +131,7 @@ def ring(comm, vector):
 
 course.predict("allreduce_ring", rounds=..., vectors=...)
 
-# %%
+# %% tags=["figure:05_ring"]
 round_the_ring = ranks.run(add_up, ring, ranks=4)
 sent = round_the_ring.bytes_per_rank[0] / (4 * LENGTH)
 course.measured("allreduce_ring", rounds=round_the_ring.rounds, vectors=sent)
@@ -176,7 +176,7 @@ for name, allreduce in ALGORITHMS.items():
         line += f"{run.rounds:4} rounds, {max(run.bytes_per_rank) / 24_000:.2f} v."
     print(line)
 
-# %%
+# %% tags=["figure:05_traffic"]
 from course_utils.lessons.allreduce import pictures
 
 many = [2**k for k in range(1, 11)]
@@ -254,7 +254,7 @@ for name, allreduce in rings.items():
 # **You are the detective.** The vector of weights has 3,610 numbers. You know how many rounds and bytes a ring needs,
 # and you have a ring that is right. Run the cell, and say what is wrong before you unfold the answer.
 
-# %%
+# %% tags=["figure:05_suspicious"]
 from course_utils.lessons.allreduce.blocks import block_bounds
 from course_utils.lessons.allreduce.suspicious_ring import WEIGHTS
 
@@ -322,7 +322,7 @@ print(network_text(network))
 options = {"a": "tree", "b": "recursive doubling", "c": "ring"}
 course.predict("allreduce_size", choices=options, short=..., long=...)  # two letters
 
-# %%
+# %% tags=["figure:05_crossings"]
 from course_utils.lessons.allreduce.sentences import predictors
 from course_utils.lessons.allreduce.allreduce_times import measure, medians
 
@@ -452,7 +452,7 @@ print(pair)
 choices = {"a": "it does", "b": "it loses most of it"}
 course.predict("allreduce_thousand", answer=..., choices=choices)
 
-# %%
+# %% tags=["figure:05_thousand"]
 many, names = [16, 32, 64, 256, 1024], [*list(ALGORITHMS)[1:5], "hierarchical"]
 rates = {name: [] for name in names}
 for P in many:
