@@ -60,3 +60,8 @@ def ranks_in_words(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+
+
+def as_sentences(*texts: str) -> str:
+    """Texts as sentences, one after the other; those that are empty are left out."""
+    return " ".join(f"{text}." for text in texts if text)

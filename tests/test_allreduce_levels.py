@@ -7,7 +7,14 @@ from course_utils.data import digits_arrays
 from course_utils.errors import CourseError, RankError
 from course_utils.lessons.allreduce import sentences
 from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds
-from course_utils.lessons.allreduce.pictures import crossing_sizes, crossings, over_ranks, right_and_wrong
+from course_utils.lessons.allreduce.pictures import (
+    crossing_sizes,
+    crossings,
+    fastest_of,
+    measured_crossings,
+    over_ranks,
+    right_and_wrong,
+)
 from course_utils.lessons.allreduce.ring import ring_allreduce
 from course_utils.lessons.allreduce.suspicious_ring import WEIGHTS, suspicious_ring, train_digits
 
@@ -105,6 +112,18 @@ def test_a_crossing_is_found_and_said() -> None:
     assert "predicted b from 20 KB, measured none" in picture.alt_text
     with pytest.raises(CourseError, match="two sizes"):
         crossings([1e3], measured, predicted)
+    beyond = {"4 ranks": {"a": lambda n: n / 1e5, "b": lambda n: 1.2}}
+    assert "4 ranks: a is fastest throughout" in crossings(sizes, measured, beyond).alt_text, "not at a size measured"
+
+
+def test_noise_is_no_crossing() -> None:
+    sizes = [1e3, 1e4, 1e5]
+    clear = {"a": [[1.0] * 3, [1.0] * 3, [9.0] * 3], "b": [[2.0] * 3, [1.02] * 3, [3.0] * 3]}
+    (crossing,) = measured_crossings(sizes, clear)
+    assert (crossing.before, crossing.after) == ("a", "b") and crossing.size == pytest.approx(1e4)
+    noisy = {"a": [[1.0, 2.0, 1.0], [1.0] * 3], "b": [[1.1, 1.0, 0.9], [2.0] * 3]}
+    assert measured_crossings(sizes[:2], noisy) == []
+    assert fastest_of({"a": [1.0, 2.0, 1.0], "b": [1.1, 1.0, 0.9]}) is None
 
 
 def test_pictures_tell_in_words_what_they_show() -> None:

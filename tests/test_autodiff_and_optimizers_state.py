@@ -139,5 +139,5 @@ def test_pictures_say_what_they_show():
     assert share_at(found, 0.0) == 0 and share_at(found, 11.0) == 1
     picture = ready_order(found, 11.0, "A pass", passes=[10.0, 12.0])
     assert "b after 3 s; a after 8.5 s" in picture.alt_text
-    bars = bytes_per_parameter({"SGD": {"weights": 4, "optimizer's state": 0.0}}, "Kept")
-    assert "SGD: weights 4, optimizer's state 0" in bars.alt_text
+    bars = bytes_per_parameter({"SGD": {"parameters": 4, "optimizer state": 0.0}}, "Kept")
+    assert "SGD: parameters 4 B, optimizer state 0 B" in bars.alt_text

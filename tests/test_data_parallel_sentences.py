@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 
 from course_utils.lessons.data_parallel import sentences, training
+from course_utils.lessons.data_parallel.timed_steps import last_step
+from course_utils.ranks.run import Run
 from course_utils.trace.events import Event
 
 
@@ -19,6 +21,13 @@ def test_the_phases_of_one_rank_are_listed_step_by_step():
 def test_the_quickest_run_is_that_which_spans_the_least_time():
     slow, quick = (SimpleNamespace(events=[phase(0, "a", 5, 6), phase(1, "b", 1, end)]) for end in (9, 7))
     assert sentences.quickest([slow, quick]) is quick
+
+
+def test_the_last_step_of_each_rank_begins_with_its_forward_pass():
+    later = [phase(0, "forward", 4, 5), phase(0, "all_reduce", 5, 7, kind="collective"), phase(1, "forward", 3.5, 6)]
+    earlier = [phase(0, "forward", 1, 2), phase(0, "step", 2, 4), phase(1, "forward", 1, 3), phase(1, "step", 3, 3.5)]
+    run = Run(results=[None, None], events=[*earlier, *later], seconds=9.0)
+    assert last_step(run).events == later and last_step(run).seconds == run.seconds
 
 
 def test_the_exchange_is_compared_only_where_it_differs():

@@ -232,7 +232,8 @@ def test_pictures_say_what_they_show() -> None:
     first, second = tries_of(LOG, steps_per_epoch=5)
     environments = {name: example_environment(name, 1, 0, 2, 4) for name in ("torchrun", "srun")}
     pictures = {
-        "8 ranks on 2 nodes: rank = node × 4 + local rank": seats(["a"] * 4 + ["b"] * 4, marked=[5]),
+        "8 ranks on 2 nodes: rank = node × 4 + local rank": seats(["a"] * 4 + ["b"] * 4),
+        "Twice. 2 ranks on 1 node. a: ranks 0, 1. Marked: rank 1.": seats(["a"] * 2, "Twice", marked=[1]),
         "3 ranks on 2 nodes. a: ranks 0, 2; b: ranks 1": seats(["a", "b", "a"]),
         "rank 4 from SLURM_PROCID": launchers(environments),
         "2 epochs, but only 1 order": dealt({"0": [[1, 2], [3, 4]], "1": [[1, 2], [3, 4]]}, batch=2),

@@ -96,7 +96,7 @@ def test_every_layer_is_predicted_and_measured_and_drawn():
     assert "left of the ridge" in sentence
     picture = layer_roofline(timed, 1e11, 1e10, "a title", sentence)
     for shown in (picture, layer_times(timed, "a title")):
-        assert all(layer.name in shown.alt_text for layer in timed)
+        assert "8 conv layers" in shown.alt_text and "1 linear layer," in shown.alt_text
 
 
 def layer(name: str, kind: str, flops: int, nbytes: int, predicted: float, seconds: float) -> layer_costs.Layer:
@@ -131,8 +131,8 @@ def test_published_numbers_are_marked_as_such():
     picture = course.draw.measured_bars(bars, "an epoch", published=[step_shares.REPORT])
     assert "published, not measured here" in picture.alt_text
     slower, faster = ({"CPU": Measured((seconds,))} for seconds in (600.0, 100.0))
-    assert "2.0 times less" in epoch_sentence(slower, 1) and "1 core;" in epoch_sentence(slower, 1)
-    assert "3.0 times as long" in epoch_sentence(faster, 8)
+    assert "0.5 times as long" in epoch_sentence(slower, 1) and "1 core;" in epoch_sentence(slower, 1)
+    assert "3 times as long" in epoch_sentence(faster, 8)
     assert "GPU here is 10 times" in epoch_sentence(faster | {"GPU": Measured((10.0,))}, 8)
 
 
@@ -217,7 +217,7 @@ def test_what_is_said_of_the_bounds_is_chosen_from_the_numbers():
     assert "upper bound" in brent_sentence(bounds, {1: 5.0, 2: 6.0})
     assert "lower bound" in brent_sentence(bounds, {1: 2.0, 2: 4.0})
     measured = {p: Measured((4.0, 5.0)) for p in bounds}
-    assert between_bounds(measured, bounds, {"min": [1.0, 2.0]}, "title").alt_text
+    assert "min: 1, 2." in between_bounds(measured, bounds, {"min": [1.0, 2.0]}, "title").alt_text
 
 
 def test_work_and_depth_of_layers_are_those_of_their_sums():
@@ -324,7 +324,7 @@ def test_what_is_said_of_reading_is_chosen_from_the_numbers():
     warm = readings(1.0, 1.0, False)
     assert reading_sentence(readings(3.0, 1.0, False), warm).startswith("Warm only")
     assert "the disk that minds" in reading_sentence(readings(3.0, 1.0, True), warm)
-    assert "hardly minds" in reading_sentence(readings(1.1, 1.0, True), warm)
+    assert "hardly minds" in reading_sentence(readings(1.04, 1.0, True), warm)
     assert list(reading_speed.groups(readings(3.0, 1.0, True), warm)) == ["cold", "warm"]
     assert list(reading_speed.groups(readings(3.0, 1.0, False), warm)) == ["warm"]
 

@@ -6,7 +6,7 @@ import torch
 from matplotlib.patches import Circle
 
 from course_utils import draw
-from course_utils.draw.bars_of_shares import FORMULA
+from course_utils.draw.bars import FORMULA
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.experiments import (
     MESHES,

@@ -12,6 +12,7 @@ from torch import nn
 from course_utils.data import digits
 from course_utils.lessons.autodiff_and_optimizers.ready_order import BackwardTimes
 from course_utils.lessons.data_parallel.replicas import all_reduce_each, alone
+from course_utils.lessons.data_parallel.timed_steps import last_step
 from course_utils.lessons.overlap import sentences
 from course_utils.lessons.overlap.bucket_size import (
     BucketModel,
@@ -26,13 +27,13 @@ from course_utils.lessons.overlap.pictures import behind_the_step, bucket_sweep,
 from course_utils.lessons.overlap.step_times import (
     ALONE,
     StepTimes,
-    last_step,
     one_step,
     slowest,
     step_seconds,
     step_times,
 )
 from course_utils.measuring import BUSY
+from course_utils.ranks.run import Run
 from course_utils.trace.events import Event
 
 MODEL = BucketModel(
@@ -184,7 +185,7 @@ def test_what_compression_cost(accuracy, said) -> None:
 def test_pictures_tell_what_they_show() -> None:
     picture = bucket_sweep({1000: [0.2, 0.3], 4000: [0.1, 0.2]}, MODEL.step, 4000, 0.06, "A finding")
     assert "Predicted optimum 4 KB" in picture.alt_text and "1 KB: 250 ms" in picture.alt_text
-    assert "none 1 MB, top-k 100 KB" in compression(FOUND, "x").alt_text
+    assert "a step: none: 1 MB; top-k: 100 KB." in compression(FOUND, "x").alt_text
     events = step_of_events(0) + step_of_events(1)
     picture = behind_the_step({"loop": events, "hooks": events}, "One step")
     assert "10 ms of 50 ms (loop) and 10 ms of 50 ms (hooks)" in picture.alt_text
@@ -199,7 +200,7 @@ def step_of_events(rank: int, begin: float = 1.0) -> list[Event]:
 
 def test_the_last_step_of_each_rank_and_how_long_steps_take() -> None:
     events = [event for begin in (1.0, 2.0, 4.0) for event in step_of_events(0, begin) + step_of_events(1, begin)]
-    last = last_step(events)
+    last = last_step(Run(results=[], events=events, seconds=0.0)).events
     assert len(last) == 8 and min(event.start for event in last) == 4.0
     assert step_seconds(events) == 1.5
     assert on_rank(last, 1)[0].start == 0.0 and waited(on_rank(last, 1)) == pytest.approx(0.01)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from course_utils.lessons.pipeline import sentences
+from course_utils.lessons.pipeline import pictures, sentences
+from course_utils.lessons.pipeline.interleaved import interleaved_schedule
 from course_utils.lessons.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
 from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
@@ -32,6 +33,13 @@ def test_a_run_beside_its_plan() -> None:
     assert sentences.plan_text("", PLAN, slower(0.1))[1].endswith("something else kept this machine busy")
     assert sentences.plan_text("", slower(0.1), PLAN)[1].endswith("something else kept this machine busy")
     assert sentences.plan_text("", PLAN, STRETCHED)[1].endswith("something else kept this machine busy")
+
+
+def test_a_picture_in_words_tells_one_schedule_from_another() -> None:
+    timings = {"1F1B": slower(0.0, one_f_one_b_schedule), "interleaved": simulate_schedule(interleaved_schedule(4, 8))}
+    told = plain(pictures.pipelines(timings, "Two schedules", "Planned.").alt_text)
+    assert "Two schedules. Planned. 1F1B: idle 27 %, at the start 4, 3, 2 and 1 forward passes; " in told
+    assert told.endswith("2 stages on each rank, the first one darkest, at the start 11, 9, 7 and 5 forward passes.")
 
 
 def test_a_busy_machine_answers_no_prediction() -> None:

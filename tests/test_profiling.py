@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ import torch.distributed as dist
 from course_utils.data import digits
 from course_utils.errors import CourseError
 from course_utils.lessons.overlap.buckets import overlapped
-from course_utils.lessons.profiling import sentences
+from course_utils.lessons.profiling import sentences, slow_programs
 from course_utils.lessons.profiling.chrome_trace import problems, read_trace, write_trace
 from course_utils.lessons.profiling.intervals import difference, intersection, length, union
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, lanes_of, transfer_seconds
@@ -350,6 +351,30 @@ def test_a_program_is_profiled_and_raced(four_ranks, number) -> None:
     assert len(race(four_ranks, number, rounds=1).first) == 1
 
 
-def test_a_picture_can_be_drawn_again() -> None:
+def test_a_picture_can_be_drawn_again_and_says_what_it_shows() -> None:
     lanes = [lanes_with([(0, 5)], [(4, 9)])]
-    assert profile(lanes, "once").alt_text and profile(lanes, "twice", names=["slow"]).alt_text
+    told = "0 to 10 s: computes 50 %, waits for messages 40 % and is idle 10 % of the time; 20 % of its communication"
+    for names, name in ((), "Rank 0"), (["slow"], "Slow"):
+        picture = profile(lanes, "A title", "below", names)
+        assert f"A title. below. {name}, {told} is hidden." in picture.alt_text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "drawn"),
+    [
+        ([(4.0, 2.0)], (4.0, 2.0)),
+        ([(9.0, 2.0), (4.0, 2.2)], (4.0, 2.2)),
+        ([(9.0, 1.0), (1.0, 2.0), (5.0, 2.0)], (5.0, 2.0)),
+    ],
+)
+def test_the_profiles_drawn_are_as_far_apart_as_the_race_says(monkeypatch, seconds, drawn) -> None:
+    spans = iter([span for pair in seconds for span in pair])
+
+    def profiled(*_: object) -> SimpleNamespace:
+        return SimpleNamespace(lanes=[SimpleNamespace(seconds=next(spans))])
+
+    monkeypatch.setattr(slow_programs, "profile_program", profiled)
+    taken = Compared([1.0, 1.0, 1.0], [1.8, 2.0, 2.1])
+    pair = slow_programs.profile_like(None, 4, taken)
+    assert tuple(lanes.seconds for lanes in pair) == drawn
+    assert next(spans, None) is None, "as many profiles as it took"

@@ -126,7 +126,9 @@ def test_pictures_say_in_words_what_they_show():
     chosen = {"one device": on_one_device(GRAPH), "data parallel": data_parallel(GRAPH, 2)}
     assert "fc1 sample on 0, 1" in strategies(GRAPH, chosen, "Two strategies").alt_text
     tasks = {name: task_graph(GRAPH, one, COSTS) for name, one in chosen.items()}
-    assert "data parallel takes 33 ms" in task_timelines(tasks, "Two steps").alt_text
+    told = task_timelines(tasks, "Two steps").alt_text
+    assert "one device takes 40 ms: device 0 computes 40 ms; device 1 waits 40 ms." in told
+    assert "data parallel takes 33 ms: device 0 computes 20 ms and communicates 13 ms; device 1" in told
     found = find_strategy(GRAPH, COSTS, 2, iterations=500)
     picture = cost_over_iterations(found.history, "A search", found.nanoseconds, iterations=found.iterations)
     assert "data from 33 ms" in picture.alt_text and "The optimum takes 24 ms" in picture.alt_text

@@ -1,5 +1,6 @@
 """Building a deck: slides, notes, mathematics and a PDF, without a network. The course's own decks: test_decks."""
 
+import ast
 import os
 import re
 import shutil
@@ -22,7 +23,7 @@ from workshop.build.slides import (
     next_slides,
     with_alt_texts,
 )
-from workshop.build.sources import ROOT, AuthoringError
+from workshop.build.sources import ROOT, AuthoringError, read_cells
 
 SMALL = """\
 # A small deck
@@ -314,6 +315,19 @@ def alone(points=(1, 2)):
 
 FIGURES = {"93_own": own, "93_alone": alone}
 """
+
+
+@pytest.mark.parametrize("deck", [deck.stem for deck in decks()])
+def test_no_deck_defines_again_what_its_page_defines(deck):
+    """A function of both would be an experiment in two places, which can disagree."""
+
+    def functions(source: str) -> set[str]:
+        return {node.name for node in ast.parse(source).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+    page = ROOT / "notebooks/src" / f"{deck}.py"
+    cells = [cell.source for cell in read_cells(page) if cell.cell_type == "code" and "%" not in cell.source[:1]]
+    on_the_page = set().union(*map(functions, cells))
+    assert functions((ROOT / "slides/src" / f"{deck}.py").read_text(encoding="utf-8")) & on_the_page == set()
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
-    from course_utils.draw.bars_of_parts import stacked_bars as stacked_bars
-    from course_utils.draw.bars_of_shares import SharesPanel as SharesPanel
-    from course_utils.draw.bars_of_shares import shares as shares
-    from course_utils.draw.bars_of_times import measured_bars as measured_bars
+    from course_utils.draw.bars import SharesPanel as SharesPanel
+    from course_utils.draw.bars import measured_bars as measured_bars
+    from course_utils.draw.bars import shares as shares
+    from course_utils.draw.bars import stacked_bars as stacked_bars
     from course_utils.draw.core_grid import cores as cores
     from course_utils.draw.curves import loss_curves as loss_curves
+    from course_utils.draw.lines import over_numbers as over_numbers
     from course_utils.draw.message_timeline.timelines import timeline as timeline
     from course_utils.draw.message_timeline.timelines import timelines as timelines
-    from course_utils.draw.number_lines import over_numbers as over_numbers
     from course_utils.draw.style import Picture as Picture
     from course_utils.draw.traffic_panels import traffic as traffic
 

@@ -1,16 +1,15 @@
-"""Curves: the loss over the steps, and the time of a message over its size with the line α + β·n through it."""
+"""Curves of training: the loss over the steps, a curve for each way."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
-from course_utils.draw import style
+from course_utils.draw import lines, style
 from course_utils.errors import CourseError
-from course_utils.words import bytes_text, count, join, seconds_text
+from course_utils.words import as_sentences, count, join
 
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
@@ -29,9 +28,8 @@ def loss_curves(
     """
     data = {name: as_numbers(name, values) for name, values in curves.items()}
     found = losses_finding(data, x, y)
-    right = 0.25 + max((style.text_width(name, style.TEXT, True) for name in data), default=0) / style.DOTS
     heading = (title, found) if title else (found, "")
-    picture, (ax,) = style.new_picture(*heading, heights=[2.7], left=0.75, right=min(right, 2.5))
+    picture, (ax,) = style.new_picture(*heading, heights=[2.7], left=0.75, right=lines.room_for_names(list(data)))
     under, over = stacking(list(data.values()))
     for index, values in enumerate(data.values()):
         finite = np.where(np.isfinite(values), values, np.nan)
@@ -41,16 +39,15 @@ def loss_curves(
     longest = max((len(values) for values in data.values()), default=0)
     ax.set_xlim(*((0, 2) if longest < 2 else (1, longest)))
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
-    ax.set_xlabel(x, fontsize=style.TEXT)
-    ax.set_ylabel(y, fontsize=style.TEXT)
-    ax.grid(axis="y", color=style.GRID, linewidth=0.7)
+    lines.label(ax, x, y, grid="y")
     if any(np.isfinite(values).any() for values in data.values()):
         name_curves(ax, data)
     else:
         ax.set_yticks([])
         ax.text(0.5, 0.5, "no values", transform=ax.transAxes, ha="center", va="center", fontsize=style.TITLE)
-    ends = "; ".join(f"{name} ends at {values[-1]:.4g}" for name, values in data.items() if len(values))
-    picture.alt_text = " ".join(f"{text}." for text in (f"Curves of {y} over {x}", found, ends) if text)
+    shown = {name: values[np.isfinite(values)] for name, values in data.items()}
+    told = "; ".join(f"{name}: {values[0]:.4g} to {values[-1]:.4g}" for name, values in shown.items() if len(values))
+    picture.alt_text = as_sentences(f"Curves of {y} over {x}", *heading, told)
     return picture
 
 
@@ -105,59 +102,16 @@ def unbroken(name: str) -> str:
 
 
 def name_curves(ax: Axes, data: Mapping[str, np.ndarray]) -> None:
-    """Write each curve's name at its right end, moved apart where the ends are close."""
-    ax.figure.canvas.draw()
-    low, high = ax.get_ylim()
-    pixel = (high - low) / (ax.get_position().height * ax.figure.get_figheight() * style.DOTS)
-    line = 1.5 * style.TEXT * style.DOTS / 72 * pixel
+    """Write each curve's name at its right end: beside the axes, or where it ends before the others."""
     longest = max(len(values) for values in data.values())
-    words = {"va": "center", "fontsize": style.TEXT, "fontweight": "bold", "parse_math": False}
-    ends = []
-    for index, (name, values) in enumerate(data.items()):
-        colour = style.CURVES[index % len(style.CURVES)]
+    colours = {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(data)}
+    ends = {}
+    for name, values in data.items():
         there = np.flatnonzero(np.isfinite(values))
         if len(there) and there[-1] + 1 > 0.95 * longest:
-            ends.append((float(values[there[-1]]), -index, name, colour))
+            ends[name] = float(values[there[-1]])
         elif len(there):
+            words = {"fontsize": style.TEXT, "fontweight": "bold", "parse_math": False, "color": colours[name]}
             at = (there[-1] + 1, values[there[-1]])
-            ax.annotate(name, at, xytext=(7, 7), textcoords="offset points", color=colour, **words)
-    ends.sort()
-    places = spread([end for end, *_ in ends], line, low, high)
-    beside = {"xycoords": ax.get_yaxis_transform(), "xytext": (7, 0), "textcoords": "offset points"}
-    for place, (_, _, name, colour) in zip(places, ends, strict=True):
-        ax.annotate(name, (1.0, place), color=colour, **beside, **words)
-
-
-def spread(places: Sequence[float], distance: float, low: float, high: float) -> list[float]:
-    """Move places, which ascend, apart to at least `distance`, each as little as it needs, inside low … high."""
-    moved: list[float] = []
-    for place in places:
-        moved.append(max(place, moved[-1] + distance) if moved else max(place, low))
-    over = moved[-1] - high if moved else 0
-    for index in range(len(moved) - 1, -1, -1):
-        limit = high if index == len(moved) - 1 else moved[index + 1] - distance
-        moved[index] = min(moved[index], limit) if over > 0 else moved[index]
-    return moved
-
-
-def label_axes(ax: Axes, zero: float | None) -> None:
-    """Name both axes, with bytes and seconds in words at the powers of ten."""
-    left, right = ax.get_xlim()
-    powers = [10.0**p for p in range(math.floor(math.log10(left)), math.ceil(math.log10(right)) + 1)]
-    inside = [p for p in powers if left <= p <= right and p >= 1 and (zero is None or p > 2 * zero)]
-    ax.xaxis.set_major_locator(FixedLocator(([zero] if zero else []) + inside))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(
-        FuncFormatter(lambda size, _: "0 B" if zero and math.isclose(size, zero) else bytes_text(size))
-    )
-    low, high = ax.get_ylim()
-    steps = (1,) if high / low > 1e3 else (1, 3) if high / low > 20 else (1, 2, 3, 5, 7)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ax.yaxis.set_major_locator(FixedLocator([step * 10.0**p for p in decades for step in steps]))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda time, _: seconds_text(time)))
-    ax.set_ylim(low, high)
-    ax.set_xlim(left, right)
-    ax.set_xlabel("size of the message", fontsize=style.TEXT)
-    ax.set_ylabel("time, one way", fontsize=style.TEXT)
-    ax.grid(color=style.GRID, linewidth=0.7)
+            ax.annotate(name, at, xytext=(7, 7), textcoords="offset points", va="center", **words)
+    lines.name_ends(ax, ends, colours)

@@ -204,3 +204,13 @@ def draw_legend(ax: Axes, handles: dict[str, Patch], offset: float = 0.06) -> No
 def paler(colour: str, share: float = 0.7) -> tuple[float, float, float]:
     """The colour mixed with `share` of white."""
     return tuple(1 - (1 - part) * (1 - share) for part in to_rgb(colour))
+
+
+def ink_on(colour: str) -> str:
+    """White or `INK`: what can be read better on this colour.
+
+    Source: WCAG 2.1, definitions of relative luminance and of contrast ratio.
+    """
+    parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+    luminance = 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+    return "white" if luminance < 0.21 else INK

@@ -26,7 +26,7 @@ ranks = course.start(4)
 #
 # Each of these processes is called a **rank**. It is a whole Python of its own, waiting for something to do.
 
-# %%
+# %% tags=["figure:00_cores"]
 ranks.picture()
 
 # %% [markdown]
@@ -143,7 +143,7 @@ run = ranks.run(whisper)
 print(run.results)
 course.measured("exclamation_marks", answer=run.results[3].count("!"))
 
-# %%
+# %% tags=["figure:00_whisper"]
 run.timeline()
 
 # %% [markdown]
@@ -204,8 +204,9 @@ def wait_for_nobody(comm):
 
 ranks.run(wait_for_nobody)
 
-# %%
+# %% tags=["figure:00_hang"]
 course.measured("hang", answer="b")
+ranks.timeline()
 
 # %% [markdown]
 # MPI by itself would have let rank 3 wait for ever, and you with it. Here somebody watches: when no rank has made

@@ -389,7 +389,7 @@ course.measured("optimizer_bytes", **rounded)
 
 # %% tags=["figure:02_kept"]
 def row(weights, gradient, state):
-    return {"weights": weights, "gradient": gradient, "optimizer's state": state}
+    return {"parameters": weights, "gradients": gradient, "optimizer state": state}
 
 
 bars = {name: row(4, 4, state) for name, state in kept.items()}

@@ -92,8 +92,9 @@ course.predict(
 # %%
 from course_utils.lessons.hardware import pictures
 
+batch = 32
 model = vgg11(seed=0)
-images = torch.randn(32, 3, 32, 32)
+images = torch.randn(batch, 3, 32, 32)
 timed = layer_costs.time_layers(model, images, peak.median, bandwidth.median)
 small = sum(one.measured.median for one in timed if one.kind in ("norm", "relu", "pool"))
 share = small / sum(one.measured.median for one in timed)
@@ -118,8 +119,8 @@ pictures.layer_roofline(timed, peak.median, bandwidth.median, title, found)
 # divide round by round: a busy moment hits both. One is *faster* if it was so in four of five rounds, and by more than
 # 5 % in the median. Else it is a tie. All lessons keep to this rule.
 
-# %%
-pool, x = torch.nn.MaxPool2d(2), torch.randn(32, 64, 32, 32)
+# %% tags=["figure:03_pooling"]
+pool, x = torch.nn.MaxPool2d(2), torch.randn(batch, 64, 32, 32)
 side_by_side = x.to(memory_format=torch.channels_last)
 names = "side by side", "channel by channel"
 with torch.no_grad(), machine_rates.using_threads(cores):
@@ -141,11 +142,14 @@ course.draw.measured_bars({"2 × 2 pooling": pair.bars}, pair.title, found)
 # %%
 course.predict("backward", within=1.25, times_as_long=...)
 
-# %%
-training = step_shares.time_training(model, iterations=10, passes=2, batch=32)
-course.measured("backward", times_as_long=training.ratio().median)
+# %% tags=["figure:03_shares"]
+iterations = 10
+training = step_shares.time_training(model, iterations, passes=2, batch=batch)
+ratio = training.ratio().median
+course.measured("backward", times_as_long=ratio)
 print(sentences.shares_sentence(training))
-course.draw.stacked_bars(training.bars, "Ten iterations of 2 batches of 32 images")
+title = f"Backward takes {ratio:.1f} times as long as forward"
+course.draw.stacked_bars(training.bars, title)
 
 # %% [markdown]
 # Two products against one: about 2, if arithmetic were all. But there are also layers that wait for memory, and the
@@ -154,7 +158,7 @@ course.draw.stacked_bars(training.bars, "Ten iterations of 2 batches of 32 image
 # At this pace, how long would an epoch take, all 50,000 images of the students? Beside ours stand *their* numbers, as
 # their text and first table give them; hatched, because nobody measured them here.
 
-# %%
+# %% tags=["figure:03_epoch"]
 here = {"CPU": training.epoch()}
 if torch.cuda.is_available():
     here["GPU"] = step_shares.time_training(
@@ -185,7 +189,7 @@ course.predict(
     },
 )
 
-# %%
+# %% tags=["figure:03_threads"]
 half = vgg11(width=0.5, seed=0)
 
 
@@ -234,7 +238,7 @@ course.predict("brent", within=1.15, four=..., sixteen=...)
 # at once on any machine. The dashed line is the lower bound as a report of the University of the Witwatersrand prints
 # it (2019): $\min(W/p, D)$.
 
-# %%
+# %% tags=["figure:03_bounds"]
 tree, unit, workers = tree_sum(32), 0.008, (1, 2, 4, 8, 16)
 runs = {p: [run_graph(tree, p, unit) / unit for _ in range(3)] for p in workers}
 measured = {p: Measured(tuple(values)) for p, values in runs.items()}
@@ -274,9 +278,10 @@ print(f"all     work {work:13,}  depth {depth:3}  W/D = {work / depth:11,.0f}")
 
 # %%
 folder = photos.working_folder()  # beside the course's data; taken away at the end
-pictures = photos.jpeg_digits(600)
-paths = photos.write_photos(pictures, Path(folder.name))
-print(f"{len(paths)} files, {sum(map(len, pictures)):,} bytes")
+count = 600
+jpegs = photos.jpeg_digits(count)
+paths = photos.write_photos(jpegs, Path(folder.name))
+print(f"{count} files, {sum(map(len, jpegs)):,} bytes")
 print(f"{photos.disk_bytes(paths):,} bytes of disk: whole blocks for each file")
 
 # %% [markdown]
@@ -287,8 +292,8 @@ print(f"{photos.disk_bytes(paths):,} bytes of disk: whole blocks for each file")
 from course_utils.lessons.hardware.packed_samples import pack_samples, read_sample
 
 packed = Path(folder.name) / "photos.packed"
-pack_samples(pictures, packed)
-assert read_sample(packed, 123) == pictures[123]
+pack_samples(jpegs, packed)
+assert read_sample(packed, 123) == jpegs[123]
 print(f"{photos.disk_bytes([packed]):,} bytes of disk")
 
 # %% [markdown]
@@ -301,18 +306,19 @@ print(f"{photos.disk_bytes([packed]):,} bytes of disk")
 # %%
 course.predict("files", within=1.5, cold=...)
 
-# %%
+# %% tags=["figure:03_cold_and_warm"]
 read = photos.readers(paths, packed)
+time_reading = reading_speed.time_reading
 files = {"one file each": paths, "packed": [packed]}
-cold = {w: reading_speed.time_reading(read[w], 600, files[w], cold=True) for w in read}
-warm = {w: reading_speed.time_reading(read[w], 600, files[w], cold=False) for w in read}
+cold = {way: time_reading(read[way], count, files[way], cold=True) for way in read}
+warm = {way: time_reading(read[way], count, files[way], cold=False) for way in read}
 
 if all(one.cold for one in cold.values()):
     ratio = cold["one file each"].seconds.median / cold["packed"].seconds.median
     course.measured("files", cold=ratio)
 bars = reading_speed.groups(cold, warm)
 found = sentences.reading_sentence(cold, warm)
-course.draw.measured_bars(bars, "600 photos in a random order", found)
+course.draw.measured_bars(bars, f"{count} photos in a random order", found)
 
 # %% [markdown]
 # On this disk the difference is what you see; on a cluster's shared file system, where each file is asked for over the
@@ -330,10 +336,10 @@ course.predict(
     choices={"a": "no workers", "b": "1 worker", "c": "2 workers"},
 )
 
-# %%
+# %% tags=["figure:03_workers"]
 sets = {
     "one file each": photos.PhotoFiles(paths),
-    "packed": photos.PackedPhotos(packed, 600),
+    "packed": photos.PackedPhotos(packed, count),
 }
 took = {w: {n: reading_speed.time_workers(sets[w], n) for n in (0, 1, 2)} for w in sets}
 best = min(took["packed"], key=lambda n: took["packed"][n].median)
@@ -341,7 +347,7 @@ course.measured("workers", answer="abc"[best])
 
 bars = {w: {f"workers: {n}": took[w][n] for n in took[w]} for w in took}
 found = sentences.workers_sentence(took, cores)
-course.draw.measured_bars(bars, "Read and decode 600 photos", found)
+course.draw.measured_bars(bars, f"Read and decode {count} photos", found)
 
 # %% [markdown]
 # Nobody shares an open file here: each worker opens the packed file for itself. So do ranks. Two of them, at the same
@@ -357,18 +363,18 @@ def read_all(comm, path, count):
     return [photos_read[index] for index in range(count)]
 
 
-run = ranks.run(read_all, packed, 600)
-assert run.results == [pictures, pictures]
-print("both ranks have read all 600, and all are right")
+run = ranks.run(read_all, packed, count)
+assert run.results == [jpegs, jpegs]
+print(f"both ranks have read all {count}, and all are right")
 
 # %% [markdown]
 # And when a copy was interrupted? A file format shows its worth on the day something breaks:
 
 # %%
 packed.write_bytes(packed.read_bytes()[:-1000])
-print("sample 0 is whole:", read_sample(packed, 0) == pictures[0])
+print("sample 0 is whole:", read_sample(packed, 0) == jpegs[0])
 try:
-    read_sample(packed, 599)
+    read_sample(packed, count - 1)
 except ValueError as error:
     print(str(error).replace(folder.name, "…"))
 

@@ -54,7 +54,7 @@ print(x)
 # whom; `Recv` says from whom, and brings the place where the numbers shall go.
 
 
-# %%
+# %% tags=["figure:04_first_message"]
 def first_message(comm):
     vector = np.full(1000, float(comm.rank))
     if comm.rank == 0:
@@ -103,7 +103,7 @@ print(ranks.run(swap, 10, ranks=2).results)
 # %% tags=["raises-exception"]
 ranks.run(swap, 1_000_000, ranks=2)
 
-# %%
+# %% tags=["figure:04_deadlock"]
 course.measured("swap", answer="b")
 ranks.timeline()
 
@@ -142,7 +142,7 @@ def shift(comm, length):
 run = ranks.run(shift, 1_000_000)
 print(f"{run.results}: {run.messages} messages in {run.rounds} round")
 
-# %%
+# %% tags=["figure:04_shift"]
 run.timeline()
 
 # %% [markdown]
@@ -319,7 +319,7 @@ course.measured("pickle", array=pickle / buffer, list=python / buffer)
 # Clocks of two computers never agree. So one measures a **ping-pong**: rank 0 sends, rank 1 sends back; half of the
 # shortest is one message. **Predict**: how many times as long as 1 byte take a thousand, and a million?
 
-# %%
+# %% tags=["figure:04_ping_pong"]
 from course_utils.lessons.messages.ping_pong import fit_alpha_beta, message_time
 from course_utils.lessons.messages.ping_pong import ping_pong
 from course_utils.lessons.messages.sentences import ping_pong_sentence
@@ -346,7 +346,7 @@ print(ping_pong_sentence(thousand, million))
 #
 # `message_time(nbytes, alpha, beta)` is this line. Let us find the two numbers for your machine.
 
-# %%
+# %% tags=["figure:04_alpha_beta"]
 from course_utils.lessons.messages import pictures
 
 alpha, beta = fit_alpha_beta(sizes, seconds)

@@ -34,7 +34,8 @@ from course_utils.lessons.data_parallel.training import digits_mlp, train_serial
 # float64: a difference between two runs is a real one and no matter of rounding
 data = course.data.digits("float64")
 print("to train on:", *data.train_x.shape, " to test with:", *data.test_x.shape)
-serial = train_serial(data, epochs=4, batch_size=64, rate=0.2)
+epochs = 4
+serial = train_serial(data, epochs=epochs, batch_size=64, rate=0.2)
 print(f"{serial.test_accuracy:.1%} recognised after {len(serial.losses)} steps")
 
 # %% [markdown]
@@ -69,22 +70,23 @@ def gradient_of_a_shard(data, average):
     rank, P = dist.get_rank(), dist.get_world_size()
     mine = shard_indices(len(data.train_x), rank, P)[: 64 // P]
     cross_entropy(model(data.train_x[mine]), data.train_y[mine]).backward()
-    gradient = model[0].weight.grad
+    gradient = model[6].bias.grad  # ten numbers
     if average:
         dist.all_reduce(gradient)
         gradient /= P
-    return gradient[5, 20].item()
+    return gradient.tolist()
 
 
 # %% tags=["nbval-check-output"]
 def gradients(average, P=4):
     run = ranks.run(gradient_of_a_shard, data, average, backend="gloo", ranks=P)
-    return "  ".join(f"{value:.6f}" for value in run.results)
+    return np.array(run.results)  # a row for each rank
 
 
-print("one process, 64 images:", gradients(False, P=1))
-print("each rank, 16 images:  ", gradients(False))
-print("after the all-reduce:  ", gradients(True))
+alone, own, mean = gradients(False, P=1), gradients(False), gradients(True)
+print("one process, 64 images:", alone[:, 0].round(6))  # the first number
+print("each rank, 16 images:  ", own[:, 0].round(6))
+print("after the all-reduce:  ", mean[:, 0].round(6))
 
 # %% [markdown]
 # Four opinions, and their mean is what one process finds. (`dist` is `torch.distributed`. With **gloo**, the
@@ -112,7 +114,7 @@ course.predict(
     },
 )
 
-# %%
+# %% tags=["figure:06_same_loss"]
 from course_utils.lessons.data_parallel.training import mean_losses, train_parallel
 
 
@@ -120,13 +122,13 @@ def train(data=data, **options):
     return ranks.run(train_parallel, data, backend="gloo", **options)
 
 
-run = train(epochs=4, batch_size=64, rate=0.2)
+run = train(epochs=epochs, batch_size=64, rate=0.2)
 losses = mean_losses(run.results)  # of the whole batch, at each step
 apart = np.abs(np.subtract(losses, serial.losses)).max()
 assert apart <= 1e-6, apart
 course.measured("apart", answer="a" if apart == 0 else "b" if apart < 1e-12 else "c")
 print("recognised:", *(f"{history.test_accuracy:.1%}" for history in run.results))
-course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses}, "One and four")
+course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses})
 
 # %% [markdown]
 # Step for step the same, up to the last digit: lesson 5's *bracketing*. Four workers *are* one. That is
@@ -166,7 +168,7 @@ assert np.allclose(losses, serial.losses[:22], atol=1e-6)  # the same training
 # %%
 course.predict("two_ways", within=1.2, gather_scatter=..., all_reduce=...)
 
-# %%
+# %% tags=["figure:06_two_ways"]
 from course_utils.lessons.data_parallel import report_figures
 from course_utils.lessons.data_parallel.train_way import train_way
 from course_utils.lessons.data_parallel.sentences import sent_text, vectors_sent
@@ -220,8 +222,9 @@ def in_one_vector(model, mean=True):
 
 
 # %%
-from course_utils.lessons.data_parallel.sentences import exchange_text, phase_durations
-from course_utils.lessons.data_parallel.sentences import quickest
+from course_utils.lessons.data_parallel.sentences import exchange_text
+from course_utils.lessons.data_parallel.timed_steps import last_step
+from course_utils.lessons.data_parallel.sentences import phase_durations, quickest
 
 runs = {"six all-reduces": train(), "one": train(synchronise=in_one_vector)}
 exchange = {
@@ -229,14 +232,14 @@ exchange = {
 }
 print("In a step:", exchange_text(exchange))
 few = [part[:128] for part in data]
-six = quickest([train(few) for _ in range(3)])
-one = quickest([train(few, synchronise=in_one_vector) for _ in range(3)])
+six = quickest([last_step(train(few)) for _ in range(3)])
+one = quickest([last_step(train(few, synchronise=in_one_vector)) for _ in range(3)])
 titles = ["six all-reduces", "one"]
 course.draw.timelines(six, one, titles=titles)
 
 # %% [markdown]
-# Drawn is the quickest of three runs, each with a broadcast of six tensors, then two steps. The means are the same; so
-# from here on we send one vector. (Lesson 7 packs *buckets*, and sends the first *during* the backward pass.)
+# The picture shows the fastest of three steps. The means are the same; so from here on we send one vector. (Lesson 7
+# packs *buckets*, and sends the first *during* the backward pass.)
 #
 # ## Sum or mean?
 #
@@ -267,7 +270,7 @@ curves = {
     "sum, 4 · 0.1": losses_of(synchronise=sums, rate=0.4),
 }
 
-# %%
+# %% tags=["figure:06_sum_or_mean"]
 from course_utils.lessons.data_parallel.training import flat_parameters
 
 batch = [part[:64] for part in data]
@@ -297,10 +300,10 @@ course.predict(
     choices={"a": "the rate of one rank", "b": "times √4", "c": "times 4"},
 )
 
-# %%
-rank_alone = train_serial(data, epochs=4, batch_size=32, rate=0.1)
+# %% tags=["figure:06_scaling"]
+rank_alone = train_serial(data, epochs=epochs, batch_size=32, rate=0.1)
 rates = {"one rank's rate": 0.1, "times √4": 0.2, "times 4": 0.4}
-runs = [train(rate=rate, epochs=4, batch_size=128) for rate in rates.values()]
+runs = [train(rate=rate, epochs=epochs, batch_size=128) for rate in rates.values()]
 shares = [run.results[0].test_accuracy for run in runs]
 best = np.argmax(shares)
 course.measured("rule", answer="abc"[best])
@@ -317,7 +320,7 @@ course.draw.loss_curves(curves, title, x="step of 128 images")
 # stands for four short ones, *as long as the gradient hardly turns on the way*. Early in training it does turn. Twice
 # the rate, and you see it:
 
-# %%
+# %% tags=["figure:06_warm_up"]
 from course_utils.lessons.data_parallel.gradients import scaled_learning_rate
 from course_utils.lessons.data_parallel.sentences import climbs_text
 
@@ -326,12 +329,11 @@ def first_steps(warm_up_steps):
     def rate(step):
         return scaled_learning_rate(0.2, step, 4, "linear", warm_up_steps)
 
-    return losses_of(rate=rate, epochs=4, batch_size=128)
+    return losses_of(rate=rate, epochs=epochs, batch_size=128)
 
 
-warmed = {"at once": first_steps(0), "warm-up of 20 steps": first_steps(20)}
-print(climbs_text(warmed))
-course.draw.loss_curves(warmed, "0.2 · 4 from the first step, and climbing to it")
+warmed = {"4 · 0.2 at once": first_steps(0), "warm-up of 20 steps": first_steps(20)}
+course.draw.loss_curves(warmed, climbs_text(warmed))
 
 # %% [markdown]
 # **Warm-up** climbs in a straight line to the scaled rate. It mends the start, not a rate that is too large for good.
@@ -343,7 +345,7 @@ course.draw.loss_curves(warmed, "0.2 · 4 from the first step, and climbing to i
 # rank sees only its own 16 images, so the network computes something else, before any gradient is averaged. The cure:
 # share $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
 
-# %%
+# %% tags=["figure:06_norm_distance"]
 from course_utils.lessons.data_parallel.training import local_norm_mlp, sync_norm_mlp
 
 whole = train_serial(data, local_norm_mlp).losses
@@ -418,7 +420,7 @@ course.predict(
     choices={"a": "rank 3's", "b": "everybody's but rank 3's", "c": "all four"},
 )
 
-# %%
+# %% tags=["figure:06_straggler"]
 from course_utils.lessons.data_parallel.sentences import waiting_text
 
 late = train(delay=course.per_rank([0, 0, 0, 0.02]))

@@ -28,12 +28,13 @@ ranks.load_torch()
 # Lesson 6 left us with a loop: forward, backward, then an all-reduce for each gradient. Here it trains VGG-11 with a
 # quarter of its channels: 580 thousand weights in 34 arrays, so 34 gradients, of 2.3 MB; 32 images a step on each node.
 
-# %%
+# %% tags=["figure:07_loop"]
 from course_utils.lessons.overlap.pictures import behind_the_step
 from course_utils.lessons.data_parallel.replicas import all_reduce_each
 from course_utils.lessons.overlap.step_times import one_step
 
-steps = {"loop": one_step(ranks, all_reduce_each)}
+batch = 32  # images on each node
+steps = {"loop": one_step(ranks, all_reduce_each, batch)}
 behind_the_step(steps, "One step of lesson 6's loop, on node 0")
 
 # %% [markdown]
@@ -45,12 +46,12 @@ behind_the_step(steps, "One step of lesson 6's loop, on node 0")
 # [Lesson 2](02_autodiff_and_optimizers.ipynb) watched the backward pass: the last layer's gradient is ready first, long
 # before the end. Again, here, on all four nodes at once:
 
-# %%
+# %% tags=["figure:07_ready"]
 from course_utils.lessons.overlap.bucket_size import backward_times
 from course_utils.lessons.autodiff_and_optimizers.pictures import ready_order
 from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
 
-times, names = ranks.run(backward_times, 32, 7, backend="gloo").results[0]
+times, names = ranks.run(backward_times, batch, 7, backend="gloo").results[0]
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
 ready_order(by_layer, times.end, "A backward pass on node 0", times.ends)
 
@@ -92,8 +93,8 @@ def start_when_ready(model):
 
 course.predict("overlap_hidden", within=1.5, percent=...)  # 0 to 100
 
-# %%
-steps["hooks"] = one_step(ranks, start_when_ready)
+# %% tags=["figure:07_hooks"]
+steps["hooks"] = one_step(ranks, start_when_ready, batch)
 behind_the_step(steps, "One step on node 0, with the loop and with hooks")
 
 # %% [markdown]
@@ -116,13 +117,14 @@ print(f"22 steps, at most {apart:.0e} apart: the same")
 # Now the clock. A machine is never quite the same twice, so we measure by turns (lesson 3): a step with the loop, one
 # with hooks, one **without any communication**, and again. What a step takes beyond the last one is exposed.
 
-# %%
+# %% tags=["figure:07_exposed"]
 from course_utils.lessons.overlap.sentences import hidden_share, hiding_text
 from course_utils.lessons.data_parallel.replicas import alone
 from course_utils.lessons.overlap.step_times import ALONE, step_times
 
+rounds = 3
 ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
-taken = step_times(ranks, ways, rounds=3, warm_up=1)
+taken = step_times(ranks, ways, batch, rounds, warm_up=1)
 hidden = 100 * hidden_share(taken, "hooks", "loop")
 course.measured("overlap_hidden", busy=taken.is_busy, percent=round(hidden))
 course.draw.stacked_bars(taken.bars, hiding_text(taken, "hooks", "loop"))
@@ -170,7 +172,7 @@ course.predict(
     },
 )
 
-# %%
+# %% tags=["figure:07_sweep"]
 from course_utils.lessons.overlap.bucket_size import sizes_to_try
 from course_utils.lessons.overlap.pictures import bucket_sweep
 from course_utils.lessons.overlap.sentences import best_text
@@ -179,7 +181,7 @@ from course_utils.measuring import BUSY
 
 best, sizes = sizes_to_try(model)
 ways = {size: partial(overlapped, bucket_bytes=size) for size in sizes}
-swept = step_times(ranks, {ALONE: alone} | ways, rounds=3, warm_up=1)
+swept = step_times(ranks, {ALONE: alone} | ways, batch, rounds, warm_up=1)
 runs = {size: swept.seconds[size] for size in sizes}
 fastest = min(sizes, key=swept.median)
 letter = "abcd"[np.searchsorted([50_000, 500_000, 1_500_000], fastest)]
@@ -195,7 +197,7 @@ bucket_sweep(runs, lambda n: free + model.exposed(n), best, free, said)
 # `overlapped` is your exercise `overlapped_allreduce`: the hooks from above, with buckets. With the best size:
 
 # %%
-steps["buckets"] = one_step(ranks, ways[best])
+steps["buckets"] = one_step(ranks, ways[best], batch)
 behind_the_step(steps, "One step on node 0, three ways")
 
 # %% [markdown]
@@ -213,13 +215,13 @@ behind_the_step(steps, "One step on node 0, three ways")
 # %%
 course.predict("overlap_ddp", within=1.1, times=...)
 
-# %%
+# %% tags=["figure:07_ddp"]
 from course_utils.lessons.data_parallel.replicas import torch_ddp
 
 ways = {ALONE: alone, "loop": all_reduce_each}
 ways |= {"ours": partial(overlapped, bucket_bytes=best)}
 ways |= {"DDP": partial(torch_ddp, bucket_bytes=best)}
-taken = step_times(ranks, ways, rounds=3)
+taken = step_times(ranks, ways, batch, rounds)
 as_long = taken.compared("DDP", "ours").times
 course.measured("overlap_ddp", busy=taken.is_busy, times=round(as_long, 2))
 print(taken.compared("ours", "DDP"))
@@ -239,14 +241,14 @@ course.predict(
     choices={"a": "it doubles", "b": "it stays", "c": "it shrinks"},
 )
 
-# %%
+# %% tags=["figure:07_larger_batch"]
 from course_utils.lessons.overlap.sentences import batch_letter, batch_text
 
 two = {ALONE: alone, "ours": ways["ours"]}
-more = step_times(ranks, two, batch=64, rounds=3, warm_up=1)
+more = step_times(ranks, two, 2 * batch, rounds, warm_up=1)
 busy, letter = taken.is_busy or more.is_busy, batch_letter(taken, more, "ours")
 course.measured("overlap_batch", busy=busy, answer=letter)
-bars = {"32 images": taken.bars["ours"], "64 images": more.bars["ours"]}
+bars = {f"{batch} images": taken.bars["ours"], f"{2 * batch} images": more.bars["ours"]}
 course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
 
 # %% [markdown]
@@ -271,17 +273,17 @@ from course_utils.lessons.overlap.scaling import scaling_efficiency
 def train(workers, images):  # VGG-11 again
     way = "DDP" if workers > 1 else "one process"
     options = {"images": images, "steps": 3, "bucket_bytes": best}
-    return train_way(ranks, way, world_size=workers, keep=images == 256, **options)
+    return train_way(ranks, way, world_size=workers, keep=images == 8 * batch, **options)
 
 
-same_work = {P: train(P, 256) for P in (1, 2, 4)}
-as_much_each = {1: train(1, 64), 2: train(2, 128), 4: same_work[4]}
+same_work = {P: train(P, 8 * batch) for P in (1, 2, 4)}
+as_much_each = {1: train(1, 2 * batch), 2: train(2, 4 * batch), 4: same_work[4]}
 together = {P: run.step.median for P, run in same_work.items()}
 each = {P: run.step.median for P, run in as_much_each.items()}
 strong = {P: scaling_efficiency(together[1], together[P], P) for P in (2, 4)}
 weak = {P: scaling_efficiency(each[1], each[P], P, "weak") for P in (2, 4)}
 
-# %%
+# %% tags=["figure:07_workers"]
 from course_utils.lessons.data_parallel import report_figures
 
 percent = {"strong": round(100 * strong[4]), "weak": round(100 * weak[4])}
@@ -367,7 +369,7 @@ course.predict(
     choices={"a": "none", "b": "fp16", "c": "top-k", "d": "PowerSGD"},
 )
 
-# %%
+# %% tags=["figure:07_compressed"]
 from course_utils.lessons.overlap.compressed_training import train_compressed
 from course_utils.lessons.overlap.pictures import compression
 from course_utils.lessons.overlap.sentences import compression_text
@@ -400,14 +402,14 @@ course.predict(
     choices={"a": "a faster step", "b": "nothing", "c": "a slower step"},
 )
 
-# %%
+# %% tags=["figure:07_loopback"]
 from course_utils.lessons.overlap.sentences import loopback_letter, loopback_text
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
 
 ranks = course.start(2)
 ways = {ALONE: alone, "flat": all_reduce_flat}
 ways |= {"ours": partial(overlapped, bucket_bytes=best)}
-memory = step_times(ranks, ways, rounds=4, warm_up=1)
+memory = step_times(ranks, ways, batch, rounds=4, warm_up=1)
 letter = loopback_letter(memory, "flat", "ours")
 course.measured("overlap_loopback", busy=memory.is_busy, answer=letter)
 said = BUSY if memory.is_busy else loopback_text(memory, "flat", "ours", cores, ranks=2)

@@ -36,7 +36,7 @@ images = course.data.digits_arrays()
 # **sleeps** as long as a larger network would compute. That is emulated too: sleeping ranks share two cores without
 # getting into each other's way.
 
-# %%
+# %% tags=["figure:08_synchronous"]
 from course_utils.lessons.parameter_server.digits_trainings import Pace
 from course_utils.lessons.parameter_server.digits_trainings import train_synchronously
 
@@ -72,7 +72,7 @@ lines = link_seconds(ranks, workers, N)
 middle = {name: np.median(line[-1]) for name, line in lines.items()}
 course.measured("server_ms", **{name: 1000 * t for name, t in middle.items()})
 
-# %%
+# %% tags=["figure:08_link"]
 from course_utils.words import bytes_text, percent, seconds_text
 from course_utils.lessons.parameter_server.server import step_seconds
 from course_utils.lessons.parameter_server.sentences import link_text
@@ -118,7 +118,7 @@ def work(comm, weights, next_gradient, steps):
         comm.Recv(weights, source=0)
 
 
-# %%
+# %% tags=["figure:08_asynchronous"]
 from course_utils.lessons.parameter_server.digits_trainings import first_weights
 from course_utils.lessons.parameter_server.digits_trainings import own_gradients
 
@@ -144,7 +144,7 @@ run.timeline("Four workers, one server, and nobody waits")
 # %%
 course.predict("staleness", within=1.1, equal=..., one_slow=...)
 
-# %%
+# %% tags=["figure:08_staleness"]
 from course_utils.lessons.parameter_server.sentences import staleness_text
 from course_utils.lessons.parameter_server.digits_trainings import train_asynchronously
 from course_utils.lessons.parameter_server import pictures
@@ -211,23 +211,25 @@ course.predict("stale_rate", answer=..., choices=choices)  # "a", "b", "c" or "d
 
 # %%
 rates, quick = [0.1, 0.3, 0.6], Pace(0.002)
+updates = 200
 ends = {"one worker": [], "seven": [], "seven, rate ÷ staleness": []}
 for rate in rates:
     for (name, line), W in zip(ends.items(), [1, 7, 7], strict=True):
         options = {"rate": rate, "pace": quick, "scaled": "÷" in name}
-        run = ranks.run(train_asynchronously, images, 200, ranks=W + 1, **options)
+        run = ranks.run(train_asynchronously, images, updates, ranks=W + 1, **options)
         line.append(run.results[0].accuracies[-1])
 fresh, stale, scaled = ends.values()
 spoiled = [now - old > 0.1 for now, old in zip(fresh, stale, strict=True)]
 course.measured("stale_rate", answer="abcd"[[*spoiled, True].index(True)])
 
-# %%
+# %% tags=["figure:08_rates"]
 from course_utils.lessons.parameter_server.sentences import rates_text
 
 finding = rates_text(rates, fresh, stale, scaled)
-look = {"across": "learning rate", "up": "test images recognised after 200 updates"}
+up = f"test images recognised after {updates} updates"
+look = {"across": "learning rate", "up": up, "limits": (0, 1), "unit": percent}
 title = "The same number of updates, fresh and stale"
-course.draw.over_numbers(rates, ends, title, finding, limits=(0, 1), unit=percent, **look)
+course.draw.over_numbers(rates, ends, title, finding, **look)
 
 # %% [markdown]
 # No error, no warning: too old at too high a rate, and training falls apart. The cure of Zhang and others (2016):
@@ -257,7 +259,8 @@ from course_utils.lessons.parameter_server.experiments import WAYS, race
 for name, (train, updates, options) in WAYS.items():
     print(f"{name:13} {train.__name__}, {updates} times, {options}")
 paces = {"equal workers": Pace(0.004), "a straggler": Pace(0.004, straggler=2)}
-races = race(ranks, images, paces, runs=3)
+runs = 3
+races = race(ranks, images, paces, runs)
 
 # %%
 from course_utils.lessons.parameter_server.sentences import races_text, reached_table
@@ -288,7 +291,7 @@ pictures.races(races, title, finding, target=0.95)
 vector = 2410 * 8  # bytes
 course.predict("local_bytes", within=1.1, one=..., sixteen=...)  # vectors
 
-# %%
+# %% tags=["figure:08_local"]
 from course_utils.lessons.parameter_server.sentences import local_text
 from course_utils.lessons.parameter_server.digits_trainings import train_locally
 
@@ -316,7 +319,7 @@ course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, log=True, 
 # patient's picture leaves the clinic. That is **federated averaging**, and clinics see *unlike*
 # things. Let the ten digits stand for ten diagnoses:
 
-# %%
+# %% tags=["figure:08_clinics"]
 from course_utils.lessons.parameter_server.local_sgd import skewed_shards
 
 labels = images[1]
@@ -390,7 +393,7 @@ for epochs in (1, 5, 20):
 needed = [rounds_to(accuracies, 0.85) or np.inf for accuracies in by_epochs.values()]
 course.measured("clinic_bytes", answer="abc"[np.argmin(needed)])
 
-# %%
+# %% tags=["figure:08_federated"]
 sent = [round(nbytes * rounds / 1000) for rounds in range(1, 11)]
 lines = dict(zip(choices.values(), by_epochs.values(), strict=True))
 look = {"across": "KB sent by a clinic", "up": "test images recognised", "unit": percent}

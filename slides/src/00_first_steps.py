@@ -1,60 +1,18 @@
-"""The pictures of deck 0: runs on real ranks, this machine, and sketches of who knows what."""
+"""The pictures of deck 0 that its page does not have: who gives orders, who knows what, and what a check says."""
 
 import textwrap
+from types import SimpleNamespace
 
 from matplotlib.figure import Figure
 
-import course_utils as course
 from course_utils.draw import style
 
 RANK, NOTEBOOK = style.COLOURS["forward"], style.COLOURS["backward"]
 
 
-def whisper(comm):
-    """Pass a word from rank to rank."""
-    heard = "hello" if comm.rank == 0 else comm.recv(source=comm.rank - 1)
-    if comm.rank + 1 < comm.size:
-        comm.send(heard + "!", dest=comm.rank + 1)
-    return heard
-
-
-def wait_for_nobody(comm):
-    """Rank 3 waits for what rank 0 never sends."""
-    if comm.rank == 3:
-        return comm.recv(source=0)
-
-
-def introduce(comm):
-    """Say who this rank is."""
-    return f"I am rank {comm.rank}\nof {comm.size}"
-
-
-def share(comm):
-    """Divide twelve pieces by this rank's number: nobody can, on rank 0."""
-    return 12 // comm.rank
-
-
 def doubled(comm):
     """A wrong answer to rank_squared."""
     return 2 * comm.rank
-
-
-def cores() -> Figure:
-    """The cores of this machine and who runs on them."""
-    return course.start(4).picture()
-
-
-def whisper_timeline() -> Figure:
-    """Four ranks, three messages, one after the other."""
-    return course.start(4).run(whisper).timeline()
-
-
-def hang_timeline() -> Figure:
-    """Rank 3 in a receive that has no end."""
-    from course_utils.ranks.run import events_of
-
-    attempt = course.start(4).attempt(wait_for_nobody, [()] * 4, patience=1.0)
-    return course.draw.timeline(events_of(attempt.replies))
 
 
 def orders() -> Figure:
@@ -72,53 +30,52 @@ def orders() -> Figure:
     return picture
 
 
-def nothing_shared() -> Figure:
+def nothing_shared(page: SimpleNamespace) -> Figure:
     """Five processes, five variables of one name."""
     picture, ax = _sketch("Five variables, one name", 1.5)
-    _box(ax, 1, 0.75, 'notebook\nx = "my own"', NOTEBOOK)
+    _box(ax, 1.4, 0.75, f'notebook\nx = "{page.x}"', NOTEBOOK)
     for rank in range(4):
-        _box(ax, 3 + 2 * rank, 0.75, f"rank {rank}\nx = {10 * rank}", RANK)
+        _box(ax, 3.7 + 1.8 * rank, 0.75, f"rank {rank}\nx = {10 * rank}", RANK)
     picture.alt_text = (
         "Five boxes side by side: the notebook, whose x is a text, and four ranks, whose x is 0, 10, 20, 30."
     )
     return picture
 
 
-def answers() -> Figure:
+def answers(page: SimpleNamespace) -> Figure:
     """What each of four ranks says to the same line."""
-    answers = course.start(4).run(introduce).results
-    picture, ax = _sketch("One cell, four answers", 1.5)
-    for rank, answer in enumerate(answers):
-        _box(ax, 1.25 + 2.5 * rank, 0.75, answer, RANK)
+    picture, ax = _sketch("Only the rank differs", 1.5)
+    for rank, answer in enumerate(page.ranks.run(page.introduce).results):
+        _box(ax, 1.25 + 2.5 * rank, 0.75, f"I am {answer}", RANK)
     picture.alt_text = "Four boxes: I am rank 0 of 4, and so on up to rank 3."
     return picture
 
 
-def failure() -> Figure:
-    """What came of a division on each of four ranks: three results and one error."""
-    replies = course.start(4).attempt(share, [()] * 4).replies
+def failure(page: SimpleNamespace) -> Figure:
+    """What came of the page's division on each of four ranks: three results and one error."""
     picture, ax = _sketch("Rank 0 failed, the others did not notice", 1.5)
-    for reply in replies:
+    for reply in page.ranks.attempt(page.share, [()] * 4).replies:
         text = f"rank {reply.rank}\n{reply.error.type if reply.error else reply.value}"
         _box(ax, 1.25 + 2.5 * reply.rank, 0.75, text, style.STUCK if reply.error else RANK)
     picture.alt_text = "Four boxes: rank 0 has a ZeroDivisionError, ranks 1 to 3 have 12, 6 and 4."
     return picture
 
 
-def verdicts() -> Figure:
+def verdicts(page: SimpleNamespace) -> Figure:
     """The three verdicts, as a check gave them just now."""
     from course_utils.checks.judge import judge
     from course_utils.checks.registry import find
     from course_utils.checks.verdict import not_begun
     from course_utils.lessons.first_steps.rank_and_size import rank_squared
 
-    ranks, exercise = course.start(4), find("rank_squared")
-    lines = (not_begun(exercise.name), judge(exercise, doubled, ranks), judge(exercise, rank_squared, ranks))
+    exercise = find("rank_squared")
+    tried = (judge(exercise, function, page.ranks) for function in (doubled, rank_squared))
+    lines = [str(verdict) for verdict in (not_begun(exercise.name), *tried)]
     picture, ax = _sketch("One line says it all", 2.4)
-    for number, verdict in enumerate(lines):
-        words = textwrap.fill(str(verdict), 72, subsequent_indent="    ")
+    for number, line in enumerate(lines):
+        words = textwrap.fill(line, 72, subsequent_indent="    ")
         ax.text(0.1, 2.1 - 0.85 * number, words, fontsize=style.TITLE, color=style.INK, va="center")
-    picture.alt_text = " ".join(str(verdict) for verdict in lines)
+    picture.alt_text = " ".join(lines)
     return picture
 
 
@@ -157,12 +114,9 @@ def _arrow(ax, start: tuple[float, float], end: tuple[float, float], colour: str
 
 FIGURES = {
     "00_orders": orders,
-    "00_cores": cores,
     "00_answers": answers,
     "00_nothing_shared": nothing_shared,
-    "00_whisper": whisper_timeline,
     "00_failure": failure,
-    "00_hang": hang_timeline,
     "00_verdicts": verdicts,
     "00_allgather": allgather,
 }

@@ -54,16 +54,10 @@ def bounds(page: SimpleNamespace) -> Figure:
     found = [gradient_descent.bisect(partial(page.comes_nearer, momentum=beta), 1.0, 100.0) for beta in betas]
     off = float(np.abs(np.divide(found, bound) - 1).max())
     title = f"Largest stable rate: measured within {percent(max(off, 0.001))} of 2(1 + β)/λ"
-    picture, (ax,) = style.new_picture(title, heights=[2.9], left=0.75)
-    ax.plot(betas, bound, color=style.CURVES[0], linewidth=1.5, label="2 (1 + β) / λ, from the Hessian")
-    ax.plot(betas, found, "o", color=style.CURVES[1], markersize=7, label="found by bisection")
-    ax.set_ylim(0, 1.15 * max(bound))
-    ax.set_xlabel("β, the share of the velocity that is kept", fontsize=style.TEXT)
-    ax.set_ylabel("learning rate", fontsize=style.TEXT)
-    ax.grid(axis="y", color="#E8E8E8", linewidth=0.7)
-    ax.legend(loc="lower right", frameon=False, fontsize=style.TEXT)
-    picture.alt_text = f"{title}. From {bound[0]:.1f} without momentum to {bound[-1]:.1f} with β = {betas[-1]}."
-    return picture
+    name, across = "largest stable rate", "β, the share of the velocity that is kept"
+    return course.draw.over_numbers(
+        betas, {name: found}, title, across=across, up="learning rate", predicted={name: bound}, unit="{:.3g}".format
+    )
 
 
 def parts() -> Figure:
@@ -78,19 +72,10 @@ def parts() -> Figure:
     apart = np.abs(np.mean(four, axis=0) - whole).max()
     found = f"to {apart:.0e}" if apart else "in every digit"
     title = f"The mean of four parts' gradients is that of the batch, {found}"
-    picture, (ax,) = style.new_picture(title, heights=[2.8], left=0.75, above=0.3)
-    places = np.arange(len(whole))
-    ax.hlines(whole, places - 0.38, places + 0.38, color=style.INK, linewidth=2.2, label="all 64 images")
-    for number, values in enumerate(four):
-        look = {"color": style.CURVES[number], "markersize": 6, "marker": "osD^"[number], "linestyle": "none"}
-        ax.plot(places + 0.14 * (number - 1.5), values, label=f"part {number}, 16 images", **look)
-    ax.set_xticks(places)
-    ax.set_xlabel("entry of the gradient (the output's biases)", fontsize=style.TEXT)
-    ax.grid(axis="y", color="#E8E8E8", linewidth=0.7)
-    place = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0), "ncols": 5, "frameon": False}
-    ax.legend(fontsize=style.SMALL, columnspacing=0.9, handletextpad=0.3, handlelength=1.2, borderaxespad=0, **place)
-    picture.alt_text = f"{title}. For each of ten entries four dots, and a line at their mean."
-    return picture
+    parts_by_name = {f"part {number}, 16 images": values for number, values in enumerate(four)}
+    return pictures.parts_and_whole(
+        parts_by_name, whole, title, "entry of the gradient (the output's biases)", "all 64 images"
+    )
 
 
 FIGURES = {

@@ -7,9 +7,11 @@ import torch
 from matplotlib.figure import Figure
 from torch.nn.functional import cross_entropy
 
+import course_utils as course
 from course_utils.draw import style
 from course_utils.lessons.autodiff_and_optimizers.autodiff import Node, softmax_cross_entropy, topological_order
 from course_utils.lessons.autodiff_and_optimizers.pictures import boxes_of, computation_graph
+from course_utils.measuring import Measured
 
 RANDOM_NETWORKS, DEEPEST = 120, 12
 
@@ -67,21 +69,11 @@ def largest_difference(rng: np.random.Generator, depth: int) -> float:
 def price(page: SimpleNamespace) -> Figure:
     """A forward and a backward pass, beside each other, as the page has timed them."""
     times = page.times
-    ratio = times.end / np.median(times.forwards)
-    picture, (ax,) = style.new_picture(
-        f"VGG-11, {len(page.images)} images: a backward pass takes {ratio:.1f} times as long as a forward pass",
-        f"medians of {len(times.ends)} passes; lines from the fastest to the slowest",
-        heights=[1.3],
-    )
-    for row, (name, seconds) in enumerate({"forward": times.forwards, "backward": times.ends}.items()):
-        middle, low, high = (1000 * f(seconds) for f in (np.median, np.min, np.max))
-        ax.barh(row, middle, height=0.6, color=style.COLOURS[name])
-        ax.plot([low, high], [row, row], color=style.INK, linewidth=1.5, marker="|", markersize=9)
-    ax.set_yticks([0, 1], ["forward", "backward"], fontsize=style.TEXT)
-    ax.set_ylim(1.5, -0.5)
-    ax.set_xlabel("ms", fontsize=style.TEXT)
-    picture.alt_text = f"Two bars. A backward pass takes {ratio:.1f} times as long as a forward pass."
-    return picture
+    passes = {"forward": Measured(tuple(times.forwards)), "backward": Measured(tuple(times.ends))}
+    ratio = passes["backward"].median / passes["forward"].median
+    title = f"VGG-11, {len(page.images)} images: a backward pass takes {ratio:.1f} times as long as a forward pass"
+    which = f"medians of {len(times.ends)} passes"
+    return course.draw.measured_bars({which: passes}, title)
 
 
 FIGURES = {

@@ -1,4 +1,4 @@
-"""The pictures of deck 5 that its page does not have: two timelines side by side, and the page's two levels simulated."""
+"""The pictures of deck 5 that its page does not have: timelines side by side, and its two levels simulated."""
 
 from types import SimpleNamespace
 
@@ -27,11 +27,11 @@ def segments(page: SimpleNamespace) -> Figure:
     return course.draw.timelines(*runs, titles=page.titles, side_by_side=True, title=title)
 
 
-def two_levels(page: SimpleNamespace) -> Figure:
+def simulated_levels(page: SimpleNamespace) -> Figure:
     """A flat ring and two levels on the page's two nodes of two, simulated."""
     runs = [simulate_allreduce(name, 4, 1_000_000, page.nodes, node_size=2) for name in ("ring", "hierarchical")]
     titles = ["ring (simulated)", "hierarchical (simulated)"]
     return course.draw.timelines(*runs, titles=titles, side_by_side=True)
 
 
-FIGURES = {"05_pairs": pairs, "05_segments": segments, "05_two_levels": two_levels}
+FIGURES = {"05_pairs": pairs, "05_segments": segments, "05_two_levels": simulated_levels}

@@ -28,7 +28,7 @@ def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
         ValueError: `DRAFT` names what the file does not hold, or a figure is both the page's and the file's.
     """
     matplotlib.use("Agg")
-    names = {"__name__": source.stem, "__file__": str(source)}
+    names = {"__name__": source.stem, "__file__": str(source), "PAGE": {}}
     exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), names)
     smaller, own = names.get("DRAFT", {}), names["FIGURES"]
     if unknown := sorted(set(smaller) - set(names)):
@@ -39,7 +39,7 @@ def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
     names |= smaller if draft else {}
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        page = run_page(source.stem, names.get("PAGE", {}), root)
+        page = run_page(source.stem, names["PAGE"], root)
         files = [save(folder / f"{name}.png", figure) for name, figure in page.figures.items()]
         for name, function in own.items():
             needs_page = "page" in inspect.signature(function).parameters

@@ -75,6 +75,8 @@ def run_page(stem: str, settings: Mapping[str, Any], root: Path = ROOT) -> PageR
         return PageRun()
     shell = InteractiveShell.instance()
     shell.ast_transformers.append(own)
+    shell.display_formatter.active_types = ["text/plain"]  # figures are drawn once, when they are saved
+    shell.display_formatter.mimebundle_formatter.enabled = False
     for cell in cells:
         with contextlib.redirect_stdout(io.StringIO()):
             done = shell.run_cell(cell.source)

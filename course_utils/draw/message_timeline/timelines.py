@@ -16,7 +16,7 @@ from course_utils.draw.message_timeline.layout import Rows, lay_out
 from course_utils.draw.message_timeline.timeline_text import description, extent, finding
 from course_utils.errors import CourseError
 from course_utils.trace.events import Event, count_rounds
-from course_utils.words import count, join, seconds_text, time_unit
+from course_utils.words import as_sentences, count, join, seconds_text, time_unit
 
 _LEFT, _RIGHT = 0.7, 0.25  # inches beside the axes
 
@@ -47,7 +47,7 @@ def timeline(
     picture, (ax,) = style.new_picture(*heading, heights=[height], left=_LEFT, right=_RIGHT, above=above)
     draw(ax, layout, last=True)
     style.draw_legend(ax, kinds)
-    picture.alt_text = description(events, world_size)
+    picture.alt_text = " ".join(filter(None, [as_sentences(title or ""), description(events, world_size)]))
     return picture
 
 
@@ -63,7 +63,7 @@ def timelines(
         runs: Runs or lists of events.
         titles: a name for each run.
         side_by_side: put them beside each other in a wide picture, for a slide; the axis is the same in all.
-        title: said first; how they compare (rounds, durations) then stands under it.
+        title: what they show; without it, how they compare (rounds, durations).
     """
     names = list(titles or [chr(ord("A") + index) for index in range(len(runs))])
     if not runs or len(names) != len(runs):
@@ -80,15 +80,13 @@ def timelines(
     above = style.legend_height(list(kinds), _LEFT, _RIGHT) + 0.24
     look = {"left": _LEFT, "right": _RIGHT, "above": above, "between": 0.66, "side_by_side": side_by_side}
     width = style.SLIDE_WIDTH if side_by_side else style.WIDTH
-    compared = comparison(layout)
-    heading = (title, ". ".join(filter(None, [compared, note]))) if title else (compared, note)
-    picture, axes = style.new_picture(*heading, heights=heights, width=width, **look)
+    picture, axes = style.new_picture(title or comparison(layout), note, heights=heights, width=width, **look)
     for ax, each, name in zip(axes, layout, names, strict=True):
         draw(ax, each, last=side_by_side or ax is axes[-1])
         head(ax, name, finding(each.events))
     style.draw_legend(axes[0], kinds, offset=0.3)
     told = [f"{name}: {description(each.events, each.world_size)}" for name, each in zip(names, layout, strict=True)]
-    picture.alt_text = " ".join(told)
+    picture.alt_text = " ".join(filter(None, [as_sentences(title or ""), *told]))
     return picture
 
 

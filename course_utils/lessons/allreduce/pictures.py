@@ -5,16 +5,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from course_utils.draw import style
-from course_utils.draw.curves import spread
+from course_utils.draw.lines import (
+    PREDICTED,
+    in_words,
+    label,
+    measured_points,
+    name_ends,
+    room_for_names,
+    round_numbers,
+)
 from course_utils.draw.message_timeline.timelines import timeline
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.message_simulator import DRAWN, Simulated
+from course_utils.measuring import Compared
 from course_utils.words import bytes_text, join, percent, seconds_text
 
 _FINE = 400  # sizes at which a predicted line is drawn
@@ -70,7 +77,14 @@ def crossings(
     names = list(dict.fromkeys(name for by_name in measured.values() for name in by_name))
     colours = colours_of(names)
     fine = np.geomspace(n[0] / 1.3, n[-1] * 1.3, _FINE)
-    found = crossings_finding(n, measured, predicted)
+    lines = {
+        panel: {name: np.array([predicted[panel][name](size) for size in fine]) for name in by_name}
+        for panel, by_name in measured.items()
+    }
+    rings = {
+        panel: [at for at in crossing_sizes(fine, own) if n[0] <= at.size <= n[-1]] for panel, own in lines.items()
+    }
+    found = crossings_finding(rings, measured, n)
     heading = (title, found) if title else (found, "")
     look = {"left": 0.66, "right": 0.04, "below": 0.55, "above": 0.5, "side_by_side": True}
     picture, axes = style.new_picture(*heading, heights=[2.5] * len(measured), **look)
@@ -79,63 +93,71 @@ def crossings(
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set_title(panel, fontsize=style.TEXT, fontweight="bold", pad=4)
-        lines = {name: np.array([predicted[panel][name](size) for size in fine]) for name in by_name}
         for name, runs in by_name.items():
-            middle = np.array([np.median(times) for times in runs])
-            ends = np.array([[np.min(times), np.max(times)] for times in runs])
-            bars = np.abs(ends.T - middle)
-            ax.plot(fine, lines[name], color=colours[name], linewidth=1.6, zorder=2)
-            ax.errorbar(n, middle, bars, fmt="o", color=colours[name], markersize=4, linewidth=1, zorder=3)
-            low, high = min(low, ends.min(), lines[name].min()), max(high, ends.max(), lines[name].max())
-        for at in crossing_sizes(fine, lines):
-            when = np.interp(np.log(at.size), np.log(fine), np.log(lines[at.after]))
+            ax.plot(fine, lines[panel][name], color=colours[name], linewidth=1.6, zorder=2)
+            measured_points(ax, n, runs, colours[name])
+            shown = [*lines[panel][name], *(time for times in runs for time in times)]
+            low, high = min(low, *shown), max(high, *shown)
+        for at in rings[panel]:
+            when = np.interp(np.log(at.size), np.log(fine), np.log(lines[panel][at.after]))
             ax.plot(at.size, np.exp(when), "o", color=style.INK, markersize=11, markerfacecolor="none", zorder=4)
     for ax in axes:
         ax.set_ylim(low / 1.5, high * 1.5)
-        _label(ax, fine, ax is axes[0])
+        ax.set_xlim(fine[0], fine[-1])
+        in_words(ax.xaxis, [10.0**p for p in range(1, 12) if fine[0] <= 10.0**p <= fine[-1]], bytes_text)
+        in_words(ax.yaxis, round_numbers(*ax.get_ylim()), seconds_text if ax is axes[0] else lambda _: "")
+        label(ax, "size of the vector", "")
     marks = {name: Line2D([], [], color=colours[name], marker="o", markersize=4) for name in names}
-    marks["another is fastest from here on (predicted)"] = Line2D(
-        [], [], linestyle="", marker="o", color=style.INK, markersize=9, markerfacecolor="none"
-    )
+    marks[PREDICTED] = Line2D([], [], color=style.INK, marker="o", markersize=4)
+    ring = {"linestyle": "", "marker": "o", "color": style.INK, "markersize": 9, "markerfacecolor": "none"}
+    if any(rings.values()):
+        marks["another is fastest from here on (predicted)"] = Line2D([], [], **ring)
     style.draw_legend(axes[0], marks, offset=0.3)
     picture.alt_text = f"Time of an all-reduce over the size of the vector, {join(list(measured))}. {found}."
     return picture
 
 
-def crossings_finding(sizes: np.ndarray, measured: Mapping, predicted: Mapping) -> str:
+def crossings_finding(
+    predicted: Mapping[str, Sequence[Crossing]],
+    measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]],
+    sizes: Sequence[float],
+) -> str:
     """Where another algorithm becomes the fastest: predicted, and measured."""
     told = []
     for panel, by_name in measured.items():
-        middle = {name: [float(np.median(times)) for times in runs] for name, runs in by_name.items()}
-        fine = np.geomspace(sizes[0], sizes[-1], _FINE)
-        lines = {name: [predicted[panel][name](size) for size in fine] for name in by_name}
-        says, was = _crossings_text(crossing_sizes(fine, lines)), _crossings_text(crossing_sizes(sizes, middle))
+        says, was = _crossings_text(predicted[panel]), _crossings_text(measured_crossings(sizes, by_name))
         if says == was == "":
-            told.append(f"{panel}: {min(middle, key=lambda name: middle[name][-1])} is fastest throughout")
+            last = {name: runs[-1] for name, runs in by_name.items()}
+            first = fastest_of(last)
+            told.append(f"{panel}: {first} is fastest throughout" if first else f"{panel}: no clear difference")
         else:
             told.append(f"{panel}: predicted {says or 'none'}, measured {was or 'none'}")
     return "; ".join(told)
 
 
+def fastest_of(runs: Mapping[str, Sequence[float]]) -> str | None:
+    """The algorithm that is faster than every other, by the rule for ties; None where there is none."""
+    best = min(runs, key=lambda name: float(np.median(runs[name])))
+    others = [Compared(runs[best], other) for name, other in runs.items() if name != best]
+    return best if all(pair.first_is_faster for pair in others) else None
+
+
+def measured_crossings(sizes: Sequence[float], runs: Mapping[str, Sequence[Sequence[float]]]) -> list[Crossing]:
+    """Where the fastest algorithm changed: between the last size at which one was, and the first at which another was.
+
+    Sizes at which none is clearly the fastest do not count.
+    """
+    found, before = [], None
+    for place, size in enumerate(sizes):
+        name = fastest_of({name: by_size[place] for name, by_size in runs.items()})
+        if name and before and name != before[0]:
+            found.append(Crossing(before[0], name, float(np.sqrt(before[1] * size))))
+        before = (name, size) if name else before
+    return found
+
+
 def _crossings_text(changes: Sequence[Crossing]) -> str:
     return join([f"{at.after} from {bytes_text(at.size)}" for at in changes])
-
-
-def _label(ax: Axes, sizes: np.ndarray, first: bool) -> None:
-    """Bytes below, seconds at the left of the first axes."""
-    powers = [10.0**p for p in range(1, 12) if sizes[0] <= 10.0**p <= sizes[-1]]
-    ax.set_xlim(sizes[0], sizes[-1])
-    ax.xaxis.set_major_locator(FixedLocator(powers))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: bytes_text(size)))
-    low, high = ax.get_ylim()
-    steps = (1, 3) if high / low < 1e3 else (1,)
-    ticks = [step * 10.0**p for p in range(-7, 3) for step in steps if low <= step * 10.0**p <= high]
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda time, _: seconds_text(time) if first else ""))
-    ax.set_xlabel("size of the vector", fontsize=style.TEXT)
-    ax.grid(color=style.GRID, linewidth=0.7)
 
 
 def over_ranks(
@@ -145,7 +167,6 @@ def over_ranks(
     *,
     y: str,
     unit: Callable[[float], str] = seconds_text,
-    points: Mapping[str, Mapping[int, float]] | None = None,
     subtitle: str = "",
 ) -> Figure:
     """Draw one line for each algorithm over the number of ranks, on logarithmic axes, named at its right end.
@@ -155,52 +176,30 @@ def over_ranks(
         title: what is shown; say "simulated" where it is.
         y: what the values are.
         unit: turns a value into words for the axis.
-        points: counted or measured values to lay on the lines: for each algorithm, by number of ranks.
     """
     data = {name: np.asarray(line, float) for name, line in values.items()}
     if len(world_sizes) < 2 or any(len(line) != len(world_sizes) for line in data.values()):
         raise CourseError("over_ranks: two numbers of ranks at least, and as many values for each algorithm.")
-    right = 0.35 + max(style.text_width(name, style.TEXT, True) for name in data) / style.DOTS
+    right = room_for_names(list(data))
     picture, (ax,) = style.new_picture(title, subtitle, heights=[3.0], left=0.85, right=right, below=0.55)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     colours = colours_of(list(data))
     for name, line in data.items():
-        ax.plot(world_sizes, line, color=colours[name], linewidth=1.8, zorder=2)
-        for ranks, value in (points or {}).get(name, {}).items():
-            ax.plot(ranks, value, "o", color=colours[name], markersize=5, zorder=3)
+        ax.plot(world_sizes, line, color=colours[name], linewidth=1.8)
     low, high = min(line.min() for line in data.values()), max(line.max() for line in data.values())
     ax.set_ylim(low / 1.4, high * 1.4)
     ax.set_xlim(world_sizes[0] / 1.1, world_sizes[-1] * 1.05)
-    ax.xaxis.set_major_locator(FixedLocator(list(world_sizes)))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda ranks, _: f"{ranks:,.0f}"))
-    steps = (1,) if high / low > 300 else (1, 2, 5)
-    ticks = [step * 10.0**p for p in range(-8, 14) for step in steps if low / 1.4 <= step * 10.0**p <= high * 1.4]
-    ax.yaxis.set_major_locator(FixedLocator(ticks))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: unit(value)))
-    ax.set_xlabel("ranks", fontsize=style.TEXT)
-    ax.set_ylabel(y, fontsize=style.TEXT)
-    ax.grid(color=style.GRID, linewidth=0.7)
-    _name_ends(ax, data, colours)
+    in_words(ax.xaxis, world_sizes, "{:,.0f}".format)
+    in_words(ax.yaxis, round_numbers(*ax.get_ylim()), unit)
+    label(ax, "ranks", y)
+    name_ends(ax, {name: line[-1] for name, line in data.items()}, colours)
     ends = "; ".join(
         f"{name}: " + " to ".join(unit(float(f"{value:.3g}")) for value in (line[0], line[-1]))
         for name, line in data.items()
     )
     picture.alt_text = f"{title}. {y} from {world_sizes[0]} to {world_sizes[-1]:,} ranks: {ends}."
     return picture
-
-
-def _name_ends(ax: Axes, data: Mapping[str, np.ndarray], colours: Mapping[str, str]) -> None:
-    """Write each line's name beside its right end, moved apart where the ends are close."""
-    low, high = np.log(ax.get_ylim())
-    pixels = ax.get_position().height * ax.figure.get_figheight() * style.DOTS
-    apart = 1.5 * style.TEXT * style.DOTS / 72 * (high - low) / pixels
-    ends = sorted((float(np.log(line[-1])), name) for name, line in data.items())
-    words = {"transform": ax.transAxes, "va": "center", "fontsize": style.TEXT, "fontweight": "bold"}
-    for place, (_, name) in zip(spread([end for end, _ in ends], apart, low, high), ends, strict=True):
-        ax.text(1.015, (place - low) / (high - low), name, color=colours[name], **words)
 
 
 def right_and_wrong(

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
 from course_utils.draw import style
+from course_utils.draw.bars import SharesPanel, shares
 from course_utils.words import bytes_text, percent, seconds_text, time_unit
 
 KINDS = {"input": "#D9D9D9", "parameter": style.COLOURS["weight gradient"], "operation": "#9CC9E8"}
@@ -176,10 +177,6 @@ def graph_text(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], title: st
     return f"{title}. A graph: {'; '.join(parts)}.{visited}"
 
 
-PAINTS = {"weights": style.COLOURS["forward"], "gradient": style.COLOURS["backward"]}
-PAINTS |= {"optimizer's state": style.COLOURS["optimizer"]}
-
-
 def ready_order(
     layers: Sequence[tuple[str, int, float]], end: float, title: str, passes: Sequence[float] = ()
 ) -> Figure:
@@ -260,29 +257,7 @@ def bytes_per_parameter(kept: Mapping[str, Mapping[str, float]], title: str) -> 
     """Draw a bar for each way of training: bytes that it keeps for one parameter, by what they hold.
 
     Args:
-        kept: name of the way → {"weights": 4, "gradient": 4, "optimizer's state": 8}.
+        kept: name of the way → {"parameters": 4, "gradients": 4, "optimizer state": 8}.
     """
-    parts = list(dict.fromkeys(part for row in kept.values() for part in row))
-    colours = PAINTS | {part: colour for part, colour in style.colours_of(parts).items() if part not in PAINTS}
-    left = 0.35 + max(style.text_width(name, style.TEXT) for name in kept) / style.DOTS
-    picture, (ax,) = style.new_picture(title, heights=[0.42 * len(kept)], left=left, right=0.9, above=0.3)
-    for row, (_, amounts) in enumerate(kept.items()):
-        begin = 0.0
-        for part in parts:
-            amount = amounts.get(part, 0.0)
-            ax.barh(row, amount, left=begin, height=0.62, color=colours[part], edgecolor="white")
-            if amount >= 0.5:
-                ink = style.INK if colours[part] == style.COLOURS["backward"] else "white"
-                place = {"ha": "center", "va": "center", "fontsize": style.SMALL}
-                ax.text(begin + amount / 2, row, f"{amount:.3g}", color=ink, **place)
-            begin += amount
-        ax.text(begin + 0.15, row, f"{begin:.3g} B", va="center", fontsize=style.TEXT, fontweight="bold")
-    ax.set_yticks(range(len(kept)), list(kept), fontsize=style.TEXT)
-    ax.set_ylim(len(kept) - 0.5, -0.5)
-    ax.set_xlabel("bytes per parameter", fontsize=style.TEXT)
-    ax.tick_params(axis="y", length=0)
-    style.draw_legend(ax, {part: Patch(facecolor=colours[part]) for part in parts})
-    said = {name: [f"{part} {amount:.3g}" for part, amount in row.items()] for name, row in kept.items()}
-    rows = [f"{name}: {', '.join(amounts)}" for name, amounts in said.items()]
-    picture.alt_text = f"{title}. Bytes per parameter. {'; '.join(rows)}."
-    return picture
+    panel = SharesPanel("bytes per parameter", kept, say=lambda amount: f"{amount:.3g} B")
+    return shares([panel], title)

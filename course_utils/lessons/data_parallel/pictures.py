@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from course_utils.draw import style
-from course_utils.draw.bars_of_times import PUBLISHED
+from course_utils.draw.bars import PUBLISHED, draw_parts, look_of, room_for_names, write_end
 from course_utils.errors import CourseError
 
 _COLOURS = {"user": style.OTHERS[5], "system": "#4D4D4D", "sent": style.SEND, "time": style.OTHERS[0]}
@@ -66,7 +66,7 @@ def node_bars(panels: Sequence[NodePanel], title: str, subtitle: str = "") -> Fi
     if not panels or not all(panel.bars for panel in panels):
         raise CourseError("node_bars: a panel needs a node at least.")
     names = [name for panel in panels for name in panel.groups]
-    left = 0.45 + max(style.text_width(name, style.TEXT) for name in names) / style.DOTS
+    left = 0.15 + room_for_names(names)
     parts = list(dict.fromkeys(p for panel in panels for nodes in panel.groups.values() for one in nodes for p in one))
     legend = {part: Patch(facecolor=_COLOURS[part]) for part in parts} if len(parts) > 1 else {}
     above = 0.25 + (style.legend_height(list(legend), left) if legend else 0.0)
@@ -83,16 +83,16 @@ def node_bars(panels: Sequence[NodePanel], title: str, subtitle: str = "") -> Fi
 def _draw(ax: Axes, panel: NodePanel) -> None:
     """The bars of one panel, from the top downwards."""
     y, middles = 0.0, []
+    ax.set_xlim(0, panel.longest or 1.0)
     for nodes in panel.groups.values():
         middles.append(y + (len(nodes) - 1) / 2)
         for node, parts in enumerate(nodes):
-            start = 0.0
-            for part, value in parts.items():
-                ax.barh(y, value, left=start, height=0.8, **_look(part, panel.published))
-                start += value
-            words = {"va": "center_baseline", "fontsize": _NUMBER, "textcoords": "offset points"}
-            ax.annotate(panel.say(start), (start, y), xytext=(4, 0), **words)
+            colours = {part: None if panel.published else _COLOURS[part] for part in parts}
+            looks = {part: look_of(colour, _HATCHES.get(part, "////")) for part, colour in colours.items()}
+            end = draw_parts(ax, y, parts, looks, height=0.8)
+            write_end(ax, y, end, panel.say(end), size=_NUMBER)
             if len(nodes) > 1:
+                words = {"va": "center_baseline", "fontsize": _NUMBER, "textcoords": "offset points"}
                 ax.annotate(str(node), (0, y), xytext=(-4, 0), ha="right", color=style.FAINT, **words)
             y += 1
         y += _GAP
@@ -101,14 +101,6 @@ def _draw(ax: Axes, panel: NodePanel) -> None:
     ax.set_yticks(middles, list(panel.groups), parse_math=False)
     ax.tick_params(axis="y", length=0, pad=14)
     ax.set_ylim(y - _GAP - 0.4, -0.6)
-    ax.set_xlim(0, panel.longest or 1.0)
     ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     ax.spines["left"].set_visible(False)
     ax.set_xlabel(panel.x, fontsize=style.TEXT, color="#555555")
-
-
-def _look(part: str, published: bool) -> dict:
-    """Filled where it was measured here, hatched where it was published."""
-    if published:
-        return {"facecolor": "white", "edgecolor": "#9A9A9A", "hatch": _HATCHES.get(part, "////"), "linewidth": 0.8}
-    return {"facecolor": _COLOURS[part], "edgecolor": "white", "linewidth": 0.6}

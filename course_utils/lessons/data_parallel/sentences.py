@@ -62,10 +62,8 @@ def climbs_text(losses: Mapping[str, Sequence[float]]) -> str:
     told = []
     for name, values in losses.items():
         times = max(values) / values[0]
-        climbs = (
-            f"climbs to {times:.1f} times its first value" if times >= 1.05 else "hardly climbs above its first value"
-        )
-        told.append(f"{name}: the loss {climbs}")
+        climbs = f"climbs to {times:.1f} times" if larger(times, 1) else "hardly climbs above"
+        told.append(f"{name}: the loss {climbs} its first value")
     return "; ".join(told)
 
 

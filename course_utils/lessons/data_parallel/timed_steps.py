@@ -5,10 +5,12 @@ the exchange. What travelled before was hidden. Bytes are those that the kernel 
 """
 
 import inspect
+import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
@@ -23,6 +25,9 @@ from course_utils.lessons.data_parallel.training import Sgd
 from course_utils.trace.kernel_counters import node_bytes
 from course_utils.trace.recorder import phase
 from course_utils.vgg import random_images, vgg11
+
+if TYPE_CHECKING:
+    from course_utils.ranks.run import Run
 
 Way = str | Callable[[nn.Module], Replica]
 """How replicas are kept equal: a name, or a function that makes one of a model, such as lesson 7's `overlapped`."""
@@ -169,3 +174,12 @@ def one_step(
     for part, start, end in zip(PARTS, ends, ends[1:], strict=False):
         into.parts[part].append(end - start)
     into.losses.append(loss.item())
+
+
+def last_step(run: "Run") -> "Run":
+    """The same run with the events of its last step only: on each rank, from the beginning of its forward pass."""
+    begins: dict[int, float] = {}
+    for event in run.events:
+        if (event.kind, event.name) == ("phase", "forward"):
+            begins[event.rank] = max(event.start, begins.get(event.rank, event.start))
+    return replace(run, events=[event for event in run.events if event.start >= begins.get(event.rank, math.inf)])

@@ -15,16 +15,14 @@ from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, 
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import variables_read
 from course_utils.lessons.gpu_nodes.tries import Try, tries_text
-from course_utils.words import count, ranks
+from course_utils.words import as_sentences, count, ranks
 
 _MOST = 128  # ranks whose numbers can be read
 _OWN, _FIRST, _MARKED = "#7DB9DE", "#0072B2", "#E69F00"
 _ROW = 0.62  # inches of a node with one row of squares
 
 
-def seats(
-    nodes: Sequence[str], title: str = "", marked: Collection[int] = (), seat: str = "GPU", width: float = style.WIDTH
-) -> Figure:
+def seats(nodes: Sequence[str], title: str = "", marked: Collection[int] = (), seat: str = "GPU") -> Figure:
     """Draw the nodes of a launch with the ranks on them; above a square stands its rank's place on the node.
 
     Args:
@@ -43,7 +41,7 @@ def seats(
     down = -(-len(by_node) // across)
     found = seats_finding(by_node)
     heading = (title, found) if title else (found, "")
-    look = {"left": 0.15, "right": 0.1, "above": 0.02, "below": 0.32, "width": width}
+    look = {"left": 0.15, "right": 0.1, "above": 0.02, "below": 0.32}
     picture, (ax,) = style.new_picture(*heading, heights=[(_ROW + 0.3) * down], **look)
     ax.axis("off")
     ax.set_xlim(0, across * (most + 0.8))
@@ -54,7 +52,8 @@ def seats(
     text = f"A square: one {seat} with one process; its rank inside, its local rank above. Dark: rank 0, where all meet"
     ax.annotate(text, (0, 0), xycoords="axes fraction", xytext=(2, -14), textcoords="offset points", **words)
     told = "; ".join(f"{name}: ranks {', '.join(map(str, own))}" for name, own in by_node.items())
-    picture.alt_text = f"Nodes as boxes with ranks in them. {title} {found}. {told}."
+    stands_out = f" Marked: rank {', '.join(map(str, marked))}." if marked else ""
+    picture.alt_text = f"Nodes as boxes with ranks in them. {as_sentences(*heading)} {told}.{stands_out}"
     return picture
 
 
@@ -139,7 +138,7 @@ def launchers(environments: Mapping[str, Mapping[str, str]], title: str = "") ->
         f"{name}: " + ", ".join(f"{ask} {found[name][ask]} from {' and '.join(read[name][ask])}" for ask in _ASKED)
         for name in environments
     ]
-    picture.alt_text = f"Table of environment variables. {title} {said}. {'. '.join(told)}."
+    picture.alt_text = f"Table of environment variables. {as_sentences(*heading)} {'. '.join(told)}."
     return picture
 
 
@@ -152,9 +151,7 @@ def launchers_finding(found: Mapping[str, Mapping[str, object]]) -> str:
     return f"{' and '.join(names)}, for processes that differ"
 
 
-def dealt(
-    epochs: Mapping[str, Sequence[Sequence[int]]], title: str = "", batch: int = 0, width: float = style.WIDTH
-) -> Figure:
+def dealt(epochs: Mapping[str, Sequence[Sequence[int]]], title: str = "", batch: int = 0) -> Figure:
     """Draw a row for each epoch: all images in the order in which they are used, coloured by rank.
 
     Args:
@@ -171,7 +168,7 @@ def dealt(
     left = 0.3 + max(style.text_width(name, style.TEXT) for name in rows) / style.DOTS
     above = style.legend_height(list(marks), left)
     heading = (title, found) if title else (found, "")
-    look = {"left": left, "right": 0.15, "below": 0.1, "above": above, "width": width}
+    look = {"left": left, "right": 0.15, "below": 0.1, "above": above}
     picture, (ax,) = style.new_picture(*heading, heights=[0.34 * len(rows)], **look)
     longest = max(map(len, rows.values()))
     ax.set_xlim(0, longest)
@@ -186,7 +183,7 @@ def dealt(
                 ax.plot([x - 0.03] * 2, [y, y + 1], color=style.INK, linewidth=1.6)
     style.draw_legend(ax, marks)
     told = "; ".join(f"{name}: {', '.join(map(str, order))}" for name, order in rows.items())
-    picture.alt_text = f"Images in the order in which they are used, by rank. {title} {found}. {told}."
+    picture.alt_text = f"Images in the order in which they are used, by rank. {as_sentences(*heading)} {told}."
     return picture
 
 
@@ -205,7 +202,7 @@ def _light(rank: int) -> str:
 _BROKEN, _AGAIN, _WHOLE = style.STUCK, "#0072B2", "#D0D0D0"
 
 
-def tries(taken: Sequence[Try], undisturbed: Sequence[float], title: str = "", width: float = style.WIDTH) -> Figure:
+def tries(taken: Sequence[Try], undisturbed: Sequence[float], title: str = "") -> Figure:
     """Draw every try's loss over the steps, with a cross where a rank was killed and an arrow back to the checkpoint.
 
     Args:
@@ -215,7 +212,7 @@ def tries(taken: Sequence[Try], undisturbed: Sequence[float], title: str = "", w
     """
     found = tries_text(taken, undisturbed[-1])
     heading = (title, found) if title else (found, "")
-    picture, (ax,) = style.new_picture(*heading, heights=[2.6], left=0.75, right=0.3, above=0.25, width=width)
+    picture, (ax,) = style.new_picture(*heading, heights=[2.6], left=0.75, right=0.3, above=0.25)
     per_epoch = taken[-1].steps[-1] // len(undisturbed)
     steps = [per_epoch * (epoch + 1) for epoch in range(len(undisturbed))]
     ax.plot(steps, undisturbed, color=_WHOLE, linewidth=12, solid_capstyle="round", zorder=1)
@@ -245,7 +242,7 @@ def tries(taken: Sequence[Try], undisturbed: Sequence[float], title: str = "", w
         f"try {n + 1} from step {one.began} to {one.ended}" + (", killed" if one.died is not None else "")
         for n, one in enumerate(taken)
     ]
-    picture.alt_text = f"Loss over steps. {title} {found}. {'; '.join(parts)}."
+    picture.alt_text = f"Loss over steps. {as_sentences(*heading)} {'; '.join(parts)}."
     return picture
 
 
@@ -342,7 +339,7 @@ _LOG_LINE = 0.085  # inches
 _LONGEST = 110  # letters that fill the width
 
 
-def log_map(log: str, title: str = "", width: float = style.WIDTH) -> Figure:
+def log_map(log: str, title: str = "") -> Figure:
     """Draw a log from above: where it speaks of errors, and where `explain_failure` finds the cause.
 
     Args:
@@ -355,7 +352,7 @@ def log_map(log: str, title: str = "", width: float = style.WIDTH) -> Figure:
     marks = {kind: Patch(facecolor=colour) for kind, colour in _COLOURS.items() if kind in kinds}
     above = style.legend_height(list(marks), 0.6)
     heading = (title, found) if title else (found, "")
-    look = {"left": 0.6, "right": 0.15, "below": 0.1, "above": above, "width": width}
+    look = {"left": 0.6, "right": 0.15, "below": 0.1, "above": above}
     picture, (ax,) = style.new_picture(*heading, heights=[_LOG_LINE * len(lines) + 0.3], **look)
     ax.set_xlim(0, _LONGEST)
     ax.set_ylim(len(lines) + 0.3 / _LOG_LINE, 0)
@@ -368,11 +365,11 @@ def log_map(log: str, title: str = "", width: float = style.WIDTH) -> Figure:
         if kind != "says something":
             ax.text(-1, y + 0.5, str(y + 1), ha="right", va="center", fontsize=6, color=_ink(kind))
     at = {"fontsize": 7.2, "family": "monospace", "parse_math": False, "color": _COLOURS["the cause"]}
-    letters = int((width - 0.9) * style.DOTS / 6.4)
+    letters = int((style.WIDTH - 0.9) * style.DOTS / 6.4)
     for line in cause.lines[:1]:
         ax.text(0, len(lines) + 0.2 / _LOG_LINE, shortened(line.strip(), letters), va="center", **at)
     style.draw_legend(ax, marks)
-    picture.alt_text = f"A log of {len(lines)} lines seen from above. {title} {found}. {' '.join(cause.lines)}"
+    picture.alt_text = f"A log of {len(lines)} lines seen from above. {as_sentences(*heading)} {' '.join(cause.lines)}"
     return picture
 
 

@@ -8,9 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from course_utils.draw import style
+from course_utils.draw.lines import BROKEN, in_words, label, measured_points, name_ends, room_for_names, round_numbers
 from course_utils.measuring import Measured
 from course_utils.words import bytes_text, count, number_text, seconds_text, time_unit
 
@@ -59,12 +60,30 @@ def layer_times(layers: "Sequence[Layer]", title: str, subtitle: str = "") -> Fi
 
 
 def layers_text(layers: "Sequence[Layer]") -> str:
-    """Every layer in words."""
-    return " ".join(
-        f"{layer.name}: {layer.flops / layer.nbytes:.3g} FLOP per byte, predicted "
-        f"{seconds_text(layer.predicted)}, measured {seconds_text(layer.measured.median)}."
-        for layer in layers
+    """The layers in words, kind by kind: where they lie on the roofline, and how far from it."""
+    by_kind: dict[str, list[Layer]] = {}
+    for layer in layers:
+        by_kind.setdefault(layer.kind, []).append(layer)
+    return " ".join(kind_text(kind, own) for kind, own in by_kind.items())
+
+
+def kind_text(kind: str, layers: "Sequence[Layer]") -> str:
+    """Layers of one kind in words."""
+    intensities = [layer.intensity for layer in layers]
+    factors = [layer.measured.median / layer.predicted for layer in layers]
+    predicted = sum(layer.predicted for layer in layers)
+    measured = sum(layer.measured.median for layer in layers)
+    return (
+        f"{count(len(layers), f'{kind} layer')}, {range_text(intensities)} FLOP per byte: predicted "
+        f"{seconds_text(predicted)} together, measured {seconds_text(measured)} ({range_text(factors)} times the "
+        "prediction)."
     )
+
+
+def range_text(values: Sequence[float]) -> str:
+    """From the smallest to the largest: "7.9 to 133"; one number where they are equal."""
+    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def draw_roof(ax: Axes, layers: "Sequence[Layer]", peak: float, bandwidth: float) -> None:
@@ -77,15 +96,15 @@ def draw_roof(ax: Axes, layers: "Sequence[Layer]", peak: float, bandwidth: float
     edge = np.array([left, ridge, right])
     ax.set(xscale="log", yscale="log", xlim=(left, right))
     ax.plot(edge, np.minimum(peak, bandwidth * edge), color=style.INK, linewidth=2, zorder=3)
-    ax.axvline(ridge, color=style.FAINT, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+    ax.axvline(ridge, color=style.FAINT, linewidth=0.8, linestyle=BROKEN, zorder=1)
     ax.vlines(x, y, allowed, color="#B8B8B8", linewidth=1, zorder=2)
     colours = [KINDS.get(layer.kind, style.INK) for layer in layers]
     ax.scatter(x, y, s=26, c=colours, zorder=4, edgecolors="white", linewidths=0.5)
     ax.set_ylim(min(y.min(), allowed.min()) / 2, max(peak, y.max()) * 3)
     words = {"fontsize": style.SMALL, "color": style.INK, "parse_math": False}
     place = {"textcoords": "offset points", "ha": "left"}
-    speed = f"{number_text(peak / 1e9)} GFLOP/s"
-    ax.annotate(speed, (ridge, peak), xytext=(6, 5), va="bottom", **place, **words)
+    speed = f"{number_text(peak / 1e9)} GFLOP/s"  # left of the corner: right of it layers lie at the roof
+    ax.annotate(speed, (ridge, peak), xytext=(-6, 3), va="bottom", **(place | {"ha": "right"}), **words)
     flow = f"{bytes_text(bandwidth)}/s"
     slope = left * (ridge / left) ** 0.8  # above the slope, where no layer's dot or line is
     ax.annotate(flow, (slope, bandwidth * slope), xytext=(-6, 3), va="bottom", **(place | {"ha": "right"}), **words)
@@ -93,11 +112,12 @@ def draw_roof(ax: Axes, layers: "Sequence[Layer]", peak: float, bandwidth: float
     ax.annotate(f"ridge: {number_text(ridge)} FLOP per byte", (ridge, 0), **beside, **words)
     longest = {layer.kind: index for index, layer in sorted(enumerate(layers), key=lambda one: one[1].measured.median)}
     for index in longest.values():
-        high = y[index] >= allowed[index]
-        over = {"xytext": (0, 6 if high else -6), "ha": "center", "va": "bottom" if high else "top"}
-        beside_it = {"xytext": (7, 0), "ha": "left", "va": "center"}
-        at = over if x[index] > 0.2 * right else beside_it  # near the edge there is no room beside the dot
-        ax.annotate(layers[index].name, (x[index], y[index]), textcoords="offset points", **at, **words)
+        at, height = {"xytext": (7, 0), "ha": "left", "va": "center"}, y[index]
+        if x[index] > 0.2 * right:  # near the edge there is no room beside the dot: over or under it and its neighbours
+            high, near = y[index] >= allowed[index], y[abs(np.log(x / x[index])) < 0.5]
+            height = near.max() if high else near.min()
+            at = {"xytext": (0, 6 if high else -6), "ha": "center", "va": "bottom" if high else "top"}
+        ax.annotate(layers[index].name, (x[index], height), textcoords="offset points", **at, **words)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e9:g}"))
     ax.xaxis.set_minor_locator(NullLocator())
@@ -146,21 +166,18 @@ def time_by_threads(times: Mapping[int, Measured], cores: int, title: str, subti
     """
     counts = sorted(times)
     picture, (ax,) = style.new_picture(title, subtitle, heights=[2.7], left=0.75, below=0.55)
-    middle = np.array([times[count].median for count in counts])
-    low, high = (np.array([getattr(times[count], name) for count in counts]) for name in ("low", "high"))
+    middle, high = (np.array([getattr(times[count], name) for count in counts]) for name in ("median", "high"))
     scale, unit = time_unit(middle.max())
-    ax.axvline(cores, color=style.FAINT, linewidth=1, linestyle=(0, (4, 3)))
+    ax.axvline(cores, color=style.FAINT, linewidth=1, linestyle=BROKEN)
     fine = np.linspace(counts[0], counts[-1], 200)
     ax.plot(fine, scale * middle[0] * counts[0] / fine, color=style.FAINT, linewidth=1.2, zorder=1)
-    whiskers = {"yerr": scale * np.array([middle - low, high - middle]), "capsize": 3, "elinewidth": 1.2}
-    ax.errorbar(counts, scale * middle, color=style.CURVES[0], marker="o", markersize=6, linewidth=1.8, **whiskers)
+    runs = [times[count].values for count in counts]
+    measured_points(ax, counts, runs, style.CURVES[0], scale, fmt="o-", markersize=6, linewidth=1.8, elinewidth=1.2)
     ax.set_ylim(0, scale * min(1.18 * high.max(), 1.8 * middle.max()))  # one disturbed run must not flatten the rest
     spaced = counts[-1] > 12
     if spaced:
         ax.set_xscale("log")
-    ax.xaxis.set_major_locator(FixedLocator(counts))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:g}"))
+    in_words(ax.xaxis, counts)
     words = {"fontsize": style.SMALL, "color": "#555555", "textcoords": "offset points"}
     text = f"{count(cores, 'core')} allowed"
     at_the_right = cores > 0.75 * counts[-1]
@@ -168,9 +185,7 @@ def time_by_threads(times: Mapping[int, Measured], cores: int, title: str, subti
     ax.annotate(text, (cores, 1), xycoords=ax.get_xaxis_transform(), **place, **words)
     end = (counts[-1], scale * middle[0] * counts[0] / counts[-1])
     ax.annotate("if p threads were p times as fast", end, xytext=(0, -5), ha="right", va="top", **words)
-    ax.set_xlabel("threads", fontsize=style.TEXT)
-    ax.set_ylabel(f"time, in {unit}", fontsize=style.TEXT)
-    ax.grid(axis="y", color="#EEEEEE", linewidth=0.7)
+    label(ax, "threads", f"time, in {unit}", grid="y")
     times_by_count = ", ".join(f"{count}: {seconds_text(times[count].median)}" for count in counts)
     picture.alt_text = f"Time over the number of threads. {title}. {subtitle} {times_by_count}. {text}."
     return picture
@@ -191,8 +206,8 @@ def between_bounds(
         others: further lines over the same numbers of workers, by name.
     """
     counts = sorted(measured)
-    right = 0.3 + max((style.text_width(name, style.SMALL) for name in others), default=0) / style.DOTS
-    picture, (ax,) = style.new_picture(title, subtitle, heights=[3.0], left=0.75, right=max(right, 0.9), below=0.55)
+    right = room_for_names(["max(W/p, D)", *others])
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[3.0], left=0.75, right=right, below=0.55)
     low, high = (np.array([bounds[count][side] for count in counts]) for side in (0, 1))
     ax.set(xscale="log", yscale="log")
     ax.fill_between(counts, low, high, color="#CFE3F1", linewidth=0, zorder=1)
@@ -200,35 +215,17 @@ def between_bounds(
     ax.plot(counts, high, color=style.CURVES[0], linewidth=1.3)
     for values in others.values():
         ax.plot(counts, values, color=_OTHER, linewidth=1.5, linestyle=(0, (4, 2)))
-    middle = np.array([measured[count].median for count in counts])
-    around = [middle - [measured[count].low for count in counts], [measured[count].high for count in counts] - middle]
-    ax.errorbar(
-        counts, middle, yerr=around, color=style.INK, marker="o", markersize=5, linestyle="none", capsize=3, zorder=4
-    )
-    ax.xaxis.set_major_locator(FixedLocator(counts))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_locator(FixedLocator([step * 10**power for power in range(-1, 5) for step in (1, 2, 3, 5)]))
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    name_lines(ax, counts, low, high, others)
-    ax.set_xlabel("workers", fontsize=style.TEXT)
-    ax.set_ylabel("time, in tasks", fontsize=style.TEXT)
-    ax.grid(color="#EEEEEE", linewidth=0.7)
+    measured_points(ax, counts, [measured[count].values for count in counts], style.INK, zorder=4)
+    ax.set_xlim(counts[0] / 1.08, counts[-1] * 1.08)
+    in_words(ax.xaxis, counts)
+    in_words(ax.yaxis, round_numbers(*ax.get_ylim()))
+    label(ax, "workers", "time, in tasks")
+    ends = {"W/p + D": high[-1], "max(W/p, D)": low[-1]} | {name: values[-1] for name, values in others.items()}
+    name_ends(ax, ends, {name: _OTHER if name in others else style.CURVES[0] for name in ends})
     times_by_count = ", ".join(
         f"{count}: {measured[count].median:.1f} between {bounds[count][0]:.1f} and {bounds[count][1]:.1f}"
         for count in counts
     )
-    picture.alt_text = f"Time over the number of workers, with bounds. {title}. {subtitle} {times_by_count}."
+    lines = "".join(f" Dashed, {name}: {', '.join(map(number_text, values))}." for name, values in others.items())
+    picture.alt_text = f"Time over the number of workers, with bounds. {title}. {subtitle} {times_by_count}.{lines}"
     return picture
-
-
-def name_lines(
-    ax: Axes, counts: Sequence[int], low: np.ndarray, high: np.ndarray, others: Mapping[str, Sequence[float]]
-) -> None:
-    """Write the names of the bounds and of the other lines at their right ends."""
-    ends = {"W/p + D": (high[-1], "bottom", style.CURVES[0]), "max(W/p, D)": (low[-1], "top", style.CURVES[0])}
-    ends |= {name: (values[-1], "center", _OTHER) for name, values in others.items()}
-    for name, (value, vertical, colour) in ends.items():
-        words = {"fontsize": style.SMALL, "color": colour, "fontweight": "bold", "parse_math": False}
-        ax.annotate(name, (counts[-1], value), xytext=(6, 0), textcoords="offset points", va=vertical, **words)

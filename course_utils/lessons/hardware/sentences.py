@@ -6,8 +6,8 @@ from course_utils.lessons.hardware.layer_costs import CLOSE, Layer
 from course_utils.lessons.hardware.reading_speed import WAYS, Reading
 from course_utils.lessons.hardware.step_shares import PARTS, PUBLISHED, TimedTraining
 from course_utils.lessons.hardware.threads import plateau
-from course_utils.measuring import Compared, Measured, tied
-from course_utils.words import count, percent
+from course_utils.measuring import Compared, Measured, larger, tied
+from course_utils.words import count, number_text, percent
 
 
 def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
@@ -20,7 +20,7 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
         f"{len(bound)} of {len(layers)} layers lie left of the ridge: {percent(flops, 1)} of the arithmetic, "
         f"{percent(share)} of the time."
     )
-    fast = [layer for layer in layers if layer.measured.median < 0.95 * layer.predicted]
+    fast = [layer for layer in layers if larger(layer.predicted, layer.measured.median)]
     if cached := [layer for layer in fast if layer in bound]:
         text += f" {len(cached)} of those are faster than the roof: their numbers are still in the cache."
     if clever := [layer for layer in fast if layer not in bound]:
@@ -68,12 +68,12 @@ def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -
         )
     text = f"From the disk, one file each takes {ratios['cold']:.1f} times as long as packed"
     text += f"; from memory {ratios['warm']:.1f} times."
-    if ratios["cold"] > 1.2 > ratios["warm"]:
-        text += " It is the disk that minds many small files, each a request of its own."
-    if ratios["warm"] < 0.9:
-        text += " There packed loses: read_sample opens the file and jumps twice, for each photo."
-    if ratios["cold"] < 1.2:
+    if not larger(ratios["cold"], 1):
         text += " This disk, or a cache behind it, hardly minds small files."
+    elif not larger(ratios["warm"], 1):
+        text += " It is the disk that minds many small files, each a request of its own."
+    if larger(1, ratios["warm"]):
+        text += " There packed loses: read_sample opens the file and jumps twice, for each photo."
     return text
 
 
@@ -88,7 +88,7 @@ def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) 
             "core is free."
         )
     text = f"For packed photos {best} worker{'s are' if best > 1 else ' is'} {gain:.1f} times as fast as none."
-    if gain > 1.1 * (best + 1):
+    if larger(gain, best + 1):
         return f"{text} More than {best + 1} processes can explain: the machine was busy, look at the whiskers."
     if best == most and cores >= most:
         return f"{text} Decoding is work for cores, and each worker is a process with a core of its own."
@@ -119,9 +119,7 @@ def epoch_sentence(measured: Mapping[str, Measured], cores: int) -> str:
     text = (
         f"At this pace an epoch takes {cpu:.0f} s on {count(cores, 'core')}; the report's processors took about 300 s"
     )
-    text += (
-        f", {ratio:.1f} times as long." if ratio > 1.05 else "." if ratio > 0.95 else f", {1 / ratio:.1f} times less."
-    )
+    text += "." if tied(ratio, 1) else f", {number_text(ratio)} times as long."
     if "GPU" in measured:
         gpu = measured["GPU"].median
         text += f" The GPU here is {cpu / gpu:.0f} times as fast as that; theirs was 20 times."

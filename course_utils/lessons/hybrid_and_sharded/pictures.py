@@ -15,7 +15,6 @@ from course_utils.words import count, join
 _BLOCK_GAP = 0.55  # ranks' distances between two blocks, along the first of three axes
 _RADIUS = 0.29
 _MOST = 32  # ranks that are told apart
-_DARK = ("#0072B2", "#222222")
 
 
 def mesh(sizes: Mapping[str, int], title: str = "") -> Figure:
@@ -80,9 +79,8 @@ def _draw(ax: Axes, groups: list[list[int]], places: list[tuple[float, float]], 
             ax.add_patch(FancyArrowPatch(places[first], places[second], shrinkA=0, shrinkB=0, **line))
         for rank in group:
             ax.add_patch(Circle(places[rank], _RADIUS, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=2))
-            ink = "white" if colour in _DARK else style.INK
             at = {"ha": "center", "va": "center_baseline", "fontsize": style.TEXT, "fontweight": "bold", "zorder": 3}
-            ax.text(*places[rank], str(rank), color=ink, **at)
+            ax.text(*places[rank], str(rank), color=style.ink_on(colour), **at)
 
 
 def _fit(ax: Axes, across: float, down: float, shape: float) -> None:

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_utils.draw import style
-from course_utils.draw.curves import label_axes
+from course_utils.draw.lines import BROKEN, in_words, label, round_numbers
 from course_utils.errors import CourseError
 from course_utils.words import bytes_text, seconds_text
 
@@ -43,7 +43,9 @@ def alpha_beta(
     bottom = min(t[shown].min(initial=np.inf), np.nanmin(np.where(fitted > 0, fitted, np.nan)))
     ax.set_ylim(bottom / 2.2, top * 1.8)
     ax.set_xlim(line[0] / 1.2, line[-1])
-    label_axes(ax, zero if (n == 0).any() else None)
+    _sizes_in_words(ax, zero if (n == 0).any() else None)
+    in_words(ax.yaxis, round_numbers(*ax.get_ylim()), seconds_text)
+    label(ax, "size of the message", "time, one way")
     if alpha > 0 and beta > 0:
         describe_parts(ax, alpha, beta)
     measured = ", ".join(f"{bytes_text(size)} in {seconds_text(time)}" for size, time in zip(n, t, strict=True))
@@ -62,10 +64,18 @@ def alpha_beta_finding(alpha: float, beta: float) -> str:
     return f"{start} plus {each} for each MB (β): {bytes_text(1 / beta)}/s"
 
 
+def _sizes_in_words(ax: Axes, zero: float | None) -> None:
+    """Bytes at the powers of ten, and where messages of no bytes stand."""
+    left, right = ax.get_xlim()
+    powers = [10.0**power for power in range(13)]
+    inside = [size for size in powers if left <= size <= right and (zero is None or size > 2 * zero)]
+    in_words(ax.xaxis, [*([zero] if zero else []), *inside], lambda size: "0 B" if size == zero else bytes_text(size))
+
+
 def describe_parts(ax: Axes, alpha: float, beta: float) -> None:
     """Draw α and β · n on their own, thinly, and the size at which both are equal."""
     sizes = np.array(ax.get_xlim())
-    look = {"color": style.FAINT, "linewidth": 1, "linestyle": (0, (4, 3)), "zorder": 1}
+    look = {"color": style.FAINT, "linewidth": 1, "linestyle": BROKEN, "zorder": 1}
     ax.plot(sizes, [alpha, alpha], **look)
     ax.plot(sizes, beta * sizes, **look)
     words = {"fontsize": style.SMALL, "color": "#555555", "parse_math": False}

@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from course_utils.draw import style
-from course_utils.draw.bars_of_shares import PARTS
+from course_utils.draw.bars import (
+    PARTS,
+    amounts_in_words,
+    draw_parts,
+    name_rows,
+    room_for_ends,
+    room_for_names,
+    write_end,
+)
 from course_utils.draw.style import paler
 from course_utils.errors import CourseError
 from course_utils.lessons.model_parallel.memory_parts import Memory
@@ -141,23 +148,21 @@ def memory(computed: Mapping[str, Memory], counted: Mapping[str, Memory], title:
     found = memory_finding(bars)
     parts = [part for part in PARTS if any(part in both[0].parts() for both in bars.values())]
     longest = max(one.total for both in bars.values() for one in both) or 1.0
-    left = 0.3 + max(style.text_width(name, style.TEXT) for name in bars) / style.DOTS
-    ends = [_end(*one) for both in bars.values() for one in _named(both)]
-    right = 0.3 + max(style.text_width(end, style.TEXT, bold=True) for end in ends) / style.DOTS
+    left = room_for_names(bars)
+    right = room_for_ends([_end(*one) for both in bars.values() for one in _named(both)])
     heading = (title, found) if title else (found, "")
     marks = {part: Patch(facecolor=PARTS[part]) for part in parts}
     above = style.legend_height(list(marks), left, 0.0)
     picture, (ax,) = style.new_picture(*heading, heights=[0.62 * len(bars)], left=left, right=right, above=above)
+    ax.set_xlim(0, longest)
     for row, both in enumerate(bars.values()):
         for (name, one), y in zip(_named(both), (row - 0.2, row + 0.2), strict=True):
-            _bar(ax, one, y, name)
-    ax.set_xlim(0, longest)
-    ax.set_ylim(len(bars) - 0.5, -0.5)
-    ax.set_yticks(range(len(bars)), list(bars), parse_math=False)
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-    ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda amount, _: bytes_text(amount) if amount else "0"))
+            hatch = {"hatch": "////"} if name == COMPUTED else {}
+            looks = {part: {"facecolor": PARTS[part], **hatch} for part in one.parts()}
+            end = draw_parts(ax, y, one.parts(), looks, height=0.36)
+            write_end(ax, y, end, _end(name, one), bold=name == COUNTED)
+    name_rows(ax, bars)
+    amounts_in_words(ax, bytes_text)
     ax.set_xlabel("bytes on the rank", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, marks)
     told = [f"{name}: {join([_memory_text(*one) for one in _named(both)])}." for name, both in bars.items()]
@@ -176,19 +181,6 @@ def _end(name: str, one: Memory) -> str:
 def _memory_text(name: str, one: Memory) -> str:
     inside = ", ".join(f"{part} {bytes_text(amount)}" for part, amount in one.parts().items())
     return f"{name} {inside}, together {bytes_text(one.total)}"
-
-
-def _bar(ax: Axes, one: Memory, y: float, name: str) -> None:
-    """One bar with its sum behind it; what is only computed is hatched."""
-    start = 0.0
-    for part, amount in one.parts().items():
-        ax.barh(y, amount, left=start, height=0.36, color=PARTS[part], edgecolor="white", linewidth=0.6)
-        if name == COMPUTED:
-            ax.barh(y, amount, left=start, height=0.36, color="none", edgecolor="white", hatch="////", linewidth=0)
-        start += amount
-    place = {"xytext": (5, 0), "textcoords": "offset points", "va": "center_baseline"}
-    weight = "bold" if name == COUNTED else "normal"
-    ax.annotate(_end(name, one), (start, y), fontsize=style.TEXT, fontweight=weight, **place)
 
 
 def differences(computed: Memory, counted: Memory) -> dict[str, float]:

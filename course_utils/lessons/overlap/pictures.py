@@ -7,17 +7,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.patches import Patch
 
 from course_utils.draw import style
-from course_utils.words import bytes_text, percent, seconds_text, time_unit
+from course_utils.draw.bars import SharesPanel, shares
+from course_utils.draw.lines import BROKEN, in_words, label, measured_points
+from course_utils.trace.events import Event
+from course_utils.words import bytes_text, count, join, percent, seconds_text, time_unit
 
 if TYPE_CHECKING:
     from course_utils.lessons.overlap.compressed_training import Compressed
-from matplotlib.patches import Patch
-
-from course_utils.trace.events import Event
-from course_utils.words import count, join
 
 
 def bucket_sweep(
@@ -37,7 +36,7 @@ def bucket_sweep(
         computing: seconds of a step without communication.
         last: said under the title.
     """
-    sizes = sorted(measured)
+    sizes, runs = sorted(measured), [measured[size] for size in sorted(measured)]
     picture, (ax,) = style.new_picture(title, last, heights=[2.9], left=0.75, right=0.25, below=0.55, above=0.3)
     fine = np.unique(np.geomspace(sizes[0], sizes[-1], 300).astype(int))
     line = np.array([predicted(int(size)) for size in fine])
@@ -46,20 +45,15 @@ def bucket_sweep(
     ax.set_xscale("log")
     ax.axhspan(0, scale * computing, color=work, alpha=0.3, linewidth=0)
     ax.plot(fine, scale * line, color=sent, linewidth=2.2, zorder=2)
-    middle = np.array([np.median(measured[size]) for size in sizes])
-    ends = np.array([[min(measured[size]), max(measured[size])] for size in sizes])
-    whiskers = scale * np.abs(ends.T - middle)
-    ax.errorbar(sizes, scale * middle, whiskers, fmt="o", color=style.INK, markersize=5, capsize=2.5, zorder=3)
+    middle = measured_points(ax, sizes, runs, style.INK, scale)
     ax.plot(best, scale * predicted(best), "o", color=sent, markersize=15, markerfacecolor="none", markeredgewidth=2)
-    highest = max(line.max(), middle.max())
-    top = scale * max(1.15 * highest, 1.05 * min(ends.max(), 2 * highest))  # a step far above all is cut
+    highest = max(scale * line.max(), middle.max())
+    slowest = scale * max(max(own) for own in runs)
+    top = max(1.15 * highest, 1.05 * min(slowest, 2 * highest))  # a step far above all is cut
     ax.set_ylim(0, top)
     ax.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.3)
-    ax.xaxis.set_major_locator(FixedLocator(sizes))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: bytes_text(size)))
-    ax.set_xlabel("bucket size", fontsize=style.TEXT)
-    ax.set_ylabel(f"time of a step, in {unit}", fontsize=style.TEXT)
+    in_words(ax.xaxis, sizes, bytes_text)
+    label(ax, "bucket size", f"time of a step, in {unit}")
     words = {"ha": "center", "va": "top", "fontsize": style.SMALL}
     ax.text(np.sqrt(sizes[0] * sizes[1]), scale * computing * 0.94, "computing", **words)
     marks = {
@@ -70,70 +64,26 @@ def bucket_sweep(
         ),
     }
     style.draw_legend(ax, marks)
-    told = "; ".join(f"{bytes_text(s)}: {seconds_text(m)}" for s, m in zip(sizes, middle, strict=True))
+    told = "; ".join(f"{bytes_text(size)}: {seconds_text(np.median(measured[size]))}" for size in sizes)
     picture.alt_text = f"Step time over bucket size. {title}. Predicted optimum {bytes_text(best)}. {told}."
     return picture
 
 
 def compression(found: Mapping[str, "Compressed"], title: str) -> Figure:
-    """Draw bytes, time and accuracy of each way of compressing gradients, in columns that share their rows.
+    """Draw bytes, time and accuracy of each way of compressing gradients, in panels that share their rows.
 
     Args:
         found: way → what `train_compressed` gave back on one rank.
     """
-    columns = [
-        ("sent by a node, a step", bytes_text, {how: one.bytes_per_step for how, one in found.items()}),
-        ("time of a step", seconds_text, {how: one.step for how, one in found.items()}),
-        ("test images recognised", percent, {how: one.accuracy for how, one in found.items()}),
+    sent = {how: {"sent": one.bytes_per_step or 0.0} for how, one in found.items()}
+    time = {how: {"step": one.step} for how, one in found.items()}
+    accuracy = {how: {"accuracy": one.accuracy} for how, one in found.items()}
+    panels = [
+        SharesPanel("sent by a node, a step", sent, say=lambda size: bytes_text(size) if size else "not counted"),
+        SharesPanel("time of a step", time, say=seconds_text),
+        SharesPanel("test images recognised", accuracy, say=percent),
     ]
-    return side_by_side(columns, title)
-
-
-Shown = tuple[str, Callable[[float], str], Mapping[str, float | None]]
-"""One column of `side_by_side`: what it shows, a value in words, and the values; None where there is none."""
-
-
-def side_by_side(columns: Sequence[Shown], title: str, subtitle: str = "") -> Figure:
-    """Draw horizontal bars in several columns that share their rows: bytes, time and accuracy of each way.
-
-    Args:
-        columns: all with the same names, in the order of the rows.
-    """
-    names = list(columns[0][2])
-    left = 0.3 + max(style.text_width(name, style.TEXT) for name in names) / style.DOTS
-    look = {"left": 0.1, "right": 0.62, "below": 0.5, "above": 0.26, "side_by_side": True}
-    picture, axes = style.new_picture(title, subtitle, heights=[0.4 * len(names)] * len(columns), **look)
-    width, room = style.WIDTH, (style.WIDTH - left) / len(columns)
-    paints = (style.SEND, style.COLOURS["forward"], style.COLOURS["step"])
-    for place, (ax, (what, say, values), paint) in enumerate(zip(axes, columns, paints, strict=False)):
-        box = ax.get_position()
-        ax.set_position(((left + place * room) / width, box.y0, (room - 0.62) / width, box.height))
-        _column(ax, what, say, values, paint)
-    axes[0].set_yticks(range(len(names)), names, fontsize=style.TEXT)
-    rows = [f"{what}: {_values_text(say, values)}" for what, say, values in columns]
-    picture.alt_text = f"Bars side by side. {title}. {subtitle} {'. '.join(rows)}."
-    return picture
-
-
-def _values_text(say: Callable[[float], str], values: Mapping[str, float | None]) -> str:
-    return ", ".join(f"{name} {'not counted' if value is None else say(value)}" for name, value in values.items())
-
-
-def _column(ax: Axes, what: str, say: Callable[[float], str], values: Mapping[str, float | None], paint: str) -> None:
-    """One column: a bar for each row, its value in words at its end."""
-    for row, value in enumerate(values.values()):
-        ax.barh(row, value or 0.0, height=0.62, color=paint)
-        text = "not counted" if value is None else say(value)
-        ax.annotate(text, (value or 0.0, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
-    ax.set_ylim(len(values) - 0.5, -0.5)
-    ax.set_xlim(0, max(value or 0.0 for value in values.values()) or 1.0)
-    ax.set_yticks([])
-    ax.tick_params(axis="y", length=0)
-    ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: say(value) if value else "0"))
-    ax.tick_params(axis="x", labelsize=style.SMALL)
-    ax.spines["left"].set_visible(False)
-    ax.set_title(what, fontsize=style.TEXT, loc="left", pad=5)
+    return shares(panels, title)
 
 
 _WORDS = {"communication": "waiting for messages"}
@@ -225,7 +175,7 @@ def _draw(ax: Axes, events: Sequence[Event], scale: float, span: float) -> None:
         ax.barh(y, (event.end - event.start) * scale, left=event.start * scale, **look)
     for event in events:
         if event.name == "backward":
-            ax.axvline(event.end * scale, color=style.INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
+            ax.axvline(event.end * scale, color=style.INK, linewidth=0.9, linestyle=BROKEN, zorder=0)
     ax.set_ylim(-depth, 1)
     ax.set_yticks([0.5, -depth / 2], ["processor", "messages"])
     ax.tick_params(axis="y", length=0)

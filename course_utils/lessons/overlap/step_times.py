@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch import nn
 
 from course_utils.lessons.data_parallel.replicas import Replica
+from course_utils.lessons.data_parallel.timed_steps import last_step
 from course_utils.lessons.data_parallel.training import Sgd, train_step
 from course_utils.measuring import Compared, by_turns, is_busy
 from course_utils.trace.events import Event
@@ -130,16 +131,7 @@ def slowest(results: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, list[
 def one_step(ranks: "Ranks", way: Way, batch: int = 32, build: Callable[[int], nn.Module] = small_vgg) -> list[Event]:
     """The events of one training step on all ranks, the fourth: for a timeline."""
     run = ranks.run(time_steps, {"way": way}, batch, 1, build=build, warm_up=3, backend="gloo")
-    return last_step(run.events)
-
-
-def last_step(events: Sequence[Event]) -> list[Event]:
-    """On every rank, what happened from the beginning of its last forward pass on."""
-    begins: dict[int, float] = {}
-    for event in events:
-        if event.name == "forward":
-            begins[event.rank] = max(event.start, begins.get(event.rank, event.start))
-    return [event for event in events if event.start >= begins.get(event.rank, float("inf"))]
+    return last_step(run).events
 
 
 def step_seconds(events: Sequence[Event], rank: int = 0) -> float:

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from course_utils.draw import style
 from course_utils.errors import CourseError
 from course_utils.lessons.parameter_server.digits_trainings import Curve
-from course_utils.words import percent, seconds_text
+from course_utils.words import as_sentences, percent, seconds_text
 
 
 def races(
@@ -57,13 +57,13 @@ def races(
             ax.set_title(f"{setting}, against {what}", fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
         right.tick_params(labelleft=False)
     style.draw_legend(left_axes[0], marks, offset=0.28)
-    told = [
+    told = "; ".join(
         f"{setting}, {name}: {percent(runs[0].accuracies[-1])} after {runs[0].epochs[-1]:.1f} epochs"
         f" and {seconds_text(runs[0].seconds[-1])}"
         for setting, ways in rows.items()
         for name, runs in ways.items()
-    ]
-    picture.alt_text = f"Curves of accuracy against epochs and against seconds. {title}. {subtitle} {'; '.join(told)}."
+    )
+    picture.alt_text = as_sentences("Curves of accuracy against epochs and against seconds", title, subtitle, told)
     return picture
 
 
@@ -113,7 +113,7 @@ def staleness(histograms: Mapping[str, Sequence[int]], predicted: float, title: 
     told = "; ".join(
         f"{setting}: mean {np.mean(ages):.2f}, from {min(ages)} to {max(ages)}" for setting, ages in histograms.items()
     )
-    picture.alt_text = f"Histograms of staleness. {title}. {subtitle} Predicted mean {predicted:g}; {told}."
+    picture.alt_text = as_sentences("Histograms of staleness", title, subtitle, f"Predicted mean {predicted:g}; {told}")
     return picture
 
 
@@ -146,5 +146,5 @@ def who_has_what(counts: np.ndarray, rows: str, columns: str, title: str, subtit
         f"{rows} {row}: {', '.join(f'{n} of {columns} {c}' for c, n in enumerate(line) if n)}"
         for row, line in enumerate(counts)
     )
-    picture.alt_text = f"Dots: how many examples each {rows} has. {title}. {subtitle} {told}."
+    picture.alt_text = as_sentences(f"Dots: how many examples each {rows} has", title, subtitle, told)
     return picture

@@ -1,6 +1,7 @@
 """Pipelines: what each rank computes when, on which micro-batch; a plan above the run that it became."""
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,7 +12,7 @@ from course_utils.draw.boxes import boxes
 from course_utils.draw.style import paler
 from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.timing import Timing
-from course_utils.words import percent, time_unit
+from course_utils.words import join, percent, time_unit
 
 _KINDS = {
     "F": ("forward", style.COLOURS["forward"]),
@@ -58,9 +59,19 @@ def pipelines(
         if one_clock and ax is not axes[-1]:
             ax.set_xlabel("")
     style.draw_legend(axes[0], kinds, offset=0.3)
-    told = "; ".join(f"{name}: idle {percent(timing.idle_share)}" for name, timing in timings.items())
-    picture.alt_text = f"Pipelines, a row for each rank, a box for each computation. {title}. {subtitle} {told}."
+    told = "; ".join(f"{name}: {_schedule_text(timing)}" for name, timing in timings.items())
+    said = [f"{text.removesuffix('.')}." for text in (title, subtitle, told) if text]
+    picture.alt_text = " ".join(["Pipelines, a row for each rank, a box for each computation.", *said])
     return picture
+
+
+def _schedule_text(timing: Timing) -> str:
+    """How idle the ranks are, and what tells one schedule from another: stages, and forward passes at the start."""
+    kinds = [[one.action.kind for one in timing.entries if one.rank == rank] for rank in range(timing.ranks)]
+    forward = [str(len(list(takewhile("F".__eq__, each)))) for each in kinds]
+    stages = len({one.action.stage for one in timing.entries}) // timing.ranks
+    several = f", {stages} stages on each rank, the first one darkest" if stages > 1 else ""
+    return f"idle {percent(timing.idle_share)}{several}, at the start {join(forward)} forward passes"
 
 
 def plan_and_run(name: str, plan: Timing, run: Timing, title: str, subtitle: str = "") -> Figure:

@@ -10,7 +10,8 @@ from matplotlib.patches import Patch
 from course_utils.draw import style
 from course_utils.draw.boxes import Corners, boxes
 from course_utils.errors import CourseError
-from course_utils.words import percent, time_unit
+from course_utils.lessons.profiling.intervals import length
+from course_utils.words import as_sentences, join, percent, time_unit
 
 Times = Sequence[tuple[float, float]]
 """From when to when, in seconds; sorted and without overlaps."""
@@ -71,7 +72,9 @@ def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "", names: Se
     ax.set_ylim(height - _GAP / 2, -_GAP / 2)
     ax.set_xlabel(f"time, in {unit}", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, parts)
-    picture.alt_text = f"What each rank did. {title}. {subtitle} {_lanes_text(lanes, names)}"
+    said = as_sentences(title, subtitle)
+    rows = " ".join(_row_text(name, one, begin) for name, one in zip(names, lanes, strict=True))
+    picture.alt_text = f"What each rank did. {said} {rows}"
     return picture
 
 
@@ -116,10 +119,12 @@ def _label(ax: Axes, names: Sequence[str], each: float, left: float) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def _lanes_text(lanes: Sequence[Profiled], names: Sequence[str]) -> str:
-    """Every rank in words."""
-    return " ".join(
-        f"{name[:1].upper()}{name[1:]}: {percent(one.overlap_share)} of its communication hidden, "
-        f"{percent(one.idle_share)} of the time idle."
-        for name, one in zip(names, lanes, strict=True)
-    )
+def _row_text(name: str, lanes: Profiled, start: float) -> str:
+    """A rank in words: its place on the axis that begins at `start`, and what it did for how long."""
+    scale, unit = time_unit(lanes.end - start)
+    place = " to ".join(f"{round(scale * (moment - start), 2):.3g}" for moment in (lanes.begin, lanes.end))
+    shares = {"computes": length(lanes.computing), "waits for messages": length(lanes.exposed)}
+    done = [f"{word} {percent(long / (lanes.end - lanes.begin))}" for word, long in shares.items() if long]
+    told = join([*done, f"is idle {percent(lanes.idle_share)}"])
+    hidden = f"; {percent(lanes.overlap_share)} of its communication is hidden" if lanes.communication else ""
+    return f"{name[:1].upper()}{name[1:]}, {place} {unit}: {told} of the time{hidden}."

@@ -3,8 +3,9 @@
 A page that wants to ask for the cause says `PROGRAMS[4]`, not the name of a module.
 """
 
+import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from course_utils.lessons.profiling.slow import host_waits, input_pipeline, no_o
 from course_utils.measuring import Compared, compare, slowest_rank
 
 if TYPE_CHECKING:
+    from course_utils.lessons.profiling.lanes import Lanes
     from course_utils.ranks.ranks import Ranks
 
 
@@ -98,6 +100,26 @@ def race(ranks: "Ranks", number: int, rounds: int = 9, until: float | None = Non
     """Run the slow and the better one by turns, A B A B; see `compare`, whose `target` is `until`."""
     size = 1 if PROGRAMS[number].ranks == "one" else None
     return ranks.run(both_by_turns, number, rounds, until, backend="gloo", ranks=size).results[0]
+
+
+def profile_like(ranks: "Ranks", number: int, taken: Compared, tries: int = 3) -> "list[Lanes]":
+    """Profile the slow and the better one, until rank 0's times are as far apart as in the race; gives its lanes.
+
+    A profile is a single run, and any single run may be disturbed: of `tries` pairs the one is kept whose ratio is
+    nearest to the race's median. The first ratio that lies among those of the race's rounds ends it.
+    """
+    pairs: list[list[Lanes]] = []
+    for _ in range(tries):
+        pairs.append([profile_program(ranks, number, fast).lanes[0] for fast in (False, True)])
+        if taken.ratios.low <= ratio_of(pairs[-1]) <= taken.ratios.high:
+            return pairs[-1]
+    return min(pairs, key=lambda pair: abs(math.log(ratio_of(pair) / taken.times)))
+
+
+def ratio_of(pair: "Sequence[Lanes]") -> float:
+    """How many times as long the first one took."""
+    slow, better = pair
+    return slow.seconds / better.seconds
 
 
 def both_by_turns(number: int, rounds: int, until: float | None = None) -> Compared:

@@ -55,7 +55,8 @@ def reading(
     if lessons:
         terms = [term for passage in passages for term in passage.terms]
         told += [f"{term.words}: {'no lesson' if term.lesson is None else f'lesson {term.lesson}'}." for term in terms]
-    picture.alt_text = " ".join([f"A text with words underlined. {title}.", subtitle, *told])
+    said = [f"{words}." for words in (title, subtitle) if words]
+    picture.alt_text = " ".join(["A text with words underlined.", *said, *told])
     return picture
 
 

@@ -7,6 +7,7 @@ import torch
 
 from course_utils.lessons.read_the_manual.framework_steps import AT_THE_START, Stepped, apart, parts
 from course_utils.lessons.read_the_manual.passages import Passage
+from course_utils.measuring import larger, tied
 from course_utils.words import bytes_text, number_text, percent
 
 SAME = 1e-9
@@ -45,8 +46,8 @@ def sent_and_kept_text(steps: Mapping[str, Sequence[Stepped]], most: str) -> str
         return "One rank alone sends nothing"
     times = after[most] / after[first]
     share = sum(kept[most].values()) / sum(kept[first].values())
-    more = f"{number_text(times)} times as much" if abs(times - 1) > 0.05 else "as much as the first"
-    less = percent(share) if share < 0.95 else "as much as the first"
+    more = "as much as the first" if tied(times, 1) else f"{number_text(times)} times as much"
+    less = percent(share) if larger(1, share) else "as much as the first"
     return f"After the start {most} sends {more}, and keeps {less}"
 
 

@@ -1,22 +1,20 @@
 """Drawings of lesson 1: paths on the map of a loss, the noise of a gradient, distances, and examples as points."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from course_utils.draw import style
-from course_utils.draw.curves import as_numbers, spread
+from course_utils.draw.curves import as_numbers
+from course_utils.draw.lines import PREDICTED, in_words, label, name_ends, room_for_names, round_numbers
 from course_utils.errors import CourseError
 from course_utils.words import join, percent
 
 GRID = 90  # points of the map on each side
 LEVELS = 14
 MAP = "#9DB4C0"
-GRADIENTS = "#E8E8E8"
 MARKERS = "osD^v*"
 
 
@@ -169,18 +167,10 @@ def noise_line(
         seen = values > 1e-9 * values.max()
         ax.plot(sizes[seen], values[seen], MARKERS[index], color=colour, markersize=6, label=name, zorder=3)
     ax.set(xscale="log", yscale="log")
-    ax.xaxis.set_major_locator(FixedLocator(sizes))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:.0f}"))
-    low, high = ax.get_ylim()
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ax.yaxis.set_major_locator(FixedLocator([digit * 10.0**power for power in powers for digit in (1, 2, 5)]))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.set_ylim(low, high)
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.set_xlabel("examples in a batch", fontsize=style.TEXT)
-    ax.set_ylabel("distance from the whole gradient", fontsize=style.TEXT)
-    ax.grid(color=GRADIENTS, linewidth=0.7)
+    in_words(ax.xaxis, sizes)
+    in_words(ax.yaxis, round_numbers(*ax.get_ylim()))
+    label(ax, "examples in a batch", "distance from the whole gradient")
+    ax.plot([], [], "o-", color=style.INK, markersize=4, linewidth=1.4, label=PREDICTED)
     ax.legend(loc="lower left", fontsize=style.TEXT, frameon=False)
     told = "; ".join(f"{name}: {', '.join(f'{v:.3g}' for v in values)}" for name, values in dots.items())
     picture.alt_text = f"Noise of the gradient over the batch size {[int(size) for size in sizes]}. {found}. {told}."
@@ -208,28 +198,18 @@ def distances(
     data = {name: as_numbers(name, values) for name, values in curves.items()}
     found = distances_finding(data)
     heading = (title, found) if title else (found, "")
-    right = 0.3 + max((style.text_width(name, style.TEXT, True) for name in data), default=0) / style.DOTS
-    picture, (ax,) = style.new_picture(*heading, heights=[2.9], left=0.75, right=right)
+    picture, (ax,) = style.new_picture(*heading, heights=[2.9], left=0.75, right=room_for_names(list(data)))
     ax.set_yscale("log")
-    ends = []
-    for index, (name, values) in enumerate(data.items()):
+    ends, colours = {}, {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(data)}
+    for name, values in data.items():
         shown = np.where(np.isfinite(values) & (values > 0), values, np.nan)
-        colour = style.CURVES[index % len(style.CURVES)]
-        ax.plot(np.arange(len(values)), shown, color=colour, linewidth=1.6)
+        ax.plot(np.arange(len(values)), shown, color=colours[name], linewidth=1.6)
         there = np.flatnonzero(np.isfinite(shown))
         if len(there):
-            ends.append((float(np.log10(shown[there[-1]])), name, colour))
+            ends[name] = float(shown[there[-1]])
     ax.set_xlim(0, max(len(values) for values in data.values()) - 1)
-    ax.set_xlabel(x, fontsize=style.TEXT)
-    ax.set_ylabel(y, fontsize=style.TEXT)
-    ax.grid(axis="y", color=GRADIENTS, linewidth=0.7)
-    low, high = np.log10(ax.get_ylim())
-    ends.sort()
-    line = 1.5 * style.TEXT / 72 / 2.9 * (high - low)
-    for place, (_, name, colour) in zip(spread([end for end, *_ in ends], line, low, high), ends, strict=True):
-        at = (1.0, (place - low) / (high - low))
-        words = {"va": "center", "fontsize": style.TEXT, "fontweight": "bold", "parse_math": False, "color": colour}
-        ax.annotate(name, at, xycoords="axes fraction", xytext=(7, 0), textcoords="offset points", **words)
+    label(ax, x, y, grid="y")
+    name_ends(ax, ends, colours)
     told = "; ".join(f"{name}: {values[0]:.2g} to {values[-1]:.2g}" for name, values in data.items())
     picture.alt_text = f"Curves of {y} over {x}. {found}. {told}."
     return picture
@@ -288,4 +268,30 @@ def two_classes(
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=style.TEXT, handlelength=1.2)
     centres = [", ".join(f"{value:.2g}" for value in x[y == index].mean(axis=0)) for index in (0, 1)]
     picture.alt_text = f"{found}. The middle of {names[0]} is at ({centres[0]}), that of {names[1]} at ({centres[1]})."
+    return picture
+
+
+def parts_and_whole(
+    parts: Mapping[str, Sequence[float]], whole: Sequence[float], title: str, x: str, name: str
+) -> Figure:
+    """Draw the values of each part of a batch as dots, four parts at most, and those of the whole batch as lines.
+
+    Args:
+        parts: by name, the values of each part.
+        whole: as many values.
+        x: what the values are.
+        name: what the lines are.
+    """
+    picture, (ax,) = style.new_picture(title, heights=[2.7], left=0.75, above=0.3)
+    places = np.arange(len(whole))
+    ax.hlines(whole, places - 0.38, places + 0.38, color=style.INK, linewidth=2.2, label=name)
+    for number, (part, values) in enumerate(parts.items()):
+        look = {"color": style.CURVES[number], "markersize": 6, "marker": "osD^"[number], "linestyle": "none"}
+        ax.plot(places + 0.14 * (number - 1.5), values, label=part, **look)
+    ax.set_xticks(places)
+    label(ax, x, "", grid="y")
+    place = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0), "ncols": 5, "frameon": False}
+    ax.legend(fontsize=style.SMALL, columnspacing=0.9, handletextpad=0.3, handlelength=1.2, borderaxespad=0, **place)
+    apart = float(np.ptp(list(parts.values()), axis=0).max())
+    picture.alt_text = f"{title}. {len(parts)} dots for each {x}, up to {apart:.2g} apart, and a line: {name}."
     return picture

@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon, Rectangle
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from course_utils.draw import style
 from course_utils.draw.boxes import boxes
+from course_utils.draw.lines import BROKEN, in_words, label, measured_points, round_numbers
 from course_utils.draw.style import paler
 from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search.graph.configurations import (
@@ -187,7 +188,9 @@ def changed_steps(graph: OperatorGraph, number: int, title: str = "") -> Figure:
     style.draw_legend(ax, marks)
     told = ", ".join(graph.operators[one].name for one in order)
     again = ", ".join(graph.operators[one].name for one in sorted(changed))
-    picture.alt_text = f"The steps of the program. {title}. In order: {told}. {CHANGED}: {again}, both ways."
+    picture.alt_text = (
+        f"The steps of the program. {title}. In order: {told}. {CHANGED}: {again}, both ways; the rest is kept."
+    )
     return picture
 
 
@@ -319,7 +322,7 @@ def cost_over_iterations(
     best = np.minimum.accumulate(np.min(every, axis=0))
     legend[_BEST] = Line2D([], [], color=style.INK, linewidth=1.8)
     if optimum is not None:
-        legend[_KNOWN] = Line2D([], [], color=style.STUCK, linewidth=1.4, linestyle=(0, (4, 3)))
+        legend[_KNOWN] = Line2D([], [], color=style.STUCK, linewidth=1.4, linestyle=BROKEN)
     above = style.legend_height(list(legend), 0.75) + 0.24
     picture, (ax,) = style.new_picture(title, subtitle, heights=[2.7], left=0.75, right=0.3, above=above)
     for name, own in walks.items():
@@ -328,7 +331,7 @@ def cost_over_iterations(
     ax.plot(place, best, color=style.INK, linewidth=1.8, zorder=4)
     lowest = best[-1] if optimum is None else min(best[-1], optimum)
     if optimum is not None:
-        ax.axhline(optimum, color=style.STUCK, linewidth=1.4, linestyle=(0, (4, 3)), zorder=5)
+        ax.axhline(optimum, color=style.STUCK, linewidth=1.4, linestyle=BROKEN, zorder=5)
     if max(walk.max() for walk in every) > 8 * lowest:
         ax.set_yscale("log")
     else:
@@ -337,8 +340,7 @@ def cost_over_iterations(
     ax.set_xlim(place[0], max(place[-1], place[0] + 1))
     ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    ax.set_xlabel("proposals", fontsize=style.TEXT)
-    ax.set_title("a step takes, simulated", fontsize=style.TEXT, loc="left", color="#555555", pad=4)
+    label(ax, "proposals", "a step takes, simulated", above=True, grid="y")
     style.draw_legend(ax, legend, offset=0.26)
     ends = "; ".join(f"{name} from {_range(own, 0)} to {_range(own, -1)}" for name, own in walks.items())
     known = "" if optimum is None else f" The optimum takes {seconds_text(optimum / 1e9)}."
@@ -357,16 +359,11 @@ def _range(walks: Sequence[Sequence[float]], moment: int) -> str:
 
 def style_times(ax: Axes) -> None:
     """Words for nanoseconds on the upright axis: 20 ms, 1.5 s; on a logarithmic one at 1, 2 and 5 of each decade."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
     if ax.get_yscale() == "log":
-        low, high = ax.get_ylim()
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 200 else (1,)))
-        ax.yaxis.set_minor_locator(NullLocator())
+        in_words(ax.yaxis, round_numbers(*ax.get_ylim()), lambda value: seconds_text(value / 1e9))
     else:
         ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value / 1e9) if value else "0"))
-    ax.grid(axis="y", color=style.GRID, linewidth=0.7)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value / 1e9) if value else "0"))
 
 
 FORWARD, BACKWARD, COMMUNICATION, IDLE = "forward", "backward", "communication", "idle"
@@ -405,9 +402,21 @@ def task_timelines(
             ax.set_xticklabels([])
     axes[-1].set_xlabel(f"time, in {time_unit(longest / 1e9)[1]}, simulated", fontsize=style.SMALL, labelpad=1)
     style.draw_legend(axes[0], legend, offset=0.24)
-    told = "; ".join(f"{name} takes {seconds_text(end / 1e9)}" for name, end in ends.items())
-    picture.alt_text = f"Simulated steps, a row for each device, a box for each task. {title}. {subtitle} {told}."
+    told = " ".join(_step_text(name, tasks, ends[name], rows) for name, tasks in steps.items())
+    picture.alt_text = f"Simulated steps, a row for each device, a box for each task. {title}. {subtitle} {told}"
     return picture
+
+
+def _step_text(name: str, tasks: Sequence[Task], end: int, rows: Sequence[str]) -> str:
+    """What a step takes, and how long each device computes, sends and receives, and waits, in words."""
+    devices = []
+    for device, row in enumerate(rows):
+        own = [task for task in tasks if task.device == device]
+        sends = sum(task.nanoseconds for task in own if task_meaning(task) == COMMUNICATION)
+        busy = sum(task.nanoseconds for task in own)
+        times = {"computes": busy - sends, "communicates": sends, "waits": end - busy}
+        devices.append(f"{row} " + join([f"{word} {seconds_text(ns / 1e9)}" for word, ns in times.items() if ns]))
+    return f"{name} takes {seconds_text(end / 1e9)}: {'; '.join(devices)}."
 
 
 def task_meaning(task: Task) -> str:
@@ -460,24 +469,19 @@ def predicted_measured(
         name: Line2D([], [], color=style.CURVES[index], marker=_MARKS[index % 4], linestyle="", markersize=5)
         for index, name in enumerate(groups)
     }
-    legend["measured = predicted"] = Line2D([], [], color=style.FAINT, linewidth=1.2, linestyle=(0, (4, 3)))
+    legend["measured = predicted"] = Line2D([], [], color=style.FAINT, linewidth=1.2, linestyle=BROKEN)
     above = style.legend_height(list(legend), 0.85) + 0.24
     picture, (ax,) = style.new_picture(title, subtitle, heights=[3.6], left=0.85, right=1.9, below=0.55, above=above)
-    ax.plot([low, high], [low, high], color=style.FAINT, linewidth=1.2, linestyle=(0, (4, 3)), zorder=1)
+    ax.plot([low, high], [low, high], color=style.FAINT, linewidth=1.2, linestyle=BROKEN, zorder=1)
     for index, group in enumerate(groups.values()):
-        x, middle = np.array([p for p, _ in group]), np.array([np.median(own) for _, own in group])
-        reach = np.abs(np.array([[min(own), max(own)] for _, own in group]).T - middle)
-        look = {"markersize": 4.5, "linewidth": 1.0, "alpha": 0.85, "zorder": 2 + index}
-        ax.errorbar(x, middle, reach, fmt=_MARKS[index % 4], color=style.CURVES[index], **look)
-    for axis, set_scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
-        set_scale("log")
-        axis.set_major_locator(FixedLocator(round_seconds(low, high)))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value)))
-    ax.set(xlim=(low, high), ylim=(low, high))
-    ax.set_xlabel("step, predicted", fontsize=style.TEXT)
-    ax.set_title("step, measured", fontsize=style.TEXT, loc="left", color="#555555", pad=4)
-    ax.grid(color=style.GRID, linewidth=0.7)
+        look = {"fmt": _MARKS[index % 4], "alpha": 0.85, "zorder": 2 + index}
+        measured_points(
+            ax, [predicted for predicted, _ in group], [own for _, own in group], style.CURVES[index], **look
+        )
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+    for axis in (ax.xaxis, ax.yaxis):
+        in_words(axis, round_numbers(low, high), seconds_text)
+    label(ax, "step, predicted", "step, measured", above=True)
     style.draw_legend(ax, legend, offset=0.26)
     told = "; ".join(
         f"{name}: " + ", ".join(f"{seconds_text(p)} and {seconds_text(np.median(own))}" for p, own in group)
@@ -485,10 +489,3 @@ def predicted_measured(
     )
     picture.alt_text = f"Step times, predicted and measured, a point for each strategy. {title}. {subtitle} {told}."
     return picture
-
-
-def round_seconds(low: float, high: float) -> list[float]:
-    """Round numbers between two, few enough to be read: of every decade 1, 2, 5, or more of them where it is short."""
-    digits = (1, 1.5, 2, 3, 4, 5, 7) if high / low < 8 else (1, 2, 5) if high / low < 300 else (1,)
-    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    return [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]

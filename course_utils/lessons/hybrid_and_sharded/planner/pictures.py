@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from course_utils.draw import style
-from course_utils.draw.bars_of_shares import PARTS
+from course_utils.draw.bars import PARTS
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, best
 from course_utils.words import bytes_text, count, join, percent, seconds_text
