@@ -166,6 +166,7 @@ def test_the_tries_of_a_log() -> None:
     ("algorithm", "bus", "said"),
     [
         ([[25e6], [16e6]], [[25e6], [24e6]], "falls by 36 %, the bus bandwidth stays near 24 MB/s"),
+        ([[12.2e6], [7.6e6]], [[12.2e6], [11.4e6]], "falls by 38 %, the bus bandwidth stays near 11 MB/s"),
         ([[25e6], [8e6]], [[25e6], [12e6]], "the bus bandwidth falls too, by 52 %"),
         ([[25e6], [30e6]], [[25e6], [45e6]], "the bus bandwidth rises from 25 MB/s to 45 MB/s"),
     ],

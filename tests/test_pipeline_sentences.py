@@ -37,7 +37,7 @@ def test_a_run_beside_its_plan() -> None:
 
 def test_a_picture_in_words_tells_one_schedule_from_another() -> None:
     timings = {"1F1B": slower(0.0, one_f_one_b_schedule), "interleaved": simulate_schedule(interleaved_schedule(4, 8))}
-    told = plain(pictures.pipelines(timings, "Two schedules", "Planned.").alt_text)
+    told = plain(pictures.pipelines(timings, "Two schedules", "Planned").alt_text)
     assert "Two schedules. Planned. 1F1B: idle 27 %, at the start 4, 3, 2 and 1 forward passes; " in told
     assert told.endswith("2 stages on each rank, the first one darkest, at the start 11, 9, 7 and 5 forward passes.")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from course_utils.measuring import BUSY
 from workshop.build.crowded import crowded
 from workshop.build.mathjax import mathjax_script
 from workshop.build.page_figures import figures_of
@@ -327,7 +328,9 @@ def test_no_deck_defines_again_what_its_page_defines(deck):
     page = ROOT / "notebooks/src" / f"{deck}.py"
     cells = [cell.source for cell in read_cells(page) if cell.cell_type == "code" and "%" not in cell.source[:1]]
     on_the_page = set().union(*map(functions, cells))
-    assert functions((ROOT / "slides/src" / f"{deck}.py").read_text(encoding="utf-8")) & on_the_page == set()
+    own = ROOT / "slides/src" / f"{deck}.py"
+    of_the_deck = functions(own.read_text(encoding="utf-8")) if own.is_file() else set()
+    assert of_the_deck & on_the_page == set()
 
 
 @pytest.fixture
@@ -349,6 +352,16 @@ def test_a_figure_of_the_page_is_drawn_by_the_page_with_the_decks_settings(deck_
     text = with_alt_texts(deck_with_page.read_text(encoding="utf-8"), tmp_path / "figures")
     assert "figures/93_line.png\n:alt: A line through [3, 1].\n```" in text
     assert with_alt_texts(text, tmp_path / "figures") == text
+
+
+def test_a_page_may_draw_all_figures_and_a_busy_machine_is_told(deck_with_page, tmp_path):
+    deck_with_page.with_suffix(".py").unlink()
+    deck_with_page.write_text("![](figures/93_line.png)")
+    assert draw_figures(ROOT, deck_with_page, tmp_path / "figures") == []
+    page = tmp_path / "notebooks/src/93_page.py"
+    page.write_text(PAGE.replace("A line through {points}", BUSY), encoding="utf-8")
+    (warning,) = draw_figures(ROOT, deck_with_page, tmp_path / "figures")
+    assert warning == "93_line says that the machine was busy: build this deck again"
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,8 @@ def in_words(axis: Axis, places: Sequence[float], say: Callable[[float], str] = 
 def round_numbers(low: float, high: float) -> list[float]:
     """Round numbers between two above 0, for a logarithmic axis: few enough to be read."""
     span = high / low
-    digits = (1, 1.5, 2, 3, 4, 5, 7) if span < 8 else (1, 2, 5) if span < 100 else (1, 3) if span < 2000 else (1,)
+    few = (1, 2, 3, 5) if span < 12 else (1, 2, 5) if span < 100 else (1, 3) if span < 2000 else (1,)
+    digits = (1, 1.5, 2, 3, 4, 5, 7) if span < 5 else few
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]
 

@@ -48,7 +48,8 @@ from course_utils.lessons.model_parallel.split_layers import split_layers
 from course_utils.lessons.model_parallel.text import CHARACTERS
 from course_utils.lessons.model_parallel.transformer import character_model
 
-layers = character_model(len(CHARACTERS), width=128, depth=8)
+width = 128  # of a character's vector
+layers = character_model(len(CHARACTERS), width=width, depth=8)
 
 
 def adam_bytes(layer):
@@ -91,7 +92,7 @@ def in_turns(comm, stage, x, target):
 # %%
 course.predict("model_idle", percent=...)  # 0 to 100
 
-# %%
+# %% tags=["figure:09_in_turns"]
 from course_utils.lessons.model_parallel.collective_counts import idle_share
 from course_utils.lessons.model_parallel.sentences import idle_text
 from course_utils.lessons.model_parallel.text import character_text, text_batches
@@ -148,7 +149,7 @@ def one_layer(way, x, weight):
 choices = dict(zip("abc", CUTS, strict=True))
 course.predict("model_cut", answer=..., choices=choices)
 
-# %%
+# %% tags=["figure:09_cuts"]
 from course_utils.lessons.model_parallel.collective_counts import moved_text
 from course_utils.lessons.model_parallel.sentences import cuts_text
 from course_utils.lessons.model_parallel import pictures
@@ -171,11 +172,12 @@ pictures.matrix_cuts(cuts, whole, 4, cuts_text(moved, examples=16))
 # The sizes of $x$ and $y$ grow with the examples, that of $W$ does not. From how many examples on is cutting the batch
 # cheapest, with 288 inputs and 128 outputs? Work it out, then run.
 
-# %%
+# %% tags=["figure:09_examples"]
 from course_utils.words import bytes_text
 from course_utils.lessons.model_parallel.sentences import sizes_text
 
-examples, weight = [8, 32, 128, 512, 2048], torch.randn(128, 288)
+examples = [8, 32, 128, 512, 2048]
+weight = torch.randn(128, 288)
 lines = {way: [] for way in CUTS}
 for n in examples:
     for way, line in lines.items():
@@ -296,7 +298,7 @@ course.draw.timelines(*runs.values(), titles=titles, title=said)
 # %%
 course.predict("model_block", one_block=..., blocks_24=...)
 
-# %%
+# %% tags=["figure:09_block"]
 from course_utils.lessons.model_parallel.parallel_block import parallelise_block
 from course_utils.lessons.model_parallel.experiments import beside_serial
 
@@ -359,17 +361,18 @@ course.measured("model_seed", units=units)
 # Dropout stands in two kinds of places: *inside* attention, between column and row, where each rank holds other things;
 # and *behind the sum*, where all hold the same. We train a block and compare what should be copies:
 
-# %%
+# %% tags=["figure:09_seeds"]
 from course_utils.lessons.model_parallel.experiments import OWN_SEEDS, ranks_apart
 from course_utils.lessons.model_parallel.sentences import apart_text
 
+steps = 8
 lines = {}
 for place in OWN_SEEDS:
-    lines[place] = ranks.run(ranks_apart, place, steps=8, backend="gloo").results[0]
+    lines[place] = ranks.run(ranks_apart, place, steps, backend="gloo").results[0]
 drifted = lines["everywhere"][-1] > 0
 course.measured("model_dropout", answer="c" if drifted else "a")
 look = {"across": "steps", "up": "largest difference between two ranks"}
-course.draw.over_numbers(list(range(1, 9)), lines, apart_text(lines), **look)
+course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **look)
 
 # %% [markdown]
 # No error; but behind the sum, every rank goes on with another $x$, and copies are copies no longer. *Inside*, seeds of
@@ -393,7 +396,8 @@ from course_utils.lessons.model_parallel.collective_counts import in_phase, pass
 from course_utils.lessons.model_parallel.experiments import step_memory
 from course_utils.lessons.model_parallel.sentences import sequence_text
 
-model = character_model(len(CHARACTERS), width=64, depth=4, dropout=0.1)
+blocks = 4
+model = character_model(len(CHARACTERS), width=64, depth=blocks, dropout=0.1)
 (batch,) = text_batches(texts, 4, 64, 1)  # 4 pieces of 64 characters
 step = partial(ranks.run, step_memory, model, batch, backend="gloo")
 plain, cut = step(), step(sequence=True)  # each cuts the model, and trains it
@@ -479,13 +483,13 @@ ways = {  # how it runs, and how it is computed
 runs = {way: step(**options) for way, (options, _) in ways.items()}
 computed = {way: training_memory(model, 4, 64, **told) for way, (_, told) in ways.items()}
 
-# %%
+# %% tags=["figure:09_memory"]
 from course_utils.lessons.model_parallel.collective_counts import collectives_in
 
 before, after = runs["4 ranks"], runs["4 ranks, checkpointing"]
 left = after.results[0].activations / before.results[0].activations
 both = [collectives_in(after.events, part) for part in ("forward", "backward")]
-each = sum(map(len, both)) / 4  # blocks
+each = sum(map(len, both)) / blocks
 course.measured("model_checkpointing", percent_left=round(100 * left), all_reduces=each)
 for way, run in runs.items():
     for counted in run.results:  # of every rank

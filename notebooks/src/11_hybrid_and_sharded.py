@@ -36,7 +36,7 @@ ranks.load_torch()
 # %%
 course.predict("mesh_partners", data=..., pipeline=..., tensor=...)  # three ranks
 
-# %%
+# %% tags=["figure:11_mesh"]
 from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups
 from course_utils.lessons.hybrid_and_sharded import pictures
 
@@ -105,22 +105,23 @@ print("fully connected:", parameter_count(dense), "weights")
 # %%
 course.predict("hybrid_numbers", within=1.1, numbers=...)
 
-# %%
+# %% tags=["figure:11_hybrid_step"]
 # it uses `hybrid_step`
 from course_utils.lessons.hybrid_and_sharded.report_network import train_network
 from course_utils.lessons.hybrid_and_sharded.sentences import apart, same_text
 
+steps = 66
 alone = {"ranks": 1, "backend": "gloo"}  # one process
-serial = ranks.run(train_network, data, "serial", **alone).results[0]
-run = ranks.run(train_network, data, "hybrid", backend="gloo")
-steps = len(serial.losses)  # numbers have 8 bytes
-course.measured("hybrid_numbers", numbers=run.bytes_per_rank[1] // 8 // steps)
-print(same_text({"the hybrid": run.results[0].losses}, serial.losses))
-for one in run.results:  # after every step
+serial = ranks.run(train_network, data, "serial", steps, **alone).results[0]
+hybrid = ranks.run(train_network, data, "hybrid", steps, backend="gloo")
+numbers = hybrid.bytes_per_rank[1] // 8 // steps  # of 8 bytes
+course.measured("hybrid_numbers", numbers=numbers)
+print(same_text({"the hybrid": hybrid.results[0].losses}, serial.losses))
+for one in hybrid.results:  # after every step
     assert apart(one.convolutions, serial.convolutions) <= 1e-10
-assert apart(run.results[0].dense, serial.dense) <= 1e-10
+assert apart(hybrid.results[0].dense, serial.dense) <= 1e-10
 once = ranks.run(train_network, data, "hybrid", steps=1, backend="gloo")
-once.timeline("One step of the hybrid")
+once.timeline("One step: convolutions everywhere, fully connected layers on rank 0")
 
 # %% [markdown]
 # 5,120 activations, 16 labels, 5,280 gradients; data parallelism: 21,840 gradients. The price: in part 2 three ranks
@@ -150,11 +151,11 @@ course.predict(
     },
 )
 
-# %%
+# %% tags=["figure:11_report"]
 from course_utils.lessons.hybrid_and_sharded.sentences import distances, drift_text
 from course_utils.lessons.hybrid_and_sharded.sentences import symptom
 
-theirs = ranks.run(train_network, data, "report", backend="gloo").results
+theirs = ranks.run(train_network, data, "report", steps, backend="gloo").results
 course.measured("report_shows", answer=symptom(theirs))
 shares = ", ".join(f"{one.accuracy:.0%}" for one in theirs)
 print(f"test images recognised: {shares}; by one process: {serial.accuracy:.0%}")
@@ -165,7 +166,7 @@ course.draw.loss_curves(lines, "The report's version, each rank's loss on its ow
 # %% [markdown]
 # It learns, so nobody looked further. Now look at what should be *equal*: the fully connected layers of the four ranks.
 
-# %%
+# %% tags=["figure:11_drift"]
 title = drift_text(theirs)
 course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's layers")
 
@@ -185,13 +186,14 @@ from course_utils.lessons.hybrid_and_sharded.experiments import CONTEXT, RATE
 from course_utils.lessons.hybrid_and_sharded.experiments import small_batches, small_model
 from course_utils.lessons.model_parallel.text import generate
 
-batches = small_batches(steps=40)  # of 64 pieces, 16 characters each
+text_steps = 40
+batches = small_batches(text_steps)  # of 64 pieces, 16 characters each
 print("blocks:", len(small_model()) - 2, "· weights:", parameter_count(small_model()))
 print("a rank's activations between blocks:", 64 // 2 * CONTEXT * 48, "numbers")
 print("it writes:", generate(small_model(), "The ", 60, CONTEXT))
 course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
 
-# %%
+# %% tags=["figure:11_text"]
 from course_utils.lessons.hybrid_and_sharded.mesh_training import bytes_by_axis
 from course_utils.lessons.hybrid_and_sharded.mesh_training import train_on_mesh
 from course_utils.lessons.hybrid_and_sharded.mesh_training import train_serially
@@ -205,7 +207,7 @@ print("it writes:", generate(writer, "The ", 60, CONTEXT, temperature=0.6))
 sent = bytes_by_axis(run.events, rank=0)
 course.measured("axis", answer="a" if sent["data"] > sent["tensor"] else "b")
 lines = {"one process": one.losses, "2 × 2": run.results[-1].losses}
-course.draw.loss_curves(lines, "Data × tensor, on text")
+course.draw.loss_curves(lines, "Data × tensor: a transformer learns characters")
 
 # %% [markdown]
 # Nonsense still, but in words, and one process would write the same.
@@ -223,7 +225,7 @@ from course_utils.lessons.hybrid_and_sharded.experiments import MESHES, count_me
 
 course.predict("least_sent", answer=..., choices=list(MESHES))  # "a" to "e"
 
-# %%
+# %% tags=["figure:11_mixtures"]
 from course_utils.lessons.hybrid_and_sharded.sentences import mixtures_text, totals
 
 counted = count_meshes(ranks, batches[:2])
@@ -248,7 +250,7 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 # Stage 1, by hand. Rank $r$ owns the $r$-th part of the vector of weights, and Adam's state for it. Of the gradient it
 # needs the same part: a **reduce-scatter**. It updates its part; an **all-gather** brings all parts to all.
 
-# %%
+# %% tags=["figure:11_zero1"]
 from course_utils.lessons.hybrid_and_sharded.zero1 import adam_shard, zero1_step
 
 
@@ -262,7 +264,8 @@ def two_steps(length):
 
 for _ in range(2):  # the first run finds the connections
     run = ranks.run(two_steps, 50_000, backend="gloo")
-run.timeline(f"ZeRO-1: of 50,000 weights a rank keeps the state of {run.results[0]:,}")
+share = f"of 50,000 weights a rank keeps the state of {run.results[0]:,}"
+run.timeline(f"ZeRO-1, two steps: {share}")
 
 # %% [markdown]
 # A quarter of the state, and no byte more than before: the two halves of lesson 5's ring all-reduce, with the update
@@ -274,7 +277,7 @@ run.timeline(f"ZeRO-1: of 50,000 weights a rank keeps the state of {run.results[
 # let go. PyTorch does it, as **FSDP2**:
 
 
-# %%
+# %% tags=["figure:11_fsdp"]
 def fully_sharded(x):
     model = small_model()
     for layer in [*model, model]:
@@ -300,7 +303,7 @@ run.timeline(f"FSDP2: of a matrix of 192 rows a rank keeps {run.results[0]}")
 course.predict("zero_kept", within=1.05, stage_1=..., stage_2=..., stage_3=...)  # percent
 course.predict("zero_sent", within=1.05, stage_3=...)  # percent
 
-# %%
+# %% tags=["figure:11_stages"]
 from course_utils.lessons.hybrid_and_sharded.experiments import count_stages
 from course_utils.lessons.hybrid_and_sharded.sentences import stages_text
 
@@ -354,7 +357,7 @@ course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
 # micro-batches (lesson 7); activation **checkpointing** (another checkpoint!): keep each block's input, compute the
 # rest again (lesson 9).
 
-# %%
+# %% tags=["figure:11_activations"]
 from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
 from course_utils.lessons.hybrid_and_sharded.experiments import most_saved
 from course_utils.lessons.hybrid_and_sharded.sentences import saved_text

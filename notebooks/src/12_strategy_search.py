@@ -55,7 +55,7 @@ for operator in five.operators:
 # %%
 course.predict("strategy_by_hand", data_parallel=..., report=...)  # ms
 
-# %%
+# %% tags=["figure:12_by_hand"]
 from course_utils.lessons.strategy_search.graph.configurations import Config
 from course_utils.lessons.strategy_search.sentences import quickest_text
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
@@ -100,7 +100,7 @@ for number, task in enumerate(tasks["the report's"]):
 # %%
 course.predict("strategy_cuts", sample=..., attribute=..., parameter=...)
 
-# %%
+# %% tags=["figure:12_cuts"]
 from course_utils.lessons.strategy_search.pictures import fetched_numbers
 from course_utils.lessons.strategy_search.simulator.five_operators import two_convolutions
 
@@ -139,7 +139,7 @@ many = number_of(read_model(large, (64, 3, 224, 224)), 4)
 course.measured("strategy_count", five=number_of(five, 2), alexnet_digits=len(str(many)))
 print(f"AlexNet on 4 devices: {many:.1e} strategies")
 
-# %%
+# %% tags=["figure:12_best"]
 from course_utils.lessons.strategy_search.sentences import strategy_text
 
 known = {}  # of the five operators we simulate them all
@@ -186,7 +186,7 @@ def walk(strategy, temperature, random):
     return costs
 
 
-# %%
+# %% tags=["figure:12_walks"]
 from course_utils.lessons.strategy_search.sentences import arrived, walks_text
 
 walks, drawn = {}, {}
@@ -214,24 +214,30 @@ pictures.cost_over_iterations(drawn, title, known[best], part)
 
 # %%
 from course_utils.lessons.strategy_search.experiments import Workload
-from course_utils.lessons.strategy_search.sentences import timed_text
-from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
-from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
 
-options = {"width": 0.25, "pixels": 160, "linear": 0.25}
+batch = 64
+pixels = 160
+options = {"width": 0.25, "pixels": pixels, "linear": 0.25}
 case = Workload(
     "AlexNet",
     "course_utils.lessons.strategy_search.graph.example_models.alexnet",
     options,
-    (64, 3, 160, 160),
+    (batch, 3, pixels, pixels),
 )
 graph = case.graph()
 for operator in graph.operators:
     shape = " × ".join(map(str, operator.shape))
     runs = ", ".join(operator.modules)
     print(f"{operator.name:6} {shape:17}{operator.parameters:9,} weights  {runs}")
+
+# %%
+from course_utils.lessons.strategy_search.sentences import timed_text
+from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
+from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
+
+rounds = 4  # of timing
 topology = measured_topology(ranks, repeats=3)
-costs = measure_costs(graph, topology, ranks, rounds=4)
+costs = measure_costs(graph, topology, ranks, rounds)
 print(timed_text(len(costs.times), costs.spread))
 for name in ("conv2", "fc6"):
     whole, half = (sum(costs.times[name, (n, 1, 1), 0]) / 1e6 for n in (1, 2))
@@ -249,7 +255,7 @@ course.predict(  # which is quickest for AlexNet, on our two nodes?
     },
 )
 
-# %%
+# %% tags=["figure:12_strategies"]
 from course_utils.lessons.strategy_search.experiments import predicted_seconds
 from course_utils.lessons.strategy_search.search.known_ways import known_ways
 from course_utils.lessons.strategy_search.search.many_walks import find_strategy
@@ -317,7 +323,7 @@ print(same_text({"the program on 2 ranks": parallel}, serial))
 course.predict("strategy_error", within=2, percent=...)
 course.predict("strategy_times", within=1.3, times=...)
 
-# %%
+# %% tags=["figure:12_honesty"]
 from course_utils.lessons.strategy_search.experiments import compare
 from course_utils.lessons.strategy_search.sentences import honesty_text
 from course_utils.measuring import BUSY, is_busy, relative_errors
@@ -325,7 +331,7 @@ from course_utils.measuring import BUSY, is_busy, relative_errors
 ways = {"found": found.strategy}  # and the others, if they are not the same
 others = [name for name in four if seconds[name] != found.nanoseconds / 1e9]
 ways |= {name: four[name] for name in others}
-judged = compare(ranks, case, list(ways.values()), costs, rounds=4)
+judged = compare(ranks, case, list(ways.values()), costs, rounds)
 off = 100 * np.median(relative_errors(judged.predicted, judged.medians))
 busy = is_busy(judged.measured)
 course.measured("strategy_error", busy=busy, percent=round(off))
@@ -334,13 +340,13 @@ points = {name: [point] for name, point in zip(ways, points)}
 said = BUSY if busy else honesty_text(judged.predicted, judged.medians)
 pictures.predicted_measured(points, said)
 
-# %%
+# %% tags=["figure:12_steps"]
 from course_utils.measuring import Compared
 from course_utils.lessons.strategy_search.sentences import ratio_text
 
 taken = dict(zip(ways, judged.measured))
 names = "found", "data parallel"
-pair = Compared(*(taken[name] for name in names), names)
+pair = Compared(*(taken.get(name, taken["found"]) for name in names), names)
 course.measured("strategy_times", busy=busy, times=round(pair.times, 1))
 expected = seconds["data parallel"] / found.nanoseconds * 1e9
 said = BUSY if busy else ratio_text(pair, expected)
@@ -392,7 +398,7 @@ course.draw.over_numbers(rates, lines, links_text(told), unit=seconds_text, **lo
 # They are not here, so we describe them: two GTX 1080 Ti on PCIe, by their makers' numbers, and AlexNet in full
 # width. Nothing is run. Beside the report's answer, its figure 10b, after 25,000 iterations, ours:
 
-# %%
+# %% tags=["figure:12_report"]
 from course_utils.lessons.strategy_search.experiments import report_costs
 
 alexnet_graph = read_model(large, (64, 3, 224, 224))
@@ -415,7 +421,7 @@ pictures.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names
 # for + and + for ×: row $i$, column $j$ says how long after $j$'s old time $i$'s new one is at least. A proposal
 # changes *one* operator; most matrices stay:
 
-# %%
+# %% tags=["figure:12_changed"]
 pictures.changed_steps(graph, number=6)
 
 # %%

@@ -34,7 +34,7 @@ folder = Path(checkpoints.name)
 # %%
 course.predict("forty", rank=..., world_size=...)
 
-# %%
+# %% tags=["figure:13_forty"]
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes import pictures
@@ -57,7 +57,7 @@ pictures.seats(nodes, "Forty GPUs", marked=[found.rank])
 # They use other words. (The table is made by changing one variable after the other, to see what `find_launch` then
 # finds.)
 
-# %%
+# %% tags=["figure:13_variables"]
 both = {"torchrun": torchrun, "srun": srun}
 pictures.launchers(both, "One process of forty, told twice")
 
@@ -128,7 +128,7 @@ log = hand_in(script, folder / "srun")  # where there is a Slurm
 if log:
     losses["srun"] = losses_of(log)
 
-# %%
+# %% tags=["figure:13_ways"]
 from course_utils.lessons.gpu_nodes.sentences import same_loss, ways_text
 
 assert same_loss(losses), losses
@@ -149,7 +149,7 @@ course.draw.loss_curves(losses, ways_text(losses), x="epoch")
 #
 # What it asks Slurm for:
 
-# %%
+# %% tags=["figure:13_eight"]
 from course_utils.ranks.slurm.batch_job import Job
 
 print("sbatch", *Job(8, nodes=2, gpus_per_node=4).options())
@@ -164,7 +164,7 @@ pictures.seats(["gpu01"] * 4 + ["gpu02"] * 4, "Eight ranks for a notebook")
 # Every rank runs the same program, so each must take *other* images. A `DistributedSampler` deals: the same shuffled
 # order on all ranks, and rank $r$ takes every $P$-th. Here 24 images, 2 ranks, batches of 8:
 
-# %%
+# %% tags=["figure:13_dealt"]
 from torch.utils.data import DistributedSampler
 
 
@@ -209,7 +209,7 @@ for P in world_sizes:
 mega = {"algorithm": sorted(algorithm[-1])[2] / 1e6, "bus": sorted(bus[-1])[2] / 1e6}
 course.measured("bandwidths", **mega)
 
-# %%
+# %% tags=["figure:13_bandwidths"]
 from course_utils.words import bytes_text
 from course_utils.lessons.gpu_nodes.sentences import bandwidth_text, link_text
 
@@ -264,7 +264,7 @@ for width in (64, 1024):
 gains = [gain(seconds, "float32", "bfloat16") for seconds in taken.values()]
 course.measured("bf16_gain", narrow=gains[0], wide=gains[1])
 
-# %%
+# %% tags=["figure:13_switches"]
 from course_utils.lessons.gpu_nodes.sentences import by_width, compiling_text, widths_text
 
 if patient:
@@ -293,7 +293,7 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 # %%
 course.predict("killed", steps_twice=..., loss_differs=...)  # steps, percent
 
-# %%
+# %% tags=["figure:13_killed"]
 from course_utils.lessons.gpu_nodes.tries import repeated_steps, tries_of
 
 options = "--standalone --nproc-per-node=2 --max-restarts=1"
@@ -383,7 +383,7 @@ choices = {
 }
 course.predict("causes", first=..., second=..., choices=choices)
 
-# %%
+# %% tags=["figure:13_memory"]
 from course_utils.lessons.gpu_nodes.failures.explain import explain_failure
 
 causes = [explain_failure(one.log) for one in (first, second)]

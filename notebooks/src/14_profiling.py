@@ -30,7 +30,7 @@ ranks.load_torch()
 # First no nodes at all: one rank, ten seconds, made up. It computes from 0 to 4 and from 6 to 9. One message is under
 # way from 2 to 6, another from 5 to 7.
 
-# %%
+# %% tags=["figure:14_by_hand"]
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling import pictures
 
@@ -135,7 +135,7 @@ for rank, trace in enumerate(flat.rank_traces):
 # Our nodes share this machine and its clock, so we **play** four machines: against rank 0's, the clock of rank 1 is
 # 0.6 of a step ahead, that of rank 2 0.4 behind, that of rank 3 a whole step ahead. Their files, side by side:
 
-# %%
+# %% tags=["figure:14_clocks"]
 step = flat.lanes[0].seconds / 3
 ahead = [0.0, 0.6 * step, -0.4 * step, step]  # seconds, played
 title = "Four clocks: on rank 2 a message ends before rank 3 begins it"
@@ -182,7 +182,7 @@ for rank, answers in asked.items():
 # All on rank 0's clock, the traces become *one*. (`profile_ranks` has done just that, with nothing to correct on one
 # machine.) The picture is of the three steps that you profiled a minute ago:
 
-# %%
+# %% tags=["figure:14_merged"]
 from course_utils.lessons.profiling.sentences import profile_text
 
 lanes = flat.lanes_by_clocks(left)
@@ -201,7 +201,7 @@ pictures.profile(lanes, profile_text(lanes), "Three steps, an all-reduce after e
 # %%
 course.predict("profile_hidden", within=1.5, percent=...)  # 0 to 100
 
-# %%
+# %% tags=["figure:14_hidden"]
 from course_utils.lessons.profiling.sentences import overlap_text
 from course_utils.lessons.overlap.buckets import overlapped
 
@@ -286,7 +286,7 @@ assert not found
 #
 # Three are here, two in the exercises. In two, processors and links are **played by waiting**.
 
-# %%
+# %% tags=["figure:14_slow_4"]
 from course_utils.lessons.profiling.slow_programs import CHOICES, letter_of
 from course_utils.lessons.profiling.slow_programs import profile_program, race
 
@@ -296,20 +296,20 @@ pictures.profile(lanes, "Slow program 4, a whole run", profile_text(lanes))
 # %%
 course.predict("profile_slow_4", answer=..., choices=CHOICES)  # "a" to "e"
 
-# %%
-from course_utils.lessons.profiling.slow_programs import PROGRAMS
+# %% tags=["figure:14_cured_4"]
+from course_utils.lessons.profiling.slow_programs import PROGRAMS, profile_like
 
 
-def slow_and_better(number, lanes):
+def slow_and_better(number):
     taken = race(ranks, number, rounds=5, until=PROGRAMS[number].target)  # A B A B
-    better = profile_program(ranks, number, fast=True).lanes
-    title = f"Program {number}: {taken}"
-    both, names = [lanes[0], better[0]], ["slow", "better"]
+    # one run of each, as far apart as in the race
+    both = profile_like(ranks, number, taken)
+    title, names = f"Program {number}: {taken}", ["slow", "better"]
     return pictures.profile(both, title, "Rank 0, one run of each", names=names)
 
 
 course.measured("profile_slow_4", answer=letter_of(4))
-slow_and_better(4, lanes)
+slow_and_better(4)
 
 # %% [markdown]
 # Messages of equal size end together and begin at different times. That is no slow network: rank 3 has nearly all of
@@ -321,16 +321,16 @@ slow_and_better(4, lanes)
 #
 # ### The second one
 
-# %%
+# %% tags=["figure:14_slow_5"]
 lanes = profile_program(ranks, 5).lanes
 pictures.profile(lanes, "Slow program 5, a whole run", profile_text(lanes))
 
 # %%
 course.predict("profile_slow_5", answer=..., choices=CHOICES)  # "a" to "e"
 
-# %%
+# %% tags=["figure:14_cured_5"]
 course.measured("profile_slow_5", answer=letter_of(5))
-slow_and_better(5, lanes)
+slow_and_better(5)
 
 # %% [markdown]
 # All ranks alike, so it is not the balance; computing and messages take turns. Here both are equally long, so overlap
@@ -339,16 +339,16 @@ slow_and_better(5, lanes)
 #
 # ### The third one
 
-# %%
+# %% tags=["figure:14_slow_1"]
 lanes = profile_program(ranks, 1).lanes
 pictures.profile(lanes, "Slow program 1, a whole run", profile_text(lanes))
 
 # %%
 course.predict("profile_slow_1", answer=..., choices=CHOICES)  # "a" to "e"
 
-# %%
+# %% tags=["figure:14_cured_1"]
 course.measured("profile_slow_1", answer=letter_of(1))
-slow_and_better(1, lanes)
+slow_and_better(1)
 
 # %% [markdown]
 # Idle? The processor was at work all the time: it decoded photos, the same ones in every epoch. To torch's profiler

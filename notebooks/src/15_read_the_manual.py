@@ -160,9 +160,8 @@ def with_fsdp(x, y, same_seed=True):
 from course_utils.lessons.read_the_manual.sentences import start_letter
 
 run_on_two("FSDP2, unlike seeds", partial(with_fsdp, same_seed=False))
-course.measured(
-    "fsdp_start", answer=start_letter(steps.pop("FSDP2, unlike seeds"), alone)
-)
+unlike = steps.pop("FSDP2, unlike seeds")
+course.measured("fsdp_start", answer=start_letter(unlike, alone))
 run_on_two("FSDP2", with_fsdp)
 
 # %% [markdown]
@@ -216,7 +215,7 @@ if is_there():
 else:
     print(missing())
 
-# %%
+# %% tags=["figure:15_shares"]
 from course_utils.lessons.read_the_manual.sentences import sent_and_kept_text, sends_most
 from course_utils.lessons.read_the_manual.framework_steps import apart, parts
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from workshop.build.sources import AuthoringError
 
 
-def run(
-    command: list[str], folder: Path, seconds: float, doing: str, environment: dict[str, str] | None = None
-) -> None:
+def run(command: list[str], folder: Path, seconds: float, doing: str, environment: dict[str, str] | None = None) -> str:
     """Run a command in a session of its own, and end all of it when it takes too long or is interrupted.
+
+    Returns:
+        What it said.
 
     Raises:
         AuthoringError: with the last lines of what it said.
@@ -35,3 +36,4 @@ def run(
         raise
     if process.returncode:
         raise AuthoringError(f"{doing} failed:\n" + "\n".join(said.strip().splitlines()[-15:]))
+    return said

@@ -1,20 +1,24 @@
 """Draw a deck's figures by real runs: `python -m workshop.build.figures slides/src/04_messages.py FOLDER`.
 
-Figures that the lesson's page draws come from the page (`page_figures`), run with the values that `PAGE` gives to its
-names. The file beside the deck has the others: `FIGURES`, a dict from a picture's name to a function that returns a
-Matplotlib `Figure`; one with an argument `page` gets the names that the page has defined. It may hold `DRAFT`, a dict
-from names of the file to the values they have with `--draft`: fewer repetitions and sizes, with which tests see in less
-time that every picture can be drawn.
+Figures that the lesson's page draws come from the page (`page_figures`). The file beside the deck may hold:
+
+- `FIGURES`, the others: a dict from a picture's name to a function that returns a Matplotlib `Figure`; one with an
+  argument `page` gets the names that the page has defined.
+- `PAGE`, a dict: the deck's own values of names that the page assigns.
+- `DRAFT`, a dict from names of the file to the values they have with `--draft`: fewer repetitions and sizes, with which
+  tests see in less time that every picture can be drawn.
 """
 
 import argparse
 import inspect
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
 
+from course_utils.measuring import BUSY
 from workshop.build.page_figures import figures_of, run_page
 from workshop.build.sources import ALT_TEXT
 
@@ -28,9 +32,10 @@ def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
         ValueError: `DRAFT` names what the file does not hold, or a figure is both the page's and the file's.
     """
     matplotlib.use("Agg")
-    names = {"__name__": source.stem, "__file__": str(source), "PAGE": {}}
-    exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), names)
-    smaller, own = names.get("DRAFT", {}), names["FIGURES"]
+    names = {"__name__": source.stem, "__file__": str(source), "PAGE": {}, "DRAFT": {}, "FIGURES": {}}
+    if source.is_file():
+        exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), names)
+    smaller, own = names["DRAFT"], names["FIGURES"]
     if unknown := sorted(set(smaller) - set(names)):
         raise ValueError(f"DRAFT of {source.name} names {', '.join(unknown)}, which the file does not hold")
     root = source.resolve().parents[2]
@@ -52,7 +57,10 @@ def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
 def save(file: Path, figure: Figure) -> Path:
     """Write a figure, and beside it its alternative text on one line, if it has one."""
     figure.savefig(file, dpi=DOTS_PER_INCH, bbox_inches="tight")
-    if alt_text := getattr(figure, "alt_text", ""):
+    alt_text = getattr(figure, "alt_text", "")
+    if BUSY in alt_text:
+        warnings.warn(f"{file.stem} says that the machine was busy: build this deck again", stacklevel=2)
+    if alt_text:
         file.with_suffix(ALT_TEXT).write_text(" ".join(alt_text.split()), encoding="utf-8")
     return file
 

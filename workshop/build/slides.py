@@ -11,6 +11,7 @@ from workshop.build.commands import run
 from workshop.build.crowded import crowded
 from workshop.build.mathjax import mathjax_script
 from workshop.build.notebooks import kernel_environment
+from workshop.build.page_figures import figures_of
 from workshop.build.sources import ALT_TEXT, ROOT, AuthoringError, choose
 
 FIGURE_SECONDS = 400
@@ -52,7 +53,7 @@ def build_decks(
     out = (out or root / "slides" / "build").resolve()
     script = mathjax_script(root / "slides" / "build" / "cache")
     for deck in decks(root, wanted):
-        draw_figures(root, deck, out / "figures", draft)
+        yield from draw_figures(root, deck, out / "figures", draft)
         page = build_deck(root, deck, out, script)
         yield f"{page}: {count_slides(page)} slides"
         if pdf and shutil.which("chromium"):
@@ -61,8 +62,11 @@ def build_decks(
             yield "no PDF: install chromium (Debian: apt install chromium)"
 
 
-def draw_figures(root: Path, deck: Path, folder: Path, draft: bool = False) -> None:
+def draw_figures(root: Path, deck: Path, folder: Path, draft: bool = False) -> list[str]:
     """Draw the figures that the deck shows, in a process of their own.
+
+    Returns:
+        Warnings: figures that say that the machine was busy.
 
     Raises:
         AuthoringError: where a figure is missing from slides/src/NN_stem.py or fails.
@@ -70,18 +74,20 @@ def draw_figures(root: Path, deck: Path, folder: Path, draft: bool = False) -> N
     wanted = set(FIGURE.findall(deck.read_text(encoding="utf-8")))
     source = deck.with_suffix(".py")
     if not wanted:
-        return
-    if not source.is_file():
+        return []
+    if not source.is_file() and not figures_of(deck.stem, deck.resolve().parents[2]):
         raise AuthoringError(f"{deck.name} shows figures, but there is no {source.name} that draws them")
     for name in wanted:
         (folder / f"{name}.png").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="course-figures-", ignore_cleanup_errors=True) as scratch:
         command = [sys.executable, "-m", "workshop.build.figures", str(source.resolve()), str(folder)]
         command += ["--draft"] if draft else []
-        run(command, Path(scratch), FIGURE_SECONDS, f"drawing {source.name}", kernel_environment(Path(scratch), root))
+        environment = kernel_environment(Path(scratch), root)
+        said = run(command, Path(scratch), FIGURE_SECONDS, f"drawing {source.name}", environment)
     missing = sorted(name for name in wanted if not (folder / f"{name}.png").is_file())
     if missing:
         raise AuthoringError(f"{deck.name} shows {', '.join(missing)}, which {source.name} does not draw")
+    return [line.split(": ", 2)[-1] for line in said.splitlines() if "UserWarning" in line and "busy" in line]
 
 
 def build_deck(root: Path, deck: Path, out: Path, mathjax: Path) -> Path:

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from course_utils.measuring import Compared, Measured, tied
+from course_utils.measuring import NEAR, Compared, Measured, relative_errors
 from course_utils.words import bytes_text, count, percent, seconds_text
 
 SAME = 1e-4
@@ -40,11 +40,15 @@ def ways_text(losses: Mapping[str, Sequence[float]]) -> str:
 def bandwidth_text(
     world_sizes: Sequence[int], algorithm: Sequence[Sequence[float]], bus: Sequence[Sequence[float]]
 ) -> str:
-    """A title: what becomes of both bandwidths with more ranks. For each number of ranks the bytes/s of all runs."""
+    """A title: what becomes of both bandwidths with more ranks; the bus bandwidth is predicted to stay.
+
+    Args:
+        algorithm, bus: for each number of ranks, the bytes/s of all runs.
+    """
     first, last = (statistics.median(runs) for runs in (algorithm[0], algorithm[-1]))
     from_bus, to_bus = (statistics.median(runs) for runs in (bus[0], bus[-1]))
     span = f"From {world_sizes[0]} to {world_sizes[-1]} ranks"
-    if tied(to_bus, from_bus) and last < first:
+    if relative_errors([from_bus], [to_bus])[0] <= NEAR and last < first:
         fall = percent(1 - last / first)
         return f"{span} the algorithm bandwidth falls by {fall}, the bus bandwidth stays near {bytes_text(to_bus)}/s"
     if to_bus < from_bus:

@@ -12,7 +12,7 @@ from course_utils.draw.boxes import boxes
 from course_utils.draw.style import paler
 from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.timing import Timing
-from course_utils.words import join, percent, time_unit
+from course_utils.words import as_sentences, join, percent, time_unit
 
 _KINDS = {
     "F": ("forward", style.COLOURS["forward"]),
@@ -60,8 +60,7 @@ def pipelines(
             ax.set_xlabel("")
     style.draw_legend(axes[0], kinds, offset=0.3)
     told = "; ".join(f"{name}: {_schedule_text(timing)}" for name, timing in timings.items())
-    said = [f"{text.removesuffix('.')}." for text in (title, subtitle, told) if text]
-    picture.alt_text = " ".join(["Pipelines, a row for each rank, a box for each computation.", *said])
+    picture.alt_text = as_sentences("Pipelines, a row for each rank, a box for each computation", title, subtitle, told)
     return picture
 
 

@@ -16,7 +16,12 @@ _BROKEN = 3  # times the first loss: nothing was learned, and all forgotten
 
 
 def disturbed(plan: Timing, run: Timing) -> bool:
-    """Whether something else kept this machine so busy that the run answers no prediction."""
+    """Whether something else kept this machine so busy that the run answers no prediction.
+
+    Where nobody knows the right value, runs that scatter tell it (`measuring.is_busy`). Here the plan is known, as
+    stages wait: one run is enough, and a machine that is busy all the time is found, too. A page's prediction must
+    allow for `_FAR` points by its factor `within`.
+    """
     return abs(100 * (run.idle_share - plan.idle_share)) > _FAR or _worked(run) > _STRETCHED * _worked(plan)
 
 
@@ -107,7 +112,7 @@ def window_text(run: Timing, kept: Sequence[int]) -> str:
     """What ZB-H2 leaves idle within a rank's own work, and what it keeps."""
     inside = f"Between its first action and its last a rank is idle {percent(run.bubble_share)} of the time"
     reason = "" if 100 * run.bubble_share <= _NEAR else " (planned: not at all)"
-    return f"{inside}{reason}. Rank 0 keeps {kept[0]} micro-batches."
+    return f"{inside}{reason}. Rank 0 keeps {kept[0]} micro-batches"
 
 
 def flush_text(run: Timing, flushed: float, micro_batches: int) -> str:
