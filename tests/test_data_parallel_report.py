@@ -72,8 +72,14 @@ def all_runs() -> list[TrainingRun]:
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        ((0.6, 1.0, 2.0), "DDP is fastest; gather-scatter takes 3.3 times as long: DDP < all-reduce, each < gather-sc"),
-        ((1.2, 1.0, 2.0), "All-reduce, each is fastest; gather-scatter takes 2 times as long: unlike in the report"),
+        (
+            (0.6, 1.0, 2.0),
+            "“DDP” is fastest; “gather-scatter” takes 3.3 times as long: “DDP” < “all-reduce, each” < “ga",
+        ),
+        (
+            (1.2, 1.0, 2.0),
+            "“all-reduce, each” is fastest; “gather-scatter” takes 2 times as long: unlike",
+        ),
         ((1.01, 1.0, 2.0), "here two of them are too close to tell apart"),
         ((1.0, 1.01, 1.02), "All ways take the same time"),
     ],
@@ -84,7 +90,13 @@ def test_the_order_is_compared_with_the_reports(seconds, said) -> None:
 
 def test_one_process_beside_them_is_not_compared() -> None:
     said = report_sentences.order_finding({"gather-scatter": 2.0, "DDP": 1.0}, alone=True)
-    assert said == "Of 2 ways to share, DDP is fastest; gather-scatter takes 2 times as long"
+    assert said == "Of 2 ways to share, “DDP” is fastest; “gather-scatter” takes 2 times as long"
+
+
+def test_an_epochs_title_names_the_fastest_and_the_slowest_way() -> None:
+    said = report_sentences.epoch_finding({"one process": 60.0, "all-reduce, each": 240.0, "DDP": 120.0})
+    assert said == "50,000 images take 60 s with “one process”, 240 s with “all-reduce, each”"
+    assert "whichever way" in report_sentences.epoch_finding({"DDP": 100.0, "flat": 103.0})
 
 
 def test_one_way_alone_has_no_order() -> None:

@@ -26,6 +26,7 @@ from course_utils.lessons.hardware.sentences import (
     brent_sentence,
     epoch_sentence,
     layers_sentence,
+    layers_title,
     pooling_sentence,
     reading_sentence,
     shares_sentence,
@@ -92,9 +93,9 @@ def test_every_layer_is_predicted_and_measured_and_drawn():
     for layer in timed:
         assert layer.predicted == pytest.approx(max(layer.flops / 1e11, layer.nbytes / 1e10))
         assert layer.rate == layer.flops / layer.measured.median
-    sentence = layers_sentence(timed, ridge=10.0)
-    assert "left of the ridge" in sentence
-    picture = layer_roofline(timed, 1e11, 1e10, "a title", sentence)
+    title = layers_title(timed, ridge=10.0)
+    assert "30 layers lie left of the ridge" in title
+    picture = layer_roofline(timed, 1e11, 1e10, title)
     for shown in (picture, layer_times(timed, "a title")):
         assert "8 conv layers" in shown.alt_text and "1 linear layer," in shown.alt_text
 

@@ -102,9 +102,9 @@ answer = "a" if share < 0.02 else "b" if share <= 0.1 else "c"
 course.measured("small_layers", answer=answer)
 
 ridge = peak.median / bandwidth.median
-found = sentences.layers_sentence(timed, ridge)
-title = "VGG-11 under this machine's roof"
-pictures.layer_roofline(timed, peak.median, bandwidth.median, title, found)
+print(sentences.layers_sentence(timed, ridge))
+title = sentences.layers_title(timed, ridge)
+pictures.layer_roofline(timed, peak.median, bandwidth.median, title)
 
 # %% [markdown]
 # Left of the dashed **ridge** memory is the limit, right of it arithmetic.

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import course_utils as course
 from course_utils.draw import style
-from course_utils.lessons.hardware import pictures
+from course_utils.lessons.hardware import pictures, sentences
 from course_utils.measuring import rate_text
 from course_utils.words import percent
 
@@ -33,13 +33,15 @@ def two_rates(page: SimpleNamespace) -> Figure:
 
 def roof(page: SimpleNamespace) -> Figure:
     """The page's layers under the roof, without their times."""
-    title = "VGG-11 under this machine's roof"
+    title = sentences.layers_title(page.timed, page.ridge)
     return pictures.layer_roofline(page.timed, page.peak.median, page.bandwidth.median, title, times=False)
 
 
 def layer_times(page: SimpleNamespace) -> Figure:
     """The times of the page's layers alone."""
-    title = f"Batch norm, ReLU and pooling: 0.4 % of the arithmetic, {percent(page.share)} of the time"
+    small = sum(layer.flops for layer in page.timed if layer.kind in ("norm", "relu", "pool"))
+    share = percent(small / sum(layer.flops for layer in page.timed))
+    title = f"Batch norm, ReLU and pooling: {share} of the arithmetic, {percent(page.share)} of the time"
     return pictures.layer_times(page.timed, title)
 
 

@@ -47,14 +47,17 @@ def stuck_text(events: Sequence[Event]) -> str:
 
 
 def phases_text(events: Sequence[Event]) -> str:
-    """The share of each phase in the time spent in phases, over all ranks; empty where all are of one kind."""
+    """The share of each phase in the time spent in phases, over all ranks; empty where all are of one kind.
+
+    Those that take less than 1 % are not named.
+    """
     seconds: dict[str, float] = defaultdict(float)
     for (_, name), spent in phase_seconds([event for event in events if math.isfinite(event.end)]).items():
         seconds[name] += spent
     total = sum(seconds.values())
     if len(seconds) < 2 or not total:
         return ""
-    return join([f"{name} {percent(spent / total)}" for name, spent in seconds.items()])
+    return join([f"{name} {percent(spent / total)}" for name, spent in seconds.items() if spent >= 0.01 * total])
 
 
 def messages_text(events: Sequence[Event]) -> str:

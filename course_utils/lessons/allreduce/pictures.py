@@ -86,7 +86,13 @@ def crossings(
     }
     found = crossings_finding(rings, measured, n)
     heading = (title, found) if title else (found, "")
-    look = {"left": 0.66, "right": 0.04, "below": 0.55, "above": 0.5, "side_by_side": True}
+    marks = {name: Line2D([], [], color=colours[name], marker="o", markersize=4) for name in names}
+    marks[PREDICTED] = Line2D([], [], color=style.INK, marker="o", markersize=4)
+    ring = {"linestyle": "", "marker": "o", "color": style.INK, "markersize": 9, "markerfacecolor": "none"}
+    if any(rings.values()):
+        marks["another is fastest from here on (predicted)"] = Line2D([], [], **ring)
+    above = style.legend_height(list(marks), 0.66, 0.04) + 0.3
+    look = {"left": 0.66, "right": 0.04, "below": 0.55, "above": above, "side_by_side": True}
     picture, axes = style.new_picture(*heading, heights=[2.5] * len(measured), **look)
     low, high = math.inf, 0.0
     for ax, (panel, by_name) in zip(axes, measured.items(), strict=True):
@@ -107,11 +113,6 @@ def crossings(
         in_words(ax.xaxis, [10.0**p for p in range(1, 12) if fine[0] <= 10.0**p <= fine[-1]], bytes_text)
         in_words(ax.yaxis, round_numbers(*ax.get_ylim()), seconds_text if ax is axes[0] else lambda _: "")
         label(ax, "size of the vector", "")
-    marks = {name: Line2D([], [], color=colours[name], marker="o", markersize=4) for name in names}
-    marks[PREDICTED] = Line2D([], [], color=style.INK, marker="o", markersize=4)
-    ring = {"linestyle": "", "marker": "o", "color": style.INK, "markersize": 9, "markerfacecolor": "none"}
-    if any(rings.values()):
-        marks["another is fastest from here on (predicted)"] = Line2D([], [], **ring)
     style.draw_legend(axes[0], marks, offset=0.3)
     picture.alt_text = f"Time of an all-reduce over the size of the vector, {join(list(measured))}. {found}."
     return picture

@@ -79,7 +79,7 @@ def total_time(runs: Sequence[TrainingRun]) -> Figure:
         f"{count(workers, 'worker')} (table 1)": Measured((max(published_numbers.EPOCH_SECONDS[workers]),))
         for workers in (1, 4)
     }
-    found = report_sentences.order_finding(steps_of(ways), alone=ONE_PROCESS in ways)
+    found = report_sentences.epoch_finding({way: epoch(each).median for way, each in ways.items()})
     groups = {HERE: ours, published_numbers.REPORT: theirs}
     says = setting(runs[-1])
     if not all(seconds.calm for seconds in ours.values()):

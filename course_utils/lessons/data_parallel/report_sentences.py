@@ -37,17 +37,32 @@ def order_finding(seconds: Mapping[str, float], alone: bool = False) -> str:
     if tied(times, 1):
         found = "All ways to share take the same time" if alone else "All ways take the same time"
     else:
-        name = f"Of {count(len(seconds), 'way')} to share, {fast}" if alone else f"{fast[:1].upper()}{fast[1:]}"
-        found = f"{name} is fastest; {slow} takes {number_text(times)} times as long"
+        among = f"Of {count(len(seconds), 'way')} to share, " if alone else ""
+        found = f"{among}“{fast}” is fastest; “{slow}” takes {number_text(times)} times as long"
     known = [seconds[way] for way in ORDER if way in seconds]
     if len(known) < len(ORDER):
         return found
     pairs = list(zip(known, known[1:], strict=False))
+    order = " < ".join(f"“{way}”" for way in ORDER)
     if all(early < late for early, late in pairs):
-        return f"{found}: {' < '.join(ORDER)}, as in the report"
+        return f"{found}: {order}, as in the report"
     if not any(larger(early, late) for early, late in pairs):
-        return f"{found}: {' < '.join(ORDER)} in the report; here two of them are too close to tell apart"
-    return f"{found}: unlike in the report, where {' < '.join(ORDER)}"
+        return f"{found}: {order} in the report; here two of them are too close to tell apart"
+    return f"{found}: unlike in the report, where {order}"
+
+
+def epoch_finding(seconds: Mapping[str, float]) -> str:
+    """What an epoch takes with the fastest way and with the slowest.
+
+    Args:
+        seconds: way → of an epoch.
+    """
+    fast, slow = min(seconds, key=seconds.__getitem__), max(seconds, key=seconds.__getitem__)
+    if tied(seconds[fast], seconds[slow]):
+        return f"50,000 images take about {seconds_text(seconds[fast])}, whichever way"
+    return (
+        f"50,000 images take {seconds_text(seconds[fast])} with “{fast}”, {seconds_text(seconds[slow])} with “{slow}”"
+    )
 
 
 def split_finding(shares: Mapping[str, float]) -> str:

@@ -10,36 +10,43 @@ from course_utils.measuring import Compared, Measured, larger, tied
 from course_utils.words import count, number_text, percent
 
 
-def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
-    """What the layers left of the ridge have in common, and whether the prediction held."""
-    total = sum(layer.measured.median for layer in layers)
+def layers_title(layers: Sequence[Layer], ridge: float) -> str:
+    """What the layers left of the ridge have in common, as a title."""
     bound = [layer for layer in layers if layer.intensity < ridge]
     flops = sum(layer.flops for layer in bound) / sum(layer.flops for layer in layers)
-    share = sum(layer.measured.median for layer in bound) / total
-    text = (
+    share = sum(layer.measured.median for layer in bound) / sum(layer.measured.median for layer in layers)
+    return (
         f"{len(bound)} of {len(layers)} layers lie left of the ridge: {percent(flops, 1)} of the arithmetic, "
-        f"{percent(share)} of the time."
+        f"{percent(share)} of the time"
     )
+
+
+def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
+    """Whether the prediction held, a line for each thing that can be said."""
+    bound, lines = [layer for layer in layers if layer.intensity < ridge], []
     fast = [layer for layer in layers if larger(layer.predicted, layer.measured.median)]
     if cached := [layer for layer in fast if layer in bound]:
-        text += f" {len(cached)} of those are faster than the roof: their numbers are still in the cache."
+        lines.append(
+            f"{len(cached)} of the layers left of the ridge are faster than the roof: their numbers are still in the "
+            "cache."
+        )
     if clever := [layer for layer in fast if layer not in bound]:
-        text += (
-            f" {len(clever)} of the others are faster than the roof too: torch's convolution got more out of this "
-            "processor than the matrix product that the roof was measured with, or others used it then."
+        lines.append(
+            f"{len(clever)} of those right of it are faster, too: torch's convolution got more out of this processor "
+            "than the\nmatrix product that the roof was measured with, or others used it then."
         )
     slow = [layer for layer in layers if layer.measured.median > CLOSE * layer.predicted]
     if slow:
         worst = max(slow, key=lambda layer: layer.measured.median / layer.predicted)
-        text += (
-            f" {len(slow)} take more than {CLOSE:.0f} times what the roof allows; {worst.name} most, "
+        lines.append(
+            f"{len(slow)} take more than {CLOSE:.0f} times what the roof allows; {worst.name} most, "
             f"{worst.measured.median / worst.predicted:.1f} times."
         )
     else:
-        text += f" None takes more than {CLOSE:.0f} times what the roof allows."
+        lines.append(f"None takes more than {CLOSE:.0f} times what the roof allows.")
     if 3 * sum(not layer.measured.calm for layer in layers) > len(layers):
-        text += " The machine was busy meanwhile: look at the whiskers before you believe a dot."
-    return text
+        lines.append("The machine was busy meanwhile: look at the whiskers before you believe a dot.")
+    return "\n".join(lines)
 
 
 def pooling_sentence(pair: Compared) -> str:
