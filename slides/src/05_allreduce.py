@@ -30,8 +30,9 @@ def segments(page: SimpleNamespace) -> Figure:
 def simulated_levels(page: SimpleNamespace) -> Figure:
     """A flat ring and two levels on the page's two nodes of two, simulated."""
     runs = [simulate_allreduce(name, 4, 1_000_000, page.nodes, node_size=2) for name in ("ring", "hierarchical")]
-    titles = ["ring (simulated)", "hierarchical (simulated)"]
-    return course.draw.timelines(*runs, titles=titles, side_by_side=True)
+    flat, levels = (seconds_text(run.seconds) for run in runs)
+    title = f"Simulated: {flat} round the ring, {levels} on two levels"
+    return course.draw.timelines(*runs, titles=["ring", "hierarchical"], side_by_side=True, title=title)
 
 
 FIGURES = {"05_pairs": pairs, "05_segments": segments, "05_two_levels": simulated_levels}
