@@ -11,6 +11,7 @@ import torch
 from course_utils.checks.registry import chosen, declared
 from course_utils.errors import CourseError
 from course_utils.lessons.overlap.buckets import overlapped
+from course_utils.lessons.overlap.played_hardware import Wait
 from course_utils.lessons.overlap.step_times import ALONE, StepTimes
 from workshop.answers import FOLDER, answers
 from workshop.bench import (
@@ -28,7 +29,7 @@ from workshop.bench import (
 )
 from workshop.bench.__main__ import bench
 from workshop.bench.clean_runs import clean_rows
-from workshop.bench.overlap_ranks import multiplications, plain_steps, plain_vgg, waiting_vgg
+from workshop.bench.overlap_ranks import plain_steps, plain_vgg, waiting_vgg
 from workshop.bench.pipeline_ranks import TrainedStages
 from workshop.bench.rows import Row, ratio_row, seconds_row, spread, table
 
@@ -142,8 +143,8 @@ def test_a_network_that_waits_has_the_weights_and_the_values_of_the_one_that_com
     x = torch.randn(2, 3, 32, 32)
     assert torch.equal(plain(x), waiting(x))
     assert [one.shape for one in plain.parameters()] == [one.shape for one in waiting.parameters()]
-    work = multiplications(plain_vgg(0, 1.0))
-    assert len(work) == 9 and work["conv1"] == 3 * 64 * 9 * 32 * 32 and work["linear"] == 512 * 10
+    waits = [layer.seconds[0] for layer in waiting_vgg(0, 0.05, 1.0, 2.0) if isinstance(layer, Wait)]
+    assert len(waits) == 9 and sum(waits) == pytest.approx(1.0), "a layer with weights waits for its share of the work"
 
 
 def test_a_bench_without_figures_says_so() -> None:

@@ -12,10 +12,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from course_utils.lessons.hardware.layer_costs import work_and_depth
 from course_utils.lessons.overlap.played_hardware import Wait
 from course_utils.lessons.overlap.step_times import time_steps
 from course_utils.trace.torch_distributed import unrecorded
-from course_utils.vgg import PIXELS, vgg11
+from course_utils.vgg import random_images, vgg11
 
 
 def plain_vgg(seed: int, width: float) -> nn.Module:
@@ -29,7 +30,9 @@ def waiting_vgg(seed: int, width: float, forward: float, backward: float) -> nn.
     What it computes beside waiting is the same network on as few images as it is given.
     """
     layers = vgg11(width, norm=False, seed=seed)
-    work = multiplications(layers)
+    images, _ = random_images(1, seed=0)
+    weighted = {name for name, layer in layers.named_children() if isinstance(layer, (nn.Conv2d, nn.Linear))}
+    work = {name: own for name, own, _ in work_and_depth(layers, images) if name in weighted}
     waiting: list[nn.Module] = []
     for name, layer in layers.named_children():
         waiting.append(layer)
@@ -37,19 +40,6 @@ def waiting_vgg(seed: int, width: float, forward: float, backward: float) -> nn.
             share = work[name] / sum(work.values())
             waiting.append(Wait(share * forward, share * backward))
     return nn.Sequential(*waiting)
-
-
-def multiplications(model: nn.Sequential) -> dict[str, int]:
-    """Layer with weights → multiplications for one image."""
-    pixels, work = PIXELS, {}
-    for name, layer in model.named_children():
-        if isinstance(layer, nn.MaxPool2d):
-            pixels //= 2
-        elif isinstance(layer, nn.Conv2d):
-            work[name] = layer.weight.numel() * pixels * pixels
-        elif isinstance(layer, nn.Linear):
-            work[name] = layer.weight.numel()
-    return work
 
 
 def plain_steps(*arguments: Any, **options: Any) -> dict[str, list[float]]:
