@@ -410,7 +410,8 @@ print("Simulated against measured:", error_text(simulated, clock))
 # $\frac32$ vectors over each slow link. **Hierarchical**: a reduce-scatter inside the nodes, all-reduces *between*
 # them, an all-gather inside. With $N$ nodes $2\frac{N-1}{N}$ vectors, here 1, go over the slow link, in 2 rounds.
 #
-# We start such nodes, send a ping-pong inside one and one between two, and let the simulator predict.
+# We start such nodes, send a ping-pong inside one and one between two, and let the simulator predict. Then both run,
+# by turns (lesson 3).
 
 # %%
 from course_utils.lessons.allreduce.network_topology import two_level

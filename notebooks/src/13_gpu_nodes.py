@@ -242,7 +242,7 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 #   one go.
 #
 # **Predict.** How many times as fast is a step with bfloat16 here: with 64 hidden units in a layer, and with 1024?
-# (Below 1: slower.)
+# (Below 1: slower. All ways run by turns, lesson 3.)
 
 # %%
 course.predict("bf16_gain", within=1.3, narrow=..., wide=...)

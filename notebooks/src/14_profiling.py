@@ -316,8 +316,8 @@ slow_and_better(4)
 # the work. A batch goes from short to long texts; each rank takes an equal *number* of them. The cure: equal numbers
 # of *letters*.
 #
-# How? That is your exercise `speed_up_4`. The losses are the same, and both ran by turns, A B A B, so that a busy
-# moment hits both.
+# How? That is your exercise `speed_up_4`. The losses are the same, and both ran by turns (lesson 3), so that a
+# busy moment hits both.
 #
 # ### The second one
 
