@@ -217,7 +217,11 @@ else:
 
 # %% tags=["figure:15_shares"]
 from course_utils.lessons.read_the_manual.sentences import sent_and_kept_text, sends_most
-from course_utils.lessons.read_the_manual.framework_steps import AT_THE_START, apart, parts
+from course_utils.lessons.read_the_manual.framework_steps import (
+    AT_THE_START,
+    apart,
+    parts,
+)
 
 for one in steps.values():
     assert apart(one, alone) <= 1e-9
@@ -227,8 +231,12 @@ sent, kept = parts(steps)
 once = {way: {AT_THE_START: each.pop(AT_THE_START, 0)} for way, each in sent.items()}
 columns = {"sent at the start": once, "sent in the step": sent, "kept": kept}
 count = "{:,.0f}".format
-panels = [course.draw.SharesPanel(what, bars, say=count) for what, bars in columns.items()]
-course.draw.shares(panels, sent_and_kept_text(steps, most), "Numbers of rank 0, as rings send them")
+panels = [
+    course.draw.SharesPanel(what, bars, say=count) for what, bars in columns.items()
+]
+course.draw.shares(
+    panels, sent_and_kept_text(steps, most), "Numbers of rank 0, as rings send them"
+)
 
 # %% [markdown]
 # Four programs, one step: the same weights to the last digits. (Counted from the calls, as rings would carry them
