@@ -71,7 +71,8 @@ def over_numbers(
     if limits is not None:
         ax.set_ylim(*limits)
     elif not log:
-        ax.set_ylim(bottom=min(0.0, *(line.min() for line in middles.values())))
+        bottom = min(0.0, *(line.min() for line in middles.values()))
+        ax.set_ylim(bottom, bottom + (1.06 * (ax.dataLim.ymax - bottom) or 1.0))  # no line lies on the edge
     if log:
         in_words(ax.yaxis, round_numbers(*ax.get_ylim()), unit)
     else:
