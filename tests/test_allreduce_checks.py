@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from course_utils.checks.exercise import Outcome
+from course_utils.checks.registry import declared
 from course_utils.lessons.allreduce import cost_model
 from course_utils.lessons.allreduce.checks import allreduce_time as times
-from course_utils.lessons.allreduce.checks.common import first_case, right_places, times_added
+from course_utils.lessons.allreduce.checks.common import first_case
 from course_utils.lessons.allreduce.checks.halving_doubling_allreduce import halving_cost
 from course_utils.lessons.allreduce.checks.recursive_doubling_allreduce import doubling_cost
 from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
+from course_utils.lessons.allreduce.checks.symptoms import SYMPTOMS, right_places, times_added
 from course_utils.lessons.allreduce.checks.tree_allreduce import tree_cost
 
 BOUNDS = {
@@ -63,4 +65,10 @@ def test_the_digits_of_a_sum_say_who_is_in_it_and_how_often():
 
 @pytest.mark.parametrize("number", [277.75, -1.0, float("nan"), 1e300])
 def test_numbers_that_are_no_such_sums_are_not_decoded(number):
-    assert times_added(outcome_with(*[[number, 1111.0]] * 4)) is None
+    with pytest.raises(ValueError):
+        times_added(outcome_with(*[[number, 1111.0]] * 4))
+
+
+def test_every_symptom_is_spoken_of():
+    spoken_of = {name for exercise in declared() for name in exercise.symptoms}
+    assert set(SYMPTOMS) <= spoken_of, set(SYMPTOMS) - spoken_of

@@ -4,7 +4,6 @@ The panels of verdicts, hints and progress are held to what makes them readable:
 both themes, no scrolling sideways in a narrow window.
 """
 
-import ast
 import json
 import os
 import re
@@ -21,6 +20,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from run_notebook import GRACE_SECONDS, ROOT, end, leftovers, marked, own_environment
+
+from course_utils.checks.registry import find
 
 STEM = "04_messages"
 TOKEN = "a-token-of-the-test"
@@ -259,12 +260,6 @@ def code_positions(path: str) -> list[int]:
     return [position for position, cell in enumerate(cells) if cell.cell_type == "code"]
 
 
-def without_first_words(answer: str) -> str:
-    """An answer without its docstring, which says how it is judged."""
-    body = ast.parse(answer).body
-    return "\n".join(answer.splitlines()[body[1].lineno - 1 :])
-
-
 def test_the_first_cells_of_lesson_4_run_in_the_browser(tab, lab, screenshots):
     path = f"notebooks/{STEM}.ipynb"
     notebook = Notebook(tab, lab, path)
@@ -287,12 +282,12 @@ def test_an_exercise_goes_from_not_begun_to_wrong_to_right(tab, lab, screenshots
     for position in [position for position in code_positions(path) if position < check]:
         notebook.run(position)
     assert "○ not begun" in notebook.run(check)
-    for folder, words, file in (
-        ("wrong", "✗ not yet", "exercise_wrong.png"),
-        ("right", "✓ right", "exercise_right.png"),
+    written = find(name).written
+    for answer, words, file in (
+        (written.wrong[0][0], "✗ not yet", "exercise_wrong.png"),
+        (written.right[0], "✓ right", "exercise_right.png"),
     ):
-        answer = sorted((ROOT / "tests" / "answers" / name / folder).glob("*.py"))[0]
-        notebook.run(check - 1, without_first_words(answer.read_text(encoding="utf-8")))
+        notebook.run(check - 1, answer.source)
         verdict = notebook.run(check)
         notebook.shot(check, screenshots / file)
         assert f"{words} {name}: " in re.sub(r"\s+", " ", verdict), f"{answer.name}: {verdict}"

@@ -9,7 +9,7 @@ from fake_ranks import FakeRanks
 import course_utils as course
 from course_utils.checks import hints, registry
 from course_utils.checks.compare import describe, difference, kind_of, largest_error
-from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise, Mistake
+from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise
 from course_utils.checks.judge import fresh_seed, judge
 from course_utils.checks.registry import declared, exercises_of, find
 from course_utils.errors import CourseError
@@ -34,7 +34,7 @@ def squares(**changes) -> Exercise:
 
 
 def line(function, exercise: Exercise | None = None, ranks: FakeRanks | None = None) -> str:
-    return str(judge(exercise or squares(), function, ranks or FakeRanks(), seed=1, patience=0.5))
+    return str(judge(exercise or squares(), function, ranks or FakeRanks(), seed=1, patience=0.5, hide=False))
 
 
 class Liar:
@@ -208,24 +208,32 @@ def test_a_hang_is_told_in_the_words_of_the_report():
     assert said == "✗ squares: no progress for 0.5 s. rank 0 waits in recv(source=3). (4 ranks)"
 
 
-def test_the_first_mistake_that_recognises_it_asks_its_question():
+def asking(folder, **symptoms) -> Exercise:
+    """The small exercise, with a question for each symptom, in this order."""
+    file = folder / "squares.md"
+    parts = [f"### {name.capitalize()}?\n\nRecognised when {name}.\n" for name in symptoms]
+    file.write_text("\n".join(["## Wrong\n", *parts]))
+    return squares(file=file, symptoms=symptoms)
+
+
+def test_the_first_symptom_that_is_seen_asks_its_question(tmp_path):
     def broken(case, outcome):
         raise KeyError("looked too deep")
 
-    mistakes = (
-        Mistake("Never?", lambda case, outcome: False),
-        Mistake("Broken?", broken),
-        Mistake("Was it squared?", lambda case, outcome: outcome.results == [0, 1, 2, 3]),
-        Mistake("Too late?", lambda case, outcome: True),
-    )
-    said = line(lambda comm: comm.rank, squares(mistakes=mistakes))
-    assert said.endswith("rank 2 returned 2, expected 4 (4 ranks). Was it squared?")
+    symptoms = {
+        "never": lambda case, outcome: False,
+        "broken": broken,
+        "squared": lambda case, outcome: outcome.results == [0, 1, 2, 3],
+        "late": lambda case, outcome: True,
+    }
+    said = line(lambda comm: comm.rank, asking(tmp_path, **symptoms))
+    assert said.endswith("rank 2 returned 2, expected 4 (4 ranks). Squared?")
 
 
-def test_a_rank_that_did_not_return_is_not_taken_for_one_that_returned_nothing():
-    returned_none = Mistake("Is there a return?", lambda case, outcome: all(r is None for r in outcome.results))
-    assert "Is there a return?" in line(lambda comm: None, squares(mistakes=(returned_none,)))
-    assert "Is there a return?" not in line(lambda comm: comm.recv(source=0), squares(mistakes=(returned_none,)))
+def test_a_rank_that_did_not_return_is_not_taken_for_one_that_returned_nothing(tmp_path):
+    nothing = asking(tmp_path, nothing=lambda case, outcome: all(result is None for result in outcome.results))
+    assert "Nothing?" in line(lambda comm: None, nothing)
+    assert "Nothing?" not in line(lambda comm: comm.recv(source=0), nothing)
 
 
 def test_what_was_changed_in_place_is_looked_at():
@@ -303,7 +311,7 @@ def test_each_check_draws_fresh_numbers_and_a_seed_repeats_them(monkeypatch):
         return [Case("", [()], [0])]
 
     for seed in (None, None, 5, 5):
-        judge(squares(cases=cases), lambda comm: comm.rank, FakeRanks(), seed=seed)
+        judge(squares(cases=cases), lambda comm: comm.rank, FakeRanks(), seed=seed, hide=False)
     assert drawn[0] != drawn[1] and drawn[2] == drawn[3]
     monkeypatch.setenv("COURSE_SEED", "42")
     assert fresh_seed() == 42
@@ -394,8 +402,6 @@ def test_an_exercise_is_declared_once_and_whole(lesson):
 def test_every_exercise_can_make_cases_for_every_number_of_ranks(exercise):
     first, second = exercise.hints
     assert first.rstrip().endswith("?") and second, exercise.name
-    assert len(exercise.mistakes) >= 3, exercise.name
-    assert all(mistake.question.endswith("?") for mistake in exercise.mistakes), exercise.name
     for world_size in (1, 2, 3, 4):
         for case in exercise.cases(np.random.default_rng(world_size), world_size):
             assert case.arguments and (case.expected is None or len(case.expected) == len(case.arguments))

@@ -9,12 +9,12 @@ import pytest
 from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
 
 from course_utils.checks.judge import run_case
+from course_utils.checks.registry import find
 from course_utils.lessons.gpu_nodes.checks import batch
-from course_utils.lessons.gpu_nodes.checks.slurm_script import SLURM_SCRIPT
+from course_utils.lessons.gpu_nodes.checks.slurm_script import EXERCISE
 from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
-from workshop.answers import answers, load
 
-RIGHT = [slurm_script, *map(load, answers("right", "slurm_script"))]
+RIGHT = [slurm_script, *(program.function() for program in find("slurm_script").written.right)]
 TASK = "sh -c 'echo \"$SLURM_PROCID $SLURM_CPUS_PER_TASK $OMP_NUM_THREADS $MASTER_ADDR:$MASTER_PORT\"; exit {code}'"
 
 
@@ -115,8 +115,8 @@ def test_words_of_a_broken_link_are_no_opinion_of_the_script(words, tmp_path, mo
 
 
 def test_without_a_slurm_the_check_says_so(four_ranks) -> None:
-    *_, last = SLURM_SCRIPT.cases(np.random.default_rng(0), 4)
-    said = SLURM_SCRIPT.praise(run_case(last, slurm_script, four_ranks))
+    *_, last = EXERCISE.cases(np.random.default_rng(0), 4)
+    said = EXERCISE.praise(run_case(last, slurm_script, four_ranks))
     assert "no Slurm answers here" in said or "this Slurm takes it" in said
 
 

@@ -50,15 +50,6 @@ def test_ruff_refuses(code, file, rule) -> None:
     assert rule in ruff(code, file)
 
 
-@pytest.mark.parametrize(
-    ("code", "file"),
-    [
-        ("# %%\n# %%px\ncomm = MPI.COMM_WORLD\n\n# %%\ncomm.rank\n", "notebooks/src/x.py"),
-        (
-            '"""Refused with: x."""\n\n\ndef f(comm):\n    l = [1]\n    return comm.Get_ranks()\n',
-            "tests/answers/f/wrong/x.py",
-        ),
-    ],
-)
-def test_ruff_lets_pages_and_wrong_answers_be(code, file) -> None:
-    assert "All checks passed!" in ruff(code, file)
+def test_ruff_lets_pages_be() -> None:
+    code = "# %%\n# %%px\ncomm = MPI.COMM_WORLD\n\n# %%\ncomm.rank\n"
+    assert "All checks passed!" in ruff(code, "notebooks/src/x.py")

@@ -15,7 +15,14 @@ from course_utils.lessons.data_parallel.report import NONE_YET
 from course_utils.lessons.read_the_manual.capstone import kept_results
 from course_utils.lessons.read_the_manual.capstone.on_ranks import count_images, weights_of
 from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
-from course_utils.lessons.read_the_manual.capstone.result import Result, disagreement, missed, recognised, unfit
+from course_utils.lessons.read_the_manual.capstone.result import (
+    Result,
+    disagreement,
+    missed,
+    not_by_links,
+    recognised,
+    unfit,
+)
 from course_utils.lessons.read_the_manual.capstone.sent_bytes import SOCKETS, SentBytes
 from course_utils.lessons.read_the_manual.capstone.task import BUDGET, IMAGES, NODES, as_images, deal, network
 from course_utils.lessons.read_the_manual.capstone.trial import tried
@@ -33,7 +40,7 @@ def _own_home(tmp_path, monkeypatch) -> None:
 def returned(seed: int = 0, **changes) -> dict:
     """What a rank hands back."""
     weights = {name: values.numpy() for name, values in network(seed).state_dict().items()}
-    return {"weights": weights, "returned": "Sequential", "images": 10} | changes
+    return {"weights": weights, "returned": "Sequential", "images": 10, "sent": 10**6, "beside": 0} | changes
 
 
 def test_every_node_has_images_of_its_own_and_none_is_held_out(seed) -> None:
@@ -122,6 +129,12 @@ def test_weights_are_taken_out_of_a_wrapper_and_other_networks_are_none() -> Non
     assert set(weights_of(wrapped, wanted)) == set(wanted) == set(weights_of(network(1), wanted))
     for other in (None, 0.3, torch.nn.Linear(2, 2), wanted):
         assert weights_of(other, wanted) is None
+
+
+def test_what_went_past_the_links_is_seen() -> None:
+    assert not_by_links([returned(), returned()]) is None
+    assert not_by_links([returned(), returned(beside=10**7)]).startswith("rank 1 wrote 10.00 MB into files")
+    assert not_by_links([returned(), returned(sent=1000)]).startswith("rank 1 sent 0.00 MB, too little")
 
 
 def test_what_cannot_be_judged_is_named_with_its_rank() -> None:

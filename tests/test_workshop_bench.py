@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from course_utils.checks.registry import chosen, declared
+from course_utils.checks.registry import chosen, declared, find
 from course_utils.errors import CourseError
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.overlap.played_hardware import Wait
 from course_utils.lessons.overlap.step_times import ALONE, StepTimes
-from workshop.answers import FOLDER, answers
 from workshop.bench import (
     BENCHES,
     checks,
@@ -91,8 +90,8 @@ def test_the_grader_is_graded_by_answers_and_mutants(four_ranks) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_verdict_is_timed_and_one_that_had_to_wait_is_told_apart(four_ranks) -> None:
-    [right, *_], hanging = answers("right", "rank_squared"), FOLDER / "who_is_there" / "wrong" / "waits_for_itself.py"
-    assert [checks.timed(path, four_ranks)[1] for path in (right, hanging)] == [False, True]
+    right, hanging = find("rank_squared").written.right[0], find("who_is_there").written.program("waits_for_itself")
+    assert [checks.timed(program, four_ranks)[1] for program in (right, hanging)] == [False, True]
 
 
 def test_parts_of_the_course_are_chosen_by_exercise_or_lesson() -> None:

@@ -6,10 +6,11 @@ import sys
 import cloudpickle
 import pytest
 
-from course_utils.checks.registry import declared, find, reference
+from course_utils.checks.registry import declared, find
+from course_utils.checks.written import exchanged
 from course_utils.errors import CourseError
-from workshop.mutants.campaign import Tally, equivalent, judged, main, report
-from workshop.mutants.mutate import mutants, mutants_of
+from workshop.mutants.campaign import Tally, bare, judged, main, mutants_in, originals, report
+from workshop.mutants.mutate import mutants_of, pairs_of
 
 KINDS = [
     ("return a + b", "+ became - in a + b", "return a - b"),
@@ -36,7 +37,7 @@ KINDS = [
 
 @pytest.mark.parametrize(("body", "change", "mutated"), KINDS, ids=[change for _, change, _ in KINDS])
 def test_a_change_is_made_and_named(body, change, mutated) -> None:
-    found = {mutant.change: mutant.source for mutant in mutants_of(f"def f(a, b):\n    {body}\n")}
+    found = {mutant.change: mutant.source for mutant in mutants_of(f"def f(a, b):\n    {body}\n", "f")}
     assert found[change] == f"def f(a, b):\n    {mutated}"
 
 
@@ -47,14 +48,14 @@ def f(a: int = 0) -> "x + y":
     b: list[1] = a
     raise ValueError(f"{a + 1} is too large")
 '''
-    assert [one.change for one in mutants_of(source.strip())] == [
+    assert [one.change for one in mutants_of(source.strip(), "f")] == [
         "dropped: b: list[1] = a",
         "dropped: raise ValueError(f'{a + 1} is too large')",
     ]
 
 
 def test_mutants_that_look_alike_are_counted() -> None:
-    changes = [mutant.change for mutant in mutants_of("def f(a):\n    return (a + 1) * (a + 1)\n")]
+    changes = [mutant.change for mutant in mutants_of("def f(a):\n    return (a + 1) * (a + 1)\n", "f")]
     assert "+ became - in a + 1" in changes and "+ became - in a + 1 (2)" in changes
     assert len(set(changes)) == len(changes)
 
@@ -62,14 +63,14 @@ def test_mutants_that_look_alike_are_counted() -> None:
 def test_a_mutant_names_its_line_by_the_text_so_that_other_lines_may_change() -> None:
     short = "def f(a):\n    return a + 1  # one more\n"
     long = '@cache\ndef f(a):\n    """Add one."""\n    print(a)\n    return  a + 1\n'
-    named = [str(mutant) for mutant in mutants_of(short)]
-    assert "f | return a + 1 | + became - in a + 1" in named
-    assert [str(mutant) for mutant in mutants_of(long) if "print" not in mutant.line] == named
+    named = [str(mutant) for mutant in mutants_of(short, "f", "short")]
+    assert "short | return a + 1 | + became - in a + 1" in named
+    assert [str(mutant) for mutant in mutants_of(long, "f", "short")] == named, "what it prints is nobody's business"
 
 
 def test_a_mutant_differs_in_one_place_and_leaves_the_others_alone() -> None:
     source = "def f(a):\n    return a * 2 + 3\n"
-    found = mutants_of(source)
+    found = mutants_of(source, "f")
     assert len({mutant.source for mutant in found} | {source.strip()}) == len(found) + 1
     values = {mutant.change: mutant.function()(5) for mutant in found}
     assert values["+ became - in a * 2 + 3"] == 7
@@ -77,7 +78,7 @@ def test_a_mutant_differs_in_one_place_and_leaves_the_others_alone() -> None:
 
 
 def test_a_mutant_sees_the_names_of_its_module_and_travels_by_value() -> None:
-    found = mutants(reference(find("fit_alpha_beta")))
+    found = mutants_in(find("fit_alpha_beta"))
     swapped = next(mutant for mutant in found if "float(alpha) and float(beta) were swapped" in mutant.change)
     code = "import cloudpickle, sys; print(cloudpickle.load(sys.stdin.buffer)([0, 1], [1.0, 3.0]))"
     sent = cloudpickle.dumps(swapped.function())
@@ -86,34 +87,52 @@ def test_a_mutant_sees_the_names_of_its_module_and_travels_by_value() -> None:
     assert (alpha, beta) == pytest.approx((1.0, 2.0))
 
 
-def test_every_mutant_of_the_library_can_be_built_and_has_a_name_of_its_own() -> None:
+def test_a_change_of_a_few_words_is_told_as_a_file_would_tell_it() -> None:
+    source = "def f(a, b):\n    a.sort()\n    return a[0] - b, 2 * a[0]\n"
+    told = {mutant.change: mutant for mutant in mutants_of(source, "f")}
+    assert told["- became + in a[0] - b"].patch == "with `a[0] + b` for `a[0] - b`"
+    assert told["dropped: a.sort()"].patch == "without `a.sort()`"
+    for mutant in told.values():
+        assert bare(exchanged(source, mutant.patch)) == bare(mutant.source) or "dropped" in mutant.change
+
+
+def test_two_changes_stand_apart() -> None:
+    source = "def f(a, b):\n    return a + 1, b - 2\n"
+    pairs = pairs_of(source, "f", "loop", 5, seed=1)
+    assert len(pairs) == 5 == len({pair.source for pair in pairs})
+    singles = {one.source for one in mutants_of(source, "f")}
+    assert all(pair.source not in singles and "; " in pair.change for pair in pairs)
+    again = pairs_of(source, "f", "loop", 5, seed=1)
+    assert [pair.source for pair in again] == [pair.source for pair in pairs], "the same seed draws the same pairs"
+
+
+def test_the_library_is_mutated_too_unless_somebody_writes_the_same() -> None:
+    tree = originals(find("tree_broadcast"))
+    assert len(tree) >= 4 and len({bare(one.source) for one in tree}) == len(tree)
+    one = "import x\ndef f(a: int) -> int:\n    'Says.'\n    return a\n"
+    assert bare(one) == bare("def f(a):\n    return a\n") != bare("def f(a):\n    return -a\n")
+
+
+def test_every_mutant_of_a_right_answer_has_a_name_of_its_own() -> None:
     for exercise in declared():
-        found = mutants(reference(exercise))
+        found = mutants_in(exercise)
         assert found and len({str(mutant) for mutant in found}) == len(found)
-        assert all(callable(mutant.function()) for mutant in found)
 
 
-def test_the_list_of_equivalents_names_mutants_that_exist_with_a_reason_each() -> None:
-    known = {str(mutant) for exercise in declared() for mutant in mutants(reference(exercise))}
-    for listed, reason in equivalent().items():
-        assert listed in known, f"no longer a mutant: {listed}"
-        assert reason, f"why is it equivalent? {listed}"
-
-
-def test_a_list_of_another_form_is_refused(tmp_path) -> None:
-    (tmp_path / "list.txt").write_text("# a comment\n\nf | a + b | + became -\n    one\n    reason\n")
-    assert equivalent(tmp_path / "list.txt") == {"f | a + b | + became -": "one reason"}
-    (tmp_path / "list.txt").write_text("f | + became -\n")
-    with pytest.raises(CourseError, match="line 1"):
-        equivalent(tmp_path / "list.txt")
+def test_what_makes_no_difference_is_a_mutant_and_has_a_reason() -> None:
+    for exercise in declared():
+        known = {bare(mutant.source) for mutant in mutants_in(exercise)} if exercise.written.equivalent else set()
+        for program in exercise.written.equivalent:
+            assert bare(program.source) in known, f"{exercise.name}: `{program.name}` is no mutant of a right answer"
+            assert program.idea, f"{exercise.name}: why does `{program.name}` make no difference?"
 
 
 def test_the_report_names_every_survivor() -> None:
-    one, other, third = mutants_of("def f(a):\n    return a + 1\n")[:3]
+    one, other, third = mutants_of("def f(a):\n    return a + 1\n", "f")[:3]
     tally = Tally("f", killed=[one], survived=[other], not_equivalent=[third])
     text = report([tally])
     assert text.splitlines()[1].split() == ["f", "3", "2", "0", "1"]
-    assert f"survived: {other}" in text and f"listed as equivalent, but refused: {third}" in text
+    assert "survived: f: `…` is `library` with" in text and f"called right, but refused: f: {third}" in text
     assert not tally.explained and tally.share_killed == pytest.approx(200 / 3)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from course_utils.checks.exercise import Case, Outcome
-from course_utils.checks.recognisers import error_of
+from course_utils.checks.symptoms import error_of
 
 
 def fewer(world_size: int) -> list[int]:

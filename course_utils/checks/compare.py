@@ -5,6 +5,7 @@ to everything is seen for what it is.
 """
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -33,6 +34,28 @@ def difference(rank: int, got: Any, expected: Any, tolerance: float | None = Non
     the largest expected one; by default what the dtype can hold after a few additions, and nothing at all for integers.
     """
     return _Comparison(f"rank {rank}", tolerance).run(got, expected, "")
+
+
+def is_changed(before: Any, after: Any) -> bool:
+    """Whether a value is certainly not what it was: a number, a text, an array or tensor, or what such are put into.
+
+    Objects of other kinds count as unchanged, but for the fields of data classes.
+    """
+    kind = kind_of(before)
+    if kind != kind_of(after):
+        return True
+    if kind in ("list", "tuple"):
+        return len(before) != len(after) or any(map(is_changed, before, after))
+    if kind == "dict":
+        return list(before) != list(after) or any(is_changed(before[key], after[key]) for key in before)
+    if kind in ("array", "tensor") or kind in _PLAIN or kind in ("None", "bytes"):
+        return difference(0, after, before, 0.0) is not None
+    if kind in ("set", "frozenset") and all(kind_of(one) in _PLAIN for one in (*before, *after)):
+        return before != after
+    if dataclasses.is_dataclass(before):
+        names = [field.name for field in dataclasses.fields(before)]
+        return any(is_changed(getattr(before, name), getattr(after, name)) for name in names)
+    return False
 
 
 def largest_error(pairs: Iterable[tuple[Any, Any]]) -> float:

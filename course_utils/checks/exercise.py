@@ -1,14 +1,16 @@
-"""What an exercise is made of: the cases it runs, what each costs, and the mistakes that people make in it.
+"""What an exercise is made of: the cases it runs, what each costs, and what is said of it.
 
-A lesson declares its exercises in `EXERCISES`; everything here is plain data and knows nothing of notebooks.
+Everything here is plain data and knows nothing of notebooks.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from course_utils.checks.written import Written, written_in
 from course_utils.words import count
 
 
@@ -75,6 +77,7 @@ class Case:
         arguments: one tuple per rank; their number is the number of ranks that take part.
         expected: what each rank must return; `...` for a rank that may return anything. None: not looked at.
         expected_arguments: per rank, what the argument at an index must be after the call.
+        may_change: which arguments the function may change beside those; all others stay the caller's.
         with_comm: whether the function's first argument is the communicator.
         backend: "gloo" for a function of torch.distributed (without communicator).
         cost: what it may cost; None: not looked at.
@@ -87,6 +90,7 @@ class Case:
     arguments: Sequence[tuple]
     expected: Sequence[Any] | None = None
     expected_arguments: Sequence[Mapping[int, Any]] | None = None
+    may_change: Sequence[int] = ()
     with_comm: bool = True
     backend: str | None = None
     cost: Cost | None = None
@@ -95,12 +99,8 @@ class Case:
     harness: Callable | None = None
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """A mistake that people make, and the question that leads out of it (never the answer)."""
-
-    question: str
-    recognises: Callable[[Case, Outcome], bool]
+Recogniser = Callable[[Case, Outcome], bool]
+"""A test whether an outcome shows a symptom."""
 
 
 def _all_agree(outcome: Outcome) -> str:
@@ -109,20 +109,20 @@ def _all_agree(outcome: Outcome) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """One function that the learner writes. To add one, nothing else has to be touched; its page may say more about it.
+    """One function that the learner writes, declared as `EXERCISE` in a module of its name, in its lesson's `checks`.
+
+    To add one, nothing else has to be touched; its page may say more about it.
 
     Attributes:
-        name: the function's name, and that of the module which declares it.
-        library: the course's own answer, a module and a function in it:
-            "package.module:function".
-        lesson: the lesson's stem, "04_messages".
+        library: where the course's own answer stands: a module of the lesson's room, in which it has the exercise's
+            name, "ring"; or, elsewhere, "package.module:function".
         place: on the lesson's page, from 1.
         minutes: that it takes.
         difficulty: 1, 2 or 3.
         turn: what the learner is to do, in the line that stands in the body's place.
         cases: (random generator, largest world size) → the cases, plain ones first. Fresh numbers on every check.
         hints: first a question, then nearly the answer.
-        mistakes: asked in this order after a failure; the first that recognises it gives its question.
+        symptoms: name → a test of an outcome, for lines "Recognised when …" in the file of what people write.
         needs_torch: the ranks import torch before the first case.
         title: a few words for the table of progress.
         praise: what the line of a right answer says, from the outcome of the last case.
@@ -133,18 +133,19 @@ class Exercise:
         begins_with: "module:function", whose body stands in the learner's cell, to be made better.
         limit: seconds after which a case is ended in any event: many times what it takes, as machines may be busy.
         link: of the ranks that it is for, as `course.start` takes it; "" where any will do.
+        name: the function's name: that of the module. This and what follows, the registry fills in.
+        lesson: the lesson's stem, "04_messages".
+        file: beside the module: what people write for it.
     """
 
-    name: str
     library: str
-    lesson: str
     place: int
     minutes: int
     difficulty: int
     turn: str
     cases: Callable[[np.random.Generator, int], Iterable[Case]]
     hints: tuple[str, str] = ("", "")
-    mistakes: tuple[Mistake, ...] = field(default=())
+    symptoms: Mapping[str, Recogniser] = field(default_factory=dict)
     needs_torch: bool = False
     title: str = ""
     praise: Callable[[Outcome], str] = _all_agree
@@ -154,6 +155,14 @@ class Exercise:
     begins_with: str = ""
     limit: float = 30.0
     link: str = ""
+    name: str = ""
+    lesson: str = ""
+    file: Path | None = None
+
+    @property
+    def written(self) -> Written:
+        """What people write for it."""
+        return written_in(self.file, self.library) if self.file else Written()
 
     def start(self, ranks: int) -> str:
         """The line that starts the ranks which the exercise is for."""

@@ -1,23 +1,31 @@
 """Run a learner's function on the ranks, case by case, and find the true cause where one goes wrong."""
 
+import contextlib
 import functools
 import inspect
 import math
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import cloudpickle
 import numpy as np
 
-from course_utils.checks.compare import difference
+from course_utils.checks.behaviour import SECONDS, question_for
+from course_utils.checks.compare import difference, is_changed
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
+from course_utils.checks.own_answer import call_without
 from course_utils.checks.verdict import FAILED, PASSED, Verdict, not_begun
 from course_utils.errors import CourseError
 from course_utils.ranks.run import events_of
 from course_utils.words import count
 
 PATIENCE, LIMIT = 3.0, 30.0
+RERUN_PATIENCE, RERUN_LIMIT = 0.5, 2.0
+"""The same for a program with a known mistake: nobody learns from waiting for it."""
+
+CHANGED = "rank {rank} changed the argument {name}, which the caller still needs as it was"
 
 
 class RanksLike(Protocol):
@@ -45,6 +53,9 @@ def judge(
     seed: int | None = None,
     patience: float = PATIENCE,
     limit: float | None = None,
+    seconds: float = SECONDS,
+    hide: bool = True,
+    others: Callable[[], RanksLike] | None = None,
 ) -> Verdict:
     """The verdict on `function`: every case that fits on the ranks, until the first that fails.
 
@@ -55,6 +66,9 @@ def judge(
         seed: of the cases' numbers; None draws a new one.
         patience: seconds without progress after which the ranks are taken to hang.
         limit: seconds after which a case is ended in any event; None: the exercise's own.
+        seconds: for which programs with known mistakes are run, to find the one that the answer makes.
+        hide: the course's own answer, so that `function` cannot call it; False to judge that one itself.
+        others: brings the ranks on which those programs run; None: on `ranks` too.
 
     Raises:
         CourseError: not one case fits on so few ranks.
@@ -62,6 +76,8 @@ def judge(
     seed = fresh_seed() if seed is None else seed
     ready = not exercise.needs_torch
     outcome, left_out = None, 0
+    passed: list[Case] = []
+    hidden = (exercise.library, *exercise.also_hidden) if hide else ()
     for case in exercise.cases(np.random.default_rng(seed), ranks.world_size):
         if len(case.arguments) > ranks.world_size:
             left_out = max(left_out, len(case.arguments))
@@ -72,15 +88,19 @@ def judge(
         if not ready:
             import_torch(ranks)
             ready = True
-        earlier, outcome = outcome, run_case(case, function, ranks, patience, limit or exercise.limit)
+        earlier, outcome = outcome, run_case(case, function, ranks, patience, limit or exercise.limit, hidden)
         if any(_is_stub(reply.error) for reply in outcome.attempt.replies):
             if earlier is None:
                 return not_begun(exercise.name)
             reached = _with_label("right so far; then `raise NotImplementedError` was reached", case.label)
             return _verdict(exercise, FAILED, reached, outcome, seed)
         if outcome.wrong:
-            question = _question(exercise, outcome)
-            return _verdict(exercise, FAILED, f"{outcome.wrong} {question}".rstrip(), outcome, seed, question)
+            began = time.monotonic()
+            question = _question(exercise, outcome, passed, others or (lambda: ranks), seconds)
+            verdict = _verdict(exercise, FAILED, f"{outcome.wrong} {question}".rstrip(), outcome, seed, question)
+            verdict.details["search_seconds"] = time.monotonic() - began
+            return verdict
+        passed.append(case)
     if outcome is None:
         raise CourseError(
             f"{exercise.name} needs {count(left_out or 1, 'rank')}. Run `{exercise.start(left_out or 4)}`."
@@ -92,10 +112,21 @@ def judge(
 
 
 def run_case(
-    case: Case, function: Callable, ranks: RanksLike, patience: float = PATIENCE, limit: float = LIMIT
+    case: Case,
+    function: Callable,
+    ranks: RanksLike,
+    patience: float = PATIENCE,
+    limit: float = LIMIT,
+    hidden: Sequence[str] = (),
 ) -> Outcome:
-    """Run one case on the ranks; `Outcome.wrong` says what is wrong with what came back."""
+    """Run one case on the ranks; `Outcome.wrong` says what is wrong with what came back.
+
+    Args:
+        hidden: functions that raise meanwhile, "module:function".
+    """
     called = functools.partial(case.harness, function) if case.harness else function
+    if hidden:
+        called = functools.partial(call_without, hidden, called)
     attempt = ranks.attempt(
         called,
         list(case.arguments),
@@ -111,7 +142,7 @@ def run_case(
         for reply, given in zip(replies, case.arguments, strict=True)
     ]
     outcome = Outcome(case, attempt, results, after, attempt.run)
-    wrong = _trouble(outcome) or _wrong_values(outcome) or _wrong_cost(outcome)
+    wrong = _trouble(outcome) or _wrong_values(outcome) or _changed_argument(outcome, function) or _wrong_cost(outcome)
     if not wrong and case.judge:
         wrong = case.judge(outcome)
     if not wrong:
@@ -156,6 +187,24 @@ def _wrong_values(outcome: Outcome) -> str | None:
     return None
 
 
+def _changed_argument(outcome: Outcome, function: Callable) -> str | None:
+    case = outcome.case
+    for rank, (before, after) in enumerate(zip(case.arguments, outcome.arguments, strict=True)):
+        free = {*case.may_change, *(case.expected_arguments[rank] if case.expected_arguments else ())}
+        for index, (was, is_now) in enumerate(zip(before, after, strict=True)):
+            if index not in free and is_changed(was, is_now):
+                return CHANGED.format(rank=rank, name=_argument_name(function, case, index))
+    return None
+
+
+def _argument_name(function: Callable, case: Case, index: int) -> str:
+    """What the function calls an argument; its number where a harness stands between."""
+    with contextlib.suppress(TypeError, ValueError, IndexError):
+        if not case.harness:
+            return f"`{list(inspect.signature(function).parameters)[index + (case.with_comm and not case.backend)]}`"
+    return f"number {index + 1}"
+
+
 def _wrong_cost(outcome: Outcome) -> str | None:
     cost, run = outcome.case.cost, outcome.run
     if cost is None or run is None:
@@ -197,16 +246,19 @@ def _with_label(wrong: str, label: str) -> str:
     return f"{wrong} ({label})." if not wrong.endswith(".") else f"{wrong} ({label})"
 
 
-def _question(exercise: Exercise, outcome: Outcome) -> str:
-    """The question of the first mistake that recognises the outcome; "" without one."""
-    for mistake in exercise.mistakes:
-        try:
-            recognised = bool(mistake.recognises(outcome.case, outcome))
-        except Exception:  # it looked into something of an unexpected form: then it is not this mistake
-            recognised = False
-        if recognised:
-            return mistake.question
-    return ""
+def _question(
+    exercise: Exercise, outcome: Outcome, passed: list[Case], on: Callable[[], RanksLike], seconds: float
+) -> str:
+    if not exercise.written.questions:
+        return ""
+    ranks = on()
+    if exercise.needs_torch:
+        import_torch(ranks)
+
+    def rerun(case: Case, program: Callable) -> Outcome:
+        return run_case(case, program, ranks, RERUN_PATIENCE, RERUN_LIMIT)
+
+    return question_for(exercise, outcome, passed, rerun, seconds)
 
 
 def _verdict(exercise: Exercise, mark: str, text: str, outcome: Outcome, seed: int, question: str = "") -> Verdict:

@@ -4,6 +4,7 @@ import difflib
 import functools
 import importlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -26,10 +27,22 @@ def check_packages() -> list[ModuleType]:
 @functools.cache
 def exercises_of(lesson: Lesson) -> tuple[Exercise, ...]:
     """The exercises of a lesson, in the order of its page; none where they are only planned."""
-    modules = [f"{lesson.package}.checks.{path.stem}" for path in folder_of(lesson).glob("*.py")]
-    values = [value for module in modules for value in vars(importlib.import_module(module)).values()]
-    found = {value.name: value for value in values if isinstance(value, Exercise)}
-    return tuple(sorted(found.values(), key=lambda exercise: exercise.place))
+    modules = {path: importlib.import_module(f"{lesson.package}.checks.{path.stem}") for path in _modules_of(lesson)}
+    found = [_placed(module.EXERCISE, lesson, path) for path, module in modules.items() if hasattr(module, "EXERCISE")]
+    return tuple(sorted(found, key=lambda exercise: exercise.place))
+
+
+def _modules_of(lesson: Lesson) -> list[Path]:
+    return [path for path in folder_of(lesson).glob("*.py") if path.stem != "__init__"]
+
+
+def _placed(exercise: Exercise, lesson: Lesson, module: Path) -> Exercise:
+    """The exercise with all that its place in the house says of it."""
+    library, name = exercise.library, module.stem
+    if ":" not in library:
+        library = f"{lesson.package}.{library}:{name}"
+    file = module.with_suffix(".md")
+    return replace(exercise, library=library, name=name, lesson=lesson.stem, file=file)
 
 
 def declared() -> tuple[Exercise, ...]:

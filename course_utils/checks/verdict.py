@@ -30,7 +30,8 @@ class Verdict:
         output: what the learner's function printed in the failing case: (rank, text).
         seed: the seed of the numbers that were used; the same seed gives the same numbers.
         details: for the panel: "question", with which `text` ends; "expected_rounds" and "picture_title" of the case;
-            "drawing", a function that gives the picture of an exercise that has its own.
+            "drawing", a function that gives the picture of an exercise that has its own. Where a mistake was looked
+            for, "search_seconds" that it took.
     """
 
     mark: str

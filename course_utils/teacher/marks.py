@@ -1,5 +1,6 @@
 """Marks for submissions: each exercise judged on contained ranks, and the table that says so."""
 
+import contextlib
 import csv
 import os
 import time
@@ -47,13 +48,34 @@ def grade_each(notebooks: Sequence[Path], ranks: int = 4, hide: Iterable[Path] =
         CourseError: contained ranks do not start on this machine; that is no submission's fault.
     """
     hidden = [path.resolve() for path in (*notebooks, *hide) if path.exists()]
-    for notebook, name in zip(notebooks, names_of(notebooks)):
-        try:
-            submission = replace(read(notebook), name=name)
-        except CourseError as error:
-            yield [Mark(name, "", 0, _harmless(f"{FAILED} {error}".replace(str(notebook), name)))]
-        else:
-            yield _marks_of(submission, ranks, hidden)
+    with _OwnRanks(ranks) as own:
+        for notebook, name in zip(notebooks, names_of(notebooks)):
+            try:
+                submission = replace(read(notebook), name=name)
+            except CourseError as error:
+                yield [Mark(name, "", 0, _harmless(f"{FAILED} {error}".replace(str(notebook), name)))]
+            else:
+                yield _marks_of(submission, ranks, hidden, own)
+
+
+class _OwnRanks(contextlib.ExitStack):
+    """Ranks on which no submission has run: there the programs with known mistakes are run, and nobody sees them.
+
+    They start when the first answer is wrong, and serve all submissions that begin with the same lesson.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+        self._started: dict[str, Ranks] = {}
+
+    def since(self, lesson: str) -> "Ranks":
+        """The ranks that see what a submission sees whose first lesson is `lesson`."""
+        from course_utils.teacher.containment import contained_ranks
+
+        if lesson not in self._started:
+            self._started[lesson] = self.enter_context(contained_ranks(self._number, since=lesson))
+        return self._started[lesson]
 
 
 def scratch_of(file: Path) -> Path:
@@ -84,7 +106,7 @@ def _harmless(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def _marks_of(submission: Submission, ranks: int, hidden: list[Path]) -> list[Mark]:
+def _marks_of(submission: Submission, ranks: int, hidden: list[Path], own: _OwnRanks) -> list[Mark]:
     from course_utils.teacher.containment import SECONDS, contained_ranks
 
     marks: list[Mark] = []
@@ -93,7 +115,7 @@ def _marks_of(submission: Submission, ranks: int, hidden: list[Path]) -> list[Ma
         return [_mark(submission, exercise, f"{FAILED} refused: {submission.refusals[0]}") for exercise in expected]
     while len(marks) < len(expected):  # an offence costs its exercise the mark; the next ones get untouched ranks
         with contained_ranks(ranks, hidden, deadline, min(submission.lessons)) as running:
-            marks += _until_an_offence(submission, expected[len(marks) :], running)
+            marks += _until_an_offence(submission, expected[len(marks) :], running, own)
     return marks
 
 
@@ -102,11 +124,11 @@ def _mark(submission: Submission, exercise: str, verdict: str, question: str = "
     return Mark(submission.name, exercise, int(verdict.startswith(PASSED)), _harmless(verdict), question)
 
 
-def _until_an_offence(submission: Submission, exercises: list[str], running: "Ranks") -> list[Mark]:
+def _until_an_offence(submission: Submission, exercises: list[str], running: "Ranks", own: _OwnRanks) -> list[Mark]:
     marks = []
     for exercise in exercises:
         if submission.answers.get(exercise):
-            marks.append(_mark(submission, exercise, *_judged(exercise, submission, running)))
+            marks.append(_mark(submission, exercise, *_judged(exercise, submission, running, own)))
         else:
             missing = f"{NOT_BEGUN} {exercise}: not in this notebook, or its cell cannot be read"
             marks.append(_mark(submission, exercise, missing))
@@ -115,7 +137,7 @@ def _until_an_offence(submission: Submission, exercises: list[str], running: "Ra
     return marks
 
 
-def _judged(name: str, submission: Submission, running: "Ranks") -> tuple[str, str]:
+def _judged(name: str, submission: Submission, running: "Ranks", own: _OwnRanks) -> tuple[str, str]:
     """The verdict in words, and the question in it."""
     import cloudpickle
 
@@ -128,7 +150,8 @@ def _judged(name: str, submission: Submission, running: "Ranks") -> tuple[str, s
     answer = Answer(function, submission.cells, submission.signatures.get(function))
     offences: list[str] = running.connection.offences
     try:
-        verdict = judge(find(name), answer, running, seed=int.from_bytes(os.urandom(4), "little"))
+        seed = int.from_bytes(os.urandom(4), "little")
+        verdict = judge(find(name), answer, running, seed=seed, others=lambda: own.since(min(submission.lessons)))
     except CourseError as error:
         return f"{FAILED} {name}: {offences[0] if offences else error}", ""
     except Exception as error:  # what came back was made to confuse the checks

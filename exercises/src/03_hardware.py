@@ -46,8 +46,8 @@ ranks = course.start(2)
 # needs = {"all": ["left", "right"], "left": [], "right": []}
 # ```
 #
-# Work 3, depth 2. With two processors: at least 2, and at most 1.5 + 2. Depth is what makes you think. Try it on a
-# graph that is listed backwards, and mind that many paths may lead to one task.
+# Work 3, depth 2. With two processors: at least 2, and at most 1.5 + 2. Depth is what makes you think: tasks may be
+# listed in any order, a task may need several others, and many paths may lead to one task.
 
 # %% tags=["exercise"]
 # brent_bounds

@@ -64,6 +64,7 @@ ranks = course.start(4)
 # Cut the root's vector into one block for each rank, as equal as possible: 7 elements over 4 ranks make blocks of
 # 2, 2, 2 and 1. Only the root has the vector; the others do not even know its length or dtype.
 #
+# Length and dtype may be pickled; the elements travel as a buffer.
 # `comm.Scatterv([vector, counts], block, root=root)` sends `counts[r]` elements to rank r. Off the root its first
 # argument is `None`.
 

@@ -7,7 +7,8 @@
 # [lesson 5](../notebooks/05_allreduce.ipynb).
 #
 # The check counts: rounds, messages, and the bytes that each rank sends. It runs your function with 1 to 4 ranks, on
-# vectors of any length and dtype, and a right sum that came too dearly is refused.
+# vectors of any length and dtype, and a right sum that came too dearly is refused. After `course.start(8)` it tries 5
+# to 8 ranks as well.
 
 # %%
 import numpy as np
@@ -32,7 +33,8 @@ ranks = course.start(4)
 # | `blocks_of(vector, P)` | P blocks as views, as equal as possible |
 # | `block_bounds(length, P)` | where they begin, and where the last ends |
 #
-# The `op` is `None` for the sum: hand it on to `combine`. `check_operands` refuses odd vectors; you may leave it out.
+# The `op` is `None` for the sum: hand it on to `combine`. `check_operands(vector, op)` refuses vectors that are not
+# contiguous; you may leave it out.
 
 # %% [markdown]
 # Try a function on powers of ten before you check it. The sum of 1, 10, 100 and 1000 is 1111; a 2 in it means that
@@ -103,7 +105,8 @@ ranks = course.start(4)
 # goes on as soon as it has come and was added, while the next is still on its way.
 #
 # The bytes of the ring. What an `Isend` sends must stay as it is until its `Wait`, and what an `Irecv` brings is not
-# there before. Cut as you like; `segments_per_block` is how the course does it.
+# there before. Cut each block into as few segments as will do: `segments_per_block` says how many. The course has
+# `POSTED` receives waiting at any time.
 
 # %% tags=["exercise"]
 # async_ring_allreduce
@@ -115,7 +118,9 @@ ranks = course.start(4)
 # the time, and the additions in between. `network.message_seconds(nbytes)` is the time of one message,
 # `network.combine_seconds(nbytes)` that of adding, `combined_bytes(algorithm, P, nbytes)` how much is added.
 #
-# So you need the sizes of the messages in the chain. Here `network.shared` is False.
+# So you need the sizes of the messages in the chain. Here `network.shared` is False. `powers(P)` gives the largest
+# power of two up to P, its logarithm, and the surplus ranks; `named(algorithm, table)` is `table[algorithm]`, or an
+# error.
 
 # %% [markdown]
 # Six names: `gather-broadcast`, where rank 0 talks to one after the other; `tree`; `recursive doubling`;

@@ -77,7 +77,7 @@ ranks.run(sum_of_ranks, backend="gloo").results
 #
 # `dist.all_reduce` changes a tensor behind autograd's back: no gradient would find its way through it.
 # `all_reduce_sum(tensor)` returns the sum over all ranks as a new tensor and knows the way back: one collective
-# forward, one backward. You may use it once.
+# forward, one backward. Call it only once in the function.
 #
 # Ranks have unlike numbers of examples, and one may have none. Compute in float64: the check tries numbers around 3000
 # whose variance is 1.

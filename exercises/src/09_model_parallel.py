@@ -82,8 +82,9 @@ y, x.grad
 #
 # ## 2 · Some outputs, from the whole input
 #
-# All ranks have the same x, and each its own rows of `weight`. On paper first: y₀ and y₁ both
-# come from x. What is the gradient of x, and which part of it does rank 0 know?
+# All ranks have the same x, and each its own rows of `weight`, which are columns of $W^T$. On paper
+# first: y₀ and y₁ both come from x. What is the gradient of x, and which part of it does rank 0
+# know?
 
 # %% tags=["exercise"]
 # column_parallel_linear

@@ -108,8 +108,8 @@ print(
 # %% [markdown]
 # ## 4 · The schedule on real ranks
 #
-# Each rank goes through its list. `with_messages` has put every send and receive into it, also
-# where two stages lie on one rank: there it puts none.
+# Each rank goes through its list. `with_messages(schedule)` puts every send and receive into it:
+# call it first. Between two stages that lie on one rank it puts none.
 #
 # ```
 # 1RECV_F0   the activation of micro-batch 0 arrives, an input of stage 1
@@ -175,9 +175,9 @@ print(judge(puzzle, one_rank_at_a_time))
 
 # %% [markdown]
 # Its `.valid`, `.problems`, `.seconds`, `.idle_share` and `.peak` you may use inside your
-# function too: it may try as many schedules as it likes, for 20 seconds a puzzle. The check
-# brings puzzles that nobody has seen, and this one at the end. A first answer takes a quarter
-# of an hour; a good one may take an evening.
+# function too: it may try as many schedules as it likes, for 20 seconds a puzzle; after 30 it is
+# stopped. The check brings puzzles that nobody has seen, and this one at the end. A first answer
+# takes a quarter of an hour; a good one may take an evening.
 
 # %% tags=["exercise"]
 # beat_1f1b

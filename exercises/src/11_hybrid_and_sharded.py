@@ -96,10 +96,11 @@ ranks.load_torch()
 # Both collectives want equal parts: with 4 ranks and 9 numbers each part has 3, and the vector
 # is filled up with zeros to 12. `pad(vector, (0, 3))` hangs three zeros on.
 #
-# `dist.reduce_scatter_single(output, input)` and `dist.all_gather_single(output, input)` take
-# plain vectors. Elsewhere you may find them under their older names, `reduce_scatter_tensor`
-# and `all_gather_into_tensor`. (gloo, which carries them here, makes its reduce-scatter from
-# an all-reduce; on GPUs lesson 13's NCCL sends only half as much.)
+# `dist.reduce_scatter_single(output, input)` and
+# `dist.all_gather_single(output_tensor, input_tensor)` take plain vectors. Elsewhere you may find
+# them under their older names, `reduce_scatter_tensor` and `all_gather_into_tensor`. (gloo, which
+# carries them here, makes its reduce-scatter from an all-reduce; on GPUs lesson 13's NCCL sends
+# only half as much.)
 
 # %% tags=["exercise"]
 # zero1_step

@@ -75,6 +75,8 @@ ranks.load_torch()
 # | `gather_random_states()` | all | a list on rank 0, None elsewhere |
 # | `set_random_states(states)` | all | every rank takes its own |
 #
+# The dict may hold numbers, texts, lists, tensors, what `state_dict()` gives, and a `Place`.
+#
 # What you raise when the ranks agree to stop: `Interrupted(stop.heard, place.steps, file)`.
 #
 # **Before you type:** what must not happen between `save_checkpoint` on rank 0 and the moment

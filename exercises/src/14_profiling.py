@@ -99,7 +99,7 @@ ranks.load_torch()
 # ```
 #
 # **Wanted: 1.5 times as fast.** The seconds of the processor are counted, so that what else runs
-# on this machine does not matter; more threads that do the same work do not lessen them.
+# on this machine does not matter; threads or processes that do the same work do not lessen them.
 
 # %% tags=["exercise"]
 # speed_up_1

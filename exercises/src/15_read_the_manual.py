@@ -156,11 +156,14 @@ budget_bars(naive)
 # weights and old labels are of no use.
 #
 # **What you give back**, on every rank: the trained model, with the same parameters everywhere.
-# Rank 0's is judged, in `eval()`: the running means of its batch norm count too.
+# Rank 0's is judged, in `eval()`: the running means of its batch norm count too. In each training
+# pass they go a tenth of the way to that batch's means. So after few passes they lag behind the
+# weights: the loss is near 0, and `eval()` still guesses. More passes help, in smaller batches.
 
 # %% [markdown]
 # **How it is counted.** Bytes are those that left the node's interface, headers and all, whoever
-# sent them; without links, those of the rank's sockets. Seconds are those of a rank's processor,
+# sent them; without links, those of the rank's sockets. Nodes share no files and no memory: what
+# one learns from another must be sent. Seconds are those of a rank's processor,
 # and of its bytes at 100 Mbit/s, or the clock's if they are fewer: four nodes share this
 # machine's cores, which real nodes do not. The slowest node counts.
 

@@ -8,15 +8,15 @@ import io
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from tqdm.auto import tqdm
 
 import course_utils as course
+from course_utils.checks.behaviour import SECONDS
 from course_utils.checks.judge import PATIENCE, RanksLike, import_torch, judge
 from course_utils.checks.registry import chosen, find
-from workshop.answers import answers, exercise_of, load
+from course_utils.checks.written import Program
 from workshop.bench.rows import Row, spread
 
 SHARE, TARGET = 95, 2.0
@@ -29,17 +29,19 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     Args:
         only: names of exercises, or numbers of lessons; none means all.
     """
-    paths = [path for one in chosen(only) for kind in ("right", "wrong") for path in answers(kind, one.name)]
+    programs = [program for one in chosen(only) for program in one.written.programs]
     taken: dict[str, list[float]] = {}
     hanging: list[float] = []
+    searches: list[float] = []
     with contextlib.redirect_stdout(io.StringIO()):
         ranks = course.start(4)
     try:
         import_torch(ranks)  # as the pages do while one reads
-        with tqdm(total=runs * len(paths), unit=" verdicts", file=sys.stderr, leave=False) as bar:
-            for path in paths * runs:
-                lesson = find(exercise_of(path)).lesson
-                seconds, hung = timed(path, ranks)
+        with tqdm(total=runs * len(programs), unit=" verdicts", file=sys.stderr, leave=False) as bar:
+            for program in programs * runs:
+                lesson = find(program.exercise).lesson
+                seconds, hung, search = timed(program, ranks)
+                searches += search
                 if hung:
                     hanging.append(seconds - PATIENCE)
                 else:
@@ -52,23 +54,28 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     rows.append(_row(f"all: {SHARE} % of verdicts within", everything))
     within = 100.0 * sum(one <= TARGET for one in everything) / len(everything)
     rows.append(Row("checks", f"all: verdicts within {TARGET:g} s", within, "%", "higher", SHARE, 0.0, len(everything)))
+    if searches:
+        rows.append(_row(f"all: {SHARE} % of searches for the mistake within", searches, SECONDS))
     if hanging:
         rows.append(_row(f"hanging answers: {SHARE} % within, beyond the patience of {PATIENCE:g} s", hanging))
     return rows
 
 
-def timed(path: Path, ranks: RanksLike) -> tuple[float, bool]:
-    """Judge one answer: (seconds, whether it hung). One that takes longer than the target is named on stderr."""
-    function, exercise = load(path), find(exercise_of(path))
+def timed(program: Program, ranks: RanksLike) -> tuple[float, bool, list[float]]:
+    """Judge one answer: (seconds, whether it hung, seconds of the search for its mistake where there was one).
+
+    One that takes longer than the target is named on stderr.
+    """
+    function, exercise = program.function(), find(program.exercise)
     began = time.perf_counter()
     verdict = judge(exercise, function, ranks)
     seconds = time.perf_counter() - began
     hung = any(words in verdict.text for words in ("no progress for", "not finished after"))
     if seconds > TARGET + PATIENCE * hung:
-        tqdm.write(f"{seconds:.2f} s  {path.parent.name}/{path.name}: {verdict}", file=sys.stderr)
-    return seconds, hung
+        tqdm.write(f"{seconds:.2f} s  {program.exercise}, {program.name}: {verdict}", file=sys.stderr)
+    return seconds, hung, [verdict.details["search_seconds"]] if "search_seconds" in verdict.details else []
 
 
-def _row(metric: str, seconds: Sequence[float]) -> Row:
+def _row(metric: str, seconds: Sequence[float], target: float = TARGET) -> Row:
     value = float(np.percentile(seconds, SHARE))
-    return Row("checks", metric, value, "s", "lower", TARGET, spread(seconds), len(seconds))
+    return Row("checks", metric, value, "s", "lower", target, spread(seconds), len(seconds))

@@ -1,7 +1,7 @@
 """How far the checks can be trusted: what they refuse, whether they name the mistake, and what they accept.
 
 Wrong answers that people write must be refused, with the question that fits; right ones in all styles accepted,
-whatever the numbers drawn; and of the library's own answers with one small change each, none that matters may pass.
+whatever the numbers drawn; and of right answers with one small change each, none that matters may pass.
 """
 
 import contextlib
@@ -13,11 +13,9 @@ from tqdm.auto import tqdm
 
 import course_utils as course
 from course_utils.checks.judge import RanksLike, fresh_seed, judge
-from course_utils.checks.registry import chosen, find, reference
-from workshop.answers import answers, load, refused_with
+from course_utils.checks.registry import chosen, find
 from workshop.bench.rows import Row
-from workshop.mutants.campaign import PATIENCE, judged
-from workshop.mutants.mutate import mutants
+from workshop.mutants.campaign import PATIENCE, judged, mutants_in
 
 TARGETS = {
     "wrong answers refused": 100.0,
@@ -66,11 +64,11 @@ def grade(name: str, ranks: RanksLike, runs: int, bar: tqdm | None = None) -> li
 def _wrong_answers(name: str, ranks: RanksLike, bar: tqdm | None) -> tuple[list[bool], list[bool]]:
     """Of each wrong answer whether it was refused, and whether with the words that its file says."""
     refused, named = [], []
-    for path in answers("wrong", name):
-        verdict = judge(find(name), load(path), ranks, patience=PATIENCE)
+    for program, words in find(name).written.wrong:
+        verdict = judge(find(name), program.function(), ranks, patience=PATIENCE)
         refused.append(verdict.mark == "✗")
-        named.append(refused[-1] and refused_with(path) in str(verdict))
-        _tell(named[-1], f"{path.parent.name}/{path.name}: {verdict}", verdict.seed, bar)
+        named.append(refused[-1] and words in str(verdict))
+        _tell(named[-1], f"{program.name}, wrong: {verdict}", verdict.seed, bar)
     return refused, named
 
 
@@ -78,10 +76,10 @@ def _right_answers(name: str, ranks: RanksLike, runs: int, bar: tqdm | None) -> 
     """Of each right answer, `runs` times, whether it was accepted; each time all are judged with the same numbers."""
     accepted = []
     for seed in (fresh_seed() + turn for turn in range(runs)):
-        for path in answers("right", name):
-            verdict = judge(find(name), load(path), ranks, seed=seed)
+        for program in find(name).written.right:
+            verdict = judge(find(name), program.function(), ranks, seed=seed)
             accepted.append(verdict.passed)
-            _tell(verdict.passed, f"{path.parent.name}/{path.name}: {verdict}", seed, bar)
+            _tell(verdict.passed, f"{program.name}, right: {verdict}", seed, bar)
     return accepted
 
 
@@ -93,7 +91,8 @@ def _tell(well: bool, text: str, seed: int | None, bar: tqdm | None) -> None:
 
 
 def _verdicts(name: str, runs: int) -> int:
-    return len(answers("wrong", name)) + runs * len(answers("right", name)) + len(mutants(reference(find(name))))
+    written = find(name).written
+    return len(written.wrong) + runs * len(written.right) + len(mutants_in(find(name)))
 
 
 def _percent(marks: Sequence[bool]) -> float:

@@ -1,4 +1,4 @@
-"""A made-up class: notebooks as learners hand them in, from the answers in `tests/answers`.
+"""A made-up class: notebooks as learners hand them in, from what people write for each exercise.
 
 Most hold right answers, wrong ones and some not begun, in the course's own exercise notebook. Every seventh is none
 of that: a text, a notebook that was cut off, an empty one, or one that reaches for what no answer needs.
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course_utils.checks.registry import exercises_of
+from course_utils.checks.written import Program
 from course_utils.syllabus import ROOT, Lesson
 from course_utils.teacher.hiding import lesson_modules
-from workshop.answers import answers
 
 SHARES = {"right": 0.6, "wrong": 0.25, "": 0.15}
 """How often an exercise's answer is right, wrong, or not begun."""
@@ -35,16 +35,18 @@ def _drawn(lesson: Lesson, chance: random.Random) -> dict[str, str]:
     found = {}
     for exercise in exercises_of(lesson):
         [kind] = chance.choices(list(SHARES), list(SHARES.values()))
-        files = [one for one in answers(kind, exercise.name) if _stands_alone(one, lesson)] if kind else []
-        if files:
-            found[exercise.name] = chance.choice(files).read_text(encoding="utf-8")
+        written = exercise.written
+        programs = {"right": written.right, "wrong": [program for program, _ in written.wrong], "": []}[kind]
+        fit = [program.source for program in programs if _stands_alone(program, lesson)]
+        if fit:
+            found[exercise.name] = chance.choice(fit)
     return found
 
 
-def _stands_alone(answer: Path, lesson: Lesson) -> bool:
+def _stands_alone(answer: Program, lesson: Lesson) -> bool:
     """Does it do without the library's answers to this lesson? They are hidden while it is graded."""
     hidden = {f"{module}.{function}" for module, names in lesson_modules(lesson.stem).items() for function in names}
-    imports = [node for node in ast.walk(ast.parse(answer.read_text(encoding="utf-8"))) if type(node) is ast.ImportFrom]
+    imports = [node for node in ast.walk(ast.parse(answer.source)) if type(node) is ast.ImportFrom]
     return hidden.isdisjoint(f"{node.module}.{one.name}" for node in imports for one in node.names)
 
 

@@ -1,30 +1,30 @@
-"""Judge mutants of the library's own answers: each one that a check accepts shows a mistake that the check overlooks.
+"""Judge mutants of right answers: each one that a check accepts shows a mistake that the check overlooks.
 
-`python -m workshop.mutants [exercise…]` judges those of the exercises named, or of all. A survivor is
-either killed by a better check, or it does what the original does; then `tests/mutants/equivalent.txt` says why.
+`python -m workshop.mutants [exercise…]` judges those of the exercises named, or of all. A survivor is either killed by
+a better check, or it does what the original does: then it stands in the exercise's file, as a change that makes no
+difference, with the reason.
 """
 
 import argparse
+import ast
 import contextlib
 import io
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tqdm.auto import tqdm
 
 import course_utils as course
+from course_utils.checks.exercise import Exercise
 from course_utils.checks.judge import RanksLike, fresh_seed, judge
 from course_utils.checks.registry import declared, find, reference
-from course_utils.errors import CourseError
-from course_utils.syllabus import ROOT
-from workshop.mutants.mutate import Mutant, mutants
+from course_utils.checks.written import LIBRARY, Program, library_source
+from workshop.mutants.mutate import Mutant, mutants_of, pairs_of
 
 PATIENCE = 1.0
 SHARE = 1 / 3
 """Of the seconds that a learner has before a case is ended: an endless loop is known for one sooner."""
-EQUIVALENT = ROOT / "tests" / "mutants" / "equivalent.txt"
 
 
 @dataclass
@@ -32,10 +32,10 @@ class Tally:
     """What became of the mutants of one exercise.
 
     Attributes:
-        killed: refused, and not listed as equivalent.
-        equivalent: accepted, and listed with a reason.
+        killed: refused, and its file does not call it right.
+        equivalent: accepted, and its file says why.
         survived: accepted, and nobody has said why.
-        not_equivalent: refused although listed: the line in the list is wrong.
+        not_equivalent: refused although its file calls it right.
     """
 
     exercise: str
@@ -56,57 +56,84 @@ class Tally:
         return 100.0 * (wrong - len(self.survived)) / wrong if wrong else 100.0
 
 
-def equivalent(path: Path = EQUIVALENT) -> dict[str, str]:
-    """Mutant → reason, from the list: `exercise | line | change` on one line, the reason on the next, indented.
-
-    Raises:
-        CourseError: a line is not of this form.
-    """
-    reasons: dict[str, str] = {}
-    key = None
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        if line.startswith(" ") and key is not None:
-            reasons[key] = f"{reasons[key]} {line.strip()}".strip()
-        elif line.count(" | ") >= 2 and not line.startswith(" "):
-            key = line.strip()
-            reasons[key] = ""
-        else:
-            raise CourseError(f"{path.name}, line {number}: expected `exercise | line | change` or an indented reason.")
-    return reasons
+def originals(exercise: Exercise) -> list[Program]:
+    """The right programs whose mutants are judged, and the library's own where none of them is written like it."""
+    right = list(exercise.written.right)
+    library = _library(exercise)
+    return right if bare(library.source) in {bare(one.source) for one in right} else [library, *right]
 
 
-def judged(name: str, ranks: RanksLike, seed: int | None = None, bar: tqdm | None = None) -> Tally:
-    """Judge every mutant of one exercise's answer on running ranks.
+def _library(exercise: Exercise) -> Program:
+    return Program(exercise.name, LIBRARY, library_source(exercise.library))
+
+
+def mutants_in(exercise: Exercise, pairs: int = 0, seed: int = 0) -> list[Mutant]:
+    """All mutants of an exercise's right programs, and of each so many pairs."""
+    module = vars(sys.modules[reference(exercise).__module__])
+    found = []
+    for one in originals(exercise):
+        names = module if one.name == LIBRARY else None
+        found += mutants_of(one.source, exercise.name, one.name, names)
+        found += pairs_of(one.source, exercise.name, one.name, pairs, seed, names)
+    return found
+
+
+def bare(source: str) -> str:
+    """What a program does, without imports, annotations, docstrings and layout: equal for equal programs."""
+    tree = ast.parse(source)
+    tree.body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node):
+            node.body = node.body[1:]
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [one for one in body if not isinstance(one, ast.Pass)]
+        for name in ("annotation", "returns"):
+            if hasattr(node, name) and not isinstance(node, ast.AnnAssign):
+                setattr(node, name, None)
+    return ast.dump(tree)
+
+
+def judged(name: str, ranks: RanksLike, seed: int | None = None, bar: tqdm | None = None, pairs: int = 0) -> Tally:
+    """Judge every mutant of an exercise's right programs on running ranks.
 
     Args:
         name: of the exercise.
         seed: of the cases' numbers; None draws new ones for each mutant.
         bar: is moved on by one for each mutant.
+        pairs: how many mutants with two changes, beside, of each program.
     """
-    exercise, reasons, tally = find(name), equivalent(), Tally(name)
-    for mutant in mutants(reference(find(name))):
-        verdict = judge(exercise, mutant.function(), ranks, seed=seed, patience=PATIENCE, limit=SHARE * exercise.limit)
-        if str(mutant) in reasons:
-            (tally.equivalent if verdict.passed else tally.not_equivalent).append(mutant)
+    exercise, tally = find(name), Tally(name)
+    explained = {bare(one.source) for one in (*exercise.written.equivalent, *exercise.written.right)}
+    for mutant in mutants_in(exercise, pairs, seed or 0):
+        passed = _passes(exercise, mutant, ranks, seed)
+        if bare(mutant.source) in explained:
+            (tally.equivalent if passed else tally.not_equivalent).append(mutant)
         else:
-            (tally.survived if verdict.passed else tally.killed).append(mutant)
+            (tally.survived if passed else tally.killed).append(mutant)
         if bar is not None:
             bar.update()
     return tally
 
 
-def campaign(names: Sequence[str], seed: int | None = None) -> Iterator[Tally]:
+def _passes(exercise: Exercise, mutant: Mutant, ranks: RanksLike, seed: int | None) -> bool:
+    try:
+        function = mutant.function()
+    except Exception:  # what it defines beside the function fails already: nobody could hand it in
+        return False
+    limit = SHARE * exercise.limit
+    return judge(exercise, function, ranks, seed=seed, patience=PATIENCE, limit=limit, seconds=0, hide=False).passed
+
+
+def campaign(names: Sequence[str], seed: int | None = None, pairs: int = 0) -> Iterator[Tally]:
     """Judge all mutants of these exercises on four ranks of their own, with a bar on stderr."""
-    total = sum(len(mutants(reference(find(name)))) for name in names)
+    total = sum(len(mutants_in(find(name), pairs, seed or 0)) for name in names)
     with contextlib.redirect_stdout(io.StringIO()):
         ranks = course.start(4)
     try:
         with tqdm(total=total, unit=" mutants", file=sys.stderr, leave=False) as bar:
             for name in names:
                 bar.set_description(name)
-                yield judged(name, ranks, seed, bar)
+                yield judged(name, ranks, seed, bar, pairs)
     finally:
         ranks.stop()
 
@@ -119,20 +146,26 @@ def report(tallies: Sequence[Tally]) -> str:
         killed, alike, survived = (len(some) for some in (tally.killed, tally.equivalent, tally.survived))
         killed += len(tally.not_equivalent)
         lines.append(f"{tally.exercise:<{width}}  {killed + alike + survived:7}  {killed:6}  {alike:10}  {survived:8}")
-    lines += [f"survived: {mutant}" for tally in tallies for mutant in tally.survived]
-    lines += [f"listed as equivalent, but refused: {one}" for tally in tallies for one in tally.not_equivalent]
+    lines += [f"survived: {one.name}: {_as_entry(one)}" for tally in tallies for one in tally.survived]
+    lines += [f"called right, but refused: {one.name}: {one}" for tally in tallies for one in tally.not_equivalent]
     return "\n".join(lines)
 
 
+def _as_entry(mutant: Mutant) -> str:
+    """As it would stand in the file, where that is short."""
+    return f"`…` is `{mutant.of}` {mutant.patch}. ({mutant.change})" if mutant.patch else str(mutant)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge and report; 1 where a mutant survived that is not listed, or a listed one did not."""
+    """Judge and report; 1 where a mutant survived that is not explained, or one that is did not."""
     parser = argparse.ArgumentParser(prog="python -m workshop.mutants", description=__doc__.splitlines()[0])
     parser.add_argument("exercises", nargs="*", help="names of exercises; without any, all of them")
     parser.add_argument("--seed", type=int, default=None, help="of the cases' numbers (or COURSE_SEED)")
+    parser.add_argument("--pairs", type=int, default=0, help="of each right program also so many with two changes")
     options = parser.parse_args(arguments)
     names = [find(name).name for name in options.exercises] or [exercise.name for exercise in declared()]
     seed = fresh_seed() if options.seed is None else options.seed
-    tallies = list(campaign(names, seed))
+    tallies = list(campaign(names, seed, options.pairs))
     print(report(tallies))
     print(f"COURSE_SEED={seed}")
     return 0 if all(tally.explained for tally in tallies) else 1

@@ -1,21 +1,23 @@
-"""Mutants of a function: copies with one small mistake each, made mechanically from its syntax tree.
+"""Mutants of a program: copies with one small mistake each, or two, made mechanically from its syntax tree.
 
-Only the body is changed, never the signature, which an exercise gives to its learner.
+Only bodies of functions are changed, never the exercise's signature, which is given to the learner.
 
 Source: DeMillo, Lipton, Sayward 1978, "Hints on test data selection"; the operators follow Offutt et al. 1996.
 """
 
 import ast
 import copy
-import inspect
 import io
 import itertools
-import sys
+import random
 import textwrap
 import tokenize
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+
+from course_utils.checks.written import LIBRARY
 
 Change = tuple[str, ast.AST]
 """What changes, in words, and the node that takes the place of the old one."""
@@ -40,32 +42,90 @@ NAMES: dict[str, str] = {
 }
 """What an operation or a dtype becomes, where it is written as an attribute: `MPI.SUM`, `math.ceil`."""
 
+SAFEGUARDS = ("strict", "rcond")
+"""Keywords that only warn of misuse."""
+SYMMETRIC = ("max", "min", "maximum", "minimum", "gcd")
+"""Functions whose arguments have no order."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One change that can be made: a node, what takes its place, and how that is told.
+
+    Attributes:
+        line: the text of the line that is changed, without its comment: "total = a + b".
+        change: what is different in it: "+ became - in a + b"; what looks like an earlier one has its number: "… (2)".
+    """
+
+    node: ast.AST
+    replacement: ast.AST
+    line: str
+    change: str
+
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mutated copy of a function.
+    """One mutated copy of a program.
 
     Attributes:
-        name: of the function.
-        line: the text of the line that is changed, without its comment: "total = a + b".
-        change: what is different in it: "+ became - in a + b"; what looks like an earlier one has its number: "… (2)".
-        tree: the mutated function, as a module of one statement.
-        names: the globals that the function sees.
+        name: of the function that the program defines.
+        of: the program that is mutated: "library", or what it is called in the exercise's file.
+        original: its source.
+        parsed: the same as a tree.
+        edits: where it is changed.
+        names: the globals that it sees.
     """
 
     name: str
-    line: str
-    change: str
-    tree: ast.Module
+    of: str
+    original: str
+    parsed: ast.Module
+    edits: tuple[Edit, ...]
     names: dict
 
+    @property
+    def line(self) -> str:
+        """The text of the line that is changed, or of both."""
+        return " … ".join(edit.line for edit in self.edits)
+
+    @property
+    def change(self) -> str:
+        """What is different."""
+        return "; ".join(edit.change for edit in self.edits)
+
     def __str__(self) -> str:
-        return f"{self.name} | {self.line} | {self.change}"
+        return f"{self.of} | {self.line} | {self.change}"
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The mutated program."""
+        replaced = {id(edit.node): edit.replacement for edit in self.edits}
+        return ast.fix_missing_locations(copy.deepcopy(self.parsed, replaced))
 
     @property
     def source(self) -> str:
-        """The mutated function, as text."""
+        """The mutated program, as text."""
         return ast.unparse(self.tree)
+
+    @property
+    def patch(self) -> str:
+        """The change in the form of an exercise's file, "with `a - b` for `a + b`"; "" where it takes more.
+
+        It takes the words of the node itself, or those of its statement where they stand at more than one edit.
+        """
+        if len(self.edits) > 1:
+            return ""
+        [edit] = self.edits
+        statements = [node for node in ast.walk(self.parsed) if isinstance(node, ast.stmt)]
+        around = [node for node in statements if edit.node in ast.walk(node)]
+        for node in (edit.node, around[-1]):
+            old = ast.get_source_segment(self.original, node) or ""
+            new = ast.unparse(copy.deepcopy(node, {id(edit.node): edit.replacement}))
+            if "\n" not in old + new and "`" not in old + new and len(old) > 1 and self.original.count(old) == 1:
+                alone = self.original.splitlines()[node.lineno - 1].strip() == old
+                gone = isinstance(edit.replacement, ast.Pass) and alone
+                return f"without `{old}`" if gone else f"with `{new}` for `{old}`"
+        return ""
 
     def function(self) -> Callable:
         """The mutated function itself; it belongs to no module that can be imported, so it travels by value."""
@@ -74,27 +134,47 @@ class Mutant:
         return names[self.name]
 
 
-def mutants(function: Callable) -> list[Mutant]:
-    """All mutants of a function that stands in a file, in the order of its lines."""
-    return mutants_of(inspect.getsource(function), vars(sys.modules[function.__module__]))
+def mutants_of(source: str, name: str, of: str = LIBRARY, names: dict | None = None) -> list[Mutant]:
+    """All mutants of a program that defines the function `name`; `names` are the globals that it needs."""
+    source, tree, edits = _edits(source)
+    return [Mutant(name, of, source, tree, (one,), names or {}) for one in edits]
 
 
-def mutants_of(source: str, names: dict | None = None) -> list[Mutant]:
-    """All mutants of the function that `source` defines; `names` are the globals that it needs."""
+def pairs_of(source: str, name: str, of: str, number: int, seed: int = 0, names: dict | None = None) -> list[Mutant]:
+    """So many mutants with two changes each, neither inside the other, drawn at random."""
+    source, tree, edits = _edits(source)
+    chance, found = random.Random(seed), {}
+    for _ in range(20 * number if len(edits) > 1 else 0):
+        one, other = sorted(chance.sample(range(len(edits)), 2))
+        if len(found) < number and _apart(edits[one].node, edits[other].node):
+            found[one, other] = Mutant(name, of, source, tree, (edits[one], edits[other]), names or {})
+    return list(found.values())
+
+
+def _edits(source: str) -> tuple[str, ast.Module, list[Edit]]:
     source = textwrap.dedent(source)
     tree, lines = ast.parse(source), _lines(source)
-    definition = tree.body[0]
-    body = definition.body[1:] if ast.get_docstring(definition) else definition.body
-    found, seen = [], {}
-    nodes = [node for statement in body for node in _visible(statement)]
-    for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
+    found: list[Edit] = []
+    seen: dict[tuple[str, str], int] = {}
+    for node in sorted(_to_be_changed(tree), key=lambda node: (node.lineno, node.col_offset)):
         for words, replacement in _changes(node):
             line = lines[node.lineno]
             count = seen[line, words] = seen.get((line, words), 0) + 1
             change = words if count == 1 else f"{words} ({count})"
-            mutated = ast.fix_missing_locations(copy.deepcopy(tree, {id(node): ast.copy_location(replacement, node)}))
-            found.append(Mutant(definition.name, line, change, mutated, dict(names or {})))
-    return found
+            found.append(Edit(node, ast.copy_location(replacement, node), line, change))
+    return source, tree, found
+
+
+def _to_be_changed(tree: ast.Module) -> Iterator[ast.AST]:
+    """The nodes in the bodies of the program's functions and classes."""
+    for definition in tree.body:
+        if isinstance(definition, (ast.FunctionDef, ast.ClassDef)):
+            for statement in definition.body[1:] if ast.get_docstring(definition) else definition.body:
+                yield from _visible(statement)
+
+
+def _apart(one: ast.AST, other: ast.AST) -> bool:
+    return one not in ast.walk(other) and other not in ast.walk(one)
 
 
 def _lines(source: str) -> dict[int, str]:
@@ -109,7 +189,7 @@ def _lines(source: str) -> dict[int, str]:
 
 def _visible(node: ast.AST) -> Iterator[ast.AST]:
     """Every node with a place in the text, but not what is inside annotations and texts for people."""
-    if isinstance(node, (ast.JoinedStr, ast.arguments)):
+    if isinstance(node, (ast.JoinedStr, ast.arguments)) or _prints(node) or _guards(node):
         return
     if hasattr(node, "lineno"):
         yield node
@@ -173,16 +253,19 @@ def _slice(node: ast.Slice) -> Iterator[Change]:
 def _tuple(node: ast.Tuple | ast.List) -> Iterator[Change]:
     if isinstance(node.ctx, ast.Load):
         for index, (one, other) in enumerate(itertools.pairwise(node.elts)):
+            if ast.dump(one) == ast.dump(other):
+                continue
             swapped = [*node.elts[:index], other, one, *node.elts[index + 2 :]]
             yield f"{_text(one)} and {_text(other)} were swapped in {_text(node)}", _with(node, elts=swapped)
 
 
 def _call(node: ast.Call) -> Iterator[Change]:
-    for index, (one, other) in enumerate(itertools.pairwise(node.args)):
+    called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    for index, (one, other) in enumerate(() if called in SYMMETRIC else itertools.pairwise(node.args)):
         if ast.dump(one) != ast.dump(other) and not isinstance(other, ast.Starred):
             swapped = [*node.args[:index], other, one, *node.args[index + 2 :]]
             yield f"{_text(one)} and {_text(other)} were swapped", _with(node, args=swapped)
-    for keyword in node.keywords:
+    for keyword in [one for one in node.keywords if not _guards(one)]:
         rest = [other for other in node.keywords if other is not keyword]
         yield f"{_text(keyword)} was dropped from {_text(node.func)}", _with(node, keywords=rest)
 
@@ -192,7 +275,24 @@ def _name(node: ast.Attribute) -> Iterator[Change]:
         yield f"{node.attr} became {NAMES[node.attr]} in {_text(node)}", _with(node, attr=NAMES[node.attr])
 
 
+def _prints(node: ast.AST) -> bool:
+    """Whether this is a line that only tells something: what an answer prints is nobody's business."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"
+
+
+def _explains(node: ast.AST) -> bool:
+    """Whether this is a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _guards(node: ast.AST) -> bool:
+    return isinstance(node, ast.keyword) and node.arg in SAFEGUARDS
+
+
 def _statement(node: ast.stmt) -> Iterator[Change]:
+    if _prints(node) or _explains(node):
+        return
     if not isinstance(node, (ast.Pass, ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.With)):
         yield f"dropped: {_text(node)}", ast.Pass()
     if isinstance(node, ast.With) and len(node.items) == 1 and node.items[0].optional_vars is None:

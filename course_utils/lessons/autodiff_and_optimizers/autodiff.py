@@ -124,7 +124,7 @@ def matmul_backward(gradient: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple
 
     `a` is (…, rows, inner), `b` is (…, inner, columns): matrices, or stacks of them whose leading axes broadcast (one
     may have fewer, or 1 where the other has more). `gradient` has the shape of `a @ b`; nothing is changed in place.
-    Returns two arrays, with the shapes of `a` and of `b`. Source: Giles 2008, "Matrix derivative results", §2.2.1.
+    Returns two arrays, of the shape and dtype of `a` and `b`. Source: Giles 2008, "Matrix derivative results", §2.2.1.
     """
     # Element (i, j) of `a` met row j of `b` and went into row i of the product:
     # so it collects gradient · bᵀ.

@@ -28,10 +28,11 @@ def adam_step(
 
     A mean and a square are running averages of the gradient and of its square: of the old value the share beta1 (of
     the square: beta2) stays, the rest is new. Both begin at 0 and are too small at first; divided by 1 − beta^step
-    they are not. The parameter then moves against the mean, by rate · mean / (√square + eps), both so corrected.
+    they are not. The parameter then moves by −rate · mean / (√square + eps), with the corrected mean and the corrected
+    square.
 
     Args:
-        parameters, gradients, means, squares: one array each per parameter, of its shape and float dtype.
+        parameters, gradients, means, squares: one array each per parameter, of its shape (`()` too) and float dtype.
         step: which step this is, counted from 1.
 
     Source: Kingma & Ba 2015, "Adam: a method for stochastic optimization", algorithm 1; `torch.optim.Adam`.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,9 +52,10 @@ def save_checkpoint(file: Path, content: dict[str, Any]) -> None:
 def load_checkpoint(file: Path) -> dict[str, Any] | None:
     """What `save_checkpoint` wrote, its tensors on the CPU; None before there is anything.
 
-    Only tensors and plain values are read: a checkpoint of a stranger can run no code.
+    Only tensors, plain values and a `Place` are read: a checkpoint of a stranger can run no code.
     """
-    return torch.load(file, map_location="cpu", weights_only=True) if file.exists() else None
+    with torch.serialization.safe_globals([Place]):
+        return torch.load(file, map_location="cpu", weights_only=True) if file.exists() else None
 
 
 def read_checkpoint(file: Path) -> dict[str, Any] | None:
@@ -70,6 +72,10 @@ def read_checkpoint(file: Path) -> dict[str, Any] | None:
 def _read(file: Path) -> dict[str, Any] | None:
     try:
         return load_checkpoint(file)
+    except pickle.UnpicklingError:
+        raise CourseError(
+            f"{file} is not read: something in it is neither numbers nor text, a list, a dict, a tensor or a Place."
+        ) from None
     except Exception as error:
         raise CourseError(f"{file} cannot be read ({error}). Remove it, and the training begins anew.") from None
 

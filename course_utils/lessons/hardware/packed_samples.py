@@ -20,7 +20,7 @@ def pack_samples(samples: Sequence[bytes], path: str | os.PathLike) -> None:
     is replaced.
 
     Args:
-        samples: of any lengths, also 0.
+        samples: of any lengths, also 0; left as they are.
         path: the file.
     """
     # The first sample begins behind the number n and the n + 1 offsets.

@@ -4,7 +4,7 @@ Source: Williams, Waterman & Patterson 2009, "Roofline: an insightful visual per
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 
 def arithmetic_intensity(
@@ -31,7 +31,7 @@ def arithmetic_intensity(
     return flops, itemsize * numbers, flops / (itemsize * numbers)
 
 
-def roofline_time(layers: Iterable[tuple[float, float]], peak: float, bandwidth: float) -> float:
+def roofline_time(layers: Sequence[tuple[float, float]], peak: float, bandwidth: float) -> float:
     """The least seconds that layers take, one after the other, on a machine that can compute while it moves bytes.
 
     Args:

@@ -40,7 +40,7 @@ def fit_alpha_beta(nbytes: list[float] | np.ndarray, seconds: list[float] | np.n
 
     Args:
         nbytes: sizes of the messages, at least two different ones.
-        seconds: how long each of them took, positive.
+        seconds: how long each of them took, positive. Both are left as they are.
 
     Source: Hockney 1994 (the model); weighted least squares: divide each equation alpha + beta · n = t by its t.
     """

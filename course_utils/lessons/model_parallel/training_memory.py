@@ -31,6 +31,8 @@ def training_memory(
 ) -> Memory:
     """Bytes that each rank needs to train a character model, or a stage of it.
 
+    A share of ZeRO is one on average: it may be a fraction of a byte.
+
     Args:
         model: layers of a character model, before tensor parallelism cuts them.
         batch: examples that pass through it together on this rank: a micro-batch.

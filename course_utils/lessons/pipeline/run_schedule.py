@@ -44,7 +44,7 @@ def run_schedule(
     Nothing else moves. Gradients of weights are added to `parameter.grad`.
 
     Args:
-        schedule: of `comm.size` lists. Messages are put in if it has none.
+        schedule: of `comm.size` lists; `with_messages(schedule)` puts the messages in.
         stages: this rank's parts of the model, by number.
         micro_batches: the inputs; read where stage 0 is.
         loss: called where the last stage is. The shares add up to the batch's loss.

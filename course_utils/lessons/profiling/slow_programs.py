@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Program:
+class SlowProgram:
     """A slow program and a faster one.
 
     Attributes:
@@ -65,11 +65,11 @@ def _own_vectors(folder: Path) -> tuple:
 
 
 PROGRAMS = {
-    1: Program(
+    1: SlowProgram(
         "input pipeline", input_pipeline.slow_1, input_pipeline.speed_up_1, _photos, input_pipeline.TARGET, "one"
     ),
-    2: Program("waits for a number", host_waits.slow_2, host_waits.speed_up_2, _digits, host_waits.TARGET),
-    3: Program(
+    2: SlowProgram("waits for a number", host_waits.slow_2, host_waits.speed_up_2, _digits, host_waits.TARGET),
+    3: SlowProgram(
         "many small operations",
         small_kernels.slow_3,
         small_kernels.speed_up_3,
@@ -77,8 +77,8 @@ PROGRAMS = {
         small_kernels.TARGET,
         "one",
     ),
-    4: Program("unbalanced ranks", unbalanced.slow_4, unbalanced.speed_up_4, _texts, unbalanced.TARGET),
-    5: Program("no overlap", no_overlap.slow_5, no_overlap.speed_up_5, _own_vectors, no_overlap.TARGET),
+    4: SlowProgram("unbalanced ranks", unbalanced.slow_4, unbalanced.speed_up_4, _texts, unbalanced.TARGET),
+    5: SlowProgram("no overlap", no_overlap.slow_5, no_overlap.speed_up_5, _own_vectors, no_overlap.TARGET),
 }
 """In the order of the exercises."""
 CHOICES = dict(zip("abcde", sorted(program.cause for program in PROGRAMS.values()), strict=True))

@@ -34,7 +34,7 @@ def sgd_step(parameters: Sequence[np.ndarray], gradients: Sequence[np.ndarray], 
     Whoever else holds one of these arrays sees its new numbers. The gradients stay as they are.
 
     Args:
-        parameters: arrays of any shapes and float dtypes; changed.
+        parameters: arrays of any shapes, `()` too, and float dtypes; changed.
         gradients: one for each parameter, of the same shape; read.
         rate: the learning rate η.
 
@@ -56,7 +56,7 @@ def momentum_step(
     """One step with momentum, in place: v ← momentum · v + g, then w ← w − rate · v.
 
     Args:
-        parameters: arrays of any shapes and float dtypes; changed.
+        parameters: arrays of any shapes, `()` too, and float dtypes; changed.
         gradients: one for each parameter, of the same shape; read.
         velocities: one for each parameter, of the same shape, zeros before the first step;
             changed, for the next call.
@@ -82,7 +82,7 @@ def largest_stable_lr(hessian: np.ndarray, momentum: float = 0.0) -> float:
 
     Args:
         hessian: (n, n), symmetric; the second derivatives of the loss at a minimum, so that no
-            eigenvalue is below 0.
+            eigenvalue is below 0; read.
         momentum: the β of `momentum_step`.
 
     Returns:

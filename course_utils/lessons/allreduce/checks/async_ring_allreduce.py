@@ -1,23 +1,23 @@
 """The check of `async_ring_allreduce`: the bytes of the ring, in segments passed on while others are on their way."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.lessons.allreduce.checks import LESSON, mistakes
+from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.lessons.allreduce.checks.common import (
     LEAST,
     CostOf,
     allreduce_cases,
     case_of,
     first_case,
-    integers,
+    numbers,
     promises_kept,
 )
 from course_utils.lessons.allreduce.checks.pace import against_a_plain_ring
 from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
+from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
 SLOW = 15.0  # so many times as long as a plain ring: programs beside it can make it several, a pause many
@@ -43,7 +43,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     world_size = max(world_size, LEAST)
 
     def case(size: int, length: int, room: int, dtype: str = "float64", op: str | None = None) -> Case:
-        vectors = [integers(rng, length, dtype, op) for _ in range(size)]
+        vectors = [numbers(rng, length, dtype, op) for _ in range(size)]
         nbytes = room * vectors[0].itemsize
         label = f"{ranks(size)}, {count(length, f'{dtype} number')}, segments of {nbytes} bytes"
         return case_of(vectors, async_cost(room), label, op, nbytes, judge=_segments_follow)
@@ -102,11 +102,6 @@ def _passes_on_early(sent: list, received: list, segments: int) -> bool:
     return any(starts[step] < ends[step - 1] for step in steps if step <= len(ends))
 
 
-def _says(text: str) -> Callable[[Case, Outcome], bool]:
-    """A recogniser of one of the texts above."""
-    return lambda case, outcome: outcome.wrong.startswith(text.partition("{")[0])
-
-
 def _praise(outcome: Outcome) -> str:
     at_once = max(
         _at_once([event for event in reply.events if event.kind == kind])
@@ -120,10 +115,8 @@ def _praise(outcome: Outcome) -> str:
     )
 
 
-ASYNC_RING_ALLREDUCE = Exercise(
-    name="async_ring_allreduce",
-    library="course_utils.lessons.allreduce.async_ring:async_ring_allreduce",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="async_ring",
     place=5,
     minutes=45,
     difficulty=3,
@@ -139,27 +132,6 @@ ASYNC_RING_ALLREDUCE = Exercise(
         "of the same segment. A finished sum may come into the vector once the Isend of the old one is complete. "
         "At the end wait for all sends.",
     ),
-    mistakes=(
-        Mistake("Where does a rank wait although it could go on?", _says(TOO_SLOW)),
-        mistakes.ANYBODYS_MESSAGE,
-        mistakes.CHANGED_WHILE_SENT,
-        mistakes.ONE_PLACE,
-        mistakes.USED_TOO_EARLY,
-        mistakes.OPEN_REQUEST,
-        mistakes.COLLECTIVE,
-        mistakes.NOBODY_SENDS,
-        mistakes.OPERATION,
-        mistakes.DTYPE,
-        Mistake("How long may one message be?", _says(TOO_LONG)),
-        Mistake("Which call begins a message and does not wait for its end?", _says(ONE_AT_A_TIME)),
-        Mistake("What could you do with a segment while the next is on its way?", _says(BLOCK_BY_BLOCK)),
-        mistakes.TOO_MANY_BYTES,
-        mistakes.IN_PLACE,
-        mistakes.TWICE,
-        mistakes.BLOCKS_APART,
-        mistakes.MISSING,
-        mistakes.ELSEWHERE,
-        mistakes.NOT_DIVISIBLE,
-    ),
+    symptoms=spoken_of(__file__),
     praise=_praise,
 )

@@ -1,9 +1,9 @@
 """The check of `halving_doubling_allreduce`: 2 log₂ P rounds and 2 (P − 1)/P of the vector sent by each rank."""
 
-from course_utils.checks.exercise import Cost, Exercise, Outcome
-from course_utils.lessons.allreduce.checks import LESSON, mistakes
+from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.lessons.allreduce.checks.common import allreduce_cases
 from course_utils.lessons.allreduce.checks.ring_allreduce import share_sent
+from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
 
@@ -16,6 +16,10 @@ def halving_cost(size: int, length: int) -> Cost:
     return Cost(rounds=2 * levels + 2 * folded, bytes_per_rank=numbers)
 
 
+def _to_no_partner(case: Case, outcome: Outcome) -> bool:
+    return any(event.kind == "send" and (event.rank ^ event.peer).bit_count() > 1 for event in outcome.run.events)
+
+
 def _praise(outcome: Outcome) -> str:
     size = outcome.world_size
     return (
@@ -24,10 +28,8 @@ def _praise(outcome: Outcome) -> str:
     )
 
 
-HALVING_DOUBLING_ALLREDUCE = Exercise(
-    name="halving_doubling_allreduce",
-    library="course_utils.lessons.allreduce.halving_doubling:halving_doubling_allreduce",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="halving_doubling",
     place=3,
     minutes=35,
     difficulty=3,
@@ -42,23 +44,6 @@ HALVING_DOUBLING_ALLREDUCE = Exercise(
         "distance − 1, first = rank // distance · distance: it sends the partner's, receives into a buffer and "
         "combines its own. Then distance = 1, 2, …, active/2: send your blocks, receive into the partner's.",
     ),
-    mistakes=(
-        mistakes.ANYBODYS_MESSAGE,
-        mistakes.CHANGED_WHILE_SENT,
-        mistakes.COLLECTIVE,
-        mistakes.ALL_SEND,
-        mistakes.POWER_OF_TWO,
-        mistakes.NOBODY_SENDS,
-        mistakes.OPERATION,
-        mistakes.DTYPE,
-        mistakes.PICKLED,
-        mistakes.TOO_MANY_BYTES,
-        mistakes.IN_PLACE,
-        mistakes.TWICE,
-        mistakes.BLOCKS_APART,
-        mistakes.MISSING,
-        mistakes.ELSEWHERE,
-        mistakes.NOT_DIVISIBLE,
-    ),
+    symptoms={**spoken_of(__file__), "a rank sends to one that is no partner": _to_no_partner},
     praise=_praise,
 )

@@ -1,13 +1,8 @@
 """The check of `recursive_doubling_allreduce`: log₂ P rounds of whole vectors, two more where P is no power of two."""
 
-import dataclasses
-from collections.abc import Iterator
-
-import numpy as np
-
-from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.lessons.allreduce.checks import LESSON, mistakes
+from course_utils.checks.exercise import Cost, Exercise, Outcome
 from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
 STRANGERS = "the result is right here, but rank {rank} swapped with rank {other}: with 8 ranks that is not enough"
@@ -18,11 +13,6 @@ def doubling_cost(size: int, length: int) -> Cost:
     rounds = size.bit_length() - 1
     folded = size - 2**rounds
     return Cost(rounds=rounds + 2 * (folded > 0), bytes_per_rank=(rounds + (folded > 0)) * length)
-
-
-def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
-    for case in allreduce_cases(rng, world_size, doubling_cost):
-        yield dataclasses.replace(case, judge=_partners)
 
 
 def _partners(outcome: Outcome) -> str | None:
@@ -41,16 +31,14 @@ def _praise(outcome: Outcome) -> str:
     return f"{ranks(size)} agree to the last bit after {count(rounds, 'round')}; each sent its vector {sent:g} times"
 
 
-RECURSIVE_DOUBLING_ALLREDUCE = Exercise(
-    name="recursive_doubling_allreduce",
-    library="course_utils.lessons.allreduce.recursive_doubling:recursive_doubling_allreduce",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="recursive_doubling",
     place=2,
     minutes=20,
     difficulty=2,
     turn="swap sums with partners ever further away",
     title="partners at distance 1, 2, 4, … swap whole vectors",
-    cases=_cases,
+    cases=lambda rng, world_size: allreduce_cases(rng, world_size, doubling_cost, _partners),
     hints=(
         "After round 0 the ranks 0 and 1 hold the same sum, and 2 and 3 another. With whom must 0 swap next? Write "
         "both numbers with binary digits: how do they differ? And who is left over when there are 3 ranks?",
@@ -58,27 +46,6 @@ RECURSIVE_DOUBLING_ALLREDUCE = Exercise(
         "`comm.Sendrecv(vector, dest=partner, recvbuf=incoming, source=partner)` with partner = rank ^ distance, then "
         "combine. At the end all call `fold_out(comm, vector, active)`.",
     ),
-    mistakes=(
-        mistakes.ENDLESS,
-        mistakes.ANYBODYS_MESSAGE,
-        mistakes.CHANGED_WHILE_SENT,
-        mistakes.USED_TOO_EARLY,
-        mistakes.COLLECTIVE,
-        mistakes.ALL_SEND,
-        mistakes.POWER_OF_TWO,
-        mistakes.NOBODY_SENDS,
-        mistakes.ORDER,
-        mistakes.OPERATION,
-        mistakes.DTYPE,
-        mistakes.PICKLED,
-        mistakes.TOO_MANY_ROUNDS,
-        Mistake(
-            "In how many binary digits do the numbers of two partners differ?",
-            lambda case, outcome: outcome.wrong.startswith("the result is right here"),
-        ),
-        mistakes.IN_PLACE,
-        mistakes.TWICE,
-        mistakes.MISSING,
-    ),
+    symptoms=spoken_of(__file__),
     praise=_praise,
 )

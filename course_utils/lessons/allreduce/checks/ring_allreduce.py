@@ -1,9 +1,12 @@
 """The check of `ring_allreduce`: 2 (P − 1) rounds and 2 (P − 1)/P of the vector sent by each rank, any P and length."""
 
-from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.lessons.allreduce.checks import LESSON, mistakes
-from course_utils.lessons.allreduce.checks.common import allreduce_cases, times_added
+from course_utils.checks.exercise import Cost, Exercise, Outcome
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks.symptoms import spoken_of
+from course_utils.trace.events import Event
 from course_utils.words import count, ranks
+
+NO_RING = "the result is right, but rank {rank} sends to rank {peer}; the one to its right is rank {right}"
 
 
 def ring_cost(size: int, length: int) -> Cost:
@@ -11,9 +14,17 @@ def ring_cost(size: int, length: int) -> Cost:
     return Cost(rounds=2 * (size - 1), bytes_per_rank=2 * (size - 1) * -(-length // size))
 
 
-def _a_step_short(case: Case, outcome: Outcome) -> bool:
-    """Sums of neighbours only, one of them missing somewhere, after fewer rounds than it takes."""
-    return outcome.run.rounds < case.cost.rounds and bool((times_added(outcome) == 0).any())
+def _to_the_right(outcome: Outcome) -> str | None:
+    for event in _elsewhere(outcome):
+        right = (event.rank + 1) % outcome.world_size
+        return NO_RING.format(rank=event.rank, peer=event.peer, right=right)
+    return promises_kept(outcome)
+
+
+def _elsewhere(outcome: Outcome) -> list[Event]:
+    """Messages to another than the right neighbour."""
+    size = outcome.world_size
+    return [event for event in outcome.run.events if event.kind == "send" and event.peer != (event.rank + 1) % size]
 
 
 def share_sent(outcome: Outcome) -> str:
@@ -30,16 +41,14 @@ def _praise(outcome: Outcome) -> str:
     )
 
 
-RING_ALLREDUCE = Exercise(
-    name="ring_allreduce",
-    library="course_utils.lessons.allreduce.ring:ring_allreduce",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="ring",
     place=4,
     minutes=30,
     difficulty=3,
     turn="pass blocks to the right: add, then hand out",
     title="one block to the right neighbour in every step",
-    cases=lambda rng, world_size: allreduce_cases(rng, world_size, ring_cost),
+    cases=lambda rng, world_size: allreduce_cases(rng, world_size, ring_cost, _to_the_right),
     hints=(
         "Write down for 3 ranks which block each of them sends in step 0, 1, 2 and 3. What a rank sends in one step is "
         "what arrived in the step before. So which block arrives in step 0, and what is finished after P − 1 steps?",
@@ -47,30 +56,11 @@ RING_ALLREDUCE = Exercise(
         "the place of blocks[(rank − s − 1) % P] from the left: in the first P − 1 steps into a buffer, to be combined "
         "with that block, afterwards into the block itself. Sendrecv does both at once.",
     ),
-    mistakes=(
-        mistakes.NO_SUCH_RANK,
-        mistakes.ANYBODYS_MESSAGE,
-        mistakes.CHANGED_WHILE_SENT,
-        mistakes.USED_TOO_EARLY,
-        mistakes.OPEN_REQUEST,
-        mistakes.BARRIER,
-        mistakes.COLLECTIVE,
-        mistakes.ALL_SEND,
-        mistakes.NOBODY_SENDS,
-        mistakes.OPERATION,
-        mistakes.DTYPE,
-        mistakes.PICKLED,
-        mistakes.TOO_MANY_BYTES,
-        mistakes.TOO_MANY_ROUNDS,
-        mistakes.IN_PLACE,
-        mistakes.MEAN,
-        mistakes.TWICE,
-        mistakes.BLOCKS_APART,
-        Mistake("How many steps until a block has seen every rank?", _a_step_short),
-        mistakes.MISSING,
-        mistakes.ELSEWHERE,
-        mistakes.NOT_DIVISIBLE,
-    ),
+    symptoms={
+        **spoken_of(__file__),
+        "a message goes to another than the right neighbour": lambda case, outcome: bool(_elsewhere(outcome)),
+        "there are too few rounds": lambda case, outcome: outcome.run.rounds < case.cost.rounds,
+    },
     praise=_praise,
     also_hidden=(
         "course_utils.lessons.allreduce.ring:ring_reduce_scatter",

@@ -1,8 +1,8 @@
 """The check of `tree_allreduce`: 2 ⌈log₂ P⌉ rounds and 2 (P − 1) messages, whatever P."""
 
-from course_utils.checks.exercise import Case, Cost, Exercise, Mistake, Outcome
-from course_utils.lessons.allreduce.checks import LESSON, mistakes
+from course_utils.checks.exercise import Cost, Exercise, Outcome
 from course_utils.lessons.allreduce.checks.common import allreduce_cases
+from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
 
@@ -10,10 +10,6 @@ def tree_cost(size: int, length: int) -> Cost:
     """⌈log₂ P⌉ rounds up and as many down; no rank sends more than one whole vector in a round."""
     levels = (size - 1).bit_length()
     return Cost(rounds=2 * levels, messages=2 * (size - 1), bytes_per_rank=levels * length)
-
-
-def _too_many_messages(case: Case, outcome: Outcome) -> bool:
-    return outcome.run.messages > 2 * (outcome.world_size - 1)
 
 
 def _praise(outcome: Outcome) -> str:
@@ -24,10 +20,8 @@ def _praise(outcome: Outcome) -> str:
     )
 
 
-TREE_ALLREDUCE = Exercise(
-    name="tree_allreduce",
-    library="course_utils.lessons.allreduce.tree:tree_allreduce",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="tree",
     place=1,
     minutes=20,
     difficulty=2,
@@ -43,22 +37,6 @@ TREE_ALLREDUCE = Exercise(
         "one, into an array of its own, and combines. Down: the same distances backwards; who sent receives now, into "
         "`vector`, and who received sends.",
     ),
-    mistakes=(
-        mistakes.ENDLESS,
-        mistakes.ANYBODYS_MESSAGE,
-        mistakes.COLLECTIVE,
-        mistakes.POWER_OF_TWO,
-        mistakes.NOBODY_SENDS,
-        mistakes.OPERATION,
-        mistakes.DTYPE,
-        mistakes.PICKLED,
-        Mistake("Which of two ranks that meet need the sum before the broadcast?", _too_many_messages),
-        mistakes.TOO_MANY_ROUNDS,
-        mistakes.IN_PLACE,
-        mistakes.MEAN,
-        mistakes.TWICE,
-        mistakes.RANK_0_ONLY,
-        mistakes.MISSING,
-    ),
+    symptoms=spoken_of(__file__),
     praise=_praise,
 )

@@ -1,3 +1,1 @@
 """The exercises of lesson 6: P replicas of a model that train as one."""
-
-LESSON = "06_data_parallel"

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_utils.checks import recognisers
-from course_utils.checks.exercise import Outcome
+from course_utils.checks.exercise import Case, Outcome
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -29,16 +28,8 @@ def model_of(parameters: Sequence["Tensor"], buffers: Sequence["Tensor"] = ()) -
     return model
 
 
-def entries(result: Any) -> Any:
-    """What a harness's dict holds, as a list in its order; anything else as it is."""
-    return list(result.values()) if type(result) is dict else result
-
-
-def same(got: Any, wanted: Any, tolerance: float | None = None) -> bool:
-    """Whether two results are equal, whatever their entries are called; never asks a learner's object."""
-    return recognisers.same(entries(got), entries(wanted), tolerance)
-
-
-def all_same(outcome: Outcome, wanted: Sequence[Any]) -> bool:
-    """Whether each rank returned what stands in `wanted`."""
-    return all(same(got, wanted[rank], outcome.case.tolerance) for rank, got in enumerate(outcome.results))
+def nothing_sent(case: Case, outcome: Outcome) -> bool:
+    """Whether several ranks took part, and none of them sent a message or called a collective."""
+    return outcome.world_size > 1 and not any(
+        event.kind != "phase" for reply in outcome.attempt.replies for event in reply.events or ()
+    )

@@ -1,3 +1,1 @@
 """The exercises of lesson 0: two small functions, to see what a check does."""
-
-LESSON = "00_first_steps"

@@ -8,17 +8,12 @@ def world_sizes(world_size: int) -> list[int]:
     return list(range(world_size, 0, -1))
 
 
-def all_are(outcome: Outcome, wanted: list) -> bool:
-    """Whether the results are `wanted`, type by type; never asks a learner's object whether it is equal."""
-    return all(type(got) is type(want) and got == want for got, want in zip(outcome.results, wanted, strict=True))
-
-
 def only_some_returned(case: Case, outcome: Outcome) -> bool:
     """Some ranks returned something, and others nothing."""
     returned = [result is not None for result in outcome.results]
     return any(returned) and not all(returned) and not any(result is NO_RESULT for result in outcome.results)
 
 
-def are_lists(outcome: Outcome) -> bool:
+def lists_returned(case: Case, outcome: Outcome) -> bool:
     """Every rank returned a list or a tuple."""
     return all(type(result) in (list, tuple) for result in outcome.results)

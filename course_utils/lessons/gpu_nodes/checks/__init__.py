@@ -1,3 +1,1 @@
 """The exercises of lesson 13, a module each."""
-
-LESSON = "13_gpu_nodes"

@@ -1,4 +1,4 @@
-"""A batch script as sbatch reads it, and as bash runs it where `srun` and `scontrol` only note what they are told.
+"""A batch script as sbatch reads it, and as its shell runs it where `srun` and `scontrol` only note what they are told.
 
 Where a Slurm answers, sbatch itself is asked (`--test-only`: it reads the script, looks for nodes, and starts nothing).
 """
@@ -38,6 +38,7 @@ MINUTES, SIGNAL, REQUEUE = "the minutes", "the signal", "whether Slurm may queue
 OPEN_MODE, OUTPUT, PARTITION, NAME = "--open-mode", "the file of the output", "the partition", "the job's name"
 TOLD, ADDRESS, PORT, THREADS = "what srun is to start", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"
 SRUN_CORES, OTHERS = "the cores that srun gives to each task", "--kill-on-bad-exit of srun"
+WAIT = "--wait of srun"
 CODE, ASKED = "the exit code", "what scontrol is asked for after srun"
 GRADED, NO_SLURM = "not asked", "no Slurm"
 UNANSWERED = re.compile("configuration source|[Cc]ontact|timed out|Zero Bytes|[Aa]uthentication|munge|standby")
@@ -46,7 +47,9 @@ ONE_TEXT, TAKEN, TO_THE_TASKS = "one text", "yes", "{signal} to the tasks, {seco
 FIRST, JOB = "gpu07", 10_007
 
 SRUN = """#!/bin/sh
-for value in "$MASTER_ADDR" "$MASTER_PORT" "$OMP_NUM_THREADS" "$SRUN_CPUS_PER_TASK"; do echo "$value" >> "$NOTES"; done
+for value in "$MASTER_ADDR" "$MASTER_PORT" "$OMP_NUM_THREADS" "$SRUN_CPUS_PER_TASK" "$SLURM_WAIT"; do
+  echo "$value" >> "$NOTES"
+done
 printf 'srun\\0' >> "$NOTES.srun"; printf '%s\\0' "$@" >> "$NOTES.srun"
 exit "$STATUS"
 """
@@ -73,6 +76,14 @@ def options_of(text: str) -> dict[str, str]:
                 name, value = option(words)
                 found[name] = value
     return found
+
+
+def stops_at(text: str) -> str:
+    """Where sbatch stops reading, if there are lines for it below; else ""."""
+    lines = text.splitlines()
+    first = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
+    unread = any(line.strip().startswith("#SBATCH") for line in lines[first:])
+    return f"sbatch stops reading at line {first + 1}: {lines[first].strip()!r}" if unread else ""
 
 
 def option(words: list[str]) -> tuple[str, str]:
@@ -155,8 +166,9 @@ def run(text: str, status: int, job: int = JOB, environment: Mapping[str, str] |
         known |= {"SLURM_JOB_ID": str(job), "SLURM_JOBID": str(job), "SLURM_JOB_NODELIST": "gpu[07-09]"}
         known |= {"SLURM_NODELIST": "gpu[07-09]", "SLURMD_NODENAME": FIRST, "SLURM_SUBMIT_DIR": name}
         (folder / "job.sh").write_text(text)
+        (folder / "job.sh").chmod(0o700)
         ended = subprocess.run(
-            ["bash", "job.sh"],
+            [folder / "job.sh"],
             cwd=folder,
             env={**known, **(environment or {})},
             stdin=subprocess.DEVNULL,
@@ -171,7 +183,7 @@ def noted(notes: Path) -> dict[str, Any]:
     """What srun was told, by its arguments and by variables; srun's own options are taken off."""
     if not notes.exists():
         return {TOLD: "srun was never called"}
-    address, port, threads, cores = notes.read_text().splitlines()[:4]
+    address, port, threads, cores, wait = notes.read_text().splitlines()[:5]
     words = Path(f"{notes}.srun").read_bytes().decode().split("\0")[1:-1]
     others = "not said"
     while words and words[0].startswith("-"):
@@ -184,8 +196,9 @@ def noted(notes: Path) -> dict[str, Any]:
             value = words.pop(0) if words else ""
         cores = value if name == "cpus-per-task" else cores
         others = value or "1" if name == "kill-on-bad-exit" else others
+        wait = value if name == "wait" else wait
     found = {TOLD: words, ADDRESS: address, PORT: port, THREADS: threads}
-    return found | {SRUN_CORES: int(cores or 1), OTHERS: others}
+    return found | {SRUN_CORES: int(cores or 1), OTHERS: others, WAIT: wait or "not said"}
 
 
 def lines_of(file: Path) -> list[str]:
@@ -205,10 +218,13 @@ def tried(
     text = function(command, **options)
     if not isinstance(text, str):
         return {SCRIPT: text}
+    found = {SCRIPT: ONE_TEXT, TEXT: text}
     try:
-        found = {SCRIPT: ONE_TEXT, TEXT: text} | asked_for(text)
+        found |= asked_for(text)
     except ValueError as refused:
-        return {SCRIPT: ONE_TEXT, TEXT: text, READ: str(refused)}
+        return found | {READ: str(refused)}
+    if where := stops_at(text):
+        return found | {READ: where}
     if graded():
         return found | (unseen if all(word in text for word in ("srun", command, "scontrol requeue")) else {})
     for number, given in enumerate(runs):

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, same
-from course_utils.lessons.gpu_nodes.checks import LESSON
+from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.gpu_nodes.failures.explain import (
     CAUSES,
     CONSEQUENCE,
@@ -43,6 +41,9 @@ EARLIER = (
     "[W1122 01:00:04.1 pair.cc:1] early\nOSError: [Errno 98] Address already in use: early",
 )
 """Whose order in the file is not that in time."""
+MISSING = "FileNotFoundError: [Errno 2] No such file or directory: '{0}'"
+TWO_FILES = "\n".join([MISSING.format("/data/digits.npz"), "wrote /mnt/runs/7.pt", MISSING.format("/mnt/runs/7.pt")])
+INDENTED = "step 1\n    torch.OutOfMemoryError: CUDA out of memory. \nstep 2", "step 1\n\tKeyError: 'x'  \nstep 2"
 
 
 def seen(function: Callable, log: str) -> dict[str, Any]:
@@ -99,59 +100,25 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(f'the log of "{cause}" {CHANGED}', "\n".join([*noise[0], changed, *noise[1]]))
     for log in EARLIER:
         yield case("a log whose order is not that in time", log)
+    yield case("two missing files", TWO_FILES)
+    for log in INDENTED:
+        yield case("a log with indented lines", log)
     for cause, line in OTHERS.values():
         yield case(f'other words for "{cause}"', "\n".join([*NOISE, line, FAILED, *NOISE]))
 
 
-def _due(outcome: Outcome) -> dict[str, Any]:
-    return outcome.case.expected[0]
+def _not_in_the_log(case: Case, outcome: Outcome) -> bool:
+    return any(line not in case.arguments[0][0].splitlines() for line in outcome.results[0][LINES])
 
 
-def _got(key: str, test: Callable[[Any, Outcome], bool]) -> Recogniser:
-    """A recogniser of what was returned under a key, where it is wrong."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        got = outcome.results[0][key]
-        return not same(got, _due(outcome)[key]) and test(got, outcome)
-
-    return recognises
-
-
-def _log(outcome: Outcome) -> str:
-    return outcome.case.arguments[0][0]
-
-
-def _follows(got: Any, outcome: Outcome) -> bool:
-    """Another cause, for which there is a rule that some line fits."""
-    others = [rule for rule in RULES if rule.cause == got]
-    return any(re.search(rule.shows, line) for rule in others for line in _log(outcome).splitlines())
-
-
-def _not_there(got: Any, outcome: Outcome) -> bool:
-    return any(line not in _log(outcome).splitlines() for line in got)
-
-
-def _some_of(errors: bool) -> Callable[[Any, Outcome], bool]:
-    """Whether a line of an unknown cause was returned that fits CONSEQUENCE, or is no error."""
-
-    def test(got: Any, outcome: Outcome) -> bool:
-        pattern_fits = [bool(CONSEQUENCE.search(line)) if errors else not ERROR.search(line) for line in got]
-        return _due(outcome)[CAUSE] == UNKNOWN and any(pattern_fits)
-
-    return test
-
-
-EXPLAIN_FAILURE = Exercise(
-    name="explain_failure",
-    library="course_utils.lessons.gpu_nodes.failures.explain:explain_failure",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="failures.explain",
     place=4,
     minutes=15,
     difficulty=2,
     turn="the first rule that a line fits, the earliest such line; or the earliest errors",
     title="from a log to the cause of a failed launch",
     cases=_cases,
-    picture=False,
     hints=(
         "Ten ranks complain when one fails. The table of rules begins with what explains the rest: which of your two "
         "loops is the outer one, over rules or over lines? And in which order do you go through the lines?",
@@ -159,35 +126,7 @@ EXPLAIN_FAILURE = Exercise(
         "there is one, and the rule has no `beside` or `beside(rule, found, log)` holds, `return Cause(rule.cause, "
         "(line,))`. Below both loops `Cause(UNKNOWN, …)` with a tuple of at most three lines.",
     ),
-    mistakes=(
-        Mistake("Where is the `return`, on every way through the function?", lambda _, o: o.results[0][CAUSE] is None),
-        Mistake("A name alone, or a `Cause` with its lines?", lambda _, o: o.results[0][LINES] is None),
-        Mistake(
-            "Was the missing file ever written by anybody?",
-            _got(CAUSE, lambda got, o: got == "no shared files" and _due(o)[CAUSE] == UNKNOWN),
-        ),
-        Mistake("Which of them explains the other, and which one merely follows?", _got(CAUSE, _follows)),
-        Mistake(
-            "What in that line belongs to the failure, and what to the machine it happened on?",
-            _got(CAUSE, lambda got, o: CHANGED in o.case.label),
-        ),
-        Mistake(
-            "Which words of the log do your rules overlook?",
-            _got(CAUSE, lambda got, o: got == UNKNOWN),
-        ),
-        Mistake("What is to be said where no rule fits?", _got(CAUSE, lambda got, o: _due(o)[CAUSE] == UNKNOWN)),
-        Mistake("Is it the line as it stands in the log?", _got(LINES, _not_there)),
-        Mistake(
-            "Which of these errors only says that another rank has failed?",
-            _got(LINES, _some_of(errors=True)),
-        ),
-        Mistake("Which lines say most where no rule fits, and how many of them?", _got(LINES, _some_of(errors=False))),
-        Mistake(
-            "How many lines, and which, does the docstring promise?",
-            _got(LINES, lambda got, o: len(got) != len(_due(o)[LINES])),
-        ),
-        Mistake("Which of the lines was written first: in the file, or in time?", _got(LINES, lambda got, o: True)),
-    ),
+    symptoms={"a line is not in the log": _not_in_the_log},
     praise=lambda outcome: (
         f"{len(CAUSES)} recorded logs, the same with other names and orders, {len(OTHERS)} in other words, and "
         f"{len(UNKNOWN_LOGS)} that are none of them"

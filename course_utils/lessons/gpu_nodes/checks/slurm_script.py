@@ -1,14 +1,14 @@
 """The check of `slurm_script`: what sbatch reads in it, what its tasks are told, and when it is queued again."""
 
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, error_of, same, says
-from course_utils.lessons.gpu_nodes.checks import LESSON
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import error_of
 from course_utils.lessons.gpu_nodes.checks.batch import (
     ADDRESS,
     ASKED,
@@ -38,13 +38,13 @@ from course_utils.lessons.gpu_nodes.checks.batch import (
     THREADS,
     TO_THE_TASKS,
     TOLD,
-    options_of,
+    WAIT,
     taken_by_slurm,
     tried,
 )
 
 COMMAND = "python train.py --epochs 20"
-SEEN_IN_RUNS = (TOLD, ADDRESS, PORT, THREADS, SRUN_CORES, OTHERS, CODE, ASKED)
+SEEN_IN_RUNS = (TOLD, ADDRESS, PORT, THREADS, SRUN_CORES, OTHERS, WAIT, CODE, ASKED)
 Options = dict[str, Any]
 
 
@@ -60,7 +60,7 @@ def due(command: str, options: Options, runs: list[tuple]) -> dict[str, Any]:
     for number, (status, job, environment) in enumerate(runs):
         words = [word.replace("$SLURM_JOB_ID", str(job)) for word in shlex.split(command)]
         seen = {TOLD: words, ADDRESS: environment.get(ADDRESS, FIRST), PORT: environment.get(PORT, ...)}
-        seen |= {THREADS: str(cores), SRUN_CORES: cores, OTHERS: ...}
+        seen |= {THREADS: str(cores), SRUN_CORES: cores, OTHERS: ..., WAIT: ...}
         seen |= {CODE: status, ASKED: [f"requeue {job}"] if status == 75 else []}
         found |= {f"{key}, run {number}" if number else key: value for key, value in seen.items()}
     return found
@@ -74,6 +74,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         wanted = due(command, options, given)
         unseen = {key: "20007" if value is ... else value for key, value in wanted.items() if key not in (SCRIPT, TEXT)}
         unseen |= {key: "0" for key in wanted if key.startswith(OTHERS)}
+        unseen |= {key: "30" for key in wanted if key.startswith(WAIT)}
         unseen |= {f"{PORT}, run 1": "20008"} if len(given) > 1 else {}
         run_only = {key: value for key, value in unseen.items() if key.partition(",")[0] in SEEN_IN_RUNS}
         return Case(f"slurm_script({words})", [(command, options, given, run_only)], [wanted], **more)
@@ -105,10 +106,12 @@ def refused(function: Callable, options: Options) -> str:
 def _in_the_run(outcome: Outcome) -> str | None:
     result, ports = outcome.results[0], []
     for number, (_, _, environment) in enumerate(outcome.case.arguments[0][2]):
-        port, others = (result[f"{key}, run {number}" if number else key] for key in (PORT, OTHERS))
+        port, others, wait = (result[f"{key}, run {number}" if number else key] for key in (PORT, OTHERS, WAIT))
         ports.append(port)
         if others != "0" and others != "not said":
             return f"srun is told --kill-on-bad-exit={others}: it kills all tasks when one ends with code 75"
+        if not (wait.isdecimal() and 0 < int(wait) <= 60):
+            return f"srun's --wait is {wait}, expected 30: the others' seconds after the first task has ended"
         if PORT not in environment and not (port.isdecimal() and 20_000 <= int(port) < 65_536):
             return f"MASTER_PORT is {port!r}, expected a number from 20000 to 65535"
     if len(ports) > 1 and len(set(ports)) == 1:
@@ -121,48 +124,19 @@ def _by_slurm(outcome: Outcome) -> str | None:
     return f"Slurm does not take the script: {words}" if here and words != TAKEN else None
 
 
-def _wrong(*keys: str, but: Callable[[Any, Any], bool] = lambda got, wanted: True) -> Recogniser:
-    """A recogniser of a script of which this is the first thing that is wrong, and perhaps wrong in one way."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        result, wanted = outcome.results[0], case.expected[0]
-        for key, value in wanted.items():
-            if value is not ... and not same(result.get(key), value):
-                return key.partition(",")[0] in keys and but(result.get(key), value)
-        return False
-
-    return recognises
+def _stops_at_errors(case: Case, outcome: Outcome) -> bool:
+    told = ASKED in outcome.wrong or CODE in outcome.wrong
+    return told and bool(re.search(r"^(#!.*|\s*set) -\w*e|set -o errexit", outcome.results[0][TEXT], re.MULTILINE))
 
 
-def _written_but_not_read(case: Case, outcome: Outcome) -> bool:
-    """There are lines of sbatch that it does not read: below a command, or not at the beginning of a line."""
-    text = outcome.results[0][TEXT]
-    return text.count("#SBATCH") > 0 and not options_of(text)
-
-
-def _refusal(case: Case, outcome: Outcome) -> bool:
-    return case.harness is refused
-
-
-def _not_text(case: Case, outcome: Outcome) -> bool:
-    return outcome.results[0][SCRIPT] != ONE_TEXT
-
-
-def _kept(case: Case, outcome: Outcome) -> bool:
-    return ADDRESS in case.arguments[0][2][0][2] and _wrong(ADDRESS, PORT)(case, outcome)
-
-
-SLURM_SCRIPT = Exercise(
-    name="slurm_script",
-    library="course_utils.lessons.gpu_nodes.slurm_script:slurm_script",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="slurm_script",
     place=2,
     minutes=20,
     difficulty=2,
     turn="what is asked of Slurm, where rank 0 waits, srun, and what follows from its exit code",
     title="the batch script of a job that queues itself again",
     cases=_cases,
-    picture=False,
     hints=(
         "What does sbatch have to know before the job begins, and what can only the job itself find out, when it runs? "
         "And what does the script still do when srun is over?",
@@ -171,33 +145,7 @@ SLURM_SCRIPT = Exercise(
         "`$((20000 + SLURM_JOB_ID % 10000))`; `srun --cpus-per-task=… command`, `status=$?`, and where that is 75 "
         "`scontrol requeue`.",
     ),
-    mistakes=(
-        Mistake("What does the docstring promise for what cannot be meant?", _refusal),
-        Mistake("Where is the `return`?", lambda _, outcome: outcome.results[0][SCRIPT] is None),
-        Mistake("One text, or something else?", _not_text),
-        Mistake("With which two signs does a batch script begin?", _wrong(READ, but=lambda got, _: "#!" in got)),
-        Mistake("Is there an option of that name, and is its value one?", _wrong(READ)),
-        Mistake("Which lines does sbatch read, and up to which?", _written_but_not_read),
-        Mistake("How many tasks does srun start on each node, and who says so?", _wrong(TASKS)),
-        Mistake("How many GPUs does a node of the job have, if nobody asks for any?", _wrong(GPUS)),
-        Mistake("Minutes, hours or seconds: what does Slurm read in this time?", _wrong(MINUTES)),
-        Mistake(
-            "Who hears this signal: the batch script, or the training?",
-            _wrong(SIGNAL, but=lambda got, _: "alone" in got),
-        ),
-        Mistake("How does the training learn in time that its time will be up?", _wrong(SIGNAL)),
-        Mistake("May Slurm queue the job again?", _wrong(REQUEUE)),
-        Mistake("What becomes of the first try's output in the second?", _wrong(OPEN_MODE)),
-        Mistake("Which partition, if none was named?", _wrong(PARTITION)),
-        Mistake("Is everything asked for that the function was told?", _wrong(NODES, CORES, NAME, OUTPUT)),
-        Mistake("What if the environment already says where rank 0 waits?", _kept),
-        Mistake("Where is rank 0, seen from the second node?", _wrong(ADDRESS)),
-        Mistake("What does the shell make of the command before srun sees it?", _wrong(TOLD)),
-        Mistake("How many cores does srun give to a task, and how many threads use them?", _wrong(THREADS, SRUN_CORES)),
-        Mistake("Which exit code does the job end with, and with which is it queued again?", _wrong(CODE, ASKED)),
-        Mistake("What becomes of the tasks that still write the checkpoint?", says("--kill-on-bad-exit=")),
-        Mistake("What if two of your jobs run on one node?", says("MASTER_PORT")),
-    ),
+    symptoms={"the shell stops at the first error": _stops_at_errors},
     praise=lambda outcome: (
         "seven scripts read as sbatch reads them, and not run, as nobody starts a process while answers are graded"
         if outcome.results[0][1] == GRADED

@@ -6,18 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, hangs, raised, same
-from course_utils.lessons.gpu_nodes.checks import LESSON
+from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome, Recogniser
+from course_utils.checks.symptoms import hangs, raised, same
 from course_utils.lessons.gpu_nodes.checks.starts import (
     BATCHES,
     ENDED,
     IMAGES,
     LOSSES,
     NAMES,
-    RESUMED,
-    STEPS,
-    THERE,
     WRITTEN,
     Start,
     after_starts,
@@ -75,68 +71,12 @@ def _short(losses: Sequence[float]) -> str:
     return "[" + ", ".join(f"{loss:.5f}" for loss in losses) + "]"
 
 
-def _seen(outcome: Outcome, key: str) -> Iterator[tuple[Any, Any, int]]:
-    """What each rank saw of one kind, what is due, and the number of the start; those that are right are left out."""
-    for result, due in zip(outcome.results, outcome.case.expected, strict=True):
-        for number, name in enumerate(NAMES):
-            one = key.format(name)
-            if result is not NO_RESULT and one in due and not same(result.get(one), due[one], CLOSE):
-                yield result.get(one), due[one], number
-
-
-def _no_stop(case: Case, outcome: Outcome) -> bool:
-    return any(str(due).startswith("Interrupted") for _, due, _ in _seen(outcome, ENDED))
-
-
 def _waits_for_who_has_left(case: Case, outcome: Outcome) -> bool:
     return hangs(case, outcome) and any(start.hears_in for start in case.arguments[0][1])
 
 
-def _one_order(case: Case, outcome: Outcome) -> bool:
-    """Every batch is one of epoch 0, where others were due."""
-    wrong = list(_seen(outcome, BATCHES))
-    return bool(wrong) and all(batch.startswith("epoch 0,") for got, _, _ in wrong for batch in got)
-
-
-def _goes_on_at(batch: str) -> Recogniser:
-    """A recogniser of starts whose first batch is this one, or the first of another epoch."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        return any(number and got and got[0].endswith(batch) for got, _, number in _seen(outcome, BATCHES))
-
-    return recognises
-
-
 def _losses_are_lost(case: Case, outcome: Outcome) -> bool:
-    return any(got is not None and len(got) < len(due) for got, due, _ in _seen(outcome, LOSSES))
-
-
-def _forgets(what: str) -> Recogniser:
-    """A recogniser of the losses of a training that forgets something at each restart."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        options, starts = case.arguments[0]
-        wrong = losses_of(options, max(start.epochs for start in starts), what, _restarts(case))
-        return any(same(got, wrong[: len(got)], 1e-3) for got, _, _ in _seen(outcome, LOSSES))
-
-    return recognises
-
-
-def _restarts(case: Case) -> set[int]:
-    """After how many steps a start that did any went on."""
-    options, starts = case.arguments[0]
-    in_epoch = IMAGES // options["batch_size"]
-    found = set()
-    for name, _ in zip(NAMES, starts):
-        done = case.expected[0][BATCHES.format(name)]
-        if done:
-            epoch, batch = (int(word.split()[1]) for word in done[0].split(", "))
-            found.add(epoch * in_epoch + batch)
-    return found - {0}
-
-
-def _says(key: str) -> Recogniser:
-    return lambda case, outcome: any(_seen(outcome, key))
+    return bool(re.search("entr(y|ies) in losses of", outcome.wrong))
 
 
 def _others_write(case: Case, outcome: Outcome) -> bool:
@@ -146,13 +86,30 @@ def _others_write(case: Case, outcome: Outcome) -> bool:
 
 
 def _writes_when_killed(case: Case, outcome: Outcome) -> bool:
-    """A start that was to die has written once more, after its last step."""
-    extra = [(got, due) for got, due, number in _seen(outcome, WRITTEN) if case.arguments[0][1][number].dies_after]
-    return any(len(got) > len(due) and got != steps_text([]) for got, due in extra)
+    return "in the checkpoints of" in outcome.wrong and "killed after" in case.label
 
 
-def _random(case: Case, outcome: Outcome) -> bool:
-    return "interrupted and started again" in outcome.wrong
+def _forgets(what: str) -> Recogniser:
+    """A recogniser of the losses of a training that forgets something at each restart."""
+
+    def recognises(case: Case, outcome: Outcome) -> bool:
+        options, starts = case.arguments[0]
+        result, due = outcome.results[0], case.expected[0]
+        losses = losses_of(options, max(start.epochs for start in starts), what, _restarts(options, due))
+        found = [
+            result[key] for key in map(LOSSES.format, NAMES) if key in due and not same(result[key], due[key], CLOSE)
+        ]
+        return any(same(got, losses[: len(got)], 1e-3) for got in found)
+
+    return recognises
+
+
+def _restarts(options: Options, due: dict[str, Any]) -> set[int]:
+    """After how many steps a start that did any went on."""
+    in_epoch = IMAGES // options["batch_size"]
+    batches = [due[key][0] for key in map(BATCHES.format, NAMES) if due.get(key)]
+    places = [[int(number) for number in re.findall(r"\d+", first)] for first in batches]
+    return {epoch * in_epoch + batch for epoch, batch in places} - {0}
 
 
 def _drawing(outcome: Outcome) -> Any:
@@ -178,10 +135,8 @@ def _numbers(batches: Sequence[str]) -> list[tuple[int, int]]:
     return [(int(one[0]), int(one[1])) if len(one) == 2 else (0, -1) for one in found]
 
 
-TRAIN_DDP = Exercise(
-    name="train_ddp",
-    library="course_utils.lessons.gpu_nodes.train_ddp:train_ddp",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="train_ddp",
     place=1,
     minutes=20,
     difficulty=3,
@@ -189,7 +144,6 @@ TRAIN_DDP = Exercise(
     title="a training that can be killed",
     cases=_cases,
     needs_torch=True,
-    picture=False,
     drawing=_drawing,
     hints=(
         "Write the loop first, without any checkpoint: epochs, batches, steps, losses. Then ask of each thing that "
@@ -199,26 +153,14 @@ TRAIN_DDP = Exercise(
         "`batch in training.batches()[place.batch:]`: step, `agreed()`, perhaps save, perhaps raise. To save: all "
         "ranks call `gather_random_states()`, rank 0 `save_checkpoint`s a dict, all meet in `dist.barrier()`.",
     ),
-    mistakes=(
-        Mistake("Which rank hears the signal, and how do the others learn of it?", _waits_for_who_has_left),
-        Mistake("Does every rank make the same calls?", hangs),
-        Mistake("What does a reader find while the file is being written?", lambda _, o: raised(o, "cannot be read")),
-        Mistake("Does a process that is killed come to its `finally`?", _writes_when_killed),
-        Mistake("Which ranks have to write what is the same on all of them?", _others_write),
-        Mistake("What does the docstring promise for a training that is asked to stop?", _no_stop),
-        Mistake("Who deals the images out anew in each epoch, and from what does it know the epoch?", _one_order),
-        Mistake("Which batches of this epoch are done already?", _goes_on_at("batch 0")),
-        Mistake("Is the checkpoint on the disk when a rank leaves?", _says(THERE)),
-        Mistake("Where does the training go on?", _says(BATCHES)),
-        Mistake("After which steps is a checkpoint due, and where else?", _says(WRITTEN)),
-        Mistake("What became of the losses of the epochs before the restart?", _losses_are_lost),
-        Mistake("What does the optimizer remember from step to step?", _forgets("optimizer")),
-        Mistake("With which weights does the training go on?", _forgets("weights")),
-        Mistake("Which random numbers does each rank draw after the restart?", _random),
-        Mistake("After which step did this start begin, and after which did it end?", _says(RESUMED)),
-        Mistake("After which step did this start begin, and after which did it end?", _says(STEPS)),
-        Mistake("Which loss belongs into the list at the end of an epoch?", _says(LOSSES)),
-    ),
+    symptoms={
+        "it waits for who has left": _waits_for_who_has_left,
+        "the killed write": _writes_when_killed,
+        "other ranks write too": _others_write,
+        "losses are lost": _losses_are_lost,
+        "the optimizer is forgotten": _forgets("optimizer"),
+        "the weights are forgotten": _forgets("weights"),
+    },
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)}, killed in the middle of an epoch, of a writing, and stopped by a signal to one "
         "rank: every time the same batches and losses as without interruption; rank 0 alone writes"

@@ -1,3 +1,1 @@
 """The exercises of lesson 3: what limits one machine."""
-
-LESSON = "03_hardware"

@@ -1,15 +1,14 @@
 """The check of `brent_bounds`: graphs whose work and depth are known, and schedules that keep within the bounds."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, raised, same
-from course_utils.lessons.hardware.checks import LESSON
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import same
 
-Graph = dict[Hashable, list[Hashable]]
+Graph = Mapping[Hashable, Collection[Hashable]]
 MOST_ASKED = 100_000
 
 
@@ -18,11 +17,18 @@ class LimitedNeeds(dict):
 
     asked = 0
 
-    def __getitem__(self, task: Hashable) -> list[Hashable]:
+    def __getitem__(self, task: Hashable) -> Collection[Hashable]:
         self.asked += 1
         if self.asked > MOST_ASKED:
             raise RuntimeError(f"needs was asked {MOST_ASKED:,} times about {len(self)} tasks")
         return super().__getitem__(task)
+
+    def get(self, task: Hashable, default: object = None) -> object:
+        """As that of a dictionary, and counted too."""
+        try:
+            return self[task]
+        except KeyError:
+            return default
 
 
 def counted(function: Callable, needs: Graph, processors: int) -> object:
@@ -45,6 +51,11 @@ def ladder(rungs: int) -> Graph:
     return {(row, side): [(row - 1, other) for other in "ab"] if row else [] for row in range(rungs) for side in "ab"}
 
 
+def by_the_last(needs_of_the_last: list[str]) -> Graph:
+    """Depth 4, found only by one of the last task's needs."""
+    return {"last": needs_of_the_last, "a": [], "b": ["a"], "c": ["b"], "x": ["a", "y", "z"], "y": [], "z": []}
+
+
 def layered(rng: np.random.Generator, widths: list[int]) -> Graph:
     """Rows of tasks; each needs one of the row before, and some of any earlier row."""
     rows, needs, number = [], {}, 0
@@ -60,15 +71,18 @@ def layered(rng: np.random.Generator, widths: list[int]) -> Graph:
     return needs
 
 
-def shuffled(rng: np.random.Generator, needs: Graph) -> Graph:
-    """The same graph, its tasks named otherwise and in another order."""
+def shuffled(rng: np.random.Generator, needs: Graph, kind: Callable = list) -> Graph:
+    """The same graph, its tasks named otherwise; they and their needs in another order."""
     names = {task: f"t{number}" for task, number in zip(needs, rng.permutation(len(needs)), strict=True)}
-    tasks = list(needs)
-    order = [tasks[place] for place in rng.permutation(len(tasks))]
-    return {names[task]: [names[other] for other in needs[task]] for task in order}
+
+    def in_any_order(tasks: Collection[Hashable]) -> list[Hashable]:
+        listed = list(tasks)
+        return [listed[place] for place in rng.permutation(len(listed))]
+
+    return {names[task]: kind(names[other] for other in in_any_order(needs[task])) for task in in_any_order(needs)}
 
 
-def rounds(needs: Mapping) -> int:
+def rounds(needs: Graph) -> int:
     """The depth, by peeling off the tasks that nobody needs any more, from the end."""
     left, found = {task: set(others) for task, others in needs.items()}, 0
     while left:
@@ -78,12 +92,20 @@ def rounds(needs: Mapping) -> int:
     return found
 
 
+def bounds(work: int, depth: int, processors: int) -> tuple[float, float]:
+    """The two numbers that are asked for."""
+    return float(max(work / processors, depth)), work / processors + depth
+
+
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(label: str, needs: Graph, processors: int) -> Case:
-        share, depth = len(needs) / processors, rounds(needs)
-        expected = (float(max(share, depth)), share + depth)
+        depth = rounds(needs)
         label = f"{label}: {len(needs)} tasks, depth {depth}, {processors} processors"
-        return Case(label, [(needs, processors)], [expected], with_comm=False, tolerance=1e-9)
+        expected = bounds(len(needs), depth, processors)
+        return Case(label, [(needs, processors)], [expected], with_comm=False, tolerance=1e-12)
+
+    def drawn(kind: Callable = list) -> Graph:
+        return shuffled(rng, layered(rng, [int(width) for width in rng.integers(1, 7, 8)]), kind)
 
     yield case("a chain", chain(6), 2)
     yield case("a tree", tree(4), 2)
@@ -91,134 +113,40 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("a tree and many processors", tree(4), 100)
     yield case("tasks that need nothing", {task: [] for task in range(int(rng.integers(7, 12)))}, 4)
     yield case("in no order", shuffled(rng, chain(7)), 3)
-    widths = [int(width) for width in rng.integers(1, 7, 8)]
-    yield case("a graph drawn at random, in no order", shuffled(rng, layered(rng, widths)), 3)
+    yield case("one need of three is the deepest", by_the_last(["y", "c", "x"]), 3)
+    yield case("the first need is the deepest", by_the_last(["c", "x", "y"]), 3)
+    yield case("the last need is the deepest", by_the_last(["x", "y", "c"]), 3)
+    for _ in range(4):
+        yield case("a graph drawn at random, in no order", drawn(), int(rng.integers(2, 9)))
+    for kind in (tuple, set, frozenset):
+        yield case(f"needs in a {kind.__name__}", drawn(kind), 3)
     yield case("one task", {"alone": []}, 5)
     yield case("no task", {}, 2)
     yield replace(case("many paths", ladder(60), 4), harness=counted)
     yield case("a long chain", chain(300), 7)
 
 
-def _depth(case: Case) -> tuple[int, int, int]:
-    """Work, depth and processors."""
-    needs, processors = case.arguments[0]
-    return len(needs), rounds(needs), processors
-
-
-def _formula(formula: Callable[[int, int, int], tuple[float, float]]) -> Recogniser:
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        wanted = formula(*_depth(case))
-        return not same(case.expected[0], wanted, 1e-9) and same(outcome.results[0], wanted, 1e-9)
-
-    return recognises
-
-
-def _first(outcome: Outcome) -> float:
-    return float(outcome.results[0][0])
-
-
-def _other_depth(depth_of: Callable[[Mapping], int]) -> Recogniser:
-    """A recogniser of the right formula with another number for the depth."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        needs, processors = case.arguments[0]
-        share, depth = len(needs) / processors, depth_of(needs)
-        return depth != rounds(needs) and same(outcome.results[0], (max(share, depth), share + depth), 1e-9)
-
-    return recognises
-
-
-def as_listed(needs: Mapping) -> int:
-    """The depth that one finds who takes each task's needs to be listed before it."""
-    depth: dict = {}
-    for task, others in needs.items():
-        depth[task] = 1 + max((depth.get(other, 0) for other in others), default=0)
-    return max(depth.values(), default=0)
-
-
-def _listed(case: Case, outcome: Outcome) -> bool:
-    return _other_depth(as_listed)(case, outcome) or raised(outcome, "KeyError")
-
-
 def _too_shallow(case: Case, outcome: Outcome) -> bool:
-    """The right formula, with a depth that is too small."""
-    _, depth, _ = _depth(case)
-    return any(
-        _formula(lambda w, d, p, less=less: (max(w / p, less), w / p + less))(case, outcome) for less in range(depth)
-    )
-
-
-def _edges(case: Case, outcome: Outcome) -> bool:
     needs, processors = case.arguments[0]
-    share, depth = sum(map(len, needs.values())) / processors, rounds(needs)
-    return same(outcome.results[0], (max(share, depth), share + depth), 1e-9)
+    found = [bounds(len(needs), depth, processors) for depth in range(rounds(needs))]
+    return any(same(outcome.results[0], pair, 1e-9) for pair in found)
 
 
-def _hangs(case: Case, outcome: Outcome) -> bool:
-    kinds = [reply.kind for reply in outcome.attempt.replies]
-    return raised(outcome, "needs was asked") or any(kind in ("interrupted", "lost") for kind in kinds)
-
-
-def _nothing_to_do(case: Case, outcome: Outcome) -> bool:
-    return not case.arguments[0][0]
-
-
-def _first_tasks(case: Case, outcome: Outcome) -> bool:
-    """The largest of nothing was asked for: `max` over the needs of a task that has none."""
-    return len(case.arguments[0][0]) > 0 and (raised(outcome, "empty sequence") or raised(outcome, "is empty"))
-
-
-def _not_two(case: Case, outcome: Outcome) -> bool:
-    result = outcome.results[0]
-    return outcome.run is not None and (not hasattr(result, "__len__") or len(result) != 2)
-
-
-STEPS = "Do you count the tasks on the longest path, or the steps between them?"
-WHOLE = "Is the time a whole number here?"
-DEEPER = "Does more depth make the upper bound higher?"
-
-BRENT_BOUNDS = Exercise(
-    name="brent_bounds",
-    library="course_utils.lessons.hardware.work_and_depth:brent_bounds",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="work_and_depth",
     place=3,
     minutes=15,
     difficulty=2,
     turn="count the tasks, find the longest path, put both together",
     title="how fast can p workers be?",
     cases=_cases,
-    picture=False,
     hints=(
         "With as many processors as you like, which tasks can run in the first round? Which in the second? How many "
         "rounds until all are done? And with one processor?",
         "Keep a set of done tasks. Each round adds every task whose needs are all in the set; the rounds are D. Then "
         "(max(W / p, D), W / p + D).",
     ),
-    mistakes=(
-        Mistake("How often do you look at the same task? How many paths lead to it?", _hangs),
-        Mistake("What are work and depth of nothing?", _nothing_to_do),
-        Mistake("How deep is a task that needs nothing?", _first_tasks),
-        Mistake("Is every task listed after those that it needs?", _listed),
-        Mistake("Do you return two numbers: the lower bound, and the upper?", _not_two),
-        Mistake(
-            "With one processor, can it be done in D? With a thousand, in less than D?",
-            lambda case, outcome: (
-                same(outcome.results[0][1], case.expected[0][1]) and case.expected[0][0] > _first(outcome)
-            ),
-        ),
-        Mistake(
-            "Do you count the tasks on the longest path, or the steps between them?",
-            _other_depth(lambda n: rounds(n) - 1),
-        ),
-        Mistake(WHOLE, _formula(lambda w, d, p: (max(-(-w // p), d), -(-w // p) + d))),
-        Mistake(WHOLE, _formula(lambda w, d, p: (max(w // p, d), w // p + d))),
-        Mistake("Which of the two bounds comes first?", _formula(lambda w, d, p: (w / p + d, max(w / p, d)))),
-        Mistake(
-            "Does more depth make the upper bound higher?", _formula(lambda w, d, p: (max(w / p, d), max(w / p, d)))
-        ),
-        Mistake("Does each processor do all the work?", _formula(lambda w, d, p: (max(w, d), w + d))),
-        Mistake("Does work count tasks, or what they need?", _edges),
-        Mistake("Is that the longest of all paths, from whichever task it starts?", _too_shallow),
-    ),
+    limit=10.0,
+    symptoms={"the depth is too small": _too_shallow},
     praise=lambda outcome: "work, depth and both bounds are right for chains, trees, many paths and none",
 )

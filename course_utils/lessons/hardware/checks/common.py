@@ -1,4 +1,4 @@
-"""What the checks of lesson 3 share: the stem, formulas that a wrong answer follows, and the packed file's form."""
+"""What the checks of lesson 3 share: the form of a packed file."""
 
 import struct
 from collections.abc import Sequence

@@ -5,16 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from course_utils.checks.cases import must_refuse, refusals
-from course_utils.checks.compare import kind_of
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, nothing_returned
-from course_utils.lessons.hybrid_and_sharded.checks import LESSON
+from course_utils.checks.cases import refusals
+from course_utils.checks.exercise import Case, Exercise
 from course_utils.lessons.hybrid_and_sharded.checks.zero_memory import by_hand
 from course_utils.words import ranks
 
 GIGABYTE = 10**9
-STAGE = "Which stage is asked about? And if you call a `zero_memory` of your own: is it right yet?"
 
 
 @dataclass(frozen=True)
@@ -102,59 +98,19 @@ def _that_shows(mistake: str, right: bool, rng: np.random.Generator) -> Model | 
     return None
 
 
-def _shown(mistake: str) -> Recogniser:
-    """A recogniser of a mistake by the case that shows it."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        return kind_of(outcome.results[0]) == "bool" and _wrong(case.arguments[0][0])[-1:] == [mistake]
-
-    return recognises
-
-
-def _exactly(case: Case, outcome: Outcome) -> bool:
-    return "exactly" in case.label and kind_of(outcome.results[0]) == "bool"
-
-
-def _number(case: Case, outcome: Outcome) -> bool:
-    return kind_of(outcome.results[0]) in ("int", "float", "str")
-
-
-def _turned_round(case: Case, outcome: Outcome) -> bool:
-    (model,) = case.arguments[0]
-    return kind_of(outcome.results[0]) == "bool" and not any(
-        answer(model) != model.fits for answer in MISTAKES.values()
-    )
-
-
-FITS = Exercise(
-    name="fits",
-    library="course_utils.lessons.hybrid_and_sharded.zero_formulas:fits",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="zero_formulas",
     place=5,
     minutes=5,
     difficulty=1,
     turn="what lies on a rank, against its memory",
     title="does it fit?",
     cases=_cases,
-    picture=False,
     hints=(
         "`zero_memory` counts what is there all the time. What comes on top of it during a step, and is that divided "
         "among the ranks too?",
         "`zero_memory(parameters, ranks, stage, **bytes_of) + activations`, compared with `memory`: all of it is of "
         "one rank.",
-    ),
-    mistakes=(
-        Mistake("What does the docstring promise for a stage or a number of ranks that does not exist?", must_refuse),
-        Mistake("Where is the `return`?", nothing_returned),
-        Mistake("Yes or no: True or False?", _number),
-        Mistake("Does it fit where it fits exactly?", _exactly),
-        Mistake("What else lies in the memory during a step?", _shown("the activations are forgotten")),
-        Mistake("Are these one rank's activations, or those of all ranks?", _shown("the activations are divided")),
-        Mistake("Whose memory is it, one rank's or that of all?", _shown("all memory is counted")),
-        Mistake(STAGE, _shown("the stage is forgotten")),
-        Mistake(STAGE, _shown("stage 3 is taken")),
-        Mistake("Where do the bytes in `bytes_of` go?", _shown("the bytes are forgotten")),
-        Mistake("Which of the two must be the larger?", _turned_round),
     ),
     praise=lambda outcome: "models that fit, also exactly, and models that do not, in all stages",
 )

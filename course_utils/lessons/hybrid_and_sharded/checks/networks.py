@@ -22,15 +22,17 @@ class BothParts:
         regression: whether the loss is the mean square error, in place of the cross-entropy of classes.
         images: whether the activations are images, flattened by the second part only.
         turned: whether the activations lie in memory in another order than their axes stand.
+        dtype: of the weights and the images.
     """
 
     seed: int
     regression: bool = False
     images: bool = False
     turned: bool = False
+    dtype: str = "float64"
 
     def parts(self) -> "tuple[nn.Module, nn.Module]":
-        """Convolutions and fully connected layers in float64."""
+        """Convolutions and fully connected layers."""
         import torch
         from torch import nn
 
@@ -42,7 +44,8 @@ class BothParts:
             torch.manual_seed(self.seed)
             first = [nn.Conv2d(1, 2, 3), nn.Tanh()] + [nn.Flatten()] * (not self.images) + [Turned()] * self.turned
             second = [nn.Flatten()] * self.images + [nn.Linear(32, 5), nn.Tanh(), nn.Linear(5, 3)]
-            return nn.Sequential(*first).double(), nn.Sequential(*second).double()
+            dtype = getattr(torch, self.dtype)
+            return nn.Sequential(*first).to(dtype), nn.Sequential(*second).to(dtype)
 
     def loss(self) -> "Callable[[Tensor, Tensor], Tensor]":
         """(output, target) → the mean loss."""

@@ -3,19 +3,26 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_utils.lessons.hybrid_and_sharded.checks.adam import Settings, parts_of
-
 if TYPE_CHECKING:
     from torch import Tensor
 
 WEIGHTS, MEAN, SQUARE = "the parameters", "the part of the mean", "the part of the square"
-STEPS, KEPT, GIVEN = "the number of steps", "the bytes of the state", "the gradients that it was given"
+STEPS, KEPT = "the number of steps", "the bytes of the state"
 
 
-def after_steps(function: Callable, weights: "Tensor", gradients: Sequence["Tensor"], settings: Settings) -> dict:
+def parts_of(n: int, world_size: int) -> list[slice]:
+    """Which numbers of a vector of n belong to each rank: equal parts, of which the last reach over the end."""
+    length = -(-n // world_size)
+    return [slice(min(n, rank * length), min(n, (rank + 1) * length)) for rank in range(world_size)]
+
+
+def after_steps(
+    function: Callable, weights: "Tensor", gradients: Sequence["Tensor"], settings: dict, seen: int
+) -> dict:
     """Call the learner's function for one gradient after the other; return the weights, and what is kept of the state.
 
-    What the state says of numbers behind the end of the weights is left out: it may be anything.
+    `seen` is how many steps the state has seen. What it says of numbers behind the end of the weights is left out: it
+    may be anything.
     """
     import torch.distributed as dist
 
@@ -23,6 +30,7 @@ def after_steps(function: Callable, weights: "Tensor", gradients: Sequence["Tens
 
     weights = weights.clone() if weights.is_contiguous() else in_a_matrix(weights)
     state = adam_shard(weights)
+    state.steps = seen
     for gradient in gradients:
         function(weights, gradient, state, **settings)
     own = parts_of(len(weights), dist.get_world_size())[dist.get_rank()]
@@ -32,7 +40,6 @@ def after_steps(function: Callable, weights: "Tensor", gradients: Sequence["Tens
     return dict(zip((WEIGHTS, MEAN, SQUARE), found, strict=True)) | {
         STEPS: state.steps,
         KEPT: sum(kept.values()),
-        GIVEN: list(gradients),
     }
 
 

@@ -1,7 +1,7 @@
-"""Cuts of a row of layers: the best, all there are, and one that is often taken for the best."""
+"""Cuts of a row of layers: the best, found in another way than the library's."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 Costs = Sequence[float]
 
@@ -30,23 +30,3 @@ def pieces_of(costs: Costs, sizes: Sequence[int]) -> list[Costs]:
     """The pieces themselves."""
     ends = list(itertools.accumulate(sizes))
     return [costs[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-
-
-def all_cuts(costs: Costs, pieces: int) -> Iterator[list[int]]:
-    """Every cut there is; none at all of more layers than can be cut in all ways at once."""
-    if len(costs) > 12:
-        return
-    for cut in itertools.combinations(range(1, len(costs)), pieces - 1):
-        yield [b - a for a, b in itertools.pairwise([0, *cut, len(costs)])]
-
-
-def up_to_the_average(costs: Costs, pieces: int, beyond: bool) -> list[int]:
-    """The sizes of pieces that are closed at the average, the layer that passes it inside (`beyond`) or outside."""
-    average, sizes, piece = sum(costs) / pieces, [], []
-    for place, cost in enumerate(costs):
-        last, left = len(sizes) == pieces - 1, len(costs) - place
-        full = sum(piece) >= average if beyond else sum(piece) + cost > average
-        if piece and not last and (full or left == pieces - 1 - len(sizes)):
-            sizes, piece = [*sizes, len(piece)], []
-        piece.append(cost)
-    return [*sizes, len(piece)]

@@ -3,14 +3,13 @@
 Tensors go by name: those the learner's function gets, x first, then "y" and "the gradient of …".
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.exercise import NO_RESULT, Case, Outcome
-from course_utils.checks.recognisers import Recogniser, raised, same
+from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.torch_cases import drawn
 from course_utils.trace.recorder import phase
 from course_utils.words import count, ranks
@@ -23,7 +22,10 @@ if TYPE_CHECKING:
 Shapes = Mapping[str, tuple[int, ...]]
 Tensors = dict[str, "Tensor | None"]
 AFTER = "x after the call"
+SENT = {"forward": "y", "backward": AFTER}
+"""Whose bytes an all-reduce has."""
 RIGHT = "the numbers are right, but"
+TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 2e-2}
 
 
 def gradient(name: str) -> str:
@@ -50,39 +52,38 @@ class CuttableLayer:
 
 
 def pass_through(
-    function: Callable, inputs: Tensors, upstream: "Tensor", elsewhere: "Tensor | None", group_size: int
+    function: Callable, inputs: Tensors, upstream: "Tensor | None", elsewhere: "Tensor | None", group_size: int
 ) -> Tensors:
     """Call the learner's function and go backward from y, both as phases; return y, x, and all gradients.
 
     Args:
         inputs: the arguments, x first. A None stands for a bias that is not there.
-        upstream: the gradient of y.
+        upstream: the gradient of y; None to go forward only.
         elsewhere: the gradient that comes back to x from another use of it.
         group_size: so many neighbours share a layer; 0 for all ranks, and no group.
     """
     group = group_of(group_size)
-    given = leaves(inputs)
-    x = given["x"] * 1  # as it comes from the layer before
+    for one in inputs.values():
+        if one is not None:
+            one.requires_grad_()
+    x = inputs["x"] * 1  # as it comes from the layer before
     with phase("forward"):
-        y = function(*[x if name == "x" else one for name, one in given.items()], group)
-    found = {"y": copied(y), AFTER: copied(x)}
+        y = function(*[x if name == "x" else one for name, one in inputs.items()], group)
+    found = {AFTER: copied(x), "y": copied(y)}
+    if upstream is None:
+        return found
     if getattr(y, "requires_grad", False) and y.shape == upstream.shape:
         with phase("backward"):
             go_back(y, upstream, x, elsewhere)
-    return found | gradients(given)
+    return found | gradients(inputs)
 
 
 def by_one(layer: CuttableLayer, inputs: Tensors, upstream: "Tensor", elsewhere: "Tensor | None") -> Tensors:
     """The same of the whole layer, in this process."""
-    given = leaves(inputs)
+    given = {name: None if one is None else one.clone().requires_grad_() for name, one in inputs.items()}
     y = layer.serial(*given.values())
     go_back(y, upstream, given["x"], elsewhere)
-    return {"y": y.detach(), AFTER: inputs["x"]} | gradients(given)
-
-
-def leaves(inputs: Tensors) -> Tensors:
-    """Copies that gather gradients; their order in memory stays."""
-    return {name: None if one is None else one.clone().requires_grad_() for name, one in inputs.items()}
+    return {AFTER: inputs["x"], "y": y.detach()} | gradients(given)
 
 
 def gradients(given: Tensors) -> Tensors:
@@ -120,6 +121,7 @@ def case_of(
     turned: bool = False,
     again: bool = False,
     groups: int = 1,
+    backward: bool = True,
 ) -> Case:
     """A layer cut into these shares, one for each rank of a group.
 
@@ -129,6 +131,7 @@ def case_of(
         turned: x is a transposed view.
         again: x is used elsewhere too.
         groups: of ranks; each has a layer and an input of its own.
+        backward: go back from y, too.
     """
     arguments, expected = [], []
     shapes = layer.shapes(sum(shares), other)
@@ -145,14 +148,16 @@ def case_of(
         whole = by_one(layer, inputs, upstream, elsewhere)
         for rank in range(len(shares)):
             own = part(layer, {**inputs, "upstream": upstream, "elsewhere": elsewhere}, shares, rank)
-            rest = (own.pop("upstream"), own.pop("elsewhere"), len(shares) if groups > 1 else 0)
-            arguments.append((own, *rest))
-            expected.append(part(layer, whole, shares, rank))
-    about = (f", {groups} groups" if groups > 1 else "") + ", unequal shares" * (len(set(shares)) > 1)
+            back = own.pop("upstream"), own.pop("elsewhere")
+            arguments.append((own, *(back if backward else (None, None)), len(shares) if groups > 1 else 0))
+            wanted = part(layer, whole, shares, rank)
+            expected.append(wanted if backward else {name: wanted[name] for name in (AFTER, "y")})
+    about = "" if backward else ", y alone"
+    about += (f", {groups} groups" if groups > 1 else "") + ", unequal shares" * (len(set(shares)) > 1)
     about += ", without bias" * (not bias) + ", x a transposed view" * turned + ", x used elsewhere too" * again
     label = f"{ranks(len(arguments))}{about}, x of shape {tuple(arguments[0][0]['x'].shape)}, {dtype}"
     more = {"backend": "gloo", "harness": pass_through, "judge": counted(layer)}
-    return Case(label, arguments, expected, tolerance={"float64": 1e-10, "float32": 1e-4}[dtype], **more)
+    return Case(label, arguments, expected, tolerance=TOLERANCE[dtype], **more)
 
 
 def part(layer: CuttableLayer, tensors: Tensors, shares: Sequence[int], rank: int) -> Tensors:
@@ -179,7 +184,8 @@ def counted(layer: CuttableLayer) -> Callable[[Outcome], str | None]:
     """A judge of numbers that are right: are there as many all-reduces as the layer needs, and nothing else?"""
 
     def judge(outcome: Outcome) -> str | None:
-        for name, wanted in (("forward", layer.forward), ("backward", layer.backward)):
+        backward = outcome.case.arguments[0][1] is not None
+        for name, wanted in [("forward", layer.forward), ("backward", layer.backward)][: 1 + backward]:
             for rank in range(outcome.world_size):
                 made = calls(outcome, rank, name)
                 others = {call.name for call in made} - {"all_reduce"}
@@ -188,72 +194,9 @@ def counted(layer: CuttableLayer) -> Callable[[Outcome], str | None]:
                     return f"{RIGHT} rank {rank} called {min(others)} {name}; {does}"
                 if len(made) != wanted and (outcome.world_size > 1 or len(made) > wanted):
                     return f"{RIGHT} rank {rank} made {count(len(made), 'all-reduce')} {name}, expected {wanted}"
+                moves, enough = sum(call.bytes for call in made), outcome.results[rank][SENT[name]].nbytes
+                if moves > enough:
+                    return f"{RIGHT} rank {rank}'s all-reduce {name} was of {moves:,} bytes; {enough:,} are enough"
         return None
 
     return judge
-
-
-def numbers(outcome: Outcome, name: str) -> list:
-    """What each rank has of one name."""
-    return [result[name] for result in outcome.results]
-
-
-def wrong(outcome: Outcome, name: str) -> bool:
-    """Whether some rank has not what it should have of one name."""
-    case = outcome.case
-    return any(not same(result[name], case.expected[rank][name], case.tolerance) for rank, result in _there(outcome))
-
-
-def _there(outcome: Outcome) -> Iterator[tuple[int, Tensors]]:
-    return ((rank, result) for rank, result in enumerate(outcome.results) if result is not NO_RESULT)
-
-
-def is_wrong(name: str) -> Recogniser:
-    """A recogniser of a wrong entry."""
-    return lambda case, outcome: wrong(outcome, name)
-
-
-def is_missing(name: str) -> Recogniser:
-    """A recogniser of nothing where something should be."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        here = [result[name] is None and case.expected[rank][name] is not None for rank, result in _there(outcome)]
-        return bool(here) and all(here)
-
-    return recognises
-
-
-def becomes(name: str, change: Callable[[Case, int], Any]) -> Recogniser:
-    """A recogniser of an entry that is wrong, and on each rank what `change(case, rank)` gives."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        here = list(_there(outcome))
-        found = all(same(result[name], change(case, rank), 10 * case.tolerance) for rank, result in here)
-        return bool(here) and found and wrong(outcome, name)
-
-    return recognises
-
-
-def times(name: str, factor: Callable[[int], float]) -> Recogniser:
-    """A recogniser of an entry that is what it should be, times a factor that depends on the number of ranks."""
-    return becomes(name, lambda case, rank: case.expected[rank][name] * factor(len(case.arguments)))
-
-
-def whole_shape(case: Case, outcome: Outcome) -> bool:
-    """Whether y is longer along its last axis than it should be."""
-    return any(y.shape[-1] > case.expected[rank]["y"].shape[-1] for rank, y in enumerate(numbers(outcome, "y")))
-
-
-def in_groups(case: Case, outcome: Outcome) -> bool:
-    """Whether ranks of several groups have each a layer of their own: where all else was right."""
-    return " groups" in case.label
-
-
-def without_bias(case: Case, outcome: Outcome) -> bool:
-    """Whether it fails where there is no bias."""
-    return raised(outcome) and "without bias" in case.label
-
-
-def changed_in_place(case: Case, outcome: Outcome) -> bool:
-    """Whether torch refused to change a tensor in place."""
-    return raised(outcome, "inplace") or raised(outcome, "in-place")

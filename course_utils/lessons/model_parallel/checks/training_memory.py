@@ -1,6 +1,5 @@
 """The check of `training_memory`: each part, counted from the model's shapes, for every way to cut it."""
 
-import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -8,15 +7,19 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.compare import describe
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, error_of, nothing_returned, raised, same
-from course_utils.lessons.model_parallel.checks import LESSON
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import error_of
 from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism
 
 PLAIN = {"characters": 40, "width": 32, "heads": 4, "depth": 3, "context": 16}
 WAYS = {
     **{"optimizer": "adam", "precision": "float32", "data": 1, "zero": 0, "tensor": 1, "sequence": False},
     **{"checkpointing": False, "in_flight": 1},
+}
+ALL = {
+    **{"optimizer": ("sgd", "momentum", "adam"), "precision": ("float32", "float64", "mixed"), "data": (2, 3, 7)},
+    **{"zero": (0, 1, 2, 3), "tensor": (1, 2, 4), "sequence": (False, True)},
+    **{"checkpointing": (False, True), "in_flight": (1, 2, 5)},
 }
 NUMBER = {"float32": 4, "float64": 8, "mixed": 2}
 MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2}
@@ -79,9 +82,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         label = "; ".join(part for part in (about or "a character model", words) if part)
         return Case(label, [given], [by_hand(*given)], with_comm=False, tolerance=1e-9, harness=call)
 
+    yield case()
     yield case(optimizer="sgd")
     yield case(optimizer="momentum")
-    yield case()
     yield case(precision="float64")
     yield case(precision="mixed")
     yield case(precision="mixed", optimizer="sgd")
@@ -89,81 +92,28 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("with dropout", dropout=0.1)
     yield case(in_flight=3)
     yield case("two blocks in a pipeline", (1, 3), in_flight=2)
+    yield case("the last stage of a pipeline", (2, 99), checkpointing=True, in_flight=2)
     yield case(data=5)
     yield case(tensor=2)
     yield case(tensor=4, sequence=True)
     for zero in (1, 2, 3):
         yield case(data=5, zero=zero)
     yield case(precision="mixed", data=8, zero=int(rng.integers(1, 4)), tensor=2, checkpointing=True, in_flight=4)
+    for dropout in (0.0, 0.2, 0.0):
+        yield case(dropout=dropout, **{name: those[rng.integers(len(those))] for name, those in ALL.items()})
     for ways in ({"optimizer": "adagrad"}, {"precision": "float8"}, {"zero": 4}, {"zero": -1}):
         given = (PLAIN, (0, 99), 2, 8, WAYS | ways)
         words = ", ".join(f"{name} {value}" for name, value in ways.items())
-        yield Case(words, [given], ["CourseError"], with_comm=False, harness=refusal)
+        yield Case(f"what does not exist: {words}", [given], ["CourseError"], with_comm=False, harness=refusal)
 
 
-def _refused(case: Case, outcome: Outcome) -> bool:
-    return case.harness is refusal
-
-
-def _ways(case: Case) -> dict:
-    return case.arguments[0][-1]
-
-
-def _is(name: str, formula: Callable[[Case, float], float]) -> Recogniser:
-    """A recogniser of a part that is wrong, and what `formula(case, the right one)` gives."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        wanted, got = case.expected[0][name], outcome.results[0][name]
-        return not same(got, wanted, 1e-9) and same(float(got), float(formula(case, wanted)), 1e-9)
-
-    return recognises
-
-
-def _others(name: str, **ways: Any) -> Recogniser:
-    """A recogniser of a part as it would be in another way."""
-
-    def formula(case: Case, _: float) -> float:
-        *rest, own = case.arguments[0]
-        return by_hand(*rest, own | ways)[name]
-
-    return _is(name, formula)
-
-
-def _cut_everywhere(case: Case, wanted: float) -> float:
-    """The bytes of parameters where all of them are divided by the tensor-parallel ranks."""
-    *rest, own = case.arguments[0]
-    return by_hand(*rest, own | {"tensor": 1})["parameters"] / own["tensor"]
-
-
-def _all_divided(case: Case, outcome: Outcome) -> bool:
-    """Whether a part is divided by the replicas that this stage of ZeRO leaves whole."""
-    ways, got, wanted = _ways(case), outcome.results[0], case.expected[0]
-    return ways["data"] > 1 and any(same(float(got[one]), wanted[one] / ways["data"], 1e-9) for one in PARTS[:3])
-
-
-def _not_divided(case: Case, outcome: Outcome) -> bool:
-    ways, got, wanted = _ways(case), outcome.results[0], case.expected[0]
-    return ways["zero"] > 0 and any(same(float(got[one]), wanted[one] * ways["data"], 1e-9) for one in PARTS[:3])
-
-
-def _rounded_down(case: Case, outcome: Outcome) -> bool:
-    got, wanted = outcome.results[0], case.expected[0]
-    return any(got[one] == math.floor(wanted[one]) < wanted[one] for one in PARTS[:3])
-
-
-def _swapped(case: Case, outcome: Outcome) -> bool:
+def _in_another_order(case: Case, outcome: Outcome) -> bool:
     got, wanted = list(outcome.results[0].values()), list(case.expected[0].values())
     return got != wanted and sorted(got) == sorted(wanted)
 
 
-def _numbers_not_bytes(case: Case, wanted: float) -> float:
-    return wanted / NUMBER[_ways(case)["precision"]]
-
-
-TRAINING_MEMORY = Exercise(
-    name="training_memory",
-    library="course_utils.lessons.model_parallel.training_memory:training_memory",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="training_memory",
     place=5,
     minutes=15,
     difficulty=2,
@@ -171,7 +121,6 @@ TRAINING_MEMORY = Exercise(
     title="does it fit?",
     cases=_cases,
     needs_torch=True,
-    picture=False,
     hints=(
         "For each parameter three things stay as long as training lasts. How many bytes has each of them? And of how "
         "many replicas together is there only one? The batch is already this rank's: what does that say about its "
@@ -179,35 +128,9 @@ TRAINING_MEMORY = Exercise(
         "`numbers = sum(layer_parameters(layer, parallelism.tensor) for layer in model)`; each of the three sizes of "
         "`bytes_for_each_parameter` times numbers, divided by `parallelism.data` where the stage of ZeRO is at least 3 "
         "(parameters), 2 (gradients), 1 (state); last `saved_at_most(model, batch, length, NUMBER_BYTES[precision], "
-        "parallelism, checkpointing, in_flight)`. `check_stage` refuses a stage that there is not.",
+        "parallelism, checkpointing, in_flight)`. `check_stage` refuses a stage that does not exist.",
     ),
-    mistakes=(
-        Mistake("What does the docstring promise for a name or a stage that does not exist?", _refused),
-        Mistake("Where is the `return`?", nothing_returned),
-        Mistake("Do you return a Memory, with its four parts?", lambda case, outcome: raised(outcome, NO_MEMORY)),
-        Mistake("In which order does a Memory take its parts?", _swapped),
-        Mistake("Must a rank's share, on average, be a whole number of bytes?", _rounded_down),
-        Mistake("Numbers or bytes?", _is("parameters", _numbers_not_bytes)),
-        Mistake("What does the optimizer keep for each parameter?", _is("optimizer state", lambda case, right: 0.0)),
-        Mistake("Is that what Adam keeps, or this optimizer?", _others("optimizer state", optimizer="adam")),
-        Mistake(
-            "In which precision does the optimizer keep its numbers when the model has two bytes for each?",
-            _is("optimizer state", lambda case, right: right * MOMENTS[_ways(case)["optimizer"]] * 2 / 12),
-        ),
-        Mistake("How many bytes has an activation in this precision?", _others("activations", precision="float32")),
-        Mistake("What is saved where blocks are checkpointed?", _others("activations", checkpointing=False)),
-        Mistake("How many micro-batches wait for their backward pass at once?", _others("activations", in_flight=1)),
-        Mistake(
-            "Is `batch` the number of all examples, or of this rank's?",
-            _is("activations", lambda case, right: right / _ways(case)["data"]),
-        ),
-        Mistake("Which parameters has every tensor-parallel rank whole?", _is("parameters", _cut_everywhere)),
-        Mistake("What of a block has each tensor-parallel rank?", _others("parameters", tensor=1)),
-        Mistake("Do tensor-parallel ranks save all activations, each of them?", _others("activations", tensor=1)),
-        Mistake("What does cutting along the sequence change?", _others("activations", sequence=False)),
-        Mistake("At this stage of ZeRO, what has every replica whole?", _all_divided),
-        Mistake("At this stage of ZeRO, what do the replicas divide among each other?", _not_divided),
-    ),
+    symptoms={"the parts are in another order": _in_another_order},
     praise=lambda outcome: (
         "every part, in three precisions, with three optimizers, cut over replicas, tensor ranks and micro-batches"
     ),

@@ -1,3 +1,1 @@
 """The exercises of lesson 7: gradients in buckets, sent behind the backward pass, more seldom, in fewer bytes."""
-
-LESSON = "07_overlap"

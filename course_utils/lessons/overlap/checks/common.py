@@ -3,15 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from course_utils.checks.exercise import NO_RESULT, Outcome
-
 if TYPE_CHECKING:
     from torch import Tensor
-
-
-def none_returned(outcome: Outcome) -> bool:
-    """Whether not one rank came to its end."""
-    return all(result is NO_RESULT for result in outcome.results)
 
 
 def mean_of(gradients: Sequence[Sequence["Tensor | None"]]) -> list["Tensor"]:

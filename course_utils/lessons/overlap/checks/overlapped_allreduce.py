@@ -5,14 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, collectives, raised, same, says
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import drawn
-from course_utils.lessons.overlap.checks import LESSON
-from course_utils.lessons.overlap.checks.common import none_returned
 from course_utils.lessons.overlap.checks.steps import (
-    UNDER_WAY,
-    UNWAITED,
     WIDTH,
     Order,
     buckets_of,
@@ -20,16 +16,12 @@ from course_utils.lessons.overlap.checks.steps import (
     could,
     expected,
     gradients_after,
-    gradients_of,
-    named,
     passes,
     steps_of,
 )
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from course_utils.trace.events import Event
 
 
@@ -44,8 +36,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         listed: Sequence[int] = (),
         dtypes: Sequence[str] = (),
     ) -> Case:
-        """rows: of each weight matrix; -1 for a vector. orders: for each step, rank → its parameters in order."""
-        shapes = [(WIDTH,) if row < 0 else (row, WIDTH) for row in rows]
+        """Rows of each weight matrix, -1 for a vector, 0 for one number; for each step rank → its order."""
+        shapes = [{-1: (WIDTH,), 0: ()}.get(row, (row, WIDTH)) for row in rows]
         dtypes = dtypes or ["float64"] * len(rows)
         weights = [drawn(rng, *shape, dtype=dtype) * 0.5 for shape, dtype in zip(shapes, dtypes, strict=True)]
         orders = orders or [lambda rank: range(len(rows))] * 2
@@ -60,20 +52,16 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     pair = 8 * WIDTH * 4
     yield case([2, 3, 1, 4], 2 * pair, "")
     yield case([2, 3, 1], 1, "", [lambda rank: range(3)] * 3, size=min(2, world_size))
-    yield case([3, -1, 2], 10**6, "", size=min(2, world_size))
+    yield case([3, -1, 0, 2], 10**6, "", size=min(2, world_size))
     yield case([2, 3, 1, 2], 100, ", one frozen", frozen=(2,), size=min(2, world_size))
     yield case([2, 3, 1, 2], 100, ", one used twice", [lambda rank: (0, 1, 2, 3, 1)] * 2, size=min(2, world_size))
     yield case([2, 3, 1], 80, ", one listed twice", listed=(0, 1, 2, 0), size=min(2, world_size))
     yield case([2, 2, 2, 2], 1, ", another order on odd ranks", [_turned, _turned, lambda rank: range(4)])
     one_less = [lambda rank: (0, 1, 2, 3), lambda rank: (0, 1, 2, 3) if rank else (0, 2, 3), lambda rank: (0, 1, 3)]
     yield case([2, 3, 1, 2], 100, ", not all used in each step", one_less)
-    yield case(
-        [2, 3, 2, 1],
-        10**6,
-        ", two dtypes",
-        size=min(2, world_size),
-        dtypes=["float64", "float32", "float32", "float64"],
-    )
+    two, three = ["float64", "float32", "float32", "float64"], ["float16", "float64", "float64", "float32"]
+    yield case([2, 3, 2, 1], 10**6, ", two dtypes", size=min(2, world_size), dtypes=two)
+    yield case([3, 2, 2, 1], pair, ", three dtypes", size=min(2, world_size), dtypes=three)
     for size in sorted({1, max(1, world_size - 1), world_size}):
         yield case([int(n) for n in rng.integers(1, 5, 6)], int(rng.integers(60, 260)), "", size=size)
 
@@ -93,8 +81,9 @@ def _on_its_way(outcome: Outcome) -> str | None:
         if others:
             return f"the means are right, but rank {rank} called {min(others)}; one all_reduce for each bucket does"
         if len(calls) != len(wanted) * steps_of(case):
-            each = f"{count(len(wanted), 'bucket')} in {count(steps_of(case), 'step')}"
-            return f"the means are right, but rank {rank} made {count(len(calls), 'all-reduce')} for {each}"
+            few = "few" if len(calls) < len(wanted) * steps_of(case) else "many"
+            made = f"{count(len(calls), 'all-reduce')} in {count(steps_of(case), 'step')}"
+            return f"the means are right, but rank {rank} made too {few}: {made}, expected {len(wanted)} in each"
         sent = [call.bytes for call in calls]
         if sent != wanted * steps_of(case):
             return f"the means are right, but rank {rank} sent buckets of {sent} bytes, expected {wanted} in each step"
@@ -107,90 +96,29 @@ def _on_its_way(outcome: Outcome) -> str | None:
 def _late(outcome: Outcome, rank: int, calls: Sequence["Event"]) -> str | None:
     """The first moment at which fewer (or more) buckets had left than could."""
     case, buckets = outcome.case, buckets_of(outcome.case)
-    for number, (backward, marks) in enumerate(passes(outcome, rank)):
+    for number, (backward, marks, under_way) in enumerate(passes(outcome, rank)):
         order = case.arguments[rank][-1][number][1]
         own = [call for call in calls if backward.start <= call.start][: len(buckets)]
         begun = sum(call.start <= backward.end for call in own)
-        if outcome.results[rank][f"{UNDER_WAY} (step {number})"] < begun:
-            return f"the means are right, but rank {rank}'s backward pass stood still until an all-reduce was done"
+        of_whom = f"rank {rank}'s backward pass (step {number})"
+        if under_way < begun:
+            return f"the means are right, but {of_whom} stood still until an all-reduce was done"
+        if not begun and could(buckets, order, 0):
+            return f"the means are right, but nothing had left when {of_whom} was at its end"
         for place in sorted({*marks, 0}, reverse=True):
             until = marks.get(place, backward.end) if place else backward.end
             left, wanted = sum(call.start <= until for call in own), could(buckets, order, place)
             if left != wanted:
-                while_at = f"layer {place - 1} of {len(order)}" if place else "the end"
+                while_at = f"layer {place - 1} of {len(order)}" if place else "its end"
                 return (
-                    f"the means are right, but when rank {rank}'s backward pass was at {while_at}, "
+                    f"the means are right, but when {of_whom} was at {while_at}, "
                     f"{left} of {count(len(buckets), 'bucket')} had left, expected {wanted}"
                 )
     return None
 
 
-def _is_mean_of(change: Callable[["Tensor", int], "Tensor"]) -> Recogniser:
-    """A recogniser of gradients that are the means, changed by a function of (mean, world size)."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        size, wanted = outcome.world_size, case.expected[0]
-        pairs = [(got[name], mean) for got in outcome.results for name, mean in _gradients(wanted).items()]
-        pairs = [(got, mean) for got, mean in pairs if mean is not None]
-        return size > 1 and all(same(got, change(mean, size), 1e-6) for got, mean in pairs)
-
-    return recognises
-
-
-def _gradients(result: dict) -> dict:
-    return {name: value for name, value in result.items() if not name.startswith((UNDER_WAY, UNWAITED))}
-
-
-def _own(case: Case, outcome: Outcome) -> bool:
-    weights, _, frozen, _, _ = case.arguments[0]
-    for result, given in zip(outcome.results, case.arguments, strict=True):
-        own = gradients_of(weights, frozen, *given[-1][0])
-        if not all(same(result[named(k, 0)], g, 1e-6) for k, g in enumerate(own) if g is not None):
-            return False
-    return outcome.world_size > 1
-
-
-def _unwaited(case: Case, outcome: Outcome) -> bool:
-    return any(n for result in outcome.results for name, n in result.items() if name.startswith(UNWAITED))
-
-
-def _later_step(case: Case, outcome: Outcome) -> bool:
-    """The gradients of the first step are right, later ones are not."""
-    first = {name: value for name, value in case.expected[0].items() if "(step 0)" in name}
-    if none_returned(outcome) or "the means are right" in outcome.wrong:
-        return False
-    return all(same({name: result[name] for name in first}, first) for result in outcome.results)
-
-
-def _not_there_yet(case: Case, outcome: Outcome) -> bool:
-    """A gradient is zeros that is not."""
-    pairs = [(got[name], mean) for got in outcome.results for name, mean in _gradients(case.expected[0]).items()]
-    return any(mean is not None and mean.any() and not got.any() for got, mean in pairs)
-
-
-def _nothing_to_call(case: Case, outcome: Outcome) -> bool:
-    return raised(outcome, "object is not callable")
-
-
-def _labelled(words: str) -> Recogniser:
-    return lambda case, outcome: words in case.label
-
-
-def _frozen(case: Case, outcome: Outcome) -> bool:
-    return bool(case.arguments[0][2])
-
-
-def _none_behind(case: Case, outcome: Outcome) -> bool:
-    """Not one call began while a backward pass was at work."""
-    starts = [call.start for call in collectives(outcome, 0)]
-    work = [backward for backward, _ in passes(outcome, 0)]
-    return not any(backward.start <= start <= backward.end for start in starts for backward in work)
-
-
-OVERLAPPED_ALLREDUCE = Exercise(
-    name="overlapped_allreduce",
-    library="course_utils.lessons.overlap.buckets:overlapped_allreduce",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="buckets",
     place=2,
     minutes=25,
     difficulty=3,
@@ -205,25 +133,6 @@ OVERLAPPED_ALLREDUCE = Exercise(
         "In the hook: `bucket_of[parameter].missing -= 1`, then go through the buckets from the first, stop at one "
         "with something missing, and `start()` those whose `work` is None. `finish` starts those left, then calls "
         "`bucket.finish()` of each. Hang the hook on with `parameter.register_post_accumulate_grad_hook(ready)`.",
-    ),
-    mistakes=(
-        Mistake("What does the training loop call after `backward()`: what do you return?", _nothing_to_call),
-        Mistake("Does the gradient of a frozen parameter ever become ready?", _frozen),
-        Mistake("How often does a parameter count that stands in the list twice?", _labelled("listed twice")),
-        Mistake("Can one vector hold two dtypes?", _labelled("two dtypes")),
-        Mistake("Who starts a bucket of which one gradient never comes?", _labelled("not all used")),
-        Mistake("Do all ranks send their buckets in the same order?", _labelled("another order")),
-        Mistake("Is every all-reduce waited for before the step?", _unwaited),
-        Mistake("Was the sum divided by the number of ranks?", _is_mean_of(lambda mean, size: mean * size)),
-        Mistake("How often was it divided by the number of ranks?", _is_mean_of(lambda mean, size: mean / size)),
-        Mistake("What must be as it was at the beginning when the next backward pass begins?", _later_step),
-        Mistake("Is the result in `parameter.grad`, where the optimizer looks for it?", _own),
-        Mistake("Does `parameter.grad` hold the gradient already when your hook is called?", _not_there_yet),
-        Mistake("Does the backward pass have to wait for what it sends?", says("stood still")),
-        Mistake("How many all-reduces does a bucket need?", says("all-reduces for")),
-        Mistake("Which gradient is ready first, and in which bucket is it?", says("sent buckets of")),
-        Mistake("Is anything on its way while the backward pass is at work?", _none_behind),
-        Mistake("Which gradient is the last that a bucket waits for?", says("had left")),
     ),
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} hold the same means; each of {count(len(buckets_of(outcome.case)), 'bucket')} "

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 WIDTH = 4
 Order = Sequence[int]
-UNDER_WAY = "the number of all-reduces under way when the backward pass ended"
+UNDER_WAY = "under way: "
+LAYER = "layer "
 UNWAITED = "the number of all-reduces that nobody waited for before the step"
 
 
@@ -41,13 +42,12 @@ def gradients_after(
     steps: Sequence[tuple["Tensor", Order]],
 ) -> dict:
     """Call the learner's function once, then train for some steps; return the gradients that each step would use."""
-    import torch
     from torch import nn
 
     from course_utils.trace.recorder import phase, recorder
 
-    def note(place: int) -> None:
-        with phase(f"layer {place}"):
+    def note(words: str) -> None:
+        with phase(words):
             pass
 
     parameters = [nn.Parameter(values.clone(), requires_grad=k not in frozen) for k, values in enumerate(weights)]
@@ -56,15 +56,14 @@ def gradients_after(
     for number, (x, order) in enumerate(steps):
         for parameter in parameters:
             parameter.grad = None
-        loss = loss_of(parameters, x, order, lambda h, place: marked(h, lambda: note(place)))
+        loss = loss_of(parameters, x, order, lambda h, place: marked(h, lambda: note(f"{LAYER}{place}")))
         with phase("backward"):
             loss.backward()
-        found[f"{UNDER_WAY} (step {number})"] = len(recorder.open)
+        note(f"{UNDER_WAY}{len(recorder.open)}")
         finish()
         found[f"{UNWAITED} (step {number})"] = len(recorder.open)
         for k, parameter in enumerate(parameters):
-            unused = parameter.grad is None and parameter.requires_grad
-            found[named(k, number)] = torch.zeros_like(weights[k]) if unused else copy_of(parameter.grad)
+            found[named(k, number)] = copy_of(parameter.grad)
     return found
 
 
@@ -84,7 +83,7 @@ def expected(given: Sequence[tuple]) -> list[dict]:
     found: dict = {}
     for number in range(len(steps)):
         means = mean_of([gradients_of(weights, frozen, *own[-1][number]) for own in given])
-        found |= {f"{UNDER_WAY} (step {number})": ..., f"{UNWAITED} (step {number})": 0}
+        found[f"{UNWAITED} (step {number})"] = 0
         for k, mean in enumerate(means):
             nobodys = mean is None and k not in frozen
             found[named(k, number)] = 0 * weights[k] if nobodys else mean
@@ -123,12 +122,14 @@ def steps_of(case: Case) -> int:
     return len(case.arguments[0][-1])
 
 
-def passes(outcome: Outcome, rank: int) -> Iterator[tuple["Event", dict[int, float]]]:
-    """For each step the backward pass, and when it had come through with each layer."""
+def passes(outcome: Outcome, rank: int) -> Iterator[tuple["Event", dict[int, float], int]]:
+    """For each step the backward pass, when it had come through with each layer, and how much was under way then."""
     phases = [event for event in outcome.attempt.replies[rank].events if event.kind == "phase"]
-    for backward in sorted((one for one in phases if one.name == "backward"), key=lambda one: one.start):
-        inside = [one for one in phases if one is not backward and backward.start <= one.start <= backward.end]
-        yield backward, {int(one.name.removeprefix("layer ")): one.start for one in inside}
+    under_way = [int(one.name.removeprefix(UNDER_WAY)) for one in phases if one.name.startswith(UNDER_WAY)]
+    backward = [one for one in phases if one.name == "backward"]
+    for one, left in zip(backward, under_way, strict=True):
+        layers = [mark for mark in phases if mark.name.startswith(LAYER) and one.start <= mark.start <= one.end]
+        yield one, {int(mark.name.removeprefix(LAYER)): mark.start for mark in layers}, left
 
 
 def could(buckets: Sequence[Sequence[int]], order: Order, place: int) -> int:

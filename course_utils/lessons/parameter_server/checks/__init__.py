@@ -1,3 +1,1 @@
 """The exercises of lesson 8: workers that wait for a server, for nobody, or now and then for each other."""
-
-LESSON = "08_parameter_server"

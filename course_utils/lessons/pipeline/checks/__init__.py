@@ -1,3 +1,1 @@
 """The exercises of lesson 10: schedules that keep all stages busy, and a puzzle in which to beat them."""
-
-LESSON = "10_pipeline"

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import says
-from course_utils.lessons.pipeline.checks import LESSON, common
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.lessons.pipeline.checks import common
 from course_utils.lessons.pipeline.checks.common import as_lines, form_problem, schedule_of
 from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, Judgement, Puzzle, best_known, judge, random_puzzle
 from course_utils.words import count
@@ -75,10 +74,6 @@ def _wrong(outcome: Outcome) -> str | None:
     )
 
 
-def _other_size(case: Case, outcome: Outcome) -> bool:
-    return outcome.wrong.startswith("the schedule has") or "micro-batches go from" in outcome.wrong
-
-
 def _praise(outcome: Outcome) -> str:
     found = judged(outcome)
     known = best_known(found.puzzle)
@@ -111,10 +106,8 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     )
 
 
-BEAT_1F1B = Exercise(
-    name="beat_1f1b",
-    library="course_utils.lessons.pipeline.puzzle.beat_1f1b:beat_1f1b",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="puzzle.beat_1f1b",
     place=5,
     minutes=15,
     difficulty=3,
@@ -128,20 +121,7 @@ BEAT_1F1B = Exercise(
         "rank's memory allows it. Or make the schedule while a clock runs: whoever can begin first begins, I before F "
         "before W. Or move actions at random and keep what `judge` finds valid and faster.",
     ),
-    mistakes=(
-        common.NOTHING,
-        common.FLAT,
-        common.TEXTS,
-        Mistake("How many ranks and micro-batches has this puzzle?", _other_size),
-        Mistake("How many micro-batches may this rank keep, and which action sets one free?", says("is allowed")),
-        Mistake("Who waits for whom, all round?", says("a deadlock")),
-        Mistake("What must have come before this action?", says("which it needs")),
-        Mistake("Where is the other half of the backward pass?", says("the weights get no gradient")),
-        Mistake("Is a backward pass whole, or in two halves?", says("repeats it")),
-        Mistake("Does every micro-batch go forward and back on every rank?", says("is missing")),
-        Mistake("For which half of a backward pass does nobody wait?", says(NO_FASTER)),
-        Mistake("Where in the picture does a rank wait, and for what?", says(SLOWER)),
-    ),
+    symptoms={"there is one list for all ranks": common.one_list},
     praise=_praise,
     drawing=_drawing,
     also_hidden=("course_utils.lessons.pipeline.puzzle.annealing:anneal",),

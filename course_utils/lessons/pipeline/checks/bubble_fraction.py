@@ -1,13 +1,10 @@
 """The check of `bubble_fraction`: the formula against what a simulated schedule is idle."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.compare import kind_of
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, nothing_returned, same
-from course_utils.lessons.pipeline.checks import LESSON
+from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
 from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.words import count
@@ -41,20 +38,6 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(3, 6)
 
 
-def _is(formula: Callable[[float, float, float], float]) -> Recogniser:
-    """A recogniser of another formula of P, m and v (1 where none is given)."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        ranks, micro_batches, *chunks = case.arguments[0]
-        return same(outcome.results[0], float(formula(ranks, micro_batches, chunks[0] if chunks else 1)), 1e-9)
-
-    return recognises
-
-
-def _no_number(case: Case, outcome: Outcome) -> bool:
-    return kind_of(outcome.results[0]) not in ("int", "float")
-
-
 def _praise(outcome: Outcome) -> str:
     ranks, micro_batches = outcome.case.arguments[0]
     idle = _simulated(ranks, micro_batches)
@@ -68,39 +51,18 @@ def _simulated(ranks: int, micro_batches: int) -> float:
     return simulate_schedule(one_f_one_b_schedule(ranks, micro_batches)).idle_share
 
 
-BUBBLE_FRACTION = Exercise(
-    name="bubble_fraction",
-    library="course_utils.lessons.pipeline.schedules:bubble_fraction",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="schedules",
     place=3,
     minutes=5,
     difficulty=1,
     turn="the idle share of a rank, from P, m and v",
     title="how large is the bubble?",
     cases=_cases,
-    picture=False,
     hints=(
         "Draw GPipe for 3 ranks and 4 micro-batches and count in passes: for how many does rank 2 wait, how many does "
         "it do, and how many are that together? With v chunks each pass is v times as short: which number changes?",
         "Idle (P − 1) passes, busy m of v parts each: the idle share is (P − 1) / (v m + P − 1).",
-    ),
-    mistakes=(
-        Mistake("Does the function return a number?", nothing_returned),
-        Mistake("Is the share a number?", _no_number),
-        Mistake("A share, or percent?", _is(lambda p, m, v: 100 * by_hand(p, m, v))),
-        Mistake("Is a whole number wanted, or a share?", _is(lambda p, m, v: (p - 1) // (v * m + p - 1))),
-        Mistake(
-            "The share of all the time, or of the time without bubble?",
-            lambda case, outcome: (
-                _is(lambda p, m, v: (p - 1) / (v * m))(case, outcome) or _is(lambda p, m, v: (p - 1) / m)(case, outcome)
-            ),
-        ),
-        Mistake("The idle share, or the busy one?", _is(lambda p, m, v: 1 - by_hand(p, m, v))),
-        Mistake("For how many other stages does a rank wait: for P?", _is(lambda p, m, v: p / (v * m + p))),
-        Mistake("How long does the whole batch take, in passes?", _is(lambda p, m, v: (p - 1) / (v * m + p))),
-        Mistake("What do chunks make shorter?", _is(lambda p, m, v: by_hand(p, m))),
-        Mistake("Do chunks make the bubble shorter, or the work?", _is(lambda p, m, v: (p - 1) / (m + v * (p - 1)))),
-        Mistake("Is the rest of the time v times as short too?", _is(lambda p, m, v: by_hand(p, m) / v)),
     ),
     praise=_praise,
 )

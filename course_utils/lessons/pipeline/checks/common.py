@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, says
+from course_utils.checks.exercise import Case, Outcome
 from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.actions import COMPUTATIONS, MESSAGES, Action, parse_schedule
 from course_utils.lessons.pipeline.timing import simulate_schedule
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 Lines = list[list[str]]
 """For each rank its actions, as `2F0`."""
 NO_LISTS, NO_ACTION = "a list of lists is expected, one for each rank", "which is no Action"
+FLAT = "a list of other things than lists"
 BELOW_ZERO = "and stages and micro-batches are counted from 0"
 MOST_ACTIONS = 10_000
 MOST_DRAWN = 400
@@ -45,8 +45,10 @@ def as_lines(function: Callable, *given: Any) -> Lines | str:
         return "nothing"
     if type(made) not in (list, tuple):
         return type(made).__name__
+    if made and all(type(actions) is str for actions in made):
+        return "a list of strings"
     if not all(type(actions) in (list, tuple) for actions in made):
-        return "a list of other things than lists"
+        return FLAT
     if sum(map(len, made)) > MOST_ACTIONS:
         return f"a schedule of more than {MOST_ACTIONS:,} actions"
     return [[text(thing) for thing in actions] for actions in made]
@@ -112,6 +114,7 @@ def schedule_cases(wanted: Wanted, sizes: Sequence[tuple[int, int]]) -> Iterator
     """A case for each (ranks, micro-batches)."""
     for ranks, micro_batches in sizes:
         label = f"{count(ranks, 'rank')}, {count(micro_batches, 'micro-batch')}"
+        label += ": fewer micro-batches than ranks" if micro_batches < ranks else ""
         given = [(ranks, micro_batches)]
         yield Case(label, given, with_comm=False, harness=as_lines, judge=wrong_schedule(wanted))
 
@@ -150,29 +153,12 @@ def simulated(lines: Lines) -> "Timing | None":
         return None
 
 
-def lines_are(wrong: Callable[[int, int], Lines]) -> Recogniser:
-    """A recogniser of what a mistake makes of these sizes, where that is another schedule than was asked for."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        return outcome.results[0] == wrong(*case.arguments[0])
-
-    return recognises
-
-
-def flat(case: Case, outcome: Outcome) -> bool:
+def one_list(case: Case, outcome: Outcome) -> bool:
     """Whether one list stands in the place of one for each rank, or each list holds everybody's actions."""
     returned = outcome.results[0]
-    everything = type(returned) is list and len(returned) > 1 and all(one == returned[0] for one in returned)
-    return returned == "a list of other things than lists" or everything and len(returned[0]) > 0
-
-
-def from_one(case: Case, outcome: Outcome) -> bool:
-    """Whether micro-batches are counted from 1, or from below 0."""
-    if BELOW_ZERO in outcome.wrong:
-        return True
-    texts = {text for actions in outcome.results[0] for text in actions}
-    micro_batches = case.arguments[0][1]
-    return any(text.endswith(f"F{micro_batches}") for text in texts) and not any(text.endswith("F0") for text in texts)
+    if type(returned) is str:
+        return returned == FLAT
+    return len(returned) > 1 and len(returned[0]) > 0 and all(own == returned[0] for own in returned)
 
 
 def other_stage(case: Case, outcome: Outcome) -> bool:
@@ -185,9 +171,8 @@ def halves(case: Case, outcome: Outcome) -> bool:
     return any("I" in text or "W" in text for actions in outcome.results[0] for text in actions)
 
 
-NOTHING = Mistake("Does the function return the schedule?", says("returned nothing"))
-FLAT = Mistake("Is it one list, or one for each rank?", flat)
-TEXTS = Mistake("Of what are the lists made, and in which order does an Action take its three parts?", says(NO_ACTION))
-STAGE = Mistake("Which stage lies on rank r?", other_stage)
-HALVES = Mistake("Which kind is the whole backward pass?", halves)
-FROM_ONE = Mistake("From which number are micro-batches counted?", from_one)
+SYMPTOMS = {
+    "there is one list for all ranks": one_list,
+    "a rank has another stage than its own": other_stage,
+    "a backward pass is in halves": halves,
+}

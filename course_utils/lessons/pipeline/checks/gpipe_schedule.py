@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.lessons.pipeline.checks import LESSON, common
-from course_utils.lessons.pipeline.checks.common import Lines, drawing_of, lines_are, schedule_cases, simulated
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.lessons.pipeline.checks import common
+from course_utils.lessons.pipeline.checks.common import Lines, drawing_of, schedule_cases, simulated
 
 
 def by_hand(ranks: int, micro_batches: int) -> Lines:
@@ -19,19 +19,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield from schedule_cases(by_hand, [(3, 4), (4, 2), (2, 7), (1, 3), (3, 1), (1, 1), *drawn, (4, 8)])
 
 
-def _newest_first(ranks: int, micro_batches: int) -> Lines:
-    halves = by_hand(ranks, micro_batches)
-    return [own[:micro_batches] + own[micro_batches:][::-1] for own in halves]
-
-
 def _at_once(case: Case, outcome: Outcome) -> bool:
     """Whether some backward pass comes before the rank's last forward pass."""
     kinds = ["".join("F" if "F" in text else "B" for text in own) for own in outcome.results[0]]
     return any("BF" in own for own in kinds)
-
-
-def _too_few(case: Case, outcome: Outcome) -> bool:
-    return "is missing" in outcome.wrong
 
 
 def _praise(outcome: Outcome) -> str:
@@ -43,10 +34,8 @@ def _praise(outcome: Outcome) -> str:
     )
 
 
-GPIPE_SCHEDULE = Exercise(
-    name="gpipe_schedule",
-    library="course_utils.lessons.pipeline.schedules:gpipe_schedule",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="schedules",
     place=1,
     minutes=5,
     difficulty=1,
@@ -59,17 +48,10 @@ GPIPE_SCHEDULE = Exercise(
         "For each rank: `[Action(FORWARD, rank, index) for index in range(micro_batches)]`, and behind it the same "
         "with `BACKWARD`. The function returns the list of these lists.",
     ),
-    mistakes=(
-        common.NOTHING,
-        common.TEXTS,
-        common.FLAT,
-        common.HALVES,
-        common.STAGE,
-        common.FROM_ONE,
-        Mistake("How many micro-batches are there, and does each go forward and back?", _too_few),
-        Mistake("In which order do the backward passes come?", lines_are(_newest_first)),
-        Mistake("What comes before the first backward pass in GPipe?", _at_once),
-    ),
+    symptoms={
+        **common.SYMPTOMS,
+        "a backward pass comes before a forward pass": _at_once,
+    },
     praise=_praise,
     drawing=drawing_of("GPipe", by_hand),
 )

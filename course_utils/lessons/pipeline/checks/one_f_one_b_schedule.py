@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.lessons.pipeline.checks import LESSON, common
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.lessons.pipeline.checks import common
 from course_utils.lessons.pipeline.checks.common import Lines, drawing_of, schedule_cases, schedule_of, simulated
 from course_utils.lessons.pipeline.validate import peak_in_flight
 
@@ -34,16 +34,6 @@ def _aheads(lines: Lines) -> list[int]:
     return [next((place for place, text in enumerate(own) if "B" in text), len(own)) for own in lines]
 
 
-def _fewer_micro_batches(case: Case, outcome: Outcome) -> bool:
-    ranks, micro_batches = case.arguments[0]
-    return micro_batches < ranks
-
-
-def _too_far_ahead(case: Case, outcome: Outcome) -> bool:
-    """Whether more forward passes come first than there are micro-batches."""
-    return max(_aheads(outcome.results[0]), default=0) > case.arguments[0][1]
-
-
 def _all_forward_first(case: Case, outcome: Outcome) -> bool:
     ranks, micro_batches = case.arguments[0]
     return micro_batches > ranks and _aheads(outcome.results[0]) == [micro_batches] * ranks
@@ -55,7 +45,6 @@ def _all_alike(case: Case, outcome: Outcome) -> bool:
 
 
 def _turned_round(case: Case, outcome: Outcome) -> bool:
-    """Whether the first rank begins with the fewest forward passes and the last with the most."""
     aheads = _aheads(outcome.results[0])
     return len(aheads) > 1 and aheads[0] < aheads[-1]
 
@@ -63,22 +52,6 @@ def _turned_round(case: Case, outcome: Outcome) -> bool:
 def _another_number(case: Case, outcome: Outcome) -> bool:
     ranks, micro_batches = case.arguments[0]
     return _aheads(outcome.results[0]) != _aheads(by_hand(ranks, micro_batches))
-
-
-def _newest_first(case: Case, outcome: Outcome) -> bool:
-    """Whether the backward passes come in another order than the forward ones."""
-    return any(
-        sorted(backward := [int(text.partition("B")[2]) for text in own if "B" in text]) != backward
-        for own in outcome.results[0]
-    )
-
-
-def _left_over(case: Case, outcome: Outcome) -> bool:
-    return "is missing" in outcome.wrong
-
-
-def _not_in_turn(case: Case, outcome: Outcome) -> bool:
-    return " does " in outcome.wrong
 
 
 def _praise(outcome: Outcome) -> str:
@@ -91,10 +64,8 @@ def _praise(outcome: Outcome) -> str:
     )
 
 
-ONE_F_ONE_B_SCHEDULE = Exercise(
-    name="one_f_one_b_schedule",
-    library="course_utils.lessons.pipeline.schedules:one_f_one_b_schedule",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="schedules",
     place=2,
     minutes=10,
     difficulty=2,
@@ -107,23 +78,13 @@ ONE_F_ONE_B_SCHEDULE = Exercise(
         "`ahead = min(ranks - rank - 1, micro_batches)` forward passes first. Then for each index: the forward pass "
         "`ahead + index`, if there is one, and the backward pass `index`.",
     ),
-    mistakes=(
-        common.NOTHING,
-        common.TEXTS,
-        common.FLAT,
-        common.HALVES,
-        common.STAGE,
-        Mistake("What if there are fewer micro-batches than ranks?", _too_far_ahead),
-        common.FROM_ONE,
-        Mistake("What if there are fewer micro-batches than ranks?", _fewer_micro_batches),
-        Mistake("How many backward passes are left when the last forward pass is done?", _left_over),
-        Mistake("Which micro-batch has been in memory longest?", _newest_first),
-        Mistake("Does a rank need all forward passes before its first backward pass?", _all_forward_first),
-        Mistake("Does the last rank wait as long for its first gradient as the first rank?", _all_alike),
-        Mistake("Which rank has the longest way until its first gradient comes back?", _turned_round),
-        Mistake("How many ranks stand behind rank r?", _another_number),
-        Mistake("What follows each new forward pass?", _not_in_turn),
-    ),
+    symptoms={
+        **common.SYMPTOMS,
+        "all forward passes come first": _all_forward_first,
+        "all ranks begin with as many": _all_alike,
+        "the first rank begins with the fewest": _turned_round,
+        "another number of forward passes comes first": _another_number,
+    },
     praise=_praise,
     drawing=drawing_of("1F1B", by_hand),
     also_hidden=("course_utils.lessons.pipeline.interleaved:interleaved_schedule",),

@@ -1,20 +1,21 @@
 """The check of `run_schedule`: losses and gradients of the serial model, with any schedule, in no more messages."""
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, hangs, raised, same, says, uses_collectives
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import hangs
 from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action, parse_schedule
-from course_utils.lessons.pipeline.checks import LESSON, gpipe_schedule, one_f_one_b_schedule
+from course_utils.lessons.pipeline.checks import gpipe_schedule, one_f_one_b_schedule
 from course_utils.lessons.pipeline.checks.common import schedule_of
-from course_utils.lessons.pipeline.checks.whole_batch import ANOTHER_ORDER, LOSS, RAN, case_of
+from course_utils.lessons.pipeline.checks.whole_batch import case_of
 from course_utils.lessons.pipeline.interleaved import interleaved_schedule
 from course_utils.lessons.pipeline.sentences import disturbed
 from course_utils.lessons.pipeline.timing import simulate_schedule, timing_of
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+from course_utils.ranks.run import events_of
 from course_utils.words import count, percent, ranks
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from course_utils.lessons.pipeline.actions import Schedule
 
 LEAST = 4
+LAST_ON_0 = "the last stage on rank 0"
+IN_A_V = "0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1", "1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1"
 SECONDS = 0.006  # of a paced pass, for the picture
 
 
@@ -49,9 +52,13 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case_of(rng, "two neighbouring stages on each rank", in_blocks(2, 3), [2, 2, 1, 2])
     yield case_of(rng, "one rank", in_blocks(1, 3), [2, 3])
     yield case_of(rng, "1F1B", one_in_turn(2, 3), [2, 2], calls=2)
+    yield case_of(rng, "GPipe", gpipe(2, 2), [1, 2], "float32")
     yield case_of(rng, "interleaved 1F1B", interleaved_schedule(2, 4, 2), [2, 2, 1, 2])
+    yield case_of(rng, f"GPipe from the last rank to the first: {LAST_ON_0}", gpipe(3, 3)[::-1], [2, 1, 2])
+    yield case_of(rng, f"in a V: {LAST_ON_0}", parse_schedule(IN_A_V), [1, 2, 2, 2])
     yield case_of(rng, "interleaved 1F1B", interleaved_schedule(size, size, 2), [1] * 2 * size, put_aside=True)
-    yield case_of(rng, "ZB-H2", zb_h2_schedule(3, some), [2] * 3, "float32", put_aside=True, calls=2)
+    yield case_of(rng, "ZB-H1: backward passes in halves", zb_h1_schedule(2, 3), [2, 2], put_aside=True)
+    yield case_of(rng, "ZB-H2", zb_h2_schedule(3, some), [2] * 3, put_aside=True, calls=2)
     yield case_of(rng, "ZB-H1", zb_h1_schedule(size, 6), [2] * size, put_aside=True, pace=SECONDS)
 
 
@@ -70,79 +77,14 @@ def _waits_in_a_send(case: Case, outcome: Outcome) -> bool:
     return hangs(case, outcome) and any("send(" in text.lower() for text in waiting)
 
 
-def _to_itself(case: Case, outcome: Outcome) -> bool:
-    """Whether a rank sends to itself, or waits for a message of its own."""
+def _no_message(case: Case, outcome: Outcome) -> bool:
     events = [event for reply in outcome.attempt.replies for event in reply.events or ()]
-    return any(event.kind in ("send", "recv") and event.peer == event.rank for event in events)
-
-
-def _no_gradient(case: Case, outcome: Outcome) -> bool:
-    words = ("nonetype", "does not require grad", "only for scalar outputs", "none_")
-    return any(raised(outcome, word) for word in words)
-
-
-def _tags_alike(case: Case, outcome: Outcome) -> bool:
-    """Whether two messages of one rank to another had the same tag within a call."""
-    if case.arguments[0][0]["calls"] > 1:
-        return False
-    events = [event for reply in outcome.attempt.replies for event in reply.events or ()]
-    messages = [(one.kind, one.rank, one.peer, one.tag) for one in events if one.kind in ("send", "recv")]
-    return len(set(messages)) < len(messages)
-
-
-def _open_requests(case: Case, outcome: Outcome) -> bool:
-    return "never waited" in outcome.wrong
-
-
-def _pairs(outcome: Outcome) -> Iterator[tuple[str, Any, Any]]:
-    for result, wanted in zip(outcome.results, outcome.case.expected, strict=True):
-        for name, right in wanted.items():
-            if name != RAN and result is not NO_RESULT:
-                yield name, result[name], right
-
-
-def _gradients_right(outcome: Outcome, factor: float = 1.0) -> bool:
-    pairs = [(got, right * factor) for name, got, right in _pairs(outcome) if "gradient" in name]
-    return bool(pairs) and all(same(got, right, 1e-5) for got, right in pairs)
-
-
-def _gradients_times(factor: Callable[[dict], float]) -> Recogniser:
-    """A recogniser of gradients that are all wrong by one factor, from what was given."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        number = factor(case.arguments[0][0])
-        return number != 1 and _gradients_right(outcome, number)
-
-    return recognises
-
-
-def _loss_is_share(case: Case, outcome: Outcome) -> bool:
-    micro_batches = len(case.arguments[0][0]["splits"])
-    losses = [(got, right) for name, got, right in _pairs(outcome) if LOSS in name and right != 0]
-    return _gradients_right(outcome) and all(same(got * micro_batches, right, 1e-5) for got, right in losses)
-
-
-def _loss_wrong(case: Case, outcome: Outcome) -> bool:
-    return _gradients_right(outcome) and LOSS in outcome.wrong
-
-
-def _weights_missing(case: Case, outcome: Outcome) -> bool:
-    gradients = [(name, got) for name, got, _ in _pairs(outcome) if "gradient" in name]
-    return case.arguments[0][0]["put_aside"] and any(got is None for _, got in gradients)
-
-
-def _some_missing(case: Case, outcome: Outcome) -> bool:
-    return any(got is None for name, got, _ in _pairs(outcome) if "gradient" in name)
-
-
-def _some_wrong(case: Case, outcome: Outcome) -> bool:
-    return any(not same(got, right, 1e-5) for name, got, right in _pairs(outcome) if "gradient" in name)
+    return outcome.world_size > 1 and not any(event.kind in ("send", "recv") for event in events)
 
 
 def _drawing(outcome: Outcome) -> "Figure | None":
     """The plan above the run, where the run was right and every pass left its phase in the trace."""
     from course_utils.lessons.pipeline import pictures
-    from course_utils.ranks.run import events_of
 
     given = outcome.case.arguments[0][0]
     if outcome.wrong or not given["pace"]:
@@ -155,10 +97,8 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     return pictures.pipelines({"planned": plan, "your run": run}, title, under, in_seconds=["planned", "your run"])
 
 
-RUN_SCHEDULE = Exercise(
-    name="run_schedule",
-    library="course_utils.lessons.pipeline.run_schedule:run_schedule",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="run_schedule",
     place=4,
     minutes=25,
     difficulty=3,
@@ -175,32 +115,7 @@ RUN_SCHEDULE = Exercise(
         "`output.detach().requires_grad_()` is its input. B or I: `output.backward(gradient)`, and `input.grad` is "
         "for the stage before. Sends are `isend` of `….detach().numpy()`, waited for at the end.",
     ),
-    mistakes=(
-        Mistake("Can you do it with messages from one rank to another alone?", uses_collectives),
-        Mistake("Is the next stage on another rank?", _to_itself),
-        Mistake("Which rank holds the next stage?", lambda case, outcome: raised(outcome, "no rank")),
-        Mistake("A message that waits for its receiver: what is the receiver doing?", _waits_in_a_send),
-        Mistake(
-            "Does the backward pass of one stage run on into the stage before it?",
-            lambda case, outcome: raised(outcome, "second time"),
-        ),
-        Mistake("For which tensors does autograd make a gradient?", _no_gradient),
-        Mistake(
-            "What travels of a tensor: its numbers, or its graph as well?",
-            lambda case, outcome: raised(outcome, "numpy()"),
-        ),
-        Mistake("Which micro-batch is in the message that came?", _tags_alike),
-        Mistake("Who sends the message that is waited for, and what has that rank to do before?", hangs),
-        Mistake("When is a message of isend finished?", _open_requests),
-        Mistake("In which order are the actions to be done?", says(ANOTHER_ORDER)),
-        Mistake("Who fetches the gradients of weights that a stage puts aside?", _weights_missing),
-        Mistake("Which parameters have no gradient yet?", _some_missing),
-        Mistake("Were there gradients before the call?", _gradients_times(lambda given: 1 / given["calls"])),
-        Mistake("Is what `loss` returns a share already?", _gradients_times(lambda given: 1 / len(given["splits"]))),
-        Mistake("Is what `loss` returns a share already?", _loss_is_share),
-        Mistake("Is this the loss of all micro-batches together, as a number?", _loss_wrong),
-        Mistake("Does every micro-batch's gradient count, once?", _some_wrong),
-    ),
+    symptoms={"no message is sent": _no_message, "a rank waits in a send": _waits_in_a_send},
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} have the gradients and the loss of the serial model, after "
         f"{count(outcome.run.messages, 'message')} and in the schedule's order"

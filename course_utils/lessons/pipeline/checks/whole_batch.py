@@ -1,12 +1,15 @@
 """One batch through the learner's pipeline, and through the whole model: what the check of `run_schedule` compares."""
 
+import copy
 import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_utils.checks.compare import is_changed
 from course_utils.checks.exercise import Case, Cost, Outcome
+from course_utils.checks.judge import CHANGED
 from course_utils.checks.torch_cases import marked
 from course_utils.lessons.pipeline.actions import micro_batches_of, parse_schedule, rank_of_stages, write_schedule
 from course_utils.lessons.pipeline.send_and_receive import with_messages
@@ -16,11 +19,10 @@ from course_utils.words import count, ranks
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from course_utils.lessons.pipeline.actions import Schedule
+    from course_utils.lessons.pipeline.actions import Action, Schedule
 
 LOSS, RAN = "the loss", "what ran"
 LONG = 300  # rows and columns of an activation of 720 KB: more than MPI takes for a receiver that is not there yet
-ANOTHER_ORDER = "while the schedule says"
 
 
 def _drawn(given: dict[str, Any]) -> tuple[list, list, list]:
@@ -76,19 +78,27 @@ def in_a_pipeline(function: Callable, comm: Any, given: dict[str, Any]) -> dict[
         part.register_forward_hook(note(stage))
     if 0 not in mine:
         xs = [torch.full_like(x, torch.nan) for x in xs]
-    pace = (stage_pace(given["pace"], given["pace"], given["pace"]),) if given["pace"] else ()
+    pace, paced = stage_pace(*[given["pace"]] * 3), []
+
+    def noted_pace(action: "Action") -> float:
+        paced.append(str(action))
+        return pace(action)
 
     def loss(output: "Tensor", index: int) -> "Tensor":
         return _share(output, ys[index], sum(given["splits"]))
 
     found: dict[str, Any] = {}
+    handed = {"schedule": schedule, "stages": mine, "micro_batches": xs}
+    before = copy.deepcopy({**handed, "stages": list(mine)})
     for call in range(given["calls"]):
-        found[f"{LOSS} (call {call})"] = function(comm, schedule, mine, xs, loss, *pace)
+        more = (noted_pace,) if given["pace"] else ()
+        found[f"{LOSS} (call {call})"] = function(comm, schedule, mine, xs, loss, *more)
     for stage, part in mine.items():
         for name, parameter in part.named_parameters():
             gradient = None if parameter.grad is None else parameter.grad.detach().clone()
             found[f"the gradient of stage {stage}'s {name}"] = gradient
-    return found | {RAN: ran}
+    changed = [name for name, was in before.items() if is_changed(was, type(was)(handed[name]))]
+    return found | {RAN: {"passes": ran, "paced": paced, "changed": changed}}
 
 
 def expected(given: dict[str, Any], schedule: "Schedule") -> list[dict[str, Any]]:
@@ -129,8 +139,8 @@ def case_of(
     linear, micro_batches = (sum(cuts) + 1) // 2, micro_batches_of(schedule)
     given = {
         "lines": write_schedule(schedule).splitlines(),
-        "sizes": [LONG] * (linear + 1) if long else [int(n) for n in rng.integers(2, 9, linear + 1)],
-        "splits": [LONG] * micro_batches if long else [int(n) for n in rng.integers(1, 6, micro_batches)],
+        "sizes": [LONG] * (linear + 1) if long else [2 + int(n) for n in rng.permutation(linear + 1)],
+        "splits": [LONG] * micro_batches if long else [2 + int(n) for n in rng.permutation(micro_batches)],
         "cuts": list(cuts),
         "seed": int(rng.integers(2**31)),
         "dtype": dtype,
@@ -140,6 +150,7 @@ def case_of(
     label = f"{name}, {ranks(len(schedule))}, {count(micro_batches, 'micro-batch')}"
     label += f", {dtype}" if dtype != "float64" else ""
     label += f", {count(given['calls'], 'call')}" if given["calls"] > 1 else ""
+    label += ", gradients of weights put aside" if given["put_aside"] else ""
     label += ", long messages" if long else ""
     wanted = expected(given, schedule)
     more_of_case = {"cost": Cost(messages=messages, collectives=0), "judge": wrong_order, "harness": in_a_pipeline}
@@ -147,17 +158,30 @@ def case_of(
 
 
 def wrong_order(outcome: Outcome) -> str | None:
-    """What no number shows: another order than the schedule's, and messages that were not waited for."""
+    """What no number shows: another order than the schedule's, `pace` not asked, messages that were not waited for."""
     given = outcome.case.arguments[0][0]
     for rank, line in enumerate(given["lines"]):
-        wanted = [f"{word.rstrip('0123456789')[:-1]}{'F' if 'F' in word else 'B'}" for word in line.split()]
-        wanted = [one for one, word in zip(wanted, line.split(), strict=True) if "W" not in word] * given["calls"]
-        for place, (got, right) in enumerate(itertools.zip_longest(outcome.results[rank][RAN], wanted)):
-            if got != right:
-                return (
-                    f"the numbers are right, but rank {rank} did {got or 'nothing'} as its pass number {place}, "
-                    f"{ANOTHER_ORDER} {right or 'that it is done'}"
-                )
+        ran, words = outcome.results[rank][RAN], line.split()
+        if ran["changed"]:
+            return CHANGED.format(rank=rank, name=f"`{ran['changed'][0]}`")
+        passes = [f"{word.rstrip('0123456789')[:-1]}{'F' if 'F' in word else 'B'}" for word in words if "W" not in word]
+        wrong = _another(ran["passes"], passes * given["calls"])
+        if not wrong and given["pace"]:
+            never = [word for word in words if word not in ran["paced"]]
+            if never:
+                return f"the numbers are right, but on rank {rank} `pace` was never asked about {never[0]}"
+            wrong = _another(ran["paced"], words * given["calls"])
+        if wrong:
+            return f"the numbers are right, but rank {rank} did {wrong}"
         if not outcome.attempt.replies[rank].clean:
             return f"the numbers are right, but rank {rank} never waited for one of its messages"
+    return None
+
+
+def _another(done: list[str], wanted: list[str]) -> str | None:
+    for place, (got, right) in enumerate(itertools.zip_longest(done, wanted)):
+        if got != right:
+            return (
+                f"{got or 'nothing'} as its pass number {place}, while the schedule says {right or 'that it is done'}"
+            )
     return None

@@ -1,3 +1,1 @@
 """The exercises of lesson 14: two shares of a rank's time, and five slow programs to make faster."""
-
-LESSON = "14_profiling"

@@ -1,4 +1,4 @@
-"""What the checks of lesson 14 share: the verdict on a race, what took the time, and recognisers of what went wrong."""
+"""What the checks of lesson 14 share: the verdict on a race, what took the time, and symptoms of what went wrong."""
 
 import statistics
 from collections.abc import Callable, Mapping
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils import draw
 from course_utils.checks.compare import difference, kind_of
-from course_utils.checks.exercise import NO_RESULT, Case, Outcome
-from course_utils.checks.recognisers import Recogniser, same
+from course_utils.checks.exercise import Case, Outcome
+from course_utils.checks.judge import CHANGED
 from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.races import CLOSE, SLOW, YOURS
 from course_utils.measuring import Compared
@@ -37,6 +37,8 @@ def races_well(target: float, lost: Callable[[Outcome], str], rule: Callable[[Ou
             if wrong:
                 call = result["round"]
                 return f"{wrong}, in call {call + 1} of your function" if call else wrong
+            if result["changed"]:
+                return CHANGED.format(rank=rank, name=f"`{result['changed']}`")
         wrong = rule(outcome) if rule else None
         if wrong:
             return f"the results are right, but {wrong}"
@@ -158,24 +160,6 @@ def work_missing(outcome: Outcome, of: Callable[[Mapping[str, Any]], float]) -> 
     return own / slow
 
 
-def found_is(formula: Callable[[list, int, int], list]) -> Recogniser:
-    """A recogniser of another list on every rank, from (the right one, rank, number of ranks)."""
-
-    def recognises(case: Case, outcome: Outcome) -> bool:
-        size = outcome.world_size
-        return all(
-            same(result["found"], formula(list(result["wanted"]), rank, size), CLOSE)
-            for rank, result in enumerate(outcome.results)
-        )
-
-    return recognises
-
-
-def nothing_found(case: Case, outcome: Outcome) -> bool:
-    """Whether the function returned nothing."""
-    return all(result["found"] is None for result in outcome.results)
-
-
 def no_numbers(case: Case, outcome: Outcome) -> bool:
     """Whether something other than a list of plain numbers came back."""
     found = outcome.results[0]["found"]
@@ -188,28 +172,10 @@ def too_few(case: Case, outcome: Outcome) -> bool:
     return any(len(result["found"]) != len(result["wanted"]) for result in outcome.results)
 
 
-def later_call(case: Case, outcome: Outcome) -> bool:
-    """Whether it was right in the first call and wrong in a later one."""
-    return any(result is not NO_RESULT and result["round"] for result in outcome.results) and not right(outcome)
+SYMPTOMS = {"other things than numbers come back": no_numbers, "there are too few numbers, or too many": too_few}
+"""Of every race."""
 
 
-def from_the_start(case: Case, outcome: Outcome) -> bool:
-    """Whether the first number is wrong already."""
-    return not right(outcome) and all(
-        not same(result["found"][:1], list(result["wanted"][:1]), CLOSE) for result in outcome.results
-    )
-
-
-def later_on(case: Case, outcome: Outcome) -> bool:
-    """Whether the first number is right and a later one is not."""
-    return not right(outcome)
-
-
-def right(outcome: Outcome) -> bool:
-    """Whether all results are."""
-    return all(difference(0, result["found"], result["wanted"], CLOSE) is None for result in outcome.results)
-
-
-def too_slow(case: Case, outcome: Outcome) -> bool:
-    """Whether only the factor was not reached."""
-    return "times as fast as" in outcome.wrong
+def right(result: Mapping[str, Any]) -> bool:
+    """Whether a rank's numbers are those of the slow program."""
+    return difference(0, result["found"], result["wanted"], CLOSE) is None

@@ -1,20 +1,23 @@
-"""What runs on the ranks: a slow program and the learner's by turns, with fresh inputs in every round.
+"""What runs on the ranks: the learner's program and a slow one by turns, with fresh inputs in every round.
 
-Nobody knows the inputs of the next round, so nothing kept from one call helps in another. Where the processor is the
-bottleneck its own seconds are counted, which other programs on the machine do not lengthen; elsewhere the clock's, of
-the rank that took longest. What counts is the median of the rounds' ratios.
+Nobody knows the inputs of the next round, so nothing kept from one call helps in another; and the slow program runs
+behind the learner's, which cannot look its results up. Where the processor is the bottleneck its own seconds are
+counted, which other programs on the machine do not lengthen; elsewhere the clock's, of the rank that took longest. What
+counts is the median of the rounds' ratios.
 """
 
 import cProfile
+import inspect
 import pstats
+import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from course_utils.checks.compare import difference
-from course_utils.measuring import MARGIN, Compared, slowest_rank
+from course_utils.checks.compare import difference, is_changed
+from course_utils.measuring import MARGIN, Compared
 
 CLOSE = 1e-4
 """So near, relative to the largest one, the losses have to be."""
@@ -28,6 +31,27 @@ Places = Mapping[str, Sequence[tuple[str, str]]]
 """The name of a part → the functions whose time it is, as (file, function)."""
 
 
+def processor_seconds() -> float:
+    """The processor's seconds of this rank, and of the helpers that it has started and that have ended."""
+    helpers = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + helpers.ru_utime + helpers.ru_stime
+
+
+def meeting() -> Callable[[float], float]:
+    """What `slowest_rank` does, in a group of its own: what a program sends or forgets to send does not get in."""
+    import torch
+    import torch.distributed as dist
+
+    group = dist.new_group()
+
+    def slowest(seconds: float) -> float:
+        longest = torch.tensor(seconds, dtype=torch.float64)
+        dist.all_reduce(longest, dist.ReduceOp.MAX, group=group)
+        return longest.item()
+
+    return slowest
+
+
 def race(
     slow: Program,
     own: Program,
@@ -36,28 +60,29 @@ def race(
     *,
     rounds: int = MOST,
     clock: Callable[[], float] = time.perf_counter,
-    meet: Callable[[float], float] = slowest_rank,
+    meet: Callable[[float], float] = float,
     places: Places | None = None,
 ) -> dict[str, Any]:
-    """Run slow, own, slow, own, …, until the factor is clear, the rounds are over, or a result differs.
+    """Run own, slow, own, slow, …, until the factor is clear, the rounds are over, or a result differs.
 
     Args:
         inputs: the number of a round → the arguments of both programs, made anew at each call. Round 0 does not count.
         target: the factor that is asked for.
         rounds: at most; with 0 the results are compared once, and no time counts.
-        clock: `time.process_time` where the processor's seconds are to count.
-        meet: makes all ranks wait for each other and gives back the longest time; `float` for a rank on its own.
+        clock: `processor_seconds` where the processor's seconds are to count.
+        meet: makes all ranks wait for each other and gives back the longest time; not for a rank on its own.
         places: where given, both run once more under Python's own profiler, and the seconds of each part are counted.
 
     Returns:
-        Plain data: the results of the last round ("wanted", "found") and its number ("round"); the seconds of all
-        rounds ("seconds"); and of each program's last run when it computed, and when messages were under way ("lanes").
+        Plain data: the results of the last round ("wanted", "found"), its number ("round"), the name of an argument
+        that the learner's program changed, or "" ("changed"); the seconds of all rounds ("seconds"); and of each
+        program's last run when it computed, and when messages were under way ("lanes").
     """
     seconds: dict[str, list[float]] = {SLOW: [], YOURS: []}
     result: dict[str, Any] = {}
     for number in range(rounds + 1):
-        results, lanes, taken = {}, {}, {}
-        for name, program in ((SLOW, slow), (YOURS, own)):
+        results, lanes, taken, changed = {}, {}, {}, ""
+        for name, program in ((YOURS, own), (SLOW, slow)):
             arguments = inputs(number)
             meet(0.0)  # all begin together
             with _watched() as seen:
@@ -65,8 +90,11 @@ def race(
                 results[name] = program(*arguments)
                 took = clock() - begin
             taken[name], lanes[name] = meet(took), seen
-        result = {"wanted": results[SLOW], "found": results[YOURS], "round": number, "lanes": lanes, "seconds": seconds}
-        if meet(float(difference(0, results[YOURS], results[SLOW], CLOSE) is not None)):
+            if program is own and not number:
+                changed = _changed(program, arguments, inputs(number))
+        result = {"wanted": results[SLOW], "found": results[YOURS], "round": number, "changed": changed}
+        result |= {"lanes": lanes, "seconds": seconds}
+        if meet(float(bool(changed) or difference(0, results[YOURS], results[SLOW], CLOSE) is not None)):
             return result
         if number:
             seconds[SLOW].append(taken[SLOW])
@@ -80,9 +108,15 @@ def race(
     return result
 
 
+def _changed(program: Program, after: tuple, before: tuple) -> str:
+    """The first argument that is no longer what it was, by name."""
+    names = inspect.signature(program).parameters
+    return next((name for name, was, now in zip(names, before, after, strict=False) if is_changed(was, now)), "")
+
+
 def _decided(taken: Compared, target: float) -> bool:
-    """Whether more rounds would not change the verdict: clearly reached, or out of reach."""
-    if len(taken.first) >= FEWEST and taken.times >= MARGIN * target:
+    """Whether more rounds would not change the verdict: clearly reached, in every round, or out of reach."""
+    if len(taken.first) >= FEWEST and taken.times >= MARGIN * target and taken.ratios.low >= target:
         return True
     return len(taken.first) >= HOPELESS_AFTER and taken.times < HOPELESS * target
 

@@ -1,27 +1,20 @@
 """The check of `speed_up_1`: the same losses from the same photos, in less of the processor's time."""
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.lessons.profiling.checks import LESSON
+from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.profiling.checks.common import (
+    SYMPTOMS,
     bars_of,
-    from_the_start,
-    later_call,
     longest_part,
-    no_numbers,
-    nothing_found,
     praised,
     races_well,
-    too_few,
-    too_slow,
 )
-from course_utils.lessons.profiling.checks.races import MOST, race
+from course_utils.lessons.profiling.checks.races import MOST, processor_seconds, race
 
 TARGET = 1.5
 READING, TRAINING = "reading and decoding", "everything else"
@@ -43,7 +36,7 @@ def beside_slow_1(function: Callable, seed: int, count: int, epochs: int, rounds
                 path.write_bytes(photo(random))
             return paths, torch.from_numpy(random.integers(0, 10, count)), epochs
 
-        own_time = {"clock": time.process_time, "meet": float, "places": PLACES}
+        own_time = {"clock": processor_seconds, "places": PLACES}
         return race(slow_1, function, inputs, TARGET, rounds=rounds, **own_time)
 
 
@@ -73,18 +66,9 @@ def _lost(outcome: Outcome) -> str:
     return longest_part(outcome, TRAINING)
 
 
-def _copied(case: Case, outcome: Outcome) -> bool:
-    """The second epoch's losses are those of the first."""
-    found, wanted = outcome.results[0]["found"], outcome.results[0]["wanted"]
-    each = len(wanted) // case.arguments[0][2]
-    return each < len(found) and list(found[each : 2 * each]) == list(found[:each])
-
-
-SPEED_UP_1 = Exercise(
-    name="speed_up_1",
-    library="course_utils.lessons.profiling.slow.input_pipeline:speed_up_1",
+EXERCISE = Exercise(
+    library="slow.input_pipeline",
     begins_with="course_utils.lessons.profiling.slow.input_pipeline:slow_1",
-    lesson=LESSON,
     place=3,
     minutes=5,
     difficulty=1,
@@ -100,17 +84,5 @@ SPEED_UP_1 = Exercise(
         "Before the first epoch: `photos = torch.stack([decode(path.read_bytes()) for path in paths])`. In the epochs, "
         "`for x, y in zip(photos.split(BATCH), labels.split(BATCH))`.",
     ),
-    mistakes=(
-        Mistake("What does the function return?", nothing_found),
-        Mistake("Are the losses plain numbers, in a list?", no_numbers),
-        Mistake("Is there one loss for each step, the one with a small last batch too?", too_few),
-        Mistake("How often is the same photo decoded?", too_slow),
-        Mistake("Do the files still hold what they held in the call before?", later_call),
-        Mistake("Is every epoch trained, or is one copied?", _copied),
-        Mistake("Are the first weights the same, and the batches, in the same order?", from_the_start),
-        Mistake(
-            "Does every step see the photos that it saw before, and change the weights as before?",
-            lambda case, outcome: True,
-        ),
-    ),
+    symptoms=SYMPTOMS,
 )

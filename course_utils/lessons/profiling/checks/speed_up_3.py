@@ -1,25 +1,18 @@
 """The check of `speed_up_3`: the same losses, and the last one with the averaged weights, from fewer operations."""
 
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import same
-from course_utils.lessons.profiling.checks import LESSON
+from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.profiling.checks.common import (
+    SYMPTOMS,
     bars_of,
-    from_the_start,
     longest_part,
-    no_numbers,
-    nothing_found,
     praised,
     races_well,
-    too_few,
-    too_slow,
 )
-from course_utils.lessons.profiling.checks.races import CLOSE, MOST, race
+from course_utils.lessons.profiling.checks.races import MOST, processor_seconds, race
 from course_utils.words import count
 
 TARGET = 1.2
@@ -41,7 +34,7 @@ def beside_slow_3(function: Callable, seed: int, examples: int, steps: int, roun
         x, y = torch.rand(examples, 64, generator=random), torch.randint(10, (examples,), generator=random)
         return x, y, steps
 
-    own_time = {"clock": time.process_time, "meet": float, "places": PLACES}
+    own_time = {"clock": processor_seconds, "places": PLACES}
     return race(slow_3, function, inputs, TARGET, rounds=rounds, **own_time)
 
 
@@ -60,22 +53,14 @@ def _lost(outcome: Outcome) -> str:
     return longest_part(outcome, UPDATE)
 
 
-def _last_wrong(case: Case, outcome: Outcome) -> bool:
-    result = outcome.results[0]
-    return same(result["found"][:-1], list(result["wanted"][:-1]), CLOSE)
+def _never_moves(case: Case, outcome: Outcome) -> bool:
+    losses = outcome.results[0]["found"][:-1]
+    return len(losses) > 1 and len(set(losses)) == 1
 
 
-def _not_learning(case: Case, outcome: Outcome) -> bool:
-    """All losses are the first one."""
-    found = outcome.results[0]["found"]
-    return len(found) > 2 and len(set(found[:-1])) == 1
-
-
-SPEED_UP_3 = Exercise(
-    name="speed_up_3",
-    library="course_utils.lessons.profiling.slow.small_kernels:speed_up_3",
+EXERCISE = Exercise(
+    library="slow.small_kernels",
     begins_with="course_utils.lessons.profiling.slow.small_kernels:slow_3",
-    lesson=LESSON,
     place=5,
     minutes=10,
     difficulty=3,
@@ -92,14 +77,5 @@ SPEED_UP_3 = Exercise(
         "make every weight a piece of `flat`. Put the gradients into one vector with `torch.cat([one.flatten() for one "
         "in gradients])`, and write Adam once, for `flat`. (`torch._foreach_…` functions for lists of tensors do too.)",
     ),
-    mistakes=(
-        Mistake("What does the function return?", nothing_found),
-        Mistake("Are the losses plain numbers, in a list?", no_numbers),
-        Mistake("Is there a loss before each step, and one at the end?", too_few),
-        Mistake("How many operations does it take to change all weights?", too_slow),
-        Mistake("Does the network see the new weights?", _not_learning),
-        Mistake("Of which weights is the last loss, and when does their average move?", _last_wrong),
-        Mistake("Are the first weights the same?", from_the_start),
-        Mistake("Which part of Adam's formula is not as it was?", lambda case, outcome: True),
-    ),
+    symptoms={**SYMPTOMS, "all losses but the last are the same": _never_moves},
 )

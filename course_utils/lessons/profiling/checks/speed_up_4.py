@@ -6,22 +6,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils import draw
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import same
-from course_utils.lessons.profiling.checks import LESSON
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling.checks.common import (
+    SYMPTOMS,
     WHOLE,
     compared,
     factor_text,
-    no_numbers,
-    nothing_found,
     praised,
     races_well,
-    too_few,
-    too_slow,
     work_missing,
 )
-from course_utils.lessons.profiling.checks.races import CLOSE, MOST, SLOW, YOURS, race
+from course_utils.lessons.profiling.checks.races import CLOSE, MOST, SLOW, YOURS, meeting, race
 from course_utils.words import count, percent, ranks
 
 if TYPE_CHECKING:
@@ -44,7 +40,7 @@ def beside_slow_4(function: Callable, seed: int, texts: int, rounds: int) -> dic
         return (drawn_texts(texts, unbalanced.BATCH, seed + number),)
 
     try:
-        return race(unbalanced.slow_4, function, inputs, TARGET, rounds=rounds)
+        return race(unbalanced.slow_4, function, inputs, TARGET, rounds=rounds, meet=meeting())
     finally:
         unbalanced.SECONDS_PER_LETTER = usual
 
@@ -70,6 +66,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
     yield case(min(2, available), 32)
     yield case(min(3, available), 37)
+    yield case(available, 17)
     yield case(1, 3)
     yield case(max(2, available), 32, MOST)
 
@@ -102,13 +99,11 @@ def _letters_missing(case: Case, outcome: Outcome) -> bool:
 
 
 def _unlike(case: Case, outcome: Outcome) -> bool:
-    """The ranks hold different losses."""
     first, *others = (result["found"] for result in outcome.results)
     return any(not same(one, list(first), CLOSE) for one in others)
 
 
-def _own_part_divides(case: Case, outcome: Outcome) -> bool:
-    """The first loss is larger than it should be on every rank."""
+def _too_large(case: Case, outcome: Outcome) -> bool:
     return all(result["found"][0] > result["wanted"][0] * (1 + CLOSE) for result in outcome.results)
 
 
@@ -126,11 +121,9 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     return draw.stacked_bars(bars, factor_text(outcome))
 
 
-SPEED_UP_4 = Exercise(
-    name="speed_up_4",
-    library="course_utils.lessons.profiling.slow.unbalanced:speed_up_4",
+EXERCISE = Exercise(
+    library="slow.unbalanced",
     begins_with="course_utils.lessons.profiling.slow.unbalanced:slow_4",
-    lesson=LESSON,
     place=6,
     minutes=10,
     difficulty=2,
@@ -146,14 +139,10 @@ SPEED_UP_4 = Exercise(
         "For each batch, on every rank alike: an empty list for each rank; `for text in sorted(batch, key=len, "
         "reverse=True)`, append it to the list with the fewest letters so far. Each rank computes its own list.",
     ),
-    mistakes=(
-        Mistake("What does the function return?", nothing_found),
-        Mistake("Are the losses plain numbers, in a list?", no_numbers),
-        Mistake("Is there one loss for each batch, a short last one too?", too_few),
-        Mistake("Is every text computed whole, by exactly one rank?", _letters_missing),
-        Mistake("How many letters has each rank in a batch?", too_slow),
-        Mistake("By how many texts is the loss of a whole batch divided?", _own_part_divides),
-        Mistake("Do all ranks hold the loss of the whole batch?", _unlike),
-        Mistake("Are the batches and the update what they were?", lambda case, outcome: True),
-    ),
+    symptoms={
+        **SYMPTOMS,
+        "letters are left out, or computed twice": _letters_missing,
+        "the ranks hold different losses": _unlike,
+        "the first loss is too large on all ranks": _too_large,
+    },
 )

@@ -4,22 +4,17 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.lessons.profiling.checks import LESSON
+from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.profiling.checks.common import (
+    SYMPTOMS,
     WHOLE,
-    from_the_start,
     lanes_drawn,
     lanes_of,
-    no_numbers,
-    nothing_found,
     praised,
     races_well,
-    too_few,
-    too_slow,
     work_missing,
 )
-from course_utils.lessons.profiling.checks.races import MOST, YOURS, race
+from course_utils.lessons.profiling.checks.races import MOST, YOURS, meeting, race
 from course_utils.words import count, percent, ranks
 
 TARGET = 1.3
@@ -43,7 +38,7 @@ def beside_slow_5(function: Callable, seeds: tuple[int, ...], examples: int, ste
         return x, y, steps
 
     try:
-        return race(no_overlap.slow_5, function, inputs, TARGET, rounds=rounds)
+        return race(no_overlap.slow_5, function, inputs, TARGET, rounds=rounds, meet=meeting())
     finally:
         no_overlap.SECONDS = usual
 
@@ -74,17 +69,18 @@ def _past_the_link(outcome: Outcome) -> str | None:
         return f"the link was at work {share:.2f} times as long as for slow_5, which sends every gradient once"
     if _computed(outcome) < 1 - WHOLE:
         return f"the ranks computed {_computed(outcome):.2f} times as long as for slow_5"
-    for rank, result in enumerate(outcome.results):
-        seen = result["lanes"][YOURS]
-        if max(end for _, end in seen["link"]) > seen["waited"]:
-            return f"rank {rank} did not wait for its last gradient on the link"
-    return None
+    return "a rank did not wait for its last gradient on the link" if _not_waited_for(outcome.case, outcome) else None
 
 
 def _lost(outcome: Outcome) -> str:
     lanes = lanes_of(outcome, YOURS, 0, "link")
     hidden, waits = percent(lanes.overlap_share), percent(lanes.exposed_seconds / lanes.seconds)
     return f"Of the link's time {hidden} is hidden behind computing; rank 0 waits {waits} of its own time"
+
+
+def _not_waited_for(case: Case, outcome: Outcome) -> bool:
+    last = [result["lanes"][YOURS] for result in outcome.results]
+    return any(max(end for _, end in seen["link"]) > seen["waited"] for seen in last)
 
 
 def _less_on_link(case: Case, outcome: Outcome) -> bool:
@@ -95,25 +91,16 @@ def _more_on_link(case: Case, outcome: Outcome) -> bool:
     return _on_link(outcome) > 1 + WHOLE
 
 
-def _left_early(case: Case, outcome: Outcome) -> bool:
-    return "did not wait" in outcome.wrong
-
-
-def _less_computed(case: Case, outcome: Outcome) -> bool:
-    return _computed(outcome) < 1 - WHOLE
-
-
 def _waits_inside(case: Case, outcome: Outcome) -> bool:
-    """Too slow although a message began before the last computing had ended."""
+    """Too slow, as it computes nothing while messages travel, although the first leaves before all is computed."""
     lanes = lanes_of(outcome, YOURS, 0, "link")
-    return too_slow(case, outcome) and lanes.communication[0][0] < lanes.computing[-1][0]
+    early = lanes.communication[0][0] < lanes.computing[-1][0]
+    return "times as fast as" in outcome.wrong and early and lanes.overlap_share < 0.05
 
 
-SPEED_UP_5 = Exercise(
-    name="speed_up_5",
-    library="course_utils.lessons.profiling.slow.no_overlap:speed_up_5",
+EXERCISE = Exercise(
+    library="slow.no_overlap",
     begins_with="course_utils.lessons.profiling.slow.no_overlap:slow_5",
-    lesson=LESSON,
     place=7,
     minutes=10,
     difficulty=2,
@@ -129,20 +116,11 @@ SPEED_UP_5 = Exercise(
         "under_way.append(link.all_reduce(own.grad)))` for every weight. After `backward()`: wait for all that is "
         "under way, empty the list, and divide.",
     ),
-    mistakes=(
-        Mistake("What does the function return?", nothing_found),
-        Mistake("Are the losses plain numbers, in a list?", no_numbers),
-        Mistake("Is there one loss for each step?", too_few),
-        Mistake("Does the backward pass have to wait for what it sends?", _waits_inside),
-        Mistake("What does the link do while the ranks compute?", too_slow),
-        Mistake("Does every gradient go over the link, whole?", _less_on_link),
-        Mistake("How often does each gradient travel in a step?", _more_on_link),
-        Mistake("Is the backward pass of every layer still computed?", _less_computed),
-        Mistake("Is every gradient there before the step?", _left_early),
-        Mistake("Are the first weights and the batch the same?", from_the_start),
-        Mistake(
-            "Are the gradients the means of all ranks when the step begins, in every step?",
-            lambda case, outcome: True,
-        ),
-    ),
+    symptoms={
+        **SYMPTOMS,
+        "less goes over the link": _less_on_link,
+        "more goes over the link": _more_on_link,
+        "a gradient is not waited for": _not_waited_for,
+        "a message waits inside the backward pass": _waits_inside,
+    },
 )

@@ -1,11 +1,11 @@
-"""Times of computing and communication in whole ticks, so that what they cover can be counted moment by moment."""
+"""Times of computing and communication, drawn in whole ticks so that what they cover can be counted tick by tick."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.exercise import Outcome
+from course_utils.checks.exercise import Case, Outcome
 from course_utils.lessons.profiling.intervals import union
 
 if TYPE_CHECKING:
@@ -13,15 +13,16 @@ if TYPE_CHECKING:
 
 Times = Sequence[tuple[float, float]]
 
+HIDDEN = (
+    *(f"course_utils.lessons.profiling.intervals:{name}" for name in ("union", "intersection", "difference", "length")),
+    "course_utils.lessons.profiling.time_shares:exposed_communication",
+)
+"""With these, either share would be a line."""
+
 
 def moments(times: Times) -> set[int]:
     """Every tick in which one of them is under way."""
     return {moment for begin, end in times for moment in range(int(begin), int(end))}
-
-
-def added(times: Times) -> float:
-    """Their lengths, added up."""
-    return sum(end - begin for begin, end in times)
 
 
 def drawn(rng: np.random.Generator, count: int, longest: int = 8) -> list[tuple[int, int]]:
@@ -32,9 +33,27 @@ def drawn(rng: np.random.Generator, count: int, longest: int = 8) -> list[tuple[
     ]
 
 
+def in_seconds(rng: np.random.Generator, given: tuple, tick: float = 1e-3) -> tuple:
+    """The same arguments later or earlier, and in other units: a tick is some seconds, about `tick`."""
+    tick, later = tick * rng.uniform(0.5, 2), int(rng.integers(-40, 40))
+
+    def at(moment: int) -> float:
+        return tick * (moment + later)
+
+    return tuple([(at(a), at(b)) for a, b in one] if isinstance(one, list) else at(one) for one in given)
+
+
 def times_text(times: Times) -> str:
     """A short list as it is, a long one by its number."""
-    return str([tuple(one) for one in times]).replace("'", "") if len(times) <= 4 else f"of {len(times)} events"
+    shown = ", ".join(f"({begin:.4g}, {end:.4g})" for begin, end in times)
+    return f"[{shown}]" if len(times) <= 4 else f"of {len(times)} events"
+
+
+def nearly_right(case: Case, outcome: Outcome) -> bool:
+    """Whether every rank's share is less than a hundredth off."""
+    return bool(outcome.wrong) and all(
+        abs(got - share) < 0.01 for got, share in zip(outcome.results, case.expected or (), strict=True)
+    )
 
 
 def on_each_rank(function: Callable, computing: Times, communication: Times, *span: float) -> float:

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
-from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK, SentBytes
+from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK, SentBytes, written
 from course_utils.lessons.read_the_manual.capstone.task import NAIVE_BATCH, RATE, as_images, network
 
 TIMED, WARM_UP = 4, 1
@@ -28,16 +28,17 @@ class _Meter:
 
     def __init__(self) -> None:
         dist.barrier()
-        self._sent = SentBytes()
+        self._sent, self._written = SentBytes(), written()
         self._clock, self._processor = time.perf_counter(), time.process_time()
 
     def read(self) -> dict[str, Any]:
-        """What was sent, in how many seconds, and where it was counted."""
+        """What was sent, what was written beside it, in how many seconds, and where it was counted."""
         took, computed = time.perf_counter() - self._clock, time.process_time() - self._processor
         sent = self._sent.so_far()
         seconds = computed + 8 * sent / RATE
         seconds = min(seconds, took) if self._sent.where == LINK else seconds
-        return {"sent": sent, "seconds": seconds, "where": self._sent.where}
+        beside = max(0, written() - self._written - sent)
+        return {"sent": sent, "beside": beside, "seconds": seconds, "where": self._sent.where}
 
 
 def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
@@ -50,7 +51,8 @@ def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarra
     Returns:
         "weights": name → array, or None where no VGG-11 came back; "returned": its type's name; "images": how many the
         model was trained on, each time counted; "sent" and "seconds" of the training, "where" they were counted;
-        "naive_sent" and "naive_seconds" of one step of naive data parallelism.
+        "beside": bytes that were written elsewhere, into files; "naive_sent" and "naive_seconds" of one step of naive
+        data parallelism.
     """
     images, classes = as_images(pixels), torch.from_numpy(labels)
     naive = naive_step(network(0), images, classes)

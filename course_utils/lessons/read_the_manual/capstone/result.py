@@ -7,11 +7,23 @@ from typing import Any
 import numpy as np
 
 from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK
-from course_utils.lessons.read_the_manual.capstone.task import BUDGET, LINKS, NAIVE_STEPS, Budget, as_images, network
+from course_utils.lessons.read_the_manual.capstone.task import (
+    BUDGET,
+    IMAGES,
+    LINKS,
+    NAIVE_STEPS,
+    Budget,
+    as_images,
+    network,
+)
 from course_utils.words import percent
 
 AGREE = 1e-4
 """Parameters of two ranks are equal up to so much, relative to the largest."""
+FILES = 1_000_000
+"""Bytes that a training may write into files."""
+LEAST = IMAGES * 64
+"""Bytes that every node sends at least: so many are its images, one for each pixel, and its weights are more."""
 _SECONDS = f"Seconds: a rank's processor, and its bytes at {LINKS}"
 COUNTED = {
     True: f"Bytes: what the kernel counted on each node's interface. {_SECONDS}; the clock's if fewer.",
@@ -66,11 +78,17 @@ def result_of(measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, np
     )
 
 
-def recognised(weights: dict[str, np.ndarray], pixels: np.ndarray, labels: np.ndarray) -> float:
-    """The share of images whose class a VGG-11 with these weights finds."""
+def recognised(
+    weights: dict[str, np.ndarray], pixels: np.ndarray, labels: np.ndarray, running_means: bool = True
+) -> float:
+    """The share of images whose class a VGG-11 with these weights finds.
+
+    Args:
+        running_means: those of batch norm are used; False: the means of these images.
+    """
     import torch
 
-    model = network(0).eval()
+    model = network(0).train(not running_means)
     model.load_state_dict({name: torch.from_numpy(np.array(values)) for name, values in weights.items()})
     with torch.no_grad():
         return float((model(as_images(pixels)).argmax(dim=1).numpy() == labels).mean())
@@ -120,6 +138,17 @@ def unfit(measured: Sequence[dict[str, Any]]) -> str | None:
         return f"on rank {idle[0]} no image went through the `model` that it was given, in training"
     apart = disagreement(measured)
     return f"the ranks do not agree: {apart}" if apart else None
+
+
+def not_by_links(measured: Sequence[dict[str, Any]]) -> str | None:
+    """Why what the nodes have learned cannot have gone over their links, in words; None where it can."""
+    for rank, one in enumerate(measured):
+        if one["beside"] > FILES:
+            wrote = megabytes_text(one["beside"])
+            return f"rank {rank} wrote {wrote} into files; nodes share no files, and what one learns must be sent"
+        if one["sent"] < LEAST:
+            return f"rank {rank} sent {megabytes_text(one['sent'])}, too little for what its images teach"
+    return None
 
 
 def missed(result: Result, budget: Budget = BUDGET) -> str | None:

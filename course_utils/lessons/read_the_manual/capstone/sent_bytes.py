@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import struct
+from pathlib import Path
 
 from course_utils.trace.kernel_counters import node_bytes
 
@@ -53,3 +54,11 @@ def sockets() -> dict[int, int]:
                     if len(info) >= _BYTES_SENT + 8:
                         found[status.st_ino] = struct.unpack_from("Q", info, _BYTES_SENT)[0]
     return found
+
+
+def written() -> int:
+    """Bytes that this process has written so far, into sockets and files alike; 0 where the kernel does not say."""
+    with contextlib.suppress(OSError):
+        counted = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+        return int(counted["wchar"])
+    return 0

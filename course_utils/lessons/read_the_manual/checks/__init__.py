@@ -1,3 +1,1 @@
 """The exercises of lesson 15: the words of other frameworks, and the capstone."""
-
-LESSON = "15_read_the_manual"

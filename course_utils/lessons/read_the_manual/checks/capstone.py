@@ -5,18 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
+from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
 from course_utils.checks.panel import in_notebook
-from course_utils.checks.recognisers import Recogniser, hangs, says
 from course_utils.lessons.read_the_manual.capstone import result
 from course_utils.lessons.read_the_manual.capstone.kept_results import keep
 from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
 from course_utils.lessons.read_the_manual.capstone.result import COUNTED, used
-from course_utils.lessons.read_the_manual.capstone.task import LINKS, NAIVE_STEPS, deal
-from course_utils.lessons.read_the_manual.checks import LESSON
+from course_utils.lessons.read_the_manual.capstone.task import BUDGET, LINKS, NAIVE_STEPS, deal, network
 
 if TYPE_CHECKING:
     from course_utils.lessons.read_the_manual.capstone.result import Result
+
+
+LONG = 3.5
+"""So many times as long as the first weights is too long; the sum of four ranks' is four times."""
 
 
 def measured(function: Callable, *given: Any) -> dict[str, Any]:
@@ -29,16 +31,23 @@ class Judge:
 
     Attributes:
         result: what the last training reached and used; None where its weights could not be judged.
+        weights: rank 0's.
     """
 
     def __init__(self, held_out: tuple[np.ndarray, np.ndarray]) -> None:
         self._held_out = held_out
         self.result: Result | None = None
+        self.weights: dict[str, np.ndarray] = {}
+
+    def accuracy_without_running_means(self) -> float:
+        """Of rank 0's weights, where batch norm takes the means of the images themselves."""
+        return result.recognised(self.weights, *self._held_out, running_means=False)
 
     def __call__(self, outcome: Outcome) -> str | None:
-        if unfit := result.unfit(outcome.results):
+        if unfit := result.unfit(outcome.results) or result.not_by_links(outcome.results):
             return unfit
         self.result = result.result_of(outcome.results, self._held_out)
+        self.weights = outcome.results[0]["weights"]
         if in_notebook():
             keep(self.result)
         return result.missed(self.result)
@@ -66,6 +75,10 @@ def _missed(name: str) -> Recogniser:
     return lambda case, outcome: case.judge.result is not None and name in case.judge.result.misses()
 
 
+def _slow(case: Case, outcome: Outcome) -> bool:
+    return "not finished" in outcome.wrong or _missed("seconds")(case, outcome)
+
+
 def _sent_little(case: Case, outcome: Outcome) -> bool:
     """Not accurate, and no rank sent more than a copy of the weights or two."""
     result = case.judge.result
@@ -73,10 +86,21 @@ def _sent_little(case: Case, outcome: Outcome) -> bool:
     return "accuracy" in result.misses() and max(result.sent) < little
 
 
-CAPSTONE = Exercise(
-    name="capstone",
-    library="course_utils.lessons.read_the_manual.capstone.averaged_weights:capstone",
-    lesson=LESSON,
+def _means_lag(case: Case, outcome: Outcome) -> bool:
+    missed = "accuracy" in case.judge.result.misses()
+    return missed and case.judge.accuracy_without_running_means() >= BUDGET.accuracy
+
+
+def _too_long(case: Case, outcome: Outcome) -> bool:
+    """Whether a layer's weights are longer than any training makes them."""
+    first = {name: values.numpy() for name, values in network(0).state_dict().items() if name.endswith(".weight")}
+    norm, weights = np.linalg.norm, case.judge.weights
+    kept = all(norm(weights[name]) < LONG * norm(values) for name, values in first.items())
+    return "accuracy" in case.judge.result.misses() and not kept
+
+
+EXERCISE = Exercise(
+    library="capstone.averaged_weights",
     place=2,
     minutes=40,
     difficulty=3,
@@ -95,19 +119,14 @@ CAPSTONE = Exercise(
         '`DistributedDataParallel` with `compress(module, "PowerSGD")`, from '
         "`course_utils.lessons.overlap.compression`, and a learning rate that falls.",
     ),
-    mistakes=(
-        Mistake("Which part takes the time: computing, or the links?", says("not finished")),
-        Mistake("Do all ranks make the same calls?", hangs),
-        Mistake("What does the function return, on every rank?", says("expected the trained VGG-11")),
-        Mistake("Whose images does it never see, or is another network trained?", says("no image went through")),
-        Mistake("After the last step, who makes the weights of all ranks equal?", says("do not agree")),
-        Mistake("How often do the nodes talk, and do they say more than they need to?", _missed("bytes")),
-        Mistake(
-            "Do all ranks begin with the same weights, and are they averaged before they are far apart?", _sent_little
-        ),
-        Mistake("Which part takes the time: computing, or the links?", _missed("seconds")),
-        Mistake("Are there enough steps, and is the learning rate right at the end?", _missed("accuracy")),
-    ),
+    symptoms={
+        "too many bytes are sent": _missed("bytes"),
+        "it takes too many seconds": _slow,
+        "it is not accurate": _missed("accuracy"),
+        "it is not accurate and little was sent": _sent_little,
+        "it is accurate without the running means": _means_lag,
+        "weights are many times too long": _too_long,
+    },
     praise=_praise,
     limit=90.0,
     link=LINKS,

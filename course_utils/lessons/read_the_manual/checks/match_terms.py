@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.compare import kind_of
-from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import Recogniser, nothing_returned, raised, same
-from course_utils.lessons.read_the_manual.checks import LESSON
+from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
+from course_utils.checks.symptoms import same
 from course_utils.lessons.read_the_manual.framework_terms import Step
 from course_utils.lessons.read_the_manual.manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
 from course_utils.words import ranks as ranks_text
@@ -19,7 +17,6 @@ MICRO, PASSES, GLOBAL, TIMES = "micro_batch", "passes", "global_batch", "times_m
 WHOLE, PER_GPU, STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 ADDS = {TORCH: ("sum", "mean"), HOROVOD: ("sum", "mean"), DEEPSPEED: ("mean", "mean"), JAX: ("mean", "mean")}
 """What a framework does with the gradients of a rank's passes, and then with those of the ranks, unless told."""
-PRODUCT = "Which of the three numbers may be missing, and how does DeepSpeed's product give it?"
 PLAIN, CHOSEN = 0, 1
 """Of a framework's two ways to add, the one of its manual's first example, and the other."""
 
@@ -108,60 +105,35 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield Case(label, [given], [one.step(rng)], with_comm=False, harness=asked, tolerance=1e-9)
 
 
-def _wrong(name: str, test: Callable[[float, float, Case], bool] = lambda *_: True, *only: str) -> Recogniser:
-    """A recogniser of a wrong number: test(got, due, case); `only` for these frameworks."""
+def _by(name: str, factor: str, power: int) -> Recogniser:
+    """A recogniser of a number that is the right one times (1), or divided by (-1), the case's ranks or passes."""
 
     def recognises(case: Case, outcome: Outcome) -> bool:
         got, due = outcome.results[0][name], case.expected[0][name]
-        of_these = not only or case.arguments[0][0] in only
-        return of_these and not same(got, due, 1e-9) and test(got, due, case)
+        by = case.arguments[0][2] if factor == "ranks" else case.expected[0][factor]
+        return by > 1 and same(got, due * by**power, 1e-9)
 
     return recognises
 
 
-def _near(got: float, wanted: float) -> bool:
-    return abs(got - wanted) < 1e-9 * wanted
-
-
-def _times(factor: str, power: int) -> Callable[[float, float, Case], bool]:
-    """Whether a number is the right one times (1), or divided by (-1), the ranks or the passes of the case."""
-
-    def test(got: float, due: float, case: Case) -> bool:
-        by = case.arguments[0][2] if factor == "ranks" else case.expected[0][factor]
-        return by > 1 and _near(got, due * by**power)
-
-    return test
-
-
-def _no_step(case: Case, outcome: Outcome) -> bool:
-    """Something came back, and it is no step."""
-    return outcome.results[0] is not NO_RESULT and kind_of(outcome.results[0]) != "dict"
-
-
-def _no_whole_number(case: Case, outcome: Outcome) -> bool:
-    return any(kind_of(outcome.results[0][name]) == "float" for name in (MICRO, PASSES, GLOBAL))
-
-
-def _raised_over_a_missing_number(case: Case, outcome: Outcome) -> bool:
+def _number_missing(case: Case, outcome: Outcome) -> bool:
     framework, settings, _ = case.arguments[0]
-    return framework == DEEPSPEED and len(settings) < 3 and raised(outcome)
+    return framework == DEEPSPEED and len(settings) < 3 and TIMES not in outcome.wrong
 
 
-def _missing_number(name: str) -> Recogniser:
-    return _wrong(name, lambda got, due, case: len(case.arguments[0][1]) < 3, DEEPSPEED)
+def _turned_over(case: Case, outcome: Outcome) -> bool:
+    got, due = outcome.results[0][TIMES], case.expected[0][TIMES]
+    return due != 1 and same(got, 1 / due, 1e-9)
 
 
-MATCH_TERMS = Exercise(
-    name="match_terms",
-    library="course_utils.lessons.read_the_manual.framework_terms:match_terms",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="framework_terms",
     place=1,
     minutes=15,
     difficulty=2,
     turn="for each framework: what is a batch, how many passes, and who divides?",
     title="five frameworks' settings in the course's terms",
     cases=_cases,
-    picture=False,
     hints=(
         "Draw the step: ranks side by side, in each rank its passes, in each pass its images. A sum in the place of a "
         "mean makes the gradient larger, as many times as there are things to add. At which of the three levels does "
@@ -172,51 +144,16 @@ MATCH_TERMS = Exercise(
         "tf.distribute and JAX: `micro_batch = batch // ranks`, and `times_mean` is 1, or `ranks` where means are "
         "summed.",
     ),
-    mistakes=(
-        Mistake("Where is the `return`, on every way through the function?", nothing_returned),
-        Mistake(PRODUCT, _raised_over_a_missing_number),
-        Mistake("Which words does *this* framework use?", lambda case, outcome: raised(outcome, "KeyError")),
-        Mistake("A `Step`, with its four numbers?", _no_step),
-        Mistake("Can there be half an image? Which division gives whole numbers?", _no_whole_number),
-        Mistake(
-            "`no_sync` holds for the passes that do *not* send. Which pass is not among them?",
-            _wrong(PASSES, lambda got, due, case: got == due - 1, TORCH),
-        ),
-        Mistake(PRODUCT, _missing_number(PASSES)),
-        Mistake(PRODUCT, _missing_number(MICRO)),
-        Mistake("How many backward passes come before one update here?", _wrong(PASSES)),
-        Mistake(
-            "Does this manual's batch belong to one rank, or to all of them?",
-            _wrong(MICRO, lambda got, due, case: _times("ranks", 1)(got, due, case) or got < due),
-        ),
-        Mistake("Are the images of all ranks in it?", _wrong(GLOBAL, _times("ranks", -1))),
-        Mistake("Do images of earlier passes have a part in the update?", _wrong(GLOBAL, _times(PASSES, -1))),
-        Mistake(
-            "Is it this call's `ranks` that you multiply by, and is no image counted twice?",
-            _wrong(GLOBAL, lambda got, due, case: got > due),
-        ),
-        Mistake(
-            "Is the sum divided by the number of ranks already, by the framework or in the loss?",
-            _wrong(TIMES, _times("ranks", 1)),
-        ),
-        Mistake(
-            "The loss is a sum over the images of a pass. What is the gradient a multiple of?",
-            _wrong(TIMES, lambda got, due, case: case.arguments[0][1]["reduction"] == "sum", TORCH),
-        ),
-        Mistake(
-            "The backward passes add their gradients up. Who divides by their number here?",
-            _wrong(TIMES, _times(PASSES, -1), TORCH, HOROVOD),
-        ),
-        Mistake(
-            "This framework divides by the number of passes itself. Does its manual not say so?",
-            _wrong(TIMES, _times(PASSES, 1)),
-        ),
-        Mistake("How many mean gradients does this all-reduce add up?", _wrong(TIMES, _times("ranks", -1))),
-        Mistake(
-            "Larger or smaller than the mean: which of the two does `times_mean` divide by the other?",
-            _wrong(TIMES, lambda got, due, case: _near(got * due, 1)),
-        ),
-    ),
+    symptoms={
+        "one of DeepSpeed's numbers is missing": _number_missing,
+        "the ranks are missing in the global batch": _by(GLOBAL, "ranks", -1),
+        "the passes are missing in the global batch": _by(GLOBAL, PASSES, -1),
+        "times_mean has the ranks in it once too often": _by(TIMES, "ranks", 1),
+        "times_mean has the ranks in it once too seldom": _by(TIMES, "ranks", -1),
+        "times_mean has the passes in it once too often": _by(TIMES, PASSES, 1),
+        "times_mean has the passes in it once too seldom": _by(TIMES, PASSES, -1),
+        "times_mean is turned over": _turned_over,
+    },
     praise=lambda outcome: (
         f"{len(FRAMEWORKS)} frameworks, sums and means, with and without accumulated gradients: each step as it is"
     ),

@@ -1,3 +1,1 @@
 """The exercises of lesson 12: the task graph, the simulator, and the search in three parts."""
-
-LESSON = "12_strategy_search"

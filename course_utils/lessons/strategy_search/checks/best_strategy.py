@@ -4,153 +4,180 @@ A walk begins where no single change helps, so that one has to go through slower
 the best it met; and where memory is limited the best of all does not fit.
 """
 
+import functools
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from course_utils.checks.exercise import Case, Exercise, Mistake, Outcome
-from course_utils.checks.recognisers import raised, says
-from course_utils.lessons.strategy_search.checks import LESSON
-from course_utils.lessons.strategy_search.checks.common import FORGOT, NOTHING, shown
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.lessons.strategy_search.checks.common import NOTHING, shown
 from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
-from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
-from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
-from course_utils.lessons.strategy_search.simulator.random_graphs import DrawnCosts, random_costs, random_graph
-from course_utils.lessons.strategy_search.simulator.step_tables import Tables, Whole, make_tables
+from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
+from course_utils.lessons.strategy_search.simulator.step_tables import Whole, make_tables
 from course_utils.words import count, seconds_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Bits = NDArray[np.bool_]
 DEVICES, OPERATORS, ITERATIONS = 2, 8, 4000
 WALKS = 24
 NEVER, AMPLE = 2**60, 2**40
-NO_STRATEGY, UNKNOWN = "a list with a configuration for each operator is expected", "which is none of its choices"
-TOO_OFTEN, NO_ROOM, LONGER = "strategies were simulated", "bytes more than the devices have", "longer than"
+NO_STRATEGY = "a list with a configuration for each operator is expected"
 WARM = 0.02, 0.05
 """Temperatures, as shares of the time with which the walk begins."""
-Landscape = tuple[Tables, tuple[int, ...], Whole, Whole]
-
-
-def landscape(graph: OperatorGraph, costs: DrawnCosts, devices: int) -> Landscape:
-    """All strategies of a small graph: tables, how many choices each operator has, all makespans, all excesses."""
-    tables = make_tables(graph, costs, devices)
-    sizes = tuple(len(own) for own in tables.choices)
-    columns = np.stack(np.unravel_index(np.arange(prod(sizes)), sizes))
-    return tables, sizes, tables.makespans(columns), tables.excess(columns)
 
 
 def walked(
     function: Callable,
-    graph: OperatorGraph,
-    costs: DrawnCosts,
-    devices: int,
-    start: list[Config],
+    choices: list[tuple[Config, ...]],
+    times: Whole,
+    room: Bits,
+    start: Strategy,
     iterations: int,
     temperature: float,
     seed: int,
 ) -> Any:
-    """Runs on a rank: the number of the strategy that came back, and how many were simulated; a text where it is none.
+    """Runs on a rank: what came back, and the numbers of all that was simulated; a text where it is no strategy.
 
-    What the function may ask is looked up among all strategies.
+    Args:
+        times: of all strategies, an axis for each operator.
+        room: whether they fit.
     """
-    tables, sizes, makespans, excess = landscape(graph, costs, devices)
-    choices, asked = choices_of(graph, devices), []
+    index = [{config: place for place, config in enumerate(own)} for own in choices]
+    asked: list[int] = []
 
-    def number(strategy: Strategy) -> int:
-        return int(np.ravel_multi_index(tuple(tables.column(strategy)), sizes))
+    def place(strategy: Strategy) -> tuple[int, ...]:
+        return tuple(own[config] for own, config in zip(index, strategy, strict=True))
 
     def makespan_of(strategy: Strategy) -> int:
-        asked.append(number(strategy))
-        return int(makespans[asked[-1]])
-
-    def fits(strategy: Strategy) -> bool:
-        return bool(excess[number(strategy)] == 0)
+        where = place(strategy)
+        asked.append(int(np.ravel_multi_index(where, times.shape)))
+        return int(times[where])
 
     random = np.random.default_rng(seed)
-    found = function(list(start), choices, makespan_of, fits, iterations, temperature, random)
+    fresh = random.bit_generator.state
+    found = function(
+        start, choices, makespan_of, lambda strategy: bool(room[place(strategy)]), iterations, temperature, random
+    )
     if found is None:
         return f"the function {NOTHING}; {NO_STRATEGY}"
     if not isinstance(found, list | tuple) or len(found) != len(start):
         return f"the function returned {shown(found)}; {NO_STRATEGY}"
-    for place, (config, own) in enumerate(zip(found, choices, strict=True)):
+    for number, (config, own) in enumerate(zip(found, choices, strict=True)):
         if config not in own:
-            return f"operator {place} got {shown(config)}, {UNKNOWN}"
-    return {"found": number(found), "simulated": len(asked), "walk": asked[:ITERATIONS]}
+            return f"operator {number} got {shown(config)}, which is none of its choices"
+    drawn = random.bit_generator.state != fresh
+    return {"takes": int(times[place(found)]), "fits": bool(room[place(found)]), "walk": asked, "drawn": drawn}
 
 
-def _judge(best: int, makespans: Whole, excess: Whole) -> Callable[[Outcome], str | None]:
-    """What is wrong with an answer, where `best` nanoseconds are possible."""
-
-    def wrong(outcome: Outcome) -> str | None:
-        told, iterations = outcome.results[0], outcome.case.arguments[0][4]
-        if isinstance(told, str):
-            return told
-        if excess[told["found"]]:
-            return f"the strategy needs {excess[told['found']]} {NO_ROOM}"
-        took = makespans[told["found"]]
-        if told["simulated"] > 2 * iterations + 2:
-            return f"{told['simulated']} {TOO_OFTEN} for {count(iterations, 'proposal')}"
-        if took > best:
-            return f"the strategy takes {took} ns, {LONGER} the best there is, {best} ns"
+def _wrong(outcome: Outcome) -> str | None:
+    """What is wrong with an answer; the best that it can come to is the quickest that fits, or its start."""
+    told, (_, times, room, start, iterations, *_) = outcome.results[0], outcome.case.arguments[0]
+    if isinstance(told, str):
+        return told
+    if not told["fits"]:
+        return "the strategy does not fit into the devices' memory"
+    walk, begin = told["walk"], _number(outcome, start)
+    if len(walk) > 2 * iterations + 2:
+        return f"{len(walk)} strategies were simulated for {count(iterations, 'proposal')}"
+    if iterations and not told["drawn"]:
+        return "nothing was drawn from `random`"
+    near = _near(begin, times.shape)
+    for number in walk:
+        if number not in near:
+            return "a strategy was simulated that is no single change away from any before it that fits"
+        near |= _near(number, times.shape) if room.flat[number] else set()
+    best = int(times[room].min()) if iterations else int(times.flat[begin])
+    if told["takes"] <= best:
         return None
+    longer = f"the strategy takes {told['takes']} ns, longer than the best there is, {best} ns"
+    met = min((int(times.flat[number]) for number in walk if room.flat[number]), default=NEVER)
+    if met < told["takes"]:
+        return f"{longer}; one of {met} ns was simulated on the way"
+    if len(walk) < iterations / 2:
+        return f"{longer}; only {len(walk)} strategies were simulated in {count(iterations, 'proposal')}"
+    if _near(begin, times.shape).issuperset(walk):
+        return f"{longer}; nothing was simulated that is two changes from the start"
+    return longer
 
-    return wrong
+
+def _number(outcome: Outcome, strategy: Strategy) -> int:
+    choices, times, *_ = outcome.case.arguments[0]
+    place = [own.index(config) for own, config in zip(choices, strategy, strict=True)]
+    return int(np.ravel_multi_index(place, times.shape))
+
+
+@functools.lru_cache(maxsize=10_000)
+def _near(number: int, shape: tuple[int, ...]) -> frozenset[int]:
+    """The numbers of a strategy and of all that are one change away."""
+    found, stride = [number], 1
+    for size in reversed(shape):
+        now = number // stride % size
+        found += [number + (other - now) * stride for other in range(size)]
+        stride *= size
+    return frozenset(found)
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    for limited in (False, True, False):
-        yield _trap(rng, limited)
-    graph = random_graph(rng, 5)
-    costs = random_costs(rng, graph)
-    tables, sizes, makespans, excess = landscape(graph, costs, DEVICES)
-    yield _case("no proposals", graph, costs, int(rng.integers(prod(sizes))), 0, 1.0, rng, None)
-    best = int(makespans.argmin())
-    yield _case("from the best one", graph, costs, best, 500, 0.3 * makespans[best], rng, int(makespans[best]))
+    yield _trap(rng, limited=False)
+    choices, times, _ = _landscape(rng, 5)
+    yield _case("no proposals", choices, times, int(rng.integers(times.size)), 0, 1.0, rng)
+    yield _case("from the best one", choices, times, int(times.argmin()), 500, 0.3 * times.min(), rng)
+    choices = [tuple(Config(devices=(device,)) for device in range(4))] * OPERATORS
+    times = sum(np.ix_(*(rng.permutation(np.arange(1, 5) * int(rng.integers(1000, 9000))) for _ in choices)))
+    yield _case("from the slowest one, nearly cold", choices, times, int(times.argmax()), 400, 1.0, rng)
     yield _trap(rng, limited=True)
+
+
+def _landscape(rng: np.random.Generator, operators: int) -> tuple[list[tuple[Config, ...]], Whole, Whole]:
+    """The choices of a drawn graph's operators; of all strategies the times, and the bytes on each device."""
+    graph = random_graph(rng, operators)
+    tables = make_tables(graph, random_costs(rng, graph, (AMPLE,) * DEVICES), DEVICES)
+    sizes = tuple(map(len, tables.choices))
+    columns = np.stack(np.unravel_index(np.arange(prod(sizes)), sizes))
+    used = sum(memory[:, chosen] for memory, chosen in zip(tables.memory, columns, strict=True))
+    return list(tables.choices), tables.makespans(columns).reshape(sizes), used
 
 
 def _case(
     label: str,
-    graph: OperatorGraph,
-    costs: DrawnCosts,
+    choices: list[tuple[Config, ...]],
+    times: Whole,
     start: int,
     iterations: int,
     temperature: float,
     rng: np.random.Generator,
-    best: int | None,
+    room: Bits | None = None,
 ) -> Case:
-    """A walk from strategy number `start`; without `best` nothing quicker than the start is expected."""
-    tables, sizes, makespans, excess = landscape(graph, costs, DEVICES)
-    begin = tables.strategy(np.array(np.unravel_index(start, sizes)))
-    given = (graph, costs, DEVICES, begin, iterations, float(temperature), int(rng.integers(2**31)))
-    judged = _judge(int(makespans[start]) if best is None else best, makespans, excess)
-    return Case(label, [given], with_comm=False, harness=walked, judge=judged)
+    """A walk from strategy number `start`."""
+    begin = tuple(own[place] for own, place in zip(choices, np.unravel_index(start, times.shape), strict=True))
+    room = np.ones(times.shape, dtype=bool) if room is None else room
+    seed = int(rng.integers(2**31))
+    given = (choices, times, room, begin if iterations < 500 else list(begin), iterations, float(temperature), seed)
+    return Case(label, [given], with_comm=False, harness=walked, judge=_wrong)
 
 
 def _trap(rng: np.random.Generator, limited: bool) -> Case:
     """A graph with a start from which no single change helps, and an optimum that a right walk comes to in any case."""
     while True:
-        graph = random_graph(rng, OPERATORS)
-        costs = random_costs(rng, graph, (AMPLE,) * DEVICES)
-        tables, sizes, makespans, excess = landscape(graph, costs, DEVICES)
+        choices, times, used = _landscape(rng, OPERATORS)
+        room = np.ones(times.shape, dtype=bool)
         if limited:  # not enough for the best of all
-            best = np.unravel_index(int(makespans.argmin()), sizes)
-            used = sum(memory[:, one] for memory, one in zip(tables.memory, best, strict=True))
-            costs = replace(costs, limits=tuple(int(room) for room in used.max() * rng.uniform(0.8, 0.97, DEVICES)))
-            tables, sizes, makespans, excess = landscape(graph, costs, DEVICES)
-        times = np.where(excess == 0, makespans, NEVER).reshape(sizes)
-        starts = traps(times)
+            limits = used[:, times.argmin()].max() * rng.uniform(0.8, 0.97, DEVICES)
+            room = (used <= limits[:, None]).all(axis=0).reshape(times.shape)
+        reachable = np.where(room, times, NEVER)
+        starts = traps(reachable)
         if not len(starts):
             continue
         start = int(starts[rng.integers(len(starts))])
-        temperature, least = rng.uniform(*WARM) * makespans[start], int(times.min())
-        if easy(rng, times, start, temperature):
-            label = f"{count(len(graph), 'operator')}{', little memory' if limited else ''}"
-            return _case(label, graph, costs, start, ITERATIONS, temperature, rng, least)
+        temperature = rng.uniform(*WARM) * times.flat[start]
+        if easy(rng, reachable, start, temperature):
+            label = f"{count(len(choices), 'operator')}{', little memory' if limited else ''}"
+            return _case(label, choices, times, start, ITERATIONS, temperature, rng, room)
 
 
 def traps(times: Whole) -> Whole:
@@ -160,48 +187,30 @@ def traps(times: Whole) -> Whole:
 
 
 def easy(rng: np.random.Generator, times: Whole, start: int, temperature: float) -> bool:
-    """Whether all of many walks, a third as long, meet the best strategy, and few end there."""
+    """Whether all of many walks, a third as long, meet the best strategy, and few stay there."""
     at = np.repeat(np.array(np.unravel_index(start, times.shape))[:, None], WALKS, axis=1)
     now, every = times[tuple(at)], np.arange(WALKS)
     least, movable = now.copy(), np.flatnonzero(np.array(times.shape) > 1)
-    for _ in range(ITERATIONS // 3):
+    for proposals in range(ITERATIONS // 3):
+        met = (least == times.min()).mean()
+        if met == 1 or (met < 0.3 and proposals == ITERATIONS // 12):
+            break
         chosen, proposed = rng.choice(movable, WALKS), at.copy()
         proposed[chosen, every] = rng.integers(np.array(times.shape)[chosen])
         new = times[tuple(proposed)]
         accepted = new - now <= temperature * rng.exponential(size=WALKS)
         at, now = np.where(accepted, proposed, at), np.where(accepted, new, now)
         least = np.minimum(least, now)
-    return bool((least == times.min()).all() and (now == times.min()).mean() < 0.3)
+    return bool(met == 1 and (now == times.min()).mean() < 0.3)
 
 
-def _took(outcome: Outcome) -> tuple[int, Whole]:
-    """Makespan of the strategy that came back, and of all that were simulated on the way."""
-    _, _, makespans, _ = landscape(*outcome.case.arguments[0][:3])
-    told = outcome.results[0]
-    return int(makespans[told["found"]]), makespans[np.array(told["walk"], dtype=int)]
-
-
-def _met_a_better_one(case: Case, outcome: Outcome) -> bool:
-    took, walk = _took(outcome)
-    return LONGER in outcome.wrong and len(walk) > 0 and walk.min() < took
-
-
-def _too_few(case: Case, outcome: Outcome) -> bool:
-    return LONGER in outcome.wrong and outcome.results[0]["simulated"] < case.arguments[0][4] / 2
-
-
-def _never_left(case: Case, outcome: Outcome) -> bool:
-    """Whether everything that was simulated is at most one change from the start."""
-    graph, costs, devices, start, *_ = case.arguments[0]
-    tables, sizes, *_ = landscape(graph, costs, devices)
-    columns = np.stack(np.unravel_index(np.array(outcome.results[0]["walk"], dtype=int), sizes))
-    away = (columns != tables.column(start)[:, None]).sum(axis=0)
-    return LONGER in outcome.wrong and bool((away <= 1).all())
+def _times(outcome: Outcome) -> Whole:
+    """The time of each strategy that was simulated."""
+    return outcome.case.arguments[0][1].flat[outcome.results[0]["walk"]]
 
 
 def _praise(outcome: Outcome) -> str:
-    took, walk = _took(outcome)
-    begin, end = seconds_text(walk[0] / 1e9), seconds_text(took / 1e9)
+    begin, end = (seconds_text(int(time) / 1e9) for time in (_times(outcome)[0], outcome.results[0]["takes"]))
     return f"the optimum every time; the last walk began at {begin} a step, its best takes {end}"
 
 
@@ -209,20 +218,16 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     """What the learner's walk simulated, and the optimum."""
     from course_utils.lessons.strategy_search import pictures
 
-    if isinstance(outcome.results[0], str) or len(outcome.results[0]["walk"]) < 2:
+    if not isinstance(outcome.results[0], dict) or len(outcome.results[0]["walk"]) < 2:
         return None
-    _, walk = _took(outcome)
-    _, _, makespans, excess = landscape(*outcome.case.arguments[0][:3])
+    _, times, room, *_ = outcome.case.arguments[0]
+    walk = _times(outcome)[:ITERATIONS]
     title = "What your walk simulated, and the quickest strategy that fits"
-    return pictures.cost_over_iterations(
-        {"proposals": [walk]}, title, int(makespans[excess == 0].min()), outcome.case.label
-    )
+    return pictures.cost_over_iterations({"proposals": [walk]}, title, int(times[room].min()), outcome.case.label)
 
 
-BEST_STRATEGY = Exercise(
-    name="best_strategy",
-    library="course_utils.lessons.strategy_search.search.metropolis:best_strategy",
-    lesson=LESSON,
+EXERCISE = Exercise(
+    library="search.metropolis",
     place=5,
     minutes=15,
     difficulty=2,
@@ -235,17 +240,6 @@ BEST_STRATEGY = Exercise(
         "`now, time = start, makespan_of(start)` and `best, least = now, time`. Then `iterations` times: `propose`; if "
         "it does not `fit`, go on; simulate it; if `metropolis_accept(time, new, temperature, random)`, go there; if "
         "`new < least`, it is the best so far.",
-    ),
-    mistakes=(
-        FORGOT,
-        Mistake("Which is the best strategy before the first proposal?", lambda case, outcome: raised(outcome)),
-        Mistake("Is it the strategy that you return, and nothing else?", says(NO_STRATEGY)),
-        Mistake("Which strategies fit into the devices' memory?", says(NO_ROOM)),
-        Mistake("How many strategies are simulated for each proposal?", says(TOO_OFTEN)),
-        Mistake("Is the last strategy of a walk the best that it met?", _met_a_better_one),
-        Mistake("How many proposals are to be made?", _too_few),
-        Mistake("How does a walk leave a strategy from which each single change leads to a slower one?", _never_left),
-        Mistake("Does the walk go to quicker strategies more easily than to slower ones?", says(LONGER)),
     ),
     praise=_praise,
     drawing=_drawing,

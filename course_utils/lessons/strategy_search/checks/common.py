@@ -1,19 +1,15 @@
-"""What the checks of lesson 12 share: its stem, drawn graphs, and how a learner's objects are told to the check."""
+"""What the checks of lesson 12 share: drawn strategies, and how a learner's objects are told to the check."""
 
 from typing import Any
 
 import numpy as np
 
-from course_utils.checks.exercise import Mistake
-from course_utils.checks.recognisers import says
 from course_utils.lessons.strategy_search.graph.configurations import Config
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
 
 NOTHING = "returned nothing"
-FORGOT = Mistake("Does the function return what it found?", says(NOTHING))
 OTHER_RANDOM = "are not the same again with an equal `random`"
-OWN_RANDOM = Mistake("Where does all chance come from?", says(OTHER_RANDOM))
 SIGMAS = 6.0
 """So far from the expected number chance never leads."""
 

@@ -16,7 +16,7 @@ def propose(strategy: Strategy, choices: Sequence[Sequence[Config]], random: np.
     """Another strategy: one operator, drawn at random, gets another of its configurations, drawn at random.
 
     Args:
-        strategy: stays as it is.
+        strategy: a list or a tuple; stays as it is.
         choices: the configurations of each operator. One that has no other keeps it and is not drawn.
     """
     # Draw among operators and configurations that change something,

@@ -1,0 +1,159 @@
+"""Which mistake an answer makes: the one whose program behaves like it, run on the same case.
+
+A question is asked where one of its programs does on the failed case what the answer did (results, errors, changed
+arguments; where the results are right, what was sent in how many rounds) and passes what the answer passed before.
+What no program shows is said in its file by a line of its own:
+
+    Recognised by the words "sent 2 messages".    they stand in the finding
+    Recognised by the error "ZeroDivisionError".  a rank raised it: these words are in its type or text
+    Recognised in the case "no layers".           whatever goes wrong there: the words are in the case's label
+    Recognised when it hangs.                     by a function of this name, the exercise's or one for all lessons
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from course_utils.checks.compare import difference
+from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome, Recogniser
+from course_utils.checks.symptoms import COMMON, raised
+from course_utils.checks.written import Program, Question
+from course_utils.errors import CourseError, nearest
+
+SECONDS = 1.0
+"""The most that a verdict takes longer because programs are run."""
+_FORM = re.compile(r'(?:by the (?P<what>words|error)|in the (?P<case>case)) "(?P<words>.+)"|when (?P<symptom>.+)')
+_SAY_ENOUGH = ("IndexError", "KeyError", "OverflowError", "RecursionError", "StopIteration", "ZeroDivisionError")
+_TIMES = re.compile(r"[\d.,]+\s?(?:(?:s|ms|µs)\b|%)")
+
+
+def question_for(
+    exercise: Exercise,
+    outcome: Outcome,
+    passed: Sequence[Case],
+    rerun: Callable[[Case, Callable], Outcome],
+    seconds: float = SECONDS,
+) -> str:
+    """The first question whose mistake the answer makes; "" where it makes none that is known.
+
+    Args:
+        outcome: of the case that failed.
+        passed: the cases before it.
+        rerun: runs a case with a program.
+        seconds: after which no further program is run, and nothing is asked.
+    """
+    until = time.monotonic() + seconds
+    for question in exercise.written.questions:
+        if question.recognised:
+            found = _sees(recogniser(exercise, question), outcome)
+        else:
+            programs = _worth_running(question, outcome)
+            if programs and time.monotonic() > until:
+                return ""  # what stands below is more general, and might lead astray
+            found = any(_makes(program, outcome, passed, rerun, until) for program in programs)
+        if found:
+            return question.text
+    return ""
+
+
+def recogniser(exercise: Exercise, question: Question) -> Recogniser:
+    """The test that a question's line "Recognised …" stands for.
+
+    Raises:
+        CourseError: the line is of no known form, or names no symptom.
+    """
+    said = _FORM.fullmatch(question.recognised)
+    if not said:
+        raise CourseError(f'{exercise.name}.md: what is "Recognised {question.recognised}"?')
+    words = said["words"]
+    if said["case"]:
+        return lambda case, outcome: words in case.label
+    if said["what"] == "words":
+        return lambda case, outcome: words in outcome.wrong
+    if said["what"] == "error":
+        return lambda case, outcome: raised(outcome, words)
+    known = {**COMMON, **exercise.symptoms}
+    name = said["symptom"]
+    if name not in known:
+        raise CourseError(f'{exercise.name}.md: no symptom is called "{name}".{nearest(name, list(known))}')
+    return known[name]
+
+
+def _sees(recognises: Recogniser, outcome: Outcome) -> bool:
+    try:
+        return bool(recognises(outcome.case, outcome))
+    except Exception:  # it looked into something of an unexpected form: then it is not this mistake
+        return False
+
+
+def _worth_running(question: Question, outcome: Outcome) -> Sequence[Program]:
+    """Its programs; none where the answer came to no end by itself: then there is nothing to compare."""
+    ended = all(reply.kind in ("returned", "raised") for reply in outcome.attempt.replies)
+    return question.programs if ended or _errors(outcome) else ()
+
+
+def _makes(
+    program: Program,
+    outcome: Outcome,
+    passed: Sequence[Case],
+    rerun: Callable[[Case, Callable], Outcome],
+    until: float,
+) -> bool:
+    """Whether the program does what the answer did, and time allowed to see it: on the failed case, then backwards."""
+    if time.monotonic() > until:
+        return False
+    function = program.function()
+    if not alike(rerun(outcome.case, function), outcome):
+        return False
+    return all(time.monotonic() < until and not rerun(case, function).wrong for case in reversed(passed))
+
+
+def alike(theirs: Outcome, outcome: Outcome) -> bool:
+    """Whether two runs of one case went wrong in the same way."""
+    if not theirs.wrong or _errors(theirs) != _errors(outcome):
+        return False
+    if _errors(outcome):
+        return True
+    wanted = list(_looked_at(outcome))
+    if all(_same(got, right, outcome.case.tolerance) for got, right in wanted):
+        alike_sent = outcome.case.judge is not None or _sent(theirs) == _sent(outcome)
+        return alike_sent and _finding(theirs) == _finding(outcome)
+    pairs = zip((got for got, _ in wanted), (got for got, _ in _looked_at(theirs)), strict=True)
+    return all(_same(got, other, outcome.case.tolerance) for got, other in pairs)
+
+
+def _errors(outcome: Outcome) -> dict[int, str]:
+    """Rank → the error that it raised: its type, and its text without numbers where the type alone says little."""
+    found = {}
+    for reply in outcome.attempt.replies:
+        if reply.kind == "raised" and reply.error:
+            text = "" if reply.error.type in _SAY_ENOUGH else re.sub(r"0x[0-9a-f]+|\d+", "#", reply.error.message)
+            found[reply.rank] = f"{reply.error.type}: {text}"
+    return found
+
+
+def _same(got: Any, wanted: Any, tolerance: float | None) -> bool:
+    if got is NO_RESULT or wanted is NO_RESULT:
+        return got is wanted
+    return difference(0, got, wanted, tolerance) is None
+
+
+def _looked_at(outcome: Outcome) -> Iterator[tuple[Any, Any]]:
+    """What each rank returned and changed, as far as the case looks at it, each with what is right."""
+    case = outcome.case
+    for rank, result in enumerate(outcome.results):
+        if case.expected is not None and case.expected[rank] is not ...:
+            yield result, case.expected[rank]
+        for index, wanted in (case.expected_arguments[rank] if case.expected_arguments else {}).items():
+            yield outcome.arguments[rank][index], wanted
+
+
+def _sent(outcome: Outcome) -> tuple | None:
+    run = outcome.run
+    return run and (run.rounds, run.messages, tuple(run.bytes_per_rank), run.collectives)
+
+
+def _finding(outcome: Outcome) -> str:
+    """What the check found, without times, which differ from run to run."""
+    return _TIMES.sub("", outcome.wrong)

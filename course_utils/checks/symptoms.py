@@ -1,0 +1,124 @@
+"""Symptoms: what an outcome shows of a mistake that no program could stand for; for the exercises of all lessons.
+
+None of it asks a learner's object anything. `COMMON` names those that an exercise's file may speak of.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from course_utils.checks.compare import difference
+from course_utils.checks.exercise import NO_RESULT, Case, Outcome, Recogniser
+
+if TYPE_CHECKING:
+    from course_utils.trace.events import Event
+
+
+def same(got: Any, wanted: Any, tolerance: float | None = None) -> bool:
+    """Whether a result is what is wanted."""
+    return got is not NO_RESULT and difference(0, got, wanted, tolerance) is None
+
+
+def raised(outcome: Outcome, words: str = "") -> bool:
+    """Whether a rank raised an error whose type or text has these words in it."""
+    errors = [reply.error for reply in outcome.attempt.replies if reply.error]
+    return any(words.lower() in f"{error.type} {error.message}".lower() for error in errors)
+
+
+def error_of(function: Callable, *arguments: object) -> str:
+    """The name of the error that the learner's function raises, or "no error"."""
+    try:
+        function(*arguments)
+    except Exception as error:
+        if isinstance(error, NotImplementedError):
+            raise
+        return type(error).__name__
+    return "no error"
+
+
+def says(words: str) -> Recogniser:
+    """A recogniser of findings that have these words in them."""
+    return lambda case, outcome: words in outcome.wrong
+
+
+def nothing_returned(case: Case, outcome: Outcome) -> bool:
+    """Whether every rank returned None."""
+    return all(result is None for result in outcome.results)
+
+
+def results_are(outcome: Outcome, wanted: Sequence[Any]) -> bool:
+    """Whether each rank returned what stands in `wanted`; never asks a learner's object whether it is equal."""
+    return all(difference(rank, got, wanted[rank]) is None for rank, got in enumerate(outcome.results))
+
+
+def arguments_are(outcome: Outcome, index: int, wanted: Sequence[Any]) -> bool:
+    """Whether the argument at `index` is what stands in `wanted` after the call, on each rank."""
+    return all(difference(rank, got[index], wanted[rank]) is None for rank, got in enumerate(outcome.arguments))
+
+
+def hangs(case: Case, outcome: Outcome) -> bool:
+    """Whether a rank was interrupted while it waited, and none raised."""
+    return any(reply.kind == "interrupted" for reply in outcome.attempt.replies) and not raised(outcome)
+
+
+def waits_in(outcome: Outcome, call: str) -> bool:
+    """Whether every rank that hangs does so in a call whose name ends like this: "send" for Send, Ssend, send."""
+    waiting = [reply.waiting or "" for reply in outcome.attempt.replies if reply.kind == "interrupted"]
+    return bool(waiting) and all(text.split("(")[0].lower().endswith(call) for text in waiting)
+
+
+def uses_collectives(case: Case, outcome: Outcome) -> bool:
+    """Whether any rank called a collective."""
+    return any(event.kind == "collective" for reply in outcome.attempt.replies for event in reply.events or ())
+
+
+def completed(outcome: Outcome, rank: int, kind: str) -> int:
+    """How many messages `rank` has sent ("send") or received ("recv") for certain."""
+    events = outcome.attempt.replies[rank].events or ()
+    return sum(event.kind == kind and math.isfinite(event.end) for event in events)
+
+
+def collectives(outcome: Outcome, rank: int) -> list["Event"]:
+    """The collective calls of `rank` that were waited for, in the order in which they began."""
+    events = outcome.attempt.replies[rank].events or ()
+    return sorted((event for event in events if event.kind == "collective"), key=lambda event: event.start)
+
+
+def collective_calls(outcome: Outcome, rank: int, name: str = "") -> int:
+    """How many collective calls `rank` made (of one name)."""
+    events = outcome.attempt.replies[rank].events or ()
+    return sum(event.kind == "collective" and name in ("", event.name) for event in events)
+
+
+def argument_changed(case: Case, outcome: Outcome) -> bool:
+    """Whether something is wrong with nothing but an argument that was to stay as it was."""
+    return " changed the argument " in outcome.wrong
+
+
+def request_open(case: Case, outcome: Outcome) -> bool:
+    """Whether all ranks returned, and a request was never waited for."""
+    replies = outcome.attempt.replies
+    return all(reply.kind == "returned" for reply in replies) and not all(reply.clean for reply in replies)
+
+
+def endless(case: Case, outcome: Outcome) -> bool:
+    """Whether a rank was still computing when it was broken off."""
+    return any(reply.error and reply.error.type == "KeyboardInterrupt" for reply in outcome.attempt.replies)
+
+
+def all_wait_in(call: str) -> Recogniser:
+    """A recogniser of ranks that all wait in a call whose name ends like this."""
+    return lambda case, outcome: hangs(case, outcome) and waits_in(outcome, call)
+
+
+COMMON: dict[str, Recogniser] = {
+    "it hangs": hangs,
+    "it computes without end": endless,
+    "all wait in a send": all_wait_in("send"),
+    "all wait in a receive": all_wait_in("recv"),
+    "a request stays open": request_open,
+    "a collective is called": uses_collectives,
+    "nothing is returned": nothing_returned,
+    "an argument is changed": argument_changed,
+}
+"""Their names in an exercise's file: "Recognised when it hangs."."""

@@ -1,9 +1,0 @@
-"""Refused with: By what is the difference divided?"""
-
-import math
-
-
-def metropolis_accept(old, new, temperature, random):
-    if new <= old:
-        return True
-    return temperature > 0 and random.random() < math.exp((old - new) / old)

@@ -1,7 +1,0 @@
-"""Two lines that say what the docstring says."""
-
-
-def momentum_step(parameters, gradients, velocities, rate, momentum=0.9):
-    for w, g, v in zip(parameters, gradients, velocities):
-        v[...] = momentum * v + g
-        w[...] = w - rate * v

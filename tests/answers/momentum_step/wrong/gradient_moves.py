@@ -1,8 +1,0 @@
-"""Refused with: What moves the weights: the gradient, or the velocity?"""
-
-
-def momentum_step(parameters, gradients, velocities, rate, momentum=0.9):
-    for w, g, v in zip(parameters, gradients, velocities):
-        v *= momentum
-        v += g
-        w -= rate * g

@@ -1,5 +1,0 @@
-"""Refused with: How does the server learn of the workers' gradients?"""
-
-
-def parameter_server_step(comm, parameters, gradient, rate):
-    parameters -= rate * gradient

@@ -1,8 +1,0 @@
-"""Refused with: Does the function return what it found?"""
-
-
-def propose(strategy, choices, random):
-    number = random.choice([n for n, own in enumerate(choices) if len(own) > 1])
-    others = [one for one in choices[number] if one != strategy[number]]
-    proposed = list(strategy)
-    proposed[number] = others[random.integers(len(others))]

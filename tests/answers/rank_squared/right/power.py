@@ -1,2 +1,0 @@
-def rank_squared(comm):
-    return comm.rank**2

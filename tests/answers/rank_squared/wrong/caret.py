@@ -1,5 +1,0 @@
-"""Refused with: In Python, is `^` a power?"""
-
-
-def rank_squared(comm):
-    return comm.rank ^ 2

@@ -1,5 +1,0 @@
-"""Refused with: Was the rank squared?"""
-
-
-def rank_squared(comm):
-    return comm.rank

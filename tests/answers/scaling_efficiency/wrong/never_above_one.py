@@ -1,8 +1,0 @@
-"""Refused with: Can an efficiency be above 1, where it is measured?"""
-
-
-def scaling_efficiency(seconds_alone, seconds_together, world_size, kind="strong"):
-    if kind not in ("strong", "weak") or min(seconds_alone, seconds_together, world_size) <= 0:
-        raise ValueError("makes no sense")
-    ideal = world_size if kind == "strong" else 1
-    return min(1.0, seconds_alone / seconds_together / ideal)

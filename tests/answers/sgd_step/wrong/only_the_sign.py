@@ -1,8 +1,0 @@
-"""Refused with: Does a steeper slope make a longer step?"""
-
-import numpy as np
-
-
-def sgd_step(parameters, gradients, rate):
-    for w, g in zip(parameters, gradients):
-        w -= rate * np.sign(g)

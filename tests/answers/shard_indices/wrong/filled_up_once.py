@@ -1,9 +1,0 @@
-"""Refused with: Does it also work with fewer examples than ranks?"""
-
-import torch
-
-
-def shard_indices(n, rank, world_size, epoch=0, seed=0):
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed + epoch))
-    filled = torch.cat([order, order[: -n % world_size]])
-    return filled[rank::world_size]

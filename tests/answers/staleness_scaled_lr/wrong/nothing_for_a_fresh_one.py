@@ -1,7 +1,0 @@
-"""Refused with: How far may a fresh gradient move the weights?"""
-
-
-def staleness_scaled_lr(rate, staleness):
-    if staleness < 0:
-        raise ValueError
-    return rate / staleness if staleness else 0.0

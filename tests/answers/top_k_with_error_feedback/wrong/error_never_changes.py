@@ -1,7 +1,0 @@
-"""Refused with: What becomes of the entries that are not sent?"""
-
-
-def top_k_with_error_feedback(gradient, error, k):
-    corrected = gradient + error
-    indices = corrected.abs().topk(min(k, len(corrected))).indices
-    return indices, corrected[indices], error

@@ -1,8 +1,0 @@
-"""Refused with: Do you return three tensors: indices, values and error?"""
-
-
-def top_k_with_error_feedback(gradient, error, k):
-    corrected = gradient + error
-    indices = corrected.abs().topk(min(k, len(corrected))).indices
-    left = corrected.index_fill(0, indices, 0)
-    return indices.numpy(), corrected[indices].numpy(), left.numpy()

@@ -1,5 +1,0 @@
-"""Refused with: Do the parents have parents too?"""
-
-
-def topological_order(last):
-    return [*dict.fromkeys(last.parents), last]

@@ -1,5 +1,0 @@
-"""Refused with: Is there a `return`?"""
-
-
-def who_is_there(comm, name):
-    comm.allgather(name)

@@ -1,0 +1,264 @@
+"""What people write for an exercise: how its file is read, and how a mistake is recognised by what it does."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from fake_ranks import FakeRanks
+
+from course_utils.checks.behaviour import recogniser
+from course_utils.checks.compare import is_changed
+from course_utils.checks.exercise import Case, Exercise
+from course_utils.checks.judge import judge
+from course_utils.checks.own_answer import call_without
+from course_utils.checks.written import Question, Written, exchanged, patched, written_in
+from course_utils.errors import CourseError
+from course_utils.lessons.first_steps import rank_and_size
+
+FILE = """
+# What people write for `twice`
+
+## Right
+
+`plain`: as one would.
+```python
+def twice(x):
+    result = 2 * x
+    return result
+```
+
+## Wrong
+
+### Is a third of it asked for?
+
+`thrice` is `plain` with `3 * x` for `2 * x`.
+
+### Which power?
+
+`squared` changes `plain`:
+```diff
+-    result = 2 * x
++    result = x
++    result = result * x
+```
+
+`to_the_x` is `plain` with `x**x` for `2 * x`. Like a square, for 2.
+
+### Where is it?
+
+Recognised when nothing is returned.
+
+`silent` is `plain` without `return result`.
+
+## Refused without a question
+
+### expected 6
+
+`negative` is `plain` with `-2 * x` for `2 * x` and with `return -1 * -result` for `return result`.
+
+## Changes that make no difference
+
+`turned` is `plain` with `x * 2` for `2 * x`. A product has no order.
+"""
+COMMON = {"library": "", "place": 1, "minutes": 1, "difficulty": 1, "turn": ""}
+PLAIN = "def twice(x):\n    result = 2 * x\n    return result\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "twice.md"
+    path.write_text(FILE)
+    return path
+
+
+def test_a_file_is_read_from_top_to_bottom(file) -> None:
+    written = written_in(file)
+    assert [(one.name, one.idea) for one in written.right] == [("plain", "as one would.")]
+    assert [question.text for question in written.questions] == [
+        "Is a third of it asked for?",
+        "Which power?",
+        "Where is it?",
+    ]
+    assert [question.recognised for question in written.questions] == ["", "", "when nothing is returned"]
+    assert written.program("thrice").source == PLAIN.replace("2 * x", "3 * x")
+    assert written.program("squared").source == PLAIN.replace("2 * x", "x\n    result = result * x")
+    assert written.program("silent").source == PLAIN.replace("    return result\n", "")
+    assert written.program("to_the_x").idea == "Like a square, for 2."
+    assert written.program("negative").function()(3) == -6
+    assert written.wrong[-1][1] == "expected 6"
+    assert [(one.name, one.idea) for one in written.equivalent] == [("turned", "A product has no order.")]
+    with pytest.raises(CourseError, match="Did you mean 'thrice'"):
+        written.program("thrise")
+
+
+def test_no_file_is_an_exercise_for_which_nobody_has_written(tmp_path) -> None:
+    assert written_in(tmp_path / "new.md") == Written()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("`3 * x` for `2 * x`", "`3 * x` for `4 * x`", "line 18: `thrice`: `4 \\* x` stands nowhere"),
+        ("`3 * x` for `2 * x`", "`3 * x` for `result`", "`result` stands at more than one place"),
+        ("`thrice` is `plain`", "`thrice` is `plane`", "which is not written whole here. Did you mean 'plain'"),
+        ("-    result = 2 * x", "-    result = 4 * x", "These lines stand nowhere"),
+        ("`to_the_x` is", "`thrice` is", "two programs are called `thrice`"),
+        ("## Wrong", "## Wrongly", "no part is called 'Wrongly'"),
+        ("    return result\n```", "    return result\n", "this block"),
+        ("`thrice` is `plain` with", "`thrice` is `plain`, but with", "expected `name` is `base` with"),
+    ],
+)
+def test_a_slip_in_a_file_is_said_with_its_place(file, old, new, said) -> None:
+    file.write_text(FILE.replace(old, new, 1))
+    with pytest.raises(CourseError, match=said):
+        written_in(file)
+
+
+def test_a_change_of_lines_goes_on_behind_the_one_before() -> None:
+    assert patched("a\nb\na\nc\n", " b\n-a\n+d\n") == "a\nb\nd\nc\n"
+    assert patched("a\nb\nc\n", "-a\n@@\n c\n+d\n") == "b\nc\nd\n"
+    with pytest.raises(CourseError, match="more than one place"):
+        patched("a\nb\na\n", "-a\n")
+
+
+def test_words_are_exchanged_one_after_the_other() -> None:
+    assert exchanged("a = b\nc()\n", "with `d` for `a`, with `e` for `b` and without `c()`") == "d = e\n"
+
+
+# --- recognised by what it does ---------------------------------------------------------------------------------------
+
+
+def exercise(file, numbers=(2, 3), **changes) -> Exercise:
+    cases = [Case(f"the number {number}", [(number,)], [2 * number], with_comm=False) for number in numbers]
+    return Exercise(
+        library="",
+        place=1,
+        minutes=1,
+        difficulty=1,
+        turn="",
+        cases=lambda *_: cases,
+        name="twice",
+        file=file,
+        **changes,
+    )
+
+
+def asked(function, exercise: Exercise, **options) -> str:
+    verdict = judge(exercise, function, FakeRanks(1), seed=1, hide=False, **options)
+    assert verdict.mark == "✗"
+    return verdict.details["question"]
+
+
+def test_who_does_what_a_program_does_is_asked_its_question_however_it_is_written(file) -> None:
+    assert asked(lambda x: x + x + x, exercise(file)) == "Is a third of it asked for?"
+    assert asked(lambda x: sum([x] * x), exercise(file)) == "Which power?"
+
+
+def test_the_order_decides_where_two_fit(file) -> None:
+    assert asked(lambda x: x**x, exercise(file)) == "Which power?"
+
+
+def test_a_program_that_fails_where_the_answer_passed_is_not_meant(file) -> None:
+    assert asked(lambda x: {2: 4, 3: 9}[x], exercise(file)) == "Which power?", "both give 4 for 2, and 9 for 3"
+    assert asked(lambda x: {2: 4, 5: 10, 3: 9}[x], exercise(file, (2, 5, 3))) == "", "a square gives 25 for 5"
+
+
+def test_no_program_is_run_when_the_time_is_up(file) -> None:
+    assert asked(lambda x: 3 * x, exercise(file), seconds=0) == ""
+
+
+def test_an_error_of_the_same_kind_is_the_same_mistake(file) -> None:
+    file.write_text(FILE.replace("with `3 * x`", "with `x / 0`"))
+    assert asked(lambda x: 1 % 0, exercise(file)) == "Is a third of it asked for?"
+    assert asked(lambda x: [][x], exercise(file)) == ""
+
+
+@pytest.mark.parametrize(
+    "recognised",
+    [
+        'by the words "expected 4"',
+        'in the case "number 2"',
+        "when it is five",
+    ],
+)
+def test_what_no_program_shows_is_seen_in_the_outcome(file, recognised) -> None:
+    file.write_text(FILE.replace("when nothing is returned", recognised))
+    five = {"it is five": lambda case, outcome: outcome.results == [5]}
+    assert asked(lambda x: 5, exercise(file, symptoms=five)) == "Where is it?"
+
+
+def test_an_error_is_recognised_by_its_type_or_text(file) -> None:
+    file.write_text(FILE.replace("when nothing is returned", 'by the error "no such rank"'))
+
+    def raises(x):
+        raise ValueError("no such rank: 7")
+
+    assert asked(raises, exercise(file)) == "Where is it?"
+
+
+def test_a_symptom_that_nobody_knows_is_said(file) -> None:
+    with pytest.raises(CourseError, match="Did you mean 'it hangs'"):
+        recogniser(exercise(file), Question("?", (), "when it hang"))
+    with pytest.raises(CourseError, match="what is"):
+        recogniser(exercise(file), Question("?", (), "by magic"))
+
+
+# --- arguments that stay the caller's ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Box:
+    inside: list = field(default_factory=list)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (np.ones(3), np.array([1.0, 1.0, 1.0 + 1e-15])),
+        ([1, [2, 3]], [1, [2, 4]]),
+        ([1, 2], [1]),
+        ({"a": 1}, {"a": 2}),
+        ({1, 2}, {1}),
+        (Box([1]), Box([])),
+        (1.0, "1.0"),
+    ],
+)
+def test_a_change_is_seen_however_deep(before, after) -> None:
+    assert is_changed(before, after) and not is_changed(before, before)
+
+
+def test_objects_that_cannot_be_compared_count_as_unchanged() -> None:
+    assert not is_changed(object(), object())
+    assert not is_changed(float("nan"), float("nan"))
+
+
+def test_an_argument_that_was_changed_is_named_unless_it_may_be() -> None:
+    def emptied(comm, numbers):
+        total = sum(numbers)
+        numbers.clear()
+        return total
+
+    case = Case("one rank", [([1, 2],)], [3])
+    settings = dict(library="", place=1, minutes=1, difficulty=1, turn="")
+    strict, free = (
+        Exercise(cases=lambda *_, one=one: [one], **settings) for one in (case, replace(case, may_change=[0]))
+    )
+    verdict = judge(strict, emptied, FakeRanks(1), seed=1, hide=False)
+    assert "rank 0 changed the argument `numbers`, which the caller still needs as it was" in verdict.text
+    assert judge(free, emptied, FakeRanks(1), seed=1, hide=False).passed
+
+
+# --- the course's own answer ------------------------------------------------------------------------------------------
+
+
+class Comm:
+    rank = 3
+
+
+def test_the_courses_own_answer_raises_meanwhile_under_every_name_and_is_back_afterwards() -> None:
+    theirs = rank_and_size.rank_squared
+    place = f"{rank_and_size.__name__}:rank_squared"
+    with pytest.raises(NotImplementedError, match="own rank_squared is hidden"):
+        call_without([place], theirs, Comm())
+    assert theirs(Comm()) == 9
+    assert call_without([place], lambda comm: comm.rank + 1, Comm()) == 4
