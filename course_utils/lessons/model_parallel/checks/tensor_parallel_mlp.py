@@ -36,12 +36,13 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case_of(rng, PERCEPTRON, [int(n) for n in rng.permutation(np.arange(1, world_size + 1))])
     yield case_of(rng, PERCEPTRON, [2] * two, rows=(3, 4), turned=True, again=True)
     yield case_of(rng, PERCEPTRON, [2] * two, rows=(0,))
-    yield case_of(rng, PERCEPTRON, [2, 3], groups=2)
-    yield case_of(rng, PERCEPTRON, [3, 1], rows=(2, 1, 3), dtype="float32", again=True, groups=2)
     yield case_of(rng, PERCEPTRON, [int(rng.integers(1, 9))])
     yield case_of(rng, PERCEPTRON, [3] * min(3, world_size), dtype="float16")
+    yield case_of(rng, PERCEPTRON, [2] * two, rows=(2, 1, 3), dtype="float32")
     if world_size > 4:
         yield case_of(rng, PERCEPTRON, [2] * 5, rows=(3, 2), turned=True)
+    yield case_of(rng, PERCEPTRON, [2, 3], groups=2)
+    yield case_of(rng, PERCEPTRON, [3, 1], rows=(2, 1, 3), dtype="float32", again=True, groups=2)
     yield case_of(rng, PERCEPTRON, [16] * world_size, rows=(8,), other=16, dtype="float32")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.checks.symptoms import collectives
+from course_utils.checks.symptoms import Recogniser, collectives
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.overlap.checks.steps import (
     WIDTH,
@@ -117,6 +117,14 @@ def _late(outcome: Outcome, rank: int, calls: Sequence["Event"]) -> str | None:
     return None
 
 
+def _found_where(label: str, words: str) -> Recogniser:
+    return lambda case, outcome: label in case.label and words in outcome.wrong
+
+
+def _later_step(case: Case, outcome: Outcome) -> bool:
+    return "(step 1)" in outcome.wrong and "not all used" not in case.label
+
+
 EXERCISE = Exercise(
     library="buckets",
     place=2,
@@ -134,6 +142,11 @@ EXERCISE = Exercise(
         "with something missing, and `start()` those whose `work` is None. `finish` starts those left, then calls "
         "`bucket.finish()` of each. Hang the hook on with `parameter.register_post_accumulate_grad_hook(ready)`.",
     ),
+    symptoms={
+        "other buckets travel, and one stands in the list twice": _found_where("listed twice", "sent buckets of"),
+        "too many buckets travel, and dtypes differ": _found_where("dtypes", "too many"),
+        "all goes well in the first step": _later_step,
+    },
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} hold the same means; each of {count(len(buckets_of(outcome.case)), 'bucket')} "
         f"({sum(map(sum, (bytes_of(outcome.case, bucket) for bucket in buckets_of(outcome.case)))):,} bytes) left once "
