@@ -213,6 +213,27 @@ def test_a_rank_that_dies_between_two_runs_is_named_too(four_ranks) -> None:
     assert four_ranks.restart().run(add_ranks).results == [6] * 4
 
 
+def breaks_mpi(comm):
+    if comm.rank == 0:
+        comm.inner.Free()  # what an error inside MPI leaves behind: from now on its calls fail
+
+
+@pytest.mark.parametrize("call", [lambda ranks: ranks.run(who), lambda ranks: ranks.execute("1")], ids=["run", "px"])
+def test_a_rank_whose_mpi_is_broken_is_named_and_the_next_start_brings_new_ones(four_ranks, call) -> None:
+    four_ranks.run(breaks_mpi)
+    with pytest.raises(RanksGone, match=r"rank 0 can no longer use MPI: a call before this one broke it. `ranks.re"):
+        call(four_ranks)
+    assert not four_ranks.healthy
+    assert course.start(4).run(add_ranks).results == [6] * 4
+
+
+def test_a_check_is_not_blamed_for_an_mpi_that_an_earlier_answer_broke(four_ranks) -> None:
+    four_ranks.run(breaks_mpi)
+    old = four_ranks.pids
+    attempt = four_ranks.attempt(add_ranks, [()] * 4)
+    assert attempt.run.results == [6] * 4 and four_ranks.pids != old
+
+
 def test_restart_brings_new_ranks(four_ranks, capsys) -> None:
     before = four_ranks.pids
     four_ranks.restart()

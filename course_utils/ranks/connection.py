@@ -103,7 +103,7 @@ class Connection:
                     self._give_up(call, self.control.how_it_ended())
                     break
                 held = stall.seconds({rank: self.control.activity(rank) for rank in call.pending})
-                raised = any(reply.kind == "raised" for reply in call.replies.values())
+                raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())
                 if held.waiting > (min(_AFTER_AN_ERROR, patience) if raised else patience):
                     self._break_off(call, f"no progress for {patience:.0f} s.")
                 elif held.undelivered > _UNDELIVERED:

@@ -22,6 +22,8 @@ def _doing(reply: Reply) -> tuple[int, str, str]:
     """(order, words for one rank, words for several)."""
     if reply.kind == "raised":
         return 0, f"raised {reply.error}", f"raised {reply.error}"
+    if reply.kind == "unusable":
+        return 0, "can no longer use MPI", "can no longer use MPI"
     if reply.waiting:
         return 1, f"waits in {reply.waiting}", f"wait in {reply.waiting}"
     if reply.kind == "interrupted":
@@ -39,6 +41,8 @@ def describe(replies: list[Reply], cause: str) -> str | None:
         return None
     if all(reply.kind == "lost" for reply in replies):
         return cause
+    if unusable := [reply for reply in replies if reply.kind == "unusable"]:
+        return f"{what_each_does(unusable, len(replies))}: a call before this one broke it."
     raised = [reply for reply in replies if reply.kind == "raised"]
     others = [reply for reply in replies if reply.kind not in ("raised", "returned")]
     if raised:

@@ -36,6 +36,7 @@ class Ranks:
 
     def _take(self, connection: Connection, facts: dict) -> None:
         self.connection: Connection | None = connection
+        self._usable = True
         self.facts = facts
         self.world_size: int = len(connection.engines)
 
@@ -93,15 +94,17 @@ class Ranks:
         The replies carry the arguments as they are after the call. Where ranks had to be ended, new ones are started.
         """
         size = self._size(len(arguments))
-        meeting = self._meeting(backend)
 
         def tasks(communicator: int) -> list[tuple[bytes]]:
-            rest = ({}, size, communicator, with_comm, backend, meeting, True)
+            rest = ({}, size, communicator, with_comm, backend, self._meeting(backend), True)
             return _packed([RankTask(function, own, *rest) for own in arguments])
 
         call, replies = self._call("call", tasks, patience=patience, limit=limit)
+        if not self._usable:  # by the fault of an earlier call, not of this function
+            self._bring_back()
+            call, replies = self._call("call", tasks, patience=patience, limit=limit)
         trouble = describe(replies, call.cause)
-        if call.lost:
+        if call.lost or not self._usable:
             self._bring_back()
         return Attempt(replies, trouble)
 
@@ -134,6 +137,7 @@ class Ranks:
             replies = [call.replies[rank] for rank in sorted(call.replies)]
             if all(reply.kind == "returned" and reply.clean for reply in replies) and not _unmatched(replies):
                 mine.clean()
+        self._usable = all(reply.kind != "unusable" for reply in replies)
         self._last_events = events_of([reply for reply in replies if reply.began])
         return call, replies
 
@@ -164,7 +168,7 @@ class Ranks:
         trouble = describe(replies, call.cause)
         if trouble is None:
             return
-        if call.lost:
+        if call.lost or not self._usable:
             raise RanksGone(f"{trouble} `ranks.restart()` brings new ranks; variables of the old ones are gone.")
         raise RankError(trouble)
 
@@ -204,8 +208,8 @@ class Ranks:
 
     @property
     def healthy(self) -> bool:
-        """Do all ranks live and wait for work?"""
-        return self.connection is not None and not self.connection.control.dead()
+        """Do all ranks live, and can they use MPI?"""
+        return self.connection is not None and self._usable and not self.connection.control.dead()
 
     # --- the end, and the beginning ---------------------------------------------------------------------------------
 

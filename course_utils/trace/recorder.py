@@ -35,13 +35,13 @@ class Recorder:
         self.began = time.perf_counter()
         self.events: list[Event] = []
         self.open: dict[int, object] = {}
-        self._abandoned: list[object] = []
+        self._abandoned: list[object] = []  # MPI may still write into their buffers: they must not be freed
         self.activity: ActivityFile | None = None
 
     def begin(self, rank: int) -> None:
         """Forget the last run and start the clock of a new one."""
         self.rank, self.began, self.events = rank, time.perf_counter(), []
-        self._abandoned += self.open.values()  # MPI may still write into their buffers: they must not be freed
+        self._abandoned += self.open.values()
         self.open = {}
         if self.activity:
             self.activity.ask_to_stop(False)
@@ -87,14 +87,18 @@ class Recorder:
         if activity:
             activity.write(WAITING, f"{text}{place}")
         began = time.perf_counter()
-        while not done():
-            if activity and activity.asked_to_stop:
-                raise StopAsked(text)
-            waited = time.perf_counter() - began
-            if waited < _SPIN_SECONDS:
-                os.sched_yield()
-            else:
-                time.sleep(min(_LONGEST_PAUSE, 0.03 * waited))  # so that no wait gets much longer by it
+        try:
+            while not done():
+                if activity and activity.asked_to_stop:
+                    raise StopAsked(text)
+                waited = time.perf_counter() - began
+                if waited < _SPIN_SECONDS:
+                    os.sched_yield()
+                else:
+                    time.sleep(min(_LONGEST_PAUSE, 0.03 * waited))  # so that no wait gets much longer by it
+        except KeyboardInterrupt:
+            self._abandoned.append(done)  # which holds the request, and so the buffers
+            raise
         if activity:
             activity.write(RUNNING)
 

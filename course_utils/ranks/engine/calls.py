@@ -18,6 +18,10 @@ from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.recorder import StopAsked, is_learners, place_of, recorder
 
 
+class MPIBroken(Exception):
+    """MPI fails where no learner's code runs."""
+
+
 def introduce(path_of_notebook: list[str]) -> dict:
     """Who this rank is. Also makes modules beside the notebook importable here."""
     sys.path += [path for path in path_of_notebook if path not in sys.path]
@@ -95,11 +99,24 @@ def _with_group(task: RankTask) -> object:
 
 def _begin_together(task: RankTask) -> MPI.Intracomm:
     """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
-    inner = engine.communicators.get(task.world_size, task.communicator)
-    recorder.wait(inner.Ibarrier().Test, "the beginning of the run", "")
+    inner = _communicator(task.world_size, task.communicator)
     if task.world_size == engine.world.size:
         engine.world.renew(inner)  # for code that says MPI.COMM_WORLD
     recorder.began = time.perf_counter()
+    return inner
+
+
+def _communicator(world_size: int, number: int) -> MPI.Intracomm:
+    """A communicator that works, on which all its ranks have come.
+
+    Raises:
+        MPIBroken: after an error of its own MPI promises nothing more (MPI 4.1, section 9.3): every call may fail.
+    """
+    try:
+        inner = engine.communicators.get(world_size, number)
+        recorder.wait(inner.Ibarrier().Test, "the beginning of the run", "")
+    except MPI.Exception as error:
+        raise MPIBroken(str(error)) from error
     return inner
 
 
@@ -113,6 +130,8 @@ def _guarded(work: Callable[[], object]) -> Reply:
         reply = Reply(rank, "interrupted", waiting=str(stop))
     except KeyboardInterrupt as error:
         reply = Reply(rank, "interrupted", error=Raised("KeyboardInterrupt", "", _line_of(error)))
+    except MPIBroken as error:
+        reply = Reply(rank, "unusable", error=raised(error))
     except BaseException as error:
         reply = Reply(rank, "raised", error=raised(error))
     reply.ended = time.perf_counter()
@@ -148,10 +167,11 @@ def _execute(cell: str, communicator: int) -> Reply:
     from IPython.utils.capture import capture_output
 
     shell = get_ipython()
-    engine.world.renew(engine.communicators.get(engine.world.size, communicator))
     shown: list[dict] = []
 
     def run() -> None:
+        engine.world.renew(_communicator(engine.world.size, communicator))
+        recorder.began = time.perf_counter()
         with capture_output(stdout=False, stderr=False, display=True) as rich:
             # An error is told by the reply; IPython's own picture of it would be printed as well.
             shell._showtraceback = lambda *args, **kwargs: None
@@ -168,7 +188,6 @@ def _execute(cell: str, communicator: int) -> Reply:
             raise error
 
     with captured(_overflow()) as printed:
-        recorder.began = time.perf_counter()
         reply = _guarded(run)
     reply.output = printed.text()
     reply.value = shown

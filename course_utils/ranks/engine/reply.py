@@ -47,7 +47,8 @@ class Reply:
     """What one rank did with its task.
 
     Attributes:
-        kind: "returned", "raised", "interrupted", or "lost" when the rank has ended.
+        kind: "returned", "raised", "interrupted", "lost" when the rank has ended, "unusable" when a call before this
+            one has broken its MPI.
         arguments: the arguments after the call, where they were asked for.
         waiting: the operation in which the rank was stuck, with its line.
         clean: no request of this rank was left open.
