@@ -15,9 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from course_utils.checks.compare import difference
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome, Recogniser
-from course_utils.checks.symptoms import COMMON, raised
+from course_utils.checks.symptoms import COMMON, raised, same
 from course_utils.checks.written import Program, Question
 from course_utils.errors import CourseError, nearest
 
@@ -134,9 +133,7 @@ def _errors(outcome: Outcome) -> dict[int, str]:
 
 
 def _same(got: Any, wanted: Any, tolerance: float | None) -> bool:
-    if got is NO_RESULT or wanted is NO_RESULT:
-        return got is wanted
-    return difference(0, got, wanted, tolerance) is None
+    return got is wanted if wanted is NO_RESULT else same(got, wanted, tolerance)
 
 
 def _looked_at(outcome: Outcome) -> Iterator[tuple[Any, Any]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from course_utils.checks.exercise import Case, Outcome
+from course_utils.checks.exercise import Case
 from course_utils.checks.symptoms import error_of
 
 
@@ -16,8 +16,3 @@ def refusals(name: str, calls: Iterable[tuple]) -> Iterator[Case]:
     for given in calls:
         words = ", ".join(map(str, given))
         yield Case(f"{name}({words})", [given], ["CourseError"], with_comm=False, harness=error_of)
-
-
-def must_refuse(case: Case, outcome: Outcome) -> bool:
-    """Whether it went wrong where the function was to refuse what it is given."""
-    return case.harness is error_of

@@ -20,6 +20,7 @@ _TOLERANCES = {  # per dtype: relative to the largest expected number, and absol
     "complex64": (1e-5, 1e-6),
     "complex128": (1e-10, 1e-14),
 }
+CHANGED = "rank {rank} changed the argument {name}, which the caller still needs as it was"
 _NAMES = {"int": "integer", "str": "string", "bool": "truth value"}
 _PLAIN = {"bool": bool, "int": int, "float": float, "complex": complex, "str": str}
 _NUMPY_SCALARS = frozenset(np.sctypeDict.values())

@@ -13,7 +13,7 @@ import cloudpickle
 import numpy as np
 
 from course_utils.checks.behaviour import SECONDS, question_for
-from course_utils.checks.compare import difference, is_changed
+from course_utils.checks.compare import CHANGED, difference, is_changed
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.own_answer import call_without
 from course_utils.checks.verdict import FAILED, PASSED, Verdict, not_begun
@@ -24,8 +24,6 @@ from course_utils.words import count
 PATIENCE, LIMIT = 3.0, 30.0
 RERUN_PATIENCE, RERUN_LIMIT = 0.5, 2.0
 """The same for a program with a known mistake: nobody learns from waiting for it."""
-
-CHANGED = "rank {rank} changed the argument {name}, which the caller still needs as it was"
 
 
 class RanksLike(Protocol):

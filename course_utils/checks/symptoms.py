@@ -4,7 +4,7 @@ None of it asks a learner's object anything. `COMMON` names those that an exerci
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from course_utils.checks.compare import difference
@@ -44,16 +44,6 @@ def says(words: str) -> Recogniser:
 def nothing_returned(case: Case, outcome: Outcome) -> bool:
     """Whether every rank returned None."""
     return all(result is None for result in outcome.results)
-
-
-def results_are(outcome: Outcome, wanted: Sequence[Any]) -> bool:
-    """Whether each rank returned what stands in `wanted`; never asks a learner's object whether it is equal."""
-    return all(difference(rank, got, wanted[rank]) is None for rank, got in enumerate(outcome.results))
-
-
-def arguments_are(outcome: Outcome, index: int, wanted: Sequence[Any]) -> bool:
-    """Whether the argument at `index` is what stands in `wanted` after the call, on each rank."""
-    return all(difference(rank, got[index], wanted[rank]) is None for rank, got in enumerate(outcome.arguments))
 
 
 def hangs(case: Case, outcome: Outcome) -> bool:
@@ -111,11 +101,18 @@ def all_wait_in(call: str) -> Recogniser:
     return lambda case, outcome: hangs(case, outcome) and waits_in(outcome, call)
 
 
+def nobody_sends(case: Case, outcome: Outcome) -> bool:
+    """Whether every rank waits in a receive."""
+    replies = outcome.attempt.replies
+    return hangs(case, outcome) and waits_in(outcome, "recv") and all(reply.kind == "interrupted" for reply in replies)
+
+
 COMMON: dict[str, Recogniser] = {
     "it hangs": hangs,
     "it computes without end": endless,
     "all wait in a send": all_wait_in("send"),
     "all wait in a receive": all_wait_in("recv"),
+    "every rank waits for a message": nobody_sends,
     "a request stays open": request_open,
     "a collective is called": uses_collectives,
     "nothing is returned": nothing_returned,

@@ -38,12 +38,11 @@
 The order of the questions decides where two fit.
 """
 
+import ast
 import functools
-import importlib
-import inspect
+import importlib.util
 import re
 import sys
-import textwrap
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -165,9 +164,12 @@ def written_in(file: Path, library: str = "") -> Written:
 
 
 def library_source(place: str) -> str:
-    """The source of the function at "module:function", without what its module imports for it."""
+    """The source of the function at "module:function", read and not imported: an import may bring torch."""
     module, _, name = place.partition(":")
-    return textwrap.dedent(inspect.getsource(getattr(importlib.import_module(module), name)))
+    source = Path(importlib.util.find_spec(module).origin).read_text(encoding="utf-8")
+    [node] = [one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef) and one.name == name]
+    first = min(one.lineno for one in (node, *node.decorator_list))
+    return "\n".join(source.splitlines()[first - 1 : node.end_lineno]) + "\n"
 
 
 def patched(base: str, change: str) -> str:

@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Outcome
-from course_utils.checks.symptoms import hangs, waits_in
-
 if TYPE_CHECKING:
     from mpi4py import MPI
 
@@ -37,12 +34,6 @@ def random_vector(rng: np.random.Generator, length: int, dtype: str = "float64")
         limits = np.iinfo(dtype)
         return rng.integers(limits.min, limits.max, length, dtype=dtype, endpoint=True)
     return rng.integers(2, size=length).astype(bool) if kind == "b" else rng.standard_normal(length).astype(dtype)
-
-
-def nobody_sends(case: Case, outcome: Outcome) -> bool:
-    """Whether every rank waits in a receive."""
-    replies = outcome.attempt.replies
-    return hangs(case, outcome) and waits_in(outcome, "recv") and all(reply.kind == "interrupted" for reply in replies)
 
 
 def in_used_memory(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray, *arguments: Any) -> Any:

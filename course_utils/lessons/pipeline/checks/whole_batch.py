@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.compare import is_changed
+from course_utils.checks.compare import CHANGED, is_changed
 from course_utils.checks.exercise import Case, Cost, Outcome
-from course_utils.checks.judge import CHANGED
 from course_utils.checks.torch_cases import marked
 from course_utils.lessons.pipeline.actions import micro_batches_of, parse_schedule, rank_of_stages, write_schedule
 from course_utils.lessons.pipeline.send_and_receive import with_messages

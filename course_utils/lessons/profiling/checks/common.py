@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from course_utils import draw
-from course_utils.checks.compare import difference, kind_of
+from course_utils.checks.compare import CHANGED, difference, kind_of
 from course_utils.checks.exercise import Case, Outcome
-from course_utils.checks.judge import CHANGED
 from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.races import CLOSE, SLOW, YOURS
 from course_utils.measuring import Compared

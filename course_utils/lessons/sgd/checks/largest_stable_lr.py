@@ -73,26 +73,3 @@ EXERCISE = Exercise(
     symptoms={"it is nearly right": _nearly},
     praise=lambda outcome: "the bound is right for curved, nearly flat and flat losses, with momentum and without",
 )
-
-
-def _nearly(case: Case, outcome: Outcome) -> bool:
-    return same(outcome.results[0], case.expected[0], 0.05)
-
-
-EXERCISE = Exercise(
-    library="gradient_descent",
-    place=4,
-    minutes=10,
-    difficulty=2,
-    turn="find the largest eigenvalue, and the rate that it allows",
-    title="how long may a step be?",
-    cases=_cases,
-    hints=(
-        "Along one direction of curvature λ a step turns the distance d into (1 − η λ) d. Between which two numbers "
-        "must 1 − η λ lie? Of all directions, which one sets the limit for η?",
-        "`np.linalg.eigvalsh(hessian)` gives the eigenvalues of a symmetric matrix, the largest last. The bound is "
-        "2 · (1 + momentum) / largest, and `math.inf` where the largest is 0.",
-    ),
-    symptoms={"it is nearly right": _nearly},
-    praise=lambda outcome: "the bound is right for curved, nearly flat and flat losses, with momentum and without",
-)
