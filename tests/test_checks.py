@@ -262,6 +262,18 @@ def test_a_cost_that_was_promised_is_counted(cost, counted, said):
     assert said in line(lambda comm: comm.rank**2, exercise, FakeRanks(**counted))
 
 
+def test_a_right_result_with_a_request_left_open_is_no_right_answer(four_ranks):
+    def ring(comm):
+        request = comm.isend(comm.rank, dest=(comm.rank + 1) % comm.size)
+        left = comm.recv(source=(comm.rank - 1) % comm.size)
+        if comm.rank != 2:
+            request.wait()
+        return ((left + 1) % comm.size) ** 2
+
+    verdict = judge(squares(), ring, four_ranks, hide=False)
+    assert "the result is right, but rank 2 never waited for isend(dest=3), line " in str(verdict)
+
+
 def test_a_case_may_judge_for_itself_and_may_wrap_the_function():
     def harness(function, comm, number):
         return function(comm) + number

@@ -1,6 +1,7 @@
 """What people write for an exercise: how its file is read, and how a mistake is recognised by what it does."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -167,6 +168,19 @@ def test_no_program_is_run_when_the_time_is_up(file) -> None:
     assert asked(lambda x: 3 * x, exercise(file), seconds=0) == ""
 
 
+def test_no_program_is_run_when_one_has_cost_its_ranks(file) -> None:
+    class RanksThatAreLost(FakeRanks):
+        def attempt(self, *args: Any, **options: Any) -> Any:
+            attempt = super().attempt(*args, **options)
+            if self.attempts > 1:
+                attempt.replies[0].kind = "lost"
+            return attempt
+
+    ranks = RanksThatAreLost(1)
+    verdict = judge(exercise(file), lambda x: x**x + 1, ranks, seed=1, hide=False)
+    assert verdict.details["question"] == "" and ranks.attempts == 2, "the answer, and the first program"
+
+
 def test_an_error_of_the_same_kind_is_the_same_mistake(file) -> None:
     file.write_text(FILE.replace("with `3 * x`", "with `x / 0`"))
     assert asked(lambda x: 1 % 0, exercise(file)) == "Is a third of it asked for?"
@@ -211,6 +225,11 @@ class Box:
     inside: list = field(default_factory=list)
 
 
+class Pair(NamedTuple):
+    one: int
+    more: list
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -220,6 +239,7 @@ class Box:
         ({"a": 1}, {"a": 2}),
         ({1, 2}, {1}),
         (Box([1]), Box([])),
+        (Pair(1, [2]), Pair(1, [])),
         (1.0, "1.0"),
     ],
 )

@@ -10,6 +10,7 @@ What no program shows is said in its file by a line of its own:
     Recognised when it hangs.                     by a function of this name, the exercise's or one for all lessons
 """
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +32,7 @@ def question_for(
     exercise: Exercise,
     outcome: Outcome,
     passed: Sequence[Case],
-    rerun: Callable[[Case, Callable], Outcome],
+    rerun: Callable[[Case, Callable, float], Outcome],
     seconds: float = SECONDS,
 ) -> str:
     """The first question whose mistake the answer makes; "" where it makes none that is known.
@@ -39,20 +40,29 @@ def question_for(
     Args:
         outcome: of the case that failed.
         passed: the cases before it.
-        rerun: runs a case with a program.
-        seconds: after which no further program is run, and nothing is asked.
+        rerun: runs a case with a program, for no longer than some seconds.
+        seconds: after which no further program is run, and nothing is asked: what stands below is more general, and
+            might lead astray. So it is where a program has cost its ranks.
     """
     until = time.monotonic() + seconds
-    for question in exercise.written.questions:
-        if question.recognised:
-            found = _sees(recogniser(exercise, question), outcome)
-        else:
-            programs = _worth_running(question, outcome)
-            if programs and time.monotonic() > until:
-                return ""  # what stands below is more general, and might lead astray
-            found = any(_makes(program, outcome, passed, rerun, until) for program in programs)
-        if found:
-            return question.text
+
+    def run(case: Case, program: Callable) -> Outcome:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise _EnoughTried
+        theirs = rerun(case, program, left)
+        if any(reply.kind == "lost" for reply in theirs.attempt.replies):
+            raise _EnoughTried
+        return theirs
+
+    with contextlib.suppress(_EnoughTried):
+        for question in exercise.written.questions:
+            if question.recognised:
+                found = _sees(recogniser(exercise, question), outcome)
+            else:
+                found = any(_makes(program, outcome, passed, run) for program in _worth_running(question, outcome))
+            if found:
+                return question.text
     return ""
 
 
@@ -79,6 +89,10 @@ def recogniser(exercise: Exercise, question: Question) -> Recogniser:
     return known[name]
 
 
+class _EnoughTried(Exception):
+    """The time is up, or ranks are lost."""
+
+
 def _sees(recognises: Recogniser, outcome: Outcome) -> bool:
     try:
         return bool(recognises(outcome.case, outcome))
@@ -93,19 +107,13 @@ def _worth_running(question: Question, outcome: Outcome) -> Sequence[Program]:
 
 
 def _makes(
-    program: Program,
-    outcome: Outcome,
-    passed: Sequence[Case],
-    rerun: Callable[[Case, Callable], Outcome],
-    until: float,
+    program: Program, outcome: Outcome, passed: Sequence[Case], run: Callable[[Case, Callable], Outcome]
 ) -> bool:
-    """Whether the program does what the answer did, and time allowed to see it: on the failed case, then backwards."""
-    if time.monotonic() > until:
-        return False
+    """Whether the program does what the answer did: on the failed case, then on the others, backwards."""
     function = program.function()
-    if not alike(rerun(outcome.case, function), outcome):
+    if not alike(run(outcome.case, function), outcome):
         return False
-    return all(time.monotonic() < until and not rerun(case, function).wrong for case in reversed(passed))
+    return not any(run(case, function).wrong for case in reversed(passed))
 
 
 def alike(theirs: Outcome, outcome: Outcome) -> bool:

@@ -40,12 +40,12 @@ def difference(rank: int, got: Any, expected: Any, tolerance: float | None = Non
 def is_changed(before: Any, after: Any) -> bool:
     """Whether a value is certainly not what it was: a number, a text, an array or tensor, or what such are put into.
 
-    Objects of other kinds count as unchanged, but for the fields of data classes.
+    Objects of other kinds count as unchanged, but for the fields of data classes and named tuples.
     """
     kind = kind_of(before)
     if kind != kind_of(after):
         return True
-    if kind in ("list", "tuple"):
+    if kind == "list" or isinstance(before, tuple):
         return len(before) != len(after) or any(map(is_changed, before, after))
     if kind == "dict":
         return list(before) != list(after) or any(is_changed(before[key], after[key]) for key in before)

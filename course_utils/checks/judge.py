@@ -143,6 +143,7 @@ def run_case(
     wrong = _trouble(outcome) or _wrong_values(outcome) or _changed_argument(outcome, function) or _wrong_cost(outcome)
     if not wrong and case.judge:
         wrong = case.judge(outcome)
+    wrong = wrong or _never_waited_for(outcome)
     if not wrong:
         return outcome
     return Outcome(case, attempt, results, after, attempt.run, _with_label(wrong, case.label))
@@ -223,6 +224,14 @@ def _wrong_cost(outcome: Outcome) -> str | None:
     return None
 
 
+def _never_waited_for(outcome: Outcome) -> str | None:
+    """An operation that nobody waits for may never happen (MPI 4.1, section 3.7.3), and its buffer is not yet free."""
+    for reply in outcome.attempt.replies:
+        for request in reply.never_waited_for:
+            return f"the result is right, but rank {reply.rank} never waited for {request}"
+    return None
+
+
 def _per_rank(value: Any, world_size: int) -> list[float]:
     if isinstance(value, dict):
         return [value.get(rank, 0) for rank in range(world_size)]
@@ -253,8 +262,8 @@ def _question(
     if exercise.needs_torch:
         import_torch(ranks)
 
-    def rerun(case: Case, program: Callable) -> Outcome:
-        return run_case(case, program, ranks, RERUN_PATIENCE, RERUN_LIMIT)
+    def rerun(case: Case, program: Callable, left: float) -> Outcome:
+        return run_case(case, program, ranks, RERUN_PATIENCE, min(RERUN_LIMIT, left))
 
     return question_for(exercise, outcome, passed, rerun, seconds)
 

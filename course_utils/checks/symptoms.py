@@ -46,6 +46,12 @@ def nothing_returned(case: Case, outcome: Outcome) -> bool:
     return all(result is None for result in outcome.results)
 
 
+def only_some_returned(case: Case, outcome: Outcome) -> bool:
+    """Whether all ranks came to their end, and some of them returned something, others None."""
+    returned = [result is not None for result in outcome.results]
+    return any(returned) and not all(returned) and not any(result is NO_RESULT for result in outcome.results)
+
+
 def hangs(case: Case, outcome: Outcome) -> bool:
     """Whether a rank was interrupted while it waited, and none raised."""
     return any(reply.kind == "interrupted" for reply in outcome.attempt.replies) and not raised(outcome)
@@ -60,6 +66,13 @@ def waits_in(outcome: Outcome, call: str) -> bool:
 def uses_collectives(case: Case, outcome: Outcome) -> bool:
     """Whether any rank called a collective."""
     return any(event.kind == "collective" for reply in outcome.attempt.replies for event in reply.events or ())
+
+
+def nothing_sent(case: Case, outcome: Outcome) -> bool:
+    """Whether several ranks took part, and none of them sent a message or called a collective."""
+    return outcome.world_size > 1 and not any(
+        event.kind != "phase" for reply in outcome.attempt.replies for event in reply.events or ()
+    )
 
 
 def completed(outcome: Outcome, rank: int, kind: str) -> int:
@@ -115,7 +128,9 @@ COMMON: dict[str, Recogniser] = {
     "every rank waits for a message": nobody_sends,
     "a request stays open": request_open,
     "a collective is called": uses_collectives,
+    "nothing is sent": nothing_sent,
     "nothing is returned": nothing_returned,
+    "only some ranks return": only_some_returned,
     "an argument is changed": argument_changed,
 }
 """Their names in an exercise's file: "Recognised when it hangs."."""

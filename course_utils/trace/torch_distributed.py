@@ -78,7 +78,7 @@ class TracedWork:
     """
 
     def __init__(self, work: Any, text: str, place: str, finished: Callable[[float], None]) -> None:
-        self._work, self._text, self._place, self._finished = work, text, place, finished
+        self._work, self.text, self.place, self._finished = work, text, place, finished
         self._recorded = False
         self._ended: float | None = None
         recorder.opened(self)
@@ -95,7 +95,7 @@ class TracedWork:
         """Return when the operation is done; raises what it raised."""
         _, place = here()
         try:
-            recorder.wait(self._work.is_completed, self._text, place or self._place)
+            recorder.wait(self._work.is_completed, self.text, place or self.place)
         except KeyboardInterrupt:
             self._finished(float("inf"))
             raise
@@ -109,6 +109,12 @@ class TracedWork:
         if done:
             self._record()
         return done
+
+    def get_future(self) -> Any:
+        """torch's future, for who goes on with that: the operation is waited for as soon as it is done."""
+        future = self._work.get_future()
+        future.add_done_callback(lambda _: self._record())
+        return future
 
     def _record(self) -> None:
         if not self._recorded:

@@ -136,7 +136,7 @@ def _guarded(work: Callable[[], object]) -> Reply:
         reply = Reply(rank, "raised", error=raised(error))
     reply.ended = time.perf_counter()
     reply.events = recorder.events
-    reply.clean = not recorder.open
+    reply.never_waited_for = tuple(f"{request.text}{request.place}" for request in recorder.open.values())
     return reply
 
 

@@ -51,7 +51,7 @@ class Reply:
             one has broken its MPI.
         arguments: the arguments after the call, where they were asked for.
         waiting: the operation in which the rank was stuck, with its line.
-        clean: no request of this rank was left open.
+        never_waited_for: the requests that this rank began and left open, each with its line.
         began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
     """
 
@@ -63,9 +63,14 @@ class Reply:
     waiting: str | None = None
     events: list[Event] = field(default_factory=list)
     output: str = ""
-    clean: bool = True
+    never_waited_for: tuple[str, ...] = ()
     began: float = 0.0
     ended: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Whether no request of this rank was left open."""
+        return not self.never_waited_for
 
 
 def to_bytes(thing: Any) -> bytes:

@@ -7,7 +7,7 @@ import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.lessons.data_parallel.checks.common import model_of, nothing_sent, tensor
+from course_utils.lessons.data_parallel.checks.common import model_of, tensor
 from course_utils.words import ranks
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ EXERCISE = Exercise(
         "For every parameter with `requires_grad`: where `grad` is None, put `torch.zeros_like(parameter)` there; then "
         "`dist.all_reduce(parameter.grad)` and divide by `dist.get_world_size()`.",
     ),
-    symptoms={"gradients travel one by one": _one_by_one, "nothing is sent": nothing_sent},
+    symptoms={"gradients travel one by one": _one_by_one},
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} hold the same mean; each put its {_bytes_of(outcome.case):,} bytes in once, "
         f"in {outcome.run.collectives} collective{'s' if outcome.run.collectives > 1 else ''}"

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_utils.checks.exercise import Case, Outcome
-
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -26,10 +24,3 @@ def model_of(parameters: Sequence["Tensor"], buffers: Sequence["Tensor"] = ()) -
     for index, values in enumerate(buffers):
         model.statistics.register_buffer(f"buffer_{index}", values.clone())
     return model
-
-
-def nothing_sent(case: Case, outcome: Outcome) -> bool:
-    """Whether several ranks took part, and none of them sent a message or called a collective."""
-    return outcome.world_size > 1 and not any(
-        event.kind != "phase" for reply in outcome.attempt.replies for event in reply.events or ()
-    )

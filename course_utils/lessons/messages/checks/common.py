@@ -49,9 +49,11 @@ def with_an_early_message(function: Callable, comm: "MPI.Intracomm", vector: np.
     So it is in a program that goes on to its next exchange: a receive from anybody takes what is not meant for it.
     """
     early = np.full_like(vector, 777)  # a number that no random vector has
-    comm.Isend(early, dest=comm.rank)
-    comm.inner.Barrier()  # nobody's own messages overtake it; not traced, as it is not the learner's
+    untraced = comm.inner  # this message is not the learner's
+    sent = untraced.Issend(early.copy(), dest=comm.rank)
+    untraced.Barrier()  # nobody's own messages overtake it
     result = function(comm, vector, *arguments)
-    if comm.Iprobe(source=comm.rank):
-        comm.Recv(early, source=comm.rank)
+    while not sent.Test():  # the function has not taken it
+        if untraced.Iprobe(source=comm.rank):
+            untraced.Recv(early, source=comm.rank)
     return result

@@ -1,6 +1,6 @@
 """What the checks of lesson 8 share: what the messages of a run tell that no result shows."""
 
-from course_utils.checks.exercise import Case, Outcome
+from course_utils.checks.exercise import Outcome
 
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
 HEADERS = 1024  # bytes that a pickle may add to its numbers
@@ -24,9 +24,3 @@ def needless_bytes(outcome: Outcome, enough: int) -> str | None:
         if put_in > enough + HEADERS * pickled:
             return f"rank {rank} put in {put_in:,} bytes; {enough:,} are enough"
     return None
-
-
-def nothing_sent(case: Case, outcome: Outcome) -> bool:
-    """Whether several ranks all came to their end without a word to each other."""
-    run = outcome.run
-    return run is not None and outcome.world_size > 1 and not run.messages and not run.collectives

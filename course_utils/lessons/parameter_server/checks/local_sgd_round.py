@@ -8,7 +8,7 @@ import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise, Outcome
-from course_utils.lessons.parameter_server.checks.common import LEAST, gathers, needless_bytes, nothing_sent
+from course_utils.lessons.parameter_server.checks.common import LEAST, gathers, needless_bytes
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ EXERCISE = Exercise(
         "For each batch: `parameters -= rate * gradient(parameters, batch)`. Then `comm.Allreduce(parameters, total)` "
         "into an array of its own, and `parameters[:] = total / comm.size`, also on a rank without batches.",
     ),
-    symptoms={"nothing is sent": nothing_sent, "a rank talks before its last gradient": _talks_in_between},
+    symptoms={"a rank talks before its last gradient": _talks_in_between},
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} made {outcome.results[0][ASKED]} steps each without a word, then shared "
         f"{outcome.run.bytes_per_rank[0]:,} bytes each in one all-reduce"
