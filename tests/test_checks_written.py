@@ -1,5 +1,7 @@
 """What people write for an exercise: how its file is read, and how a mistake is recognised by what it does."""
 
+import importlib
+import sys
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -282,3 +284,21 @@ def test_the_courses_own_answer_raises_meanwhile_under_every_name_and_is_back_af
         call_without([place], theirs, Comm())
     assert theirs(Comm()) == 9
     assert call_without([place], lambda comm: comm.rank + 1, Comm()) == 4
+
+
+def test_it_raises_also_where_its_module_is_imported_meanwhile_and_the_check_does_not_import_it(
+    tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "slow_to_import.py").write_text("def answer():\n    return 42\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def imports_it():
+        from slow_to_import import answer
+
+        return answer()
+
+    assert call_without(["slow_to_import:answer"], lambda: "slow_to_import" in sys.modules) is False
+    with pytest.raises(NotImplementedError, match="own answer is hidden"):
+        call_without(["slow_to_import:answer"], imports_it)
+    assert imports_it() == 42
+    assert importlib.reload(sys.modules["slow_to_import"]).answer() == 42

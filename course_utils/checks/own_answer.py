@@ -1,9 +1,12 @@
 """While a learner's answer is judged on a rank, the course's own answer to that exercise cannot be called."""
 
 import contextlib
-import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import Any
 
 
@@ -17,10 +20,27 @@ def call_without(places: Sequence[str], function: Callable, *arguments: Any) -> 
 
 @contextlib.contextmanager
 def _hidden(place: str) -> Iterator[None]:
+    """Hide a function now, or when somebody imports its module, which may bring torch: no check waits for that."""
+    name, _, function = place.partition(":")
+    with contextlib.ExitStack() as back:
+
+        def hide(module: ModuleType) -> None:
+            back.enter_context(_exchanged(getattr(module, function)))
+
+        if module := sys.modules.get(name):
+            hide(module)
+        else:
+            finder = _WhenImported(name, hide)
+            sys.meta_path.insert(0, finder)
+            back.callback(sys.meta_path.remove, finder)
+        yield
+
+
+@contextlib.contextmanager
+def _exchanged(function: Callable) -> Iterator[None]:
     """Exchange the function's code: whoever has imported it under whatever name holds the same function."""
-    module, _, name = place.partition(":")
-    function = inspect.unwrap(getattr(importlib.import_module(module), name))
-    code, function.__code__ = function.__code__, _that_raises(name)
+    function = inspect.unwrap(function)
+    code, function.__code__ = function.__code__, _that_raises(function.__name__)
     try:
         yield
     finally:
@@ -32,3 +52,23 @@ def _that_raises(name: str) -> Any:
     names: dict[str, Any] = {}
     exec(f"def hidden(*_, **__):\n    raise NotImplementedError({text!r})", names)
     return names["hidden"].__code__
+
+
+class _WhenImported(MetaPathFinder):
+    """Finds one module as usual; while it is in `sys.meta_path`, does something with it once it is imported."""
+
+    def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
+        self._name, self._then = name, then
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target) if name == self._name else None
+        if spec and spec.loader:
+            run = spec.loader.exec_module
+
+            def run_and_then(module: ModuleType) -> None:
+                run(module)
+                if self in sys.meta_path:
+                    self._then(module)
+
+            spec.loader.exec_module = run_and_then
+        return spec
