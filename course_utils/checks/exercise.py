@@ -111,7 +111,7 @@ def _all_agree(outcome: Outcome) -> str:
 class Exercise:
     """One function that the learner writes, declared as `EXERCISE` in a module of its name, in its lesson's `checks`.
 
-    To add one, nothing else has to be touched; its page may say more about it.
+    `CONTRIBUTING.md` lists what else belongs to it.
 
     Attributes:
         library: where the course's own answer stands: a module of the lesson's room, in which it has the exercise's
