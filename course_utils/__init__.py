@@ -3,6 +3,7 @@
 Everything is imported when it is first used, so that the import itself takes a few milliseconds.
 """
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -38,4 +39,14 @@ def _keep_mpi_out_of_kernels() -> None:
         mpi4py.rc.finalize = False
 
 
+def _bring_up_the_fork_server() -> None:
+    """In a notebook, begin to import now what its ranks will need: they start at once when it is there."""
+    if "ipykernel" in sys.modules and "COURSE_RANK" not in os.environ:
+        from course_utils.ranks.processes.forking import server
+
+        with contextlib.suppress(Exception):  # `start` will say what is wrong, where it is needed
+            server(torch=True)
+
+
 _keep_mpi_out_of_kernels()
+_bring_up_the_fork_server()

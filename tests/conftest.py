@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from course_utils.ranks.processes import forking
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 
 ONE_BY_ONE = ("[notebooks/", "tests/test_workshop_decks.py", "[exercises/solutions/", "tests/test_notebooks.py")
@@ -79,6 +80,7 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="session")
 def _shared_ranks() -> Iterator[list]:
+    forking.server(torch=True)
     kept: list = []
     yield kept
     for ranks in kept:

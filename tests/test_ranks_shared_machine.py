@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import course_utils as course
-from course_utils.ranks.processes.ranks_folder import _marked
+from course_utils.ranks.processes.ranks_folder import RanksFolder, _marked
 
 
 def listeners_of(pids: list[int]) -> set[str]:
@@ -84,5 +84,7 @@ def test_ten_starts_and_stops_leave_nothing(tmp_path: Path, monkeypatch) -> None
         ranks = course.start(2)
         assert ranks.run(lambda comm: comm.allreduce(1)).results == [2, 2]
         ranks.stop()
+    for fork_server in tmp_path.iterdir():  # it stays for the next ranks, as long as this process lives
+        RanksFolder(fork_server).leave()
     assert list(tmp_path.iterdir()) == []
     assert [pid for pid, mark in _marked() if mark.startswith(str(tmp_path))] == []

@@ -29,7 +29,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
     return {
         "rank": world.rank,
         "pid": os.getpid(),
-        "shell": os.getppid(),
+        "shell": int(os.environ.get("COURSE_SHELL") or os.getppid()),
         "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         "cores": sorted(os.sched_getaffinity(0)),
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),

@@ -100,6 +100,8 @@ def _wait_for(file: Path, seconds: float = 60.0) -> None:
 def main(path: str) -> None:
     """Join MPI, put the traced communicator in the place of `MPI.COMM_WORLD`, and serve the notebook."""
     global communicators, folder, world
+    if not MPI.Is_initialized():  # a forked rank, whose server has imported MPI and must not begin it
+        MPI.Init_thread()
     folder = RanksFolder(Path(path))
     os.umask(0o077)
     faults = open(folder.path / f"fault-{_WORLD.rank}", "w")  # noqa: SIM115 - stays open for good
@@ -121,6 +123,7 @@ def main(path: str) -> None:
             f"--file={connection}",
             f"--profile-dir={folder.path}",
             f"--IPEngine.id={_WORLD.rank}",
+            f"--IPEngine.work_dir={Path.cwd()}",  # by default the folder in which ipyparallel was imported
             "--IPEngine.max_heartbeat_misses=0",  # the watch and the notebook see to a lost controller
             "--IPEngine.enable_nanny=False",
             "--timeout=60",

@@ -47,9 +47,14 @@ def enter(node: str) -> None:
     os.close(descriptor)
 
 
-if __name__ == "__main__":
+def main(folder: str, node: str) -> None:
+    """Be the engine of the ranks' folder, in that node."""
     start_messengers()
-    enter(sys.argv[2])
-    from course_utils.ranks.engine.engine import main  # starts MPI
+    enter(node)
+    from course_utils.ranks.engine import engine  # starts MPI
 
-    main(sys.argv[1])
+    engine.main(folder)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

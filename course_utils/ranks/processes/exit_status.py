@@ -12,7 +12,7 @@ from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.words import ranks_in_words
 
 # Runs "$@" and writes its exit status, 128 + the signal for a violent end, into the folder that is its first argument.
-SHELL = 'folder=$1; shift; "$@"; status=$?; echo $status > "$folder/ended-$$"; exit $status'
+SHELL = 'folder=$1; shift; COURSE_SHELL=$$ "$@"; status=$?; echo $status > "$folder/ended-$$"; exit $status'
 _SECONDS_FOR_THE_SHELL = 0.5
 
 

@@ -12,6 +12,8 @@ from course_utils.errors import CourseError
 from course_utils.machine import threads_per_rank
 from course_utils.ranks.links.network import EmulatedNetwork, behind_links
 from course_utils.ranks.links.network import environment as network_environment
+from course_utils.ranks.processes import fork_line, forking
+from course_utils.ranks.processes.detached import detached
 from course_utils.ranks.processes.exit_status import SHELL, memory_kills
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
 
@@ -98,13 +100,15 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
     if network:
         environment |= network_environment()
     module = "course_utils.ranks.engine.node" if network else "course_utils.ranks.engine.engine"
-    rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), sys.executable, "-m", module, str(folder.path)]
+    server = forking.server() if Path(mpiexec).name == "mpiexec.gforker" else None
+    begin = [sys.executable, *(["-I", "-S", fork_line.__file__, str(server.path)] if server else ["-m"])]
+    rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), *begin, module, str(folder.path)]
     nodes = folder.path / "nodes"
     nodes.mkdir(mode=0o700)
     folder.write_facts(memory_kills=memory_kills())
-    launch_controller(folder, environment)
+    launch_controller(folder, environment, server=server)
     command = behind_links(network, nodes, mpiexec, rank) if network else [mpiexec, "-n", str(ranks), *rank]
-    _detached(command, environment, folder.path / "ranks.log")
+    detached(command, environment, folder.path / "ranks.log")
 
 
 def environment_of(folder: RanksFolder, threads: int) -> dict[str, str]:
@@ -120,36 +124,27 @@ def environment_of(folder: RanksFolder, threads: int) -> dict[str, str]:
     }
 
 
-def launch_controller(folder: RanksFolder, environment: dict[str, str], *options: str) -> None:
-    """Start the controller and the watch on this machine; without options the controller listens on loopback only."""
+def launch_controller(
+    folder: RanksFolder, environment: dict[str, str], *options: str, server: RanksFolder | None = None
+) -> None:
+    """Start the controller and the watch on this machine; without options the controller listens on loopback only.
+
+    Args:
+        server: the fork server, from which the controller comes if it is up already.
+    """
     (folder.path / "security").mkdir(mode=0o700)
-    controller = [sys.executable, "-m", "ipyparallel.controller", f"--profile-dir={folder.path}", *_CONTROLLER]
-    _detached([*controller, *(options or ("--ip=127.0.0.1",))], environment, folder.path / "controller.log")
+    controller = ["course_utils.ranks.engine.controller", f"--profile-dir={folder.path}", *_CONTROLLER]
+    controller += options or ("--ip=127.0.0.1",)
+    log = folder.path / "controller.log"
+    if not (server and forking.fork(server, controller, environment, log)):
+        detached([sys.executable, "-m", *controller], environment, log)
     unmarked = {key: value for key, value in environment.items() if key != MARK}
     watch = [sys.executable, "-m", "course_utils.ranks.processes.watchdog", str(folder.path)]
-    _detached(watch, unmarked, folder.path / "watch.log")
+    detached(watch, unmarked, folder.path / "watch.log")
 
 
 def _existing_path() -> list[str]:
     return [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-
-
-def _detached(command: list[str], environment: dict[str, str], log: Path) -> None:
-    """Start a process that outlives its parent's signals; what it prints goes to a log of mode 0600."""
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=descriptor,
-            stderr=descriptor,
-            start_new_session=True,
-            umask=0o077,
-            cwd=Path.cwd(),
-        )
-    finally:
-        os.close(descriptor)
 
 
 def log_of(folder: RanksFolder) -> str:

@@ -1,0 +1,281 @@
+"""A process that has imported what every rank needs, and forks: a rank that begins so need not import it again.
+
+Started by `course_utils.ranks.processes.forking` as `python -m course_utils.ranks.engine.fork_server FOLDER`. It serves
+in two steps: over the socket "engine" in its folder as soon as MPI, NumPy and ipyparallel's engine are there; then a
+fork of it over the socket "torch", once somebody wants torch and it is there too.
+
+What is forked must be whole, and nobody else's. So the server runs no thread, starts no MPI and touches no GPU. It
+reads nothing of what it is asked: the child does, and no child sees another one's environment. A server that is too
+old for the course's files serves nobody; who asked it starts in the usual way.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import gc
+import importlib
+import json
+import os
+import random
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import mpi4py
+
+from course_utils.ranks.processes.fork_line import SERVING
+from course_utils.ranks.processes.forking import WANTS_TORCH
+from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
+
+ENGINE, TORCH = "engine", "torch"
+IDLE_SECONDS = 600.0
+_LOOK_SECONDS = 0.5
+_MODULES = {
+    ENGINE: (
+        "mpi4py.MPI",
+        "course_utils.ranks.engine.controller",
+        "course_utils.ranks.engine.node",
+        "course_utils.ranks.engine.calls",
+        "course_utils.checks.own_answer",
+        "ipyparallel.engine.kernel",
+        "IPython.core.completer",
+    ),
+    TORCH: (
+        "torch",
+        "torch.distributed.nn.functional",
+        "torch._dynamo",  # which a process's first optimizer would import
+        "course_utils.ranks.engine.torch_group",
+    ),
+}
+_NAMESPACES = {"user": 0x10000000, "mnt": 0x00020000}  # CLONE_NEWUSER, CLONE_NEWNS
+_DEATH_SIGNAL, _NAME = 1, 15  # of prctl
+_FREE = 200  # descriptors from here on are nobody's
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Server:
+    """One step: its socket, and the processes that it has forked."""
+
+    def __init__(self, folder: RanksFolder, step: str) -> None:
+        self._folder, self._step = folder, step
+        for module in _MODULES[step]:
+            importlib.import_module(module)
+        gc.collect()
+        gc.freeze()  # or the collector would touch, and so copy, every page of the children's
+        self._files = _files()
+        self._children: dict[int, socket.socket | None] = {}  # process → who waits for its end
+        self._next_step: int | None = None
+        self._asked = time.monotonic()
+        self._listener = _listener(folder.path / step)
+
+    def run(self) -> None:
+        """Serve until nobody owns the folder, or nobody has asked for ten minutes, or the course's files change."""
+        woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        while self._needed():
+            if self._step == ENGINE and self._next_step is None and (self._folder.path / WANTS_TORCH).exists():
+                self._begin_next_step()
+            ready, _, _ = select.select([self._listener, woken], [], [], _LOOK_SECONDS)
+            if woken in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(woken, 4096)
+            for pid, status in _ended():
+                self._tell(pid, status)
+            if self._listener in ready:
+                self._answer()
+        for name in (SERVING, self._step):
+            (self._folder.path / name).unlink(missing_ok=True)
+        if self._step == ENGINE and not self._folder.living_owners():
+            self._folder.end()
+
+    def _needed(self) -> bool:
+        if self._children:
+            self._asked = time.monotonic()
+        return bool(self._folder.living_owners()) and time.monotonic() - self._asked < IDLE_SECONDS
+
+    def _begin_next_step(self) -> None:
+        self._next_step = self._fork(None)
+        if self._next_step:
+            return
+        _LIBC.prctl(_DEATH_SIGNAL, signal.SIGTERM)  # it goes with the first step
+        Server(self._folder, TORCH).run()
+        os._exit(0)
+
+    def _tell(self, pid: int, status: int) -> None:
+        """Say to who waits how a child has ended: its exit code, or its signal as a negative number."""
+        if pid == self._next_step:
+            self._asked = 0.0  # the better step has found that it is not needed, or has died
+        if line := self._children.pop(pid):
+            with line, contextlib.suppress(OSError):
+                line.sendall(f"ended {os.waitstatus_to_exitcode(status)}".encode())
+
+    def _answer(self) -> None:
+        line, _ = self._listener.accept()
+        self._asked = time.monotonic()
+        if not _may_ask(line) or not _one_thread():
+            line.close()  # who asked starts in the usual way
+        elif _files() != self._files:
+            line.close()
+            self._asked = 0.0
+        elif not self._fork(line):
+            _become(line)
+
+    def _fork(self, line: socket.socket | None) -> int:
+        """Fork; 0 in the child, which holds nothing of the server's but `line`."""
+        if pid := os.fork():
+            self._children[pid] = line
+            return pid
+        os.close(signal.set_wakeup_fd(-1))
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._listener.close()
+        for other in self._children.values():
+            if other:
+                other.close()
+        return 0
+
+
+def _listener(path: Path) -> socket.socket:
+    """A socket in the folder, which its user alone can enter; its name appears when it can be asked."""
+    listener = socket.socket(socket.AF_UNIX)
+    folder = os.open(path.parent, os.O_RDONLY)
+    listener.bind(f"/proc/self/fd/{folder}/{path.name}.new")  # a socket's path may have 107 bytes, and no more
+    os.close(folder)
+    listener.listen(64)
+    path.with_name(f"{path.name}.new").rename(path)
+    return listener
+
+
+def _files() -> dict[str, int]:
+    """When what was imported of the course was last changed, and when something was last installed."""
+    modules = [getattr(module, "__file__", None) for name, module in sys.modules.items() if name.startswith("course_")]
+    paths = [*filter(None, modules), os.path.dirname(os.path.dirname(mpi4py.__file__))]
+    return {path: os.stat(path).st_mtime_ns if os.path.exists(path) else 0 for path in paths}
+
+
+def _ended() -> Iterator[tuple[int, int]]:
+    """(process, status) of children that have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            yield found
+
+
+def _may_ask(line: socket.socket) -> bool:
+    _, user, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return user == os.getuid()
+
+
+def _one_thread() -> bool:
+    """Whether no lock can be held that a child would wait for in vain."""
+    return len(os.listdir("/proc/self/task")) == 1
+
+
+# --- in the child -----------------------------------------------------------------------------------------------------
+
+
+def _become(line: socket.socket) -> None:
+    """Read what is asked for, and be that process to the end."""
+    status = 1
+    try:
+        request, descriptors = _received(line)
+        *streams, user, mounts = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _FREE) for one in descriptors)
+        for one in descriptors:
+            os.close(one)
+        _enter({"user": user, "mnt": mounts})
+        _live_as(request)
+        line.sendall(f"began {os.getpid()}".encode())
+        line.close()
+        for one, target in zip(streams, request["targets"], strict=True):
+            os.dup2(one, target)
+            os.close(one)
+        module, *arguments = request["command"]
+        sys.argv = [module, *arguments]
+        importlib.import_module(module).main(*arguments)
+        status = 0
+    except SystemExit as end:
+        if end.code and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)
+        status = end.code if isinstance(end.code, int) else int(bool(end.code))
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _received(line: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
+    size, descriptors, _, _ = socket.recv_fds(line, 16, 32)
+    left, parts = int(size), []
+    while left:
+        parts.append(line.recv(left))
+        left -= len(parts[-1])
+    return json.loads(b"".join(parts)), descriptors
+
+
+def _enter(namespaces: dict[str, int]) -> None:
+    """Go where who asked lives; what is the same already stays."""
+    for name, descriptor in namespaces.items():
+        elsewhere = os.fstat(descriptor).st_ino != os.stat(f"/proc/self/ns/{name}").st_ino
+        if elsewhere and _LIBC.setns(descriptor, _NAMESPACES[name]):
+            raise OSError(ctypes.get_errno(), f"cannot enter the {name} namespace")
+        os.close(descriptor)
+
+
+def _live_as(request: dict[str, Any]) -> None:
+    """Take over environment, working folder, umask, cores and limits; have chance numbers of one's own."""
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    _show_environment()
+    _LIBC.prctl(_NAME, request["command"][0].rpartition(".")[2].encode(), 0, 0, 0)
+    os.chdir(request["folder"])
+    sys.path[0] = request["folder"]  # as `python -m` has it
+    importlib.invalidate_caches()
+    os.umask(request["mask"])
+    os.sched_setaffinity(0, request["cores"])
+    for name, limit in request["limits"].items():
+        resource.setrlimit(getattr(resource, name), limit)
+    random.seed()
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()
+    _use_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+
+
+def _show_environment() -> None:
+    """Write the environment where the system looks for it, in /proc/PID/environ: there a process's mark is read.
+
+    Source: proc_pid_stat(5), env_start and env_end. No variable points into this memory any more.
+    """
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    begin, end = int(fields[47]), int(fields[48])  # the 50th and 51st, of which two stand before the bracket
+    first = sorted(os.environ.items(), key=lambda item: item[0] != MARK)
+    text = "".join(f"{name}={value}\0" for name, value in first).encode("utf-8", "surrogateescape")
+    ctypes.memset(begin, 0, end - begin)
+    ctypes.memmove(begin, text, min(len(text), end - begin - 1))
+
+
+def _use_threads(number: int) -> None:
+    """As many threads as OMP_NUM_THREADS says; what is loaded already has read it in the server, where it was 1."""
+    if number == 1:
+        return
+    import threadpoolctl
+
+    threadpoolctl.threadpool_limits(number)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(number)
+
+
+if __name__ == "__main__":
+    mpi4py.rc.initialize = mpi4py.rc.finalize = False
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    Server(RanksFolder(Path(sys.argv[1])), ENGINE).run()

@@ -1,0 +1,106 @@
+"""Brings up the fork server of this user, and says where it is: from it ranks start at once.
+
+The server (`course_utils.ranks.engine.fork_server`) has a folder like a set of ranks, and is owned, marked and swept
+like one. Notebooks share it that have the same Python, the same course, the same namespaces and the same share of
+the machine.
+"""
+
+import atexit
+import contextlib
+import fcntl
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+from course_utils.ranks.processes.detached import detached, opened_log
+from course_utils.ranks.processes.fork_line import SERVING, ask
+from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, runtime_root, started_at
+
+WANTS_TORCH = "wants-torch"
+"""A file in the server's folder: somebody will need torch."""
+ROOM = "COURSE_ROOM"
+"""A variable whose text is as long as what a forked process will show of its environment."""
+_ROOM_BYTES = 8192
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX")
+_KEPT_PREFIXES = ("PYTHON", "LD_")
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
+_COURSE = Path(__file__).parents[3]
+
+
+def possible() -> bool:
+    """Whether ranks may be forked here: where fork is safe, and nobody has said COURSE_FORK=0."""
+    return sys.platform == "linux" and os.environ.get("COURSE_FORK") != "0"
+
+
+def server(torch: bool = False) -> RanksFolder | None:
+    """The folder of the fork server, which is started where none runs; None where there can be none.
+
+    Args:
+        torch: import that too, which takes the server some seconds more.
+    """
+    if not possible():
+        return None
+    folder = RanksFolder(runtime_root() / f"ranks-fork-{_kind()}")
+    folder.owners.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.path.chmod(0o700)
+    folder.own()
+    atexit.register(_leave, folder)
+    if torch:
+        (folder.path / WANTS_TORCH).touch(mode=0o600)
+    with (folder.path / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _serves(folder):
+            _start(folder)
+    return folder
+
+
+def fork(folder: RanksFolder, command: list[str], environment: dict[str, str], log: Path) -> bool:
+    """Have a process forked that nobody waits for and that prints to a log; False where no server answers."""
+    descriptor = opened_log(log)
+    try:
+        with open(os.devnull) as nothing:
+            forked = ask(str(folder.path), command, environment, [nothing.fileno(), descriptor, descriptor])
+    finally:
+        os.close(descriptor)
+    if forked:
+        forked[1].close()
+    return bool(forked)
+
+
+def _leave(folder: RanksFolder) -> None:
+    """Need the server no more. It tidies up itself when nobody does; in the place of one that has died, we do."""
+    folder.disown()
+    if not _serves(folder):
+        folder.leave()
+
+
+def _serves(folder: RanksFolder) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        pid, start = (folder.path / SERVING).read_text().split("-")
+        return str(started_at(int(pid))) == start
+    return False
+
+
+def _start(folder: RanksFolder) -> None:
+    """Start a server that knows nothing of this process's secrets: of the environment it gets what Python needs."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)},
+        **_ONE_THREAD,
+        "PYTHONPATH": os.pathsep.join([str(_COURSE), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "MPLBACKEND": "agg",
+        "UCX_LOG_LEVEL": "fatal",
+        MARK: str(folder.path),
+        ROOM: "-" * _ROOM_BYTES,
+    }
+    command = [sys.executable, "-m", "course_utils.ranks.engine.fork_server", str(folder.path)]
+    process = detached(command, environment, folder.path / "server.log", folder.path)
+    (folder.path / SERVING).write_text(f"{process.pid}-{started_at(process.pid)}")
+
+
+def _kind() -> str:
+    """Equal where one process may stand in for another: same programs, same namespaces, same cgroup."""
+    parts = [sys.executable, str(_COURSE), Path("/proc/self/cgroup").read_text()]
+    parts += [os.readlink(f"/proc/self/ns/{name}") for name in ("user", "mnt", "net", "pid", "ipc", "uts")]
+    parts += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_KEPT_PREFIXES)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
