@@ -82,15 +82,17 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case({"nodes": 2})
     large = {"nodes": 2, "gpus_per_node": 4, "cores_per_task": 8, "minutes": 90, "warn_seconds": 120}
     yield case(large | {"partition": "gpu", "name": "vgg-11"})
-    yield case({"nodes": 3}, (75, JOB, {}))
+    yield case({"nodes": 3, "warn_seconds": 1}, (75, JOB, {}))
     yield case({}, (1, JOB, {}))
-    yield case({"nodes": 2, "tasks_per_node": 3}, (0, JOB, {ADDRESS: "ib7", PORT: "4711"}))
+    short = {"minutes": 2, "warn_seconds": 119}
+    yield case({"nodes": 2, "tasks_per_node": 3} | short, (0, JOB, {ADDRESS: "ib7", PORT: "4711"}))
     odd = "python 'my training.py' --note \"it's job $SLURM_JOB_ID\" --rate=0.1"
     yield case({"cores_per_task": 2}, (0, 104_242, {}), (75, 104_243, {}), command=odd)
     nodes, gpus, minutes = (int(number) for number in rng.integers((2, 2, 61), (40, 9, 3000)))
     drawn = {"nodes": nodes, "gpus_per_node": gpus, "minutes": minutes, "warn_seconds": int(rng.integers(61, 3000))}
     yield case(drawn | {"tasks_per_node": 1, "name": f"run.{nodes}"}, (int(rng.integers(2, 70)), JOB, {}))
-    no_sense = [{"nodes": 0}, {"gpus_per_node": -1}, {"minutes": 1, "warn_seconds": 60}, {"cores_per_task": 0}]
+    no_sense = [{"nodes": 0}, {"gpus_per_node": -1, "tasks_per_node": 1}, {"minutes": 1, "warn_seconds": 60}]
+    no_sense += [{"warn_seconds": 0}, {"cores_per_task": 0}]
     no_sense += [{"tasks_per_node": 0}, {"name": "my job"}, {"partition": "gpu\n#SBATCH --uid=0"}, {"minutes": 0}]
     for options in no_sense:
         yield Case(f"slurm_script(…, **{options})", [(options,)], ["CourseError"], with_comm=False, harness=refused)

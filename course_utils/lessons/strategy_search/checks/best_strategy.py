@@ -127,10 +127,38 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     choices, times, _ = _landscape(rng, 5)
     yield _case("no proposals", choices, times, int(rng.integers(times.size)), 0, 1.0, rng)
     yield _case("from the best one", choices, times, int(times.argmin()), 500, 0.3 * times.min(), rng)
-    choices = [tuple(Config(devices=(device,)) for device in range(4))] * OPERATORS
-    times = sum(np.ix_(*(rng.permutation(np.arange(1, 5) * int(rng.integers(1000, 9000))) for _ in choices)))
+    choices = _devices(*rng.permutation([1, 2, 2, 3, 3, 4, 4, 4]))
+    times = sum(np.ix_(*(rng.permutation(len(own)) * int(rng.integers(1000, 9000)) for own in choices))) + 1000
     yield _case("from the slowest one, nearly cold", choices, times, int(times.argmax()), 400, 1.0, rng)
+    yield _plain(rng)
     yield _trap(rng, limited=True)
+
+
+def _devices(*numbers: int) -> list[tuple[Config, ...]]:
+    """Choices of operators that are not cut: each on one of so many devices."""
+    return [tuple(Config(devices=(device,)) for device in range(number)) for number in numbers]
+
+
+def _plain(rng: np.random.Generator) -> Case:
+    """From the best one, where all take nearly as long: so warm a walk takes nearly every step."""
+    choices = _devices(*[4] * OPERATORS)
+    slower = [np.roll([0, *rng.integers(500, 1000, 3)], rng.integers(4)) for _ in choices]
+    times = sum(np.ix_(*slower)) + 1_000_000
+    label = "all take nearly as long"
+    return _case(label, choices, times, int(times.argmin()), ITERATIONS, 1e5, rng, judge=_far_enough)
+
+
+def _far_enough(outcome: Outcome) -> str | None:
+    """Whether the walk comes away from its start as far as chance brings it; then what is wrong otherwise."""
+    wrong, (choices, times, _, start, *_) = _wrong(outcome), outcome.case.arguments[0]
+    if wrong:
+        return wrong
+    begin, walk = (np.unravel_index(one, times.shape) for one in (_number(outcome, start), outcome.results[0]["walk"]))
+    changes = sum(np.mean(now != before) for now, before in zip(walk, begin, strict=True))
+    expected = sum(1 - 1 / len(own) for own in choices)
+    if changes > 0.85 * expected:
+        return None
+    return f"a simulated strategy is {changes:.1f} changes away from the start on average, expected {expected:.1f}"
 
 
 def _landscape(rng: np.random.Generator, operators: int) -> tuple[list[tuple[Config, ...]], Whole, Whole]:
@@ -152,13 +180,14 @@ def _case(
     temperature: float,
     rng: np.random.Generator,
     room: Bits | None = None,
+    judge: Callable = _wrong,
 ) -> Case:
     """A walk from strategy number `start`."""
     begin = tuple(own[place] for own, place in zip(choices, np.unravel_index(start, times.shape), strict=True))
     room = np.ones(times.shape, dtype=bool) if room is None else room
     seed = int(rng.integers(2**31))
     given = (choices, times, room, begin if iterations < 500 else list(begin), iterations, float(temperature), seed)
-    return Case(label, [given], with_comm=False, harness=walked, judge=_wrong)
+    return Case(label, [given], with_comm=False, harness=walked, judge=judge)
 
 
 def _trap(rng: np.random.Generator, limited: bool) -> Case:
