@@ -109,7 +109,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("nothing but empty samples", [b"", b"", b""], [2, 0, 1])
     yield case("300 samples", some(300, 20), [299, 0, 256, 255, 257])
     yield case("two ranks at once", many, rng.permutation(40), rng.permutation(40))
-    n = int(rng.integers(3, 9))
+    n = int(rng.integers(6, 12))
     few = some(n)
     beyond = {0: few[0], n + 1000: "raised IndexError", n: "raised IndexError", n - 1: few[-1]}
     yield refused(f"{n} samples, and numbers beyond the last", few, None, beyond)
