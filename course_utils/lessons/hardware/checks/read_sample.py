@@ -1,5 +1,7 @@
 """The check of `read_sample`: from good files, from files cut off, and by two ranks at once."""
 
+import gc
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -58,6 +60,22 @@ def read_frugally(function: Callable, comm: "MPI.Intracomm", content: bytes, ind
     return {"samples": samples, "read": "the whole file" if bytes_read() - before > FEW else "little more"}
 
 
+def reads_and_closes(function: Callable, comm: "MPI.Intracomm", content: bytes, indices: Sequence[int]) -> dict:
+    """The samples, and whether every call left a file open."""
+    before = files_open()
+    samples = reads(function, comm, content, indices)
+    return {"samples": samples, "files": "left open" if files_open() - before >= len(indices) else "closed"}
+
+
+def files_open() -> int:
+    """How many files this process holds open, beside those that nothing refers to; 0 where the system does not say."""
+    gc.collect()
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return 0
+
+
 def bytes_read() -> int:
     """Bytes that this process has read from files; 0 where the system does not count them."""
     try:
@@ -88,9 +106,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("one sample", some(1), [0, 0])
     yield case("the path is a Path", some(3), [1, 0, 2], kind=Path)
     yield case("empty samples among others", [b"", b"one", b"", b"\n\r\n", b""], [0, 1, 2, 3, 4])
+    yield case("nothing but empty samples", [b"", b"", b""], [2, 0, 1])
     yield case("300 samples", some(300, 20), [299, 0, 256, 255, 257])
     yield case("two ranks at once", many, rng.permutation(40), rng.permutation(40))
-    n = int(rng.integers(3, 9))
+    n = int(rng.integers(6, 12))
     few = some(n)
     beyond = {0: few[0], n + 1000: "raised IndexError", n: "raised IndexError", n - 1: few[-1]}
     yield refused(f"{n} samples, and numbers beyond the last", few, None, beyond)
@@ -110,8 +129,14 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         "the last offset is missing", few, offsets[0] - 8, {0: "raised ValueError", n - 1: "raised ValueError"}
     )
     yield refused("the last byte of the index is missing", few, offsets[0] - 1, {n - 1: "raised ValueError"})
+    gone = {0: "raised ValueError", 1: "raised ValueError"}
+    yield refused("empty samples, and the last byte of the index is missing", [b"", b"", few[0]], 39, gone)
     yield refused("5 bytes in all", few, 5, {0: "raised ValueError"})
+    yield refused("7 bytes in all", few, 7, {0: "raised ValueError"})
     yield refused("an empty file", few, 0, {0: "raised ValueError"})
+    order = [int(index) for index in rng.integers(0, n, 30)]
+    closed = {"samples": [few[index] for index in order], "files": "closed"}
+    yield Case("30 samples, one after the other", [(packed(few), order)], [closed], harness=reads_and_closes)
     big = [b"first", rng.bytes(BIG), b"last"]
     wanted = {"samples": [b"first", b"last"], "read": "little more"}
     yield Case("a file of 4 MB", [(packed(big), [0, 2])], [wanted], harness=read_frugally)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 WAITING = ", while a message of another sender is waiting"
+TAGS = range(128)  # whatever tag a receive names, a message of that tag is waiting
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
 HEADERS = 1000  # bytes that lengths, dtypes and pickles may add
 DTYPES = ("float16", "float32", "float64", "complex64", "complex128", "int8", "int64", "bool")
@@ -43,17 +44,20 @@ def in_used_memory(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray
     return function(comm, vector, *arguments)
 
 
-def with_an_early_message(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray, *arguments: Any) -> Any:
-    """Call the learner's function while every rank has a message from somebody else, itself, waiting for it.
+def with_an_early_message(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray | None, other: int) -> Any:
+    """Call the learner's function while messages from a rank that has no part in it wait on every rank but `other`.
 
-    So it is in a program that goes on to its next exchange: a receive from anybody takes what is not meant for it.
+    So it is in a program that goes on to its next exchange: a receive from anybody takes what is not meant for it. A
+    rank sends them to itself; `other`, the root or the partner, may have something to tell itself.
     """
-    early = np.full_like(vector, 777)  # a number that no random vector has
-    untraced = comm.inner  # this message is not the learner's
-    sent = untraced.Issend(early.copy(), dest=comm.rank)
-    untraced.Barrier()  # nobody's own messages overtake it
-    result = function(comm, vector, *arguments)
-    while not sent.Test():  # the function has not taken it
-        if untraced.Iprobe(source=comm.rank):
-            untraced.Recv(early, source=comm.rank)
+    early = np.full(12, 777.0)  # a number that no random vector has
+    untraced = comm.inner  # these messages are not the learner's
+    tags = TAGS if comm.rank != other else ()
+    sent = {tag: untraced.Issend(early, dest=comm.rank, tag=tag) for tag in tags}
+    untraced.Barrier()  # nobody's own messages overtake them
+    result = function(comm, vector, other)
+    for tag, request in sent.items():
+        while not request.Test():  # the function has not taken it
+            if untraced.Iprobe(source=comm.rank, tag=tag):
+                untraced.Recv(np.empty_like(early), source=comm.rank, tag=tag)
     return result

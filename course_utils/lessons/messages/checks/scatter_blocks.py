@@ -1,5 +1,6 @@
 """The check of `scatter_blocks`: NumPy's `array_split` says who gets what; nobody may be sent the whole vector."""
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,9 +11,11 @@ from course_utils.lessons.messages.checks.common import (
     DTYPES,
     HEADERS,
     LEAST,
+    WAITING,
     other_roots,
     random_vector,
     root_text,
+    with_an_early_message,
 )
 from course_utils.words import count, ranks
 
@@ -45,6 +48,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case(size, int(rng.integers(20, 500)), int(rng.integers(size)), str(rng.choice(DTYPES)))
     yield case(world_size, 1, 0)
     yield case(world_size, 0, world_size - 1, "int64")
+    early = case(world_size, 12 * world_size, world_size - 1)
+    yield dataclasses.replace(early, label=early.label + WAITING, harness=with_an_early_message)
     for dtype in rng.permutation(DTYPES):
         yield case(world_size, 20_002, int(rng.integers(world_size)), str(dtype))
 
