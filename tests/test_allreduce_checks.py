@@ -10,7 +10,7 @@ from course_utils.checks.exercise import Outcome
 from course_utils.checks.registry import declared
 from course_utils.lessons.allreduce import cost_model
 from course_utils.lessons.allreduce.checks import allreduce_time as times
-from course_utils.lessons.allreduce.checks.common import first_case
+from course_utils.lessons.allreduce.checks.common import powers_of_ten
 from course_utils.lessons.allreduce.checks.halving_doubling_allreduce import halving_cost
 from course_utils.lessons.allreduce.checks.recursive_doubling_allreduce import doubling_cost
 from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
@@ -50,7 +50,7 @@ def test_two_ways_to_the_same_time(algorithm, seed):
 
 def outcome_with(*rows: list[float]) -> Outcome:
     """Four ranks that hold these numbers after the first case."""
-    case = first_case(4, 2, tree_cost)
+    case = powers_of_ten(4, 2, tree_cost)
     replies = [types.SimpleNamespace(kind="returned", clean=True, events=[]) for _ in rows]
     return Outcome(case, types.SimpleNamespace(replies=replies), [None] * 4, [(np.array(row),) for row in rows], None)
 

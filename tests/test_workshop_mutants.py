@@ -62,7 +62,7 @@ def test_mutants_that_look_alike_are_counted() -> None:
 
 def test_a_mutant_names_its_line_by_the_text_so_that_other_lines_may_change() -> None:
     short = "def f(a):\n    return a + 1  # one more\n"
-    long = '@cache\ndef f(a):\n    """Add one."""\n    print(a)\n    return  a + 1\n'
+    long = '@cache\ndef f(a):\n    """Add one."""\n    print(a)\n    warnings.warn("a")\n    return  a + 1\n'
     named = [str(mutant) for mutant in mutants_of(short, "f", "short")]
     assert "short | return a + 1 | + became - in a + 1" in named
     assert [str(mutant) for mutant in mutants_of(long, "f", "short")] == named, "what it prints is nobody's business"

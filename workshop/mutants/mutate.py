@@ -278,7 +278,7 @@ def _name(node: ast.Attribute) -> Iterator[Change]:
 def _prints(node: ast.AST) -> bool:
     """Whether this is a line that only tells something: what an answer prints is nobody's business."""
     call = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"
+    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("print", "warnings.warn")
 
 
 def _explains(node: ast.AST) -> bool:

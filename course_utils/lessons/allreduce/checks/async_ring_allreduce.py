@@ -9,10 +9,11 @@ from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.lessons.allreduce.checks.common import (
     LEAST,
     CostOf,
+    Judge,
     allreduce_cases,
     case_of,
-    first_case,
     numbers,
+    powers_of_ten,
     promises_kept,
 )
 from course_utils.lessons.allreduce.checks.pace import against_a_plain_ring
@@ -42,15 +43,24 @@ def async_cost(room: int) -> CostOf:
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     world_size = max(world_size, LEAST)
 
-    def case(size: int, length: int, room: int, dtype: str = "float64", op: str | None = None) -> Case:
+    def case(
+        size: int,
+        length: int,
+        room: int,
+        dtype: str = "float64",
+        op: str | None = None,
+        nbytes: int = 0,
+        judge: Judge = _segments_follow,
+    ) -> Case:
+        """`room`: numbers that a segment holds; `nbytes`: its bytes, where that is not just their size."""
         vectors = [numbers(rng, length, dtype, op) for _ in range(size)]
-        nbytes = room * vectors[0].itemsize
+        nbytes = nbytes or room * vectors[0].itemsize
         label = f"{ranks(size)}, {count(length, f'{dtype} number')}, segments of {nbytes} bytes"
-        return case_of(vectors, async_cost(room), label, op, nbytes, judge=_segments_follow)
+        return case_of(vectors, async_cost(room), label, op, nbytes, judge=judge)
 
     plain = allreduce_cases(rng, world_size, async_cost(10**9))
     yield next(plain)
-    yield first_case(world_size, 4 * world_size, async_cost(2), ", segments of 16 bytes", 16, judge=_segments_follow)
+    yield powers_of_ten(world_size, 4 * world_size, async_cost(2), ", segments of 16 bytes", 16, judge=_segments_follow)
     yield Case(
         "2 ranks, 500000 float32 numbers",
         [(500_000, SLOW)] * 2,
@@ -62,6 +72,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 32 * world_size + 5, 4)
     yield case(world_size - 1, 100, 10, "float32")
     yield case(world_size - 1, 40, 3, "int64", "PROD")
+    yield case(world_size - 1, 3 * world_size - 2, 3, judge=promises_kept)  # one block has a segment more
+    yield case(world_size, 8 * world_size + 3, 2, nbytes=20)
+    yield case(world_size, 3 * world_size, 1, nbytes=3)
     yield case(2, 17, 1)
     yield case(1, 9, 2)
     yield case(world_size, 16 * world_size, 8)
@@ -72,7 +85,7 @@ def _too_slow(times: float) -> str | None:
 
 
 def _segments_follow(outcome: Outcome) -> str | None:
-    most = outcome.case.arguments[0][2]
+    most = max(outcome.case.arguments[0][2], outcome.case.arguments[0][0].itemsize)
     sends = [[event for event in reply.events if event.kind == "send"] for reply in outcome.attempt.replies]
     receives = [[event for event in reply.events if event.kind == "recv"] for reply in outcome.attempt.replies]
     broken = promises_kept(outcome)

@@ -58,14 +58,14 @@ def watched(outcome: Outcome, rank: int) -> tuple[Any, list[str], int]:
 def allreduce_cases(
     rng: np.random.Generator, world_size: int, cost: CostOf, judge: Judge = promises_kept
 ) -> Iterator[Case]:
-    """The cases of one algorithm; the first tells whose numbers are in a sum and whose are not."""
+    """The cases of one algorithm; those with powers of ten tell whose numbers are in a sum and whose are not."""
     world_size = max(world_size, LEAST)
 
     def case(size: int, length: int, dtype: str = "float64", op: str | None = None) -> Case:
         vectors = [numbers(rng, length, dtype, op) for _ in range(size)]
         return case_of(vectors, cost, f"{ranks(size)}, {count(length, f'{dtype} number')}", op, judge=judge)
 
-    yield first_case(world_size, 2 * world_size, cost, judge=judge)
+    yield powers_of_ten(world_size, 2 * world_size, cost, judge=judge)
     yield case(world_size, LONG)
     yield case(world_size, int(rng.integers(9, 99)) * world_size + int(rng.integers(1, world_size)))
     yield case(world_size, 501, "int64")
@@ -78,10 +78,11 @@ def allreduce_cases(
         yield case(world_size, length)
     again = case(world_size, 3 * world_size + 1)
     yield dataclasses.replace(again, label=f"{again.label}, called again", cost=None, judge=None, harness=a_second_time)
+    yield powers_of_ten(world_size - 1, 2 * world_size, cost, judge=judge)
     yield case(world_size, 48_000, "float32")
 
 
-def first_case(size: int, length: int, cost: CostOf, also: str = "", *more: Any, **fields: Any) -> Case:
+def powers_of_ten(size: int, length: int, cost: CostOf, also: str = "", *more: Any, **fields: Any) -> Case:
     """Powers of ten, whose sum tells which rank is in it and how often, on a communicator that sees haste."""
     powers = [np.full(length, 10.0**rank) for rank in range(size)]
     label = f"{ranks(size)}, {length} numbers, 10^r on rank r{also}"

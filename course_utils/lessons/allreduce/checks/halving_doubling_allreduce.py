@@ -1,10 +1,12 @@
 """The check of `halving_doubling_allreduce`: 2 log₂ P rounds and 2 (P − 1)/P of the vector sent by each rank."""
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
-from course_utils.lessons.allreduce.checks.common import allreduce_cases
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
 from course_utils.lessons.allreduce.checks.ring_allreduce import share_sent
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
+
+TOO_LONG = "the result is right, but rank {rank} sent {nbytes:,} bytes where half of what it still had was {most:,}"
 
 
 def halving_cost(size: int, length: int) -> Cost:
@@ -14,6 +16,20 @@ def halving_cost(size: int, length: int) -> Cost:
     folded = size > active
     numbers = 2 * (active - 1) * -(-length // active) + folded * length
     return Cost(rounds=2 * levels + 2 * folded, bytes_per_rank=numbers)
+
+
+def _halves(outcome: Outcome) -> str | None:
+    """Two messages of half the vector from each rank, one on each way, two of a quarter, and so on."""
+    size, vector = outcome.world_size, outcome.arguments[0][0]
+    levels = size.bit_length() - 1
+    block = -(-len(vector) // size) * vector.itemsize
+    for reply in outcome.attempt.replies if size == 2**levels else ():
+        sent = sorted((event.bytes for event in reply.events if event.kind == "send"), reverse=True)
+        for place, nbytes in enumerate(sent[: 2 * levels]):
+            most = block << levels - 1 - place // 2
+            if nbytes > most:
+                return TOO_LONG.format(rank=reply.rank, nbytes=nbytes, most=most)
+    return promises_kept(outcome)
 
 
 def _to_no_partner(case: Case, outcome: Outcome) -> bool:
@@ -35,7 +51,7 @@ EXERCISE = Exercise(
     difficulty=3,
     turn="give away half, log P times; then get it back",
     title="halves out, halves back: few rounds and few bytes",
-    cases=lambda rng, world_size: allreduce_cases(rng, world_size, halving_cost),
+    cases=lambda rng, world_size: allreduce_cases(rng, world_size, halving_cost, _halves),
     hints=(
         "With 4 ranks and 4 blocks: 0 and 2 meet first, 0 goes on with blocks 0 and 1. Which blocks does 2 go on with, "
         "and what do they have to send each other? Going back is the same in the other "

@@ -12,7 +12,11 @@ def doubling_cost(size: int, length: int) -> Cost:
     """A whole vector in each round; one more from those who tell a folded rank the result."""
     rounds = size.bit_length() - 1
     folded = size - 2**rounds
-    return Cost(rounds=rounds + 2 * (folded > 0), bytes_per_rank=(rounds + (folded > 0)) * length)
+    return Cost(
+        rounds=rounds + 2 * (folded > 0),
+        messages=rounds * 2**rounds + 2 * folded,
+        bytes_per_rank=(rounds + (folded > 0)) * length,
+    )
 
 
 def _partners(outcome: Outcome) -> str | None:

@@ -13,11 +13,16 @@ from course_utils.words import count, ranks
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     world_size = max(world_size, LEAST)
 
-    def case(examples: Sequence[int], length: int, dtype: str = "float64") -> Case:
+    def case(examples: Sequence[int], length: int, dtype: str = "float64", cancels: bool = False) -> Case:
+        """`cancels`: the mean of every weight is 0, exactly; rank 0 must have one example."""
         weights = list(rng.standard_normal((len(examples), length)).astype(dtype))
+        if cancels:
+            others = rng.integers(1, 9, (len(examples) - 1, length)).astype(dtype)
+            weights = [-np.tensordot(examples[1:], others, axes=1).astype(dtype), *others]
         mean = weighted(weights, examples)
         wanted = weights if mean is None else [mean] * len(examples)
         about = f"{', '.join(map(str, examples))} examples{', nobody has any' if mean is None else ''}"
+        about += ", and weights whose mean is 0" * cancels
         label = f"{ranks(len(examples))} with {about}, {count(length, f'{dtype} number')}"
         arguments = [(own.copy(), int(number)) for own, number in zip(weights, examples, strict=True)]
         cost = Cost(messages=0, collectives=1 if len(examples) > 1 else None)
@@ -33,6 +38,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(drawn(3, 500), int(rng.integers(20, 200)))
     yield case(drawn(1, 2000), 501, "float32")
     yield case(of([40, 0, 7, 13]), 30)
+    yield case(of([1, 4, 2, 3]), 5, cancels=True)
     for size in fewer(world_size):
         yield case(drawn(1, 90, size), int(rng.integers(2, 99)), str(rng.choice(["float32", "float64"])))
     yield case(of([0]), 6)
