@@ -74,10 +74,16 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
             found = _that_shows(mistake, right, rng)
             if found:
                 yield case(found)
+    for stage in rng.permutation(4):
+        of_each = tuple(2 ** int(power) for power in rng.permutation(5)[:3])
+        model = Model(int(rng.integers(1, 70)) * 10**9, int(rng.integers(2, 9)), int(stage), 0, GIGABYTE, of_each)
+        for share in (0.99, 1.01):
+            yield case(replace(model, memory=float(int(share * (model.needs + model.activations)))))
+    yield case(Model(10**9, 1, 3, 20 * GIGABYTE))
     yield case(Model(10**9, 4, 1, 7 * GIGABYTE), ", exactly as much as it needs")
     yield case(Model(10**9, 4, 3, 7 * GIGABYTE, 3 * GIGABYTE), ", exactly as much as it needs")
     yield case(Model(10**9, 4, 3, 7 * GIGABYTE - 1, 3 * GIGABYTE), ", one byte less than it needs")
-    yield from refusals("fits", [(10**9, 4, 5, 8e9), (10**9, 0, 1, 8e9)])
+    yield from refusals("fits", [(10**9, 4, 4, 8e9), (10**9, 4, -1, 8e9), (10**9, 0, 1, 8e9)])
 
 
 def _wrong(model: Model) -> list[str]:

@@ -93,6 +93,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(in_flight=3)
     yield case("two blocks in a pipeline", (1, 3), in_flight=2)
     yield case("the last stage of a pipeline", (2, 99), checkpointing=True, in_flight=2)
+    yield case("the head alone, the last stage of a pipeline", (-1, 99), checkpointing=True, in_flight=2)
     yield case(data=5)
     yield case(tensor=2)
     yield case(tensor=4, sequence=True)

@@ -34,6 +34,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
     yield case([8, 5, 4, 3, 2, 6], 10)
     yield case([4, 4, 4, 4, 4], 8)
+    yield case([4, 4, 4, 4, 4], 7)
     yield case([3, 50, 4, 2, 5], 10)
     yield case([], 10)
     yield case([7], 7)
