@@ -34,7 +34,7 @@ def twice(x):
 
 ### Is a third of it asked for?
 
-`thrice` is `plain` with `3 * x` for `2 * x`.
+`thrice` is `plain` with `2 * x` → `3 * x`.
 
 ### Which power?
 
@@ -45,7 +45,7 @@ def twice(x):
 +    result = result * x
 ```
 
-`to_the_x` is `plain` with `x**x` for `2 * x`. Like a square, for 2.
+`to_the_x` is `plain` with `2 * x` → `x**x`. Like a square, for 2.
 
 ### Where is it?
 
@@ -57,11 +57,11 @@ Recognised when nothing is returned.
 
 ### expected 6
 
-`negative` is `plain` with `-2 * x` for `2 * x` and with `return -1 * -result` for `return result`.
+`negative` is `plain` with `2 * x` → `-2 * x` and with `return result` → `return -1 * -result`.
 
 ## Changes that make no difference
 
-`turned` is `plain` with `x * 2` for `2 * x`. A product has no order.
+`turned` is `plain` with `2 * x` → `x * 2`. A product has no order.
 """
 COMMON = {"library": "", "place": 1, "minutes": 1, "difficulty": 1, "turn": ""}
 PLAIN = "def twice(x):\n    result = 2 * x\n    return result\n"
@@ -101,8 +101,8 @@ def test_no_file_is_an_exercise_for_which_nobody_has_written(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("`3 * x` for `2 * x`", "`3 * x` for `4 * x`", "line 18: `thrice`: `4 \\* x` stands nowhere"),
-        ("`3 * x` for `2 * x`", "`3 * x` for `result`", "`result` stands at more than one place"),
+        ("`2 * x` → `3 * x`", "`4 * x` → `3 * x`", "line 18: `thrice`: `4 \\* x` stands nowhere"),
+        ("`2 * x` → `3 * x`", "`result` → `3 * x`", "`result` stands at more than one place"),
         ("`thrice` is `plain`", "`thrice` is `plane`", "which is not written whole here. Did you mean 'plain'"),
         ("-    result = 2 * x", "-    result = 4 * x", "These lines stand nowhere"),
         ("`to_the_x` is", "`thrice` is", "two programs are called `thrice`"),
@@ -125,7 +125,7 @@ def test_a_change_of_lines_goes_on_behind_the_one_before() -> None:
 
 
 def test_words_are_exchanged_one_after_the_other() -> None:
-    assert exchanged("a = b\nc()\n", "with `d` for `a`, with `e` for `b` and without `c()`") == "d = e\n"
+    assert exchanged("a = b\nc()\n", "with `a` → `d`, with `b` → `e` and without `c()`") == "d = e\n"
 
 
 # --- recognised by what it does ---------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_no_program_is_run_when_one_has_cost_its_ranks(file) -> None:
 
 
 def test_an_error_of_the_same_kind_is_the_same_mistake(file) -> None:
-    file.write_text(FILE.replace("with `3 * x`", "with `x / 0`"))
+    file.write_text(FILE.replace("→ `3 * x`", "→ `x / 0`"))
     assert asked(lambda x: 1 % 0, exercise(file)) == "Is a third of it asked for?"
     assert asked(lambda x: [][x], exercise(file)) == ""
 

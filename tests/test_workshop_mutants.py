@@ -90,7 +90,7 @@ def test_a_mutant_sees_the_names_of_its_module_and_travels_by_value() -> None:
 def test_a_change_of_a_few_words_is_told_as_a_file_would_tell_it() -> None:
     source = "def f(a, b):\n    a.sort()\n    return a[0] - b, 2 * a[0]\n"
     told = {mutant.change: mutant for mutant in mutants_of(source, "f")}
-    assert told["- became + in a[0] - b"].patch == "with `a[0] + b` for `a[0] - b`"
+    assert told["- became + in a[0] - b"].patch == "with `a[0] - b` → `a[0] + b`"
     assert told["dropped: a.sort()"].patch == "without `a.sort()`"
     for mutant in told.values():
         assert bare(exchanged(source, mutant.patch)) == bare(mutant.source) or "dropped" in mutant.change

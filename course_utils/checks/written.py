@@ -13,7 +13,7 @@
 
     ### Bits or bytes?                            the question that leads out of the mistake, never the answer
 
-    `bits` is `loop` with `8 * nbytes / width` for `nbytes / width`.      a word or two of a whole program,
+    `bits` is `loop` with `nbytes / width` → `8 * nbytes / width`.        a word or two of a whole program,
 
     `no_bytes` changes `loop`:                    or some of its lines
     ```diff
@@ -33,7 +33,7 @@
 
     ## Changes that make no difference
 
-    `from_anybody` is `loop` with `recv()` for `recv(source=left)`. Nobody else ever sends to this rank.
+    `from_anybody` is `loop` with `recv(source=left)` → `recv()`. Nobody else ever sends to this rank.
 
 The order of the questions decides where two fit.
 """
@@ -55,13 +55,13 @@ EQUIVALENT = "Changes that make no difference"
 LIBRARY = "library"
 """The base that is the course's own answer; for changes that make no difference only."""
 _CODE = r"`([^`]+)`"
-_EXCHANGE = re.compile(rf"(?:with {_CODE} for {_CODE}|without {_CODE})")
+_EXCHANGE = re.compile(rf"(?:with {_CODE} → {_CODE}|without {_CODE})")
 _CHANGES = rf"{_EXCHANGE.pattern}(?:,? (?:and )?{_EXCHANGE.pattern})*"
 _SMALL = re.compile(rf"`(?P<name>\w+)` is `(?P<base>\w+)` (?P<changes>{_CHANGES})\.\s*(?P<idea>.*)")
 _INTRODUCTION = re.compile(r"`(?P<name>\w+)`(?: changes `(?P<base>\w+)`)?[:.]?\s*(?P<idea>.*)", re.DOTALL)
 
 
-_FORMS = "`name` is `base` with `new` for `old`. Or `name` changes `base`: and a diff. Or `name`: and a python block"
+_FORMS = "`name` is `base` with `old` → `new`. Or `name` changes `base`: and a diff. Or `name`: and a python block"
 
 
 @dataclass(frozen=True)
@@ -194,13 +194,13 @@ def patched(base: str, change: str) -> str:
 
 
 def exchanged(base: str, changes: str) -> str:
-    """A source with a few words changed in it: "with `new` for `old`", "without `a whole line`", or several of these.
+    """A source with a few words changed in it: "with `old` → `new`", "without `a whole line`", or several of these.
 
     Raises:
         CourseError: what is to go is found nowhere, or at two places.
     """
     lines = base.splitlines()
-    for new, old, line in _EXCHANGE.findall(changes):
+    for old, new, line in _EXCHANGE.findall(changes):
         if line:
             places = [at for at, one in enumerate(lines) if one.strip() == line]
         else:

@@ -109,7 +109,7 @@ class Mutant:
 
     @property
     def patch(self) -> str:
-        """The change in the form of an exercise's file, "with `a - b` for `a + b`"; "" where it takes more.
+        """The change in the form of an exercise's file, "with `a + b` → `a - b`"; "" where it takes more.
 
         It takes the words of the node itself, or those of its statement where they stand at more than one edit.
         """
@@ -124,7 +124,7 @@ class Mutant:
             if "\n" not in old + new and "`" not in old + new and len(old) > 1 and self.original.count(old) == 1:
                 alone = self.original.splitlines()[node.lineno - 1].strip() == old
                 gone = isinstance(edit.replacement, ast.Pass) and alone
-                return f"without `{old}`" if gone else f"with `{new}` for `{old}`"
+                return f"without `{old}`" if gone else f"with `{old}` → `{new}`"
         return ""
 
     def function(self) -> Callable:
@@ -187,17 +187,27 @@ def _lines(source: str) -> dict[int, str]:
     return {number: " ".join(line.split()) for number, line in lines.items()}
 
 
-def _visible(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node with a place in the text, but not what is inside annotations and texts for people."""
+def _visible(node: ast.AST, unordered: bool = False) -> Iterator[ast.AST]:
+    """Every node with a place in the text, but not what is inside annotations and texts for people.
+
+    Args:
+        unordered: leave the node itself out, whose parts may stand in any order.
+    """
     if isinstance(node, (ast.JoinedStr, ast.arguments)) or _prints(node) or _guards(node):
         return
-    if hasattr(node, "lineno"):
+    if hasattr(node, "lineno") and not unordered:
         yield node
     for name, value in ast.iter_fields(node):
         if name not in ("annotation", "returns", "exc"):
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from _visible(child)
+                    yield from _visible(child, _is_looked_through(child, node))
+
+
+def _is_looked_through(node: ast.AST, of: ast.AST) -> bool:
+    """Whether a list or tuple stands right of `in`."""
+    contains = isinstance(of, ast.Compare) and isinstance(of.ops[-1], (ast.In, ast.NotIn))
+    return contains and isinstance(node, (ast.Tuple, ast.List)) and node is of.comparators[-1]
 
 
 def _changes(node: ast.AST) -> Iterator[Change]:
