@@ -40,12 +40,15 @@ def _keep_mpi_out_of_kernels() -> None:
 
 
 def _bring_up_the_fork_server() -> None:
-    """In a notebook, begin to import now what its ranks will need: they start at once when it is there."""
+    """In a notebook, begin to import now what its ranks will need: they start at once when it is there.
+
+    Torch too, which takes a while, where somebody sits before the notebook: Jupyter's server names its session.
+    """
     if "ipykernel" in sys.modules and "COURSE_RANK" not in os.environ:
         from course_utils.ranks.processes.forking import server
 
         with contextlib.suppress(Exception):  # `start` will say what is wrong, where it is needed
-            server(torch=True)
+            server(torch="JPY_SESSION_NAME" in os.environ)
 
 
 _keep_mpi_out_of_kernels()

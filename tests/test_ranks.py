@@ -315,6 +315,7 @@ import course_utils as course
 ranks = course.start(4)
 print("processes", *ranks.pids)
 print(ranks.run(lambda comm: comm.allreduce(1)).results)
+ranks.stop()
 """
 
 
@@ -323,7 +324,20 @@ def test_another_process_takes_running_ranks_over(four_ranks) -> None:
     assert f"processes {' '.join(map(str, four_ranks.pids))}" in answer.stdout
     assert "They are shared with another notebook" in answer.stdout
     assert "[4, 4, 4, 4]" in answer.stdout
+    assert "Another notebook uses these ranks too: they stay for it." in answer.stdout
     assert four_ranks.run(add_ranks).results == [6] * 4, "the ranks outlive the one that had only borrowed them"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda ranks: ranks.run(who), lambda ranks: ranks.execute("1"), lambda ranks: ranks.attempt(who, [()] * 4)],
+    ids=["run", "px", "attempt"],
+)
+def test_ranks_that_were_ended_from_outside_are_said_to_be_gone(four_ranks, call) -> None:
+    four_ranks.connection.folder.end()
+    with pytest.raises(RanksGone, match=r"ended from outside. `ranks.restart\(\)` brings new ones"):
+        call(four_ranks)
+    assert four_ranks.restart().run(add_ranks).results == [6] * 4
 
 
 OWN_SET = """

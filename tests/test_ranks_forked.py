@@ -177,6 +177,21 @@ def test_a_server_sees_that_the_courses_files_have_changed(tmp_path, monkeypatch
     assert fork_server._files() != before
 
 
+def test_a_server_ends_when_nobody_asks_it_any_more_and_another_comes(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
+    folder = forking.server()
+    first = process_of(folder)
+    os.kill(first, signal.SIGKILL)
+    code = (
+        "import sys; from pathlib import Path; from course_utils.ranks.engine import fork_server as f\n"
+        "f.IDLE_SECONDS = 0.2; f.Server(f.RanksFolder(Path(sys.argv[1])), 'engine').run()"
+    )
+    subprocess.run([sys.executable, "-c", code, folder.path], check=True, timeout=60)
+    assert not (folder.path / "engine").exists() and not (folder.path / SERVING).exists()
+    assert process_of(forking.server()) != first
+    folder.leave()
+
+
 def test_a_server_goes_with_the_last_process_that_owns_it(tmp_path) -> None:
     """In a runtime folder of its own; the process that owns it is killed, and can tidy up nothing."""
     code = """

@@ -214,12 +214,16 @@ class Ranks:
     # --- the end, and the beginning ---------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End the ranks. A second call does nothing."""
+        """End the ranks, unless another notebook uses them too. A second call does nothing."""
         if self.connection is None:
             return
         connection, self.connection = self.connection, None
         connection.close()
-        connection.folder.end()
+        connection.folder.disown()
+        if connection.folder.living_owners():
+            print("Another notebook uses these ranks too: they stay for it.")
+        else:
+            connection.folder.end()
 
     def restart(self) -> "Ranks":
         """End the ranks and start as many new ones. Variables that lived on them are gone."""
@@ -239,6 +243,8 @@ class Ranks:
     def _alive(self) -> Connection:
         if self.connection is None:
             raise RanksGone("These ranks were stopped. `ranks = course.start(4)` starts new ones.")
+        if not self.connection.folder.path.exists():
+            raise RanksGone("These ranks were ended from outside. `ranks.restart()` brings new ones.")
         return self.connection
 
     def __repr__(self) -> str:

@@ -61,8 +61,6 @@ def start(
         CourseError: no MPI here, or no Slurm, or a number that makes no sense.
     """
     global _current
-    from course_utils.ranks.ranks import Ranks
-
     place = place_of(ranks, EmulatedNetwork.asked(ranks, link, latency, slow, ranks_per_node), where, job)
     running = current()
     same = running is not None and _are(running.facts, ranks, place)
@@ -77,6 +75,8 @@ def start(
         running.stop()
     taken_over = _take_over(ranks, place)
     found = taken_over or _launch(ranks, place)
+    from course_utils.ranks.ranks import Ranks
+
     _current = Ranks(*found, start_again=lambda: _launch(ranks, place))
     print(_current.facts["line"])
     if taken_over:

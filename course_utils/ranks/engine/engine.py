@@ -67,7 +67,16 @@ def _on_interrupt(_: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
 
+def without_debugger() -> None:
+    """Let ipykernel find no debugger: nobody debugs a rank with one, and its import takes a tenth of a second."""
+    sys.modules["debugpy"] = None
+    import ipykernel.debugger  # noqa: F401
+
+    del sys.modules["debugpy"]
+
+
 def _engine_class() -> type:
+    without_debugger()
     from ipyparallel.engine import app
     from ipyparallel.engine.kernel import IPythonParallelKernel
 

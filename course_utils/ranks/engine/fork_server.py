@@ -44,8 +44,12 @@ _MODULES = {
         "course_utils.ranks.engine.node",
         "course_utils.ranks.engine.calls",
         "course_utils.checks.own_answer",
+        "course_utils.ranks.connection",
         "ipyparallel.engine.kernel",
-        "IPython.core.completer",
+        "IPython.core.completerlib",
+        "IPython.core.oinspect",
+        "IPython.extensions.storemagic",
+        "tornado.platform.asyncio",
     ),
     TORCH: (
         "torch",
@@ -67,6 +71,8 @@ class Server:
         self._folder, self._step = folder, step
         for module in _MODULES[step]:
             importlib.import_module(module)
+        if step == ENGINE:
+            sys.modules["course_utils.ranks.engine.engine"].without_debugger()
         gc.collect()
         gc.freeze()  # or the collector would touch, and so copy, every page of the children's
         self._files = _files()

@@ -22,7 +22,7 @@ WANTS_TORCH = "wants-torch"
 ROOM = "COURSE_ROOM"
 """A variable whose text is as long as what a forked process will show of its environment."""
 _ROOM_BYTES = 8192
-_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX")
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX", "COURSE_RUNTIME")
 _KEPT_PREFIXES = ("PYTHON", "LD_")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 _COURSE = Path(__file__).parents[3]
