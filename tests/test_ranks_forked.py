@@ -95,6 +95,17 @@ def test_the_server_knows_no_secret_runs_one_thread_and_is_its_users_alone(serve
     assert server.path.stat().st_mode & 0o777 == 0o700
 
 
+def test_no_file_of_forked_ranks_and_their_controller_can_be_read_by_others(server) -> None:
+    before = os.umask(0o022)
+    try:
+        with started() as ranks:
+            top = ranks.connection.folder.path
+            readable = [path for path in [top, *top.rglob("*")] if path.lstat().st_mode & 0o077]
+    finally:
+        os.umask(before)
+    assert [path for path in readable if path.parts[-2:] != ("startup", "README")] == []  # which IPython copies
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can ask as somebody else")
 def test_another_user_is_not_served() -> None:
     ours, theirs = socket.socketpair()

@@ -237,7 +237,7 @@ def _enter(namespaces: dict[str, int]) -> None:
 
 
 def _live_as(request: dict[str, Any]) -> None:
-    """Take over environment, working folder, umask, cores and limits; have chance numbers of one's own."""
+    """Take over environment, working folder, cores and limits; have chance numbers of one's own."""
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()
@@ -246,7 +246,7 @@ def _live_as(request: dict[str, Any]) -> None:
     os.chdir(request["folder"])
     sys.path[0] = request["folder"]  # as `python -m` has it
     importlib.invalidate_caches()
-    os.umask(request["mask"])
+    os.umask(0o077)  # what it writes is its user's alone
     os.sched_setaffinity(0, request["cores"])
     for name, limit in request["limits"].items():
         resource.setrlimit(getattr(resource, name), limit)

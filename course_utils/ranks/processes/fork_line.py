@@ -49,7 +49,6 @@ def ask(server: str, command: list[str], environment: dict[str, str], streams: l
         "environment": environment,
         "targets": targets,
         "folder": os.getcwd(),
-        "mask": _mask(),
         "cores": sorted(os.sched_getaffinity(0)),
         "limits": {name: resource.getrlimit(getattr(resource, name)) for name in limits},
     }
@@ -81,12 +80,6 @@ def _connected(server: str, deadline: float):
         if time.monotonic() > deadline or not os.path.exists(os.path.join(server, SERVING)):
             return None
         time.sleep(0.01)
-
-
-def _mask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def stand_in(server: str, command: list[str]) -> None:
