@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from course_utils.ranks.processes.detached import detached, opened_log
@@ -22,7 +23,7 @@ WANTS_TORCH = "wants-torch"
 ROOM = "COURSE_ROOM"
 """A variable whose text is as long as what a forked process will show of its environment."""
 _ROOM_BYTES = 8192
-_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX", "COURSE_RUNTIME")
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX")
 _KEPT_PREFIXES = ("PYTHON", "LD_")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 _COURSE = Path(__file__).parents[3]
@@ -33,15 +34,16 @@ def possible() -> bool:
     return sys.platform == "linux" and os.environ.get("COURSE_FORK") != "0"
 
 
-def server(torch: bool = False) -> RanksFolder | None:
+def server(torch: bool = False, environment: Mapping[str, str] = os.environ) -> RanksFolder | None:
     """The folder of the fork server, which is started where none runs; None where there can be none.
 
     Args:
         torch: import that too, which takes the server some seconds more.
+        environment: of the process whose ranks it will fork.
     """
     if not possible():
         return None
-    folder = RanksFolder(runtime_root() / f"ranks-fork-{_kind()}")
+    folder = RanksFolder(runtime_root() / f"ranks-fork-{_kind(environment)}")
     folder.owners.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.path.chmod(0o700)
     folder.own()
@@ -51,7 +53,7 @@ def server(torch: bool = False) -> RanksFolder | None:
     with (folder.path / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _serves(folder):
-            _start(folder)
+            _start(folder, environment)
     return folder
 
 
@@ -82,25 +84,26 @@ def _serves(folder: RanksFolder) -> bool:
     return False
 
 
-def _start(folder: RanksFolder) -> None:
-    """Start a server that knows nothing of this process's secrets: of the environment it gets what Python needs."""
-    environment = {
-        **{name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)},
+def _start(folder: RanksFolder, environment: Mapping[str, str]) -> None:
+    """Start a server that knows nothing of its user's secrets: of the environment it gets what Python needs."""
+    known = {
+        **{name: value for name, value in environment.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)},
         **_ONE_THREAD,
-        "PYTHONPATH": os.pathsep.join([str(_COURSE), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join([str(_COURSE), *filter(None, [environment.get("PYTHONPATH")])]),
+        "COURSE_RUNTIME": str(folder.path.parent),
         "MPLBACKEND": "agg",
         "UCX_LOG_LEVEL": "fatal",
         MARK: str(folder.path),
         ROOM: "-" * _ROOM_BYTES,
     }
     command = [sys.executable, "-m", "course_utils.ranks.engine.fork_server", str(folder.path)]
-    process = detached(command, environment, folder.path / "server.log", folder.path)
+    process = detached(command, known, folder.path / "server.log", folder.path)
     (folder.path / SERVING).write_text(f"{process.pid}-{started_at(process.pid)}")
 
 
-def _kind() -> str:
+def _kind(environment: Mapping[str, str]) -> str:
     """Equal where one process may stand in for another: same programs, same namespaces, same cgroup."""
     parts = [sys.executable, str(_COURSE), Path("/proc/self/cgroup").read_text()]
     parts += [os.readlink(f"/proc/self/ns/{name}") for name in ("user", "mnt", "net", "pid", "ipc", "uts")]
-    parts += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_KEPT_PREFIXES)]
+    parts += [f"{name}={value}" for name, value in sorted(environment.items()) if name.startswith(_KEPT_PREFIXES)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
