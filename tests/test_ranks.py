@@ -123,6 +123,15 @@ def test_a_message_left_over_never_reaches_the_next_run(four_ranks) -> None:
     assert four_ranks.run(receives).results[1] == "new"
 
 
+def test_a_collective_that_the_root_made_alone_does_not_disturb_the_next_run(four_ranks) -> None:
+    def alone(comm):
+        if comm.rank == 0:
+            comm.bcast("old", root=0)
+
+    four_ranks.run(alone)  # it returns: the root has sent what nobody receives
+    assert four_ranks.run(lambda comm: comm.bcast(comm.rank + 7, root=0)).results == [7] * 4
+
+
 @pytest.mark.parametrize("name", ["exit", "recursion", "result"])
 def test_odd_ends_cost_nothing(four_ranks, name) -> None:
     def exits(comm):

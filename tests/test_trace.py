@@ -333,6 +333,37 @@ def test_a_rank_that_leaves_a_torch_group_is_named(four_ranks) -> None:
     assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
 
 
+def where_the_group_met() -> str:
+    from torch.distributed import distributed_c10d
+
+    return distributed_c10d._get_default_store().underlying_store.path
+
+
+def used(how: str) -> None:
+    import torch
+    import torch.distributed as dist
+
+    if how == "another group":
+        dist.new_group([0, 1])
+    elif how == "an error" and dist.get_rank() == 2:
+        raise ValueError
+    elif how == "not waited for":
+        dist.all_reduce(torch.ones(3), async_op=True)
+    elif how == "destroyed":
+        dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("how", ["clean", "another group", "an error", "not waited for", "destroyed", "two ranks"])
+def test_a_torch_group_serves_again_unless_something_may_be_left_in_it(four_ranks, how) -> None:
+    before = four_ranks.run(where_the_group_met, backend="gloo").results
+    size = 2 if how == "two ranks" else 4
+    four_ranks.attempt(used, [(how,)] * size, with_comm=False, backend="gloo")
+    now = four_ranks.run(where_the_group_met, backend="gloo").results
+    assert len(set(before)) == len(set(now)) == 1
+    assert (now == before) == (how == "clean")
+    assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
+
+
 def test_an_error_inside_mpi4py_has_the_line_of_the_learners_call(four_ranks) -> None:
     def no_room(comm):
         import numpy as np

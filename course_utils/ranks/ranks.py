@@ -277,12 +277,16 @@ def _packed(tasks: list[RankTask]) -> list[tuple[bytes]]:
 
 
 def _unmatched(replies: list[Reply]) -> bool:
-    """Were messages sent that nobody received?"""
+    """Were messages sent that nobody received, or did some ranks take part in a collective without the others?
+
+    A root has sent its part and gone on. What ranks do in groups of their own counts as well: then it may be nothing.
+    """
     sent: Counter = Counter()
+    collectives = [Counter(event.name for event in reply.events if event.kind == "collective") for reply in replies]
     for reply in replies:
         for event in reply.events:
             if event.kind == "send":
                 sent[event.rank, event.peer] += 1
             elif event.kind == "recv":
                 sent[event.peer, event.rank] -= 1
-    return any(sent.values())
+    return any(sent.values()) or any(made != collectives[0] for made in collectives)

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import traceback
+from array import array
 from collections.abc import Callable
 
 from mpi4py import MPI
@@ -86,9 +87,11 @@ def _perform(payload: bytes) -> Reply:
 def _with_group(task: RankTask) -> object:
     """Give the function what it was promised: a fresh communicator, or a group of torch.distributed, or neither."""
     if task.backend:
-        from course_utils.ranks.engine.torch_group import torch_group
+        from course_utils.ranks.engine.torch_group import fits, torch_group
 
-        with torch_group(task.meeting, engine.world.rank, task.world_size):
+        size, number = task.world_size, task.communicator
+        again = _all_say(fits(size, number), size, number)
+        with torch_group(task.meeting, engine.world.rank, size, number, again=again):
             _begin_together(task)
             return engine.run_learners(task.function, *task.arguments, **task.keywords)
     if not task.with_comm:
@@ -104,6 +107,14 @@ def _begin_together(task: RankTask) -> MPI.Intracomm:
         engine.world.renew(inner)  # for code that says MPI.COMM_WORLD
     recorder.began = time.perf_counter()
     return inner
+
+
+def _all_say(answer: bool, world_size: int, number: int) -> bool:
+    """Whether the answer is yes on all ranks of a run."""
+    inner = _communicator(world_size, number)
+    mine, everyones = array("i", [answer]), array("i", [0])
+    recorder.wait(inner.Iallreduce(mine, everyones, MPI.MIN).Test, "the beginning of the run", "")
+    return bool(everyones[0])
 
 
 def _communicator(world_size: int, number: int) -> MPI.Intracomm:

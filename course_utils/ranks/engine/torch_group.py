@@ -17,6 +17,20 @@ from course_utils.trace.torch_distributed import record_calls
 TIMEOUT = timedelta(seconds=60)
 _abandoned: list = []  # groups with work that never finished: their destructors would wait for it
 _left_clean = True  # had the last call's operations all finished?
+_made_for: tuple[int, int] | None = None  # how many ranks the group has, and beside which communicator it was made
+
+
+def fits(world_size: int, communicator: int) -> bool:
+    """Whether the group of an earlier call may serve again: nothing can be on its way in it, and nothing was changed.
+
+    All ranks of the call must say so, for a group is made by all of them together.
+    """
+    return (
+        _made_for == (world_size, communicator)
+        and _left_clean
+        and dist.is_initialized()
+        and list(distributed_c10d._world.pg_map) == [dist.group.WORLD]
+    )
 
 
 def _leave_the_last_group() -> None:
@@ -34,13 +48,22 @@ def _leave_the_last_group() -> None:
 
 
 @contextlib.contextmanager
-def torch_group(meeting: str, rank: int, world_size: int) -> Iterator[None]:
-    """`torch.distributed` inside, with gloo as its default group. The group stays until the next call."""
-    global _left_clean
+def torch_group(meeting: str, rank: int, world_size: int, communicator: int, *, again: bool) -> Iterator[None]:
+    """`torch.distributed` inside, with gloo as its default group. The group stays until a call needs another one.
+
+    Args:
+        meeting: a file that does not exist yet.
+        communicator: the number of the communicator beside which the group is made; see `fits`.
+        again: take the group of the last call, which fits on all ranks.
+    """
+    global _left_clean, _made_for
     record_calls()
-    _leave_the_last_group()
-    store = dist.FileStore(meeting, world_size)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
+    if not again:
+        _leave_the_last_group()
+        _made_for = None
+        store = dist.FileStore(meeting, world_size)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
+        _made_for = world_size, communicator
     try:
         yield
     finally:
