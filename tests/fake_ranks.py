@@ -79,3 +79,8 @@ class FakeRanks:
             trouble = f"no progress for {patience:g} s. {'; '.join(waits)}."
         run = None if stuck else types.SimpleNamespace(events=[], **self.counts)
         return types.SimpleNamespace(replies=replies, trouble=trouble, run=run)
+
+    def attempt_each(self, tasks: list[tuple[Callable, tuple]], *, seconds=1.0, patience=3.0, limit=30.0) -> list:
+        """The first alone: a second is over."""
+        function, arguments = tasks[0]
+        return [self.attempt(function, [arguments], with_comm=False, patience=patience, limit=limit)]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
 
-from course_utils.checks.judge import run_case
 from course_utils.checks.registry import find
+from course_utils.checks.run_cases import outcomes
 from course_utils.lessons.gpu_nodes.checks import batch
 from course_utils.lessons.gpu_nodes.checks.slurm_script import EXERCISE
 from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
@@ -116,7 +116,7 @@ def test_words_of_a_broken_link_are_no_opinion_of_the_script(words, tmp_path, mo
 
 def test_without_a_slurm_the_check_says_so(four_ranks) -> None:
     *_, last = EXERCISE.cases(np.random.default_rng(0), 4)
-    said = EXERCISE.praise(run_case(last, slurm_script, four_ranks))
+    said = EXERCISE.praise(*outcomes([(last, slurm_script)], four_ranks))
     assert "no Slurm answers here" in said or "this Slurm takes it" in said
 
 

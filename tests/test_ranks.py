@@ -175,6 +175,33 @@ def test_a_loop_that_swallows_interrupts_costs_the_ranks_and_no_more(four_ranks)
     assert four_ranks.run(add_ranks).results == [6] * 4
 
 
+def endless() -> None:
+    while True:
+        pass
+
+
+def test_calls_that_need_one_rank_travel_together(four_ranks) -> None:
+    numbers = [1]
+    tasks = [(divmod, (7, 2)), (divmod, (1, 0)), (numbers.append, (2,)), (print, ("here",)), (str.upper, ("end",))]
+    done = four_ranks.attempt_each(tasks)
+    assert [attempt.replies[0].value for attempt in done] == [(3, 1), None, None, None, "END"]
+    assert done[1].trouble.startswith("rank 0 raised ZeroDivisionError") and not done[4].trouble
+    assert done[3].replies[0].output == "here\n" and done[4].replies[0].arguments == ("end",)
+
+
+def test_calls_that_travel_together_end_with_one_that_takes_too_long(four_ranks) -> None:
+    done = four_ranks.attempt_each([(abs, (-1,)), (endless, ()), (abs, (-2,))], limit=1.0)
+    assert [attempt.trouble is None for attempt in done] == [True, False]
+    assert done[1].trouble.startswith("not finished after 1 s. rank 0 was computing at line ")
+    slow = four_ranks.attempt_each([(time.sleep, (0.01,))] * 3, seconds=0.0)
+    assert len(slow) == 1, "the time was up"
+
+
+def test_a_call_that_costs_its_rank_is_looked_for_among_those_that_travelled_with_it(four_ranks) -> None:
+    assert four_ranks.attempt_each([(abs, (-1,)), (os._exit, (3,))]) == []
+    assert four_ranks.healthy and four_ranks.run(add_ranks).results == [6] * 4
+
+
 @pytest.mark.parametrize(
     ("end", "words"),
     [

@@ -13,7 +13,7 @@ What no program shows is said in its file by a line of its own:
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome, Recogniser
@@ -32,7 +32,7 @@ def question_for(
     exercise: Exercise,
     outcome: Outcome,
     passed: Sequence[Case],
-    rerun: Callable[[Case, Callable, float], Outcome],
+    rerun: Callable[[Iterable[tuple[Case, Callable]], float], Iterator[Outcome]],
     seconds: float = SECONDS,
 ) -> str:
     """The first question whose mistake the answer makes; "" where it makes none that is known.
@@ -40,27 +40,37 @@ def question_for(
     Args:
         outcome: of the case that failed.
         passed: the cases before it.
-        rerun: runs a case with a program, for no longer than some seconds.
+        rerun: runs cases with programs until a reading of `time.monotonic`; gives what came to an end by then.
         seconds: after which no further program is run, and nothing is asked: what stands below is more general, and
             might lead astray. So it is where a program has cost its ranks.
     """
     until = time.monotonic() + seconds
+    questions = exercise.written.questions
 
-    def run(case: Case, program: Callable) -> Outcome:
-        left = until - time.monotonic()
-        if left <= 0:
+    def run(runs: Iterable[tuple[Case, Callable]]) -> Iterator[Outcome]:
+        for theirs in rerun(runs, until):
+            if any(reply.kind == "lost" for reply in theirs.attempt.replies):
+                raise _EnoughTried
+            yield theirs
+        if time.monotonic() >= until:
             raise _EnoughTried
-        theirs = rerun(case, program, left)
-        if any(reply.kind == "lost" for reply in theirs.attempt.replies):
-            raise _EnoughTried
-        return theirs
 
+    def programs_of(question: Question) -> Sequence[Program]:
+        return question.programs if _can_be_compared(outcome) and not question.recognised else ()
+
+    def makes_it(program: Program, theirs: Outcome) -> bool:
+        if not alike(theirs, outcome):
+            return False
+        function = program.function()
+        return not any(other.wrong for other in run((case, function) for case in reversed(passed)))
+
+    on_failed = run((outcome.case, program.function()) for question in questions for program in programs_of(question))
     with contextlib.suppress(_EnoughTried):
-        for question in exercise.written.questions:
+        for question in questions:
             if question.recognised:
                 found = _sees(recogniser(exercise, question), outcome)
             else:
-                found = any(_makes(program, outcome, passed, run) for program in _worth_running(question, outcome))
+                found = any(makes_it(program, next(on_failed)) for program in programs_of(question))
             if found:
                 return question.text
     return ""
@@ -100,20 +110,9 @@ def _sees(recognises: Recogniser, outcome: Outcome) -> bool:
         return False
 
 
-def _worth_running(question: Question, outcome: Outcome) -> Sequence[Program]:
-    """Its programs; none where the answer came to no end by itself: then there is nothing to compare."""
-    ended = all(reply.kind in ("returned", "raised") for reply in outcome.attempt.replies)
-    return question.programs if ended or _errors(outcome) else ()
-
-
-def _makes(
-    program: Program, outcome: Outcome, passed: Sequence[Case], run: Callable[[Case, Callable], Outcome]
-) -> bool:
-    """Whether the program does what the answer did: on the failed case, then on the others, backwards."""
-    function = program.function()
-    if not alike(run(outcome.case, function), outcome):
-        return False
-    return not any(run(case, function).wrong for case in reversed(passed))
+def _can_be_compared(outcome: Outcome) -> bool:
+    """Whether the answer came to an end by itself, or raised; else there is nothing to compare programs with."""
+    return all(reply.kind in ("returned", "raised") for reply in outcome.attempt.replies) or bool(_errors(outcome))
 
 
 def alike(theirs: Outcome, outcome: Outcome) -> bool:

@@ -14,8 +14,9 @@ from tqdm.auto import tqdm
 
 import course_utils as course
 from course_utils.checks.behaviour import SECONDS
-from course_utils.checks.judge import PATIENCE, RanksLike, import_torch, judge
+from course_utils.checks.judge import import_torch, judge
 from course_utils.checks.registry import chosen, find
+from course_utils.checks.run_cases import PATIENCE, RanksLike
 from course_utils.checks.written import Program
 from workshop.bench.rows import Row, spread
 

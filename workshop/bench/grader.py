@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from tqdm.auto import tqdm
 
 import course_utils as course
-from course_utils.checks.judge import RanksLike, fresh_seed, judge
+from course_utils.checks.judge import fresh_seed, judge
 from course_utils.checks.registry import chosen, find
+from course_utils.checks.run_cases import RanksLike
 from workshop.bench.rows import Row
 from workshop.mutants.campaign import PATIENCE, judged, mutants_in
 

@@ -17,8 +17,9 @@ from tqdm.auto import tqdm
 
 import course_utils as course
 from course_utils.checks.exercise import Exercise
-from course_utils.checks.judge import RanksLike, fresh_seed, judge
+from course_utils.checks.judge import fresh_seed, judge
 from course_utils.checks.registry import declared, find, reference
+from course_utils.checks.run_cases import RanksLike
 from course_utils.checks.written import LIBRARY, Program, library_source
 from workshop.mutants.mutate import Mutant, mutants_of, pairs_of
 
