@@ -9,6 +9,7 @@ import ast
 import copy
 import io
 import itertools
+import operator
 import random
 import textwrap
 import tokenize
@@ -100,7 +101,7 @@ class Mutant:
     def tree(self) -> ast.Module:
         """The mutated program."""
         replaced = {id(edit.node): edit.replacement for edit in self.edits}
-        return ast.fix_missing_locations(copy.deepcopy(self.parsed, replaced))
+        return ast.fix_missing_locations(_exchanged(self.parsed, replaced))
 
     @property
     def source(self) -> str:
@@ -132,6 +133,27 @@ class Mutant:
         names = {**self.names, "__name__": f"mutant_of_{self.name}"}
         exec(compile(self.tree, f"<mutant of {self.name}: {self.change}>", "exec"), names)
         return names[self.name]
+
+
+def _exchanged(node: ast.AST, replaced: dict[int, ast.AST]) -> ast.AST:
+    """A tree with other nodes at some places, known by their ids; it shares with the old one what does not change."""
+    if id(node) in replaced:
+        return replaced[id(node)]
+    changed = {}
+    for field, value in ast.iter_fields(node):
+        if isinstance(value, ast.AST):
+            new = _exchanged(value, replaced)
+            if new is not value:
+                changed[field] = new
+        elif isinstance(value, list):
+            new = [_exchanged(one, replaced) if isinstance(one, ast.AST) else one for one in value]
+            if any(map(operator.is_not, new, value)):
+                changed[field] = new
+    if not changed:
+        return node
+    node = copy.copy(node)
+    vars(node).update(changed)
+    return node
 
 
 def mutants_of(source: str, name: str, of: str = LIBRARY, names: dict | None = None) -> list[Mutant]:
