@@ -2,19 +2,20 @@
 # `make setup PYTHON=/path/to/python3.12` picks another Python than the first one found.
 python := .venv/bin/python
 PORT ?=
-# The whole of `make test` ends after this many seconds, whatever hangs.
+# The tests end after this many seconds, whatever hangs.
 TEST_SECONDS ?= 3000
 limit = $(if $(shell command -v timeout),timeout --kill-after=30 $(TEST_SECONDS))
 # Three processes on two cores, for most tests wait more than they compute; tests/conftest.py says who gets what.
 PROCESSES ?= 3
-PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=2 --numprocesses=$(PROCESSES)
+PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=1 --numprocesses=$(PROCESSES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test lint mutants notebooks notebooks-check slides site times clean
+.PHONY: help setup lab test test-all lint mutants notebooks notebooks-check slides site times clean
 
 help:
 	@echo "make lab              set up and open JupyterLab on the first lesson (PORT=8899 picks the port)"
-	@echo "make test             set up and run every test (CI=true: a missing browser is a failure)"
+	@echo "make test             set up and run the tests, but for the long ones (CI=true: a missing browser is a failure)"
+	@echo "make test-all         the long ones too: all decks, the whole website, nbgrader, jobs of Slurm"
 	@echo "make setup            set up alone: .venv with the exact versions of constraints.txt"
 	@echo "make lint             ruff: lint and format"
 	@echo "make mutants          which mistakes do the checks overlook? Takes minutes (MUTANTS=exercise)"
@@ -31,12 +32,13 @@ setup:
 lab: setup
 	@$(python) -m course_utils.lab $(if $(PORT),--port $(PORT))
 
-test: setup
-	@$(limit) $(MAKE) --no-print-directory checks-and-tests
+test: WHICH = -m "not long"
+test test-all: setup
+	@$(limit) $(MAKE) --no-print-directory checks-and-tests WHICH='$(WHICH)'
 
 .PHONY: checks-and-tests
 checks-and-tests: notebooks-check lint
-	$(python) -m pytest $(PYTEST_OPTIONS)
+	$(python) -m pytest $(WHICH) $(PYTEST_OPTIONS)
 
 lint: setup
 	$(python) -m ruff check .

@@ -3,6 +3,8 @@
 The answers stand beside each exercise's check; `course_utils.checks.written` says in which form.
 """
 
+from collections.abc import Iterable, Iterator
+
 import pytest
 
 from course_utils.checks.behaviour import recogniser
@@ -10,8 +12,17 @@ from course_utils.checks.judge import judge
 from course_utils.checks.registry import declared, find, reference
 from course_utils.checks.written import Program
 
+
+def _firsts_and_others(wrong: Iterable[tuple[Program, str]]) -> Iterator:
+    """Programs with what they are told; those that are told what another one was told before are marked long."""
+    told = set()
+    for program, words in wrong:
+        yield pytest.param(program, words, marks=pytest.mark.long if words in told else ())
+        told.add(words)
+
+
 RIGHT = [program for exercise in declared() for program in exercise.written.right]
-WRONG = [(program, words) for exercise in declared() for program, words in exercise.written.wrong]
+WRONG = [given for exercise in declared() for given in _firsts_and_others(exercise.written.wrong)]
 PATIENCE, LIMIT = 1.5, 12.0
 """Seconds without progress, and in all, after which a wrong answer is broken off: shorter than a learner's checks."""
 UNHURRIED = 60.0

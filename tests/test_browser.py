@@ -69,7 +69,7 @@ CONTRAST = """element => {
   return least;
 }"""
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 # How many pixels too wide the widest of a cell's outputs is.
 TOO_WIDE = """element => {

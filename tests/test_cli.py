@@ -126,7 +126,6 @@ def test_only_definitions_of_a_notebook_are_run(tmp_path) -> None:
         missing(comm)
 
 
-@pytest.mark.slow
 def test_check_judges_every_exercise_of_a_notebook(tmp_path) -> None:
     notebook = notebook_of(
         tmp_path,

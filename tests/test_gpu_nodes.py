@@ -207,7 +207,7 @@ def torchrun(folder: Path, *options: str) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_torchrun_starts_again_after_a_worker_is_killed_and_ends_with_the_same_loss(tmp_path) -> None:
     alone = train_ddp(Settings(str(tmp_path / "alone"), 3))
     ended = torchrun(tmp_path / "two", "--epochs=3", "--die-at=50")

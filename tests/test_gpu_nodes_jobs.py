@@ -117,7 +117,7 @@ def alone(tmp_path_factory) -> float:
     return train_ddp(Settings(str(tmp_path_factory.mktemp("alone")), EPOCHS)).loss
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ranks_of_a_notebook_run_the_same_function(slurm, limited, alone, tmp_path) -> None:
     ranks = course.start(2, where="slurm", nodes=2)
     try:
@@ -131,7 +131,7 @@ def test_ranks_of_a_notebook_run_the_same_function(slurm, limited, alone, tmp_pa
     assert "2 ranks on 2 nodes (c1, c2), ranks of a notebook: gloo, because there is no GPU" in run.output[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_cancelled_handed_in_again_and_requeued_it_ends_with_the_loss_of_one_process(
     slurm, limited, alone, tmp_path
 ) -> None:
@@ -153,7 +153,6 @@ def test_cancelled_handed_in_again_and_requeued_it_ends_with_the_loss_of_one_pro
     assert again.result["nodes"] == ["c1", "c2"]
 
 
-@pytest.mark.slow
 def test_a_notebook_hands_a_script_in_and_reads_what_the_job_said(slurm, limited, alone, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", str(free_ports(1)[0]))
@@ -163,7 +162,7 @@ def test_a_notebook_hands_a_script_in_and_reads_what_the_job_said(slurm, limited
     assert "2 ranks on 2 nodes (c1, c2), started by srun" in log
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_torchrun_on_every_node_starts_all_again_when_one_is_killed(slurm, limited, alone, tmp_path) -> None:
     command = f"{train_ddp.__code__.co_filename} {switches(tmp_path)} --die-at 30"
     torchrun = f"{sys.executable} -m torch.distributed.run --local-addr=127.0.0.1"  # c1 and c2 are no names of hosts
@@ -175,7 +174,7 @@ def test_a_torchrun_on_every_node_starts_all_again_when_one_is_killed(slurm, lim
     assert "kills itself after step 30" in job.log and job.result["resumed_at"] >= 25
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_before_its_time_is_up_a_job_writes_a_checkpoint_and_queues_itself_again(slurm, limited, alone) -> None:
     limited.wait_for("Stopped after step")
     assert "SIGTERM. The checkpoint is" in limited.log

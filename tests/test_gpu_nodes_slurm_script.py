@@ -43,7 +43,6 @@ def jobs(slurm, tmp_path_factory) -> dict[str, tuple[str, Path]]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("answer", [function.__module__ for function in RIGHT])
 def test_a_right_answer_starts_its_tasks_on_both_nodes(slurm, jobs, answer) -> None:
     number, output = jobs[answer]

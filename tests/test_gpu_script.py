@@ -98,6 +98,7 @@ def test_every_check_runs_on_processors_with_torch_alone(tmp_path):
     assert all(line["lessons"] for line in lines)
 
 
+@pytest.mark.long
 def test_what_needs_more_packages_runs_with_them():
     found = run("--device", "cpu", "--only", *sorted(NEED_PACKAGES))
     assert found.returncode == 0, found.stdout + found.stderr
@@ -105,6 +106,7 @@ def test_what_needs_more_packages_runs_with_them():
     assert f"{every} of {every} checks passed" in found.stdout, found.stdout
 
 
+@pytest.mark.long
 def test_ranks_start_as_they_do_on_gpus():
     found = run("--device", "cpu", "--start", "spawn", "--only", "collectives")
     assert found.returncode == 0, found.stdout + found.stderr

@@ -9,17 +9,19 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from run_notebook import ROOT, refused, run_notebook
 
-NOTEBOOKS = sorted(
-    path for folder in ("notebooks", "exercises", "exercises/solutions") for path in (ROOT / folder).glob("*.ipynb")
-)
+NOTEBOOKS = sorted(path for folder in ("notebooks", "exercises") for path in (ROOT / folder).glob("*.ipynb"))
+SOLVED = sorted((ROOT / "exercises" / "solutions").glob("*.ipynb"))
 CHECKED = {"tags": ["nbval-check-output"]}
 LESSON = ROOT / "notebooks" / "04_messages.ipynb"
 SOLUTIONS = ROOT / "exercises" / "solutions" / "04_messages.ipynb"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(450)
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=[str(path.relative_to(ROOT)) for path in NOTEBOOKS])
+@pytest.mark.parametrize(
+    "notebook",
+    [*NOTEBOOKS, *(pytest.param(path, marks=pytest.mark.long) for path in SOLVED)],
+    ids=[str(path.relative_to(ROOT)) for path in (*NOTEBOOKS, *SOLVED)],
+)
 def test_a_notebook_runs_from_top_to_bottom(notebook: Path):
     ended = run_notebook(notebook)
     assert not ended.wrong, f"{ended.wrong}\n{ended.said}"
@@ -97,7 +99,6 @@ def beginning(notebook: Path, until: int, folder: Path) -> tuple[nbformat.Notebo
     return whole, target / notebook.name
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(450)
 @pytest.mark.skipif(not LESSON.is_file(), reason="lesson 4 is not built")
 def test_one_changed_number_on_a_page_turns_the_lesson_red(tmp_path: Path):
@@ -114,7 +115,6 @@ def test_one_changed_number_on_a_page_turns_the_lesson_red(tmp_path: Path):
     assert "mismatch" in ended.said
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(450)
 @pytest.mark.skipif(not LESSON.is_file(), reason="lesson 4 is not built")
 def test_one_wrong_rank_on_a_page_turns_the_lesson_red(tmp_path: Path):
@@ -128,7 +128,6 @@ def test_one_wrong_rank_on_a_page_turns_the_lesson_red(tmp_path: Path):
     assert "dest=left" in ended.said
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(450)
 @pytest.mark.skipif(not SOLUTIONS.is_file(), reason="lesson 4 is not built")
 def test_one_wrong_rank_in_an_algorithm_turns_the_solutions_red(tmp_path: Path):

@@ -530,6 +530,7 @@ print(nodes.run(lambda comm: comm.allreduce(1)).results, sorted({one["node"] for
 print("password" in str(os.environ).lower())"""
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.timeout(240)
 def test_from_the_portals_page_to_ranks_on_both_nodes_in_the_browser(session, app, slurm, tmp_path) -> None:

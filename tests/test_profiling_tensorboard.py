@@ -44,7 +44,7 @@ const charts = {load: () => Promise.resolve(), setOnLoadCallback: call => call()
 window.google = {charts, visualization: nothing};
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
 def command() -> Path:

@@ -66,7 +66,15 @@ def begin_deadlock(client: BlockingKernelClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "way", ["shutdown", "kill", "terminate", "restart", "kill in a deadlock", "restart in a deadlock"]
+    "way",
+    [
+        "shutdown",
+        "kill in a deadlock",
+        pytest.param("kill", marks=pytest.mark.long),
+        pytest.param("terminate", marks=pytest.mark.long),
+        pytest.param("restart", marks=pytest.mark.long),
+        pytest.param("restart in a deadlock", marks=pytest.mark.long),
+    ],
 )
 def test_nothing_is_left_of_a_kernel_that_ends(kernel, runtime: Path, way: str) -> None:
     manager, client = kernel

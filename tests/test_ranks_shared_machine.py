@@ -78,6 +78,7 @@ def test_keys_are_never_on_a_command_line(four_ranks) -> None:
             assert key not in Path(f"/proc/{pid}/cmdline").read_text()
 
 
+@pytest.mark.long
 def test_ten_starts_and_stops_leave_nothing(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
     for _ in range(10):

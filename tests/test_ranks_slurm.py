@@ -99,6 +99,7 @@ def test_a_rank_that_ends_is_named(healthy, end, said) -> None:
         healthy.run(end)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_cancelled_job_is_told_and_leaves_nothing(slurm, healthy) -> None:
     folder = healthy.connection.folder
@@ -110,7 +111,7 @@ def test_a_cancelled_job_is_told_and_leaves_nothing(slurm, healthy) -> None:
     assert not folder.path.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(200)
 def test_a_job_whose_time_is_up_is_told_and_nothing_hangs(slurm) -> None:
     ranks = course.start(2, where="slurm", nodes=2, minutes=1)

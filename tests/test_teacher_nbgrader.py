@@ -97,6 +97,7 @@ def marks(folder: Path, student: str) -> list[float]:
     return [found["check_rank_squared"], found["check_who_is_there"]]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_released_assignment_asks_for_the_function_and_keeps_its_docstring(course) -> None:
     cells = nbformat.read(course / "release" / LESSON / f"{LESSON}.ipynb", as_version=4).cells
@@ -109,6 +110,7 @@ def test_a_released_assignment_asks_for_the_function_and_keeps_its_docstring(cou
     assert not any(cell.metadata.editable for cell in checks)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_right_answers_get_their_points_and_wrong_ones_none(course) -> None:
     released = course / "release" / LESSON / f"{LESSON}.ipynb"
@@ -133,6 +135,7 @@ def test_right_answers_get_their_points_and_wrong_ones_none(course) -> None:
     assert "Was it doubled where it should be squared?" in json.loads(graded)["cells"].__repr__()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_learner_can_validate_before_handing_in(course, tmp_path) -> None:
     notebook = shutil.copy(ROOT / "exercises" / f"{LESSON}.ipynb", tmp_path)

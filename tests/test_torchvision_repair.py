@@ -22,6 +22,7 @@ def python(code: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.long
 def test_torchvision_loads_and_is_repaired_only_where_it_must_be() -> None:
     declared, parameters = python(REPAIRED).stdout.split()
     assert int(declared) == (python(LOADS_BY_ITSELF).returncode != 0)

@@ -72,7 +72,7 @@ def test_every_bench_can_be_run() -> None:
         assert callable(importlib.import_module(f"workshop.bench.{name}").run)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_cluster_is_measured_against_raw_mpiexec() -> None:
     rows = {row.metric: row for row in cluster.run(1)}
     for name, target in cluster.TARGETS.items():

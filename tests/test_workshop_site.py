@@ -37,7 +37,7 @@ WIDEST = """[...document.querySelectorAll("article *")].filter(
 LOST = """[...document.images].filter(
     e => !e.complete || !e.naturalWidth || (e.closest("article") && e.alt.trim().length < 15)).map(
     e => `picture ${e.src.slice(0, 80)} with the words "${e.alt}"`)"""
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +156,7 @@ def test_every_link_leads_to_a_file_and_a_place_that_are_there(site) -> None:
     assert not broken
 
 
+@pytest.mark.long
 def test_pages_open_without_an_error_show_their_pictures_and_fit_a_phone(site, browser) -> None:
     tab, wrong = Tab(browser), []
     for page in all_pages(site):
@@ -171,7 +172,7 @@ def test_pages_open_without_an_error_show_their_pictures_and_fit_a_phone(site, b
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_pages_keep_to_the_rules_of_accessibility(site, browser, axe, scheme) -> None:
     tab, wrong = Tab(browser, scheme=scheme), []
     for page in all_pages(site) if BUILT else [site / name for name in JUDGED]:
@@ -191,6 +192,7 @@ def axe() -> str:
     return package_file(*AXE).decode("utf-8")
 
 
+@pytest.mark.long
 def test_the_keyboard_leads_to_the_text_through_the_menu_and_to_what_is_searched(site, browser) -> None:
     tab = Tab(browser)
     tab.open(site / "index.html")
@@ -209,6 +211,7 @@ def test_the_keyboard_leads_to_the_text_through_the_menu_and_to_what_is_searched
     assert not tab.wrong
 
 
+@pytest.mark.long
 def test_on_a_phone_the_keyboard_opens_the_menu_and_the_contents_and_turns_the_page_dark(site, browser) -> None:
     tab = Tab(browser, PHONES[0])
     tab.open(site / "notebooks" / f"{RUN}.html")
@@ -231,6 +234,7 @@ def test_on_a_phone_the_keyboard_opens_the_menu_and_the_contents_and_turns_the_p
     assert not tab.wrong
 
 
+@pytest.mark.long
 def test_a_web_server_adds_to_the_search_the_words_around_a_hit(site, browser) -> None:
     handler = functools.partial(Quiet, directory=site)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

@@ -105,6 +105,18 @@ def _wrong(outcome: Outcome) -> str | None:
     return longer
 
 
+def _only_down(outcome: Outcome) -> str | None:
+    """Whether a walk went to quicker strategies alone, as a cold one does; then what is wrong otherwise."""
+    if wrong := _wrong(outcome):
+        return wrong
+    times, now = outcome.case.arguments[0][1], _number(outcome, outcome.case.arguments[0][3])
+    for number in outcome.results[0]["walk"]:
+        if number not in _near(now, times.shape):
+            return "the walk went on from a strategy that takes longer than the best so far, though it is nearly cold"
+        now = min(now, number, key=times.flat.__getitem__)
+    return None
+
+
 def _number(outcome: Outcome, strategy: Strategy) -> int:
     choices, times, *_ = outcome.case.arguments[0]
     place = [own.index(config) for own, config in zip(choices, strategy, strict=True)]
@@ -129,7 +141,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield _case("from the best one", choices, times, int(times.argmin()), 500, 0.3 * times.min(), rng)
     choices = _devices(*rng.permutation([1, 2, 2, 3, 3, 4, 4, 4]))
     times = sum(np.ix_(*(rng.permutation(len(own)) * int(rng.integers(1000, 9000)) for own in choices))) + 1000
-    yield _case("from the slowest one, nearly cold", choices, times, int(times.argmax()), 400, 1.0, rng)
+    slowest = int(times.argmax())
+    yield _case("from the slowest one, nearly cold", choices, times, slowest, 400, 1.0, rng, judge=_only_down)
     yield _plain(rng)
     yield _trap(rng, limited=True)
 
