@@ -14,8 +14,8 @@ PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=1 --numprocesses=$(PROCESSES
 
 help:
 	@echo "make lab              set up and open JupyterLab on the first lesson (PORT=8899 picks the port)"
-	@echo "make test             set up and run the tests, but for the long ones (CI=true: a missing browser is a failure)"
-	@echo "make test-all         the long ones too: all decks, the whole website, nbgrader, jobs of Slurm"
+	@echo "make test             set up and run the tests (CI=true: a missing browser is a failure)"
+	@echo "make test-all         all of them, the long ones too: every deck, the whole website, jobs"
 	@echo "make setup            set up alone: .venv with the exact versions of constraints.txt"
 	@echo "make lint             ruff: lint and format"
 	@echo "make mutants          which mistakes do the checks overlook? Takes minutes (MUTANTS=exercise)"

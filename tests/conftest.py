@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
 from course_utils.ranks.processes import forking
@@ -88,11 +89,15 @@ def _shared_ranks() -> Iterator[list]:
 
 
 @pytest.fixture
-def four_ranks(_shared_ranks):
-    """Four ranks, the same ones for all tests; where an earlier test has ended them, new ones."""
+def four_ranks(_shared_ranks, request):
+    """Four ranks, the same ones for all tests; where an earlier test has ended them, new ones.
+
+    What a test sends them travels by value, so that they need not import its module, with pytest and all.
+    """
     import course_utils as course
     from course_utils.ranks.start import current
 
+    cloudpickle.register_pickle_by_value(request.module)
     running = current()
     if running is None or running not in _shared_ranks or not running.healthy or running.world_size != 4:
         _shared_ranks[:] = [course.start(4)]

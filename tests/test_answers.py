@@ -3,26 +3,35 @@
 The answers stand beside each exercise's check; `course_utils.checks.written` says in which form.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from course_utils.checks.behaviour import recogniser
 from course_utils.checks.judge import judge
 from course_utils.checks.registry import declared, find, reference
-from course_utils.checks.written import Program
+from course_utils.checks.written import Program, Written
+
+RIGHT_ONES, QUESTIONS = 2, 4
+"""How many right answers to an exercise, and to how many questions one wrong answer, are judged in `make test`."""
 
 
-def _firsts_and_others(wrong: Iterable[tuple[Program, str]]) -> Iterator:
-    """Programs with what they are told; those that are told what another one was told before are marked long."""
-    told = set()
-    for program, words in wrong:
-        yield pytest.param(program, words, marks=pytest.mark.long if words in told else ())
+def _right(written: Written) -> Iterator:
+    for number, program in enumerate(written.right):
+        yield pytest.param(program, marks=pytest.mark.long if number >= RIGHT_ONES else ())
+
+
+def _wrong(written: Written) -> Iterator:
+    """Each program, with the words that it is told."""
+    told: set[str] = set()
+    for program, words in written.wrong:
+        is_long = words in told or len(told) >= QUESTIONS
+        yield pytest.param(program, words, marks=pytest.mark.long if is_long else ())
         told.add(words)
 
 
-RIGHT = [program for exercise in declared() for program in exercise.written.right]
-WRONG = [given for exercise in declared() for given in _firsts_and_others(exercise.written.wrong)]
+RIGHT = [given for exercise in declared() for given in _right(exercise.written)]
+WRONG = [given for exercise in declared() for given in _wrong(exercise.written)]
 PATIENCE, LIMIT = 1.5, 12.0
 """Seconds without progress, and in all, after which a wrong answer is broken off: shorter than a learner's checks."""
 UNHURRIED = 60.0

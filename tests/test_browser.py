@@ -315,6 +315,7 @@ SHOWN = {  # what is run for each picture, and what a screen reader is told
 }
 
 
+@pytest.mark.long
 def test_panels_have_names_read_in_both_themes_and_fit_a_narrow_window(tab, lab, screenshots):
     path = f"exercises/{STEM}.ipynb"
     notebook = Notebook(tab, lab, path)
@@ -348,6 +349,7 @@ def test_panels_have_names_read_in_both_themes_and_fit_a_narrow_window(tab, lab,
     tab.locator(".lm-TabBar-tab", has_text="00_first_steps.ipynb").first.wait_for(state="attached")
 
 
+@pytest.mark.long
 def test_a_term_leads_to_its_entry_in_the_glossary(tab, lab, screenshots):
     """The entry is rendered, not shown as source, and scrolled to, although JupyterLab keeps a heading's capitals."""
     Notebook(tab, lab, f"notebooks/{STEM}.ipynb")

@@ -258,6 +258,7 @@ def test_a_picture_that_nothing_draws_is_refused(tmp_path):
         draw_figures(ROOT, deck, tmp_path / "figures")
 
 
+@pytest.mark.long
 def test_a_draft_takes_the_smaller_settings_that_its_file_names(tmp_path):
     deck, source = tmp_path / "92_runs.md", tmp_path / "92_runs.py"
     deck.write_text("![A line](figures/92_line.png)")
