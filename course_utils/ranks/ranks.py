@@ -71,7 +71,7 @@ class Ranks:
         meeting = self._meeting(backend)
 
         def tasks(communicator: int) -> list[tuple[bytes]]:
-            return _packed([RankTask(function, *own, size, communicator, True, backend, meeting) for own in each])
+            return _packed(function, [(*own, size, communicator, True, backend, meeting) for own in each])
 
         call, replies = self._call("call", tasks)
         for reply in replies:
@@ -97,7 +97,7 @@ class Ranks:
 
         def tasks(communicator: int) -> list[tuple[bytes]]:
             rest = ({}, size, communicator, with_comm, backend, self._meeting(backend), True)
-            return _packed([RankTask(function, own, *rest) for own in arguments])
+            return _packed(function, [(own, *rest) for own in arguments])
 
         call, replies = self._call("call", tasks, patience=patience, limit=limit)
         if not self._usable:  # by the fault of an earlier call, not of this function
@@ -121,7 +121,8 @@ class Ranks:
         They travel together, which saves most of what an attempt costs. Gives back the attempts that came to an end
         before the seconds were over; none where the rank was lost, for nobody knows by which function.
         """
-        payloads = [packed for function, own in tasks for (packed,) in _packed([_for_one_rank(function, own)])]
+        rest = ({}, 1, 0, False, None, "", True)
+        payloads = [packed for function, own in tasks for (packed,) in _packed(function, [(own, *rest)])]
         call, replies = self._call(
             "call_each", lambda communicator: [(payloads, seconds)], patience=patience, limit=limit
         )
@@ -284,20 +285,17 @@ def _check_function(call: str, function: Any) -> None:
         )
 
 
-def _for_one_rank(function: Callable, arguments: tuple) -> RankTask:
-    return RankTask(function, arguments, {}, 1, 0, with_comm=False, keep_arguments=True)
-
-
-def _packed(tasks: list[RankTask]) -> list[tuple[bytes]]:
-    """The tasks as bytes.
+def _packed(function: Callable, tasks: list[tuple]) -> list[tuple[bytes]]:
+    """For each rank its `RankTask` as bytes; `tasks` are what such tasks hold beside the function.
 
     Raises:
         CourseError: the function, or an argument, holds something that cannot leave this process.
     """
     try:
-        return [(to_bytes(task),) for task in tasks]
+        packed = to_bytes(function)
+        return [(to_bytes(RankTask(packed, *task)),) for task in tasks]
     except Exception as error:
-        name = getattr(tasks[0].function, "__name__", "the function")
+        name = getattr(function, "__name__", "the function")
         raise CourseError(
             f"{name} uses something of the notebook that cannot be sent to the ranks ({error}). "
             "Make it inside the function, or pass it as an argument."

@@ -98,15 +98,16 @@ def _perform(payload: bytes) -> Reply:
     with captured(_overflow()) as printed:
         try:
             task: RankTask = from_bytes(payload)
+            function = from_bytes(task.function)
         except Exception as error:
             return Reply(rank, "raised", error=Raised(type(error).__name__, f"{error} (while unpacking your function)"))
-        reply = _guarded(lambda: _with_group(task))
+        reply = _guarded(lambda: _with_group(task, function))
         reply.arguments = task.arguments if task.keep_arguments else ()
     reply.output = printed.text()
     return reply
 
 
-def _with_group(task: RankTask) -> object:
+def _with_group(task: RankTask, function: Callable) -> object:
     """Give the function what it was promised: a fresh communicator, or a group of torch.distributed, or neither."""
     if task.backend:
         from course_utils.ranks.engine.torch_group import fits, torch_group
@@ -115,11 +116,11 @@ def _with_group(task: RankTask) -> object:
         again = _all_say(fits(size, number), size, number)
         with torch_group(task.meeting, engine.world.rank, size, number, again=again):
             _begin_together(task)
-            return engine.run_learners(task.function, *task.arguments, **task.keywords)
+            return engine.run_learners(function, *task.arguments, **task.keywords)
     if not task.with_comm:
-        return engine.run_learners(task.function, *task.arguments, **task.keywords)
+        return engine.run_learners(function, *task.arguments, **task.keywords)
     comm = engine.TracedComm(_begin_together(task))
-    return engine.run_learners(task.function, comm, *task.arguments, **task.keywords)
+    return engine.run_learners(function, comm, *task.arguments, **task.keywords)
 
 
 def _begin_together(task: RankTask) -> MPI.Intracomm:

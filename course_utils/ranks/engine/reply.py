@@ -14,11 +14,12 @@ class RankTask:
     """Call `function(comm, *arguments, **keywords)` on this rank, together with the first `world_size` ranks.
 
     Attributes:
+        function: packed by itself, once for all ranks; it may hold much.
         communicator: which of the fresh communicators to use; the same number on every rank.
         backend: "gloo" to have torch.distributed instead of `comm`; `meeting` is the file where its ranks meet.
     """
 
-    function: Any
+    function: bytes
     arguments: tuple
     keywords: dict
     world_size: int
