@@ -6,13 +6,16 @@ import pickle
 import random
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
+import nbformat
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from nbformat.v4 import new_code_cell, new_notebook
 
 from course_utils import draw
 from course_utils.draw import style
@@ -429,3 +432,35 @@ def test_lines_of_a_title_fit_on_the_png_that_is_shown(bold) -> None:
     room = style.WIDTH * 2 * style.DOTS
     assert len(picture.texts) > 2
     assert all(line.get_window_extent(renderer).x1 <= room for line in picture.texts)
+
+
+def test_a_picture_with_sliders_is_drawn_anew_and_its_first_one_stands_alone() -> None:
+    from ipywidgets import IntSlider
+
+    drawn = []
+
+    def one(width: int) -> style.Picture:
+        drawn.append(width)
+        picture = style.Picture((width, 1))
+        picture.alt_text = f"{width} inches"
+        return picture
+
+    shown = draw.with_sliders(one, width=IntSlider(value=2, min=1, max=5))
+    slider, image = shown.children
+    assert slider.description == "width" and 'alt="2 inches"' in image.value
+    slider.value = 3
+    assert drawn == [2, 3] and 'alt="3 inches"' in image.value
+    bundle = shown._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle and bundle["text/plain"] == "2 inches"
+    assert 'alt="2 inches"' in bundle["text/html"] and bundle["image/png"]
+
+
+def test_a_page_with_sliders_ends_without_a_time_limit(tmp_path: Path) -> None:
+    cells = """from ipywidgets import IntSlider
+from course_utils.draw import Picture, with_sliders
+with_sliders(lambda width: Picture((width, 1)), width=IntSlider(value=2, min=1, max=5))"""
+    nbformat.write(new_notebook(cells=[new_code_cell(cells)] * 5), tmp_path / "sliders.ipynb")
+    command = [sys.executable, "-m", "jupyter", "nbconvert", "--execute", "--to", "notebook", "--inplace"]
+    subprocess.run([*command, tmp_path / "sliders.ipynb"], check=True, timeout=120, capture_output=True)
+    ran = nbformat.read(tmp_path / "sliders.ipynb", as_version=4)
+    assert all(cell.outputs[0]["data"]["image/png"] for cell in ran.cells)

@@ -16,7 +16,7 @@ from workshop.build.__main__ import main
 from workshop.build.exercises import LINK, function_source, gives_away, stub, without_body
 from workshop.build.minutes import minutes_of_page
 from workshop.build.narrow import WIDTH, narrow
-from workshop.build.notebooks import assemble, build, check, run_all
+from workshop.build.notebooks import assemble, build, check
 from workshop.build.sources import EXERCISE, ROOT, AuthoringError, pages, read_cells, tags
 from workshop.build.times import PageTime, line_of, sum_of, time_pages
 
@@ -302,21 +302,6 @@ def test_a_cell_that_fails_is_named(small):
     edit(small / "notebooks/src/90_small.py", "x = 3", "x = 1 / 0")
     with pytest.raises(AuthoringError, match=r"90_small.py: a cell fails[\s\S]*ZeroDivisionError"):
         build(small, ["90"])
-
-
-def test_what_a_slider_shows_is_an_output_of_its_cell(small):
-    slider = """from ipywidgets import interact
-
-@interact(x=(0, 3))
-def twice(x):
-    print(f"twice {x}")
-    return 2 * x"""
-    edit(small / "notebooks/src/90_small.py", "x = 3", f"x = 3\n{slider}")
-    [page] = [page for page in pages(small, ["90"]) if page.kind == "lesson"]
-    ran = run_all(assemble(page, small), page, small)
-    [outputs] = [cell.outputs for cell in ran.cells if "interact(" in cell.source]
-    assert any(output.get("text") == "twice 1\n" for output in outputs)
-    assert any(output.get("data", {}).get("text/plain") == "2" for output in outputs)
 
 
 def test_pages_are_timed_and_the_slowest_cell_is_named(small, capsys):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from course_utils.draw.lines import over_numbers as over_numbers
     from course_utils.draw.message_timeline.timelines import timeline as timeline
     from course_utils.draw.message_timeline.timelines import timelines as timelines
+    from course_utils.draw.sliders import with_sliders as with_sliders
     from course_utils.draw.style import Picture as Picture
     from course_utils.draw.traffic_panels import traffic as traffic
 

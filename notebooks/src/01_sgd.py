@@ -151,17 +151,22 @@ pictures.trajectories(loss, paths, best, title, columns=columns)
 # Try other sizes and rates. (The slider needs a running kernel; the page goes on without it.)
 
 # %%
-from ipywidgets import FloatLogSlider, SelectionSlider, interact
+from ipywidgets import FloatLogSlider, SelectionSlider
+
+from course_utils.draw import with_sliders
 
 
-@interact(
-    batch_size=SelectionSlider(options=[1, 2, 4, 8, 16, 32, 64, 359], value=8),
-    rate=FloatLogSlider(value=1.0, min=-1.5, max=0.5, step=0.25),
-)
 def show(batch_size, rate):
     return pictures.trajectories(
         loss, {f"batch of {batch_size}": sgd(batch_size, rate)}, best
     )
+
+
+with_sliders(
+    show,
+    batch_size=SelectionSlider(options=[1, 2, 4, 8, 16, 32, 64, 359], value=8),
+    rate=FloatLogSlider(value=1.0, min=-1.5, max=0.5, step=0.25),
+)
 
 
 # %% [markdown]

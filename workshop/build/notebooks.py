@@ -149,9 +149,6 @@ def run_all(notebook: NotebookNode, page: Page, root: Path, seconds: int = CELL_
             kernel_name="python3",
             resources={"metadata": {"path": str(root / page.target.parent)}},
         )
-        # A mimicked Output widget answers on the socket that waits for the reply, which may then never be seen; and it
-        # keeps the outputs of sliders for itself. Without it they are the cell's.
-        client.widget_registry = {}
         (root / page.target.parent).mkdir(parents=True, exist_ok=True)
         try:
             client.execute(env=environment, stderr=subprocess.DEVNULL)

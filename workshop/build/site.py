@@ -185,7 +185,10 @@ def executed(page: Page, root: Path) -> NotebookNode:
     notebook = run_all(assemble(page, root), page, root, CELL_SECONDS)
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = join_streams([output for output in cell.outputs if WIDGET not in output.get("data", {})])
+            for output in cell.outputs:
+                if output.get("data", {}).pop(WIDGET, None) and "text/html" not in output.data:
+                    output.data.clear()  # what it says of itself is of no use without a kernel
+            cell.outputs = join_streams([output for output in cell.outputs if output.get("data", True)])
     return notebook
 
 
