@@ -25,7 +25,12 @@ def run(runs: int) -> list[Row]:
                 processes, memory, well = start_and_stop()
                 seconds.append(time.perf_counter() - begin)
                 failures += not well
-                leftovers += len(processes) + len(memory & set(os.listdir("/dev/shm"))) + len(os.listdir(runtime))
+                leftovers += len(processes) + len(memory & set(os.listdir("/dev/shm")))
+            servers = [RanksFolder(folder) for folder in Path(runtime).iterdir()]
+            leftovers += max(len(servers) - 1, 0)  # the fork server stays as long as this process wants it
+            for server in servers:
+                server.leave()
+            leftovers += len(os.listdir(runtime)) + sum(len(server.processes()) for server in servers)
         finally:
             if before is None:
                 del os.environ["COURSE_RUNTIME"]
