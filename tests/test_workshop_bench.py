@@ -49,6 +49,17 @@ def test_a_row_as_json_has_the_agreed_keys() -> None:
     assert (row["value"], row["unit"], row["better"], row["target"], row["runs"]) == (2.0, "s", "lower", None, 3)
 
 
+def test_nothing_but_rows_is_printed_to_where_rows_go(monkeypatch, capsys) -> None:
+    def measured(runs: int) -> list[Row]:
+        print("4 ranks on this machine")
+        return [seconds_row("cluster", "stop", [1.0] * runs)]
+
+    monkeypatch.setattr(cluster, "run", measured)
+    bench("cluster", runs=2, json=True)
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["metric"] == "stop" and printed.err == "4 ranks on this machine\n"
+
+
 def test_a_ratio_is_the_median_of_the_ratios_and_not_of_the_times() -> None:
     row = ratio_row("b", "m", [2.0, 30.0, 4.0], [1.0, 10.0, 1.0], target=3.0)
     assert row.value == 3.0 and row.ok

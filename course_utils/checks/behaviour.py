@@ -2,7 +2,8 @@
 
 A question is asked where one of its programs does on the failed case what the answer did (results, errors, changed
 arguments; where the results are right, what was sent in how many rounds) and passes what the answer passed before.
-What no program shows is said in its file by a line of its own:
+Of several such programs the first counts that does on the next cases, too, what the answer does; where none does, the
+first. What no program shows is said in its file by a line of its own:
 
     Recognised by the words "sent 2 messages".    they stand in the finding
     Recognised by the error "ZeroDivisionError".  a rank raised it: these words are in its type or text
@@ -11,6 +12,8 @@ What no program shows is said in its file by a line of its own:
 """
 
 import contextlib
+import functools
+import itertools
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +26,8 @@ from course_utils.errors import CourseError, nearest
 
 SECONDS = 1.0
 """The most that a verdict takes longer because programs are run."""
+_FURTHER = 6
+"""On how many cases behind the failed one programs are compared with the answer."""
 _FORM = re.compile(r'(?:by the (?P<what>words|error)|in the (?P<case>case)) "(?P<words>.+)"|when (?P<symptom>.+)')
 _SAY_ENOUGH = ("IndexError", "KeyError", "OverflowError", "RecursionError", "StopIteration", "ZeroDivisionError")
 _TIMES = re.compile(r"[\d.,]+\s?(?:(?:s|ms|µs)\b|%)")
@@ -34,6 +39,7 @@ def question_for(
     passed: Sequence[Case],
     rerun: Callable[[Iterable[tuple[Case, Callable]], float], Iterator[Outcome]],
     seconds: float = SECONDS,
+    further: Callable[[float], Iterator[Outcome]] = lambda until: iter(()),
 ) -> str:
     """The first question whose mistake the answer makes; "" where it makes none that is known.
 
@@ -41,8 +47,9 @@ def question_for(
         outcome: of the case that failed.
         passed: the cases before it.
         rerun: runs cases with programs until a reading of `time.monotonic`; gives what came to an end by then.
-        seconds: after which no further program is run, and nothing is asked: what stands below is more general, and
-            might lead astray. So it is where a program has cost its ranks.
+        seconds: after which no further program is run, and nothing is asked unless a program was found: what stands
+            below is more general, and might lead astray. So it is where a program has cost its ranks.
+        further: what the answer does on the next cases, until a reading of `time.monotonic`.
     """
     until = time.monotonic() + seconds
     questions = exercise.written.questions
@@ -58,22 +65,34 @@ def question_for(
     def programs_of(question: Question) -> Sequence[Program]:
         return question.programs if _can_be_compared(outcome) and not question.recognised else ()
 
-    def makes_it(program: Program, theirs: Outcome) -> bool:
+    def fits(program: Program, theirs: Outcome) -> bool:
         if not alike(theirs, outcome):
             return False
         function = program.function()
         return not any(other.wrong for other in run((case, function) for case in reversed(passed)))
 
+    def goes_on_like_it(program: Program) -> bool:
+        function = program.function()
+        others = run((answers.case, function) for answers in next_ones())
+        return all(map(_goes_on, others, next_ones()))
+
+    @functools.cache
+    def next_ones() -> list[Outcome]:
+        ended = itertools.takewhile(_can_be_compared, further(until))
+        return list(itertools.islice(ended, _FURTHER))
+
     on_failed = run((outcome.case, program.function()) for question in questions for program in programs_of(question))
+    first = ""
     with contextlib.suppress(_EnoughTried):
         for question in questions:
-            if question.recognised:
-                found = _sees(recogniser(exercise, question), outcome)
-            else:
-                found = any(makes_it(program, next(on_failed)) for program in programs_of(question))
-            if found:
+            if question.recognised and not first and _sees(recogniser(exercise, question), outcome):
                 return question.text
-    return ""
+            for program in programs_of(question):
+                if fits(program, next(on_failed)):
+                    first = first or question.text
+                    if goes_on_like_it(program):
+                        return question.text
+    return first
 
 
 def recogniser(exercise: Exercise, question: Question) -> Recogniser:
@@ -113,6 +132,10 @@ def _sees(recognises: Recogniser, outcome: Outcome) -> bool:
 def _can_be_compared(outcome: Outcome) -> bool:
     """Whether the answer came to an end by itself, or raised; else there is nothing to compare programs with."""
     return all(reply.kind in ("returned", "raised") for reply in outcome.attempt.replies) or bool(_errors(outcome))
+
+
+def _goes_on(theirs: Outcome, answers: Outcome) -> bool:
+    return alike(theirs, answers) if answers.wrong else not theirs.wrong
 
 
 def alike(theirs: Outcome, outcome: Outcome) -> bool:

@@ -19,8 +19,8 @@ from course_utils.errors import CourseError
 from course_utils.ranks.run import events_of
 from course_utils.words import count
 
-RERUN_PATIENCE, RERUN_LIMIT = 0.5, 2.0
-"""Seconds for a program with a known mistake: nobody learns from waiting for it."""
+RERUN = {"patience": 0.5, "limit": 2.0}
+"""Seconds for what is run to find the mistake: nobody learns from waiting for it."""
 
 
 def fresh_seed() -> int:
@@ -84,7 +84,9 @@ def judge(
             return _verdict(exercise, FAILED, reached, outcome, seed)
         if outcome.wrong:
             began = time.monotonic()
-            question = _question(exercise, outcome, passed, others or (lambda: ranks), seconds)
+            untried = runs[len(passed) + 1 :]
+            further = functools.partial(outcomes, untried, ranks, **RERUN, hidden=hidden)
+            question = _question(exercise, outcome, passed, further, others or (lambda: ranks), seconds)
             verdict = _verdict(exercise, FAILED, f"{outcome.wrong} {question}".rstrip(), outcome, seed, question)
             verdict.details["search_seconds"] = time.monotonic() - began
             return verdict
@@ -101,7 +103,12 @@ def _is_stub(error: Any) -> bool:
 
 
 def _question(
-    exercise: Exercise, outcome: Outcome, passed: list[Case], on: Callable[[], RanksLike], seconds: float
+    exercise: Exercise,
+    outcome: Outcome,
+    passed: list[Case],
+    further: Callable[..., Iterator[Outcome]],
+    on: Callable[[], RanksLike],
+    seconds: float,
 ) -> str:
     if not exercise.written.questions:
         return ""
@@ -110,9 +117,9 @@ def _question(
         import_torch(ranks)
 
     def rerun(runs: Iterable[tuple[Case, Callable]], until: float) -> Iterator[Outcome]:
-        return outcomes(runs, ranks, patience=RERUN_PATIENCE, limit=RERUN_LIMIT, until=until)
+        return outcomes(runs, ranks, **RERUN, until=until)
 
-    return question_for(exercise, outcome, passed, rerun, seconds)
+    return question_for(exercise, outcome, passed, rerun, seconds, lambda until: further(until=until))
 
 
 def _verdict(exercise: Exercise, mark: str, text: str, outcome: Outcome, seed: int, question: str = "") -> Verdict:

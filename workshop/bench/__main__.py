@@ -1,5 +1,6 @@
 """The command line of the benches: `course bench`, or `python -m workshop.bench` in a checkout."""
 
+import contextlib
 import importlib
 import inspect
 import sys
@@ -37,7 +38,8 @@ def bench(
     if figures and "figures" not in takes:
         raise CourseError(f"The bench {name} draws no figures: `course bench {name}`.")
     options = {"only": only, "figures": figures}
-    rows = measure(runs, **{option: value for option, value in options.items() if value})
+    with contextlib.redirect_stdout(sys.stderr):  # what is measured may print: only rows are the bench's output
+        rows = measure(runs, **{option: value for option, value in options.items() if value})
     print("\n".join(row.as_json() for row in rows) if json else table(rows))
 
 
