@@ -90,10 +90,57 @@ def test_ranks_that_wait_for_ever_are_named_and_work_again(four_ranks, function,
     pids = four_ranks.pids
     with pytest.raises(RankError) as error:
         four_ranks.run(function)
-    for piece in ("no progress for 3 s", *words):
+    for piece in ("deadlock: ", *words):
         assert piece in str(error.value)
     assert four_ranks.run(add_ranks).results == [6] * 4
     assert four_ranks.pids == pids
+
+
+def a_cycle(comm):
+    if comm.rank < 3:
+        comm.recv(source=(comm.rank + 1) % 3)
+    else:
+        time.sleep(30)
+
+
+def test_a_cycle_is_told_while_another_rank_works(four_ranks) -> None:
+    with pytest.raises(RankError, match="^deadlock: rank 0 waits for 1, 1 for 2, 2 for 0\\. .*rank 3 was computing"):
+        four_ranks.run(a_cycle)
+    assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def helped_by_a_thread(comm):
+    if comm.rank == 0:
+        thread = threading.Thread(target=lambda: (time.sleep(1.0), comm.send("late", dest=1)))
+        thread.start()
+        return comm.recv(source=1)
+    if comm.rank == 1:
+        got = comm.recv(source=0)
+        comm.send(got, dest=0)
+        return got
+    return None
+
+
+def slow_operation(comm):
+    import numpy as np
+    from mpi4py import MPI
+
+    slow = MPI.Op.Create(lambda one, other, datatype: time.sleep(1.0))
+    comm.Allreduce(np.ones(1), np.ones(1), op=slow)
+
+
+def keeps_a_communicator(comm):
+    pair = comm.Split(comm.rank // 2)
+    if pair.rank == 0:
+        pair.send("first", dest=1)
+    pair.barrier()
+    return pair.recv(source=0) if pair.rank == 1 else None
+
+
+def test_healthy_programs_are_left_alone(four_ranks) -> None:
+    assert four_ranks.run(helped_by_a_thread).results[:2] == ["late", "late"]
+    assert four_ranks.run(slow_operation).results == [None] * 4
+    assert four_ranks.run(keeps_a_communicator).results == [None, "first", None, "first"]
 
 
 def test_the_error_of_the_rank_that_raised_comes_first(four_ranks) -> None:

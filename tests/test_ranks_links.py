@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils.errors import CourseError, RankError
+from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.ranks import start
 from course_utils.ranks.links import network
 from course_utils.ranks.links.network import EmulatedNetwork
@@ -243,3 +244,42 @@ def test_latency_is_kept_and_nothing_is_left_of_nodes_whose_owner_is_killed(allo
         time.sleep(0.1)
     assert not folder.processes() and not folder.path.exists()
     assert interfaces() == before
+
+
+def exchange_then_wait(comm, size):
+    import numpy as np
+
+    numbers, other = np.ones(size), 1 - comm.rank
+    comm.Sendrecv(numbers, dest=other, recvbuf=numbers, source=other)
+    if comm.rank == 0:
+        comm.recv(source=1)
+
+
+def sum_much(comm):
+    import numpy as np
+
+    comm.Allreduce(np.ones(8_000_000), np.empty(8_000_000))
+
+
+@pytest.mark.long
+def test_a_slow_transfer_is_no_hang_and_a_hang_behind_it_is_seen_at_once(allowed) -> None:
+    ranks = course.start(2, link="10 Mbit/s")
+    with pytest.raises(RankError) as error:
+        ranks.run(exchange_then_wait, 600_000)  # 3.8 s each way, in which all ranks wait
+    assert str(error.value).startswith("deadlock: ") and "Sendrecv" not in str(error.value)
+    ranks.stop()
+
+
+@pytest.mark.long
+def test_what_is_stopped_in_the_middle_leaves_ranks_that_work_or_says_so(allowed) -> None:
+    ranks = course.start(4, link="100 Mbit/s")
+    timer = threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(CourseError, match="^stopped by you"):
+        ranks.run(sum_much)
+    if not ranks.healthy:
+        with pytest.raises(RanksGone, match="restart"):
+            ranks.run(send_to, 1, 8)
+        ranks.restart()
+    assert ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4
+    ranks.stop()

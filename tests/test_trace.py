@@ -269,6 +269,24 @@ def test_torch_distributed_is_recorded(four_ranks, name, kind, number, size, res
     assert run.results[{"gather": 0, "send": 3}.get(name, 1)] == result
 
 
+def sends_without_the_books(comm) -> float | None:
+    import numpy as np
+    from mpi4py import MPI
+
+    numbers = np.full(3, float(comm.rank))
+    if comm.rank == 0:
+        request = comm.Send_init([numbers, MPI.DOUBLE], dest=1)
+        request.Start()
+        request.Wait()
+    elif comm.rank == 1:
+        comm.Recv(numbers, source=0)
+    return numbers[0]
+
+
+def test_calls_that_are_not_recorded_make_no_false_alarm(four_ranks) -> None:
+    assert four_ranks.run(sends_without_the_books).results == [0.0, 0.0, 2.0, 3.0]
+
+
 def asked_late():
     import time
 

@@ -10,6 +10,7 @@ import ipyparallel as ipp
 
 from course_utils.errors import RanksGone
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
+from course_utils.ranks.hang_detector import HangDetector, sentence
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import IDLE, RUNNING, WAITING, Activity
@@ -94,7 +95,7 @@ class Connection:
         `look` is called at every look, for a progress bar.
         """
         call = Watched(dict(pending))
-        began, stall = time.monotonic(), _Stall()
+        began, stall, detector = time.monotonic(), _Stall(), HangDetector()
         try:
             while self._collect(call):
                 look()
@@ -102,9 +103,13 @@ class Connection:
                     call.lost = dead
                     self._give_up(call, self.control.how_it_ended())
                     break
-                held = stall.seconds({rank: self.control.activity(rank) for rank in call.pending})
+                activities = {rank: self.control.activity(rank) for rank in pending}
+                held = stall.seconds({rank: activities[rank] for rank in call.pending})
                 raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())
-                if held.waiting > (min(_AFTER_AN_ERROR, patience) if raised else patience):
+                waits = detector.look(activities, set(call.replies))
+                if waits:
+                    self._break_off(call, sentence(waits))
+                elif held.waiting > (min(_AFTER_AN_ERROR, patience) if raised else patience) and not detector.knows_all:
                     self._break_off(call, f"no progress for {patience:.0f} s.")
                 elif held.undelivered > _UNDELIVERED:
                     call.lost = list(call.pending)

@@ -20,6 +20,9 @@ from course_utils.trace.activity import IDLE, WAITING
 from course_utils.trace.events import Event
 from course_utils.words import count
 
+_MEETING = 1.0
+"""Seconds in which ranks come together that can; it takes them some milliseconds."""
+
 
 class Ranks:
     """Processes that wait for work. Made by `course.start(n)`.
@@ -94,6 +97,8 @@ class Ranks:
         The replies carry the arguments as they are after the call. Where ranks had to be ended, new ones are started.
         """
         size = self._size(len(arguments))
+        if not self._usable:
+            self._bring_back()
 
         def tasks(communicator: int) -> list[tuple[bytes]]:
             rest = ({}, size, communicator, with_comm, backend, self._meeting(backend), True)
@@ -121,6 +126,8 @@ class Ranks:
         They travel together, which saves most of what an attempt costs. Gives back the attempts that came to an end
         before the seconds were over; none where the rank was lost, for nobody knows by which function.
         """
+        if not self._usable:
+            self._bring_back()
         rest = ({}, 1, 0, False, None, "", True)
         payloads = [packed for function, own in tasks for (packed,) in _packed(function, [(own, *rest)])]
         call, replies = self._call(
@@ -162,9 +169,16 @@ class Ranks:
             replies = [call.replies[rank] for rank in sorted(call.replies)]
             if all(reply.kind == "returned" and reply.clean for reply in replies) and not _unmatched(replies):
                 mine.clean()
-        self._usable = all(reply.kind != "unusable" for reply in replies)
+            self._usable = all(reply.kind != "unusable" for reply in replies)
+            if call.cause and not call.lost:
+                self._usable &= self._can_meet(connection, mine.communicator + 1)
         self._last_events = events_of([reply for reply in replies if reply.began])
         return call, replies
+
+    def _can_meet(self, connection: Connection, communicator: int) -> bool:
+        """Whether the ranks can use MPI after a call was broken off, which may have left something half done."""
+        call = connection.wait_for(connection.submit("meet", [(communicator,)] * self.world_size), patience=_MEETING)
+        return all(reply.kind == "returned" for reply in call.replies.values())
 
     def _watched(
         self, connection: Connection, function: str, arguments: list[tuple], patience: float, limit: float | None
@@ -193,6 +207,8 @@ class Ranks:
         trouble = describe(replies, call.cause)
         if trouble is None:
             return
+        if not (self._usable or call.lost or any(reply.kind == "unusable" for reply in replies)):
+            trouble += " MPI cannot end what was under way."
         if call.lost or not self._usable:
             raise RanksGone(f"{trouble} `ranks.restart()` brings new ranks; variables of the old ones are gone.")
         raise RankError(trouble)
@@ -270,6 +286,8 @@ class Ranks:
             raise RanksGone("These ranks were stopped. `ranks = course.start(4)` starts new ones.")
         if not self.connection.folder.path.exists():
             raise RanksGone("These ranks were ended from outside. `ranks.restart()` brings new ones.")
+        if not self._usable:
+            raise RanksGone("These ranks can use MPI no more, by a call before. `ranks.restart()` brings new ones.")
         return self.connection
 
     def __repr__(self) -> str:

@@ -12,21 +12,26 @@ from pathlib import Path
 
 IDLE, RUNNING, WAITING = range(3)
 
-_HEADER = struct.Struct("<QQdH")  # version, progress, since, length of the text
+_HEADER = struct.Struct("<QQdHI")  # version, progress, since, length of the text, length of the look
 _STATE = _HEADER.size
 _STOP = _STATE + 1
 _TEXT = _STOP + 1
-_SIZE = 1024
+_LOOK = 1024
+_SIZE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """One look at a rank: its state, the operation it is in, and since when (seconds of `time.perf_counter`)."""
+    """One look at a rank: its state, the operation it is in, and since when (seconds of `time.perf_counter`).
+
+    `look` is what it has told of its messages (see `books`), empty where it has not.
+    """
 
     state: int
     progress: int
     since: float
     text: str
+    look: bytes = b""
 
 
 class ActivityFile:
@@ -40,25 +45,29 @@ class ActivityFile:
             self._map = mmap.mmap(file.fileno(), _SIZE)
         self._version, self._progress = _HEADER.unpack_from(self._map)[:2]
 
-    def write(self, state: int, text: str = "") -> None:
+    def write(self, state: int, text: str = "", look: bytes = b"") -> None:
         """Say what the rank does from now on; every call counts as progress."""
         self._version += 1  # odd: being written
         self._progress += 1
-        encoded = text.encode()[: _SIZE - _TEXT]
+        encoded = text.encode()[: _LOOK - _TEXT]
+        look = look if len(look) <= _SIZE - _LOOK else b""
         struct.pack_into("<Q", self._map, 0, self._version)
         self._map[_TEXT : _TEXT + len(encoded)] = encoded
+        self._map[_LOOK : _LOOK + len(look)] = look
         self._map[_STATE] = state
         self._version += 1
-        _HEADER.pack_into(self._map, 0, self._version, self._progress, time.perf_counter(), len(encoded))
+        times = self._progress, time.perf_counter()
+        _HEADER.pack_into(self._map, 0, self._version, *times, len(encoded), len(look))
 
     def read(self) -> Activity:
         """The latest complete state."""
         for _ in range(100):
-            version, progress, since, length = _HEADER.unpack_from(self._map)
+            version, progress, since, length, seen = _HEADER.unpack_from(self._map)
             state, text = self._map[_STATE], bytes(self._map[_TEXT : _TEXT + length])
+            look = bytes(self._map[_LOOK : _LOOK + seen])
             if version % 2 == 0 and struct.unpack_from("<Q", self._map)[0] == version:
                 break
-        return Activity(state, progress, since, text.decode(errors="replace"))
+        return Activity(state, progress, since, text.decode(errors="replace"), look)
 
     def ask_to_stop(self, stop: bool = True) -> None:
         """Ask the rank to leave what it waits for, or take the request back."""

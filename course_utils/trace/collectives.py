@@ -35,16 +35,19 @@ def size_of(buf: Any) -> int:
 
 @memory_checked
 class Collectives:
-    """Mixed into `TracedComm`, which has `inner`, `rank` and `size`."""
+    """Mixed into `TracedComm`, which has `rank` and `size`."""
 
     inner: MPI.Intracomm
+    label: str
+    world_ranks: list[int]
 
     def _run(self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int) -> Any:
         """Run `steps(wait)`, whose requests are waited for by polling, and record it all as one event."""
         line, place = here()
         began, end = time.perf_counter(), float("inf")
+        need = recorder.books.meet(self.label, self.world_ranks)
         try:
-            result = steps(lambda request: recorder.wait(request.Test, name, place))
+            result = steps(lambda request: recorder.wait(request.Test, name, place, need))
             end = time.perf_counter()
             return result
         finally:
@@ -60,12 +63,14 @@ class Collectives:
         def finished(end: float, _: MPI.Status) -> None:
             recorder.add(name, "collective", began, end, size=size, line=line)
 
-        return TracedRequest.traced(start(), name, place, finished)
+        need = recorder.books.meet(self.label, self.world_ranks)
+        return TracedRequest.traced(start(), name, place, finished, need)
 
     def _meet(self, name: str) -> None:
         """Wait until all ranks have come: afterwards a call that cannot be polled finishes for certain."""
         _, place = here()
-        recorder.wait(self.inner.Ibarrier().Test, name, place)
+        need = recorder.books.meet(self.label, self.world_ranks)
+        recorder.wait(self.inner.Ibarrier().Test, name, place, need)
 
     def _own(self, root: int, buf: Any) -> int:
         return size_of(buf) if self.rank == root else 0

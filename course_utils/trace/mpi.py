@@ -4,6 +4,8 @@ Code written for mpi4py runs on it unchanged. A blocking call of MPI cannot be i
 its nonblocking form and a loop that tests it: a rank that waits can say so, and can be asked to stop.
 """
 
+import functools
+import inspect
 import pickle
 import time
 from collections.abc import Callable
@@ -12,10 +14,12 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.trace.books import WORLD
 from course_utils.trace.collectives import Collectives, size_of
 from course_utils.trace.memory import memory_checked
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import Finished, PickledReceive, TracedRequest
+from course_utils.trace.waiting import Message, Receive, Send
 
 
 def name_of(rank: int) -> str:
@@ -49,6 +53,30 @@ def check_whole(call: str, buf: Any, size: int) -> None:
         )
 
 
+_STILL = "Abort", "Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_"
+_STILL += "free", "py2f", "toint"
+"""How the names of calls begin that move nothing between ranks."""
+
+
+def knows_what_it_misses(owner: type) -> type:
+    """A class whose inherited calls, which are not recorded, say so in the books."""
+    for name in set(dir(MPI.Intracomm)) - set(vars(owner)) - set(vars(Collectives)):
+        call = getattr(MPI.Intracomm, name)
+        if inspect.isroutine(call) and not inspect.ismethod(call) and not name.startswith(("_", *_STILL)):
+            setattr(owner, name, _unrecorded(call))
+    return owner
+
+
+def _unrecorded(call: Callable) -> Callable:
+    @functools.wraps(call)
+    def unrecorded(*args: Any, **kwargs: Any) -> Any:
+        recorder.books.complete = False
+        return call(*args, **kwargs)
+
+    return unrecorded
+
+
+@knows_what_it_misses
 @memory_checked
 class TracedComm(Collectives, MPI.Intracomm):
     """Point-to-point operations and the making of new communicators; the collectives stand in `Collectives`.
@@ -57,13 +85,16 @@ class TracedComm(Collectives, MPI.Intracomm):
         inner: the plain communicator that carries the messages. It can be exchanged for a fresh one, so that messages
             left over from an interrupted run never reach the next.
         world_ranks: for each rank of this communicator, its rank in the run, which is the one that events carry.
+        label: its name in the books, the same on all its ranks.
     """
 
     inner: MPI.Intracomm
     world_ranks: list[int]
+    label: str
 
-    def __new__(cls, inner: MPI.Intracomm, world_ranks: list[int] | None = None) -> "TracedComm":
+    def __new__(cls, inner: MPI.Intracomm, world_ranks: list[int] | None = None, label: str = WORLD) -> "TracedComm":
         comm = super().__new__(cls, inner)
+        comm.label = label
         comm.world_ranks = world_ranks or list(range(inner.size))
         comm.renew(inner)
         return comm
@@ -87,13 +118,18 @@ class TracedComm(Collectives, MPI.Intracomm):
         self._check_peer(name, dest)
         line, place = here()
         began = time.perf_counter()
-        peer = self._world(dest)
+        peer, need = self._world(dest), None
+        if peer is not None:
+            message = Message(self.label, peer, tag)
+            need = Send(message)
+            recorder.books.sent[message] += 1
+            recorder.books.members.setdefault(self.label, self.world_ranks)
 
         def finished(end: float, _: MPI.Status | None) -> None:
             if peer is not None:
                 recorder.add(name, "send", began, end, peer=peer, tag=tag, size=size, line=line)
 
-        return TracedRequest.traced(start(), f"{name}(dest={dest})", place, finished)
+        return TracedRequest.traced(start(), f"{name}(dest={dest})", place, finished, need)
 
     def _send_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
         return self._start_send(name, lambda: start(buf, dest, tag), dest, tag, size_of(buf))
@@ -157,6 +193,11 @@ class TracedComm(Collectives, MPI.Intracomm):
         self._check_peer("irecv", source, MPI.ANY_SOURCE)
         return self._irecv("irecv", source, tag)
 
+    def wants(self, source: int, tag: int) -> Receive:
+        """What a receive waits for."""
+        recorder.books.members.setdefault(self.label, self.world_ranks)
+        return Receive(Message(self.label, self._world(source), None if tag == MPI.ANY_TAG else tag))
+
     def _received(self, name: str, source: int, tag: int, began: float, line: int | None) -> Finished:
         """What to record when a receive has completed, or was broken off."""
 
@@ -164,6 +205,8 @@ class TracedComm(Collectives, MPI.Intracomm):
             sender, its_tag = (source, tag) if status is None else (status.source, status.tag)
             size = 0 if status is None else status.Get_count(MPI.BYTE)
             if sender != MPI.PROC_NULL:
+                if status is not None:
+                    recorder.books.received[Message(self.label, self._world(sender), its_tag)] += 1
                 shown = None if its_tag == MPI.ANY_TAG else its_tag
                 recorder.add(name, "recv", began, end, peer=self._world(sender), tag=shown, size=size, line=line)
 
@@ -185,7 +228,7 @@ class TracedComm(Collectives, MPI.Intracomm):
 
         record = self._received(name, source, tag, began, line)
         try:
-            recorder.wait(arrived, f"{name}(source={name_of(source)})", place)
+            recorder.wait(arrived, f"{name}(source={name_of(source)})", place, self.wants(source, tag))
         except KeyboardInterrupt:
             record(float("inf"), None)
             raise
@@ -201,7 +244,8 @@ class TracedComm(Collectives, MPI.Intracomm):
             if status is not None:
                 check_whole(name, buf, status.Get_count(MPI.BYTE))
 
-        return TracedRequest.traced(request, f"{name}(source={name_of(source)})", place, finished)
+        need = None if source == MPI.PROC_NULL else self.wants(source, tag)
+        return TracedRequest.traced(request, f"{name}(source={name_of(source)})", place, finished, need)
 
     def _irecv(self, name: str, source: int, tag: int) -> PickledReceive:
         line, place = here()
@@ -259,7 +303,8 @@ class TracedComm(Collectives, MPI.Intracomm):
 
     def Probe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
         _, place = here()
-        recorder.wait(lambda: self.inner.Iprobe(source, tag, status), f"Probe(source={name_of(source)})", place)
+        text, need = f"Probe(source={name_of(source)})", self.wants(source, tag)
+        recorder.wait(lambda: self.inner.Iprobe(source, tag, status), text, place, need)
         return True
 
     probe = Probe
@@ -271,23 +316,25 @@ class TracedComm(Collectives, MPI.Intracomm):
 
     # --- new communicators ------------------------------------------------------------------------------------------
 
-    def _derived(self, comm: MPI.Intracomm) -> "TracedComm":
+    def _made(self, call: str, make: Callable[[], MPI.Intracomm]) -> "TracedComm":
+        """A communicator made from this one by all its ranks, with a name on which they agree."""
+        self._meet(call)
+        name = self.inner.bcast(f"{self.label}/{time.time_ns()}")
+        comm = make()
         if comm == MPI.COMM_NULL:
             return comm
         places = comm.Get_group().Translate_ranks(None, self.Get_group())
-        return type(self)(comm, [self.world_ranks[place] for place in places])
+        ranks = [self.world_ranks[place] for place in places]
+        return type(self)(comm, ranks, f"{name}/{min(ranks)}")
 
     def Dup(self, info=None):
-        self._meet("Dup")
-        return self._derived(self.inner.Dup())
+        return self._made("Dup", self.inner.Dup)
 
     def Clone(self):
         return self.Dup()
 
     def Split(self, color=0, key=0):
-        self._meet("Split")
-        return self._derived(self.inner.Split(color, key))
+        return self._made("Split", lambda: self.inner.Split(color, key))
 
     def Create(self, group):
-        self._meet("Create")
-        return self._derived(self.inner.Create(group))
+        return self._made("Create", lambda: self.inner.Create(group))

@@ -11,7 +11,9 @@ from pathlib import Path
 from types import FrameType
 
 from course_utils.trace.activity import IDLE, RUNNING, WAITING, ActivityFile
+from course_utils.trace.books import Books
 from course_utils.trace.events import Event
+from course_utils.trace.waiting import Need
 
 MAX_EVENTS = 100_000  # about 10 MB; a loop that runs on forever does not fill the memory
 _SPIN_SECONDS = 0.002  # poll at full speed for so long, then with growing pauses
@@ -37,12 +39,14 @@ class Recorder:
         self.open: dict[int, object] = {}
         self._abandoned: list[object] = []  # MPI may still write into their buffers: they must not be freed
         self.activity: ActivityFile | None = None
+        self.books = Books()
 
     def begin(self, rank: int) -> None:
         """Forget the last run and start the clock of a new one."""
         self.rank, self.began, self.events = rank, time.perf_counter(), []
         self._abandoned += self.open.values()
         self.open = {}
+        self.books.begin()
         if self.activity:
             self.activity.ask_to_stop(False)
             self.activity.write(RUNNING)
@@ -50,7 +54,7 @@ class Recorder:
     def end(self) -> None:
         """The run is over; the rank is free."""
         if self.activity:
-            self.activity.write(IDLE)
+            self.activity.write(IDLE, look=self.books.look(None, self.open.values()))
             self.activity.ask_to_stop(False)
 
     def opened(self, request: object) -> None:
@@ -77,8 +81,13 @@ class Recorder:
         if len(self.events) < MAX_EVENTS:
             self.events.append(Event(self.rank, name, kind, peer, tag, size, start, end, line))
 
-    def wait(self, done: Callable[[], bool], text: str, place: str) -> None:
-        """Return when `done()`; leave with `StopAsked` when the notebook asks to. `text` and `place` say what waits."""
+    def wait(self, done: Callable[[], bool], text: str, place: str, need: Need | None = None) -> None:
+        """Return when `done()`; leave with `StopAsked` when the notebook asks to.
+
+        Args:
+            text, place: what waits, in words, and where in the code.
+            need: what must happen before it can be done; None where that is not known.
+        """
         if done():
             if self.activity:
                 self.activity.write(RUNNING)
@@ -86,7 +95,7 @@ class Recorder:
         activity = self.activity
         if activity:
             activity.write(WAITING, f"{text}{place}")
-        began = time.perf_counter()
+        began, told = time.perf_counter(), need is None
         try:
             while not done():
                 if activity and activity.asked_to_stop:
@@ -94,6 +103,9 @@ class Recorder:
                 waited = time.perf_counter() - began
                 if waited < _SPIN_SECONDS:
                     os.sched_yield()
+                elif activity and not told:
+                    told = True
+                    activity.write(WAITING, f"{text}{place}", self.books.look(need, self.open.values()))
                 else:
                     time.sleep(min(_LONGEST_PAUSE, 0.03 * waited))  # so that no wait gets much longer by it
         except KeyboardInterrupt:

@@ -9,6 +9,7 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.trace.recorder import here, recorder
+from course_utils.trace.waiting import Need, Some
 
 if TYPE_CHECKING:
     from course_utils.trace.mpi import TracedComm
@@ -23,16 +24,16 @@ class TracedRequest(MPI.Request):
     text = ""
     place = ""
     finished: Finished | None = None
-    result: Callable[[], Any] | None = None
+    need: Need | None = None
     done = False
 
     @classmethod
     def traced(
-        cls, request: MPI.Request, text: str, place: str, finished: Finished, result: Callable[[], Any] | None = None
+        cls, request: MPI.Request, text: str, place: str, finished: Finished, need: Need | None = None
     ) -> "TracedRequest":
-        """Wrap a request that has been started; `finished` records the event, `result` gives what `wait` returns."""
+        """Wrap a request that has been started; `finished` records the event, `need` is what it waits for."""
         traced = cls(request)
-        traced.text, traced.place, traced.finished, traced.result = text, place, finished, result
+        traced.text, traced.place, traced.finished, traced.need = text, place, finished, need
         traced.started = request  # holds the buffer, into which MPI may write until the request is done
         recorder.opened(traced)
         return traced
@@ -55,7 +56,7 @@ class TracedRequest(MPI.Request):
         _, place = here()
         text = self.text if place == self.place else f"Wait for {self.text}{begun(self.place, place)}"
         try:
-            recorder.wait(lambda: self.complete(status), text, place)
+            recorder.wait(lambda: self.complete(status), text, place, self.need)
         except KeyboardInterrupt:
             if self.finished:
                 self.finished(float("inf"), None)
@@ -67,14 +68,12 @@ class TracedRequest(MPI.Request):
 
     def wait(self, status=None):
         self.wait_with(status)
-        return self.result() if self.result else None
 
     def Test(self, status=None):
         return self.complete(status)
 
     def test(self, status=None):
-        done = self.complete(status)
-        return done, self.result() if done and self.result else None
+        return self.complete(status), None
 
     @classmethod
     def Waitall(cls, requests, statuses=None):
@@ -90,7 +89,9 @@ class TracedRequest(MPI.Request):
     def Waitany(cls, requests, status=None):
         _, place = here()
         names = ", ".join(getattr(request, "text", "request") for request in requests)
-        recorder.wait(lambda: any(_complete(request) for request in requests), f"wait for any of {names}", place)
+        needs = tuple(getattr(request, "need", None) for request in requests)
+        need = Some(needs, all=False) if all(needs) else None
+        recorder.wait(lambda: any(_complete(request) for request in requests), f"wait for any of {names}", place, need)
         return next(index for index, request in enumerate(requests) if _complete(request))
 
     @classmethod
@@ -128,6 +129,7 @@ class PickledReceive:
         self.text, self.place, self.finished = text, place, finished
         self.matched = source == MPI.PROC_NULL
         self.value: Any = None
+        self.need = None if self.matched else comm.wants(source, tag)
         self.status = MPI.Status()
         recorder.opened(self)
 
@@ -163,7 +165,7 @@ class PickledReceive:
         _, place = here()
         text = self.text if place == self.place else f"Wait for {self.text}{begun(self.place, place)}"
         try:
-            recorder.wait(self.complete, text, place)
+            recorder.wait(self.complete, text, place, self.need)
         except KeyboardInterrupt:
             self.finished(float("inf"), None)
             raise

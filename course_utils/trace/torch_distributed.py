@@ -16,7 +16,9 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
+from course_utils.trace.books import OURS
 from course_utils.trace.recorder import here, recorder
+from course_utils.trace.waiting import Message, Need, Receive, Send
 
 # The argument whose bytes are this rank's contribution. torch's older names for the `_single` ones call these.
 _COLLECTIVES = {
@@ -53,7 +55,7 @@ class _InThread:
 
     def __init__(self, work: Any) -> None:
         self._work, self._error = work, None
-        self._thread = threading.Thread(target=self._wait, daemon=True)
+        self._thread = threading.Thread(target=self._wait, daemon=True, name=f"{OURS}gloo")
         self._thread.start()
 
     def _wait(self) -> None:
@@ -77,8 +79,8 @@ class TracedWork:
     asks: what travels behind a backward pass is drawn as long as it travelled.
     """
 
-    def __init__(self, work: Any, text: str, place: str, finished: Callable[[float], None]) -> None:
-        self._work, self.text, self.place, self._finished = work, text, place, finished
+    def __init__(self, work: Any, text: str, place: str, finished: Callable[[float], None], need: Need) -> None:
+        self._work, self.text, self.place, self._finished, self.need = work, text, place, finished, need
         self._recorded = False
         self._ended: float | None = None
         recorder.opened(self)
@@ -95,7 +97,7 @@ class TracedWork:
         """Return when the operation is done; raises what it raised."""
         _, place = here()
         try:
-            recorder.wait(self._work.is_completed, self.text, place or self.place)
+            recorder.wait(self._work.is_completed, self.text, place or self.place, self.need)
         except KeyboardInterrupt:
             self._finished(float("inf"))
             raise
@@ -131,6 +133,12 @@ class TracedWork:
         return getattr(self._work, name)
 
 
+def _group(given: Mapping[str, Any]) -> tuple[str, list[int]]:
+    """The name of the group that a call is given, and its ranks."""
+    group = given.get("group") or dist.group.WORLD
+    return f"gloo {group.group_name}", dist.get_process_group_ranks(group)
+
+
 def _traced_collective(name: str, contribution: str) -> Callable:
     plain = _PLAIN[name]
     signature = inspect.signature(plain)
@@ -151,7 +159,7 @@ def _traced_collective(name: str, contribution: str) -> Callable:
         def finished(end: float) -> None:
             recorder.add(name, "collective", began, end, size=size, line=line)
 
-        traced_work = TracedWork(work, name, place, finished)
+        traced_work = TracedWork(work, name, place, finished, recorder.books.meet(*_group(given)))
         if asynchronous:
             traced_work.note_end()
             return traced_work
@@ -167,15 +175,25 @@ def _traced_message(name: str, start: str, kind: str, peer_name: str) -> Callabl
     @functools.wraps(_PLAIN[name])
     def traced(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         peer = args[0] if args else kwargs.get(peer_name)
+        if peer is None and kwargs.get(f"group_{peer_name}") is not None:
+            peer = dist.get_global_rank(kwargs.get("group") or dist.group.WORLD, kwargs[f"group_{peer_name}"])
         tag = kwargs.get("tag", args[2] if len(args) > 2 else 0)
         line, place = here()
         began = time.perf_counter()
+        group, members = _group(kwargs | ({"group": args[1]} if len(args) > 1 else {}))
+        recorder.books.members[group] = members
+        message = Message(group, peer, tag)
+        if kind == "send":
+            recorder.books.sent[message] += 1
         work = _InThread(plain(tensor, *args, **kwargs))
 
         def finished(end: float) -> None:
             recorder.add(name, kind, began, end, peer=peer, tag=tag, size=_bytes_of(tensor), line=line)
+            if kind == "recv" and end < float("inf"):
+                recorder.books.received[message] += 1
 
-        traced_work = TracedWork(work, f"{name}({peer_name}={peer})", place, finished)
+        need = Receive(message) if kind == "recv" else None if peer is None else Send(message)
+        traced_work = TracedWork(work, f"{name}({peer_name}={peer})", place, finished, need)
         if name.startswith("i"):
             return traced_work
         traced_work.wait()

@@ -16,6 +16,7 @@ from course_utils.ranks.engine import engine
 from course_utils.ranks.engine.output import captured
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.processes.launch_ranks import short_name
+from course_utils.trace.books import WORLD
 from course_utils.trace.recorder import StopAsked, is_learners, place_of, recorder
 
 
@@ -60,6 +61,15 @@ def call_each(payloads: list[bytes], seconds: float) -> bytes:
         if reply.kind == "interrupted" or time.monotonic() > until:
             break
     return to_bytes(whole)
+
+
+def meet(communicator: int) -> bytes:
+    """Come together on a fresh communicator: a call that was broken off may have left MPI unable to."""
+    recorder.begin(engine.world.rank)
+    try:
+        return to_bytes(_guarded(lambda: _communicator(engine.world.size, communicator) and None))
+    finally:
+        recorder.end()
 
 
 def _performed(payload: bytes) -> tuple[Reply, bytes]:
@@ -119,7 +129,9 @@ def _with_group(task: RankTask, function: Callable) -> object:
             return engine.run_learners(function, *task.arguments, **task.keywords)
     if not task.with_comm:
         return engine.run_learners(function, *task.arguments, **task.keywords)
-    comm = engine.TracedComm(_begin_together(task))
+    inner = _begin_together(task)
+    label = WORLD if task.world_size == engine.world.size else f"{WORLD} of {task.world_size}"
+    comm = engine.TracedComm(inner, label=label)
     return engine.run_learners(function, comm, *task.arguments, **task.keywords)
 
 

@@ -28,14 +28,17 @@ class Communicators:
 
     def __init__(self) -> None:
         sizes = range(1, _WORLD.size + 1)
+        self._begun: dict[int, tuple[MPI.Intracomm, MPI.Request]] = {}
         self._of_size = {size: [_WORLD.Split(0 if _WORLD.rank < size else MPI.UNDEFINED)] for size in sizes}
 
     def get(self, size: int, number: int) -> MPI.Intracomm:
         """The communicator of that number, made now where it is new; all of its ranks must ask for it."""
         made = self._of_size[size]
         while len(made) <= number:
-            fresh, request = made[0].Idup()
+            fresh, request = self._begun.get(size) or made[0].Idup()
+            self._begun[size] = fresh, request  # MPI takes no second one while this is under way
             recorder.wait(request.Test, "a fresh communicator", "")
+            del self._begun[size]
             made.append(fresh)
         return made[number]
 

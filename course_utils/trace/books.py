@@ -1,0 +1,108 @@
+"""The books that a rank keeps of its messages and collectives, and what it tells of them to who looks from outside."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from course_utils.trace.waiting import WAITS, Look, Meeting, Message, Need, Receive, Send, Some
+
+WORLD = "world"
+"""The communicator of a run, and of a cell; others are made from it."""
+OURS = "course-"
+"""How the names of the trace's own threads begin."""
+
+
+class Books:
+    """What this rank has sent, received and begun, on each communicator.
+
+    Attributes:
+        members: the ranks of each communicator, numbered as in the run.
+        complete: whether no call was made that they do not hold.
+    """
+
+    def __init__(self) -> None:
+        self.complete = True
+        self.sent: Counter[Message] = Counter()
+        self.received: Counter[Message] = Counter()
+        self.met: Counter[str] = Counter()
+        self.members: dict[str, list[int]] = {}
+        self._threads: set[threading.Thread] = set()
+
+    def begin(self) -> None:
+        """Begin a run: nothing is under way on its communicator. What a cell has made lives on, with its messages."""
+        for counts in (self.sent, self.received):
+            for message in [one for one in counts if not one.communicator.startswith(f"{WORLD}/")]:
+                del counts[message]
+        for name in [one for one in self.met if not one.startswith(f"{WORLD}/")]:
+            del self.met[name]
+        self._threads = set(threading.enumerate())
+        self.complete = True
+
+    def meet(self, communicator: str, members: list[int]) -> Meeting:
+        """This rank begins the next collective of a communicator."""
+        self.members[communicator] = members
+        self.met[communicator] += 1
+        return Meeting(communicator, self.met[communicator])
+
+    def look(self, need: Need | None, begun: Iterable[Any]) -> bytes:
+        """What others may know: the need, unless a thread of the learner's could meet it, and the books.
+
+        Nothing, where the books are not complete: then nobody can tell what is under way.
+
+        Args:
+            begun: requests that are not completed; those that receive have a `need`.
+        """
+        if not self.complete:
+            return b""
+        others = (thread for thread in threading.enumerate() if thread not in self._threads)
+        if any(not thread.name.startswith(OURS) for thread in others):
+            need = None
+        posted = [one.need.message for one in begun if isinstance(getattr(one, "need", None), Receive)]
+        told = {
+            "need": need and _as_list(need),
+            "sent": [[*_parts(message), count] for message, count in self.sent.items()],
+            "received": [[*_parts(message), count] for message, count in self.received.items()],
+            "posted": [_parts(message) for message in posted],
+            "met": self.met,
+            "members": self.members,
+        }
+        return json.dumps(told).encode()
+
+
+def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:
+    """What a rank has told, and the members of the communicators that it knows.
+
+    Raises:
+        ValueError: it is not of that form.
+    """
+    try:
+        seen = json.loads(told)
+        need = _need(seen["need"]) if seen["need"] else None
+        counts = [{Message(*parts): count for *parts, count in seen[name]} for name in ("sent", "received")]
+        posted = [Message(*parts) for parts in seen["posted"]]
+        return Look(state, need if state == WAITS else None, *counts, posted, seen["met"]), seen["members"]
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"no look of a rank: {error}") from None
+
+
+def _parts(message: Message) -> list:
+    return [message.communicator, message.peer, message.tag]
+
+
+def _as_list(need: Need) -> list:
+    if isinstance(need, Some):
+        return ["all" if need.all else "any", *map(_as_list, need.needs)]
+    if isinstance(need, Meeting):
+        return ["meeting", need.communicator, need.number]
+    return ["send" if isinstance(need, Send) else "receive", *_parts(need.message)]
+
+
+def _need(told: list) -> Need:
+    kind, *parts = told
+    if kind in ("all", "any"):
+        return Some(tuple(map(_need, parts)), kind == "all")
+    if kind == "meeting":
+        return Meeting(*parts)
+    return (Send if kind == "send" else Receive)(Message(*parts))

@@ -1,0 +1,188 @@
+"""Who waits for whom, and whether anybody can still move: ranks and what they wait for, as an AND/OR graph.
+
+A rank that waits needs something of others: one of them (a receive from any source), or all (a collective). What it
+needs may be on its way already. A rank that works may yet do anything; one that has returned will do nothing more. Who
+can move is what follows from these rules; all others are stuck for good, and no clock is needed to know it.
+
+Source: Hilbrich et al. 2012, "MPI runtime error detection with MUST", section 4 (waits with AND and OR); the rules when
+a message matches: MPI 4.1, section 3.5.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+WORKS, WAITS, IS_DONE = "works", "waits", "is done"
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message that is sent or wanted, on one communicator.
+
+    Attributes:
+        communicator: its name, the same on all of its ranks.
+        peer: the rank of the run at the other end; None for any.
+        tag: None for any.
+    """
+
+    communicator: str
+    peer: int | None
+    tag: int | None
+
+
+@dataclass(frozen=True)
+class Send:
+    """A send that has not been received."""
+
+    message: Message
+
+
+@dataclass(frozen=True)
+class Receive:
+    """A receive to which no message has come."""
+
+    message: Message
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A collective: the n-th on its communicator, for which all members have to come."""
+
+    communicator: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Some:
+    """Several needs at once, of which one is enough, or all must be met."""
+
+    needs: tuple["Need", ...]
+    all: bool
+
+
+Need = Send | Receive | Meeting | Some
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen of a rank at one moment.
+
+    Attributes:
+        state: WORKS, WAITS or IS_DONE.
+        need: what it waits for; None where that cannot be known.
+        sent: how often it has sent what, since the communicator was made.
+        received: how often it has received what; peer and tag are the message's own.
+        posted: receives that it has begun and not completed, beside the one that it waits for.
+        met: for each communicator how many collectives it has begun.
+    """
+
+    state: str
+    need: Need | None = None
+    sent: Mapping[Message, int] = field(default_factory=dict)
+    received: Mapping[Message, int] = field(default_factory=dict)
+    posted: Sequence[Message] = ()
+    met: Mapping[str, int] = field(default_factory=dict)
+
+
+class WaitGraph:
+    """The graph of one moment."""
+
+    def __init__(self, looks: Mapping[int, Look], members: Mapping[str, Sequence[int]]) -> None:
+        """`members`: the ranks of each communicator, numbered as in the run; who was not looked at may do anything."""
+        self._looks = {rank: Look(WORKS) for ranks in members.values() for rank in ranks} | dict(looks)
+        self._members = members
+        self._movable = {
+            rank for rank, look in self._looks.items() if look.state == WORKS or (look.state == WAITS and not look.need)
+        }
+        while freed := {rank for rank in self._waiting() if self._can_be_met(rank, self._looks[rank].need)}:
+            self._movable |= freed
+
+    def stuck(self) -> list[int]:
+        """The ranks that wait for what will never come."""
+        return sorted(self._waiting())
+
+    def waits_for(self, rank: int) -> list[int]:
+        """The ranks without which a rank cannot go on, or one of which would do."""
+        return sorted(set(self._lacking(rank, self._looks[rank].need)))
+
+    def cycle(self) -> list[int]:
+        """Ranks of which each waits for the next, and the last for the first; empty where there are none."""
+        stuck = set(self._waiting())
+        for start in sorted(stuck):
+            path = [start]
+            while (rank := next((one for one in self.waits_for(path[-1]) if one in stuck), None)) is not None:
+                if rank in path:
+                    return path[path.index(rank) :]
+                path.append(rank)
+        return []
+
+    def _waiting(self) -> Iterator[int]:
+        return (rank for rank, look in self._looks.items() if look.state == WAITS and rank not in self._movable)
+
+    def _can_be_met(self, rank: int, need: Need | None) -> bool:
+        if isinstance(need, Some):
+            return (all if need.all else any)(self._can_be_met(rank, one) for one in need.needs)
+        if isinstance(need, Receive):
+            message = need.message
+            return any(peer in self._movable or self._is_sent(peer, rank, message) for peer in self._peers(message))
+        return all(peer in self._movable for peer in self._lacking(rank, need))
+
+    def _lacking(self, rank: int, need: Need | None) -> Iterator[int]:
+        """The ranks that have not done yet what a need asks of them."""
+        if isinstance(need, Some):
+            for one in need.needs:
+                yield from self._lacking(rank, one)
+        elif isinstance(need, Receive):
+            yield from (peer for peer in self._peers(need.message) if peer != rank or len(self._looks) == 1)
+        elif isinstance(need, Send):
+            if not self._is_taken(rank, need.message):
+                yield need.message.peer
+        elif isinstance(need, Meeting):
+            for peer in self._members[need.communicator]:
+                if self._looks[peer].met.get(need.communicator, 0) < need.number:
+                    yield peer
+
+    def _peers(self, message: Message) -> Sequence[int]:
+        return self._members[message.communicator] if message.peer is None else [message.peer]
+
+    def _is_sent(self, sender: int, receiver: int, wanted: Message) -> bool:
+        """Whether more has been sent that fits than was received."""
+        sent = _fitting(self._looks[sender].sent, Message(wanted.communicator, receiver, wanted.tag))
+        received = _fitting(self._looks[receiver].received, Message(wanted.communicator, sender, wanted.tag))
+        return sent > received
+
+    def _is_taken(self, sender: int, message: Message) -> bool:
+        """Whether the receiver waits for a message like this one, or has received all of them."""
+        seen = self._looks[message.peer]
+        as_received = Message(message.communicator, sender, message.tag)
+        wanted = [*seen.posted, *(one.message for one in _receives(seen.need))]
+        if any(_fits(as_received, one) for one in wanted):
+            return True
+        sent = self._looks[sender].sent.get(message, 0)
+        return seen.received.get(as_received, 0) >= sent
+
+
+def _receives(need: Need | None) -> Iterator[Receive]:
+    if isinstance(need, Receive):
+        yield need
+    elif isinstance(need, Some):
+        for one in need.needs:
+            yield from _receives(one)
+
+
+def _fits(message: Message, wanted: Message) -> bool:
+    return (
+        message.communicator == wanted.communicator
+        and wanted.peer in (None, message.peer)
+        and wanted.tag in (None, message.tag)
+    )
+
+
+def _fitting(counts: Mapping[Message, int], wanted: Message) -> int:
+    return sum(count for message, count in counts.items() if _fits(message, wanted))
+
+
+def in_words(cycle: Iterable[int]) -> str:
+    """ "0 waits for 1, 1 for 2, 2 for 0"."""
+    ranks = list(cycle)
+    pairs = list(zip(ranks, [*ranks[1:], *ranks[:1]], strict=True))
+    return ", ".join(f"{one} {'waits ' if number == 0 else ''}for {other}" for number, (one, other) in enumerate(pairs))
