@@ -62,7 +62,7 @@ class Ranks:
             backend: "gloo" for torch.distributed: its default group is set up for the call, and there is no `comm`.
 
         Raises:
-            RankError: a rank raised, or nothing moved for three seconds; the text says which rank, where, and why.
+            RankError: a rank raised, or ranks wait for what will never come; the text says which, where, and why.
             RanksGone: the ranks have ended.
             CourseError: the arguments make no sense.
         """
@@ -195,7 +195,7 @@ class Ranks:
         """Run a cell's text on every rank as `%%px` does; show what came back, then raise where something went wrong.
 
         Raises:
-            RankError: a rank raised, or nothing moved for three seconds.
+            RankError: a rank raised, or ranks wait for what will never come.
             RanksGone: the ranks have ended.
         """
         call, replies = self._call("execute", lambda communicator: [(cell, communicator)] * self.world_size)

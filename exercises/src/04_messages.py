@@ -24,7 +24,7 @@ ranks = course.start(4)
 # ranks.run(pass_the_token, course.per_rank([10, 20, 30, 40])).results
 # ```
 #
-# A function that hangs is no harm. After 3 seconds you read who waits where.
+# A function that hangs is no harm: at once you read who waits where.
 
 # %% [markdown]
 # ## 1 · Pass the token

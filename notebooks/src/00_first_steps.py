@@ -190,7 +190,7 @@ course.predict(
     answer=...,  # "a", "b" or "c"
     choices={
         "a": "nothing, for ever",
-        "b": "within seconds, who waits for whom",
+        "b": "at once, who waits for whom",
         "c": "rank 3 gets None",
     },
 )
@@ -209,8 +209,8 @@ course.measured("hang", answer="b")
 ranks.timeline()
 
 # %% [markdown]
-# MPI by itself would have let rank 3 wait for ever, and you with it. Here somebody watches: when no rank has made
-# progress for a few seconds, the report comes by itself, says who waits where, and the waiting ends.
+# MPI by itself would have let rank 3 wait for ever, and you with it. Here every rank tells what it waits for. As soon
+# as nobody can do that any more, the report comes by itself, says who waits where, and the waiting ends.
 #
 # To read one, ask: *what is this rank waiting for, and who should have sent it?*
 

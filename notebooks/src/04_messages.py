@@ -112,8 +112,9 @@ ranks.timeline()
 # buffer of its own and lets `Send` return. A long one waits for its receiver. How long is long, no standard says: a
 # program that needs short messages is wrong already.
 #
-# Elsewhere a deadlock looks like work. Here the course sees that nobody gets on for 3 seconds, says who waits where,
-# and frees the ranks:
+# Elsewhere a deadlock looks like work. Here every rank tells what it waits for. The course draws an arrow from who
+# waits to who is waited for. Where the arrows run in a circle and no message is on its way, it says so, and frees the
+# ranks:
 
 # %%
 # %%px

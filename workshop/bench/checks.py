@@ -71,7 +71,7 @@ def timed(program: Program, ranks: RanksLike) -> tuple[float, bool, list[float]]
     began = time.perf_counter()
     verdict = judge(exercise, function, ranks)
     seconds = time.perf_counter() - began
-    hung = any(words in verdict.text for words in ("no progress for", "not finished after"))
+    hung = any(words in verdict.text for words in ("deadlock: ", "no progress for", "not finished after"))
     if seconds > TARGET + PATIENCE * hung:
         tqdm.write(f"{seconds:.2f} s  {program.exercise}, {program.name}: {verdict}", file=sys.stderr)
     return seconds, hung, [verdict.details["search_seconds"]] if "search_seconds" in verdict.details else []

@@ -67,16 +67,24 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         return Case(label, arguments, expected, **more)
 
     yield case([8] * world_size, 3)
-    yield case([int(n) for n in rng.integers(3, 12, world_size)], 4, eps=0.5)
+    yield case(_unlike(rng, 3, 12, world_size), 4, eps=0.5)
     yield case(_rows([16, 4, 1, 7], world_size), 2, "float32")
     yield case(_rows([9, 0, 5, 3], world_size), 3)
     for size in fewer(world_size):
-        yield case([int(n) for n in rng.integers(2, 20, size)], int(rng.integers(1, 6)))
+        yield case(_unlike(rng, 2, 20, size), int(rng.integers(1, 6)))
     yield case(_rows([200, 150, 100, 50], world_size), 3, "float32", centre=3000.0, tolerance=3e-3)
     yield case(_rows([6, 3, 9], world_size), 2, "float32", of_weight="float64")
     yield case(_rows([5, 8], world_size), 3, "float64", of_weight="float32", tolerance=1e-6, view=True)
     yield case(_rows([5, 2, 7], world_size), 4, "float16", tolerance=1e-2)
     yield case([64] * world_size, 32, "float32")
+
+
+def _unlike(rng: np.random.Generator, low: int, high: int, world_size: int) -> list[int]:
+    """How many examples each rank has, none as many as all have on average: there its own number would do."""
+    while True:
+        rows = rng.integers(low, high, world_size)
+        if world_size == 1 or (rows * world_size != rows.sum()).all():
+            return rows.tolist()
 
 
 def _rows(lengths: Sequence[int], world_size: int) -> list[int]:

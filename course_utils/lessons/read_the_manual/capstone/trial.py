@@ -45,7 +45,7 @@ def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Result
         seed: of images, weights and the order of batches; None draws a new one.
 
     Raises:
-        RankError: it raised, or nothing moved for three seconds.
+        RankError: it raised, or ranks wait for what will never come.
         CourseError: there are other than four ranks, or what came back cannot be weighed; the text says why.
     """
     if ranks.world_size != NODES:
