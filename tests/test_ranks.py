@@ -109,6 +109,25 @@ def test_a_cycle_is_told_while_another_rank_works(four_ranks) -> None:
     assert four_ranks.run(add_ranks).results == [6] * 4
 
 
+def other_collectives(comm):
+    import numpy as np
+
+    comm.Barrier()
+    if comm.rank == 1:
+        comm.Allreduce(np.ones(2), np.ones(2))
+    else:
+        comm.Barrier()
+
+
+def test_collectives_that_do_not_match_are_told_apart(four_ranks) -> None:
+    who = r"ranks 0, 2 and 3 Barrier, rank 1 Allreduce"
+    with pytest.raises(CourseError, match=rf"^deadlock: collective number 2 is not the same on all ranks \({who}\)"):
+        four_ranks.run(other_collectives)
+    if not four_ranks.healthy:
+        four_ranks.restart()
+    assert four_ranks.run(add_ranks).results == [6] * 4
+
+
 def helped_by_a_thread(comm):
     if comm.rank == 0:
         thread = threading.Thread(target=lambda: (time.sleep(1.0), comm.send("late", dest=1)))

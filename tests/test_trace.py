@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from course_utils.errors import RankError
+from course_utils.errors import CourseError, RankError
 from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
 from course_utils.trace.recorder import warning_text
 from course_utils.trace.requests import begun
@@ -267,6 +267,21 @@ def test_torch_distributed_is_recorded(four_ranks, name, kind, number, size, res
     found = [event for event in run.events if event.name == name]
     assert [(event.kind, event.bytes) for event in found] == [(kind, size)] * number
     assert run.results[{"gather": 0, "send": 3}.get(name, 1)] == result
+
+
+def sums_of_unlike_sizes() -> None:
+    import torch
+    import torch.distributed as dist
+
+    dist.all_reduce(torch.ones(5 if dist.get_rank() == 1 else 4))
+
+
+def test_tensors_of_unlike_sizes_are_told_apart(four_ranks) -> None:
+    with pytest.raises(CourseError, match=r"rank 1 all_reduce of 5 numbers"):
+        four_ranks.run(sums_of_unlike_sizes, backend="gloo")
+    if not four_ranks.healthy:
+        four_ranks.restart()
+    assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
 
 
 def sends_without_the_books(comm) -> float | None:

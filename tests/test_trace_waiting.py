@@ -36,6 +36,10 @@ def graph(*looks: Look) -> WaitGraph:
     return WaitGraph(dict(enumerate(looks)), {W: list(range(len(looks)))})
 
 
+def meets(number: int, *names: str) -> Look:
+    return waits(Meeting(W, number, names[-1]), met={W: (number, list(names))})
+
+
 DONE, BUSY = Look(IS_DONE), Look(WORKS)
 SENT = Look(IS_DONE, sent={Message(W, 0, 3): 1})
 
@@ -60,9 +64,13 @@ SENT = Look(IS_DONE, sent={Message(W, 0, 3): 1})
         ([waits(to(1), sent={Message(W, 1, 0): 1}), waits(from_(0, tag=7))], [0, 1]),
         ([waits(to(1), sent={Message(W, 1, 0): 1}), Look(IS_DONE, received={Message(W, 0, 0): 1})], []),
         ([waits(to(1), sent={Message(W, 1, 0): 1}), waits(from_(2), posted=[Message(W, None, 0)]), BUSY], []),
-        ([waits(Meeting(W, 1), met={W: 1}), waits(Meeting(W, 1), met={W: 1})], []),
-        ([waits(Meeting(W, 2), met={W: 2}), Look(IS_DONE, met={W: 1})], [0]),
-        ([waits(Meeting(W, 1), met={W: 1}), waits(from_(0))], [0, 1]),
+        ([meets(1, "Barrier"), meets(1, "Barrier")], []),
+        ([meets(2, "Barrier", "Barrier"), Look(IS_DONE, met={W: (1, ["Barrier"])})], [0]),
+        ([meets(2, "Bcast(root=0)", "Barrier"), meets(1, "Bcast(root=0)")], []),
+        ([meets(1, "Barrier"), waits(from_(0))], [0, 1]),
+        ([meets(1, "Barrier"), meets(1, "Allreduce")], [0, 1]),
+        ([meets(1, "Bcast(root=0)"), meets(1, "Bcast(root=1)"), BUSY], [0, 1]),
+        ([meets(40, *["Barrier"] * 32), Look(IS_DONE, met={W: (90, ["Scan"] * 32)})], []),
         ([waits(Some((from_(1), from_(2)), all=False)), DONE, BUSY], []),
         ([waits(Some((from_(1), from_(2)), all=True)), DONE, BUSY], [0]),
         ([waits(None), DONE], []),
@@ -88,10 +96,10 @@ def test_what_a_rank_tells_is_read_as_it_was_meant() -> None:
     books = Books()
     books.begin()
     books.sent[Message(W, 1, 5)] += 2
-    meeting = books.meet(W, [0, 1])
+    meeting = books.meet(W, [0, 1], "Barrier")
     need = Some((meeting, to(1), from_(None)), all=False)
     look, members = read_look(WAITS, books.look(need, []))
-    assert look == Look(WAITS, need, {Message(W, 1, 5): 2}, {}, [], {W: 1}) and members == {W: [0, 1]}
+    assert look == Look(WAITS, need, {Message(W, 1, 5): 2}, {}, [], {W: (1, ["Barrier"])}) and members == {W: [0, 1]}
 
 
 def test_books_that_miss_something_tell_nothing() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from course_utils.trace.activity import IDLE, RUNNING, Activity
 from course_utils.trace.books import read_look
 from course_utils.trace.waiting import IS_DONE, WAITS, WORKS, Look, WaitGraph, in_words
+from course_utils.words import ranks_in_words
 
 _SURE = 0.02  # seconds for which nothing must have changed, so that what was read one after the other was true at once
 
@@ -58,7 +59,11 @@ class HangDetector:
 
 
 def sentence(waits: WaitGraph) -> str:
-    """In a sentence why nobody can go on."""
+    """Why nobody can go on."""
+    for need, begun in waits.mismatches():
+        calls = {name: [rank for rank in begun if begun[rank] == name] for name in begun.values()}
+        who = ", ".join(f"{ranks_in_words(ranks)} {name}" for name, ranks in calls.items())
+        return f"deadlock: collective number {need.number} is not the same on all ranks ({who})."
     if cycle := waits.cycle():
         return f"deadlock: rank {in_words(cycle)}."
     return "deadlock: what is waited for will never come."

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +10,8 @@ from course_utils.trace.waiting import WAITS, Look, Meeting, Message, Need, Rece
 
 WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""
+_NAMES = 32
+"""The names of how many collectives are kept."""
 OURS = "course-"
 """How the names of the trace's own threads begin."""
 
@@ -26,7 +28,7 @@ class Books:
         self.complete = True
         self.sent: Counter[Message] = Counter()
         self.received: Counter[Message] = Counter()
-        self.met: Counter[str] = Counter()
+        self.met: dict[str, tuple[int, deque[str]]] = {}
         self.members: dict[str, list[int]] = {}
         self._threads: set[threading.Thread] = set()
 
@@ -40,11 +42,13 @@ class Books:
         self._threads = set(threading.enumerate())
         self.complete = True
 
-    def meet(self, communicator: str, members: list[int]) -> Meeting:
-        """This rank begins the next collective of a communicator."""
+    def meet(self, communicator: str, members: list[int], name: str) -> Meeting:
+        """This rank begins the next collective of a communicator; `name` must be the same on all its ranks."""
         self.members[communicator] = members
-        self.met[communicator] += 1
-        return Meeting(communicator, self.met[communicator])
+        count, names = self.met.get(communicator) or (0, deque(maxlen=_NAMES))
+        names.append(name)
+        self.met[communicator] = count + 1, names
+        return Meeting(communicator, count + 1, name)
 
     def look(self, need: Need | None, begun: Iterable[Any]) -> bytes:
         """What others may know: the need, unless a thread of the learner's could meet it, and the books.
@@ -65,7 +69,7 @@ class Books:
             "sent": [[*_parts(message), count] for message, count in self.sent.items()],
             "received": [[*_parts(message), count] for message, count in self.received.items()],
             "posted": [_parts(message) for message in posted],
-            "met": self.met,
+            "met": {communicator: [count, list(names)] for communicator, (count, names) in self.met.items()},
             "members": self.members,
         }
         return json.dumps(told).encode()
@@ -82,7 +86,8 @@ def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:
         need = _need(seen["need"]) if seen["need"] else None
         counts = [{Message(*parts): count for *parts, count in seen[name]} for name in ("sent", "received")]
         posted = [Message(*parts) for parts in seen["posted"]]
-        return Look(state, need if state == WAITS else None, *counts, posted, seen["met"]), seen["members"]
+        met = {communicator: (count, names) for communicator, (count, names) in seen["met"].items()}
+        return Look(state, need if state == WAITS else None, *counts, posted, met), seen["members"]
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"no look of a rank: {error}") from None
 
@@ -95,7 +100,7 @@ def _as_list(need: Need) -> list:
     if isinstance(need, Some):
         return ["all" if need.all else "any", *map(_as_list, need.needs)]
     if isinstance(need, Meeting):
-        return ["meeting", need.communicator, need.number]
+        return ["meeting", need.communicator, need.number, need.name]
     return ["send" if isinstance(need, Send) else "receive", *_parts(need.message)]
 
 

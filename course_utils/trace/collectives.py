@@ -17,6 +17,7 @@ from mpi4py import MPI
 from course_utils.trace.memory import memory_checked
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import TracedRequest
+from course_utils.trace.waiting import Meeting
 
 
 def size_of(buf: Any) -> int:
@@ -41,11 +42,13 @@ class Collectives:
     label: str
     world_ranks: list[int]
 
-    def _run(self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int) -> Any:
+    def _run(
+        self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int, root: int | None = None
+    ) -> Any:
         """Run `steps(wait)`, whose requests are waited for by polling, and record it all as one event."""
         line, place = here()
         began, end = time.perf_counter(), float("inf")
-        need = recorder.books.meet(self.label, self.world_ranks)
+        need = self._meeting(name, root)
         try:
             result = steps(lambda request: recorder.wait(request.Test, name, place, need))
             end = time.perf_counter()
@@ -53,23 +56,31 @@ class Collectives:
         finally:
             recorder.add(name, "collective", began, end, size=size, line=line)
 
-    def _buffers(self, name: str, start: Callable[[], MPI.Request], size: int) -> None:
-        self._run(name, lambda wait: wait(start()), size)
+    def _meeting(self, name: str, root: int | None) -> Meeting:
+        """The next collective in the books, where Ibcast is a Bcast."""
+        name = name[1:].capitalize() if name[0] == "I" else name
+        whole = name if root is None else f"{name}(root={root})"
+        return recorder.books.meet(self.label, self.world_ranks, whole)
 
-    def _started(self, name: str, start: Callable[[], MPI.Request], size: int) -> TracedRequest:
+    def _buffers(self, name: str, start: Callable[[], MPI.Request], size: int, root: int | None = None) -> None:
+        self._run(name, lambda wait: wait(start()), size, root)
+
+    def _started(
+        self, name: str, start: Callable[[], MPI.Request], size: int, root: int | None = None
+    ) -> TracedRequest:
         line, place = here()
         began = time.perf_counter()
 
         def finished(end: float, _: MPI.Status) -> None:
             recorder.add(name, "collective", began, end, size=size, line=line)
 
-        need = recorder.books.meet(self.label, self.world_ranks)
+        need = self._meeting(name, root)
         return TracedRequest.traced(start(), name, place, finished, need)
 
     def _meet(self, name: str) -> None:
         """Wait until all ranks have come: afterwards a call that cannot be polled finishes for certain."""
         _, place = here()
-        need = recorder.books.meet(self.label, self.world_ranks)
+        need = self._meeting(name, None)
         recorder.wait(self.inner.Ibarrier().Test, name, place, need)
 
     def _own(self, root: int, buf: Any) -> int:
@@ -86,19 +97,21 @@ class Collectives:
         self._buffers("Barrier", self.inner.Ibarrier, 0)
 
     def Bcast(self, buf, root=0):
-        self._buffers("Bcast", lambda: self.inner.Ibcast(buf, root), self._own(root, buf))
+        self._buffers("Bcast", lambda: self.inner.Ibcast(buf, root), self._own(root, buf), root)
 
     def Scatter(self, sendbuf, recvbuf, root=0):
-        self._buffers("Scatter", lambda: self.inner.Iscatter(sendbuf, recvbuf, root), self._own(root, sendbuf))
+        self._buffers("Scatter", lambda: self.inner.Iscatter(sendbuf, recvbuf, root), self._own(root, sendbuf), root)
 
     def Scatterv(self, sendbuf, recvbuf, root=0):
-        self._buffers("Scatterv", lambda: self.inner.Iscatterv(sendbuf, recvbuf, root), self._sum_of(root, sendbuf))
+        self._buffers(
+            "Scatterv", lambda: self.inner.Iscatterv(sendbuf, recvbuf, root), self._sum_of(root, sendbuf), root
+        )
 
     def Gather(self, sendbuf, recvbuf, root=0):
-        self._buffers("Gather", lambda: self.inner.Igather(sendbuf, recvbuf, root), size_of_first(sendbuf))
+        self._buffers("Gather", lambda: self.inner.Igather(sendbuf, recvbuf, root), size_of_first(sendbuf), root)
 
     def Gatherv(self, sendbuf, recvbuf, root=0):
-        self._buffers("Gatherv", lambda: self.inner.Igatherv(sendbuf, recvbuf, root), size_of_first(sendbuf))
+        self._buffers("Gatherv", lambda: self.inner.Igatherv(sendbuf, recvbuf, root), size_of_first(sendbuf), root)
 
     def Allgather(self, sendbuf, recvbuf):
         self._buffers("Allgather", lambda: self.inner.Iallgather(sendbuf, recvbuf), size_of_first(sendbuf))
@@ -114,7 +127,7 @@ class Collectives:
 
     def Reduce(self, sendbuf, recvbuf, op=MPI.SUM, root=0):
         size = self._given(sendbuf, recvbuf)
-        self._buffers("Reduce", lambda: self.inner.Ireduce(sendbuf, recvbuf, op, root), size)
+        self._buffers("Reduce", lambda: self.inner.Ireduce(sendbuf, recvbuf, op, root), size, root)
 
     def Allreduce(self, sendbuf, recvbuf, op=MPI.SUM):
         size = self._given(sendbuf, recvbuf)
@@ -139,7 +152,7 @@ class Collectives:
         return self._started("Ibarrier", self.inner.Ibarrier, 0)
 
     def Ibcast(self, buf, root=0):
-        return self._started("Ibcast", lambda: self.inner.Ibcast(buf, root), self._own(root, buf))
+        return self._started("Ibcast", lambda: self.inner.Ibcast(buf, root), self._own(root, buf), root)
 
     def Iallreduce(self, sendbuf, recvbuf, op=MPI.SUM):
         size = self._given(sendbuf, recvbuf)
@@ -150,7 +163,7 @@ class Collectives:
 
     def Ireduce(self, sendbuf, recvbuf, op=MPI.SUM, root=0):
         size = self._given(sendbuf, recvbuf)
-        return self._started("Ireduce", lambda: self.inner.Ireduce(sendbuf, recvbuf, op, root), size)
+        return self._started("Ireduce", lambda: self.inner.Ireduce(sendbuf, recvbuf, op, root), size, root)
 
     def _sum_of(self, root: int, sendbuf: Any) -> int:
         return size_of_first(sendbuf) if self.rank == root else 0
@@ -162,7 +175,7 @@ class Collectives:
 
     def bcast(self, obj=None, root=0):
         data = pickle.dumps(obj, protocol=5) if self.rank == root else b""
-        return self._run("bcast", lambda wait: self._bcast(wait, data, root), len(data))
+        return self._run("bcast", lambda wait: self._bcast(wait, data, root), len(data), root)
 
     def scatter(self, sendobj=None, root=0):
         parts = []
@@ -170,11 +183,11 @@ class Collectives:
             if sendobj is None or len(sendobj) != self.size:
                 raise ValueError(f"scatter: the root needs a list of {self.size} objects, one for each rank")
             parts = [pickle.dumps(part, protocol=5) for part in sendobj]
-        return self._run("scatter", lambda wait: self._scatter(wait, parts, root), sum(map(len, parts)))
+        return self._run("scatter", lambda wait: self._scatter(wait, parts, root), sum(map(len, parts)), root)
 
     def gather(self, sendobj, root=0):
         data = pickle.dumps(sendobj, protocol=5)
-        return self._run("gather", lambda wait: self._gather(wait, data, root), len(data))
+        return self._run("gather", lambda wait: self._gather(wait, data, root), len(data), root)
 
     def allgather(self, sendobj):
         data = pickle.dumps(sendobj, protocol=5)
@@ -188,7 +201,7 @@ class Collectives:
 
     def reduce(self, sendobj, op=MPI.SUM, root=0):
         data = pickle.dumps(sendobj, protocol=5)
-        gathered = self._run("reduce", lambda wait: self._gather(wait, data, root), len(data))
+        gathered = self._run("reduce", lambda wait: self._gather(wait, data, root), len(data), root)
         return None if gathered is None else fold(op, gathered)
 
     def allreduce(self, sendobj, op=MPI.SUM):

@@ -35,6 +35,8 @@ _COLLECTIVES = {
     "all_to_all_single": "input",
     "barrier": "nothing",
 }
+_ALIKE = ("all_reduce", "broadcast", "reduce", "all_gather")
+"""Collectives for which every rank brings a tensor of the same size."""
 _MESSAGES = {"send": ("isend", "send", "dst"), "recv": ("irecv", "recv", "src")}
 _PLAIN = {name: getattr(distributed_c10d, name) for name in (*_COLLECTIVES, "send", "recv", "isend", "irecv")}
 
@@ -139,6 +141,13 @@ def _group(given: Mapping[str, Any]) -> tuple[str, list[int]]:
     return f"gloo {group.group_name}", dist.get_process_group_ranks(group)
 
 
+def _whole_name(name: str, given: Mapping[str, Any]) -> str:
+    """What must be the same on all ranks of a collective: its name, its root, and the size of a tensor of each rank."""
+    size = f" of {given['tensor'].numel()} numbers" if name in _ALIKE else ""
+    roots = [given[root] for root in ("src", "dst", "group_src", "group_dst") if given.get(root) is not None]
+    return f"{name}{size}{f', root {roots[0]}' if any(roots) else ''}"
+
+
 def _traced_collective(name: str, contribution: str) -> Callable:
     plain = _PLAIN[name]
     signature = inspect.signature(plain)
@@ -159,7 +168,8 @@ def _traced_collective(name: str, contribution: str) -> Callable:
         def finished(end: float) -> None:
             recorder.add(name, "collective", began, end, size=size, line=line)
 
-        traced_work = TracedWork(work, name, place, finished, recorder.books.meet(*_group(given)))
+        need = recorder.books.meet(*_group(given), _whole_name(name, given))
+        traced_work = TracedWork(work, name, place, finished, need)
         if asynchronous:
             traced_work.note_end()
             return traced_work

@@ -45,10 +45,11 @@ class Receive:
 
 @dataclass(frozen=True)
 class Meeting:
-    """A collective: the n-th on its communicator, for which all members have to come."""
+    """A collective: the n-th on its communicator, for which all members have to come, and to the same one."""
 
     communicator: str
     number: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Look:
         sent: how often it has sent what, since the communicator was made.
         received: how often it has received what; peer and tag are the message's own.
         posted: receives that it has begun and not completed, beside the one that it waits for.
-        met: for each communicator how many collectives it has begun.
+        met: for each communicator how many collectives it has begun, and the names of the latest.
     """
 
     state: str
@@ -80,7 +81,14 @@ class Look:
     sent: Mapping[Message, int] = field(default_factory=dict)
     received: Mapping[Message, int] = field(default_factory=dict)
     posted: Sequence[Message] = ()
-    met: Mapping[str, int] = field(default_factory=dict)
+    met: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
+
+    def begun(self, communicator: str, number: int) -> str | None:
+        """The name of the n-th collective on a communicator; None where it has not begun, "" where it is long ago."""
+        count, names = self.met.get(communicator, (0, ()))
+        if number > count:
+            return None
+        return names[number - count - 1] if number > count - len(names) else ""
 
 
 class WaitGraph:
@@ -115,6 +123,20 @@ class WaitGraph:
                 path.append(rank)
         return []
 
+    def mismatch(self, need: Meeting) -> dict[int, str]:
+        """What each rank has begun as this collective, where that is not the same on all."""
+        begun = {
+            peer: self._looks[peer].begun(need.communicator, need.number) for peer in self._members[need.communicator]
+        }
+        known = {peer: name for peer, name in begun.items() if name}
+        return known if len(set(known.values())) > 1 else {}
+
+    def mismatches(self) -> list[tuple[Meeting, dict[int, str]]]:
+        """The collectives that stuck ranks wait for, which others have begun as another one."""
+        needs = {self._looks[rank].need for rank in self._waiting()}
+        meetings = sorted((need for need in needs if isinstance(need, Meeting)), key=lambda need: need.number)
+        return [(need, found) for need in meetings if (found := self.mismatch(need))]
+
     def _waiting(self) -> Iterator[int]:
         return (rank for rank, look in self._looks.items() if look.state == WAITS and rank not in self._movable)
 
@@ -124,6 +146,8 @@ class WaitGraph:
         if isinstance(need, Receive):
             message = need.message
             return any(peer in self._movable or self._is_sent(peer, rank, message) for peer in self._peers(message))
+        if isinstance(need, Meeting) and self.mismatch(need):
+            return False
         return all(peer in self._movable for peer in self._lacking(rank, need))
 
     def _lacking(self, rank: int, need: Need | None) -> Iterator[int]:
@@ -138,7 +162,7 @@ class WaitGraph:
                 yield need.message.peer
         elif isinstance(need, Meeting):
             for peer in self._members[need.communicator]:
-                if self._looks[peer].met.get(need.communicator, 0) < need.number:
+                if self._looks[peer].begun(need.communicator, need.number) is None:
                     yield peer
 
     def _peers(self, message: Message) -> Sequence[int]:
