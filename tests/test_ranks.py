@@ -77,9 +77,20 @@ def other_tags(comm):
         comm.recv(source=0, tag=2)
 
 
+def the_first_takes_it(comm):
+    import numpy as np
+
+    if comm.rank == 1:
+        comm.Send(np.ones(1), dest=0)
+    elif comm.rank == 0:
+        comm.Irecv(np.ones(1), source=1)
+        comm.Recv(np.ones(1), source=1)
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [
+        (the_first_takes_it, ("rank 0 waits in Recv(source=1)",)),
         (never_comes, ("rank 0 waits in recv(source=3), line ", "ranks 1, 2 and 3 have returned")),
         (each_waits_for_the_other, ("rank 0 waits in Recv(source=1)", "rank 1 waits in Recv(source=0)")),
         (one_skips, ("ranks 0, 1 and 3 wait in Barrier", "rank 2 has returned")),

@@ -1,5 +1,7 @@
 """Who is stuck for good: the graph of waits, drawn by hand; and what ranks tell of their messages."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from course_utils.trace.books import Books, read_look
@@ -55,6 +57,7 @@ SENT = Look(IS_DONE, sent={Message(W, 0, 3): 1})
         ([waits(from_(1, tag=4)), SENT], [0]),
         ([waits(from_(None, tag=3)), SENT], []),
         ([waits(from_(1), received={Message(W, 1, 3): 1}), SENT], [0]),
+        ([waits(from_(1, tag=3), ahead=1), SENT], [0]),
         ([waits(from_(None)), DONE, BUSY], []),
         ([waits(from_(None)), DONE, DONE], [0]),
         ([waits(from_(1)), waits(from_(2)), BUSY], []),
@@ -99,7 +102,16 @@ def test_what_a_rank_tells_is_read_as_it_was_meant() -> None:
     meeting = books.meet(W, [0, 1], "Barrier")
     need = Some((meeting, to(1), from_(None)), all=False)
     look, members = read_look(WAITS, books.look(need, []))
-    assert look == Look(WAITS, need, {Message(W, 1, 5): 2}, {}, [], {W: (1, ["Barrier"])}) and members == {W: [0, 1]}
+    assert look == Look(WAITS, need, {Message(W, 1, 5): 2}, {}, [], 0, {W: (1, ["Barrier"])}) and members == {W: [0, 1]}
+
+
+def test_a_message_goes_to_the_receive_that_was_begun_first() -> None:
+    first, second = SimpleNamespace(need=from_(1)), SimpleNamespace(need=from_(1))
+    for need, ahead in ((first.need, 0), (second.need, 1), (from_(1), 2), (from_(2), 0)):
+        books = Books()
+        books.begin()
+        look, _ = read_look(WAITS, books.look(need, [first, second]))
+        assert look.ahead == ahead
 
 
 def test_books_that_miss_something_tell_nothing() -> None:

@@ -1,5 +1,6 @@
 """The books that a rank keeps of its messages and collectives, and what it tells of them to who looks from outside."""
 
+import itertools
 import json
 import threading
 from collections import Counter, deque
@@ -63,12 +64,14 @@ class Books:
         others = (thread for thread in threading.enumerate() if thread not in self._threads)
         if any(not thread.name.startswith(OURS) for thread in others):
             need = None
-        posted = [one.need.message for one in begun if isinstance(getattr(one, "need", None), Receive)]
+        receives = [one.need for one in begun if isinstance(getattr(one, "need", None), Receive)]
+        earlier = itertools.takewhile(lambda one: one is not need, receives)
         told = {
             "need": need and _as_list(need),
             "sent": [[*_parts(message), count] for message, count in self.sent.items()],
             "received": [[*_parts(message), count] for message, count in self.received.items()],
-            "posted": [_parts(message) for message in posted],
+            "posted": [_parts(one.message) for one in receives],
+            "ahead": sum(one == need for one in earlier),
             "met": {communicator: [count, list(names)] for communicator, (count, names) in self.met.items()},
             "members": self.members,
         }
@@ -87,7 +90,8 @@ def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:
         counts = [{Message(*parts): count for *parts, count in seen[name]} for name in ("sent", "received")]
         posted = [Message(*parts) for parts in seen["posted"]]
         met = {communicator: (count, names) for communicator, (count, names) in seen["met"].items()}
-        return Look(state, need if state == WAITS else None, *counts, posted, met), seen["members"]
+        need = need if state == WAITS else None
+        return Look(state, need, *counts, posted, seen["ahead"], met), seen["members"]
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"no look of a rank: {error}") from None
 

@@ -72,7 +72,8 @@ class Look:
         need: what it waits for; None where that cannot be known.
         sent: how often it has sent what, since the communicator was made.
         received: how often it has received what; peer and tag are the message's own.
-        posted: receives that it has begun and not completed, beside the one that it waits for.
+        posted: receives that it has begun and not completed.
+        ahead: how many of them are like the one that it waits for, and were begun before: messages go to these first.
         met: for each communicator how many collectives it has begun, and the names of the latest.
     """
 
@@ -81,6 +82,7 @@ class Look:
     sent: Mapping[Message, int] = field(default_factory=dict)
     received: Mapping[Message, int] = field(default_factory=dict)
     posted: Sequence[Message] = ()
+    ahead: int = 0
     met: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
 
     def begun(self, communicator: str, number: int) -> str | None:
@@ -169,10 +171,10 @@ class WaitGraph:
         return self._members[message.communicator] if message.peer is None else [message.peer]
 
     def _is_sent(self, sender: int, receiver: int, wanted: Message) -> bool:
-        """Whether more has been sent that fits than was received."""
+        """Whether more has been sent that fits than was received, or goes to other receives."""
         sent = _fitting(self._looks[sender].sent, Message(wanted.communicator, receiver, wanted.tag))
         received = _fitting(self._looks[receiver].received, Message(wanted.communicator, sender, wanted.tag))
-        return sent > received
+        return sent > received + self._looks[receiver].ahead
 
     def _is_taken(self, sender: int, message: Message) -> bool:
         """Whether the receiver waits for a message like this one, or has received all of them."""
