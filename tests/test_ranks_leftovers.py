@@ -125,8 +125,20 @@ def test_px_after_a_deadlock_works(kernel) -> None:
         client, "%%px\nfrom mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1:\n    MPI.COMM_WORLD.recv(source=0)"
     )
     assert answer["ename"] == "RankError"
-    assert "rank 1 waits in recv(source=0), line 3 of your cell" in answer["evalue"]
+    assert "rank 1 waits in recv(source=0), line 4 of your cell" in answer["evalue"]
     assert run(client, "%%px\nassert MPI.COMM_WORLD.allreduce(1) == 4")["status"] == "ok"
+
+
+def test_px_counts_lines_as_the_notebook_does_and_says_when_ranks_are_gone(kernel) -> None:
+    _, client = kernel
+    assert run(client, START)["status"] == "ok"
+    assert "line 3 of your cell" in run(client, "%%px\n\n1 / 0")["evalue"]
+    assert run(client, "ranks.restart()")["status"] == "ok"
+    assert run(client, "%%px --targets 0\nx = 1")["status"] == "ok"
+    assert run(client, "ranks.stop()")["status"] == "ok"
+    for cell in ("%%px\nx = 1", "%%px --targets 0\nx = 1"):
+        answer = run(client, cell)
+        assert (answer["ename"], answer["evalue"][:24]) == ("RanksGone", "These ranks were stopped")
 
 
 def test_a_killed_rank_is_named_in_the_notebook_and_one_word_brings_new_ones(kernel) -> None:

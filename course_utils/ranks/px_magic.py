@@ -8,6 +8,9 @@ from course_utils.ranks.failure_report import print_from
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
 
+_FIRST_LINE = "# %%px\n"
+"""In the place of the cell's first line, so that reports count lines as the notebook does."""
+
 
 def register(ranks: "Ranks") -> None:
     """Make `%px` and `%%px` of this notebook run on these ranks. Outside a notebook this does nothing."""
@@ -22,13 +25,13 @@ def register(ranks: "Ranks") -> None:
         """The same options; a plain `%%px` goes through `Ranks.execute`."""
 
         def parallel_execute(self, cell: str, block: bool | None = None, **options: Any) -> Any:
-            everyone = (
-                self.view.targets in ("all", None) or list(_listed(self.view.targets)) == ranks.connection.engines
-            )
-            if block is False or not everyone:
-                return super().parallel_execute(cell, block=block, **options)
-            ranks.execute(cell, show)
-            return None
+            gone = ranks.connection is None  # which `execute` says in a line
+            targets = self.view.targets
+            everyone = gone or targets in ("all", None) or list(_listed(targets)) == ranks.connection.engines
+            if gone or (block is not False and everyone):
+                ranks.execute(_FIRST_LINE + cell, show)
+                return None
+            return super().parallel_execute(_FIRST_LINE + cell, block=block, **options)
 
     ranks.connection.client[ranks.connection.engines].activate()
     view = ranks.connection.client[ranks.connection.engines]

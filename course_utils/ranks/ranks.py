@@ -14,6 +14,7 @@ from course_utils.ranks.connection import PATIENCE, Connection, Watched
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe, print_from
 from course_utils.ranks.links.traffic import Meter, Traffic
+from course_utils.ranks.px_magic import register
 from course_utils.ranks.run import Attempt, Run, events_of, spread
 from course_utils.ranks.turn import turn
 from course_utils.trace.activity import IDLE, WAITING
@@ -275,6 +276,7 @@ class Ranks:
     def _bring_back(self) -> None:
         self.stop()
         self._take(*self._start_again())
+        register(self)
 
     def load_torch(self) -> None:
         """Begin to import torch on every rank, and return at once: it takes seconds, and one can read meanwhile."""
