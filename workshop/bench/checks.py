@@ -1,6 +1,7 @@
 """How long a learner waits for a verdict: over all answers that people write, right ones and wrong ones.
 
-A wrong answer that hangs is found out by waiting: what its verdict takes beyond that patience has a row of its own.
+A deadlock is told at once. Another answer that hangs is found out by waiting: what its verdict takes beyond that
+patience has a row of its own.
 """
 
 import contextlib
@@ -71,7 +72,7 @@ def timed(program: Program, ranks: RanksLike) -> tuple[float, bool, list[float]]
     began = time.perf_counter()
     verdict = judge(exercise, function, ranks)
     seconds = time.perf_counter() - began
-    hung = any(words in verdict.text for words in ("deadlock: ", "no progress for", "not finished after"))
+    hung = any(words in verdict.text for words in ("no progress for", "not finished after"))
     if seconds > TARGET + PATIENCE * hung:
         tqdm.write(f"{seconds:.2f} s  {program.exercise}, {program.name}: {verdict}", file=sys.stderr)
     return seconds, hung, [verdict.details["search_seconds"]] if "search_seconds" in verdict.details else []

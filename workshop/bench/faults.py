@@ -47,6 +47,20 @@ def each_waits_for_the_other(comm) -> None:
         comm.recv(source=1 - comm.rank)
 
 
+def three_in_a_circle(comm) -> None:
+    """Each of three receives first, from its neighbour, while the fourth works."""
+    if comm.rank < 3:
+        comm.recv(source=(comm.rank + 1) % 3)
+    time.sleep(60)
+
+
+def other_collectives(comm) -> None:
+    """Rank 1 sums, where all others wait for each other."""
+    if comm.rank == 1:
+        comm.allreduce(1)
+    comm.Barrier()
+
+
 def one_skips_a_collective(comm) -> None:
     """Rank 2 does not come to the barrier."""
     if comm.rank != 2:
@@ -96,16 +110,20 @@ def torch_skips_a_collective() -> None:
         dist.all_reduce(torch.ones(3))
 
 
+AT_ONCE = 0.3
+"""Seconds after which a true deadlock is told."""
 FAULTS = (
-    Fault("rank 0 receives, nobody sends", nobody_sends, "rank 0 waits in recv(source=3)", 5.0),
-    Fault("two ranks wait for each other", each_waits_for_the_other, "rank 1 waits in recv(source=0)", 5.0),
-    Fault("one rank skips a collective", one_skips_a_collective, "rank 2 has returned", 5.0),
-    Fault("tags differ", tags_differ, "rank 1 waits in recv(source=0)", 5.0),
+    Fault("rank 0 receives, nobody sends", nobody_sends, "rank 0 waits in recv(source=3)", AT_ONCE),
+    Fault("two ranks wait for each other", each_waits_for_the_other, "rank 1 waits in recv(source=0)", AT_ONCE),
+    Fault("three ranks wait in a circle", three_in_a_circle, "0 waits for 1, 1 for 2, 2 for 0", AT_ONCE),
+    Fault("collectives mixed up", other_collectives, "rank 1 allreduce", AT_ONCE),
+    Fault("one rank skips a collective", one_skips_a_collective, "rank 2 has returned", AT_ONCE),
+    Fault("tags differ", tags_differ, "rank 1 waits in recv(source=0)", AT_ONCE),
     Fault("one rank raises, others wait", one_raises, "rank 2 raised ValueError: on purpose", 2.0),
     Fault("kill -9 of one rank", one_is_killed, "rank 2 was ended by signal 9, SIGKILL", 2.0),
     Fault("os._exit(1) on one rank", one_exits, "rank 1 ended itself, with exit code 1", 2.0),
     Fault("recursion without end", recursion_without_end, "RecursionError", 2.0),
-    Fault("one rank skips torch's collective", torch_skips_a_collective, "wait in all_reduce", 5.0),
+    Fault("one rank skips torch's collective", torch_skips_a_collective, "wait in all_reduce", AT_ONCE),
 )
 
 
