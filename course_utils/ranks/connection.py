@@ -152,6 +152,9 @@ class Connection:
             call.lost = list(call.pending)
             for rank in call.lost:
                 self.control.kill(rank)
+            deadline = time.monotonic() + _STUBBORN
+            while not set(call.lost) <= set(self.control.dead()) and time.monotonic() < deadline:
+                time.sleep(_LOOK)  # until they are gone, so that nobody takes them for well
             self._give_up(call, f"{cause} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended.")
 
     def _give_up(self, call: Watched, cause: str) -> None:
