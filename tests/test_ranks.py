@@ -159,6 +159,16 @@ def slow_operation(comm):
     comm.Allreduce(np.ones(1), np.ones(1), op=slow)
 
 
+def different_words_for_one_barrier(comm):
+    time.sleep(0.1 * comm.rank)
+    if comm.rank == 0:
+        comm.Barrier()
+    elif comm.rank == 1:
+        comm.Ibarrier().Wait()
+    else:
+        comm.barrier()
+
+
 def keeps_a_communicator(comm):
     pair = comm.Split(comm.rank // 2)
     if pair.rank == 0:
@@ -170,6 +180,7 @@ def keeps_a_communicator(comm):
 def test_healthy_programs_are_left_alone(four_ranks) -> None:
     assert four_ranks.run(helped_by_a_thread).results[:2] == ["late", "late"]
     assert four_ranks.run(slow_operation).results == [None] * 4
+    assert four_ranks.run(different_words_for_one_barrier).results == [None] * 4
     assert four_ranks.run(keeps_a_communicator).results == [None, "first", None, "first"]
 
 

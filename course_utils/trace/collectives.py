@@ -57,8 +57,8 @@ class Collectives:
             recorder.add(name, "collective", began, end, size=size, line=line)
 
     def _meeting(self, name: str, root: int | None) -> Meeting:
-        """The next collective in the books, where Ibcast is a Bcast."""
-        name = name[1:].capitalize() if name[0] == "I" else name
+        """The next collective in the books, where Ibcast is a Bcast, and barrier a Barrier."""
+        name = name[1:].capitalize() if name[0] == "I" else name.replace("barrier", "Barrier")
         whole = name if root is None else f"{name}(root={root})"
         return recorder.books.meet(self.label, self.world_ranks, whole)
 
