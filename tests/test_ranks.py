@@ -131,8 +131,8 @@ def other_collectives(comm):
 
 
 def test_collectives_that_do_not_match_are_told_apart(four_ranks) -> None:
-    who = r"ranks 0, 2 and 3 Barrier, rank 1 Allreduce"
-    with pytest.raises(CourseError, match=rf"^deadlock: collective number 2 is not the same on all ranks \({who}\)"):
+    words = r"^deadlock: collective number 2 is not the same on all ranks \(.*rank 1 Allreduce"
+    with pytest.raises(CourseError, match=words):
         four_ranks.run(other_collectives)
     if not four_ranks.healthy:
         four_ranks.restart()
