@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from course_utils.checks.registry import chosen, declared, find
+from course_utils.checks.written import Program
 from course_utils.errors import CourseError
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.overlap.played_hardware import Wait
@@ -100,9 +101,20 @@ def test_the_grader_is_graded_by_answers_and_mutants(four_ranks) -> None:
 
 
 @pytest.mark.timeout(120)
+SOMEBODY_MAY_HELP = """
+import threading
+import time
+
+def who_is_there(comm):
+    threading.Thread(target=time.sleep, args=(10,), daemon=True).start()
+    comm.recv(source=comm.rank)
+"""
+
+
 def test_a_verdict_is_timed_and_one_that_had_to_wait_is_told_apart(four_ranks) -> None:
-    right, hanging = find("rank_squared").written.right[0], find("who_is_there").written.program("waits_for_itself")
-    assert [checks.timed(program, four_ranks)[1] for program in (right, hanging)] == [False, True]
+    right, stuck = find("rank_squared").written.right[0], find("who_is_there").written.program("waits_for_itself")
+    hanging = Program("who_is_there", "somebody_may_help", SOMEBODY_MAY_HELP)
+    assert [checks.timed(program, four_ranks)[1] for program in (right, stuck, hanging)] == [False, False, True]
 
 
 def test_parts_of_the_course_are_chosen_by_exercise_or_lesson() -> None:
