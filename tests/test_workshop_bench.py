@@ -100,7 +100,6 @@ def test_the_grader_is_graded_by_answers_and_mutants(four_ranks) -> None:
     assert all(row.ok and row.unit == "%" and row.runs >= 3 for row in rows), table(rows)
 
 
-@pytest.mark.timeout(120)
 SOMEBODY_MAY_HELP = """
 import threading
 import time
@@ -111,6 +110,7 @@ def who_is_there(comm):
 """
 
 
+@pytest.mark.timeout(120)
 def test_a_verdict_is_timed_and_one_that_had_to_wait_is_told_apart(four_ranks) -> None:
     right, stuck = find("rank_squared").written.right[0], find("who_is_there").written.program("waits_for_itself")
     hanging = Program("who_is_there", "somebody_may_help", SOMEBODY_MAY_HELP)
