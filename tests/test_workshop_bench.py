@@ -104,7 +104,7 @@ SOMEBODY_MAY_HELP = """
 import threading
 import time
 
-def who_is_there(comm):
+def who_is_there(comm, name):
     threading.Thread(target=time.sleep, args=(10,), daemon=True).start()
     comm.recv(source=comm.rank)
 """
