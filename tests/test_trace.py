@@ -341,6 +341,42 @@ def test_a_rank_missing_from_a_torch_collective_is_named_and_the_next_works(four
     assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
 
 
+def everyday_torch(what: str) -> None:
+    """Rank 2 does less than the others."""
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.nn.parallel import DistributedDataParallel
+
+    last = dist.get_rank() == 2
+    network = torch.nn.Linear(4, 2)
+    if what == "monitored_barrier" and not last:
+        dist.monitored_barrier()
+    elif what == "all_gather_object" and not last:
+        dist.all_gather_object([None] * dist.get_world_size(), "hello")
+    elif what == "all_reduce in backward":
+        network = DistributedDataParallel(network)
+        for _ in range(2 if last else 3):
+            network(torch.ones(3, 4)).sum().backward()
+    elif what == "all_gather_single":
+        fully_shard(network, mesh=init_device_mesh("cpu", (4,)))
+        for _ in range(2 if last else 3):
+            network(torch.ones(3, 4)).sum().backward()
+    elif what == "recv(src=2)" and not last:
+        dist.batch_isend_irecv([dist.P2POp(dist.irecv, torch.ones(3), 2)])[0].wait()
+
+
+@pytest.mark.parametrize(
+    "what", ["monitored_barrier", "all_gather_object", "all_reduce in backward", "all_gather_single", "irecv(src=2)"]
+)
+def test_everyday_torch_with_a_rank_too_few_is_told_and_the_ranks_live_on(four_ranks, what) -> None:
+    with pytest.raises(RankError) as error:
+        four_ranks.run(everyday_torch, what.replace("irecv", "recv"), backend="gloo")
+    assert f"ranks 0, 1 and 3 wait in {what}, line" in str(error.value) and "rank 2 has returned" in str(error.value)
+    assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
+
+
 def test_a_second_group_inside_a_run_is_refused_and_the_next_run_is_fresh(four_ranks) -> None:
     def again():
         import torch.distributed as dist

@@ -6,6 +6,7 @@ it. In the other direction one byte asks a waiting rank to give up.
 
 import mmap
 import struct
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,11 @@ class Activity:
 
 
 class ActivityFile:
-    """The mapped file of one rank. One process writes the state; any may read it or ask for a stop."""
+    """The mapped file of one rank. One process writes the state; any may read it or ask for a stop.
+
+    Attributes:
+        progress: how often this process has written.
+    """
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -43,21 +48,29 @@ class ActivityFile:
             path.write_bytes(bytes(_SIZE))
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _SIZE)
-        self._version, self._progress = _HEADER.unpack_from(self._map)[:2]
+        self._version, self.progress = _HEADER.unpack_from(self._map)[:2]
+        self._lock = threading.Lock()
 
-    def write(self, state: int, text: str = "", look: bytes = b"") -> None:
-        """Say what the rank does from now on; every call counts as progress."""
-        self._version += 1  # odd: being written
-        self._progress += 1
-        encoded = text.encode()[: _LOOK - _TEXT]
-        look = look if len(look) <= _SIZE - _LOOK else b""
-        struct.pack_into("<Q", self._map, 0, self._version)
-        self._map[_TEXT : _TEXT + len(encoded)] = encoded
-        self._map[_LOOK : _LOOK + len(look)] = look
-        self._map[_STATE] = state
-        self._version += 1
-        times = self._progress, time.perf_counter()
-        _HEADER.pack_into(self._map, 0, self._version, *times, len(encoded), len(look))
+    def write(self, state: int, text: str = "", look: bytes = b"", *, after: int | None = None) -> int | None:
+        """Say what the rank does from now on; every call counts as progress, whose number is given back.
+
+        `after`: only if nothing has been said since the progress of this number, else None is given back.
+        """
+        with self._lock:
+            if after not in (None, self.progress):
+                return None
+            self._version += 1  # odd: being written
+            self.progress += 1
+            encoded = text.encode()[: _LOOK - _TEXT]
+            look = look if len(look) <= _SIZE - _LOOK else b""
+            struct.pack_into("<Q", self._map, 0, self._version)
+            self._map[_TEXT : _TEXT + len(encoded)] = encoded
+            self._map[_LOOK : _LOOK + len(look)] = look
+            self._map[_STATE] = state
+            self._version += 1
+            now = time.perf_counter()
+            _HEADER.pack_into(self._map, 0, self._version, self.progress, now, len(encoded), len(look))
+            return self.progress
 
     def read(self) -> Activity:
         """The latest complete state."""

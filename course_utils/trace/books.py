@@ -43,6 +43,22 @@ class Books:
         self._threads = set(threading.enumerate())
         self.complete = True
 
+    def send(self, communicator: str, members: list[int], to: int, tag: int) -> Send:
+        """This rank sends a message to another rank of the run."""
+        self.members[communicator] = members
+        message = Message(communicator, to, tag)
+        self.sent[message] += 1
+        return Send(message)
+
+    def receive(self, communicator: str, members: list[int], source: int | None, tag: int | None) -> Receive:
+        """This rank begins to receive; None for any source, or any tag."""
+        self.members[communicator] = members
+        return Receive(Message(communicator, source, tag))
+
+    def took(self, communicator: str, source: int | None, tag: int) -> None:
+        """A message has been received."""
+        self.received[Message(communicator, source, tag)] += 1
+
     def meet(self, communicator: str, members: list[int], name: str) -> Meeting:
         """This rank begins the next collective of a communicator; `name` must be the same on all its ranks."""
         self.members[communicator] = members

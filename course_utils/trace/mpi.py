@@ -19,7 +19,7 @@ from course_utils.trace.collectives import Collectives, size_of
 from course_utils.trace.memory import memory_checked
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import Finished, PickledReceive, TracedRequest
-from course_utils.trace.waiting import Message, Receive, Send
+from course_utils.trace.waiting import Receive
 
 
 def name_of(rank: int) -> str:
@@ -120,10 +120,7 @@ class TracedComm(Collectives, MPI.Intracomm):
         began = time.perf_counter()
         peer, need = self._world(dest), None
         if peer is not None:
-            message = Message(self.label, peer, tag)
-            need = Send(message)
-            recorder.books.sent[message] += 1
-            recorder.books.members.setdefault(self.label, self.world_ranks)
+            need = recorder.books.send(self.label, self.world_ranks, peer, tag)
 
         def finished(end: float, _: MPI.Status | None) -> None:
             if peer is not None:
@@ -195,8 +192,8 @@ class TracedComm(Collectives, MPI.Intracomm):
 
     def wants(self, source: int, tag: int) -> Receive:
         """What a receive waits for."""
-        recorder.books.members.setdefault(self.label, self.world_ranks)
-        return Receive(Message(self.label, self._world(source), None if tag == MPI.ANY_TAG else tag))
+        wanted = None if tag == MPI.ANY_TAG else tag
+        return recorder.books.receive(self.label, self.world_ranks, self._world(source), wanted)
 
     def _received(self, name: str, source: int, tag: int, began: float, line: int | None) -> Finished:
         """What to record when a receive has completed, or was broken off."""
@@ -206,7 +203,7 @@ class TracedComm(Collectives, MPI.Intracomm):
             size = 0 if status is None else status.Get_count(MPI.BYTE)
             if sender != MPI.PROC_NULL:
                 if status is not None:
-                    recorder.books.received[Message(self.label, self._world(sender), its_tag)] += 1
+                    recorder.books.took(self.label, self._world(sender), its_tag)
                 shown = None if its_tag == MPI.ANY_TAG else its_tag
                 recorder.add(name, "recv", began, end, peer=self._world(sender), tag=shown, size=size, line=line)
 

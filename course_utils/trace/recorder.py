@@ -30,7 +30,11 @@ class StopAsked(KeyboardInterrupt):
 
 
 class Recorder:
-    """Events of this rank since `begin`, and its activity file where it has one."""
+    """Events of this rank since `begin`, and its activity file where it has one.
+
+    Attributes:
+        left: what this rank has left at the notebook's wish, where C++ code may have made another error of it.
+    """
 
     def __init__(self) -> None:
         self.rank = 0
@@ -40,12 +44,13 @@ class Recorder:
         self._abandoned: list[object] = []  # MPI may still write into their buffers: they must not be freed
         self.activity: ActivityFile | None = None
         self.books = Books()
+        self.left = ""
 
     def begin(self, rank: int) -> None:
         """Forget the last run and start the clock of a new one."""
         self.rank, self.began, self.events = rank, time.perf_counter(), []
         self._abandoned += self.open.values()
-        self.open = {}
+        self.open, self.left = {}, ""
         self.books.begin()
         if self.activity:
             self.activity.ask_to_stop(False)

@@ -1,44 +1,51 @@
-"""Records the calls of torch.distributed, and makes their waits polled, as `trace.mpi` does for MPI.
+"""Process groups of torch.distributed that record what they do and never block for good, as `trace.mpi` does for MPI.
 
-`record_calls` exchanges the functions of the module for traced ones. They start the operation asynchronously and test
-until it is done: a rank whose peers never come can say where it waits, and can be asked to stop.
+Every call of torch.distributed, and of what stands on it (DistributedDataParallel's hooks in C++, FSDP2, pipelining,
+collectives of objects), ends in a method of a process group. `TracedGroup` is a process group whose methods record the
+call, pass it on to a plain group, and give back a `Work` whose wait is polled: a rank whose peers never come can say
+where it waits, and can be asked to stop.
 """
 
 import contextlib
-import functools
-import inspect
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed import distributed_c10d
+from torch.distributed import c10d_logger, distributed_c10d
 
+from course_utils.trace import waits_in_backward
 from course_utils.trace.books import OURS
-from course_utils.trace.recorder import here, recorder
-from course_utils.trace.waiting import Message, Need, Receive, Send
+from course_utils.trace.recorder import StopAsked, here, recorder
+from course_utils.trace.waiting import Meeting, Need
 
-# The argument whose bytes are this rank's contribution. torch's older names for the `_single` ones call these.
+# A group's method: the function of torch.distributed that calls it, and the place of the argument whose bytes are this
+# rank's contribution.
 _COLLECTIVES = {
-    "all_reduce": "tensor",
-    "broadcast": "tensor",
-    "reduce": "tensor",
-    "gather": "tensor",
-    "scatter": "scatter_list",
-    "all_gather": "tensor",
-    "all_gather_single": "input_tensor",
-    "reduce_scatter": "input_list",
-    "reduce_scatter_single": "input",
-    "all_to_all": "input_tensor_list",
-    "all_to_all_single": "input",
-    "barrier": "nothing",
+    "allreduce": ("all_reduce", 0),
+    "allreduce_coalesced": ("all_reduce_coalesced", 0),
+    "broadcast": ("broadcast", 0),
+    "reduce": ("reduce", 0),
+    "gather": ("gather", 1),
+    "scatter": ("scatter", 1),
+    "allgather": ("all_gather", 1),
+    "allgather_coalesced": ("all_gather_coalesced", 1),
+    "all_gather_single": ("all_gather_single", 1),
+    "all_gather_single_coalesced": ("all_gather_single_coalesced", 1),
+    "reduce_scatter": ("reduce_scatter", 1),
+    "reduce_scatter_single": ("reduce_scatter_single", 1),
+    "reduce_scatter_single_coalesced": ("reduce_scatter_single_coalesced", 1),
+    "alltoall": ("all_to_all", 1),
+    "all_to_all_single": ("all_to_all_single", 1),
+    "barrier": ("barrier", None),
 }
-_ALIKE = ("all_reduce", "broadcast", "reduce", "all_gather")
+_ALIKE = ("allreduce", "broadcast", "reduce", "allgather", "all_gather_single")
 """Collectives for which every rank brings a tensor of the same size."""
-_MESSAGES = {"send": ("isend", "send", "dst"), "recv": ("irecv", "recv", "src")}
-_PLAIN = {name: getattr(distributed_c10d, name) for name in (*_COLLECTIVES, "send", "recv", "isend", "irecv")}
+_MESSAGES = ("send", "recv", "isend", "irecv")
 
 
 def _bytes_of(value: Any) -> int:
@@ -52,17 +59,17 @@ def _bytes_of(value: Any) -> int:
 class _InThread:
     """What counts as complete only once somebody has waited for it: a thread does, and can be asked.
 
-    With gloo these are messages, and the reduce-scatters, which copy their result in `wait`.
+    With gloo these are messages, the reduce-scatters, which copy their result in `wait`, and `monitored_barrier`.
     """
 
-    def __init__(self, work: Any) -> None:
-        self._work, self._error = work, None
-        self._thread = threading.Thread(target=self._wait, daemon=True, name=f"{OURS}gloo")
+    def __init__(self, wait: Callable[[], Any]) -> None:
+        self._wait, self._error = wait, None
+        self._thread = threading.Thread(target=self._run, daemon=True, name=f"{OURS}gloo")
         self._thread.start()
 
-    def _wait(self) -> None:
+    def _run(self) -> None:
         try:
-            self._work.wait()
+            self._wait()
         except Exception as error:
             self._error = error
 
@@ -74,23 +81,31 @@ class _InThread:
             raise self._error
 
 
-class TracedWork:
-    """What an asynchronous call returns: `wait` polls, and records the event when the operation is done.
+class TracedWork(dist.Work):
+    """What a group's methods return: `wait` polls, and records the event when the operation is done.
 
     An operation whose work has a future ends when that is done, in a thread of gloo's and maybe long before anybody
     asks: what travels behind a backward pass is drawn as long as it travelled.
     """
 
-    def __init__(self, work: Any, text: str, place: str, finished: Callable[[float], None], need: Need) -> None:
-        self._work, self.text, self.place, self._finished, self.need = work, text, place, finished, need
+    def __init__(
+        self, work: dist.Work, text: str, place: str, finished: Callable[[float], None], need: Need | None
+    ) -> None:
+        super().__init__()
+        self.text, self.place, self._finished, self.need = text, place, finished, need
+        self._plain = work
+        self._work = (
+            work if isinstance(need, Meeting) and not text.startswith("reduce_scatter") else _InThread(work.wait)
+        )
         self._recorded = False
         self._ended: float | None = None
+        self._future: torch.futures.Future | None = None
+        self._settled = torch.futures.Future()
+        self._left = False
         recorder.opened(self)
-
-    def note_end(self) -> None:
-        """From now on know when the operation ends, whether somebody waits for it or not."""
-        with contextlib.suppress(RuntimeError, AttributeError):  # this kind of work has no future
-            self._work.get_future().add_done_callback(self._note)
+        if self._work is work:
+            with contextlib.suppress(RuntimeError):  # this kind of work has no future
+                work.get_future().add_done_callback(self._note)
 
     def _note(self, _: Any) -> None:
         self._ended = time.perf_counter()
@@ -114,11 +129,33 @@ class TracedWork:
             self._record()
         return done
 
-    def get_future(self) -> Any:
-        """torch's future, for who goes on with that: the operation is waited for as soon as it is done."""
-        future = self._work.get_future()
-        future.add_done_callback(lambda _: self._record())
-        return future
+    def get_future(self) -> torch.futures.Future:
+        """A future of our own, for who goes on with that: it can be left where the operation never ends.
+
+        Whoever waits for it waits in C++, as DistributedDataParallel does at the end of its backward pass.
+        """
+        if self._future is None:
+            self._future = self._settled.then(self._outcome)
+            self._plain.get_future().add_done_callback(self._settle)
+            waits_in_backward.look_after(self)
+        return self._future
+
+    def leave(self) -> None:
+        """Who waits for the future goes on, with an error."""
+        self._left = True
+        self._finished(float("inf"))
+        self._settle()
+
+    def _settle(self, _: Any = None) -> None:
+        if not self._settled.done():
+            self._settled.set_result(None)
+
+    def _outcome(self, _: Any) -> Any:
+        # An error must be raised in here: `set_exception` would hand it to C++ as if it were the tensors.
+        if self._left:
+            raise StopAsked(self.text)
+        self._record()
+        return self._plain.get_future().value()
 
     def _record(self) -> None:
         if not self._recorded:
@@ -126,115 +163,159 @@ class TracedWork:
             recorder.closed(self)
             self._finished(self._ended or time.perf_counter())
 
-    @property
-    def __class__(self) -> type:
-        """FSDP2 waits only for what is a `Work` of torch's, and would compute with what has not come yet."""
-        return dist.Work
+    def result(self) -> Any:
+        """What torch's own work gives."""
+        return self._plain.result()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._work, name)
-
-
-def _group(given: Mapping[str, Any]) -> tuple[str, list[int]]:
-    """The name of the group that a call is given, and its ranks."""
-    group = given.get("group") or dist.group.WORLD
-    return f"gloo {group.group_name}", dist.get_process_group_ranks(group)
+    def _source_rank(self) -> int:
+        return self._plain._source_rank()
 
 
-def _whole_name(name: str, given: Mapping[str, Any]) -> str:
-    """What must be the same on all ranks of a collective: its name, its root, and the size of a tensor of each rank."""
-    size = f" of {given['tensor'].numel()} numbers" if name in _ALIKE else ""
-    roots = [given[root] for root in ("src", "dst", "group_src", "group_dst") if given.get(root) is not None]
-    return f"{name}{size}{f', root {roots[0]}' if any(roots) else ''}"
+class TracedGroup(dist.ProcessGroup):
+    """Stands for torch's class in the making of groups: one group that records, before a plain one that communicates.
 
+    Attributes:
+        recording: whether calls are recorded, in all groups.
+    """
 
-def _traced_collective(name: str, contribution: str) -> Callable:
-    plain = _PLAIN[name]
-    signature = inspect.signature(plain)
+    recording = True
 
-    @functools.wraps(plain)
-    def traced(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs).arguments
-        asynchronous = given.get("async_op", False)
-        size = _bytes_of(given.get(contribution))
+    def __init__(self, store: dist.Store, rank: int, size: int) -> None:
+        super().__init__(rank, size)
+        self._plain = _PlainGroup(store, rank, size)
+
+    # What torch tells a group when it makes it holds for both.
+
+    def _set_default_backend(self, backend: Any) -> None:
+        super()._set_default_backend(backend)
+        self._plain._set_default_backend(backend)
+
+    def _register_backend(self, *args: Any) -> None:
+        super()._register_backend(*args)
+        self._plain._register_backend(*args)
+
+    def _set_group_name(self, name: str) -> None:
+        super()._set_group_name(name)
+        self._plain._set_group_name(name)
+
+    def _books(self) -> tuple[str, list[int]]:
+        """The name of this group in the books, and its ranks."""
+        return f"gloo {self.group_name}", dist.get_process_group_ranks(self)
+
+    def send(self, tensors: list[torch.Tensor], dst: int, tag: int) -> dist.Work:
+        """As torch's."""
+        return self._message("send", self._plain.send, tensors, dst, tag)
+
+    def recv(self, tensors: list[torch.Tensor], src: int, tag: int) -> dist.Work:
+        """As torch's."""
+        return self._message("recv", self._plain.recv, tensors, src, tag)
+
+    def recv_anysource(self, tensors: list[torch.Tensor], tag: int) -> dist.Work:
+        """As torch's."""
+        return self._message("recv", lambda *_: self._plain.recv_anysource(tensors, tag), tensors, None, tag)
+
+    def _message(self, kind: str, start: Callable, tensors: list[torch.Tensor], end: int | None, tag: int) -> dist.Work:
+        if not self.recording:
+            return start(tensors, end, tag)
+        name = next((name for name in reversed(_callers(sys._getframe(2))) if name in _MESSAGES), kind)
         line, place = here()
         began = time.perf_counter()
-        work = plain(**(given | {"async_op": True}))
-        if work is None:  # this rank is not in the group
-            return None
-        if name.startswith("reduce_scatter"):
-            work = _InThread(work)
+        group, members = self._books()
+        peer = None if end is None else members[end]
+        sends = kind == "send"
+        need = (recorder.books.send if sends else recorder.books.receive)(group, members, peer, tag)
 
-        def finished(end: float) -> None:
-            recorder.add(name, "collective", began, end, size=size, line=line)
+        def finished(stop: float) -> None:
+            source = peer
+            if not sends and stop < float("inf"):
+                source = members[work._source_rank()] if peer is None else peer
+                recorder.books.took(group, source, tag)
+            recorder.add(name, kind, began, stop, peer=source, tag=tag, size=_bytes_of(tensors), line=line)
 
-        need = recorder.books.meet(*_group(given), _whole_name(name, given))
-        traced_work = TracedWork(work, name, place, finished, need)
-        if asynchronous:
-            traced_work.note_end()
-            return traced_work
-        traced_work.wait()
-        return None
+        work = start(tensors, end, tag)
+        who = f"dst={peer}" if sends else "any source" if peer is None else f"src={peer}"
+        return TracedWork(work, f"{name}({who})", place, finished, need)
 
-    return traced
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        """As torch's, which blocks by itself until its time is up."""
+        began = time.perf_counter()
+        line, place = here()
+        given = () if timeout is None else (timeout,)
+        waiting = _InThread(lambda: self._plain.monitored_barrier(*given, wait_all_ranks=wait_all_ranks))
+        need = recorder.books.meet(*self._books(), "monitored_barrier")
+        end = float("inf")
+        try:
+            recorder.wait(waiting.is_completed, "monitored_barrier", place, need)
+            waiting.wait()
+            end = time.perf_counter()
+        finally:
+            recorder.add("monitored_barrier", "collective", began, end, line=line)
 
 
-def _traced_message(name: str, start: str, kind: str, peer_name: str) -> Callable:
-    plain = _PLAIN[start]
+def _recorded(method: str, name: str, contribution: int | None) -> Callable:
+    """The method of a traced group that records a collective."""
 
-    @functools.wraps(_PLAIN[name])
-    def traced(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        peer = args[0] if args else kwargs.get(peer_name)
-        if peer is None and kwargs.get(f"group_{peer_name}") is not None:
-            peer = dist.get_global_rank(kwargs.get("group") or dist.group.WORLD, kwargs[f"group_{peer_name}"])
-        tag = kwargs.get("tag", args[2] if len(args) > 2 else 0)
+    def collective(self: TracedGroup, *args: Any, **kwargs: Any) -> dist.Work:
+        start = getattr(self._plain, method)
+        if not self.recording:
+            return start(*args, **kwargs)
+        caller = sys._getframe(1)
+        callers = _callers(caller) or [name]
+        called, text = callers[0], callers[-1]
+        if waits_in_backward.is_engine(caller):
+            text += " in backward"
+        size = 0 if contribution is None else _bytes_of(args[contribution])
         line, place = here()
         began = time.perf_counter()
-        group, members = _group(kwargs | ({"group": args[1]} if len(args) > 1 else {}))
-        recorder.books.members[group] = members
-        message = Message(group, peer, tag)
-        if kind == "send":
-            recorder.books.sent[message] += 1
-        work = _InThread(plain(tensor, *args, **kwargs))
+        work = start(*args, **kwargs)
 
         def finished(end: float) -> None:
-            recorder.add(name, kind, began, end, peer=peer, tag=tag, size=_bytes_of(tensor), line=line)
-            if kind == "recv" and end < float("inf"):
-                recorder.books.received[message] += 1
+            recorder.add(called, "collective", began, end, size=size, line=line)
 
-        need = Receive(message) if kind == "recv" else None if peer is None else Send(message)
-        traced_work = TracedWork(work, f"{name}({peer_name}={peer})", place, finished, need)
-        if name.startswith("i"):
-            return traced_work
-        traced_work.wait()
-        return peer
+        need = recorder.books.meet(*self._books(), f"{called}{_agreed(method, contribution, args, kwargs)}")
+        return TracedWork(work, text, place, finished, need)
 
-    return traced
+    return collective
+
+
+for _method, (_name, _contribution) in _COLLECTIVES.items():
+    setattr(TracedGroup, _method, _recorded(_method, _name, _contribution))
+
+
+def _callers(frame: FrameType | None) -> list[str]:
+    """The functions of torch.distributed that have led to the call of a group's method, from the inside outwards."""
+    names = []
+    while frame is not None and frame.f_code.co_filename in (distributed_c10d.__file__, c10d_logger.__file__):
+        if frame.f_code.co_filename == distributed_c10d.__file__:
+            names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return names
+
+
+def _agreed(method: str, contribution: int | None, args: tuple, kwargs: dict) -> str:
+    """What else must be the same on all ranks of a collective: its root, and the size of a tensor of each rank."""
+    numbers = 0
+    if method in _ALIKE:
+        mine = args[contribution]
+        numbers = (mine if isinstance(mine, torch.Tensor) else mine[0]).numel()
+    options = kwargs.get("opts", args[-1] if args else None)
+    root = getattr(options, "rootRank", 0)
+    return f"{f' of {numbers} numbers' if method in _ALIKE else ''}{f', root {root}' if root else ''}"
+
+
+_PlainGroup = dist.ProcessGroup
 
 
 def record_calls() -> None:
-    """Exchange the functions of torch.distributed for traced ones; a second call changes nothing."""
-    if dist.all_reduce is not _PLAIN["all_reduce"]:
-        return
-    traced = {name: _traced_collective(name, contribution) for name, contribution in _COLLECTIVES.items()}
-    for blocking, (start, kind, peer_name) in _MESSAGES.items():
-        traced[blocking] = _traced_message(blocking, start, kind, peer_name)
-        traced[start] = _traced_message(start, start, kind, peer_name)
-    _exchange(traced)
+    """Groups that are made from now on record their calls; a second call changes nothing."""
+    distributed_c10d.ProcessGroup = TracedGroup
 
 
 @contextlib.contextmanager
 def unrecorded() -> Iterator[None]:
     """Inside, calls are torch's own: recording one costs time, for a message a thread and so about a millisecond."""
-    recorded = {name: getattr(distributed_c10d, name) for name in _PLAIN}
-    _exchange(_PLAIN)
+    before, TracedGroup.recording = TracedGroup.recording, False
     try:
         yield
     finally:
-        _exchange(recorded)
-
-
-def _exchange(functions: Mapping[str, Callable]) -> None:
-    for name, function in functions.items():
-        setattr(dist, name, function)
-        setattr(distributed_c10d, name, function)
+        TracedGroup.recording = before

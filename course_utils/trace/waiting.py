@@ -158,7 +158,7 @@ class WaitGraph:
             for one in need.needs:
                 yield from self._lacking(rank, one)
         elif isinstance(need, Receive):
-            yield from (peer for peer in self._peers(need.message) if peer != rank or len(self._looks) == 1)
+            yield from (peer for peer in self._peers(need.message) if peer != rank)
         elif isinstance(need, Send):
             if not self._is_taken(rank, need.message):
                 yield need.message.peer

@@ -179,7 +179,9 @@ def _guarded(work: Callable[[], object]) -> Reply:
     except MPIBroken as error:
         reply = Reply(rank, "unusable", error=raised(error))
     except BaseException as error:
-        reply = Reply(rank, "raised", error=raised(error))
+        reply = Reply(rank, "interrupted", waiting=recorder.left)
+        if not recorder.left:
+            reply = Reply(rank, "raised", error=raised(error))
     reply.ended = time.perf_counter()
     reply.events = recorder.events
     reply.never_waited_for = tuple(f"{request.text}{request.place}" for request in recorder.open.values())
