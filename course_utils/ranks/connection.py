@@ -10,15 +10,16 @@ import ipyparallel as ipp
 
 from course_utils.errors import RanksGone
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
-from course_utils.ranks.hang_detector import HangDetector, sentence
+from course_utils.ranks.hang_detector import HangDetector, Seen, cause_of
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.trace.activity import IDLE, RUNNING, WAITING, Activity
+from course_utils.trace.activity import TESTING, WAITING
 from course_utils.words import ranks_in_words
 
-PATIENCE = 3.0  # seconds without progress after which ranks that all wait are told to stop
+PATIENCE = 3.0  # seconds without progress after which a check's ranks are told to stop, though nobody can know
 _AFTER_AN_ERROR = 0.4  # the same, once a rank has raised: the rest waits for it
-_UNDELIVERED = 20.0  # a task that its rank has not begun by then was lost on the way
+_UNDELIVERED = 20.0  # a task that its rank has not begun by then was lost on the way, if the slowest way was enough
+_SLOWEST_WAY = 10e6  # bytes per second
 _STUBBORN = 5.0  # a rank that ignores interrupts for so long is ended
 _LOOK = 0.01
 
@@ -86,36 +87,44 @@ class Connection:
         self,
         pending: dict[int, Any],
         *,
-        patience: float = PATIENCE,
+        patience: float | None = None,
         limit: float | None = None,
-        look: Callable[[], None] = lambda: None,
+        size: int = 0,
+        look: Callable[[Seen], None] = lambda seen: None,
     ) -> Watched:
-        """Wait for every rank's reply, or break the call off when nothing moves, time is up, or the user says stop.
+        """Wait for every rank's reply, or break the call off on a deadlock, when time is up, or the user says stop.
 
-        `look` is called at every look, for a progress bar.
+        Args:
+            patience: seconds for which nothing moves and nobody can know why, after which the call is broken off as
+                well; None for never.
+            limit: seconds that the call may take.
+            size: bytes that were sent to the ranks.
+            look: called at every look, with what was seen.
         """
         call = Watched(dict(pending))
-        began, stall, detector = time.monotonic(), _Stall(), HangDetector()
+        began, detector = time.monotonic(), HangDetector(self.control.lag)
         try:
             while self._collect(call):
-                look()
                 if dead := self.control.dead():
                     call.lost = dead
                     self._give_up(call, self.control.how_it_ended())
                     break
                 activities = {rank: self.control.activity(rank) for rank in pending}
-                held = stall.seconds({rank: activities[rank] for rank in call.pending})
+                seen = detector.look(activities, set(call.replies))
                 raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())
-                waits = detector.look(activities, set(call.replies))
-                if waits:
-                    self._break_off(call, sentence(waits))
-                elif held.waiting > (min(_AFTER_AN_ERROR, patience) if raised else patience) and not detector.knows_all:
+                if seen.stuck:
+                    self._break_off(call, cause_of(seen.stuck))
+                elif raised and seen.unknown > _AFTER_AN_ERROR:
+                    self._break_off(call, "a rank has raised, and the others wait.")
+                elif patience is not None and max(seen.unknown, seen.in_vain) > patience:
                     self._break_off(call, f"no progress for {patience:.0f} s.")
-                elif held.undelivered > _UNDELIVERED:
+                elif seen.undelivered > _UNDELIVERED + size / _SLOWEST_WAY:
                     call.lost = list(call.pending)
                     self._give_up(call, "A task was lost on its way.")
                 elif limit is not None and time.monotonic() - began > limit:
                     self._break_off(call, f"not finished after {limit:.0f} s.")
+                else:
+                    look(seen)
         except KeyboardInterrupt:
             self._break_off(call, "stopped by you.")
         return call
@@ -135,7 +144,7 @@ class Connection:
         call.cause = cause
         for rank in call.pending:
             seen = self.control.activity(rank)
-            if seen.state == WAITING:
+            if seen.state in (WAITING, TESTING):
                 call.waiting[rank] = seen.text
         deadline, again = time.monotonic() + _STUBBORN, 0.0
         while call.pending and time.monotonic() < deadline and not self.control.dead():
@@ -162,29 +171,6 @@ class Connection:
         for rank in list(call.pending):
             del call.pending[rank]
             call.replies[rank] = Reply(rank, "lost", waiting=call.waiting.get(rank))
-
-
-@dataclass
-class _Held:
-    waiting: float  # seconds since anything moved, while every rank that is not done waits
-    undelivered: float  # seconds since anything moved, while none of them has begun
-
-
-class _Stall:
-    """For how long nothing has moved."""
-
-    def __init__(self) -> None:
-        self._last: Any = None
-        self._since = time.monotonic()
-
-    def seconds(self, activities: dict[int, Activity]) -> _Held:
-        now = time.monotonic()
-        picture = [(rank, activity.progress) for rank, activity in activities.items()]
-        if picture != self._last:
-            self._last, self._since = picture, now
-        held = now - self._since
-        states = {activity.state for activity in activities.values()}
-        return _Held(held if states == {WAITING} else 0.0, held if IDLE in states and RUNNING not in states else 0.0)
 
 
 def _reply_of(rank: int, result: Any) -> Reply:

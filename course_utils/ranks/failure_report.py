@@ -1,21 +1,45 @@
 """What is said of ranks, and by them: who raised, who waits where, who has returned; and what they print."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 from course_utils.ranks.engine.reply import Reply
+from course_utils.trace.activity import IDLE, TESTING, WAITING, Activity
 from course_utils.words import ranks_in_words
 
 
 def what_each_does(replies: list[Reply], world_size: int = 0) -> str:
     """One clause for each thing that ranks do, those that wait first. All of `world_size` ranks are not numbered."""
+    return _clauses(((reply.rank, _doing(reply)) for reply in replies), world_size)
+
+
+def what_is_seen(activities: Mapping[int, Activity]) -> str:
+    """The same, of ranks that are still at it."""
+    return _clauses((rank, _shown(activity)) for rank, activity in activities.items())
+
+
+def seen_of(activity: Activity) -> str:
+    """What a rank does at this moment."""
+    return _shown(activity)[1]
+
+
+def _clauses(doings: Iterable[tuple[int, tuple[int, str, str]]], world_size: int = 0) -> str:
     groups: dict[tuple[int, str, str], list[int]] = defaultdict(list)
-    for reply in replies:
-        groups[_doing(reply)].append(reply.rank)
+    for rank, doing in doings:
+        groups[doing].append(rank)
     clauses = []
     for (_, one, many), ranks in sorted(groups.items(), key=lambda item: (item[0][0], item[1])):
         who = f"all {world_size} ranks" if len(ranks) == world_size > 1 else ranks_in_words(ranks)
         clauses.append(f"{who} {one if len(ranks) == 1 else many}")
     return "; ".join(clauses)
+
+
+def _shown(activity: Activity) -> tuple[int, str, str]:
+    if activity.state == WAITING:
+        return 1, f"waits in {activity.text}", f"wait in {activity.text}"
+    if activity.state == TESTING:
+        return 1, f"asks again and again: {activity.text}", f"ask again and again: {activity.text}"
+    return (4, "is free", "are free") if activity.state == IDLE else (2, "computes", "compute")
 
 
 def _doing(reply: Reply) -> tuple[int, str, str]:

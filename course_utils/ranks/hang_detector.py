@@ -1,69 +1,111 @@
-"""Notices that ranks wait for what will never come, from what each of them tells, without a clock."""
+"""Notices that ranks wait for what will never come, from what each of them tells, without a clock.
+
+What cannot be known that way keeps clocks: for how long nothing has moved.
+"""
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from course_utils.trace.activity import IDLE, RUNNING, Activity
+from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
 from course_utils.trace.books import read_look
-from course_utils.trace.waiting import IS_DONE, WAITS, WORKS, Look, WaitGraph, in_words
-from course_utils.words import ranks_in_words
+from course_utils.trace.waiting import IS_DONE, WAITS, WORKS, Look, WaitGraph, in_words, mismatch_in_words
 
-_SURE = 0.02  # seconds for which nothing must have changed, so that what was read one after the other was true at once
+
+@dataclass(frozen=True)
+class Seen:
+    """What a look at the ranks of one call tells.
+
+    Attributes:
+        stuck: the graph of waits, where some ranks wait for what will never come.
+        unknown: seconds since anything moved, while every rank that is not done waits, and one cannot say for what.
+        in_vain: the same, while ranks that test again and again test for what will never come, and others wait.
+        undelivered: the same, while a rank has not begun, and none works.
+        unmoved: seconds since any rank has moved.
+    """
+
+    stuck: WaitGraph | None = None
+    unknown: float = 0.0
+    in_vain: float = 0.0
+    undelivered: float = 0.0
+    unmoved: float = 0.0
 
 
 class HangDetector:
-    """Looks at the ranks of one call.
+    """Looks at the ranks of one call again and again."""
 
-    Attributes:
-        knows_all: whether every rank that waits could say, at the last look, what it waits for.
-    """
+    def __init__(self, lag: float) -> None:
+        """`lag`: by how many seconds what is seen of one rank may be older than what is seen of another.
 
-    def __init__(self) -> None:
-        self.knows_all = False
+        Nothing must have changed for so long, so that all that was seen was true at once.
+        """
+        self._lag = lag
         self._picture: list | None = None
         self._since = 0.0
-        self._waits: WaitGraph | None = None
+        self._graph: WaitGraph | None = None
+        self._kind = ""
 
-    def look(self, activities: Mapping[int, Activity], replied: set[int]) -> WaitGraph | None:
-        """The graph of waits where some ranks are stuck for good, else None.
+    def look(self, activities: Mapping[int, Activity], replied: set[int]) -> Seen:
+        """What can be said of this moment.
 
         Args:
             activities: of all ranks of the call.
             replied: those that have returned or raised.
         """
         picture = [(rank, seen.progress, rank in replied) for rank, seen in activities.items()]
+        now = time.monotonic()
         if picture != self._picture:
-            self._picture, self._since = picture, time.monotonic()
-            self._waits = self._graph(activities, replied)
-            return None
-        stuck = self._waits and self._waits.stuck()
-        return self._waits if stuck and time.monotonic() - self._since >= _SURE else None
+            self._picture, self._since = picture, now
+            self._think(activities, replied)
+        held = now - self._since
+        stuck = self._graph if self._kind == "stuck" and held >= self._lag else None
+        clocks = {self._kind: held} if self._kind in ("unknown", "in_vain", "undelivered") else {}
+        return Seen(stuck, unmoved=held, **clocks)
 
-    def _graph(self, activities: Mapping[int, Activity], replied: set[int]) -> WaitGraph | None:
+    def _think(self, activities: Mapping[int, Activity], replied: set[int]) -> None:
+        """What these ranks amount to: stuck, unknown, in_vain, undelivered or, while they can go on, nothing."""
+        looks, members, known = self._looks(activities, replied)
+        self._kind = ""
+        self._graph = WaitGraph(looks, members)
+        states = {seen.state for rank, seen in activities.items() if rank not in replied}
+        if self._graph.stuck():
+            self._kind = "stuck"
+        elif IDLE in states and RUNNING not in states:
+            self._kind = "undelivered"
+        elif states == {WAITING} and not known:
+            self._kind = "unknown"
+        elif TESTING in states:
+            testing = {rank for rank, seen in activities.items() if seen.state == TESTING}
+            patient = {rank: replace(look, state=WAITS) if rank in testing else look for rank, look in looks.items()}
+            if testing & set(WaitGraph(patient, members).stuck()):
+                self._kind = "in_vain"
+
+    def _looks(
+        self, activities: Mapping[int, Activity], replied: set[int]
+    ) -> tuple[dict[int, Look], dict[str, list[int]], bool]:
+        """What is known of each rank, the communicators, and whether each that waits could say for what."""
         looks: dict[int, Look] = {}
         members: dict[str, list[int]] = {}
-        self.knows_all = True
+        known = True
         for rank, seen in activities.items():
-            if seen.state == RUNNING or (seen.state == IDLE and rank not in replied):
-                looks[rank] = Look(WORKS)
+            looks[rank] = Look(WORKS)
+            if rank not in replied and seen.state not in (WAITING, TESTING):
                 continue
+            state = IS_DONE if rank in replied else WAITS if seen.state == WAITING else WORKS
             try:
-                looks[rank], known = read_look(IS_DONE if rank in replied else WAITS, seen.look)
+                looks[rank], theirs = read_look(state, seen.look)
             except ValueError:
-                self.knows_all = False
-                looks[rank] = Look(WORKS)
+                known = False
                 continue
-            members |= known
-            self.knows_all &= rank in replied or looks[rank].need is not None
-        return WaitGraph(looks, members)
+            members |= theirs
+            known &= rank in replied or looks[rank].need is not None
+        return looks, members, known
 
 
-def sentence(waits: WaitGraph) -> str:
+def cause_of(waits: WaitGraph) -> str:
     """Why nobody can go on."""
     for need, begun in waits.mismatches():
-        calls = {name: [rank for rank in begun if begun[rank] == name] for name in begun.values()}
-        who = ", ".join(f"{ranks_in_words(ranks)} {name}" for name, ranks in calls.items())
-        return f"deadlock: collective number {need.number} is not the same on all ranks ({who})."
+        return f"deadlock: {mismatch_in_words(need.number, begun)}."
     if cycle := waits.cycle():
         return f"deadlock: rank {in_words(cycle)}."
     return "deadlock: what is waited for will never come."

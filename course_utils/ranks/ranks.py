@@ -12,12 +12,13 @@ from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.connection import PATIENCE, Connection, Watched
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
-from course_utils.ranks.failure_report import describe, print_from
+from course_utils.ranks.failure_report import describe, print_from, seen_of
+from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.links.traffic import Meter, Traffic
 from course_utils.ranks.px_magic import register
 from course_utils.ranks.run import Attempt, Run, events_of, spread
+from course_utils.ranks.stillness import StillnessNotice
 from course_utils.ranks.turn import turn
-from course_utils.trace.activity import IDLE, WAITING
 from course_utils.trace.events import Event
 from course_utils.words import count
 
@@ -81,7 +82,10 @@ class Ranks:
         for reply in replies:
             print_from(reply.rank, reply.output)
         self._raise_trouble(call, replies)
-        return Run.of(replies)
+        run = Run.of(replies)
+        for note in run.notes:
+            print(f"By luck: {note}")
+        return run
 
     def attempt(
         self,
@@ -156,12 +160,15 @@ class Ranks:
         function: str,
         arguments_with: Callable[[int], list[tuple]],
         *,
-        patience: float = PATIENCE,
+        patience: float | None = None,
         limit: float | None = None,
     ) -> tuple[Watched, list[Reply]]:
         """Run something of a learner's on the ranks, one notebook at a time.
 
-        `arguments_with` gives each rank's arguments, from the number of the communicator that the call may use.
+        Args:
+            arguments_with: gives each rank's arguments, from the number of the communicator that the call may use.
+            patience: seconds without progress after which the call is broken off; None to tell the learner only.
+            limit: seconds that the call may take.
         """
         connection = self._alive()
         with turn(connection.folder) as mine:
@@ -178,17 +185,30 @@ class Ranks:
 
     def _can_meet(self, connection: Connection, communicator: int) -> bool:
         """Whether the ranks can use MPI after a call was broken off, which may have left something half done."""
-        call = connection.wait_for(connection.submit("meet", [(communicator,)] * self.world_size), patience=_MEETING)
+        try:
+            pending = connection.submit("meet", [(communicator,)] * self.world_size)
+        except RanksGone:  # a rank has died meanwhile
+            return False
+        call = connection.wait_for(pending, patience=_MEETING)
         return all(reply.kind == "returned" for reply in call.replies.values())
 
     def _watched(
-        self, connection: Connection, function: str, arguments: list[tuple], patience: float, limit: float | None
+        self, connection: Connection, function: str, arguments: list[tuple], patience: float | None, limit: float | None
     ) -> Watched:
         """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""
         with ProgressBar(f"{count(len(arguments), 'rank')} at work") as bar:
             self._meter = meter = Meter(self.pids, self.facts.get("network"))
+            notice = StillnessNotice(connection.control, len(arguments), lambda: meter.sent)
+
+            def look(seen: Seen) -> None:
+                bar.look()
+                meter.look()
+                if patience is None:
+                    notice.look(seen)
+
             pending = connection.submit(function, arguments)
-            call = connection.wait_for(pending, patience=patience, limit=limit, look=lambda: (bar.look(), meter.look()))
+            size = sum(len(part) for own in arguments for part in own if isinstance(part, bytes))
+            call = connection.wait_for(pending, patience=patience, limit=limit, size=size, look=look)
             meter.look(at_once=True)
         return call
 
@@ -244,8 +264,7 @@ class Ranks:
         lines = []
         for rank, pid in enumerate(self.pids):
             seen = connection.control.activity(rank)
-            doing = {IDLE: "free", WAITING: f"waits in {seen.text}"}.get(seen.state, "computes")
-            lines.append(f"rank {rank}  process {pid}  {'has ended' if rank in dead else doing}")
+            lines.append(f"rank {rank}  process {pid}  {'has ended' if rank in dead else seen_of(seen)}")
         print("\n".join(lines))
 
     @property

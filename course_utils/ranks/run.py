@@ -9,6 +9,7 @@ from course_utils import draw
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
 from course_utils.trace.events import Event, bytes_sent, count_rounds
+from course_utils.trace.luck import by_luck
 from course_utils.words import count
 
 
@@ -52,12 +53,14 @@ class Run:
         events: what happened, with times in seconds since the run began.
         seconds: from the first rank's beginning to the last rank's end.
         output: what each rank printed.
+        by_rank: what each rank has noticed of itself, in sentences.
     """
 
     results: list
     events: list[Event]
     seconds: float
     output: list[str] = field(default_factory=list)
+    by_rank: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, replies: list[Reply]) -> "Run":
@@ -68,6 +71,7 @@ class Run:
             events=events_of(replies),
             seconds=max(reply.ended for reply in replies) - began,
             output=[reply.output for reply in replies],
+            by_rank=[note for reply in replies for note in reply.notes],
         )
 
     @property
@@ -98,6 +102,11 @@ class Run:
     def collectives(self) -> int:
         """Collective operations that rank 0 took part in."""
         return sum(event.kind == "collective" and event.rank == 0 for event in self.events)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """Sentences on what went well by luck only."""
+        return [*by_luck(self.events), *self.by_rank]
 
     def timeline(self, title: str | None = None):
         """A picture of the run: ranks as rows, messages as arrows."""

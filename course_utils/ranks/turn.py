@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
+from course_utils.errors import CourseError
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 
 _FIRST = 1  # communicator 0 is the one that all others are made from
@@ -38,18 +39,32 @@ class Turn:
 
 @contextlib.contextmanager
 def turn(folder: RanksFolder) -> Iterator[Turn]:
-    """Hold the ranks for one call; another notebook that uses the same ranks waits for its turn."""
+    """Hold the ranks for one call; another notebook that uses the same ranks waits for its turn.
+
+    Raises:
+        CourseError: the user has stopped the waiting.
+    """
     path = folder.path / "turn"
     path.touch(mode=0o600)
     with path.open("r+") as file:
-        told = False
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not told:
-                    print("The ranks are busy with another notebook; waiting for them.")
-                    told = True
-                time.sleep(0.1)
+        try:
+            _wait_for(file)
+        except KeyboardInterrupt:
+            raise CourseError("Stopped by you, while another notebook had its turn. Nothing was run.") from None
         yield Turn(file)
+
+
+def _wait_for(file: IO[str]) -> None:
+    if _locked(file):
+        return
+    print("The ranks are busy with another notebook; waiting for them.")
+    while not _locked(file):
+        time.sleep(0.1)
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -21,7 +21,6 @@ from course_utils.teacher.copies import hide_in_this_process
 from course_utils.teacher.guard import Guard
 from course_utils.trace.activity import ActivityFile
 from course_utils.trace.recorder import recorder
-from course_utils.trace.requests import TracedRequest
 
 
 def limit_this_process(limits: dict[str, int]) -> None:
@@ -42,8 +41,7 @@ def _join(path: Path) -> None:
     os.environ["COURSE_RANK"] = str(world.rank)
     engine.communicators = engine.Communicators()
     engine.world = engine.TracedComm(engine.communicators.get(world.size, 0))
-    MPI.COMM_WORLD = engine.world
-    MPI.Request = TracedRequest
+    engine.trace_mpi(engine.world)
     signal.signal(signal.SIGINT, engine._on_interrupt)
 
 

@@ -1,6 +1,7 @@
 """Records what happens on each rank: messages, collectives and phases.
 
 `events` is what a run leaves behind, and what can be counted in it. `recorder` collects events and makes every wait one
-that can be left; `mpi`, `collectives` and `requests` are a communicator that does so, `torch_distributed` does it for
-torch. `activity` tells the notebook what a rank is doing, `kernel_counters` what the kernel has counted.
+that can be left; `mpi`, `traced_messages`, `collectives`, `requests` and `windows` do so for MPI, `torch_distributed`
+and `waits_in_backward` for torch. `books` knows what is on its way, `waiting` who waits for whom. `activity` tells the
+notebook what a rank is doing, `kernel_counters` what the kernel has counted.
 """

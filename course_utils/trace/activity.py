@@ -11,7 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-IDLE, RUNNING, WAITING = range(3)
+IDLE, RUNNING, WAITING, TESTING = range(4)
+"""TESTING: it computes, and asks again and again whether something has come that has not."""
 
 _HEADER = struct.Struct("<QQdHI")  # version, progress, since, length of the text, length of the look
 _STATE = _HEADER.size

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
-from course_utils.trace.waiting import WAITS, Look, Meeting, Message, Need, Receive, Send, Some
+from course_utils.trace.waiting import IS_DONE, Look, Meeting, Message, Need, Receive, Send, Some
 
 WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""
@@ -106,8 +106,7 @@ def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:
         counts = [{Message(*parts): count for *parts, count in seen[name]} for name in ("sent", "received")]
         posted = [Message(*parts) for parts in seen["posted"]]
         met = {communicator: (count, names) for communicator, (count, names) in seen["met"].items()}
-        need = need if state == WAITS else None
-        return Look(state, need, *counts, posted, seen["ahead"], met), seen["members"]
+        return Look(state, None if state == IS_DONE else need, *counts, posted, seen["ahead"], met), seen["members"]
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"no look of a rank: {error}") from None
 

@@ -4,9 +4,12 @@ Those on buffers are MPI's nonblocking forms. Those on Python objects have none,
 collectives on bytes: first the lengths, then the pickles.
 """
 
+import functools
 import pickle
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from functools import reduce as fold
 from itertools import accumulate
 from typing import Any
@@ -17,7 +20,6 @@ from mpi4py import MPI
 from course_utils.trace.memory import memory_checked
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import TracedRequest
-from course_utils.trace.waiting import Meeting
 
 
 def size_of(buf: Any) -> int:
@@ -34,7 +36,101 @@ def size_of(buf: Any) -> int:
     return memoryview(buf).nbytes
 
 
+_OPERATIONS = (
+    (MPI.SUM, ""),
+    (MPI.MAX, "MAX"),
+    (MPI.MIN, "MIN"),
+    (MPI.PROD, "PROD"),
+    (MPI.LAND, "LAND"),
+    (MPI.LOR, "LOR"),
+    (MPI.BAND, "BAND"),
+    (MPI.BOR, "BOR"),
+    (MPI.MAXLOC, "MAXLOC"),
+    (MPI.MINLOC, "MINLOC"),
+)
+"""MPI's operations, by which a report calls them; a sum goes without saying."""
+
+
+def _agreed_size(buf: Any, parts: int = 1) -> int | None:
+    """Bytes that a buffer's message has, which is one of `parts` equal ones; None where that is not known."""
+    kind = next((part for part in reversed(buf) if isinstance(part, MPI.Datatype)), None) if _is_list(buf) else None
+    counts = [part for part in buf[1:] if isinstance(part, int)] if _is_list(buf) else []
+    if kind is not None and counts:
+        return counts[0] * kind.Get_size()
+    if buf is None or isinstance(buf, type(MPI.IN_PLACE)) or (_is_list(buf) and len(buf) != 2):
+        return None
+    size = size_of(buf)
+    return size // parts if size % parts == 0 else None
+
+
+def _is_list(buf: Any) -> bool:
+    return isinstance(buf, (list, tuple))
+
+
+def _is_in_place(buf: Any) -> bool:
+    return isinstance(buf, type(MPI.IN_PLACE))
+
+
+@dataclass(frozen=True)
+class CollectiveCall:
+    """A collective on buffers, before it begins.
+
+    Attributes:
+        start: begins MPI's nonblocking form.
+        size: bytes that this rank contributes.
+        alike: bytes that must be the same on all ranks; None where they need not be, or are not known.
+    """
+
+    start: Callable[[], MPI.Request]
+    size: int
+    root: int | None = None
+    op: MPI.Op | None = None
+    alike: int | None = None
+
+    def agreed(self, name: str) -> str:
+        """The name, with what must be the same on all ranks."""
+        return _agreed(name, self.root, self.op, self.alike)
+
+
+def _agreed(name: str, root: int | None = None, op: Any = None, alike: int | None = None) -> str:
+    """ "Bcast(root=0) of 80 bytes", where barrier is a Barrier."""
+    operation = "" if op is None else next((known for one, known in _OPERATIONS if one == op), "another operation")
+    more = ["" if root is None else f"root={root}", operation and f"op={operation}"]
+    brackets = f"({', '.join(filter(None, more))})" if any(more) else ""
+    size = "" if alike is None else f" of {alike} bytes"
+    return f"{name.replace('barrier', 'Barrier')}{brackets}{size}"
+
+
+def with_both_forms(owner: type) -> type:
+    """A class whose methods that describe a `CollectiveCall` become two: a blocking and a nonblocking collective."""
+    for name, describe in list(vars(owner).items()):
+        if name[0].isupper():
+            setattr(owner, name, _blocking(name, describe))
+            nonblocking = f"I{name.lower()}"
+            setattr(owner, nonblocking, _nonblocking(name, nonblocking, describe))
+    return owner
+
+
+def _blocking(name: str, describe: Callable[..., CollectiveCall]) -> Callable:
+    @functools.wraps(describe)
+    def collective(self: "Collectives", *args: Any, **kwargs: Any) -> None:
+        call = describe(self, *args, **kwargs)
+        self._run(name, lambda wait: wait(call.start()), call.size, call.agreed(name))
+
+    return collective
+
+
+def _nonblocking(name: str, nonblocking: str, describe: Callable[..., CollectiveCall]) -> Callable:
+    @functools.wraps(describe)
+    def collective(self: "Collectives", *args: Any, **kwargs: Any) -> TracedRequest:
+        call = describe(self, *args, **kwargs)
+        return self._started(nonblocking, call.start, call.size, call.agreed(name))
+
+    return collective
+
+
 @memory_checked
+@with_both_forms
 class Collectives:
     """Mixed into `TracedComm`, which has `rank` and `size`."""
 
@@ -42,140 +138,123 @@ class Collectives:
     label: str
     world_ranks: list[int]
 
-    def _run(
-        self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int, root: int | None = None
-    ) -> Any:
+    def _run(self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int, agreed: str) -> Any:
         """Run `steps(wait)`, whose requests are waited for by polling, and record it all as one event."""
         line, place = here()
         began, end = time.perf_counter(), float("inf")
-        need = self._meeting(name, root)
+        need = recorder.books.meet(self.label, self.world_ranks, agreed)
         try:
             result = steps(lambda request: recorder.wait(request.Test, name, place, need))
             end = time.perf_counter()
             return result
         finally:
-            recorder.add(name, "collective", began, end, size=size, line=line)
+            recorder.add(name, "collective", began, end, size=size, line=line, comm=self.label, call=agreed)
 
-    def _meeting(self, name: str, root: int | None) -> Meeting:
-        """The next collective in the books, where Ibcast is a Bcast, and barrier a Barrier."""
-        name = name[1:].capitalize() if name[0] == "I" else name.replace("barrier", "Barrier")
-        whole = name if root is None else f"{name}(root={root})"
-        return recorder.books.meet(self.label, self.world_ranks, whole)
-
-    def _buffers(self, name: str, start: Callable[[], MPI.Request], size: int, root: int | None = None) -> None:
-        self._run(name, lambda wait: wait(start()), size, root)
-
-    def _started(
-        self, name: str, start: Callable[[], MPI.Request], size: int, root: int | None = None
-    ) -> TracedRequest:
+    def _started(self, name: str, start: Callable[[], MPI.Request], size: int, agreed: str) -> TracedRequest:
         line, place = here()
         began = time.perf_counter()
 
         def finished(end: float, _: MPI.Status) -> None:
-            recorder.add(name, "collective", began, end, size=size, line=line)
+            recorder.add(name, "collective", began, end, size=size, line=line, comm=self.label, call=agreed)
 
-        need = self._meeting(name, root)
+        need = recorder.books.meet(self.label, self.world_ranks, agreed)
         return TracedRequest.traced(start(), name, place, finished, need)
 
-    def _meet(self, name: str) -> None:
+    def meet(self, name: str) -> None:
         """Wait until all ranks have come: afterwards a call that cannot be polled finishes for certain."""
         _, place = here()
-        need = self._meeting(name, None)
+        need = recorder.books.meet(self.label, self.world_ranks, name)
         recorder.wait(self.inner.Ibarrier().Test, name, place, need)
 
     def _own(self, root: int, buf: Any) -> int:
         return size_of(buf) if self.rank == root else 0
 
-    @staticmethod
-    def _given(sendbuf: Any, recvbuf: Any) -> int:
-        """The contribution of a rank: what it sends, or with IN_PLACE what already lies in the result."""
-        return size_of(recvbuf) if isinstance(sendbuf, type(MPI.IN_PLACE)) else size_of(sendbuf)
-
-    # --- buffers ----------------------------------------------------------------------------------------------------
-
-    def Barrier(self):
-        self._buffers("Barrier", self.inner.Ibarrier, 0)
-
-    def Bcast(self, buf, root=0):
-        self._buffers("Bcast", lambda: self.inner.Ibcast(buf, root), self._own(root, buf), root)
-
-    def Scatter(self, sendbuf, recvbuf, root=0):
-        self._buffers("Scatter", lambda: self.inner.Iscatter(sendbuf, recvbuf, root), self._own(root, sendbuf), root)
-
-    def Scatterv(self, sendbuf, recvbuf, root=0):
-        self._buffers(
-            "Scatterv", lambda: self.inner.Iscatterv(sendbuf, recvbuf, root), self._sum_of(root, sendbuf), root
-        )
-
-    def Gather(self, sendbuf, recvbuf, root=0):
-        self._buffers("Gather", lambda: self.inner.Igather(sendbuf, recvbuf, root), size_of_first(sendbuf), root)
-
-    def Gatherv(self, sendbuf, recvbuf, root=0):
-        self._buffers("Gatherv", lambda: self.inner.Igatherv(sendbuf, recvbuf, root), size_of_first(sendbuf), root)
-
-    def Allgather(self, sendbuf, recvbuf):
-        self._buffers("Allgather", lambda: self.inner.Iallgather(sendbuf, recvbuf), size_of_first(sendbuf))
-
-    def Allgatherv(self, sendbuf, recvbuf):
-        self._buffers("Allgatherv", lambda: self.inner.Iallgatherv(sendbuf, recvbuf), size_of_first(sendbuf))
-
-    def Alltoall(self, sendbuf, recvbuf):
-        self._buffers("Alltoall", lambda: self.inner.Ialltoall(sendbuf, recvbuf), size_of_first(sendbuf))
-
-    def Alltoallv(self, sendbuf, recvbuf):
-        self._buffers("Alltoallv", lambda: self.inner.Ialltoallv(sendbuf, recvbuf), size_of_first(sendbuf))
-
-    def Reduce(self, sendbuf, recvbuf, op=MPI.SUM, root=0):
-        size = self._given(sendbuf, recvbuf)
-        self._buffers("Reduce", lambda: self.inner.Ireduce(sendbuf, recvbuf, op, root), size, root)
-
-    def Allreduce(self, sendbuf, recvbuf, op=MPI.SUM):
-        size = self._given(sendbuf, recvbuf)
-        self._buffers("Allreduce", lambda: self.inner.Iallreduce(sendbuf, recvbuf, op), size)
-
-    def Reduce_scatter_block(self, sendbuf, recvbuf, op=MPI.SUM):
-        start = self.inner.Ireduce_scatter_block
-        self._buffers("Reduce_scatter_block", lambda: start(sendbuf, recvbuf, op), self._given(sendbuf, recvbuf))
-
-    def Reduce_scatter(self, sendbuf, recvbuf, recvcounts=None, op=MPI.SUM):
-        start = self.inner.Ireduce_scatter
-        size = self._given(sendbuf, recvbuf)
-        self._buffers("Reduce_scatter", lambda: start(sendbuf, recvbuf, recvcounts, op), size)
-
-    def Scan(self, sendbuf, recvbuf, op=MPI.SUM):
-        self._buffers("Scan", lambda: self.inner.Iscan(sendbuf, recvbuf, op), self._given(sendbuf, recvbuf))
-
-    def Exscan(self, sendbuf, recvbuf, op=MPI.SUM):
-        self._buffers("Exscan", lambda: self.inner.Iexscan(sendbuf, recvbuf, op), self._given(sendbuf, recvbuf))
-
-    def Ibarrier(self):
-        return self._started("Ibarrier", self.inner.Ibarrier, 0)
-
-    def Ibcast(self, buf, root=0):
-        return self._started("Ibcast", lambda: self.inner.Ibcast(buf, root), self._own(root, buf), root)
-
-    def Iallreduce(self, sendbuf, recvbuf, op=MPI.SUM):
-        size = self._given(sendbuf, recvbuf)
-        return self._started("Iallreduce", lambda: self.inner.Iallreduce(sendbuf, recvbuf, op), size)
-
-    def Iallgather(self, sendbuf, recvbuf):
-        return self._started("Iallgather", lambda: self.inner.Iallgather(sendbuf, recvbuf), size_of_first(sendbuf))
-
-    def Ireduce(self, sendbuf, recvbuf, op=MPI.SUM, root=0):
-        size = self._given(sendbuf, recvbuf)
-        return self._started("Ireduce", lambda: self.inner.Ireduce(sendbuf, recvbuf, op, root), size, root)
-
     def _sum_of(self, root: int, sendbuf: Any) -> int:
         return size_of_first(sendbuf) if self.rank == root else 0
+
+    @staticmethod
+    def _given(sendbuf: Any, recvbuf: Any) -> Any:
+        """The contribution of a rank: what it sends, or with IN_PLACE what already lies in the result."""
+        return recvbuf if _is_in_place(sendbuf) else sendbuf
+
+    def _part(self, own: Any, whole: Any) -> int | None:
+        """Bytes of the part of each rank, of its own or, with IN_PLACE, of the whole that the root has."""
+        return _agreed_size(whole, self.size) if _is_in_place(own) else _agreed_size(own)
+
+    # --- buffers: what to begin, and what must be the same on all ranks ---------------------------------------------
+
+    def Barrier(self):
+        return CollectiveCall(self.inner.Ibarrier, 0)
+
+    def Bcast(self, buf, root=0):
+        start = partial(self.inner.Ibcast, buf, root)
+        return CollectiveCall(start, self._own(root, buf), root, alike=_agreed_size(buf))
+
+    def Scatter(self, sendbuf, recvbuf, root=0):
+        start = partial(self.inner.Iscatter, sendbuf, recvbuf, root)
+        return CollectiveCall(start, self._own(root, sendbuf), root, alike=self._part(recvbuf, sendbuf))
+
+    def Scatterv(self, sendbuf, recvbuf, root=0):
+        return CollectiveCall(partial(self.inner.Iscatterv, sendbuf, recvbuf, root), self._sum_of(root, sendbuf), root)
+
+    def Gather(self, sendbuf, recvbuf, root=0):
+        start = partial(self.inner.Igather, sendbuf, recvbuf, root)
+        return CollectiveCall(start, size_of_first(sendbuf), root, alike=self._part(sendbuf, recvbuf))
+
+    def Gatherv(self, sendbuf, recvbuf, root=0):
+        return CollectiveCall(partial(self.inner.Igatherv, sendbuf, recvbuf, root), size_of_first(sendbuf), root)
+
+    def Allgather(self, sendbuf, recvbuf):
+        start = partial(self.inner.Iallgather, sendbuf, recvbuf)
+        return CollectiveCall(start, size_of_first(sendbuf), alike=self._part(sendbuf, recvbuf))
+
+    def Allgatherv(self, sendbuf, recvbuf):
+        return CollectiveCall(partial(self.inner.Iallgatherv, sendbuf, recvbuf), size_of_first(sendbuf))
+
+    def Alltoall(self, sendbuf, recvbuf):
+        start = partial(self.inner.Ialltoall, sendbuf, recvbuf)
+        return CollectiveCall(start, size_of_first(sendbuf), alike=_agreed_size(self._given(sendbuf, recvbuf)))
+
+    def Alltoallv(self, sendbuf, recvbuf):
+        return CollectiveCall(partial(self.inner.Ialltoallv, sendbuf, recvbuf), size_of_first(sendbuf))
+
+    def _reduction(
+        self, start: Callable[[], MPI.Request], given: Any, op: MPI.Op, root: int | None = None
+    ) -> CollectiveCall:
+        return CollectiveCall(start, size_of(given), root, op, _agreed_size(given))
+
+    def Reduce(self, sendbuf, recvbuf, op=MPI.SUM, root=0):
+        start = partial(self.inner.Ireduce, sendbuf, recvbuf, op, root)
+        return self._reduction(start, self._given(sendbuf, recvbuf), op, root)
+
+    def Allreduce(self, sendbuf, recvbuf, op=MPI.SUM):
+        start = partial(self.inner.Iallreduce, sendbuf, recvbuf, op)
+        return self._reduction(start, self._given(sendbuf, recvbuf), op)
+
+    def Reduce_scatter_block(self, sendbuf, recvbuf, op=MPI.SUM):
+        start = partial(self.inner.Ireduce_scatter_block, sendbuf, recvbuf, op)
+        return self._reduction(start, self._given(sendbuf, recvbuf), op)
+
+    def Reduce_scatter(self, sendbuf, recvbuf, recvcounts=None, op=MPI.SUM):
+        start = partial(self.inner.Ireduce_scatter, sendbuf, recvbuf, recvcounts, op)
+        return self._reduction(start, self._given(sendbuf, recvbuf), op)
+
+    def Scan(self, sendbuf, recvbuf, op=MPI.SUM):
+        start = partial(self.inner.Iscan, sendbuf, recvbuf, op)
+        return self._reduction(start, self._given(sendbuf, recvbuf), op)
+
+    def Exscan(self, sendbuf, recvbuf, op=MPI.SUM):
+        start = partial(self.inner.Iexscan, sendbuf, recvbuf, op)
+        return self._reduction(start, self._given(sendbuf, recvbuf), op)
 
     # --- Python objects ---------------------------------------------------------------------------------------------
 
     def barrier(self):
-        self._buffers("barrier", self.inner.Ibarrier, 0)
+        self._run("barrier", lambda wait: wait(self.inner.Ibarrier()), 0, _agreed("barrier"))
 
     def bcast(self, obj=None, root=0):
         data = pickle.dumps(obj, protocol=5) if self.rank == root else b""
-        return self._run("bcast", lambda wait: self._bcast(wait, data, root), len(data), root)
+        return self._run("bcast", lambda wait: self._bcast(wait, data, root), len(data), _agreed("bcast", root))
 
     def scatter(self, sendobj=None, root=0):
         parts = []
@@ -183,38 +262,54 @@ class Collectives:
             if sendobj is None or len(sendobj) != self.size:
                 raise ValueError(f"scatter: the root needs a list of {self.size} objects, one for each rank")
             parts = [pickle.dumps(part, protocol=5) for part in sendobj]
-        return self._run("scatter", lambda wait: self._scatter(wait, parts, root), sum(map(len, parts)), root)
+        return self._run(
+            "scatter", lambda wait: self._scatter(wait, parts, root), sum(map(len, parts)), _agreed("scatter", root)
+        )
 
     def gather(self, sendobj, root=0):
         data = pickle.dumps(sendobj, protocol=5)
-        return self._run("gather", lambda wait: self._gather(wait, data, root), len(data), root)
+        return self._run("gather", lambda wait: self._gather(wait, data, root), len(data), _agreed("gather", root))
 
     def allgather(self, sendobj):
         data = pickle.dumps(sendobj, protocol=5)
-        return self._run("allgather", lambda wait: self._allgather(wait, data), len(data))
+        return self._run("allgather", lambda wait: self._allgather(wait, data), len(data), _agreed("allgather"))
 
     def alltoall(self, sendobj):
         if len(sendobj) != self.size:
             raise ValueError(f"alltoall: every rank needs a list of {self.size} objects, one for each rank")
         parts = [pickle.dumps(part, protocol=5) for part in sendobj]
-        return self._run("alltoall", lambda wait: self._alltoall(wait, parts), sum(map(len, parts)))
+        return self._run(
+            "alltoall", lambda wait: self._alltoall(wait, parts), sum(map(len, parts)), _agreed("alltoall")
+        )
 
     def reduce(self, sendobj, op=MPI.SUM, root=0):
         data = pickle.dumps(sendobj, protocol=5)
-        gathered = self._run("reduce", lambda wait: self._gather(wait, data, root), len(data), root)
+        gathered = self._run(
+            "reduce", lambda wait: self._gather(wait, data, root), len(data), _agreed("reduce", root, op)
+        )
         return None if gathered is None else fold(op, gathered)
 
     def allreduce(self, sendobj, op=MPI.SUM):
         data = pickle.dumps(sendobj, protocol=5)
-        return fold(op, self._run("allreduce", lambda wait: self._allgather(wait, data), len(data)))
+        return fold(
+            op,
+            self._run("allreduce", lambda wait: self._allgather(wait, data), len(data), _agreed("allreduce", op=op)),
+        )
 
     def scan(self, sendobj, op=MPI.SUM):
         data = pickle.dumps(sendobj, protocol=5)
-        return fold(op, self._run("scan", lambda wait: self._allgather(wait, data), len(data))[: self.rank + 1])
+        return fold(
+            op,
+            self._run("scan", lambda wait: self._allgather(wait, data), len(data), _agreed("scan", op=op))[
+                : self.rank + 1
+            ],
+        )
 
     def exscan(self, sendobj, op=MPI.SUM):
         data = pickle.dumps(sendobj, protocol=5)
-        earlier = self._run("exscan", lambda wait: self._allgather(wait, data), len(data))[: self.rank]
+        earlier = self._run("exscan", lambda wait: self._allgather(wait, data), len(data), _agreed("exscan", op=op))[
+            : self.rank
+        ]
         return fold(op, earlier) if earlier else None
 
     # --- how objects travel: the lengths first, then the bytes ------------------------------------------------------

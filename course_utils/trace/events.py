@@ -25,6 +25,8 @@ class Event:
         bytes: payload sent or received; for a collective, this rank's contribution; 0 for phases and waits.
         start, end: seconds since the run began, on one clock for all ranks; `end` is inf where it never ended.
         line: the line of the learner's code that called, where there is one.
+        comm: the communicator or group, by its name in the books; "" for phases.
+        call: of a collective, its name with what must be the same on all ranks: "Bcast(root=0) of 80 bytes".
     """
 
     rank: int
@@ -36,6 +38,8 @@ class Event:
     start: float
     end: float
     line: int | None = None
+    comm: str = ""
+    call: str = ""
 
 
 def pair_messages(events: Iterable[Event]) -> list[tuple[Event, Event]]:

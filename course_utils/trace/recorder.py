@@ -10,14 +10,15 @@ from functools import cache
 from pathlib import Path
 from types import FrameType
 
-from course_utils.trace.activity import IDLE, RUNNING, WAITING, ActivityFile
+from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
 from course_utils.trace.books import Books
 from course_utils.trace.events import Event
-from course_utils.trace.waiting import Need
+from course_utils.trace.waiting import Need, Some
 
 MAX_EVENTS = 100_000  # about 10 MB; a loop that runs on forever does not fill the memory
 _SPIN_SECONDS = 0.002  # poll at full speed for so long, then with growing pauses
 _LONGEST_PAUSE = 0.001
+_IN_VAIN = 0.2  # seconds of tests in vain, and of nothing else, after which a rank says what it tests for
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 _PLUMBING = tuple(_PACKAGE + part for part in ("trace", "ranks", "checks", "teacher"))
@@ -33,6 +34,7 @@ class Recorder:
     """Events of this rank since `begin`, and its activity file where it has one.
 
     Attributes:
+        notes: what went well by luck only, in words that begin with a verb: "changes the array of …".
         left: what this rank has left at the notebook's wish, where C++ code may have made another error of it.
     """
 
@@ -40,31 +42,42 @@ class Recorder:
         self.rank = 0
         self.began = time.perf_counter()
         self.events: list[Event] = []
+        self.notes: list[str] = []
         self.open: dict[int, object] = {}
         self._abandoned: list[object] = []  # MPI may still write into their buffers: they must not be freed
         self.activity: ActivityFile | None = None
         self.books = Books()
         self.left = ""
+        self._tested: dict[str, Need | None] = {}  # what was tested in vain since anything else was done
+        self._tested_since = 0.0
 
     def begin(self, rank: int) -> None:
         """Forget the last run and start the clock of a new one."""
         self.rank, self.began, self.events = rank, time.perf_counter(), []
         self._abandoned += self.open.values()
-        self.open, self.left = {}, ""
+        self.open, self.left, self.notes = {}, "", []
         self.books.begin()
+        self.has_moved()
         if self.activity:
             self.activity.ask_to_stop(False)
             self.activity.write(RUNNING)
 
     def end(self) -> None:
         """The run is over; the rank is free."""
+        self.has_moved()
         if self.activity:
             self.activity.write(IDLE, look=self.books.look(None, self.open.values()))
             self.activity.ask_to_stop(False)
 
     def opened(self, request: object) -> None:
         """A nonblocking operation has begun."""
+        self.has_moved()
         self.open[id(request)] = request
+
+    def keep(self, request: object) -> None:
+        """Hold what MPI may still read or write, though nobody will ever wait for it."""
+        self.closed(request)
+        self._abandoned.append(request)
 
     def closed(self, request: object) -> None:
         """It has completed, and its completion was seen."""
@@ -81,10 +94,32 @@ class Recorder:
         tag: int | None = None,
         size: int = 0,
         line: int | None = None,
+        comm: str = "",
+        call: str = "",
     ) -> None:
-        """Record an event; `start` and `end` are readings of `time.perf_counter`."""
+        """Record an event; `start` and `end` are readings of `time.perf_counter`, the rest is `Event`'s."""
+        self.has_moved()
         if len(self.events) < MAX_EVENTS:
-            self.events.append(Event(self.rank, name, kind, peer, tag, size, start, end, line))
+            self.events.append(Event(self.rank, name, kind, peer, tag, size, start, end, line, comm, call))
+
+    def tested_in_vain(self, text: str, place: str, need: Need | None) -> None:
+        """A test has found that what it asks for has not come. Arguments as `wait`'s."""
+        if f"{text}{place}" not in self._tested:
+            self._tested_since = time.perf_counter()
+        self._tested[f"{text}{place}"] = need
+        if self.activity and self._tested_since and time.perf_counter() - self._tested_since > _IN_VAIN:
+            self._tested_since = 0.0  # told once
+            needs = tuple(self._tested.values())
+            need = Some(needs, all=False) if all(needs) else None
+            words = " and ".join(self._tested)
+            self.activity.write(TESTING, words, self.books.look(need, self.open.values()))
+
+    def has_moved(self) -> None:
+        """Something was done that is no test in vain."""
+        if self._tested:
+            if not self._tested_since and self.activity:
+                self.activity.write(RUNNING)
+            self._tested = {}
 
     def wait(self, done: Callable[[], bool], text: str, place: str, need: Need | None = None) -> None:
         """Return when `done()`; leave with `StopAsked` when the notebook asks to.
@@ -93,6 +128,7 @@ class Recorder:
             text, place: what waits, in words, and where in the code.
             need: what must happen before it can be done; None where that is not known.
         """
+        self.has_moved()
         if done():
             if self.activity:
                 self.activity.write(RUNNING)
@@ -104,7 +140,7 @@ class Recorder:
         try:
             while not done():
                 if activity and activity.asked_to_stop:
-                    raise StopAsked(text)
+                    raise StopAsked(f"{text}{place}")
                 waited = time.perf_counter() - began
                 if waited < _SPIN_SECONDS:
                     os.sched_yield()

@@ -2,7 +2,7 @@
 
 import pickle
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,7 @@ class TracedRequest(MPI.Request):
     finished: Finished | None = None
     need: Need | None = None
     done = False
+    taken = False
 
     @classmethod
     def traced(
@@ -64,16 +65,24 @@ class TracedRequest(MPI.Request):
 
     def Wait(self, status=None):
         self.wait_with(status)
+        self.taken = True
         return True
 
     def wait(self, status=None):
-        self.wait_with(status)
+        self.Wait(status)
 
     def Test(self, status=None):
-        return self.complete(status)
+        self.taken = _tested([self], self.complete(status))
+        return self.taken
 
     def test(self, status=None):
-        return self.complete(status), None
+        return self.Test(status), None
+
+    def Free(self):
+        recorder.keep(self)  # MPI may still send from its buffer
+        self.taken = True
+
+    free = Free
 
     @classmethod
     def Waitall(cls, requests, statuses=None):
@@ -83,20 +92,118 @@ class TracedRequest(MPI.Request):
     @classmethod
     def waitall(cls, requests, statuses=None):
         _wait_for_all(requests)
-        return [request.wait() for request in requests]
-
-    @classmethod
-    def Waitany(cls, requests, status=None):
-        _, place = here()
-        names = ", ".join(getattr(request, "text", "request") for request in requests)
-        needs = tuple(getattr(request, "need", None) for request in requests)
-        need = Some(needs, all=False) if all(needs) else None
-        recorder.wait(lambda: any(_complete(request) for request in requests), f"wait for any of {names}", place, need)
-        return next(index for index, request in enumerate(requests) if _complete(request))
+        return [_object(request) for request in requests]
 
     @classmethod
     def Testall(cls, requests, statuses=None):
-        return all([_complete(request) for request in requests])
+        done = _tested(requests, all([_complete(request) for request in requests]))
+        if done:
+            _take(requests, range(len(requests)))
+        return done
+
+    @classmethod
+    def testall(cls, requests, statuses=None):
+        done = cls.Testall(requests)
+        return done, [_object(request) for request in requests] if done else None
+
+    @classmethod
+    def Waitany(cls, requests, status=None):
+        return _first(requests, _wait_for_some(requests))
+
+    @classmethod
+    def waitany(cls, requests, status=None):
+        index = cls.Waitany(requests)
+        return index, _object(requests[index]) if index >= 0 else None
+
+    @classmethod
+    def Testany(cls, requests, status=None):
+        ready = _ready(requests)
+        flag = _tested(requests, bool(ready)) or not _active(requests)
+        return _first(requests, ready), flag
+
+    @classmethod
+    def testany(cls, requests, status=None):
+        index, flag = cls.Testany(requests)
+        return index, flag, _object(requests[index]) if index >= 0 else None
+
+    @classmethod
+    def Waitsome(cls, requests, statuses=None):
+        return _take(requests, _wait_for_some(requests))
+
+    @classmethod
+    def waitsome(cls, requests, statuses=None):
+        return _with_objects(requests, cls.Waitsome(requests))
+
+    @classmethod
+    def Testsome(cls, requests, statuses=None):
+        active, ready = _active(requests), _ready(requests)
+        _tested(requests, bool(ready))
+        return _take(requests, ready) if active else None
+
+    @classmethod
+    def testsome(cls, requests, statuses=None):
+        return _with_objects(requests, cls.Testsome(requests))
+
+
+# --- several requests; what was given back once counts as inactive, as MPI.REQUEST_NULL does --------------------------
+
+
+def _active(requests: Sequence[Any]) -> list[int]:
+    return [
+        index
+        for index, request in enumerate(requests)
+        if not getattr(request, "taken", False) and (hasattr(request, "complete") or request != MPI.REQUEST_NULL)
+    ]
+
+
+def _ready(requests: Sequence[Any]) -> list[int]:
+    return [index for index in _active(requests) if _complete(requests[index])]
+
+
+def _take(requests: Sequence[Any], ready: Iterable[int]) -> list[int] | None:
+    for index in ready:
+        if hasattr(requests[index], "complete"):
+            requests[index].taken = True
+    return list(ready) or None
+
+
+def _first(requests: Sequence[Any], ready: Sequence[int]) -> int:
+    return (_take(requests, ready[:1]) or [MPI.UNDEFINED])[0]
+
+
+def _object(request: Any) -> Any:
+    """What a receive of an object has received; None for other requests."""
+    return getattr(request, "value", None)
+
+
+def _with_objects(requests: Sequence[Any], indices: list[int] | None) -> tuple[list[int] | None, list | None]:
+    return indices, None if indices is None else [_object(requests[index]) for index in indices]
+
+
+def _wait_for_some(requests: Sequence[Any]) -> list[int]:
+    """Poll until some active requests are done, and say which; at once where none is active."""
+    _, place = here()
+    text, need = _any_of(requests)
+    active = _active(requests)
+    recorder.wait(lambda: not active or _ready(requests), f"wait for any of {text}", place, need)
+    return _ready(requests)
+
+
+def _any_of(requests: Sequence[Any]) -> tuple[str, Need | None]:
+    active = [requests[index] for index in _active(requests)]
+    needs = tuple(getattr(request, "need", None) for request in active)
+    text = ", ".join(getattr(request, "text", "request") for request in active)
+    return text, Some(needs, all=False) if all(needs) else None
+
+
+def _tested(requests: Sequence[Any], done: bool) -> bool:
+    """What a test has found; where that is nothing, the rank's recorder hears what was asked for."""
+    if not done:
+        text, need = _any_of(requests)
+        recorder.tested_in_vain(
+            text, next((request.place for request in requests if hasattr(request, "place")), ""), need
+        )
+    return done
 
 
 def _complete(request: Any) -> bool:
@@ -113,6 +220,7 @@ def _wait_for_all(requests: Sequence[Any]) -> None:
     for request in requests:
         if hasattr(request, "wait_with"):
             request.wait_with()
+            request.taken = True
         elif request != MPI.REQUEST_NULL:
             _, place = here()
             recorder.wait(request.Test, "Waitall", place)
@@ -131,7 +239,9 @@ class PickledReceive:
         self.value: Any = None
         self.need = None if self.matched else comm.wants(source, tag)
         self.status = MPI.Status()
-        recorder.opened(self)
+        self.taken = False
+        if not self.matched:
+            recorder.opened(self)
 
     def try_to_match(self) -> bool:
         """Take a message that fits, if one has come."""
@@ -173,10 +283,95 @@ class PickledReceive:
             status.source, status.tag = self.status.source, self.status.tag
 
     def wait(self, status: MPI.Status | None = None) -> Any:
-        self.wait_with(status)
+        self.Wait(status)
         return self.value
 
-    def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
-        return self.complete(), self.value
+    def Wait(self, status: MPI.Status | None = None) -> bool:
+        self.wait_with(status)
+        self.taken = True
+        return True
 
-    Wait, Test = wait_with, complete
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        self.taken = _tested([self], self.complete())
+        return self.taken
+
+    def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
+        return self.Test(), self.value
+
+    def Cancel(self) -> None:
+        """Take no message any more."""
+        if not self.matched:
+            self.matched = True
+            self.comm.posted.remove(self)
+            recorder.closed(self)
+
+    cancel = Free = free = Cancel
+
+
+class PersistentRequest:
+    """What `Send_init` and `Recv_init` make: each `Start` begins the nonblocking call anew.
+
+    It takes the place of `MPI.Prequest`, in `mpi4py.MPI` too.
+    """
+
+    def __init__(self, begin: Callable[[], TracedRequest]) -> None:
+        self._begin = begin
+        self._active: TracedRequest | None = None
+
+    def Start(self) -> None:
+        """Begin.
+
+        Raises:
+            ValueError: what was begun before is not complete.
+        """
+        if self._active is not None and not self._active.taken:
+            raise ValueError(f"Start: {self._active.text} is still under way; wait for it before it starts again")
+        self._active = self._begin()
+
+    @staticmethod
+    def Startall(requests: "Sequence[PersistentRequest]") -> None:
+        """Begin them all."""
+        for request in requests:
+            request.Start()
+
+    @property
+    def text(self) -> str:
+        return self._active.text if self._active else "an inactive request"
+
+    @property
+    def place(self) -> str:
+        return self._active.place if self._active else ""
+
+    @property
+    def need(self) -> Need | None:
+        return self._active.need if self._active else None
+
+    def complete(self, status: MPI.Status | None = None) -> bool:
+        return self._active is None or self._active.complete(status)
+
+    def wait_with(self, status: MPI.Status | None = None) -> None:
+        if self._active is not None:
+            self._active.wait_with(status)
+
+    def Wait(self, status: MPI.Status | None = None) -> bool:
+        self.wait_with(status)
+        self.taken = True
+        return True
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        return self._active is None or self._active.Test(status)
+
+    def Free(self) -> None:
+        if self._active is not None and not self._active.taken:
+            recorder.keep(self._active)
+
+    wait, test, free = Wait, Test, Free
+
+    @property
+    def taken(self) -> bool:
+        return self._active is None or self._active.taken
+
+    @taken.setter
+    def taken(self, value: bool) -> None:
+        if self._active is not None:
+            self._active.taken = value

@@ -8,7 +8,6 @@ where it waits, and can be asked to stop.
 
 import contextlib
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -19,7 +18,7 @@ import torch.distributed as dist
 from torch.distributed import c10d_logger, distributed_c10d
 
 from course_utils.trace import waits_in_backward
-from course_utils.trace.books import OURS
+from course_utils.trace.in_thread import InThread
 from course_utils.trace.recorder import StopAsked, here, recorder
 from course_utils.trace.waiting import Meeting, Need
 
@@ -56,33 +55,10 @@ def _bytes_of(value: Any) -> int:
     return 0
 
 
-class _InThread:
-    """What counts as complete only once somebody has waited for it: a thread does, and can be asked.
-
-    With gloo these are messages, the reduce-scatters, which copy their result in `wait`, and `monitored_barrier`.
-    """
-
-    def __init__(self, wait: Callable[[], Any]) -> None:
-        self._wait, self._error = wait, None
-        self._thread = threading.Thread(target=self._run, daemon=True, name=f"{OURS}gloo")
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._wait()
-        except Exception as error:
-            self._error = error
-
-    def is_completed(self) -> bool:
-        return not self._thread.is_alive()
-
-    def wait(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-
 class TracedWork(dist.Work):
     """What a group's methods return: `wait` polls, and records the event when the operation is done.
+
+    With gloo, messages and reduce-scatters count as complete only once somebody has waited for them: a thread does.
 
     An operation whose work has a future ends when that is done, in a thread of gloo's and maybe long before anybody
     asks: what travels behind a backward pass is drawn as long as it travelled.
@@ -95,7 +71,7 @@ class TracedWork(dist.Work):
         self.text, self.place, self._finished, self.need = text, place, finished, need
         self._plain = work
         self._work = (
-            work if isinstance(need, Meeting) and not text.startswith("reduce_scatter") else _InThread(work.wait)
+            work if isinstance(need, Meeting) and not text.startswith("reduce_scatter") else InThread(work.wait)
         )
         self._recorded = False
         self._ended: float | None = None
@@ -230,7 +206,7 @@ class TracedGroup(dist.ProcessGroup):
             if not sends and stop < float("inf"):
                 source = members[work._source_rank()] if peer is None else peer
                 recorder.books.took(group, source, tag)
-            recorder.add(name, kind, began, stop, peer=source, tag=tag, size=_bytes_of(tensors), line=line)
+            recorder.add(name, kind, began, stop, peer=source, tag=tag, size=_bytes_of(tensors), line=line, comm=group)
 
         work = start(tensors, end, tag)
         who = f"dst={peer}" if sends else "any source" if peer is None else f"src={peer}"
@@ -241,7 +217,7 @@ class TracedGroup(dist.ProcessGroup):
         began = time.perf_counter()
         line, place = here()
         given = () if timeout is None else (timeout,)
-        waiting = _InThread(lambda: self._plain.monitored_barrier(*given, wait_all_ranks=wait_all_ranks))
+        waiting = InThread(lambda: self._plain.monitored_barrier(*given, wait_all_ranks=wait_all_ranks))
         need = recorder.books.meet(*self._books(), "monitored_barrier")
         end = float("inf")
         try:
@@ -249,7 +225,9 @@ class TracedGroup(dist.ProcessGroup):
             waiting.wait()
             end = time.perf_counter()
         finally:
-            recorder.add("monitored_barrier", "collective", began, end, line=line)
+            recorder.add(
+                "monitored_barrier", "collective", began, end, line=line, comm=need.communicator, call=need.name
+            )
 
 
 def _recorded(method: str, name: str, contribution: int | None) -> Callable:
@@ -270,7 +248,7 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
         work = start(*args, **kwargs)
 
         def finished(end: float) -> None:
-            recorder.add(called, "collective", began, end, size=size, line=line)
+            recorder.add(called, "collective", began, end, size=size, line=line, comm=need.communicator, call=need.name)
 
         need = recorder.books.meet(*self._books(), f"{called}{_agreed(method, contribution, args, kwargs)}")
         return TracedWork(work, text, place, finished, need)
@@ -293,14 +271,16 @@ def _callers(frame: FrameType | None) -> list[str]:
 
 
 def _agreed(method: str, contribution: int | None, args: tuple, kwargs: dict) -> str:
-    """What else must be the same on all ranks of a collective: its root, and the size of a tensor of each rank."""
-    numbers = 0
+    """What else must be the same on all ranks of a collective: root, operation, the size of each rank's tensor."""
+    options = kwargs.get("opts", args[-1] if args else None)
+    root = f"root={options.rootRank}" if hasattr(options, "rootRank") else ""
+    operation = options.reduceOp.op.name.removeprefix("SUM") if hasattr(options, "reduceOp") else ""
+    more = ", ".join(filter(None, [root, operation and f"op={operation}"]))
+    size = ""
     if method in _ALIKE:
         mine = args[contribution]
-        numbers = (mine if isinstance(mine, torch.Tensor) else mine[0]).numel()
-    options = kwargs.get("opts", args[-1] if args else None)
-    root = getattr(options, "rootRank", 0)
-    return f"{f' of {numbers} numbers' if method in _ALIKE else ''}{f', root {root}' if root else ''}"
+        size = f" of {(mine if isinstance(mine, torch.Tensor) else mine[0]).numel()} numbers"
+    return f"{f'({more})' if more else ''}{size}"
 
 
 _PlainGroup = dist.ProcessGroup

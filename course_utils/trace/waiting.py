@@ -8,8 +8,10 @@ Source: Hilbrich et al. 2012, "MPI runtime error detection with MUST", section 4
 a message matches: MPI 4.1, section 3.5.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from course_utils.words import ranks_in_words
 
 WORKS, WAITS, IS_DONE = "works", "waits", "is done"
 
@@ -131,7 +133,7 @@ class WaitGraph:
             peer: self._looks[peer].begun(need.communicator, need.number) for peer in self._members[need.communicator]
         }
         known = {peer: name for peer, name in begun.items() if name}
-        return known if len(set(known.values())) > 1 else {}
+        return known if unlike(known.values()) else {}
 
     def mismatches(self) -> list[tuple[Meeting, dict[int, str]]]:
         """The collectives that stuck ranks wait for, which others have begun as another one."""
@@ -205,6 +207,21 @@ def _fits(message: Message, wanted: Message) -> bool:
 
 def _fitting(counts: Mapping[Message, int], wanted: Message) -> int:
     return sum(count for message, count in counts.items() if _fits(message, wanted))
+
+
+def unlike(names: Collection[str]) -> bool:
+    """Do these names of a collective differ? Where one does not tell the size (" of 80 bytes"), sizes do not count."""
+    sized = all(" of " in name for name in names)
+    return len({name if sized else name.partition(" of ")[0] for name in names}) > 1
+
+
+def mismatch_in_words(number: int, begun: Mapping[int, str]) -> str:
+    """Which rank has begun which collective as that of this number."""
+    calls: dict[str, list[int]] = {}
+    for rank, name in sorted(begun.items()):
+        calls.setdefault(name, []).append(rank)
+    who = ", ".join(f"{ranks_in_words(ranks)} {name}" for name, ranks in calls.items())
+    return f"collective number {number} is not the same on all ranks ({who})"
 
 
 def in_words(cycle: Iterable[int]) -> str:

@@ -56,7 +56,7 @@ def _look_after_all() -> None:
         _open[:] = works
         time.sleep(_LOOK)
         if recorder.activity.asked_to_stop:
-            recorder.left = works[0].text
+            recorder.left = f"{works[0].text}{works[0].place}"
             for work in works:
                 work.leave()
             break

@@ -1,5 +1,6 @@
 """What the notebook asks of a rank. Each function runs in the rank; arguments and results are plain or bytes."""
 
+import contextlib
 import os
 import socket
 import sys
@@ -7,7 +8,7 @@ import threading
 import time
 import traceback
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from mpi4py import MPI
 
@@ -40,6 +41,16 @@ def introduce(path_of_notebook: list[str]) -> dict:
     }
 
 
+@contextlib.contextmanager
+def _recorded() -> Iterator[None]:
+    """A call of the notebook's, with books of its own."""
+    recorder.begin(engine.world.rank)
+    try:
+        yield
+    finally:
+        recorder.end()
+
+
 def call(payload: bytes) -> bytes:
     """Run a `RankTask` and give back a `Reply`; nothing that the task does raises here."""
     return _performed(payload)[1]
@@ -65,29 +76,20 @@ def call_each(payloads: list[bytes], seconds: float) -> bytes:
 
 def meet(communicator: int) -> bytes:
     """Come together on a fresh communicator: a call that was broken off may have left MPI unable to."""
-    recorder.begin(engine.world.rank)
-    try:
-        return to_bytes(_guarded(lambda: _communicator(engine.world.size, communicator) and None))
-    finally:
-        recorder.end()
+    with _recorded():
+        return to_bytes(_guarded(lambda: _together(engine.world.size, communicator) and None))
 
 
 def _performed(payload: bytes) -> tuple[Reply, bytes]:
-    recorder.begin(engine.world.rank)
-    try:
+    with _recorded():
         reply = _perform(payload)
         return reply, _sendable(reply)
-    finally:
-        recorder.end()
 
 
 def execute(cell: str, communicator: int) -> bytes:
     """Run a cell of `%%px` and give back a `Reply` whose value is the list of rich outputs."""
-    recorder.begin(engine.world.rank)
-    try:
+    with _recorded():
         return _sendable(_execute(cell, communicator))
-    finally:
-        recorder.end()
 
 
 def import_in_background(module: str) -> None:
@@ -123,7 +125,7 @@ def _with_group(task: RankTask, function: Callable) -> object:
         from course_utils.ranks.engine.torch_group import fits, torch_group
 
         size, number = task.world_size, task.communicator
-        again = _all_say(fits(size, number), size, number)
+        _, again = _together(size, number, fits(size, number))
         with torch_group(task.meeting, engine.world.rank, size, number, again=again):
             _begin_together(task)
             return engine.run_learners(function, *task.arguments, **task.keywords)
@@ -137,33 +139,26 @@ def _with_group(task: RankTask, function: Callable) -> object:
 
 def _begin_together(task: RankTask) -> MPI.Intracomm:
     """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
-    inner = _communicator(task.world_size, task.communicator)
+    inner, _ = _together(task.world_size, task.communicator)
     if task.world_size == engine.world.size:
         engine.world.renew(inner)  # for code that says MPI.COMM_WORLD
     recorder.began = time.perf_counter()
     return inner
 
 
-def _all_say(answer: bool, world_size: int, number: int) -> bool:
-    """Whether the answer is yes on all ranks of a run."""
-    inner = _communicator(world_size, number)
-    mine, everyones = array("i", [answer]), array("i", [0])
-    recorder.wait(inner.Iallreduce(mine, everyones, MPI.MIN).Test, "the beginning of the run", "")
-    return bool(everyones[0])
-
-
-def _communicator(world_size: int, number: int) -> MPI.Intracomm:
-    """A communicator that works, on which all its ranks have come.
+def _together(world_size: int, number: int, answer: bool = True) -> tuple[MPI.Intracomm, bool]:
+    """A communicator that works, on which all its ranks have come, and whether the answer was yes on all of them.
 
     Raises:
         MPIBroken: after an error of its own MPI promises nothing more (MPI 4.1, section 9.3): every call may fail.
     """
+    mine, everyones = array("i", [answer]), array("i", [0])
     try:
         inner = engine.communicators.get(world_size, number)
-        recorder.wait(inner.Ibarrier().Test, "the beginning of the run", "")
+        recorder.wait(inner.Iallreduce(mine, everyones, MPI.MIN).Test, "the beginning of the run", "")
     except MPI.Exception as error:
         raise MPIBroken(str(error)) from error
-    return inner
+    return inner, bool(everyones[0])
 
 
 def _guarded(work: Callable[[], object]) -> Reply:
@@ -185,6 +180,8 @@ def _guarded(work: Callable[[], object]) -> Reply:
     reply.ended = time.perf_counter()
     reply.events = recorder.events
     reply.never_waited_for = tuple(f"{request.text}{request.place}" for request in recorder.open.values())
+    reply.notes = tuple(f"Rank {rank} {note}." for note in recorder.notes)
+    reply.notes += tuple(f"Rank {rank} never waits for {text}." for text in dict.fromkeys(reply.never_waited_for))
     return reply
 
 
@@ -218,7 +215,7 @@ def _execute(cell: str, communicator: int) -> Reply:
     shown: list[dict] = []
 
     def run() -> None:
-        engine.world.renew(_communicator(engine.world.size, communicator))
+        engine.world.renew(_together(engine.world.size, communicator)[0])
         recorder.began = time.perf_counter()
         with capture_output(stdout=False, stderr=False, display=True) as rich:
             # An error is told by the reply; IPython's own picture of it would be printed as well.

@@ -18,7 +18,8 @@ from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import ActivityFile
 from course_utils.trace.mpi import TracedComm
 from course_utils.trace.recorder import recorder, warning_text
-from course_utils.trace.requests import TracedRequest
+from course_utils.trace.requests import PersistentRequest, TracedRequest
+from course_utils.trace.windows import TracedWin
 
 _WORLD = MPI.COMM_WORLD  # the plain one; `MPI.COMM_WORLD` becomes a traced one in `main`
 
@@ -48,14 +49,24 @@ folder: RanksFolder
 world: TracedComm
 
 
+def trace_mpi(traced_world: TracedComm) -> None:
+    """Put what is traced in the place of mpi4py's own."""
+    MPI.COMM_WORLD = traced_world
+    MPI.COMM_SELF = TracedComm(MPI.COMM_SELF, [traced_world.rank], f"self {traced_world.rank}")
+    MPI.Request, MPI.Prequest, MPI.Win = TracedRequest, PersistentRequest, TracedWin
+
+
 def run_learners(function, *args, **kwargs):
     """Call a learner's function. An interrupt is let through while this frame, or IPython's, is on the stack."""
     return function(*args, **kwargs)
 
 
 def _runs_learners_code(frame: FrameType | None) -> bool:
+    """And no import: one that is cut off leaves half a module behind. The notebook asks again, a little later."""
     while frame is not None:
         below = frame.f_back
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return False
         if frame.f_code is run_learners.__code__:
             return True
         if below is not None and below.f_code.co_name == "run_code" and frame.f_code.co_name.startswith("<"):
@@ -124,8 +135,7 @@ def main(path: str) -> None:
     os.environ["COURSE_RANK"] = str(_WORLD.rank)
     communicators = Communicators()
     world = TracedComm(communicators.get(_WORLD.size, 0))
-    MPI.COMM_WORLD = world
-    MPI.Request = TracedRequest
+    trace_mpi(world)
     warnings.formatwarning = warning_text
     connection = folder.path / "security" / "ipcontroller-engine.json"
     rank_engine = _engine_class()  # slow to import: done while the controller comes up

@@ -53,6 +53,7 @@ class Reply:
         arguments: the arguments after the call, where they were asked for.
         waiting: the operation in which the rank was stuck, with its line.
         never_waited_for: the requests that this rank began and left open, each with its line.
+        notes: sentences on what this rank did well by luck only.
         began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
     """
 
@@ -65,6 +66,7 @@ class Reply:
     events: list[Event] = field(default_factory=list)
     output: str = ""
     never_waited_for: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     began: float = 0.0
     ended: float = 0.0
 

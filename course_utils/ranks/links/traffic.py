@@ -98,6 +98,11 @@ class Meter:
             del self._samples[1::2]
             self._interval *= 2
 
+    @property
+    def sent(self) -> int:
+        """Bytes that had left all nodes at the last look."""
+        return sum(self._samples[-1].sent) if self._samples else 0
+
     def traffic(self, network: dict | None) -> Traffic:
         """What was seen.
 

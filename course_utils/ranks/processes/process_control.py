@@ -11,17 +11,27 @@ from typing import Protocol
 
 from course_utils.ranks.processes.exit_status import describe_end
 from course_utils.ranks.processes.ranks_folder import RanksFolder, started_at
-from course_utils.trace.activity import RUNNING, Activity, ActivityFile
+from course_utils.trace.activity import RUNNING, TESTING, Activity, ActivityFile
+from course_utils.trace.kernel_counters import cpu_seconds
 
 
 class ProcessControl(Protocol):
-    """What a notebook can see of its ranks, and do to them."""
+    """What a notebook can see of its ranks, and do to them.
+
+    Attributes:
+        lag: by how many seconds what is seen of one rank may be older than what is seen of another.
+    """
+
+    lag: float
 
     def dead(self) -> list[int]:
         """Ranks that have ended."""
 
     def activity(self, rank: int) -> Activity:
         """What a rank does right now."""
+
+    def computed(self) -> float:
+        """CPU seconds of all ranks so far."""
 
     def interrupt(self, rank: int) -> None:
         """Ask a rank that waits to stop waiting; interrupt one that computes."""
@@ -36,6 +46,8 @@ class ProcessControl(Protocol):
 class LocalRanks:
     """Ranks on this machine."""
 
+    lag = 0.02
+
     def __init__(self, folder: RanksFolder, pids: Sequence[int], shells: Sequence[int]) -> None:
         """`shells`: for each rank the process of the shell that waits for its end."""
         self.folder, self.pids, self._shells = folder, list(pids), list(shells)
@@ -49,9 +61,14 @@ class LocalRanks:
     def activity(self, rank: int) -> Activity:
         return self._activity[rank].read()
 
+    def computed(self) -> float:
+        with contextlib.suppress(OSError):  # a rank has ended
+            return sum(map(cpu_seconds, self.pids))
+        return 0.0
+
     def interrupt(self, rank: int) -> None:
         self._activity[rank].ask_to_stop()
-        if self.activity(rank).state == RUNNING:
+        if self.activity(rank).state in (RUNNING, TESTING):
             self._signal(rank, signal.SIGINT)
 
     def kill(self, rank: int) -> None:

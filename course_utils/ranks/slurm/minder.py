@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from course_utils.ranks.processes.ranks_folder import RanksFolder, beat_file
-from course_utils.trace.activity import IDLE, RUNNING, ActivityFile
+from course_utils.trace.activity import IDLE, RUNNING, TESTING, ActivityFile
+from course_utils.trace.kernel_counters import cpu_seconds
 
 BUSY_SECONDS, IDLE_SECONDS = 0.05, 0.5
 """Between two looks: while the rank works, and while it has nothing to do."""
@@ -33,7 +34,8 @@ class MinderReport:
 
     Attributes:
         beat: counts the reports.
-        state, progress, text: of the rank's `Activity`.
+        state, progress, text, look: of the rank's `Activity`.
+        computed: CPU seconds of the rank so far.
         ended: the exit status, 128 + the signal for a violent end; None while the rank lives.
         asked: the batch system's signal for the end came before: the rank did not end by itself.
     """
@@ -42,6 +44,8 @@ class MinderReport:
     state: int
     progress: int
     text: str
+    look: str = ""
+    computed: float = 0.0
     ended: int | None = None
     asked: bool = False
 
@@ -52,7 +56,7 @@ def report_file(folder: RanksFolder, rank: int) -> Path:
 
 
 def order_file(folder: RanksFolder, rank: int) -> Path:
-    """Where a notebook writes what a rank's minder shall do: a number that no other order has, and a word."""
+    """Where a notebook writes what a rank's minder must do: a number that no other order has, and a word."""
     return folder.path / f"order-{rank}.json"
 
 
@@ -108,9 +112,16 @@ class Minder:
         if new != self.told or time.monotonic() - self.written > BEAT_SECONDS:
             self.beat += 1
             self.told, self.written = new, time.monotonic()
-            report = MinderReport(self.beat, seen.state, seen.progress, seen.text, ended, self.asked)
+            look, computed = seen.look.decode(), self.computed()
+            report = MinderReport(self.beat, seen.state, seen.progress, seen.text, look, computed, ended, self.asked)
             with contextlib.suppress(OSError):  # the folder is gone, or full: the next report may come through
                 write_whole(report_file(self.folder, self.rank), asdict(report))
+
+    def computed(self) -> float:
+        """CPU seconds of the rank so far."""
+        with contextlib.suppress(OSError):  # it has ended
+            return cpu_seconds(self.child.pid)
+        return 0.0
 
     def obey(self) -> None:
         """Do what the notebook has asked for since the last look."""
@@ -122,7 +133,7 @@ class Minder:
             self.child.kill()
         else:
             self.activity.ask_to_stop()
-            if self.activity.read().state == RUNNING:
+            if self.activity.read().state in (RUNNING, TESTING):
                 self.child.send_signal(signal.SIGINT)
 
     def needed(self) -> bool:

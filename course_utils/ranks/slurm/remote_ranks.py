@@ -9,7 +9,7 @@ import time
 from course_utils.ranks.processes.exit_status import status_text
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.slurm.batch_job import over_text
-from course_utils.ranks.slurm.minder import MinderReport, order_file, read_whole, report_file, write_whole
+from course_utils.ranks.slurm.minder import IDLE_SECONDS, MinderReport, order_file, read_whole, report_file, write_whole
 from course_utils.trace.activity import IDLE, Activity
 from course_utils.words import ranks_in_words
 
@@ -22,6 +22,8 @@ _SECONDS_FOR_SLURM = 10.0
 
 class RemoteRanks:
     """Ranks of a batch job, each seen and told through the files that it shares with its minder."""
+
+    lag = 2 * IDLE_SECONDS
 
     def __init__(self, folder: RanksFolder, ranks: int, job: str) -> None:
         self.folder, self.job = folder, job
@@ -37,7 +39,10 @@ class RemoteRanks:
     def activity(self, rank: int) -> Activity:
         self._look()
         seen = self._reports[rank]
-        return Activity(seen.state, seen.progress, 0.0, seen.text)
+        return Activity(seen.state, seen.progress, 0.0, seen.text, seen.look.encode())
+
+    def computed(self) -> float:
+        return sum(seen.computed for seen in self._reports)
 
     def interrupt(self, rank: int) -> None:
         self._order(rank, "interrupt")

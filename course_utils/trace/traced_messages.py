@@ -1,0 +1,352 @@
+"""Messages of a traced communicator: each is an event on both ranks, and each wait is polled."""
+
+import pickle
+import time
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from course_utils.trace.collectives import size_of
+from course_utils.trace.memory import memory_checked
+from course_utils.trace.recorder import here, recorder
+from course_utils.trace.requests import Finished, PersistentRequest, PickledReceive, TracedRequest
+from course_utils.trace.waiting import Receive
+
+
+def name_of(rank: int) -> str:
+    """A rank as one types it: any source is ANY_SOURCE."""
+    return "ANY_SOURCE" if rank == MPI.ANY_SOURCE else str(rank)
+
+
+def _plain(buf: Any) -> bool:
+    """A contiguous array of numbers, whose bytes can be received as they come?"""
+    return isinstance(buf, np.ndarray) and buf.flags.c_contiguous and buf.flags.writeable
+
+
+def as_bytes(buf: Any) -> Any:
+    """The buffer as bytes, where that is possible.
+
+    MPICH ends all ranks when a message does not fill a whole number of the array's elements; bytes always fit.
+    """
+    return [buf.reshape(-1).view(np.uint8), MPI.BYTE] if _plain(buf) else buf
+
+
+def check_whole(call: str, buf: Any, size: int) -> None:
+    """Refuse a message that ends in the middle of a number.
+
+    Raises:
+        ValueError: sender and receiver do not mean the same type.
+    """
+    if _plain(buf) and buf.itemsize and size % buf.itemsize:
+        raise ValueError(
+            f"{call}: the message has {size} bytes, no whole number of {buf.dtype} of {buf.itemsize} bytes. "
+            "Is the dtype the same on both sides?"
+        )
+
+
+_SMALL = 65536
+"""Bytes of an array that is compared before and after a nonblocking send."""
+
+
+@memory_checked
+class PointToPoint:
+    """Mixed into traced communicators.
+
+    Attributes:
+        inner: the plain communicator that carries the messages.
+        world_ranks: for each rank that one can send to, its rank in the run, which is the one that events carry.
+        members: the ranks, numbered as in the run, that may send on this communicator.
+        label: its name in the books, the same on all its ranks.
+        posted: receives of objects that have not taken a message yet, in the order in which they were posted.
+    """
+
+    inner: MPI.Comm
+    world_ranks: list[int]
+    members: list[int]
+    label: str
+    posted: list[PickledReceive]
+
+    # --- sending ----------------------------------------------------------------------------------------------------
+
+    def _check_peer(self, call: str, rank: int, least: int = 0) -> None:
+        """A clear line for a rank that does not exist. PROC_NULL and, for receives, ANY_SOURCE are allowed."""
+        if rank != MPI.PROC_NULL and not least <= rank < len(self.world_ranks):
+            raise ValueError(f"{call}: there is no rank {rank}; the ranks are 0 to {len(self.world_ranks) - 1}")
+
+    def _world(self, rank: int) -> int | None:
+        return self.world_ranks[rank] if 0 <= rank < len(self.world_ranks) else None
+
+    def _start_send(self, name: str, start: Callable[[], MPI.Request], dest: int, tag: int, size: int) -> TracedRequest:
+        self._check_peer(name, dest)
+        line, place = here()
+        began = time.perf_counter()
+        peer, need = self._world(dest), None
+        if peer is not None:
+            need = recorder.books.send(self.label, self.members, peer, tag)
+
+        def finished(end: float, _: MPI.Status | None) -> None:
+            if peer is not None:
+                recorder.add(name, "send", began, end, peer=peer, tag=tag, size=size, line=line, comm=self.label)
+
+        return TracedRequest.traced(start(), f"{name}(dest={dest})", place, finished, need)
+
+    def _send_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
+        return self._start_send(name, lambda: start(buf, dest, tag), dest, tag, size_of(buf))
+
+    def _send_later(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
+        """A nonblocking send, whose array must stay as it is until the request is complete (MPI 4.1, section 3.7.2)."""
+        request = self._send_buffer(name, start, buf, dest, tag)
+        if isinstance(buf, np.ndarray) and buf.flags.c_contiguous and 0 < buf.nbytes <= _SMALL:
+            before, record = zlib.crc32(buf), request.finished
+
+            def finished(end: float, status: MPI.Status | None) -> None:
+                if zlib.crc32(buf) != before:
+                    recorder.notes.append(
+                        f"changes the array of its {request.text}{request.place}, before it has waited for it"
+                    )
+                record(end, status)
+
+            request.finished = finished
+        return request
+
+    def _send_object(self, name: str, start: Callable, obj: Any, dest: int, tag: int) -> TracedRequest:
+        data = pickle.dumps(obj, protocol=5)
+        return self._start_send(name, lambda: start([data, MPI.BYTE], dest, tag), dest, tag, len(data))
+
+    def Send(self, buf, dest, tag=0):
+        self._send_buffer("Send", self.inner.Isend, buf, dest, tag).wait()
+
+    def Ssend(self, buf, dest, tag=0):
+        self._send_buffer("Ssend", self.inner.Issend, buf, dest, tag).wait()
+
+    def Isend(self, buf, dest, tag=0):
+        return self._send_later("Isend", self.inner.Isend, buf, dest, tag)
+
+    def Issend(self, buf, dest, tag=0):
+        return self._send_later("Issend", self.inner.Issend, buf, dest, tag)
+
+    def send(self, obj, dest, tag=0):
+        self._send_object("send", self.inner.Isend, obj, dest, tag).wait()
+
+    def ssend(self, obj, dest, tag=0):
+        self._send_object("ssend", self.inner.Issend, obj, dest, tag).wait()
+
+    def isend(self, obj, dest, tag=0):
+        return self._send_object("isend", self.inner.Isend, obj, dest, tag)
+
+    def issend(self, obj, dest, tag=0):
+        return self._send_object("issend", self.inner.Issend, obj, dest, tag)
+
+    def Bsend(self, buf, dest, tag=0):
+        self._send_buffer("Bsend", self.inner.Ibsend, buf, dest, tag).wait()
+
+    def Rsend(self, buf, dest, tag=0):
+        self._send_buffer("Rsend", self.inner.Irsend, buf, dest, tag).wait()
+
+    def Send_init(self, buf, dest, tag=0):
+        return PersistentRequest(lambda: self._send_later("Send_init", self.inner.Isend, buf, dest, tag))
+
+    def Ssend_init(self, buf, dest, tag=0):
+        return PersistentRequest(lambda: self._send_later("Ssend_init", self.inner.Issend, buf, dest, tag))
+
+    # --- receiving --------------------------------------------------------------------------------------------------
+
+    def Recv(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
+        self._check_peer("Recv", source, MPI.ANY_SOURCE)
+        if source == MPI.PROC_NULL:
+            return
+        message, found, note = self._match("Recv", source, tag)
+        room, size = size_of(buf), found.Get_count(MPI.BYTE)
+        if size > room:
+            message.Recv([np.empty(size, np.uint8), MPI.BYTE])
+            note()
+            raise ValueError(
+                f"Recv: the message from rank {found.source} has {size} bytes, the array for it has room for {room}. "
+                "Are shape and dtype the same on both sides?"
+            )
+        message.Recv(as_bytes(buf), status)
+        note()
+        check_whole("Recv", buf, size)
+
+    def recv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
+        self._check_peer("recv", source, MPI.ANY_SOURCE)
+        return self._irecv("recv", source, tag).wait(status)
+
+    def Irecv(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG):
+        self._check_peer("Irecv", source, MPI.ANY_SOURCE)
+        return self._start_receive("Irecv", buf, source, tag)
+
+    def Recv_init(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG):
+        self._check_peer("Recv_init", source, MPI.ANY_SOURCE)
+        return PersistentRequest(lambda: self._start_receive("Recv_init", buf, source, tag))
+
+    def irecv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG):
+        self._check_peer("irecv", source, MPI.ANY_SOURCE)
+        return self._irecv("irecv", source, tag)
+
+    def wants(self, source: int, tag: int) -> Receive:
+        """What a receive waits for."""
+        wanted = None if tag == MPI.ANY_TAG else tag
+        return recorder.books.receive(self.label, self.members, self._world(source), wanted)
+
+    def _received(self, name: str, source: int, tag: int, began: float, line: int | None) -> Finished:
+        """What to record when a receive has completed, or was broken off."""
+
+        def finished(end: float, status: MPI.Status | None) -> None:
+            if source == MPI.PROC_NULL or (status is not None and status.Is_cancelled()):
+                return
+            sender, its_tag = (source, tag) if status is None else (status.source, status.tag)
+            size = 0 if status is None else status.Get_count(MPI.BYTE)
+            peer, shown = self._world(sender), None if its_tag == MPI.ANY_TAG else its_tag
+            if status is not None:
+                recorder.books.took(self.label, peer, its_tag)
+            recorder.add(name, "recv", began, end, peer=peer, tag=shown, size=size, line=line, comm=self.label)
+
+        return finished
+
+    def _match(self, name: str, source: int, tag: int) -> tuple[MPI.Message, MPI.Status, Callable[[], None]]:
+        """Wait until a message has come and take it out of the queue; the third thing records that it was read."""
+        line, place = here()
+        began, status = time.perf_counter(), MPI.Status()
+        found: list[MPI.Message] = []
+
+        def arrived() -> bool:
+            self.serve_posted()
+            # A look in vain is what takes messages off the network, so the second look finds what has just come.
+            message = self.inner.Improbe(source, tag, status) or self.inner.Improbe(source, tag, status)
+            if message is not None:
+                found.append(message)
+            return message is not None
+
+        record = self._received(name, source, tag, began, line)
+        try:
+            recorder.wait(arrived, f"{name}(source={name_of(source)})", place, self.wants(source, tag))
+        except KeyboardInterrupt:
+            record(float("inf"), None)
+            raise
+        return found[0], status, lambda: record(time.perf_counter(), status)
+
+    def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> TracedRequest:
+        line, place = here()
+        request = self.inner.Irecv(as_bytes(buf), source, tag)
+        record = self._received(name, source, tag, time.perf_counter(), line)
+
+        def finished(end: float, status: MPI.Status | None) -> None:
+            record(end, status)
+            if status is not None:
+                check_whole(name, buf, status.Get_count(MPI.BYTE))
+
+        need = None if source == MPI.PROC_NULL else self.wants(source, tag)
+        return TracedRequest.traced(request, f"{name}(source={name_of(source)})", place, finished, need)
+
+    def _irecv(self, name: str, source: int, tag: int) -> PickledReceive:
+        line, place = here()
+        began = time.perf_counter()
+        text = f"{name}(source={name_of(source)})"
+        receive = PickledReceive(self, source, tag, text, place, self._received(name, source, tag, began, line))
+        self.posted.append(receive)
+        return receive
+
+    def serve_posted(self) -> None:
+        """Give messages that have come to the receives that were posted first, as MPI's ordering demands."""
+        blocked: set[tuple[int, int]] = set()
+        for receive in list(self.posted):
+            key = (receive.source, receive.tag)
+            if key not in blocked and not receive.try_to_match():
+                blocked.add(key)
+
+    # --- both, and looking ahead ------------------------------------------------------------------------------------
+
+    def Sendrecv(
+        self,
+        sendbuf,
+        dest,
+        sendtag=0,
+        recvbuf=None,
+        source=MPI.ANY_SOURCE,
+        recvtag=MPI.ANY_TAG,
+        status=None,
+    ):
+        self._check_peer("Sendrecv", source, MPI.ANY_SOURCE)
+        receive = self._start_receive("Sendrecv", recvbuf, source, recvtag)
+        send = self._send_buffer("Sendrecv", self.inner.Isend, sendbuf, dest, sendtag)
+        receive.wait_with(status)
+        send.wait()
+
+    def Sendrecv_replace(self, buf, dest, sendtag=0, source=MPI.ANY_SOURCE, recvtag=MPI.ANY_TAG, status=None):
+        self.Sendrecv(np.array(buf), dest, sendtag, buf, source, recvtag, status)
+
+    def sendrecv(
+        self,
+        sendobj,
+        dest,
+        sendtag=0,
+        recvbuf=None,
+        source=MPI.ANY_SOURCE,
+        recvtag=MPI.ANY_TAG,
+        status=None,
+    ):
+        self._check_peer("sendrecv", source, MPI.ANY_SOURCE)
+        receive = self._irecv("sendrecv", source, recvtag)
+        send = self._send_object("sendrecv", self.inner.Isend, sendobj, dest, sendtag)
+        got = receive.wait(status)
+        send.wait()
+        return got
+
+    def Probe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
+        _, place = here()
+        text, need = f"Probe(source={name_of(source)})", self.wants(source, tag)
+        recorder.wait(lambda: self.inner.Iprobe(source, tag, status), text, place, need)
+        return True
+
+    probe = Probe
+
+    def Iprobe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
+        return self._looked("Iprobe", source, tag, self.inner.Iprobe(source, tag, status))
+
+    iprobe = Iprobe
+
+    def _looked(self, name: str, source: int, tag: int, found: Any) -> Any:
+        """What a look for a message has found; where that is nothing, the books say so."""
+        if not found and source != MPI.PROC_NULL:
+            recorder.tested_in_vain(f"{name}(source={name_of(source)})", here()[1], self.wants(source, tag))
+        return found
+
+    # A matched probe takes the message out of the queue; what is left to do is to read it, which needs nobody else.
+
+    def Mprobe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
+        return self._probed("Mprobe", self.inner.Improbe, source, tag, status)
+
+    def mprobe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
+        return self._probed("mprobe", self.inner.improbe, source, tag, status)
+
+    def Improbe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
+        return self._probed_once("Improbe", self.inner.Improbe, source, tag, status)
+
+    def improbe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
+        return self._probed_once("improbe", self.inner.improbe, source, tag, status)
+
+    def _probed(self, name: str, look: Callable, source: int, tag: int, status: MPI.Status | None) -> MPI.Message:
+        line, place = here()
+        began, found, status = time.perf_counter(), [], status or MPI.Status()
+        recorder.wait(
+            lambda: found.append(look(source, tag, status)) or found[-1] is not None,
+            f"{name}(source={name_of(source)})",
+            place,
+            self.wants(source, tag),
+        )
+        self._received(name, source, tag, began, line)(time.perf_counter(), status)
+        return found[-1]
+
+    def _probed_once(
+        self, name: str, look: Callable, source: int, tag: int, status: MPI.Status | None
+    ) -> MPI.Message | None:
+        line, _ = here()
+        began, status = time.perf_counter(), status or MPI.Status()
+        message = self._looked(name, source, tag, look(source, tag, status))
+        if message is not None:
+            self._received(name, source, tag, began, line)(time.perf_counter(), status)
+        return message

@@ -1,0 +1,231 @@
+"""Programs with the mistakes that people make (`tests/hangs`): which are told, where, why and how soon; and which are not.
+
+Each program says in its docstring what a report should find: "deadlock", "luck" (it ends, and need not have), "error" or
+nothing ("correct"). It is run as a cell would run it. Where nothing is told for `STOP_SECONDS`, the stop button is
+pressed. The notice for what cannot be known comes after `SOON` seconds here, and after half a minute in a notebook.
+"""
+
+import _thread
+import contextlib
+import importlib.util
+import inspect
+import io
+import re
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import cloudpickle
+
+import course_utils as course
+from course_utils.errors import CourseError, RanksGone
+from course_utils.ranks import stillness
+from course_utils.words import count
+from workshop.bench.parts import chosen_parts
+from workshop.bench.rows import Row, seconds_row, value_row
+
+RANKS = 4
+PROGRAMS = Path(__file__).parents[2] / "tests" / "hangs"
+STOP_SECONDS = 8.0
+SOON = 4.0
+AT_ONCE = 0.3
+"""Seconds after which a deadlock is told."""
+AGAIN = 0.1
+"""Seconds after which the ranks work again, where they had not to be ended."""
+_HERE = "# here"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of `tests/hangs`.
+
+    Attributes:
+        finding: "deadlock", "luck", "error" or "correct".
+        words: must stand in a good report.
+        ranks: how many it is for.
+        backend: "gloo" for torch.distributed.
+        lines: those of which a report should name one.
+    """
+
+    name: str
+    function: Callable
+    finding: str
+    words: tuple[str, ...]
+    ranks: int
+    backend: str | None
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was said of a program.
+
+    Attributes:
+        text: the report and the notices.
+        seconds: until it was there.
+        again: from then until the ranks worked again; None where new ones had to come.
+        stopped: nothing was told, or only a notice, until the stop button was pressed.
+    """
+
+    text: str
+    seconds: float
+    again: float | None
+    stopped: bool
+
+
+def modules() -> Iterator[ModuleType]:
+    """The modules of programs, one for each class of mistakes, sent to the ranks by value."""
+    for file in sorted(PROGRAMS.glob("*.py")):
+        spec = importlib.util.spec_from_file_location(f"hangs_{file.stem}", file)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        cloudpickle.register_pickle_by_value(module)
+        yield module
+
+
+def programs(module: ModuleType) -> list[Program]:
+    """What a module holds, in its order."""
+    own = [function for function in vars(module).values() if inspect.isfunction(function)]
+    return [_program(function) for function in own if "Finding:" in (function.__doc__ or "")]
+
+
+def _program(function: Callable) -> Program:
+    told = dict(re.findall(r"^\s*(Finding|Words|Ranks|Group): *(.+?) *$", function.__doc__, re.MULTILINE))
+    source, first = inspect.getsourcelines(function)
+    return Program(
+        function.__name__,
+        function,
+        told["Finding"],
+        tuple(word.strip() for word in told.get("Words", "").split(",") if word.strip()),
+        int(told.get("Ranks", 2)),
+        told.get("Group"),
+        tuple(first + place for place, line in enumerate(source) if _HERE in line),
+    )
+
+
+def tell(ranks: "course.Ranks", program: Program) -> Told:
+    """Run a program and gather what is told of it."""
+    printed, stop = io.StringIO(), threading.Timer(STOP_SECONDS, _thread.interrupt_main)
+    begin, gone, report = time.perf_counter(), False, ""
+    stop.start()
+    try:
+        with contextlib.redirect_stdout(printed):
+            ranks.run(program.function, ranks=program.ranks, backend=program.backend)
+    except CourseError as error:
+        report, gone = str(error), isinstance(error, RanksGone)
+    seconds = time.perf_counter() - begin
+    stop.cancel()
+    notices = [line for line in printed.getvalue().splitlines() if not line.startswith("[rank ")]
+    begin = time.perf_counter()
+    if gone or not ranks.healthy:
+        with contextlib.redirect_stdout(printed):
+            ranks.restart()
+        gone = True
+    if ranks.run(_add_ones).results != [RANKS] * RANKS:
+        raise CourseError(f"{program.name}: the ranks cannot add any more")
+    again = None if gone else time.perf_counter() - begin
+    return Told(" ".join([report, *notices]).strip(), seconds, again, "stopped by you" in report)
+
+
+def is_told(program: Program, told: Told) -> bool:
+    """Does the learner hear that this program is wrong?"""
+    if program.finding == "error":
+        return "raised" in told.text
+    if program.finding == "luck":
+        return bool(told.text) and not (told.stopped and told.text.startswith("stopped by you"))
+    return "deadlock" in told.text or "raised" in told.text or (told.stopped and not _only_stopped(told))
+
+
+def _only_stopped(told: Told) -> bool:
+    return not re.search(r"Nothing has moved|have asked for", told.text)
+
+
+def names_the_line(program: Program, told: Told) -> bool:
+    """Is one of the lines told at which the program goes wrong?"""
+    return not program.lines or any(re.search(rf"\bline {line}\b", told.text) for line in program.lines)
+
+
+def names_the_cause(program: Program, told: Told) -> bool:
+    """Are the words told that a good report has?"""
+    return all(re.search(rf"\b{re.escape(word)}\b", told.text, re.IGNORECASE) for word in program.words)
+
+
+def run(runs: int, only: list[str] | None = None) -> list[Row]:
+    """Each program `runs` times; rows for each class of mistakes, and for all."""
+    found = {module.__name__.removeprefix("hangs_"): programs(module) for module in modules()}
+    found = chosen_parts("hangs", found, only or [])
+    ranks, before = course.start(RANKS), stillness.STILL_SECONDS
+    ranks.run(_torch_is_there)
+    stillness.STILL_SECONDS = SOON
+    results: dict[str, list[tuple[Program, Told]]] = {}
+    try:
+        for name, own in found.items():
+            results[name] = [(program, tell(ranks, program)) for program in own for _ in range(runs)]
+            _say(name, results[name])
+    finally:
+        stillness.STILL_SECONDS = before
+        ranks.stop()
+    everything = [pair for pairs in results.values() for pair in pairs]
+    rows = [row for name, pairs in results.items() for row in _shares(name, pairs)]
+    return [*rows, *_shares("all", everything, targets=True), *_seconds(everything)]
+
+
+def _say(name: str, pairs: list[tuple[Program, Told]]) -> None:
+    """What was missed, for who watches."""
+    for program, told in pairs:
+        wrong = program.finding != "correct"
+        judged = [is_told(program, told), names_the_line(program, told), names_the_cause(program, told)]
+        if not wrong and told.text:
+            print(f"{name}.{program.name}: noise: {told.text}", file=sys.stderr)
+        elif wrong and not all(judged):
+            missed = [word for word, well in zip(("told", "line", "cause"), judged, strict=True) if not well]
+            print(
+                f"{name}.{program.name}: missed {', '.join(missed)} ({program.finding}): {told.text}", file=sys.stderr
+            )
+
+
+def _shares(name: str, pairs: list[tuple[Program, Told]], *, targets: bool = False) -> Iterator[Row]:
+    wrong = [pair for pair in pairs if pair[0].finding != "correct"]
+    told = [pair for pair in wrong if is_told(*pair)]
+    noise = [pair for pair in pairs if pair[0].finding == "correct" and pair[1].text]
+
+    def share(what: str, part: list, whole: list) -> Row:
+        percent = [100.0 * len(part) / len(whole)] if whole else [100.0]
+        label = f"{name}: {what} of {count(len(whole), 'program')}"
+        return value_row("hangs", label, percent, "%", better="higher", target=95 if targets else None)
+
+    yield share("told", told, wrong)
+    yield share("line named", [pair for pair in told if names_the_line(*pair)], told)
+    yield share("cause named", [pair for pair in told if names_the_cause(*pair)], told)
+    correct = f"{name}: noise, of {count(len(pairs) - len(wrong), 'correct program')}"
+    yield value_row("hangs", correct, [float(len(noise))], "", target=0 if targets else None)
+
+
+def _seconds(pairs: list[tuple[Program, Told]]) -> Iterator[Row]:
+    deadlocks = [told for program, told in pairs if program.finding == "deadlock" and "deadlock" in told.text]
+    seconds = sorted(told.seconds for told in deadlocks)
+    again = sorted(told.again for told in deadlocks if told.again is not None)
+    if len(seconds) > 1 and len(again) > 1:
+        yield seconds_row("hangs", "deadlock told, median", seconds)
+        yield seconds_row(
+            "hangs", "deadlock told, 95 % within", [statistics.quantiles(seconds, n=20)[-1]], target=AT_ONCE
+        )
+        yield seconds_row(
+            "hangs", "ranks work again, 95 % within", [statistics.quantiles(again, n=20)[-1]], target=AGAIN
+        )
+    ended = sum(told.again is None for program, told in pairs if program.finding in ("deadlock", "luck", "correct"))
+    yield value_row("hangs", "programs after which new ranks had to come", [float(ended)], "")
+
+
+def _add_ones(comm) -> int:
+    return comm.allreduce(1)
+
+
+def _torch_is_there(comm) -> None:
+    import torch.distributed.fsdp  # noqa: F401
