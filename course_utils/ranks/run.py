@@ -10,7 +10,7 @@ from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
 from course_utils.trace.events import Event, bytes_sent, count_rounds
 from course_utils.trace.luck import by_luck
-from course_utils.words import count
+from course_utils.words import count, ranks_in_words
 
 
 class per_rank:  # noqa: N801 - reads as a function: course.per_rank([…])
@@ -53,14 +53,14 @@ class Run:
         events: what happened, with times in seconds since the run began.
         seconds: from the first rank's beginning to the last rank's end.
         output: what each rank printed.
-        by_rank: what each rank has noticed of itself, in sentences.
+        noticed: what each rank has noticed of itself, where that went well by luck only.
     """
 
     results: list
     events: list[Event]
     seconds: float
     output: list[str] = field(default_factory=list)
-    by_rank: list[str] = field(default_factory=list)
+    noticed: list[tuple[str, ...]] = field(default_factory=list)
 
     @classmethod
     def of(cls, replies: list[Reply]) -> "Run":
@@ -71,7 +71,7 @@ class Run:
             events=events_of(replies),
             seconds=max(reply.ended for reply in replies) - began,
             output=[reply.output for reply in replies],
-            by_rank=[note for reply in replies for note in reply.notes],
+            noticed=[reply.notes for reply in replies],
         )
 
     @property
@@ -106,7 +106,7 @@ class Run:
     @cached_property
     def notes(self) -> list[str]:
         """Sentences on what went well by luck only."""
-        return [*by_luck(self.events), *self.by_rank]
+        return [*by_luck(self.events, self.world_size), *_on_ranks(self.noticed)]
 
     def timeline(self, title: str | None = None):
         """A picture of the run: ranks as rows, messages as arrows."""
@@ -118,6 +118,15 @@ class Run:
             f"{count(self.messages, 'message')} in {count(self.rounds, 'round')}, "
             f"{count(self.collectives, 'collective')}, {self.bytes:,} bytes>"
         )
+
+
+def _on_ranks(noticed: Sequence[Sequence[str]]) -> list[str]:
+    """Sentences, each with the ranks on which it holds."""
+    ranks: dict[str, list[int]] = {}
+    for rank, notes in enumerate(noticed):
+        for note in notes:
+            ranks.setdefault(note, []).append(rank)
+    return [f"On {ranks_in_words(found)}: {note}." for note, found in ranks.items()]
 
 
 def events_of(replies: list[Reply]) -> list[Event]:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from course_utils.ranks.failure_report import what_is_seen
 from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.processes.process_control import ProcessControl
+from course_utils.trace.activity import RUNNING
 
 STILL_SECONDS = 30.0
 """After so long without a call, without computing and without bytes on the links, the learner is told."""
-VAIN_SECONDS = 3.0
+VAIN_SECONDS = 1.0
 """The same, while a rank tests again and again for what will never come."""
 _INTERVAL = 1.0  # seconds between two looks at what was computed and sent
 _COMPUTES = 0.1  # CPU seconds per second: less is what a process does that waits
@@ -25,23 +26,28 @@ class StillnessNotice:
         self._control, self._ranks, self._sent = control, ranks, sent
         self._told = False
         self._looked = self._moved = time.monotonic()
-        self._before = control.computed(), sent()
+        self._before = self._computed(), sent()
 
     def look(self, seen: Seen) -> None:
         """Tell the learner, if nothing has moved for long enough."""
         now = time.monotonic()
         if seen.in_vain > VAIN_SECONDS:
-            self._tell(f"For {VAIN_SECONDS:.0f} s ranks have asked for what will never come")
+            self._tell("What some ranks ask for will never come")
         if now - self._looked < _INTERVAL:
             return
-        computed, sent = self._control.computed(), self._sent()
+        computed, sent = self._computed(), self._sent()
         seconds = now - self._looked
-        quiet = computed - self._before[0] < _COMPUTES * seconds and sent - self._before[1] < _SENDS * seconds
+        quiet = abs(computed - self._before[0]) < _COMPUTES * seconds and sent - self._before[1] < _SENDS * seconds
         if not quiet or seen.unmoved < seconds:
             self._moved = now
         self._looked, self._before = now, (computed, sent)
         if now - self._moved > STILL_SECONDS:
             self._tell(f"Nothing has moved for {STILL_SECONDS:.0f} s")
+
+    def _computed(self) -> float:
+        """CPU seconds of ranks that are at work: MPI computes while it waits, too."""
+        at_work = [rank for rank in range(self._ranks) if self._control.activity(rank).state == RUNNING]
+        return sum(map(self._control.computed, at_work))
 
     def _tell(self, what: str) -> None:
         if not self._told:

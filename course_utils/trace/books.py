@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
-from course_utils.trace.waiting import IS_DONE, Look, Meeting, Message, Need, Receive, Send, Some
+from course_utils.trace.waiting import IS_DONE, Lock, Look, Meeting, Message, Need, Receive, Send, Some
 
 WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""
@@ -22,6 +22,7 @@ class Books:
 
     Attributes:
         members: the ranks of each communicator, numbered as in the run.
+        held: locks of windows that this rank holds.
         complete: whether no call was made that they do not hold.
     """
 
@@ -31,6 +32,7 @@ class Books:
         self.received: Counter[Message] = Counter()
         self.met: dict[str, tuple[int, deque[str]]] = {}
         self.members: dict[str, list[int]] = {}
+        self.held: dict[tuple[str, int], Lock] = {}
         self._threads: set[threading.Thread] = set()
 
     def begin(self) -> None:
@@ -40,6 +42,7 @@ class Books:
                 del counts[message]
         for name in [one for one in self.met if not one.startswith(f"{WORLD}/")]:
             del self.met[name]
+        self.held = {}
         self._threads = set(threading.enumerate())
         self.complete = True
 
@@ -89,6 +92,7 @@ class Books:
             "posted": [_parts(one.message) for one in receives],
             "ahead": sum(one == need for one in earlier),
             "met": {communicator: [count, list(names)] for communicator, (count, names) in self.met.items()},
+            "held": [[lock.window, lock.target, lock.exclusive] for lock in self.held.values()],
             "members": self.members,
         }
         return json.dumps(told).encode()
@@ -106,7 +110,9 @@ def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:
         counts = [{Message(*parts): count for *parts, count in seen[name]} for name in ("sent", "received")]
         posted = [Message(*parts) for parts in seen["posted"]]
         met = {communicator: (count, names) for communicator, (count, names) in seen["met"].items()}
-        return Look(state, None if state == IS_DONE else need, *counts, posted, seen["ahead"], met), seen["members"]
+        held = tuple(Lock(*parts) for parts in seen["held"])
+        need = None if state == IS_DONE else need
+        return Look(state, need, *counts, posted, seen["ahead"], met, held), seen["members"]
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"no look of a rank: {error}") from None
 
@@ -120,6 +126,8 @@ def _as_list(need: Need) -> list:
         return ["all" if need.all else "any", *map(_as_list, need.needs)]
     if isinstance(need, Meeting):
         return ["meeting", need.communicator, need.number, need.name]
+    if isinstance(need, Lock):
+        return ["lock", need.window, need.target, need.exclusive]
     return ["send" if isinstance(need, Send) else "receive", *_parts(need.message)]
 
 
@@ -129,4 +137,6 @@ def _need(told: list) -> Need:
         return Some(tuple(map(_need, parts)), kind == "all")
     if kind == "meeting":
         return Meeting(*parts)
+    if kind == "lock":
+        return Lock(*parts)
     return (Send if kind == "send" else Receive)(Message(*parts))

@@ -7,6 +7,8 @@ collectives on bytes: first the lengths, then the pickles.
 import functools
 import pickle
 import time
+import zlib
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +19,11 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.trace.events import BYTES
 from course_utils.trace.memory import memory_checked
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import TracedRequest
+from course_utils.trace.waiting import Meeting
 
 
 def size_of(buf: Any) -> int:
@@ -28,12 +32,23 @@ def size_of(buf: Any) -> int:
         return 0
     if isinstance(buf, (list, tuple)):
         counts = [part for part in buf[1:] if isinstance(part, int) and not isinstance(part, bool)]
-        if buf[0] is not None and not counts:
+        if buf[0] is None or not counts:
             return size_of(buf[0])
-        return counts[0] * np.asarray(memoryview(buf[0])).itemsize if buf[0] is not None else 0
+        types = [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
+        return counts[0] * (types[0].Get_size() if types else np.asarray(memoryview(buf[0])).itemsize)
     if hasattr(buf, "element_size"):  # a tensor of torch is no buffer of Python's, and mpi4py takes it
         return buf.numel() * buf.element_size()
     return memoryview(buf).nbytes
+
+
+def kind_of(buf: Any) -> str:
+    """The type of the numbers in a buffer, "float64"; BYTES where it is not an array, or sent as another type."""
+    array, types = buf, []
+    if isinstance(buf, (list, tuple)) and buf:
+        array, types = buf[0], [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
+    if not isinstance(array, np.ndarray) or any(not one.is_predefined or one == MPI.BYTE for one in types):
+        return BYTES
+    return str(array.dtype)
 
 
 _OPERATIONS = (
@@ -51,20 +66,15 @@ _OPERATIONS = (
 """MPI's operations, by which a report calls them; a sum goes without saying."""
 
 
-def _agreed_size(buf: Any, parts: int = 1) -> int | None:
-    """Bytes that a buffer's message has, which is one of `parts` equal ones; None where that is not known."""
-    kind = next((part for part in reversed(buf) if isinstance(part, MPI.Datatype)), None) if _is_list(buf) else None
-    counts = [part for part in buf[1:] if isinstance(part, int)] if _is_list(buf) else []
-    if kind is not None and counts:
-        return counts[0] * kind.Get_size()
-    if buf is None or isinstance(buf, type(MPI.IN_PLACE)) or (_is_list(buf) and len(buf) != 2):
+def _agreed_size(buf: Any, parts: int = 1) -> str | None:
+    """What a buffer's message holds ("10 float64", "80 bytes"), which is one of `parts`; None where it is not known."""
+    kind = kind_of(buf)
+    array, counted = (buf[0], len(buf) > 2) if isinstance(buf, (list, tuple)) and buf else (buf, False)
+    if buf is None or _is_in_place(buf) or (counted and not isinstance(buf[1], int)) or size_of(buf) % parts:
         return None
-    size = size_of(buf)
-    return size // parts if size % parts == 0 else None
-
-
-def _is_list(buf: Any) -> bool:
-    return isinstance(buf, (list, tuple))
+    size = size_of(buf) // parts
+    known = kind != BYTES and array.dtype.itemsize
+    return f"{size // array.dtype.itemsize} {kind}" if known else f"{size} {BYTES}"
 
 
 def _is_in_place(buf: Any) -> bool:
@@ -78,26 +88,33 @@ class CollectiveCall:
     Attributes:
         start: begins MPI's nonblocking form.
         size: bytes that this rank contributes.
-        alike: bytes that must be the same on all ranks; None where they need not be, or are not known.
+        alike: what must be the same on all ranks, "10 float64"; None where it need not be, or is not known.
     """
 
     start: Callable[[], MPI.Request]
     size: int
     root: int | None = None
     op: MPI.Op | None = None
-    alike: int | None = None
+    alike: str | None = None
+
+    def buffers(self, rank: int) -> tuple[Any, Any]:
+        """What MPI reads and what it writes on a rank, until a nonblocking call is complete."""
+        first, second, *_ = getattr(self.start, "args", (None, None))
+        if isinstance(second, int):  # a broadcast has one buffer, and a root
+            return (first, None) if rank == second else (None, first)
+        return first, second
 
     def agreed(self, name: str) -> str:
         """The name, with what must be the same on all ranks."""
         return _agreed(name, self.root, self.op, self.alike)
 
 
-def _agreed(name: str, root: int | None = None, op: Any = None, alike: int | None = None) -> str:
-    """ "Bcast(root=0) of 80 bytes", where barrier is a Barrier."""
+def _agreed(name: str, root: int | None = None, op: Any = None, alike: str | None = None) -> str:
+    """ "Bcast(root=0) of 10 float64", where barrier is a Barrier."""
     operation = "" if op is None else next((known for one, known in _OPERATIONS if one == op), "another operation")
     more = ["" if root is None else f"root={root}", operation and f"op={operation}"]
     brackets = f"({', '.join(filter(None, more))})" if any(more) else ""
-    size = "" if alike is None else f" of {alike} bytes"
+    size = "" if alike is None else f" of {alike}"
     return f"{name.replace('barrier', 'Barrier')}{brackets}{size}"
 
 
@@ -124,7 +141,9 @@ def _nonblocking(name: str, nonblocking: str, describe: Callable[..., Collective
     @functools.wraps(describe)
     def collective(self: "Collectives", *args: Any, **kwargs: Any) -> TracedRequest:
         call = describe(self, *args, **kwargs)
-        return self._started(nonblocking, call.start, call.size, call.agreed(name))
+        request = self._started(nonblocking, call)
+        request.uses(*call.buffers(self.rank))
+        return request
 
     return collective
 
@@ -148,23 +167,27 @@ class Collectives:
             end = time.perf_counter()
             return result
         finally:
-            recorder.add(name, "collective", began, end, size=size, line=line, comm=self.label, call=agreed)
+            recorder.add_collective(name, agreed, need, began, end, size, line)
 
-    def _started(self, name: str, start: Callable[[], MPI.Request], size: int, agreed: str) -> TracedRequest:
+    def _started(self, name: str, call: CollectiveCall) -> TracedRequest:
+        """The nonblocking form. In the books it is the blocking one, though MPI does not let the two meet."""
         line, place = here()
         began = time.perf_counter()
+        need = recorder.books.meet(self.label, self.world_ranks, call.agreed(f"{name[1].upper()}{name[2:]}"))
 
         def finished(end: float, _: MPI.Status) -> None:
-            recorder.add(name, "collective", began, end, size=size, line=line, comm=self.label, call=agreed)
+            recorder.add_collective(name, call.agreed(name), need, began, end, call.size, line)
 
-        need = recorder.books.meet(self.label, self.world_ranks, agreed)
-        return TracedRequest.traced(start(), name, place, finished, need)
+        return TracedRequest.traced(call.start(), name, place, finished, need)
 
-    def meet(self, name: str) -> None:
-        """Wait until all ranks have come: afterwards a call that cannot be polled finishes for certain."""
+    def meet(self, name: str) -> Meeting:
+        """Wait until all ranks have come, to the same: afterwards a call that cannot be polled finishes for certain."""
         _, place = here()
         need = recorder.books.meet(self.label, self.world_ranks, name)
-        recorder.wait(self.inner.Ibarrier().Test, name, place, need)
+        mine, everyones = array("L", [zlib.crc32(name.encode())]), array("L", bytes(8 * self.size))
+        came = self.inner.Iallgather(mine, everyones)
+        recorder.wait(lambda: came.Test() and len(set(everyones)) == 1, name, place, need)
+        return need
 
     def _own(self, root: int, buf: Any) -> int:
         return size_of(buf) if self.rank == root else 0
@@ -177,8 +200,8 @@ class Collectives:
         """The contribution of a rank: what it sends, or with IN_PLACE what already lies in the result."""
         return recvbuf if _is_in_place(sendbuf) else sendbuf
 
-    def _part(self, own: Any, whole: Any) -> int | None:
-        """Bytes of the part of each rank, of its own or, with IN_PLACE, of the whole that the root has."""
+    def _part(self, own: Any, whole: Any) -> str | None:
+        """What the part of each rank holds, of its own or, with IN_PLACE, of the whole that the root has."""
         return _agreed_size(whole, self.size) if _is_in_place(own) else _agreed_size(own)
 
     # --- buffers: what to begin, and what must be the same on all ranks ---------------------------------------------

@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+OBJECT, BYTES = "object", "bytes"
+"""What a message holds: a pickled object; a buffer of which only the size is known."""
 _MAX_SWEEPS = 100  # a message that overtakes another needs a second look; one sweep settles nearly every run
 
 
@@ -26,7 +28,9 @@ class Event:
         start, end: seconds since the run began, on one clock for all ranks; `end` is inf where it never ended.
         line: the line of the learner's code that called, where there is one.
         comm: the communicator or group, by its name in the books; "" for phases.
-        call: of a collective, its name with what must be the same on all ranks: "Bcast(root=0) of 80 bytes".
+        number: which collective of its communicator this is, from 1; 0 for the rest.
+        call: of a collective, its name with what must be the same on all ranks, "Bcast(root=0) of 10 float64"; of a
+            message, the type of what it holds: "float64", OBJECT or BYTES; "" where that is not known.
     """
 
     rank: int
@@ -39,6 +43,7 @@ class Event:
     end: float
     line: int | None = None
     comm: str = ""
+    number: int = 0
     call: str = ""
 
 

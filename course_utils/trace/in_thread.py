@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from course_utils.trace.books import OURS
+from course_utils.trace.recorder import here, recorder
+from course_utils.trace.waiting import Need
 
 
 class InThread:
@@ -30,3 +32,27 @@ class InThread:
         if self._error is not None:
             raise self._error
         return self._result
+
+
+_left: list[InThread] = []
+
+
+def polled(call: Callable[[], Any], text: str, need: Need | None = None) -> Any:
+    """What a blocking call of MPI gives back, waited for so that it can be seen, and left.
+
+    Args:
+        text, need: as `Recorder.wait`'s.
+    """
+    waiting = InThread(call)
+    try:
+        recorder.wait(waiting.is_completed, text, here()[1], need)
+    except KeyboardInterrupt:
+        _left.append(waiting)
+        raise
+    return waiting.wait()
+
+
+def some_are_left() -> bool:
+    """Does a thread sit in a call of MPI that was left? It computes for ever, and nobody can end it."""
+    _left[:] = [waiting for waiting in _left if not waiting.is_completed()]
+    return bool(_left)

@@ -2,9 +2,10 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from course_utils.trace.events import Event
+from course_utils.trace.books import WORLD
+from course_utils.trace.events import BYTES, OBJECT, Event
 from course_utils.trace.waiting import mismatch_in_words, unlike
 from course_utils.words import count, ranks_in_words
 
@@ -13,13 +14,24 @@ _MOST_EVENTS = 20_000
 _BUFFERED = ("Bsend",)
 
 
-def by_luck(events: Sequence[Event]) -> list[str]:
-    """A sentence for each thing that MPI does not promise (MPI 4.1, sections 3.5 and 6.1); none for a good run."""
+def by_luck(events: Sequence[Event], ranks: int) -> list[str]:
+    """A sentence for each thing that MPI does not promise (MPI 4.1, sections 3.3, 3.5 and 6.1); none for a good run.
+
+    Args:
+        events: of a run.
+        ranks: how many have taken part.
+    """
     if len(events) > _MOST_EVENTS:
         return []
     in_order = sorted(events, key=lambda event: event.start)
-    lost = [event for event, partner in matched(in_order).items() if partner is None and event.kind == "send"]
-    return [*_unlike_collectives(in_order), *_never_received(lost), *_only_while_buffered(in_order)]
+    partners = matched(in_order)
+    return [
+        *_unlike_collectives(in_order),
+        *_missing_in_collectives(in_order, ranks),
+        *_never_received([event for event, other in partners.items() if other is None and event.kind == "send"]),
+        *_unlike_types(partners),
+        *_only_while_buffered(in_order),
+    ]
 
 
 def matched(in_order: Iterable[Event]) -> dict[Event, Event | None]:
@@ -48,11 +60,9 @@ def matched(in_order: Iterable[Event]) -> dict[Event, Event | None]:
 def meetings(in_order: Iterable[Event]) -> dict[tuple[str, int], dict[int, Event]]:
     """For each communicator and number the collective that each rank has begun."""
     found: dict[tuple[str, int], dict[int, Event]] = defaultdict(dict)
-    begun: dict[tuple[str, int], int] = defaultdict(int)
     for event in in_order:
         if event.kind == "collective":
-            begun[event.comm, event.rank] += 1
-            found[event.comm, begun[event.comm, event.rank]][event.rank] = event
+            found[event.comm, event.number][event.rank] = event
     return found
 
 
@@ -65,6 +75,33 @@ def _unlike_collectives(in_order: Sequence[Event]) -> Iterator[str]:
             told = mismatch_in_words(number, calls)
             yield f"{told[0].upper()}{told[1:]}{where}. It ended, by luck; what came out may be wrong."
             return  # those after it are out of step
+
+
+def _missing_in_collectives(in_order: Sequence[Event], ranks: int) -> Iterator[str]:
+    """Collectives of all ranks to which some did not come: the root of a broadcast, say, goes on without them."""
+    for (comm, _), by_rank in meetings(in_order).items():
+        missing = [rank for rank in range(ranks) if rank not in by_rank]
+        if comm == WORLD and missing:
+            event = min(by_rank.values(), key=lambda event: event.start)
+            came = ranks_in_words(sorted(by_rank))
+            who = ranks_in_words(missing)
+            yield f"{who[0].upper()}{who[1:]} never came to {call_in_words(event)}, which {came} called."
+            return
+
+
+def _unlike_types(partners: Mapping[Event, Event | None]) -> Iterator[str]:
+    for sent, got in partners.items():
+        if sent.kind == "send" and got is not None and _unlike_types_of(sent.call, got.call):
+            yield (
+                f"Rank {sent.rank} sends {sent.call} in {call_in_words(sent)}; rank {got.rank} takes it for {got.call} "
+                f"in {call_in_words(got)}."
+            )
+            return
+
+
+def _unlike_types_of(sent: str, got: str) -> bool:
+    known = bool(sent and got and BYTES not in (sent, got))
+    return sent != got and (known or OBJECT in (sent, got))
 
 
 def _never_received(lost: Sequence[Event]) -> Iterator[str]:

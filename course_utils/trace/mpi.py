@@ -7,6 +7,7 @@ nonblocking form and a loop that tests it: a rank that waits can say so, and can
 import functools
 import inspect
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +15,8 @@ from mpi4py import MPI
 
 from course_utils.trace.books import WORLD
 from course_utils.trace.collectives import Collectives
-from course_utils.trace.in_thread import InThread
-from course_utils.trace.recorder import here, recorder
+from course_utils.trace.in_thread import polled
+from course_utils.trace.recorder import recorder
 from course_utils.trace.traced_messages import PointToPoint
 
 _STILL = "Abort", "Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"
@@ -38,7 +39,7 @@ def _unrecorded(call: Callable) -> Callable:
     @functools.wraps(call)
     def unrecorded(*args: Any, **kwargs: Any) -> Any:
         recorder.books.complete = False
-        return call(*args, **kwargs)
+        return polled(functools.partial(call, *args, **kwargs), call.__name__)
 
     return unrecorded
 
@@ -58,7 +59,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
     """
 
     def __new__(cls, inner: MPI.Intracomm, world_ranks: list[int] | None = None, label: str = WORLD) -> "TracedComm":
-        comm = MPI.Intracomm.__new__(cls, inner)
+        comm = MPI.Intracomm.__new__(cls, inner)  # of a grid, too: Cython knows no other way
         comm.label = label
         comm.world_ranks = comm.members = world_ranks or list(range(inner.size))
         comm.renew(inner)
@@ -69,20 +70,24 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
         self.inner = inner
         self.posted = []
 
+    def Free(self):
+        recorder.has_freed(self)
+        super().Free()
+
     # --- new communicators, made by all ranks of this one -----------------------------------------------------------
 
     def _made(self, call: str, make: Callable[[], MPI.Intracomm]) -> MPI.Intracomm:
         """With a name on which all its ranks agree."""
         self.meet(call)
         name = self.inner.bcast(f"{self.label}/{time.time_ns()}")
-        return self._traced(make(), name)
+        return self._traced(call, make(), name)
 
-    def _traced(self, comm: MPI.Intracomm, name: str) -> MPI.Intracomm:
+    def _traced(self, call: str, comm: MPI.Intracomm, name: str) -> MPI.Intracomm:
         if comm == MPI.COMM_NULL:
             return comm
         ranks = self._ranks_of(comm.Get_group())
         kind = TracedCartcomm if isinstance(comm, MPI.Cartcomm) else TracedComm
-        return kind(comm, ranks, f"{name}/{min(ranks)}")
+        return recorder.has_made(kind(comm, ranks, f"{name}/{min(ranks)}"), call)
 
     def _ranks_of(self, group: MPI.Group) -> list[int]:
         """A group's ranks, numbered as in the run."""
@@ -108,26 +113,21 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
 
     # --- made by some of its ranks ----------------------------------------------------------------------------------
 
-    def _in_thread(self, call: str, make: Callable[[], MPI.Comm], need: Any = None) -> MPI.Comm:
-        making = InThread(make)
-        recorder.wait(making.is_completed, call, here()[1], need)
-        return making.wait()
-
     def Create_group(self, group, tag=0):
         ranks = self._ranks_of(group)
         need = recorder.books.meet(f"{self.label}/group {ranks} {tag}", ranks, "Create_group")
-        comm = self._in_thread("Create_group", lambda: self.inner.Create_group(group, tag), need)
-        return self._traced(comm, comm.bcast(f"{self.label}/{time.time_ns()}"))
+        comm = polled(lambda: self.inner.Create_group(group, tag), "Create_group", need)
+        return self._traced("Create_group", comm, comm.bcast(f"{self.label}/{time.time_ns()}"))
 
     def Create_intercomm(self, local_leader, peer_comm, remote_leader, tag=0):
         self.meet("Create_intercomm")
         peer = getattr(peer_comm, "inner", peer_comm)
         make = functools.partial(self.inner.Create_intercomm, local_leader, peer, remote_leader, tag)
-        comm = self._in_thread("Create_intercomm", make)
+        comm = polled(make, "Create_intercomm")
         mine = self.inner.bcast(time.time_ns())
-        return TracedIntercomm(
-            comm, self._ranks_of(comm.Get_group()), f"{WORLD}/{sorted({mine, comm.allgather(mine)[0]})}"
-        )
+        label = f"{WORLD}/{sorted({mine, comm.allgather(mine)[0]})}"
+        traced = TracedIntercomm(comm, self._ranks_of(comm.Get_group()), label)
+        return recorder.has_made(traced, "Create_intercomm")
 
 
 @knows_what_it_misses
@@ -149,3 +149,51 @@ class TracedIntercomm(PointToPoint, MPI.Intercomm):
         comm.world_ranks = in_the_run(inner.Get_remote_group())
         comm.members = [*own, *comm.world_ranks]
         return comm
+
+    def Free(self):
+        recorder.has_freed(self)
+        super().Free()
+
+
+_MANY = 3
+"""Communicators of one line that a run may not leave: a loop makes them."""
+_attach, _detach = MPI.Attach_buffer, MPI.Detach_buffer
+_attached = False
+
+
+def attach_buffer(buf: Any) -> None:
+    """`MPI.Attach_buffer`, which must be undone. What a run before has left attached, as it failed, goes first."""
+    global _attached
+    if _attached and id(attach_buffer) not in recorder.made:
+        _detach()
+    _attach(buf)
+    _attached = True
+    recorder.has_made(attach_buffer, "Attach_buffer")
+
+
+def detach_buffer() -> Any:
+    """`MPI.Detach_buffer`."""
+    global _attached
+    _attached = False
+    recorder.has_freed(attach_buffer)
+    return _detach()
+
+
+def free_what_was_left() -> list[str]:
+    """Free what a run has made and not freed, lest many runs use up MPI's means.
+
+    Gives back, in words, what nobody should leave: anything but one or two communicators.
+    """
+    left = list(recorder.made.values())
+    found = Counter(text for _, text in left)
+    words = [
+        f"{text} makes what nobody frees{f', {number} times' if number > 1 else ''}"
+        for text, number in found.items()
+        if number >= _MANY or not any(hasattr(thing, "inner") for thing, told in left if told == text)
+    ]
+    for thing, _ in left:
+        if thing is attach_buffer:
+            detach_buffer()
+        elif hasattr(thing, "inner"):
+            thing.Free()
+    return words

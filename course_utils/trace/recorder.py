@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
 from course_utils.trace.books import Books
 from course_utils.trace.events import Event
-from course_utils.trace.waiting import Need, Some
+from course_utils.trace.waiting import Meeting, Need, Some
 
 MAX_EVENTS = 100_000  # about 10 MB; a loop that runs on forever does not fill the memory
 _SPIN_SECONDS = 0.002  # poll at full speed for so long, then with growing pauses
@@ -34,7 +35,8 @@ class Recorder:
     """Events of this rank since `begin`, and its activity file where it has one.
 
     Attributes:
-        notes: what went well by luck only, in words that begin with a verb: "changes the array of …".
+        notes: what went well by luck only: "nobody waits for Isend(dest=1)".
+        made: what was made and must be freed, by its id, each with its name and line.
         left: what this rank has left at the notebook's wish, where C++ code may have made another error of it.
     """
 
@@ -43,6 +45,7 @@ class Recorder:
         self.began = time.perf_counter()
         self.events: list[Event] = []
         self.notes: list[str] = []
+        self.made: dict[int, tuple[Any, str]] = {}
         self.open: dict[int, object] = {}
         self._abandoned: list[object] = []  # MPI may still write into their buffers: they must not be freed
         self.activity: ActivityFile | None = None
@@ -55,7 +58,7 @@ class Recorder:
         """Forget the last run and start the clock of a new one."""
         self.rank, self.began, self.events = rank, time.perf_counter(), []
         self._abandoned += self.open.values()
-        self.open, self.left, self.notes = {}, "", []
+        self.open, self.left, self.notes, self.made = {}, "", [], {}
         self.books.begin()
         self.has_moved()
         if self.activity:
@@ -73,6 +76,15 @@ class Recorder:
         """A nonblocking operation has begun."""
         self.has_moved()
         self.open[id(request)] = request
+
+    def has_made(self, thing: Any, call: str) -> Any:
+        """Something that must be freed, which is given back."""
+        self.made[id(thing)] = thing, f"{call}{here()[1]}"
+        return thing
+
+    def has_freed(self, thing: Any) -> None:
+        """It is freed."""
+        self.made.pop(id(thing), None)
 
     def keep(self, request: object) -> None:
         """Hold what MPI may still read or write, though nobody will ever wait for it."""
@@ -95,23 +107,31 @@ class Recorder:
         size: int = 0,
         line: int | None = None,
         comm: str = "",
+        number: int = 0,
         call: str = "",
     ) -> None:
         """Record an event; `start` and `end` are readings of `time.perf_counter`, the rest is `Event`'s."""
         self.has_moved()
         if len(self.events) < MAX_EVENTS:
-            self.events.append(Event(self.rank, name, kind, peer, tag, size, start, end, line, comm, call))
+            self.events.append(Event(self.rank, name, kind, peer, tag, size, start, end, line, comm, number, call))
 
-    def tested_in_vain(self, text: str, place: str, need: Need | None) -> None:
+    def add_collective(
+        self, name: str, call: str, need: Meeting, start: float, end: float, size: int, line: int | None
+    ) -> None:
+        """Record a collective; `call` is its name with what must be the same on all ranks."""
+        comm, number = need.communicator, need.number
+        self.add(name, "collective", start, end, size=size, line=line, comm=comm, number=number, call=call)
+
+    def tested_in_vain(self, text: str, need: Need | None) -> None:
         """A test has found that what it asks for has not come. Arguments as `wait`'s."""
-        if f"{text}{place}" not in self._tested:
+        if text not in self._tested:
             self._tested_since = time.perf_counter()
-        self._tested[f"{text}{place}"] = need
+        self._tested[text] = need
         if self.activity and self._tested_since and time.perf_counter() - self._tested_since > _IN_VAIN:
             self._tested_since = 0.0  # told once
             needs = tuple(self._tested.values())
             need = Some(needs, all=False) if all(needs) else None
-            words = " and ".join(self._tested)
+            words = f"{' and '.join(self._tested)}{here()[1]}"
             self.activity.write(TESTING, words, self.books.look(need, self.open.values()))
 
     def has_moved(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.trace.buffers_in_use import contiguous, note_overlap, unchanged
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.waiting import Need, Some
 
@@ -25,8 +26,10 @@ class TracedRequest(MPI.Request):
     place = ""
     finished: Finished | None = None
     need: Need | None = None
+    by_learner = True
     done = False
     taken = False
+    writes: np.ndarray | None = None
 
     @classmethod
     def traced(
@@ -38,6 +41,13 @@ class TracedRequest(MPI.Request):
         traced.started = request  # holds the buffer, into which MPI may write until the request is done
         recorder.opened(traced)
         return traced
+
+    def uses(self, reads: Any, writes: Any) -> None:
+        """Note it when the learner's code touches these buffers before the request is complete, which MPI forbids."""
+        read, self.writes = contiguous(reads), contiguous(writes)
+        note_overlap(self, read, self.writes)
+        if read is not None:
+            self.finished = unchanged(read, self, self.finished)
 
     def complete(self, status: MPI.Status | None = None) -> bool:
         """Test once; on completion record the event. True ever after."""
@@ -52,10 +62,10 @@ class TracedRequest(MPI.Request):
             self.finished(time.perf_counter(), status)
         return True
 
-    def wait_with(self, status: MPI.Status | None = None) -> None:
-        """Poll until done. Where `wait` is another call than the one that began, both are named."""
+    def wait_with(self, status: MPI.Status | None = None, call: str = "Wait") -> None:
+        """Poll until done. Where `call` is another than the one that began, both are named."""
         _, place = here()
-        text = self.text if place == self.place else f"Wait for {self.text}{begun(self.place, place)}"
+        text = self.text if place == self.place else f"{call} for {self.text}{begun(self.place, place)}"
         try:
             recorder.wait(lambda: self.complete(status), text, place, self.need)
         except KeyboardInterrupt:
@@ -72,7 +82,7 @@ class TracedRequest(MPI.Request):
         self.Wait(status)
 
     def Test(self, status=None):
-        self.taken = _tested([self], self.complete(status))
+        self.taken = _tested("Test", [self], self.complete(status))
         return self.taken
 
     def test(self, status=None):
@@ -96,7 +106,7 @@ class TracedRequest(MPI.Request):
 
     @classmethod
     def Testall(cls, requests, statuses=None):
-        done = _tested(requests, all([_complete(request) for request in requests]))
+        done = _tested("Testall", requests, all([_complete(request) for request in requests]))
         if done:
             _take(requests, range(len(requests)))
         return done
@@ -108,7 +118,7 @@ class TracedRequest(MPI.Request):
 
     @classmethod
     def Waitany(cls, requests, status=None):
-        return _first(requests, _wait_for_some(requests))
+        return _first(requests, _wait_for_some("Waitany", requests))
 
     @classmethod
     def waitany(cls, requests, status=None):
@@ -118,7 +128,7 @@ class TracedRequest(MPI.Request):
     @classmethod
     def Testany(cls, requests, status=None):
         ready = _ready(requests)
-        flag = _tested(requests, bool(ready)) or not _active(requests)
+        flag = _tested("Testany", requests, bool(ready)) or not _active(requests)
         return _first(requests, ready), flag
 
     @classmethod
@@ -128,7 +138,7 @@ class TracedRequest(MPI.Request):
 
     @classmethod
     def Waitsome(cls, requests, statuses=None):
-        return _take(requests, _wait_for_some(requests))
+        return _take(requests, _wait_for_some("Waitsome", requests))
 
     @classmethod
     def waitsome(cls, requests, statuses=None):
@@ -137,7 +147,7 @@ class TracedRequest(MPI.Request):
     @classmethod
     def Testsome(cls, requests, statuses=None):
         active, ready = _active(requests), _ready(requests)
-        _tested(requests, bool(ready))
+        _tested("Testsome", requests, bool(ready))
         return _take(requests, ready) if active else None
 
     @classmethod
@@ -180,12 +190,12 @@ def _with_objects(requests: Sequence[Any], indices: list[int] | None) -> tuple[l
     return indices, None if indices is None else [_object(requests[index]) for index in indices]
 
 
-def _wait_for_some(requests: Sequence[Any]) -> list[int]:
+def _wait_for_some(call: str, requests: Sequence[Any]) -> list[int]:
     """Poll until some active requests are done, and say which; at once where none is active."""
     _, place = here()
     text, need = _any_of(requests)
     active = _active(requests)
-    recorder.wait(lambda: not active or _ready(requests), f"wait for any of {text}", place, need)
+    recorder.wait(lambda: not active or _ready(requests), f"{call} for any of {text}", place, need)
     return _ready(requests)
 
 
@@ -196,13 +206,11 @@ def _any_of(requests: Sequence[Any]) -> tuple[str, Need | None]:
     return text, Some(needs, all=False) if all(needs) else None
 
 
-def _tested(requests: Sequence[Any], done: bool) -> bool:
+def _tested(call: str, requests: Sequence[Any], done: bool) -> bool:
     """What a test has found; where that is nothing, the rank's recorder hears what was asked for."""
     if not done:
         text, need = _any_of(requests)
-        recorder.tested_in_vain(
-            text, next((request.place for request in requests if hasattr(request, "place")), ""), need
-        )
+        recorder.tested_in_vain(f"{call} of {text}", need)
     return done
 
 
@@ -219,7 +227,7 @@ def begun(first: str, then: str) -> str:
 def _wait_for_all(requests: Sequence[Any]) -> None:
     for request in requests:
         if hasattr(request, "wait_with"):
-            request.wait_with()
+            request.wait_with(call="Waitall")
             request.taken = True
         elif request != MPI.REQUEST_NULL:
             _, place = here()
@@ -231,6 +239,8 @@ class PickledReceive:
 
     mpi4py's own `irecv` needs to know how large the message may be; this one asks first.
     """
+
+    by_learner = True
 
     def __init__(self, comm: "TracedComm", source: int, tag: int, text: str, place: str, finished: Finished) -> None:
         self.comm, self.source, self.tag = comm, source, tag
@@ -271,9 +281,9 @@ class PickledReceive:
         self.comm.serve_posted()
         return self.matched
 
-    def wait_with(self, status: MPI.Status | None = None) -> None:
+    def wait_with(self, status: MPI.Status | None = None, call: str = "Wait") -> None:
         _, place = here()
-        text = self.text if place == self.place else f"Wait for {self.text}{begun(self.place, place)}"
+        text = self.text if place == self.place else f"{call} for {self.text}{begun(self.place, place)}"
         try:
             recorder.wait(self.complete, text, place, self.need)
         except KeyboardInterrupt:
@@ -292,7 +302,7 @@ class PickledReceive:
         return True
 
     def Test(self, status: MPI.Status | None = None) -> bool:
-        self.taken = _tested([self], self.complete())
+        self.taken = _tested("Test", [self], self.complete())
         return self.taken
 
     def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
@@ -314,8 +324,9 @@ class PersistentRequest:
     It takes the place of `MPI.Prequest`, in `mpi4py.MPI` too.
     """
 
-    def __init__(self, begin: Callable[[], TracedRequest]) -> None:
+    def __init__(self, call: str, begin: Callable[[], TracedRequest]) -> None:
         self._begin = begin
+        recorder.has_made(self, call)
         self._active: TracedRequest | None = None
 
     def Start(self) -> None:
@@ -349,9 +360,9 @@ class PersistentRequest:
     def complete(self, status: MPI.Status | None = None) -> bool:
         return self._active is None or self._active.complete(status)
 
-    def wait_with(self, status: MPI.Status | None = None) -> None:
+    def wait_with(self, status: MPI.Status | None = None, call: str = "Wait") -> None:
         if self._active is not None:
-            self._active.wait_with(status)
+            self._active.wait_with(status, call)
 
     def Wait(self, status: MPI.Status | None = None) -> bool:
         self.wait_with(status)
@@ -362,6 +373,7 @@ class PersistentRequest:
         return self._active is None or self._active.Test(status)
 
     def Free(self) -> None:
+        recorder.has_freed(self)
         if self._active is not None and not self._active.taken:
             recorder.keep(self._active)
 

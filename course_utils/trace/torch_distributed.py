@@ -18,9 +18,11 @@ import torch.distributed as dist
 from torch.distributed import c10d_logger, distributed_c10d
 
 from course_utils.trace import waits_in_backward
+from course_utils.trace.buffers_in_use import unchanged
 from course_utils.trace.in_thread import InThread
-from course_utils.trace.recorder import StopAsked, here, recorder
+from course_utils.trace.recorder import StopAsked, here, is_learners, recorder
 from course_utils.trace.waiting import Meeting, Need
+from course_utils.words import ranks_in_words
 
 # A group's method: the function of torch.distributed that calls it, and the place of the argument whose bytes are this
 # rank's contribution.
@@ -62,13 +64,18 @@ class TracedWork(dist.Work):
 
     An operation whose work has a future ends when that is done, in a thread of gloo's and maybe long before anybody
     asks: what travels behind a backward pass is drawn as long as it travelled.
+
+    Attributes:
+        by_learner: whether the learner's code began it, and so must wait for it.
     """
+
+    by_learner = True
 
     def __init__(
         self, work: dist.Work, text: str, place: str, finished: Callable[[float], None], need: Need | None
     ) -> None:
         super().__init__()
-        self.text, self.place, self._finished, self.need = text, place, finished, need
+        self.text, self.place, self.finished, self.need = text, place, finished, need
         self._plain = work
         self._work = (
             work if isinstance(need, Meeting) and not text.startswith("reduce_scatter") else InThread(work.wait)
@@ -92,7 +99,7 @@ class TracedWork(dist.Work):
         try:
             recorder.wait(self._work.is_completed, self.text, place or self.place, self.need)
         except KeyboardInterrupt:
-            self._finished(float("inf"))
+            self.finished(float("inf"))
             raise
         self._work.wait()
         self._record()
@@ -119,7 +126,7 @@ class TracedWork(dist.Work):
     def leave(self) -> None:
         """Who waits for the future goes on, with an error."""
         self._left = True
-        self._finished(float("inf"))
+        self.finished(float("inf"))
         self._settle()
 
     def _settle(self, _: Any = None) -> None:
@@ -137,7 +144,7 @@ class TracedWork(dist.Work):
         if not self._recorded:
             self._recorded = True
             recorder.closed(self)
-            self._finished(self._ended or time.perf_counter())
+            self.finished(self._ended or time.perf_counter())
 
     def result(self) -> Any:
         """What torch's own work gives."""
@@ -174,6 +181,9 @@ class TracedGroup(dist.ProcessGroup):
         super()._set_group_name(name)
         self._plain._set_group_name(name)
 
+    def __repr__(self) -> str:
+        return f"<gloo {ranks_in_words(self._books()[1])}>"
+
     def _books(self) -> tuple[str, list[int]]:
         """The name of this group in the books, and its ranks."""
         return f"gloo {self.group_name}", dist.get_process_group_ranks(self)
@@ -193,7 +203,8 @@ class TracedGroup(dist.ProcessGroup):
     def _message(self, kind: str, start: Callable, tensors: list[torch.Tensor], end: int | None, tag: int) -> dist.Work:
         if not self.recording:
             return start(tensors, end, tag)
-        name = next((name for name in reversed(_callers(sys._getframe(2))) if name in _MESSAGES), kind)
+        within, outside = _callers(sys._getframe(2))
+        name = next((name for name in reversed(within) if name in _MESSAGES), kind)
         line, place = here()
         began = time.perf_counter()
         group, members = self._books()
@@ -209,8 +220,14 @@ class TracedGroup(dist.ProcessGroup):
             recorder.add(name, kind, began, stop, peer=source, tag=tag, size=_bytes_of(tensors), line=line, comm=group)
 
         work = start(tensors, end, tag)
+        sent = tensors[0].numpy() if sends and name == "isend" and tensors[0].device.type == "cpu" else None
         who = f"dst={peer}" if sends else "any source" if peer is None else f"src={peer}"
-        return TracedWork(work, f"{name}({who})", place, finished, need)
+        where = f" in {within[-1]}" if within[-1:] == ["batch_isend_irecv"] else _inside(outside)
+        traced = TracedWork(work, f"{name}({who}){where}", place, finished, need)
+        traced.by_learner = not _inside(outside)
+        if sent is not None:
+            traced.finished = unchanged(sent, traced, finished)
+        return traced
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """As torch's, which blocks by itself until its time is up."""
@@ -225,9 +242,7 @@ class TracedGroup(dist.ProcessGroup):
             waiting.wait()
             end = time.perf_counter()
         finally:
-            recorder.add(
-                "monitored_barrier", "collective", began, end, line=line, comm=need.communicator, call=need.name
-            )
+            recorder.add_collective("monitored_barrier", need.name, need, began, end, 0, line)
 
 
 def _recorded(method: str, name: str, contribution: int | None) -> Callable:
@@ -237,21 +252,20 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
         start = getattr(self._plain, method)
         if not self.recording:
             return start(*args, **kwargs)
-        caller = sys._getframe(1)
-        callers = _callers(caller) or [name]
-        called, text = callers[0], callers[-1]
-        if waits_in_backward.is_engine(caller):
-            text += " in backward"
+        within, outside = _callers(sys._getframe(1))
+        called = within[0] if within else name
         size = 0 if contribution is None else _bytes_of(args[contribution])
         line, place = here()
         began = time.perf_counter()
         work = start(*args, **kwargs)
 
         def finished(end: float) -> None:
-            recorder.add(called, "collective", began, end, size=size, line=line, comm=need.communicator, call=need.name)
+            recorder.add_collective(called, need.name, need, began, end, size, line)
 
         need = recorder.books.meet(*self._books(), f"{called}{_agreed(method, contribution, args, kwargs)}")
-        return TracedWork(work, text, place, finished, need)
+        traced = TracedWork(work, f"{within[-1] if within else name}{_inside(outside)}", place, finished, need)
+        traced.by_learner = not _inside(outside)
+        return traced
 
     return collective
 
@@ -260,14 +274,28 @@ for _method, (_name, _contribution) in _COLLECTIVES.items():
     setattr(TracedGroup, _method, _recorded(_method, _name, _contribution))
 
 
-def _callers(frame: FrameType | None) -> list[str]:
-    """The functions of torch.distributed that have led to the call of a group's method, from the inside outwards."""
+def _callers(frame: FrameType | None) -> tuple[list[str], FrameType | None]:
+    """The functions of torch.distributed that have led to the call of a group's method, the innermost first.
+
+    And the frame around them: the learner's, or that of something in torch which communicates by itself.
+    """
     names = []
     while frame is not None and frame.f_code.co_filename in (distributed_c10d.__file__, c10d_logger.__file__):
         if frame.f_code.co_filename == distributed_c10d.__file__:
             names.append(frame.f_code.co_name)
         frame = frame.f_back
-    return names
+    return names, frame
+
+
+def _inside(frame: FrameType | None) -> str:
+    """What the learner has called that communicates by itself: " in backward", " in DistributedDataParallel"."""
+    called = None
+    while frame is not None and not is_learners(frame.f_code.co_filename):
+        called, frame = frame.f_code, frame.f_back
+    if called is None or frame is None:
+        return ""
+    owner, _, name = called.co_qualname.rpartition(".")
+    return f" in {'forward' if name.endswith('_call_impl') else owner if name == '__init__' else name}"
 
 
 def _agreed(method: str, contribution: int | None, args: tuple, kwargs: dict) -> str:

@@ -2,14 +2,14 @@
 
 import pickle
 import time
-import zlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from course_utils.trace.collectives import size_of
+from course_utils.trace.collectives import kind_of, size_of
+from course_utils.trace.events import OBJECT
 from course_utils.trace.memory import memory_checked
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import Finished, PersistentRequest, PickledReceive, TracedRequest
@@ -47,10 +47,6 @@ def check_whole(call: str, buf: Any, size: int) -> None:
         )
 
 
-_SMALL = 65536
-"""Bytes of an array that is compared before and after a nonblocking send."""
-
-
 @memory_checked
 class PointToPoint:
     """Mixed into traced communicators.
@@ -79,42 +75,36 @@ class PointToPoint:
     def _world(self, rank: int) -> int | None:
         return self.world_ranks[rank] if 0 <= rank < len(self.world_ranks) else None
 
-    def _start_send(self, name: str, start: Callable[[], MPI.Request], dest: int, tag: int, size: int) -> TracedRequest:
+    def _start_send(
+        self, name: str, start: Callable[[], MPI.Request], dest: int, tag: int, size: int, kind: str
+    ) -> TracedRequest:
         self._check_peer(name, dest)
         line, place = here()
         began = time.perf_counter()
+        request = start()
         peer, need = self._world(dest), None
         if peer is not None:
             need = recorder.books.send(self.label, self.members, peer, tag)
 
         def finished(end: float, _: MPI.Status | None) -> None:
             if peer is not None:
-                recorder.add(name, "send", began, end, peer=peer, tag=tag, size=size, line=line, comm=self.label)
+                recorder.add(
+                    name, "send", began, end, peer=peer, tag=tag, size=size, line=line, comm=self.label, call=kind
+                )
 
-        return TracedRequest.traced(start(), f"{name}(dest={dest})", place, finished, need)
+        return TracedRequest.traced(request, f"{name}(dest={dest})", place, finished, need)
 
     def _send_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
-        return self._start_send(name, lambda: start(buf, dest, tag), dest, tag, size_of(buf))
+        return self._start_send(name, lambda: start(buf, dest, tag), dest, tag, size_of(buf), kind_of(buf))
 
     def _send_later(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
-        """A nonblocking send, whose array must stay as it is until the request is complete (MPI 4.1, section 3.7.2)."""
         request = self._send_buffer(name, start, buf, dest, tag)
-        if isinstance(buf, np.ndarray) and buf.flags.c_contiguous and 0 < buf.nbytes <= _SMALL:
-            before, record = zlib.crc32(buf), request.finished
-
-            def finished(end: float, status: MPI.Status | None) -> None:
-                if zlib.crc32(buf) != before:
-                    recorder.notes.append(
-                        f"changes the array of its {request.text}{request.place}, before it has waited for it"
-                    )
-                record(end, status)
-
-            request.finished = finished
+        request.uses(buf, None)
         return request
 
     def _send_object(self, name: str, start: Callable, obj: Any, dest: int, tag: int) -> TracedRequest:
         data = pickle.dumps(obj, protocol=5)
-        return self._start_send(name, lambda: start([data, MPI.BYTE], dest, tag), dest, tag, len(data))
+        return self._start_send(name, lambda: start([data, MPI.BYTE], dest, tag), dest, tag, len(data), OBJECT)
 
     def Send(self, buf, dest, tag=0):
         self._send_buffer("Send", self.inner.Isend, buf, dest, tag).wait()
@@ -147,10 +137,12 @@ class PointToPoint:
         self._send_buffer("Rsend", self.inner.Irsend, buf, dest, tag).wait()
 
     def Send_init(self, buf, dest, tag=0):
-        return PersistentRequest(lambda: self._send_later("Send_init", self.inner.Isend, buf, dest, tag))
+        start = self.inner.Isend
+        return PersistentRequest("Send_init", lambda: self._send_later("Send_init", start, buf, dest, tag))
 
     def Ssend_init(self, buf, dest, tag=0):
-        return PersistentRequest(lambda: self._send_later("Ssend_init", self.inner.Issend, buf, dest, tag))
+        start = self.inner.Issend
+        return PersistentRequest("Ssend_init", lambda: self._send_later("Ssend_init", start, buf, dest, tag))
 
     # --- receiving --------------------------------------------------------------------------------------------------
 
@@ -158,7 +150,7 @@ class PointToPoint:
         self._check_peer("Recv", source, MPI.ANY_SOURCE)
         if source == MPI.PROC_NULL:
             return
-        message, found, note = self._match("Recv", source, tag)
+        message, found, note = self._match("Recv", source, tag, kind_of(buf))
         room, size = size_of(buf), found.Get_count(MPI.BYTE)
         if size > room:
             message.Recv([np.empty(size, np.uint8), MPI.BYTE])
@@ -181,7 +173,7 @@ class PointToPoint:
 
     def Recv_init(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG):
         self._check_peer("Recv_init", source, MPI.ANY_SOURCE)
-        return PersistentRequest(lambda: self._start_receive("Recv_init", buf, source, tag))
+        return PersistentRequest("Recv_init", lambda: self._start_receive("Recv_init", buf, source, tag))
 
     def irecv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG):
         self._check_peer("irecv", source, MPI.ANY_SOURCE)
@@ -192,7 +184,7 @@ class PointToPoint:
         wanted = None if tag == MPI.ANY_TAG else tag
         return recorder.books.receive(self.label, self.members, self._world(source), wanted)
 
-    def _received(self, name: str, source: int, tag: int, began: float, line: int | None) -> Finished:
+    def _received(self, name: str, source: int, tag: int, began: float, line: int | None, kind: str = "") -> Finished:
         """What to record when a receive has completed, or was broken off."""
 
         def finished(end: float, status: MPI.Status | None) -> None:
@@ -203,11 +195,13 @@ class PointToPoint:
             peer, shown = self._world(sender), None if its_tag == MPI.ANY_TAG else its_tag
             if status is not None:
                 recorder.books.took(self.label, peer, its_tag)
-            recorder.add(name, "recv", began, end, peer=peer, tag=shown, size=size, line=line, comm=self.label)
+            recorder.add(
+                name, "recv", began, end, peer=peer, tag=shown, size=size, line=line, comm=self.label, call=kind
+            )
 
         return finished
 
-    def _match(self, name: str, source: int, tag: int) -> tuple[MPI.Message, MPI.Status, Callable[[], None]]:
+    def _match(self, name: str, source: int, tag: int, kind: str) -> tuple[MPI.Message, MPI.Status, Callable[[], None]]:
         """Wait until a message has come and take it out of the queue; the third thing records that it was read."""
         line, place = here()
         began, status = time.perf_counter(), MPI.Status()
@@ -221,7 +215,7 @@ class PointToPoint:
                 found.append(message)
             return message is not None
 
-        record = self._received(name, source, tag, began, line)
+        record = self._received(name, source, tag, began, line, kind)
         try:
             recorder.wait(arrived, f"{name}(source={name_of(source)})", place, self.wants(source, tag))
         except KeyboardInterrupt:
@@ -232,7 +226,7 @@ class PointToPoint:
     def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> TracedRequest:
         line, place = here()
         request = self.inner.Irecv(as_bytes(buf), source, tag)
-        record = self._received(name, source, tag, time.perf_counter(), line)
+        record = self._received(name, source, tag, time.perf_counter(), line, kind_of(buf))
 
         def finished(end: float, status: MPI.Status | None) -> None:
             record(end, status)
@@ -240,13 +234,16 @@ class PointToPoint:
                 check_whole(name, buf, status.Get_count(MPI.BYTE))
 
         need = None if source == MPI.PROC_NULL else self.wants(source, tag)
-        return TracedRequest.traced(request, f"{name}(source={name_of(source)})", place, finished, need)
+        traced = TracedRequest.traced(request, f"{name}(source={name_of(source)})", place, finished, need)
+        traced.uses(None, buf)
+        return traced
 
     def _irecv(self, name: str, source: int, tag: int) -> PickledReceive:
         line, place = here()
         began = time.perf_counter()
         text = f"{name}(source={name_of(source)})"
-        receive = PickledReceive(self, source, tag, text, place, self._received(name, source, tag, began, line))
+        record = self._received(name, source, tag, began, line, OBJECT)
+        receive = PickledReceive(self, source, tag, text, place, record)
         self.posted.append(receive)
         return receive
 
@@ -312,7 +309,7 @@ class PointToPoint:
     def _looked(self, name: str, source: int, tag: int, found: Any) -> Any:
         """What a look for a message has found; where that is nothing, the books say so."""
         if not found and source != MPI.PROC_NULL:
-            recorder.tested_in_vain(f"{name}(source={name_of(source)})", here()[1], self.wants(source, tag))
+            recorder.tested_in_vain(f"{name}(source={name_of(source)})", self.wants(source, tag))
         return found
 
     # A matched probe takes the message out of the queue; what is left to do is to read it, which needs nobody else.

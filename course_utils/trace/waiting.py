@@ -55,6 +55,19 @@ class Meeting:
 
 
 @dataclass(frozen=True)
+class Lock:
+    """A lock of a window on the memory of one rank: nobody else may hold it, or, where it is shared, hold it alone."""
+
+    window: str
+    target: int
+    exclusive: bool
+
+    def excludes(self, other: "Lock") -> bool:
+        """Can the two not be held at once?"""
+        return (self.window, self.target) == (other.window, other.target) and (self.exclusive or other.exclusive)
+
+
+@dataclass(frozen=True)
 class Some:
     """Several needs at once, of which one is enough, or all must be met."""
 
@@ -62,7 +75,7 @@ class Some:
     all: bool
 
 
-Need = Send | Receive | Meeting | Some
+Need = Send | Receive | Meeting | Lock | Some
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,7 @@ class Look:
         posted: receives that it has begun and not completed.
         ahead: how many of them are like the one that it waits for, and were begun before: messages go to these first.
         met: for each communicator how many collectives it has begun, and the names of the latest.
+        held: locks of windows that it holds.
     """
 
     state: str
@@ -86,6 +100,7 @@ class Look:
     posted: Sequence[Message] = ()
     ahead: int = 0
     met: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
+    held: Sequence[Lock] = ()
 
     def begun(self, communicator: str, number: int) -> str | None:
         """The name of the n-th collective on a communicator; None where it has not begun, "" where it is long ago."""
@@ -164,6 +179,10 @@ class WaitGraph:
         elif isinstance(need, Send):
             if not self._is_taken(rank, need.message):
                 yield need.message.peer
+        elif isinstance(need, Lock):
+            for peer, look in self._looks.items():
+                if peer != rank and any(need.excludes(lock) for lock in look.held):
+                    yield peer
         elif isinstance(need, Meeting):
             for peer in self._members[need.communicator]:
                 if self._looks[peer].begun(need.communicator, need.number) is None:
@@ -210,8 +229,12 @@ def _fitting(counts: Mapping[Message, int], wanted: Message) -> int:
 
 
 def unlike(names: Collection[str]) -> bool:
-    """Do these names of a collective differ? Where one does not tell the size (" of 80 bytes"), sizes do not count."""
-    sized = all(" of " in name for name in names)
+    """Do these names of a collective differ?
+
+    Sizes (" of 10 float64") count where all names tell them, and all in numbers or all in bytes.
+    """
+    units = {name.partition(" of ")[2].partition(" ")[2] for name in names}
+    sized = "" not in units and (units == {"bytes"} or "bytes" not in units)
     return len({name if sized else name.partition(" of ")[0] for name in names}) > 1
 
 

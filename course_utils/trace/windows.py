@@ -1,16 +1,17 @@
 """One-sided communication that can be seen and left: `MPI.Win` with every wait polled.
 
-What all ranks of a window call together (to make, fence and free it) is a collective in the books. For the rest, locks
-and the epochs of Post, Start, Complete and Wait, MPI does not tell whom a rank waits for: only that it waits is told.
+What all ranks of a window call together (to make, fence and free it) is a collective in the books.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mpi4py import MPI
 
-from course_utils.trace.in_thread import InThread
+from course_utils.trace.in_thread import polled
 from course_utils.trace.recorder import here, recorder
+from course_utils.trace.waiting import Lock, Some
 
 _Win = MPI.Win
 
@@ -23,16 +24,27 @@ class TracedWin(MPI.Win):
     """
 
     comm: Any = None
+    _origins: tuple[int, ...] | list[int] = ()
+    _targets: tuple[int, ...] | list[int] = ()
+
+    @property
+    def label(self) -> str:
+        """The window's name in the books: windows of one communicator, which all its ranks make in the same order."""
+        return f"{self.comm.label}/window {self._number}"
+
+    @property
+    def _members(self) -> list[int]:
+        return self.comm.members
 
     @classmethod
     def _made(cls, call: str, comm: MPI.Intracomm, make: Callable[[MPI.Intracomm], MPI.Win]) -> MPI.Win:
         if not hasattr(comm, "inner"):
             return make(comm)
-        comm.meet(f"Win.{call}")
+        number = comm.meet(f"Win.{call}").number
         plain = make(comm.inner)
         window = cls(plain)
-        window.comm, window.plain = comm, plain  # the plain one holds the memory
-        return window
+        window.comm, window.plain, window._number = comm, plain, number  # the plain one holds the memory
+        return recorder.has_made(window, f"Win.{call}")
 
     @classmethod
     def Create(cls, memory, disp_unit=1, info=MPI.INFO_NULL, comm=MPI.COMM_SELF):
@@ -58,44 +70,62 @@ class TracedWin(MPI.Win):
 
     def Free(self):
         self._meet("Free")
+        recorder.has_freed(self)
         super().Free()
 
     def _meet(self, call: str) -> None:
         if self.comm is not None:
             self.comm.meet(f"Win.{call}")
 
-    # --- what some ranks call ---------------------------------------------------------------------------------------
-
-    def Wait(self):
-        recorder.wait(super().Test, "Win.Wait", here()[1])
-
-    def _polled(self, text: str, call: Callable[[], Any]) -> None:
-        waiting = InThread(call)
-        recorder.wait(waiting.is_completed, text, here()[1])
-        waiting.wait()
+    # --- what some ranks call: locks, and the epochs of Post, Start, Complete and Wait --------------------------------
 
     def Lock(self, rank, lock_type=MPI.LOCK_EXCLUSIVE, assertion=0):
-        plain = super().Lock
-        self._polled(f"Win.Lock(rank={rank})", lambda: plain(rank, lock_type, assertion))
+        lock = Lock(self.label, rank, lock_type == MPI.LOCK_EXCLUSIVE)
+        polled(partial(super().Lock, rank, lock_type, assertion), f"Win.Lock(rank={rank})", lock)
+        recorder.books.held[self.label, rank] = lock
 
     def Unlock(self, rank):
-        plain = super().Unlock
-        self._polled(f"Win.Unlock(rank={rank})", lambda: plain(rank))
+        polled(partial(super().Unlock, rank), f"Win.Unlock(rank={rank})")
+        recorder.books.held.pop((self.label, rank), None)
 
     def Flush(self, rank):
-        plain = super().Flush
-        self._polled(f"Win.Flush(rank={rank})", lambda: plain(rank))
+        polled(partial(super().Flush, rank), f"Win.Flush(rank={rank})")
 
     def Lock_all(self, assertion=0):
-        plain = super().Lock_all
-        self._polled("Win.Lock_all", lambda: plain(assertion))
+        polled(partial(super().Lock_all, assertion), "Win.Lock_all")
 
     def Unlock_all(self):
-        self._polled("Win.Unlock_all", super().Unlock_all)
+        polled(super().Unlock_all, "Win.Unlock_all")
+
+    # In the books a Post is a message to each origin, which Start receives, and a Complete one to each target.
+
+    def Post(self, group, assertion=0):
+        self._origins = self._ranks_of(group)
+        for origin in self._origins:
+            recorder.books.send(f"{self.label}/post", self._members, origin, 0)
+        super().Post(group, assertion)
 
     def Start(self, group, assertion=0):
-        plain = super().Start
-        self._polled("Win.Start", lambda: plain(group, assertion))
+        self._targets = self._ranks_of(group)
+        polled(partial(super().Start, group, assertion), "Win.Start", self._all_of("post", self._targets))
+        self._took("post", self._targets)
 
     def Complete(self):
-        self._polled("Win.Complete", super().Complete)
+        for target in self._targets:
+            recorder.books.send(f"{self.label}/complete", self._members, target, 0)
+        polled(super().Complete, "Win.Complete")
+
+    def Wait(self):
+        recorder.wait(super().Test, "Win.Wait", here()[1], self._all_of("complete", self._origins))
+        self._took("complete", self._origins)
+
+    def _ranks_of(self, group: MPI.Group) -> list[int]:
+        return [self._members[place] for place in group.Translate_ranks(None, self.comm.Get_group())]
+
+    def _all_of(self, what: str, ranks: list[int]) -> Some:
+        receive = partial(recorder.books.receive, f"{self.label}/{what}", self._members)
+        return Some(tuple(receive(rank, 0) for rank in ranks), all=True)
+
+    def _took(self, what: str, ranks: list[int]) -> None:
+        for rank in ranks:
+            recorder.books.took(f"{self.label}/{what}", rank, 0)

@@ -1,6 +1,6 @@
-"""Programs with the mistakes that people make (`tests/hangs`): which are told, where, why and how soon; and which are not.
+"""Programs with the mistakes that people make (`tests/hangs`): which are told, where, why and how soon.
 
-Each program says in its docstring what a report should find: "deadlock", "luck" (it ends, and need not have), "error" or
+Each says in its docstring what a report should find: "deadlock", "luck" (it ends, and need not have), "error", or
 nothing ("correct"). It is run as a cell would run it. Where nothing is told for `STOP_SECONDS`, the stop button is
 pressed. The notice for what cannot be known comes after `SOON` seconds here, and after half a minute in a notebook.
 """
@@ -41,7 +41,7 @@ _HERE = "# here"
 
 
 @dataclass(frozen=True)
-class Program:
+class HangProgram:
     """A program of `tests/hangs`.
 
     Attributes:
@@ -89,16 +89,16 @@ def modules() -> Iterator[ModuleType]:
         yield module
 
 
-def programs(module: ModuleType) -> list[Program]:
+def programs(module: ModuleType) -> list[HangProgram]:
     """What a module holds, in its order."""
     own = [function for function in vars(module).values() if inspect.isfunction(function)]
     return [_program(function) for function in own if "Finding:" in (function.__doc__ or "")]
 
 
-def _program(function: Callable) -> Program:
+def _program(function: Callable) -> HangProgram:
     told = dict(re.findall(r"^\s*(Finding|Words|Ranks|Group): *(.+?) *$", function.__doc__, re.MULTILINE))
     source, first = inspect.getsourcelines(function)
-    return Program(
+    return HangProgram(
         function.__name__,
         function,
         told["Finding"],
@@ -109,9 +109,19 @@ def _program(function: Callable) -> Program:
     )
 
 
-def tell(ranks: "course.Ranks", program: Program) -> Told:
+class _Notices(io.StringIO):
+    """What is printed, and when that began: `first`, None before."""
+
+    first: float | None = None
+
+    def write(self, text: str) -> int:
+        self.first = self.first or time.perf_counter()
+        return super().write(text)
+
+
+def tell(ranks: "course.Ranks", program: HangProgram) -> Told:
     """Run a program and gather what is told of it."""
-    printed, stop = io.StringIO(), threading.Timer(STOP_SECONDS, _thread.interrupt_main)
+    printed, stop = _Notices(), threading.Timer(STOP_SECONDS, _thread.interrupt_main)
     begin, gone, report = time.perf_counter(), False, ""
     stop.start()
     try:
@@ -119,9 +129,9 @@ def tell(ranks: "course.Ranks", program: Program) -> Told:
             ranks.run(program.function, ranks=program.ranks, backend=program.backend)
     except CourseError as error:
         report, gone = str(error), isinstance(error, RanksGone)
-    seconds = time.perf_counter() - begin
+    seconds = (printed.first or time.perf_counter()) - begin
     stop.cancel()
-    notices = [line for line in printed.getvalue().splitlines() if not line.startswith("[rank ")]
+    notices = [line for line in printed.getvalue().splitlines() if not line.startswith("[rank ") or "Warning" in line]
     begin = time.perf_counter()
     if gone or not ranks.healthy:
         with contextlib.redirect_stdout(printed):
@@ -133,25 +143,27 @@ def tell(ranks: "course.Ranks", program: Program) -> Told:
     return Told(" ".join([report, *notices]).strip(), seconds, again, "stopped by you" in report)
 
 
-def is_told(program: Program, told: Told) -> bool:
+def reaches_the_learner(program: HangProgram, told: Told) -> bool:
     """Does the learner hear that this program is wrong?"""
     if program.finding == "error":
-        return "raised" in told.text
+        return "raised" in told.text or "deadlock" in told.text
     if program.finding == "luck":
         return bool(told.text) and not (told.stopped and told.text.startswith("stopped by you"))
-    return "deadlock" in told.text or "raised" in told.text or (told.stopped and not _only_stopped(told))
+    return bool(told.text) and not (told.stopped and _only_stopped(told))
 
 
 def _only_stopped(told: Told) -> bool:
-    return not re.search(r"Nothing has moved|have asked for", told.text)
+    return not re.search(r"Nothing has moved|ask for will never come", told.text)
 
 
-def names_the_line(program: Program, told: Told) -> bool:
+def names_the_line(program: HangProgram, told: Told) -> bool:
     """Is one of the lines told at which the program goes wrong?"""
-    return not program.lines or any(re.search(rf"\bline {line}\b", told.text) for line in program.lines)
+    return not program.lines or any(
+        re.search(rf"\blines? (\d+(, | and ))*{line}\b", told.text) for line in program.lines
+    )
 
 
-def names_the_cause(program: Program, told: Told) -> bool:
+def names_the_cause(program: HangProgram, told: Told) -> bool:
     """Are the words told that a good report has?"""
     return all(re.search(rf"\b{re.escape(word)}\b", told.text, re.IGNORECASE) for word in program.words)
 
@@ -163,7 +175,7 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
     ranks, before = course.start(RANKS), stillness.STILL_SECONDS
     ranks.run(_torch_is_there)
     stillness.STILL_SECONDS = SOON
-    results: dict[str, list[tuple[Program, Told]]] = {}
+    results: dict[str, list[tuple[HangProgram, Told]]] = {}
     try:
         for name, own in found.items():
             results[name] = [(program, tell(ranks, program)) for program in own for _ in range(runs)]
@@ -176,11 +188,11 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
     return [*rows, *_shares("all", everything, targets=True), *_seconds(everything)]
 
 
-def _say(name: str, pairs: list[tuple[Program, Told]]) -> None:
+def _say(name: str, pairs: list[tuple[HangProgram, Told]]) -> None:
     """What was missed, for who watches."""
     for program, told in pairs:
         wrong = program.finding != "correct"
-        judged = [is_told(program, told), names_the_line(program, told), names_the_cause(program, told)]
+        judged = [reaches_the_learner(program, told), names_the_line(program, told), names_the_cause(program, told)]
         if not wrong and told.text:
             print(f"{name}.{program.name}: noise: {told.text}", file=sys.stderr)
         elif wrong and not all(judged):
@@ -190,9 +202,9 @@ def _say(name: str, pairs: list[tuple[Program, Told]]) -> None:
             )
 
 
-def _shares(name: str, pairs: list[tuple[Program, Told]], *, targets: bool = False) -> Iterator[Row]:
+def _shares(name: str, pairs: list[tuple[HangProgram, Told]], *, targets: bool = False) -> Iterator[Row]:
     wrong = [pair for pair in pairs if pair[0].finding != "correct"]
-    told = [pair for pair in wrong if is_told(*pair)]
+    told = [pair for pair in wrong if reaches_the_learner(*pair)]
     noise = [pair for pair in pairs if pair[0].finding == "correct" and pair[1].text]
 
     def share(what: str, part: list, whole: list) -> Row:
@@ -207,8 +219,8 @@ def _shares(name: str, pairs: list[tuple[Program, Told]], *, targets: bool = Fal
     yield value_row("hangs", correct, [float(len(noise))], "", target=0 if targets else None)
 
 
-def _seconds(pairs: list[tuple[Program, Told]]) -> Iterator[Row]:
-    deadlocks = [told for program, told in pairs if program.finding == "deadlock" and "deadlock" in told.text]
+def _seconds(pairs: list[tuple[HangProgram, Told]]) -> Iterator[Row]:
+    deadlocks = [told for program, told in pairs if program.finding == "deadlock" and "deadlock:" in told.text]
     seconds = sorted(told.seconds for told in deadlocks)
     again = sorted(told.again for told in deadlocks if told.again is not None)
     if len(seconds) > 1 and len(again) > 1:

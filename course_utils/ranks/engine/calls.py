@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import socket
 import sys
 import threading
@@ -18,6 +19,8 @@ from course_utils.ranks.engine.output import captured
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.books import WORLD
+from course_utils.trace.in_thread import some_are_left
+from course_utils.trace.mpi import free_what_was_left
 from course_utils.trace.recorder import StopAsked, is_learners, place_of, recorder
 
 
@@ -77,7 +80,13 @@ def call_each(payloads: list[bytes], seconds: float) -> bytes:
 def meet(communicator: int) -> bytes:
     """Come together on a fresh communicator: a call that was broken off may have left MPI unable to."""
     with _recorded():
-        return to_bytes(_guarded(lambda: _together(engine.world.size, communicator) and None))
+        return to_bytes(_guarded(lambda: _meet(communicator)))
+
+
+def _meet(communicator: int) -> None:
+    if some_are_left():
+        raise MPIBroken("a thread sits in a call that was broken off")
+    _together(engine.world.size, communicator)
 
 
 def _performed(payload: bytes) -> tuple[Reply, bytes]:
@@ -114,6 +123,8 @@ def _perform(payload: bytes) -> Reply:
         except Exception as error:
             return Reply(rank, "raised", error=Raised(type(error).__name__, f"{error} (while unpacking your function)"))
         reply = _guarded(lambda: _with_group(task, function))
+        if reply.kind == "returned":
+            reply.notes += tuple(dict.fromkeys(free_what_was_left()))
         reply.arguments = task.arguments if task.keep_arguments else ()
     reply.output = printed.text()
     return reply
@@ -179,9 +190,10 @@ def _guarded(work: Callable[[], object]) -> Reply:
             reply = Reply(rank, "raised", error=raised(error))
     reply.ended = time.perf_counter()
     reply.events = recorder.events
-    reply.never_waited_for = tuple(f"{request.text}{request.place}" for request in recorder.open.values())
-    reply.notes = tuple(f"Rank {rank} {note}." for note in recorder.notes)
-    reply.notes += tuple(f"Rank {rank} never waits for {text}." for text in dict.fromkeys(reply.never_waited_for))
+    own = [request for request in recorder.open.values() if request.by_learner]
+    reply.never_waited_for = tuple(f"{request.text}{request.place}" for request in own)
+    forgotten = [f"nobody waits for {text}" for text in reply.never_waited_for]
+    reply.notes = tuple(dict.fromkeys([*recorder.notes, *forgotten]))
     return reply
 
 
@@ -193,9 +205,18 @@ def raised(error: BaseException) -> Raised:
         message = "(its text cannot be read)"
     if isinstance(error, SyntaxError) and error.filename:
         return Raised(type(error).__name__, error.msg, place_of(error.filename, error.lineno or 0))
+    if isinstance(error, MPI.Exception):
+        message = _of_mpi(message)
     if isinstance(error, SystemExit):
         message = "the code asked its process to end; a rank goes on living"
     return Raised(type(error).__name__, message, _line_of(error))
+
+
+def _of_mpi(message: str) -> str:
+    """MPI's own words on an error: the call that failed and the innermost reason, of MPICH's stack of them."""
+    call = re.search(r"MPI_(\w+?)(_c)?\(", message)
+    reason = message.strip().splitlines()[-1].partition(": ")[2] or message
+    return f"{call[1]}: {reason.strip()}" if call else reason.strip()
 
 
 def _line_of(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from mpi4py import MPI
 
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import ActivityFile
-from course_utils.trace.mpi import TracedComm
+from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
 from course_utils.trace.recorder import recorder, warning_text
 from course_utils.trace.requests import PersistentRequest, TracedRequest
 from course_utils.trace.windows import TracedWin
@@ -54,6 +54,7 @@ def trace_mpi(traced_world: TracedComm) -> None:
     MPI.COMM_WORLD = traced_world
     MPI.COMM_SELF = TracedComm(MPI.COMM_SELF, [traced_world.rank], f"self {traced_world.rank}")
     MPI.Request, MPI.Prequest, MPI.Win = TracedRequest, PersistentRequest, TracedWin
+    MPI.Attach_buffer, MPI.Detach_buffer = attach_buffer, detach_buffer
 
 
 def run_learners(function, *args, **kwargs):

@@ -53,7 +53,7 @@ class Reply:
         arguments: the arguments after the call, where they were asked for.
         waiting: the operation in which the rank was stuck, with its line.
         never_waited_for: the requests that this rank began and left open, each with its line.
-        notes: sentences on what this rank did well by luck only.
+        notes: what went well on this rank by luck only: "nobody waits for Isend(dest=1)".
         began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
     """
 

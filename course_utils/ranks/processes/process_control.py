@@ -30,8 +30,8 @@ class ProcessControl(Protocol):
     def activity(self, rank: int) -> Activity:
         """What a rank does right now."""
 
-    def computed(self) -> float:
-        """CPU seconds of all ranks so far."""
+    def computed(self, rank: int) -> float:
+        """CPU seconds of a rank so far."""
 
     def interrupt(self, rank: int) -> None:
         """Ask a rank that waits to stop waiting; interrupt one that computes."""
@@ -61,9 +61,9 @@ class LocalRanks:
     def activity(self, rank: int) -> Activity:
         return self._activity[rank].read()
 
-    def computed(self) -> float:
-        with contextlib.suppress(OSError):  # a rank has ended
-            return sum(map(cpu_seconds, self.pids))
+    def computed(self, rank: int) -> float:
+        with contextlib.suppress(OSError):  # it has ended
+            return cpu_seconds(self.pids[rank])
         return 0.0
 
     def interrupt(self, rank: int) -> None:

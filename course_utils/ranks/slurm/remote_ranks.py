@@ -41,8 +41,9 @@ class RemoteRanks:
         seen = self._reports[rank]
         return Activity(seen.state, seen.progress, 0.0, seen.text, seen.look.encode())
 
-    def computed(self) -> float:
-        return sum(seen.computed for seen in self._reports)
+    def computed(self, rank: int) -> float:
+        self._look()
+        return self._reports[rank].computed
 
     def interrupt(self, rank: int) -> None:
         self._order(rank, "interrupt")

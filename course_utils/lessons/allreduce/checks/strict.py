@@ -81,8 +81,8 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             request.finished = finished
             return request
 
-        def _match(self, name, source, tag):
-            return super()._match(name, self._certain(source, tag), tag)
+        def _match(self, name, source, tag, kind):
+            return super()._match(name, self._certain(source, tag), tag, kind)
 
         def _irecv(self, name, source, tag):
             return super()._irecv(name, self._certain(source, tag, self.inner.isend), tag)

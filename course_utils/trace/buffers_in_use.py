@@ -1,0 +1,50 @@
+"""Buffers of operations under way, which nobody may change, nor use for anything else, until they are complete.
+
+Source: MPI 4.1, section 3.7.2.
+"""
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from course_utils.trace.recorder import recorder
+
+_SMALL = 65536
+"""Bytes of an array that is compared before and after it was sent."""
+
+
+class _Request(Protocol):
+    text: str
+    place: str
+
+
+def contiguous(buf: Any) -> np.ndarray | None:
+    """The contiguous array of what mpi4py takes as a buffer; None for everything else."""
+    array = buf[0] if isinstance(buf, (list, tuple)) and buf else buf
+    return array if isinstance(array, np.ndarray) and array.flags.c_contiguous and array.size else None
+
+
+def note_overlap(request: _Request, read: np.ndarray | None, written: np.ndarray | None) -> None:
+    """Note that an operation sends from, or receives into, an array that another one still writes to."""
+    for does, array in (("sends from", read), ("writes to", written)):
+        for other in recorder.open.values() if array is not None else ():
+            theirs = getattr(other, "writes", None)
+            if other is not request and theirs is not None and np.may_share_memory(theirs, array):
+                text = f"{request.text}{request.place} {does} an array to which {other.text}{other.place} still writes"
+                recorder.notes.append(text)
+
+
+def unchanged(array: np.ndarray, request: _Request, record: Callable) -> Callable:
+    """Something that notes, when the request is complete, that its array is another than it was, and then records."""
+    if array.nbytes > _SMALL:
+        return record
+    before = zlib.crc32(array)
+
+    def finished(end: float, *status: Any) -> None:
+        if zlib.crc32(array) != before:
+            recorder.notes.append(f"the array of {request.text}{request.place} is changed before the wait for it")
+        record(end, *status)
+
+    return finished
