@@ -51,5 +51,20 @@ def _bring_up_the_fork_server() -> None:
             server(torch="JPY_SESSION_NAME" in os.environ)
 
 
+def _explain_px() -> None:
+    """Let a `%%px` before `course.start` say what is missing, where IPython would say that there is no such magic."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or "COURSE_RANK" in os.environ or "px" in shell.magics_manager.magics["cell"]:
+        return
+
+    def px(line: str, cell: str | None = None) -> None:
+        from course_utils.errors import CourseError
+
+        raise CourseError("No ranks are running yet. `ranks = course.start(4)` starts them; then run this once more.")
+
+    shell.register_magic_function(px, "line_cell", "px")
+
+
 _keep_mpi_out_of_kernels()
+_explain_px()
 _bring_up_the_fork_server()

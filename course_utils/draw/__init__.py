@@ -21,5 +21,6 @@ if TYPE_CHECKING:
     from course_utils.draw.sliders import with_sliders as with_sliders
     from course_utils.draw.style import Picture as Picture
     from course_utils.draw.traffic_panels import traffic as traffic
+    from course_utils.draw.wait_arrows import waits as waits
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

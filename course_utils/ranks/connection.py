@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,8 @@ from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
 from course_utils.ranks.hang_detector import HangDetector, Seen, cause_of
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.trace.activity import TESTING, WAITING
+from course_utils.trace.activity import IDLE, TESTING, WAITING
+from course_utils.trace.waiting import WaitGraph
 from course_utils.words import ranks_in_words
 
 PATIENCE = 3.0  # seconds without progress after which a check's ranks are told to stop, though nobody can know
@@ -45,7 +46,9 @@ class Watched:
     replies: dict[int, Reply] = field(default_factory=dict)
     waiting: dict[int, str] = field(default_factory=dict)  # what ranks waited in when the call was broken off
     cause: str = ""
+    stuck: WaitGraph | None = None
     lost: list[int] = field(default_factory=list)  # ranks that had died, or would not stop
+    places: dict[int, str] = field(default_factory=dict)  # lines of those that would not stop
 
 
 class Connection:
@@ -63,8 +66,8 @@ class Connection:
         with contextlib.suppress(Exception):
             self.client.close()
 
-    def submit(self, function: str, arguments: Sequence[tuple]) -> dict[int, Any]:
-        """Start a function of `calls` on the first ranks, each with its own arguments.
+    def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
+        """Start a function of `calls` on some ranks, each with its own arguments.
 
         Raises:
             RanksGone: a rank has ended.
@@ -76,7 +79,7 @@ class Connection:
         try:
             return {
                 rank: self.client[self.engines[rank]].apply_async(_on_the_rank, function, *own)
-                for rank, own in enumerate(arguments)
+                for rank, own in arguments.items()
             }
         except (IndexError, ipp.error.NoEnginesRegistered) as error:
             raise RanksGone("The controller has lost a rank. `ranks.restart()` brings new ones.") from error
@@ -109,10 +112,12 @@ class Connection:
                     call.lost = dead
                     self._give_up(call, self.control.how_it_ended())
                     break
-                activities = {rank: self.control.activity(rank) for rank in pending}
-                seen = detector.look(activities, set(call.replies))
+                activities = {rank: self.control.activity(rank) for rank in range(len(self.engines))}
+                idle = {rank for rank, seen in activities.items() if rank not in pending and seen.state == IDLE}
+                seen = detector.look(activities, set(call.replies) | idle)
                 raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())
                 if seen.stuck:
+                    call.stuck = seen.stuck
                     self._break_off(call, cause_of(seen.stuck))
                 elif raised and seen.unknown > _AFTER_AN_ERROR:
                     self._break_off(call, "a rank has raised, and the others wait.")
@@ -159,6 +164,7 @@ class Connection:
                 call.replies[rank].waiting = text
         if call.pending:
             call.lost = list(call.pending)
+            call.places = {rank: self.control.place(rank) for rank in call.lost}
             for rank in call.lost:
                 self.control.kill(rank)
             deadline = time.monotonic() + _STUBBORN
@@ -170,7 +176,8 @@ class Connection:
         call.cause = cause
         for rank in list(call.pending):
             del call.pending[rank]
-            call.replies[rank] = Reply(rank, "lost", waiting=call.waiting.get(rank))
+            place = Raised("", "", call.places[rank]) if call.places.get(rank) else None
+            call.replies[rank] = Reply(rank, "lost", waiting=call.waiting.get(rank), error=place)
 
 
 def _reply_of(rank: int, result: Any) -> Reply:

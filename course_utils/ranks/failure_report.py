@@ -23,6 +23,11 @@ def seen_of(activity: Activity) -> str:
     return _shown(activity)[1]
 
 
+def done_by(reply: Reply) -> str:
+    """What a rank did when its call ended: "recv(source=1), line 3 of your cell", "has returned"."""
+    return reply.waiting or _doing(reply)[1]
+
+
 def _clauses(doings: Iterable[tuple[int, tuple[int, str, str]]], world_size: int = 0) -> str:
     groups: dict[tuple[int, str, str], list[int]] = defaultdict(list)
     for rank, doing in doings:
@@ -54,6 +59,9 @@ def _doing(reply: Reply) -> tuple[int, str, str]:
         place = reply.error.line if reply.error and reply.error.line else ""
         where = f" at {place}" if place else ""
         return 2, f"was computing{where}", f"were computing{where}"
+    if reply.kind == "lost" and reply.error:
+        where = reply.error.line
+        return 3, f"was at {where} and has ended", f"were at {where} and have ended"
     if reply.kind == "lost":
         return 3, "has ended", "have ended"
     return 4, "has returned", "have returned"

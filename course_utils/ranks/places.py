@@ -68,7 +68,7 @@ class Here:
 
         def look() -> None:
             bar.look()
-            if time.monotonic() > deadline or not folder.processes():
+            if time.monotonic() > deadline or not folder.processes() or folder.a_rank_has_ended():
                 raise CourseError(f"The ranks did not start. What they wrote:\n{launch_ranks.log_of(folder)}")
 
         return look

@@ -26,10 +26,9 @@ def register(ranks: "Ranks") -> None:
 
         def parallel_execute(self, cell: str, block: bool | None = None, **options: Any) -> Any:
             gone = ranks.connection is None  # which `execute` says in a line
-            targets = self.view.targets
-            everyone = gone or targets in ("all", None) or list(_listed(targets)) == ranks.connection.engines
-            if gone or (block is not False and everyone):
-                ranks.execute(_FIRST_LINE + cell, show)
+            if gone or block is not False:
+                some = None if gone else _chosen(self.view.targets, ranks.connection.engines)
+                ranks.execute(_FIRST_LINE + cell, show, some)
                 return None
             return super().parallel_execute(_FIRST_LINE + cell, block=block, **options)
 
@@ -39,8 +38,12 @@ def register(ranks: "Ranks") -> None:
     shell.register_magics(RankMagics(shell, view, ""))
 
 
-def _listed(targets: Any) -> list:
-    return targets if isinstance(targets, list) else [targets]
+def _chosen(targets: Any, engines: list[int]) -> list[int] | None:
+    """The ranks of some engines; None for all."""
+    listed = targets if isinstance(targets, list) else [targets]
+    if targets in ("all", None) or listed == engines:
+        return None
+    return [engines.index(engine) for engine in listed]
 
 
 def show(replies: list[Reply]) -> None:

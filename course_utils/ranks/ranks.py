@@ -12,7 +12,7 @@ from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.connection import PATIENCE, Connection, Watched
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
-from course_utils.ranks.failure_report import describe, print_from, seen_of
+from course_utils.ranks.failure_report import describe, done_by, print_from, seen_of
 from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.links.traffic import Meter, Traffic
 from course_utils.ranks.px_magic import register
@@ -20,6 +20,7 @@ from course_utils.ranks.run import Attempt, Run, events_of, spread
 from course_utils.ranks.stillness import StillnessNotice
 from course_utils.ranks.turn import turn
 from course_utils.trace.events import Event
+from course_utils.trace.waiting import WaitGraph
 from course_utils.words import count
 
 _MEETING = 1.0
@@ -36,6 +37,7 @@ class Ranks:
     def __init__(self, connection: Connection, facts: dict, start_again: Callable[[], tuple[Connection, dict]]) -> None:
         self._start_again = start_again
         self._last_events: list[Event] = []
+        self._last_waits: tuple[WaitGraph | None, dict[int, str]] = (None, {})
         self._meter = Meter([], None)
         self._take(connection, facts)
 
@@ -75,8 +77,11 @@ class Ranks:
         each = spread(args, kwargs, size)
         meeting = self._meeting(backend)
 
-        def tasks(communicator: int) -> list[tuple[bytes]]:
-            return _packed(function, [(*own, size, communicator, True, backend, meeting) for own in each])
+        packed = _bytes_of(function)
+
+        def tasks(communicator: int) -> dict[int, tuple]:
+            common = {"world_size": size, "communicator": communicator, "backend": backend, "meeting": meeting}
+            return {rank: (_task(function, packed, *own, **common),) for rank, own in enumerate(each)}
 
         call, replies = self._call("call", tasks)
         for reply in replies:
@@ -102,21 +107,20 @@ class Ranks:
         The replies carry the arguments as they are after the call. Where ranks had to be ended, new ones are started.
         """
         size = self._size(len(arguments))
-        if not self._usable:
-            self._bring_back()
+        packed = _bytes_of(function)
 
-        def tasks(communicator: int) -> list[tuple[bytes]]:
-            rest = ({}, size, communicator, with_comm, backend, self._meeting(backend), True)
-            return _packed(function, [(own, *rest) for own in arguments])
+        def tasks(communicator: int) -> dict[int, tuple]:
+            common = {"world_size": size, "communicator": communicator, "with_comm": with_comm, "backend": backend}
+            common |= {"meeting": self._meeting(backend), "keep_arguments": True}
+            return {rank: (_task(function, packed, own, {}, **common),) for rank, own in enumerate(arguments)}
 
+        self._be_usable()
         call, replies = self._call("call", tasks, patience=patience, limit=limit)
         if not self._usable:  # by the fault of an earlier call, not of this function
-            self._bring_back()
+            self._be_usable()
             call, replies = self._call("call", tasks, patience=patience, limit=limit)
-        trouble = describe(replies, call.cause)
-        if call.lost or not self._usable:
-            self._bring_back()
-        return Attempt(replies, trouble)
+        self._be_usable(call)
+        return Attempt(replies, describe(replies, call.cause))
 
     def attempt_each(
         self,
@@ -131,19 +135,20 @@ class Ranks:
         They travel together, which saves most of what an attempt costs. Gives back the attempts that came to an end
         before the seconds were over; none where the rank was lost, for nobody knows by which function.
         """
-        if not self._usable:
-            self._bring_back()
-        rest = ({}, 1, 0, False, None, "", True)
-        payloads = [packed for function, own in tasks for (packed,) in _packed(function, [(own, *rest)])]
-        call, replies = self._call(
-            "call_each", lambda communicator: [(payloads, seconds)], patience=patience, limit=limit
-        )
-        if call.lost or not self._usable:
-            self._bring_back()
+        alone = {"world_size": 1, "communicator": 0, "with_comm": False, "keep_arguments": True}
+        payloads = [_task(function, _bytes_of(function), own, {}, **alone) for function, own in tasks]
+        self._be_usable()
+        call, replies = self._call("call_each", lambda _: {0: (payloads, seconds)}, patience=patience, limit=limit)
+        self._be_usable(call)
         if replies[0].kind != "returned":
             return []
         done = [from_bytes(data) for data in replies[0].value]
         return [Attempt([reply], describe([reply], call.cause)) for reply in done]
+
+    def _be_usable(self, call: Watched | None = None) -> None:
+        """Start new ranks where a call has ended some, or has left them unable to use MPI."""
+        if not self._usable or (call and call.lost):
+            self._bring_back()
 
     def _size(self, ranks: int | None) -> int:
         size = self.world_size if ranks is None else ranks
@@ -158,7 +163,7 @@ class Ranks:
     def _call(
         self,
         function: str,
-        arguments_with: Callable[[int], list[tuple]],
+        arguments_with: Callable[[int], dict[int, tuple]],
         *,
         patience: float | None = None,
         limit: float | None = None,
@@ -166,7 +171,7 @@ class Ranks:
         """Run something of a learner's on the ranks, one notebook at a time.
 
         Args:
-            arguments_with: gives each rank's arguments, from the number of the communicator that the call may use.
+            arguments_with: gives the arguments of each rank that is wanted, from the number of the communicator to use.
             patience: seconds without progress after which the call is broken off; None to tell the learner only.
             limit: seconds that the call may take.
         """
@@ -181,24 +186,30 @@ class Ranks:
             if call.cause and not call.lost:
                 self._usable &= self._can_meet(connection, mine.communicator + 1)
         self._last_events = events_of([reply for reply in replies if reply.began])
+        self._last_waits = call.stuck, {reply.rank: done_by(reply) for reply in replies}
         return call, replies
 
     def _can_meet(self, connection: Connection, communicator: int) -> bool:
         """Whether the ranks can use MPI after a call was broken off, which may have left something half done."""
         try:
-            pending = connection.submit("meet", [(communicator,)] * self.world_size)
+            pending = connection.submit("meet", dict.fromkeys(range(self.world_size), (communicator,)))
         except RanksGone:  # a rank has died meanwhile
             return False
         call = connection.wait_for(pending, patience=_MEETING)
         return all(reply.kind == "returned" for reply in call.replies.values())
 
     def _watched(
-        self, connection: Connection, function: str, arguments: list[tuple], patience: float | None, limit: float | None
+        self,
+        connection: Connection,
+        function: str,
+        arguments: dict[int, tuple],
+        patience: float | None,
+        limit: float | None,
     ) -> Watched:
         """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""
         with ProgressBar(f"{count(len(arguments), 'rank')} at work") as bar:
             self._meter = meter = Meter(self.pids, self.facts.get("network"))
-            notice = StillnessNotice(connection.control, len(arguments), lambda: meter.sent)
+            notice = StillnessNotice(connection.control, list(arguments), lambda: meter.sent)
 
             def look(seen: Seen) -> None:
                 bar.look()
@@ -207,19 +218,30 @@ class Ranks:
                     notice.look(seen)
 
             pending = connection.submit(function, arguments)
-            size = sum(len(part) for own in arguments for part in own if isinstance(part, bytes))
+            size = sum(len(part) for own in arguments.values() for part in own if isinstance(part, bytes))
             call = connection.wait_for(pending, patience=patience, limit=limit, size=size, look=look)
             meter.look(at_once=True)
         return call
 
-    def execute(self, cell: str, show: Callable[[list[Reply]], None] = lambda replies: None) -> list[Reply]:
-        """Run a cell's text on every rank as `%%px` does; show what came back, then raise where something went wrong.
+    def execute(
+        self, cell: str, show: Callable[[list[Reply]], None] = lambda replies: None, ranks: Sequence[int] | None = None
+    ) -> list[Reply]:
+        """Run a cell's text on ranks as `%%px` does; show what came back, then raise where something went wrong.
+
+        Args:
+            ranks: those that run it, without waiting for the others; None for all.
 
         Raises:
             RankError: a rank raised, or ranks wait for what will never come.
             RanksGone: the ranks have ended.
         """
-        call, replies = self._call("execute", lambda communicator: [(cell, communicator)] * self.world_size)
+        wanted = range(self.world_size) if ranks is None else ranks
+        together = ranks is None
+
+        def arguments(communicator: int) -> dict[int, tuple]:
+            return dict.fromkeys(wanted, (cell, communicator if together else None))
+
+        call, replies = self._call("execute", arguments)
         show(replies)
         self._raise_trouble(call, replies)
         return replies
@@ -239,6 +261,18 @@ class Ranks:
     def timeline(self, title: str | None = None):
         """A picture of the messages of the last cell or run."""
         return draw.timeline(self._last_events, title=title, ranks=self.world_size)
+
+    def waits(self, title: str | None = None):
+        """A picture of who waited for whom when the last cell or run was broken off as a deadlock.
+
+        Raises:
+            CourseError: it was not.
+        """
+        stuck, doing = self._last_waits
+        if stuck is None:
+            raise CourseError("The last cell or run was no deadlock, so there is no waiting to draw.")
+        waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
+        return draw.waits(doing, waits_for, stuck.cycle(), title=title)
 
     def traffic(self) -> Traffic:
         """Bytes out of and into each node during the last cell or run, counted by the kernel; shows as a picture.
@@ -289,7 +323,7 @@ class Ranks:
     def restart(self) -> "Ranks":
         """End the ranks and start as many new ones. Variables that lived on them are gone."""
         self._bring_back()
-        print(f"{self.facts['line']} Variables of the old ranks are gone.")
+        print(f"{self.facts['line'].rstrip('.')}. Variables of the old ranks are gone.")
         return self
 
     def _bring_back(self) -> None:
@@ -300,7 +334,7 @@ class Ranks:
     def load_torch(self) -> None:
         """Begin to import torch on every rank, and return at once: it takes seconds, and one can read meanwhile."""
         connection = self._alive()
-        connection.submit("import_in_background", [("torch.distributed",)] * self.world_size)
+        connection.submit("import_in_background", dict.fromkeys(range(self.world_size), ("torch.distributed",)))
 
     def _alive(self) -> Connection:
         if self.connection is None:
@@ -324,15 +358,27 @@ def _check_function(call: str, function: Any) -> None:
         )
 
 
-def _packed(function: Callable, tasks: list[tuple]) -> list[tuple[bytes]]:
-    """For each rank its `RankTask` as bytes; `tasks` are what such tasks hold beside the function.
+def _bytes_of(function: Callable) -> bytes:
+    """The function as bytes, packed once for all ranks: it may hold much.
 
     Raises:
-        CourseError: the function, or an argument, holds something that cannot leave this process.
+        CourseError: it holds something that cannot leave this process.
     """
+    return _sendable(function, lambda: to_bytes(function))
+
+
+def _task(function: Callable, packed: bytes, arguments: tuple, keywords: dict, **more: Any) -> bytes:
+    """A `RankTask` as bytes.
+
+    Raises:
+        CourseError: an argument holds something that cannot leave this process.
+    """
+    return _sendable(function, lambda: to_bytes(RankTask(packed, arguments, keywords, **more)))
+
+
+def _sendable(function: Callable, pack: Callable[[], bytes]) -> bytes:
     try:
-        packed = to_bytes(function)
-        return [(to_bytes(RankTask(packed, *task)),) for task in tasks]
+        return pack()
     except Exception as error:
         name = getattr(function, "__name__", "the function")
         raise CourseError(

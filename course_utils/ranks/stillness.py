@@ -1,7 +1,7 @@
 """Says, once in a call, that nothing moves, where nobody can know whether that is a deadlock. It breaks nothing off."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from course_utils.ranks.failure_report import what_is_seen
 from course_utils.ranks.hang_detector import Seen
@@ -21,7 +21,7 @@ _ADVICE = "This need not be a deadlock, so nothing is broken off; the stop butto
 class StillnessNotice:
     """Looks at the ranks of one call, and prints its notice when it is time."""
 
-    def __init__(self, control: ProcessControl, ranks: int, sent: Callable[[], int]) -> None:
+    def __init__(self, control: ProcessControl, ranks: Sequence[int], sent: Callable[[], int]) -> None:
         """`sent`: bytes that have passed the links so far."""
         self._control, self._ranks, self._sent = control, ranks, sent
         self._told = False
@@ -46,11 +46,11 @@ class StillnessNotice:
 
     def _computed(self) -> float:
         """CPU seconds of ranks that are at work: MPI computes while it waits, too."""
-        at_work = [rank for rank in range(self._ranks) if self._control.activity(rank).state == RUNNING]
+        at_work = [rank for rank in self._ranks if self._control.activity(rank).state == RUNNING]
         return sum(map(self._control.computed, at_work))
 
     def _tell(self, what: str) -> None:
         if not self._told:
             self._told = True
-            seen = what_is_seen({rank: self._control.activity(rank) for rank in range(self._ranks)})
+            seen = what_is_seen({rank: self._control.activity(rank) for rank in self._ranks})
             print(f"{what}: {seen}. {_ADVICE}")

@@ -21,6 +21,7 @@ from mpi4py import MPI
 
 from course_utils.trace.events import BYTES
 from course_utils.trace.memory import memory_checked
+from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import TracedRequest
 from course_utils.trace.waiting import Meeting
@@ -276,7 +277,7 @@ class Collectives:
         self._run("barrier", lambda wait: wait(self.inner.Ibarrier()), 0, _agreed("barrier"))
 
     def bcast(self, obj=None, root=0):
-        data = pickle.dumps(obj, protocol=5) if self.rank == root else b""
+        data = pickled(obj) if self.rank == root else b""
         return self._run("bcast", lambda wait: self._bcast(wait, data, root), len(data), _agreed("bcast", root))
 
     def scatter(self, sendobj=None, root=0):
@@ -284,43 +285,43 @@ class Collectives:
         if self.rank == root:
             if sendobj is None or len(sendobj) != self.size:
                 raise ValueError(f"scatter: the root needs a list of {self.size} objects, one for each rank")
-            parts = [pickle.dumps(part, protocol=5) for part in sendobj]
+            parts = [pickled(part) for part in sendobj]
         return self._run(
             "scatter", lambda wait: self._scatter(wait, parts, root), sum(map(len, parts)), _agreed("scatter", root)
         )
 
     def gather(self, sendobj, root=0):
-        data = pickle.dumps(sendobj, protocol=5)
+        data = pickled(sendobj)
         return self._run("gather", lambda wait: self._gather(wait, data, root), len(data), _agreed("gather", root))
 
     def allgather(self, sendobj):
-        data = pickle.dumps(sendobj, protocol=5)
+        data = pickled(sendobj)
         return self._run("allgather", lambda wait: self._allgather(wait, data), len(data), _agreed("allgather"))
 
     def alltoall(self, sendobj):
         if len(sendobj) != self.size:
             raise ValueError(f"alltoall: every rank needs a list of {self.size} objects, one for each rank")
-        parts = [pickle.dumps(part, protocol=5) for part in sendobj]
+        parts = [pickled(part) for part in sendobj]
         return self._run(
             "alltoall", lambda wait: self._alltoall(wait, parts), sum(map(len, parts)), _agreed("alltoall")
         )
 
     def reduce(self, sendobj, op=MPI.SUM, root=0):
-        data = pickle.dumps(sendobj, protocol=5)
+        data = pickled(sendobj)
         gathered = self._run(
             "reduce", lambda wait: self._gather(wait, data, root), len(data), _agreed("reduce", root, op)
         )
         return None if gathered is None else fold(op, gathered)
 
     def allreduce(self, sendobj, op=MPI.SUM):
-        data = pickle.dumps(sendobj, protocol=5)
+        data = pickled(sendobj)
         return fold(
             op,
             self._run("allreduce", lambda wait: self._allgather(wait, data), len(data), _agreed("allreduce", op=op)),
         )
 
     def scan(self, sendobj, op=MPI.SUM):
-        data = pickle.dumps(sendobj, protocol=5)
+        data = pickled(sendobj)
         return fold(
             op,
             self._run("scan", lambda wait: self._allgather(wait, data), len(data), _agreed("scan", op=op))[
@@ -329,7 +330,7 @@ class Collectives:
         )
 
     def exscan(self, sendobj, op=MPI.SUM):
-        data = pickle.dumps(sendobj, protocol=5)
+        data = pickled(sendobj)
         earlier = self._run("exscan", lambda wait: self._allgather(wait, data), len(data), _agreed("exscan", op=op))[
             : self.rank
         ]

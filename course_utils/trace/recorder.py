@@ -54,12 +54,16 @@ class Recorder:
         self._tested: dict[str, Need | None] = {}  # what was tested in vain since anything else was done
         self._tested_since = 0.0
 
-    def begin(self, rank: int) -> None:
-        """Forget the last run and start the clock of a new one."""
+    def begin(self, rank: int, fresh: bool = True) -> None:
+        """Forget the last run and start the clock of a new one.
+
+        `fresh`: on a fresh communicator, on which nothing can be on its way.
+        """
         self.rank, self.began, self.events = rank, time.perf_counter(), []
         self._abandoned += self.open.values()
         self.open, self.left, self.notes, self.made = {}, "", [], {}
-        self.books.begin()
+        if fresh:
+            self.books.begin()
         self.has_moved()
         if self.activity:
             self.activity.ask_to_stop(False)

@@ -1,6 +1,5 @@
 """Messages of a traced communicator: each is an event on both ranks, and each wait is polled."""
 
-import pickle
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from mpi4py import MPI
 from course_utils.trace.collectives import kind_of, size_of
 from course_utils.trace.events import OBJECT
 from course_utils.trace.memory import memory_checked
+from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import Finished, PersistentRequest, PickledReceive, TracedRequest
 from course_utils.trace.waiting import Receive
@@ -103,7 +103,7 @@ class PointToPoint:
         return request
 
     def _send_object(self, name: str, start: Callable, obj: Any, dest: int, tag: int) -> TracedRequest:
-        data = pickle.dumps(obj, protocol=5)
+        data = pickled(obj)
         return self._start_send(name, lambda: start([data, MPI.BYTE], dest, tag), dest, tag, len(data), OBJECT)
 
     def Send(self, buf, dest, tag=0):

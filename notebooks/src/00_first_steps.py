@@ -206,11 +206,12 @@ ranks.run(wait_for_nobody)
 
 # %% tags=["figure:00_hang"]
 course.measured("hang", answer="b")
-ranks.timeline()
+ranks.waits()
 
 # %% [markdown]
 # MPI by itself would have let rank 3 wait for ever, and you with it. Here every rank tells what it waits for. As soon
-# as nobody can do that any more, the report comes by itself, says who waits where, and the waiting ends.
+# as that can never come, the report is there, says who waits where, and the waiting ends. The picture has an arrow from
+# who waits to who is waited for.
 #
 # To read one, ask: *what is this rank waiting for, and who should have sent it?*
 

@@ -112,13 +112,45 @@ ranks.timeline()
 # buffer of its own and lets `Send` return. A long one waits for its receiver. How long is long, no standard says: a
 # program that needs short messages is wrong already.
 #
-# Elsewhere a deadlock looks like work. Here every rank tells what it waits for. The course draws an arrow from who
-# waits to who is waited for. Where the arrows run in a circle and no message is on its way, it says so, and frees the
-# ranks:
+# Elsewhere a deadlock looks like work. Here every rank tells what it waits for, and you can have it drawn:
+
+# %% tags=["figure:04_waits"]
+ranks.waits()
+
+# %% [markdown]
+# An arrow leads from who waits to who is waited for. Where the arrows run in a circle, and no message is on its way,
+# nobody can ever move again. The course needs no clock to know that. It says so at once, and frees the ranks:
 
 # %%
 # %%px
 print(f"rank {comm.rank} is back")
+
+# %% [markdown]
+# A circle can be longer. Here three ranks sit at a table, and each waits for its neighbour on the right to begin.
+# **Think:** if *one* of them did something else, all would come to the end. What would that be?
+
+
+# %% tags=["raises-exception"]
+def table(comm):
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    comm.recv(source=right)
+    comm.send("after you", dest=left)
+
+
+ranks.run(table, ranks=3)
+
+# %% tags=["figure:04_circle"]
+ranks.waits()
+
+# %% [markdown]
+# ## What works by luck
+#
+# Now look at the *short* swap once more. It ended, its results are right, and yet a line stood above them: *By luck*.
+# After a run, the course goes through its messages once more, as if MPI kept none of them in a buffer: then both ranks
+# sit in `Send`. Such a program runs well for years, until somebody makes the arrays longer or moves to another machine.
+#
+# The same line comes for other things that go well and need not: a message that nobody receives, an array that is
+# changed while it is being sent, a collective for which the ranks do not name the same root.
 
 # %% [markdown]
 # ## Not waiting

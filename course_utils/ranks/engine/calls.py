@@ -45,9 +45,9 @@ def introduce(path_of_notebook: list[str]) -> dict:
 
 
 @contextlib.contextmanager
-def _recorded() -> Iterator[None]:
-    """A call of the notebook's, with books of its own."""
-    recorder.begin(engine.world.rank)
+def _recorded(fresh: bool = True) -> Iterator[None]:
+    """A call of the notebook's, with books of its own where it has a fresh communicator."""
+    recorder.begin(engine.world.rank, fresh)
     try:
         yield
     finally:
@@ -95,9 +95,12 @@ def _performed(payload: bytes) -> tuple[Reply, bytes]:
         return reply, _sendable(reply)
 
 
-def execute(cell: str, communicator: int) -> bytes:
-    """Run a cell of `%%px` and give back a `Reply` whose value is the list of rich outputs."""
-    with _recorded():
+def execute(cell: str, communicator: int | None) -> bytes:
+    """Run a cell of `%%px` and give back a `Reply` whose value is the list of rich outputs.
+
+    `communicator`: None where only some ranks run the cell, which then keep the one of the cell before.
+    """
+    with _recorded(fresh=communicator is not None):
         return _sendable(_execute(cell, communicator))
 
 
@@ -228,7 +231,7 @@ def _line_of(error: BaseException) -> str:
     return place_of(*own[-1])
 
 
-def _execute(cell: str, communicator: int) -> Reply:
+def _execute(cell: str, communicator: int | None) -> Reply:
     from IPython import get_ipython
     from IPython.utils.capture import capture_output
 
@@ -236,15 +239,22 @@ def _execute(cell: str, communicator: int) -> Reply:
     shown: list[dict] = []
 
     def run() -> None:
-        engine.world.renew(_together(engine.world.size, communicator)[0])
+        if communicator is not None:
+            engine.world.renew(_together(engine.world.size, communicator)[0])
         recorder.began = time.perf_counter()
         with capture_output(stdout=False, stderr=False, display=True) as rich:
             # An error is told by the reply; IPython's own picture of it would be printed as well.
-            shell._showtraceback = lambda *args, **kwargs: None
+            own = {
+                "_showtraceback": lambda *args, **kwargs: None,
+                "_tee": lambda channel: contextlib.nullcontext(),  # which would keep each printed line for ever
+                "ask_exit": _stay,
+            }
+            vars(shell).update(own)
             try:
                 result = shell.run_cell(cell, store_history=True)
             finally:
-                del shell._showtraceback
+                for name in own:
+                    del vars(shell)[name]
         shown.extend({"data": output.data, "metadata": output.metadata} for output in rich.outputs)
         if result.result is not None:
             data, metadata = shell.display_formatter.format(result.result)
@@ -258,6 +268,11 @@ def _execute(cell: str, communicator: int) -> Reply:
     reply.output = printed.text()
     reply.value = shown
     return reply
+
+
+def _stay() -> None:
+    """What `exit` and `quit` call in a cell."""
+    raise SystemExit
 
 
 def _sendable(reply: Reply) -> bytes:

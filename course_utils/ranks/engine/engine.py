@@ -54,7 +54,17 @@ def trace_mpi(traced_world: TracedComm) -> None:
     MPI.COMM_WORLD = traced_world
     MPI.COMM_SELF = TracedComm(MPI.COMM_SELF, [traced_world.rank], f"self {traced_world.rank}")
     MPI.Request, MPI.Prequest, MPI.Win = TracedRequest, PersistentRequest, TracedWin
+    MPI.Finalize = refuse_to_finalize
     MPI.Attach_buffer, MPI.Detach_buffer = attach_buffer, detach_buffer
+
+
+def refuse_to_finalize() -> None:
+    """In the place of `MPI.Finalize`.
+
+    Raises:
+        RuntimeError: always.
+    """
+    raise RuntimeError("MPI.Finalize: these ranks live on for your next cell, and end MPI when they end; leave it out")
 
 
 def run_learners(function, *args, **kwargs):
@@ -107,7 +117,7 @@ def _engine_class() -> type:
 
         def init_signal(self) -> None:
             signal.signal(signal.SIGINT, _on_interrupt)
-            signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+            signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
 
     app.Kernel = RankKernel
     return RankEngine
@@ -128,7 +138,7 @@ def main(path: str) -> None:
         MPI.Init_thread()
     folder = RanksFolder(Path(path))
     os.umask(0o077)
-    faults = open(folder.path / f"fault-{_WORLD.rank}", "w")  # noqa: SIM115 - stays open for good
+    faults = open(folder.fault_file(_WORLD.rank), "w")  # noqa: SIM115 - stays open for good
     faulthandler.enable(faults)
     faulthandler.register(signal.SIGUSR1, faults)  # `kill -USR1` writes down where a rank is, whatever it is in
     recorder.rank = _WORLD.rank

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from course_utils.ranks.processes.exit_status import describe_end
+from course_utils.ranks.processes.fault_dump import place_in_c
 from course_utils.ranks.processes.ranks_folder import RanksFolder, started_at
 from course_utils.trace.activity import RUNNING, TESTING, Activity, ActivityFile
 from course_utils.trace.kernel_counters import cpu_seconds
@@ -32,6 +33,9 @@ class ProcessControl(Protocol):
 
     def computed(self, rank: int) -> float:
         """CPU seconds of a rank so far."""
+
+    def place(self, rank: int) -> str:
+        """The learner's line in which a rank is that does not answer; "" where that cannot be seen."""
 
     def interrupt(self, rank: int) -> None:
         """Ask a rank that waits to stop waiting; interrupt one that computes."""
@@ -65,6 +69,9 @@ class LocalRanks:
         with contextlib.suppress(OSError):  # it has ended
             return cpu_seconds(self.pids[rank])
         return 0.0
+
+    def place(self, rank: int) -> str:
+        return place_in_c(self.folder.fault_file(rank), lambda number: self._signal(rank, number))
 
     def interrupt(self, rank: int) -> None:
         self._activity[rank].ask_to_stop()

@@ -97,6 +97,14 @@ class RanksFolder:
     def activity_file(self, rank: int) -> Path:
         return self.path / f"activity-{rank}"
 
+    def a_rank_has_ended(self) -> bool:
+        """Has a rank's shell written down its exit status?"""
+        return any(self.path.glob("ended-*"))
+
+    def fault_file(self, rank: int) -> Path:
+        """Into which a rank writes where it is, when it crashes or is asked to."""
+        return self.path / f"fault-{rank}"
+
     # --- owners: the kernels that use the ranks ---------------------------------------------------------------------
 
     def own(self, pid: int | None = None) -> None:

@@ -39,8 +39,11 @@ def gradients_after(function: Callable, weights: Sequence["Tensor"], steps: Sequ
     """Call the learner's function for each step on a DistributedDataParallel; return losses, gradients, what ran."""
     from torch.nn.parallel import DistributedDataParallel
 
+    from course_utils.trace.torch_distributed import unrecorded
+
     found, ran = {}, []
-    module = DistributedDataParallel(network(weights, ran.append))
+    with unrecorded():  # what is sent to begin with is no matter of the learner's
+        module = DistributedDataParallel(network(weights, ran.append))
     module.register_comm_hook(None, averaging_hook)
     for number, batches in enumerate(steps):
         module.zero_grad()

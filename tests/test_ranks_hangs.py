@@ -1,0 +1,241 @@
+"""Programs with the mistakes that people make (`hangs/`): the learner hears of each, and never of a correct one."""
+
+import contextlib
+import io
+import time
+
+import numpy as np
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from course_utils.errors import CourseError, RankError
+from course_utils.ranks import stillness
+from course_utils.ranks.processes.fault_dump import learners_line
+from course_utils.ranks.px_magic import register
+from workshop.bench.hangs import modules, programs, reaches_the_learner, tell
+
+CLASSES = {module.__name__.removeprefix("hangs_"): programs(module) for module in modules()}
+EVERY = 6
+"""`make test` takes every sixth program of a class, `make test-all` takes them all."""
+UNNOTICED = {
+    # Which of two messages comes first: only who wrote the program knows whether that matters.
+    "first_minus_second",
+    "early_bird_saves_the_day",
+    "phases_share_a_tag",
+    "probes_one_and_takes_another",
+    "order_of_arrival_taken_for_rank",
+    "last_writer_wins",
+    "two_ranks_put_into_the_same_place",
+    "counter_read_and_written_in_two_steps",
+    # Who reads an array leaves no trace.
+    "irecv_read_too_early",
+    "sum_read_before_wait",
+    "result_of_get_read_before_the_fence",
+    "received_tensor_used_before_wait",
+    # What a run leaves behind once does no harm; a communicator is noticed when a loop makes it.
+    "split_not_freed",
+    "only_rank_0_frees_in_the_end",
+    "request_freed_and_forgotten",
+    "column_type_kept",
+    # It goes well with this gloo, and with this MPI, whose PROC_NULL is -1.
+    "new_group_called_by_its_members_only",
+    "rank_minus_one_is_nobody",
+}
+"""What the course does not tell, and why."""
+
+
+def cases() -> list:
+    found = []
+    for name, own in CLASSES.items():
+        for place, program in enumerate(own):
+            marks = [] if place % EVERY == 0 else [pytest.mark.long]
+            found.append(pytest.param(program, id=f"{name}-{program.name}", marks=marks))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch) -> None:
+    monkeypatch.setattr(stillness, "STILL_SECONDS", 2.0)
+
+
+@pytest.mark.parametrize("program", cases())
+def test_a_mistake_is_told_and_a_correct_program_is_not_disturbed(four_ranks, program) -> None:
+    told = tell(four_ranks, program)
+    if program.finding == "correct":
+        assert told.text == ""
+    else:
+        assert reaches_the_learner(program, told) == (program.name not in UNNOTICED), told.text
+
+
+def test_there_are_enough_of_them() -> None:
+    every = [program for own in CLASSES.values() for program in own]
+    assert len(every) >= 120 and sum(program.finding == "correct" for program in every) >= 40
+    assert {program.name for program in every} >= UNNOTICED
+    assert len({program.name for program in every}) == len(every)
+
+
+def head_to_head(comm):
+    other = 1 - comm.rank
+    comm.Send(np.zeros(3), dest=other)
+    comm.Recv(np.zeros(3), source=other)
+
+
+def in_a_good_order(comm):
+    other = 1 - comm.rank
+    request = comm.Irecv(np.zeros(3), source=other)
+    comm.Send(np.zeros(3), dest=other)
+    request.Wait()
+
+
+def test_a_run_that_needs_mpis_buffers_says_so_and_the_cured_one_does_not(four_ranks, capsys) -> None:
+    assert len(four_ranks.run(head_to_head, ranks=2).notes) == 1
+    line = head_to_head.__code__.co_firstlineno + 2
+    assert f"ranks 0 and 1 would wait in Send, line {line}, for ever" in capsys.readouterr().out
+    assert four_ranks.run(in_a_good_order, ranks=2).notes == [] and capsys.readouterr().out == ""
+
+
+def three_in_a_circle(comm):
+    comm.recv(source=(comm.rank + 1) % comm.size)
+
+
+def test_a_circle_is_drawn(four_ranks) -> None:
+    with pytest.raises(RankError, match="0 waits for 1, 1 for 2, 2 for 0"):
+        four_ranks.run(three_in_a_circle, ranks=3)
+    picture = four_ranks.waits()
+    assert "Ranks wait in a circle: 0 for 1, 1 for 2 and 2 for 0" in picture.alt_text
+    assert "rank 1: recv(source=2), line" in picture.alt_text
+    four_ranks.run(in_a_good_order, ranks=2)
+    with pytest.raises(CourseError, match="no deadlock"):
+        four_ranks.waits()
+
+
+def gives_up(comm):
+    """Asks for a second and a half, and then does without."""
+    if comm.rank == 0:
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until and not comm.Iprobe(source=1):
+            time.sleep(0.01)
+    return comm.rank
+
+
+def test_who_asks_in_vain_is_told_of_and_left_alone(four_ranks, capsys) -> None:
+    assert four_ranks.run(gives_up, ranks=2).results == [0, 1]
+    assert "rank 0 asks again and again: Iprobe(source=1), line" in capsys.readouterr().out
+
+
+def waits_for_a_file(comm, path):
+    import fcntl
+
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        time.sleep(5.0 if comm.rank == 0 else 0.0)
+    return comm.rank
+
+
+def test_what_computes_nothing_for_long_is_told_and_left_alone(four_ranks, capsys, tmp_path) -> None:
+    assert four_ranks.run(waits_for_a_file, str(tmp_path / "lock")).results == [0, 1, 2, 3]
+    told = capsys.readouterr().out
+    assert "Nothing has moved for 2 s" in told and "need not be a deadlock" in told
+
+
+def ends_mpi(comm):
+    from mpi4py import MPI
+
+    MPI.Finalize()
+
+
+def test_finalize_is_refused(four_ranks) -> None:
+    with pytest.raises(RankError, match=r"MPI\.Finalize: these ranks live on"):
+        four_ranks.run(ends_mpi)
+    assert four_ranks.healthy
+
+
+@pytest.mark.parametrize("cell", ["quit", "exit()", "import sys; sys.exit(3)"])
+def test_a_cell_that_leaves_does_not_end_its_rank(four_ranks, cell) -> None:
+    with pytest.raises(RankError, match="the code asked its process to end; a rank goes on living"):
+        four_ranks.execute(cell)
+    time.sleep(0.3)
+    assert four_ranks.healthy and four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
+
+
+class Parcel:
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+
+def test_instances_of_a_cells_class_travel(four_ranks) -> None:
+    def pass_on(comm):
+        class Own:
+            def __init__(self, number):
+                self.number = number
+
+        got = comm.sendrecv(Own(comm.rank), dest=(comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+        return got.number, comm.bcast(Own(7) if comm.rank == 0 else None).number
+
+    assert four_ranks.run(pass_on).results == [((rank - 1) % 4, 7) for rank in range(4)]
+
+
+# --- %%px in a notebook -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(four_ranks):
+    shell = InteractiveShell.instance()
+    register(four_ranks)
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+def cell(shell: InteractiveShell, line: str, text: str) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        shell.run_cell_magic("px", line, text)
+    return printed.getvalue()
+
+
+def test_a_cell_runs_on_all_ranks_or_on_some(shell) -> None:
+    assert cell(shell, "", "from mpi4py import MPI; comm = MPI.COMM_WORLD; print(comm.rank)").splitlines() == [
+        f"[rank {rank}] {rank}" for rank in range(4)
+    ]
+    assert cell(shell, "--targets 2", "print(comm.rank)").splitlines() == ["[rank 2] 2"]
+    assert cell(shell, "--targets 1::2", "print(comm.rank)").splitlines() == ["[rank 1] 1", "[rank 3] 3"]
+
+
+def test_a_hang_on_some_ranks_is_told_with_its_line_and_all_live_on(shell, four_ranks) -> None:
+    with pytest.raises(RankError, match=r"rank 0 waits in recv\(source=1\), line 3 of your cell"):
+        cell(shell, "--targets 0", "from mpi4py import MPI\nMPI.COMM_WORLD.recv(source=1)")
+    assert cell(shell, "", "print(comm.allreduce(1))").splitlines() == [f"[rank {rank}] 4" for rank in range(4)]
+
+
+def test_a_cell_need_not_be_waited_for(shell) -> None:
+    cell(shell, "--noblock", "import time; time.sleep(0.2); print('later')")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        shell.run_line_magic("pxresult", "")
+    assert printed.getvalue().count("later") == 4
+
+
+def test_every_cell_can_go_to_the_ranks(shell) -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        shell.run_line_magic("autopx", "")
+        shell.run_cell("print('on a rank')")
+        shell.run_line_magic("autopx", "")
+    assert printed.getvalue().count("on a rank") == 4
+
+
+DUMP = """Thread 0x1 (most recent call first):
+  File "/usr/lib/python3.11/threading.py", line 324 in wait
+
+Current thread 0x2 (most recent call first):
+  File "/tmp/ipykernel_7/42.py", line 5 in work
+  File "/home/me/tools.py", line 9 in helper
+  File "ENGINE", line 60 in run_learners
+  File "ENGINE", line 99 in main
+"""
+
+
+def test_the_line_of_a_rank_that_cannot_answer_is_read_from_its_dump() -> None:
+    assert learners_line(DUMP) == "line 5 of your cell"
+    assert learners_line(DUMP.replace("run_learners", "other")) == ""
+    assert learners_line("") == ""
