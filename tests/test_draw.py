@@ -211,6 +211,23 @@ OTHERS |= {
         simulate_schedule(one_f_one_b_schedule(4, 16), 0.021, 0.022, 0.021, latency=0.002),
         "Plan above run",
     ),
+    "three ranks that wait in a circle": lambda: draw.waits(
+        {
+            0: "recv(source=1), line 3 of your cell",
+            1: "Wait for Irecv(source=2) of line 12, line 15 of exchange_without_deadlock.py",
+            2: "Ssend(dest=0), line 7 of your cell",
+            3: "was computing at line 9 of your cell",
+        },
+        {0: [1], 1: [2], 2: [0]},
+        [0, 1, 2],
+    ),
+    "two ranks that wait for each other": lambda: draw.waits(
+        dict.fromkeys(range(2), "Send(dest=1), line 3 of your cell"), {0: [1], 1: [0]}, [0, 1], "Two arrows"
+    ),
+    "seven ranks that wait for one": lambda: draw.waits(
+        {rank: "Barrier, line 3 of your cell" if rank else "has returned" for rank in range(8)},
+        {rank: [0] for rank in range(1, 8)},
+    ),
     "who has what": lambda: who_has_what(
         np.array([[0, 140, 3], [99, 0, 0]]), "clinic", "digit", "Two clinics, and which digits each has seen"
     ),

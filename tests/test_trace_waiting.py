@@ -4,11 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from course_utils.ranks.hang_detector import HangDetector
+from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
 from course_utils.trace.books import Books, read_look
+from course_utils.trace.events import Event
+from course_utils.trace.luck import by_luck
 from course_utils.trace.waiting import (
     IS_DONE,
     WAITS,
     WORKS,
+    Lock,
     Look,
     Meeting,
     Message,
@@ -17,6 +22,7 @@ from course_utils.trace.waiting import (
     Some,
     WaitGraph,
     in_words,
+    unlike,
 )
 
 W = "world"
@@ -42,6 +48,7 @@ def meets(number: int, *names: str) -> Look:
     return waits(Meeting(W, number, names[-1]), met={W: (number, list(names))})
 
 
+LOCK, OTHER_LOCK = Lock("window", 0, True), Lock("window", 1, True)
 DONE, BUSY = Look(IS_DONE), Look(WORKS)
 SENT = Look(IS_DONE, sent={Message(W, 0, 3): 1})
 
@@ -78,6 +85,11 @@ SENT = Look(IS_DONE, sent={Message(W, 0, 3): 1})
         ([waits(Some((from_(1), from_(2)), all=True)), DONE, BUSY], [0]),
         ([waits(None), DONE], []),
         ([waits(from_(0)), BUSY], [0]),
+        ([waits(LOCK), Look(WORKS, held=[LOCK])], []),
+        ([waits(LOCK), Look(IS_DONE, held=[LOCK])], [0]),
+        ([waits(LOCK), Look(IS_DONE, held=[Lock("window", 2, True)])], []),
+        ([waits(Lock("window", 0, False)), Look(IS_DONE, held=[Lock("window", 0, False)])], []),
+        ([waits(LOCK, held=[OTHER_LOCK]), waits(OTHER_LOCK, held=[LOCK])], [0, 1]),
     ],
 )
 def test_stuck_is_who_waits_for_what_nobody_can_do(looks, stuck) -> None:
@@ -103,6 +115,98 @@ def test_what_a_rank_tells_is_read_as_it_was_meant() -> None:
     need = Some((meeting, to(1), from_(None)), all=False)
     look, members = read_look(WAITS, books.look(need, []))
     assert look == Look(WAITS, need, {Message(W, 1, 5): 2}, {}, [], 0, {W: (1, ["Barrier"])}) and members == {W: [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("names", "differ"),
+    [
+        (["Barrier", "Barrier"], False),
+        (["Bcast(root=0)", "Bcast(root=1)"], True),
+        (["Allreduce of 4 float64", "Allreduce of 5 float64"], True),
+        (["Allreduce of 4 float64", "Allreduce of 4 float32"], True),
+        (["Bcast(root=0) of 32 bytes", "Bcast(root=0) of 4 float64"], False),
+        (["Bcast(root=0) of 32 bytes", "Bcast(root=0) of 40 bytes"], True),
+        (["Bcast(root=0)", "Bcast(root=0) of 4 float64"], False),
+    ],
+)
+def test_collectives_are_compared_as_far_as_they_are_known(names, differ) -> None:
+    assert unlike(names) == differ
+
+
+def event(rank, kind, start, end, peer=None, name="", **more) -> Event:
+    name = name or {"send": "Send", "recv": "Recv", "collective": "Bcast"}[kind]
+    return Event(rank, name, kind, peer, None if kind == "collective" else 0, 8, start, end, line=3, comm=W, **more)
+
+
+def head_to_head(name: str = "Send", second: str = "recv"):
+    """Both ranks send, and then receive."""
+    sends = [event(rank, "send", 0.0, 0.1, 1 - rank, name) for rank in range(2)]
+    return [*sends, *(event(rank, second, 0.2, 0.3, 1 - rank) for rank in range(2))]
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        (
+            head_to_head(),
+            "works only while MPI buffers small messages. With larger ones, ranks 0 and 1 would wait in Send",
+        ),
+        (head_to_head("Bsend"), ""),
+        ([event(0, "recv", 0.0, 0.3, 1), event(1, "recv", 0.0, 0.3, 0), *head_to_head()[:2]], ""),
+        ([event(0, "send", 0.0, 0.1, 1), event(1, "recv", 0.2, 0.3, 0)], ""),
+        ([event(0, "send", 0.0, 0.1, 1)], "Nobody receives what rank 0 sends in Send(dest=1), line 3."),
+        ([event(0, "send", 0.1 * n, 0.1 * n, 1) for n in range(3)], "and 2 more messages"),
+        (
+            [event(0, "send", 0.0, 0.1, 1, call="float64"), event(1, "recv", 0.0, 0.3, 0, call="int64")],
+            "Rank 0 sends float64 in Send(dest=1), line 3; rank 1 takes it for int64",
+        ),
+        ([event(0, "send", 0.0, 0.1, 1, call="bytes"), event(1, "recv", 0.0, 0.3, 0, call="int64")], ""),
+        ([event(0, "send", 0.0, 0.1, 1, call="object"), event(1, "recv", 0.0, 0.3, 0, call="bytes")], "sends object"),
+        ([event(0, "collective", 0.0, 0.1, number=1, call="Bcast(root=0)")], "Rank 1 never came to Bcast, line 3"),
+        (
+            [event(rank, "collective", 0.0, 0.1, number=1, call=f"Bcast(root={rank})") for rank in range(2)],
+            "Collective number 1 is not the same on all ranks (rank 0 Bcast(root=0), rank 1 Bcast(root=1)), line 3.",
+        ),
+        ([event(rank, "collective", 0.0, 0.1, number=1, call="Bcast(root=0)") for rank in range(2)], ""),
+    ],
+)
+def test_what_a_run_owes_to_luck(events, told) -> None:
+    found = by_luck(events, 2)
+    assert len(found) == bool(told) and told in " ".join(found)
+
+
+def told(state, need=None, met=None, progress=1, text="recv") -> Activity:
+    books = Books()
+    books.begin()
+    if met:
+        books.meet(W, [0, 1], met)
+    books.members[W] = [0, 1]
+    return Activity(state, progress, 0.0, text, books.look(need, []))
+
+
+NOTHING = Activity(WAITING, 1, 0.0, "a call that is not recorded")
+
+
+@pytest.mark.parametrize(
+    ("activities", "replied", "kind"),
+    [
+        ({0: told(WAITING, from_(1)), 1: told(WAITING, from_(0))}, set(), "stuck"),
+        ({0: told(WAITING, from_(1)), 1: told(RUNNING)}, set(), ""),
+        ({0: told(WAITING, from_(1)), 1: told(IDLE)}, {1}, "stuck"),
+        ({0: told(WAITING, from_(1)), 1: told(IDLE)}, set(), "undelivered"),
+        ({0: NOTHING, 1: told(WAITING, from_(0))}, set(), "unknown"),
+        ({0: NOTHING, 1: told(RUNNING)}, set(), ""),
+        ({0: told(TESTING, from_(1)), 1: told(IDLE)}, {1}, "in_vain"),
+        ({0: told(TESTING, from_(1)), 1: told(RUNNING)}, set(), ""),
+        ({0: told(TESTING, from_(1)), 1: told(WAITING, from_(0))}, set(), "in_vain"),
+    ],
+)
+def test_what_a_look_at_the_ranks_tells(activities, replied, kind) -> None:
+    detector = HangDetector(lag=0.0)
+    assert detector.look(activities, replied) is not None
+    seen = detector.look(activities, replied)
+    clocks = {name for name in ("unknown", "in_vain", "undelivered") if getattr(seen, name) > 0.0}
+    assert clocks == {kind} - {"", "stuck"} and (seen.stuck is not None) == (kind == "stuck")
 
 
 def test_a_message_goes_to_the_receive_that_was_begun_first() -> None:

@@ -1,8 +1,7 @@
 """What a learner's mistake costs: seconds until the report is there, and until the ranks work again.
 
 Each fault is what a cell of a notebook could hold. It is run on four ranks; the report is read for the words that must
-be in it, and afterwards the ranks have to add up their numbers. Three seconds of each wait are the patience that ranks
-are given to make progress.
+be in it, and afterwards the ranks have to add up their numbers.
 """
 
 import os

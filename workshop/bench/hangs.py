@@ -26,6 +26,7 @@ import course_utils as course
 from course_utils.errors import CourseError, RanksGone
 from course_utils.ranks import stillness
 from course_utils.words import count
+from workshop.bench import healthy
 from workshop.bench.parts import chosen_parts
 from workshop.bench.rows import Row, seconds_row, value_row
 
@@ -37,6 +38,8 @@ AT_ONCE = 0.3
 """Seconds after which a deadlock is told."""
 AGAIN = 0.1
 """Seconds after which the ranks work again, where they had not to be ended."""
+HEALTHY = "healthy"
+"""The part of the bench in which nothing is wrong (see `healthy`); it takes some minutes."""
 _HERE = "# here"
 
 
@@ -171,7 +174,10 @@ def names_the_cause(program: HangProgram, told: Told) -> bool:
 def run(runs: int, only: list[str] | None = None) -> list[Row]:
     """Each program `runs` times; rows for each class of mistakes, and for all."""
     found = {module.__name__.removeprefix("hangs_"): programs(module) for module in modules()}
-    found = chosen_parts("hangs", found, only or [])
+    found = chosen_parts("hangs", {**found, HEALTHY: []}, only or [])
+    undisturbed = _healthy() if found.pop(HEALTHY, None) is not None else []
+    if not found:
+        return undisturbed
     ranks, before = course.start(RANKS), stillness.STILL_SECONDS
     ranks.run(_torch_is_there)
     stillness.STILL_SECONDS = SOON
@@ -185,7 +191,18 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
         ranks.stop()
     everything = [pair for pairs in results.values() for pair in pairs]
     rows = [row for name, pairs in results.items() for row in _shares(name, pairs)]
-    return [*rows, *_shares("all", everything, targets=True), *_seconds(everything)]
+    return [*rows, *_shares("all", everything, targets=True), *_seconds(everything), *undisturbed]
+
+
+def _healthy() -> list[Row]:
+    """What takes long and is well: transfers behind slow links, and work of ten seconds."""
+
+    def say(name: str, told: str) -> None:
+        print(f"{HEALTHY}.{name}: noise: {told}", file=sys.stderr)
+
+    disturbed = list(healthy.disturbed(say))
+    label = f"{HEALTHY}: disturbed, of {count(len(disturbed), 'long program')}"
+    return [value_row("hangs", label, [float(sum(disturbed))], "", target=0)]
 
 
 def _say(name: str, pairs: list[tuple[HangProgram, Told]]) -> None:
