@@ -1,12 +1,14 @@
 """Errors that a learner reads: a line or two that say what happened and what to do next, without a traceback."""
 
+from course_utils.words import wrapped
+
 
 class CourseError(Exception):
     """What the course has to say to the person at the keyboard. A notebook shows its text and nothing else."""
 
     def _render_traceback_(self) -> list[str]:
         """IPython's hook: the lines shown in place of a traceback."""
-        return [f"{type(self).__name__}: {self}"]
+        return wrapped(f"{type(self).__name__}: {self}").splitlines()
 
 
 class RankError(CourseError):

@@ -1,6 +1,7 @@
 """Numbers, amounts and lists in words, for the sentences and pictures of the course."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 
@@ -48,6 +49,12 @@ def bytes_text(count: float) -> str:
     while count >= 999.5 and power < len(units) - 1:
         count, power = count / 1000, power + 1
     return f"{number_text(count)} {units[power]}"
+
+
+def wrapped(text: str) -> str:
+    """A text in lines that fit into a notebook's output, which would break a longer one in the middle of a word."""
+    keep = {"break_long_words": False, "break_on_hyphens": False}
+    return "\n".join(textwrap.fill(line, 100, **keep) for line in text.splitlines())
 
 
 def join(parts: Sequence[str]) -> str:

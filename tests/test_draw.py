@@ -224,6 +224,9 @@ OTHERS |= {
     "two ranks that wait for each other": lambda: draw.waits(
         dict.fromkeys(range(2), "Send(dest=1), line 3 of your cell"), {0: [1], 1: [0]}, [0, 1], "Two arrows"
     ),
+    "three ranks in a circle": lambda: draw.waits(
+        dict.fromkeys(range(3), "recv, line 3 of your cell"), {0: [1], 1: [2], 2: [0]}, [0, 1, 2]
+    ),
     "seven ranks that wait for one": lambda: draw.waits(
         {rank: "Barrier, line 3 of your cell" if rank else "has returned" for rank in range(8)},
         {rank: [0] for rank in range(1, 8)},

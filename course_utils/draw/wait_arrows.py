@@ -31,7 +31,7 @@ def waits(
     """
     found = waits_finding(waits_for, circle, doing)
     places = positions(sorted(doing))
-    top = max(y for _, y in places.values()) + _NODE + 0.1
+    top = max(abs(y) for _, y in places.values()) + _NODE + 0.1
     heading = (title, found) if title else (found, "")
     picture, (ax,) = style.new_picture(*heading, heights=[2 * top], left=0.1, right=0.1, below=0.1)
     ax.axis("off")

@@ -21,7 +21,7 @@ from course_utils.ranks.stillness import StillnessNotice
 from course_utils.ranks.turn import turn
 from course_utils.trace.events import Event
 from course_utils.trace.waiting import WaitGraph
-from course_utils.words import count
+from course_utils.words import count, wrapped
 
 _MEETING = 1.0
 """Seconds in which ranks come together that can; it takes them some milliseconds."""
@@ -89,7 +89,7 @@ class Ranks:
         self._raise_trouble(call, replies)
         run = Run.of(replies)
         for note in run.notes:
-            print(f"By luck: {note}")
+            print(wrapped(f"By luck: {note}"))
         return run
 
     def attempt(

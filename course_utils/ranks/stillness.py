@@ -7,6 +7,7 @@ from course_utils.ranks.failure_report import what_is_seen
 from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.trace.activity import RUNNING
+from course_utils.words import wrapped
 
 STILL_SECONDS = 30.0
 """After so long without a call, without computing and without bytes on the links, the learner is told."""
@@ -53,4 +54,4 @@ class StillnessNotice:
         if not self._told:
             self._told = True
             seen = what_is_seen({rank: self._control.activity(rank) for rank in self._ranks})
-            print(f"{what}: {seen}. {_ADVICE}")
+            print(wrapped(f"{what}: {seen}. {_ADVICE}"))
