@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,6 +93,7 @@ class Connection:
         patience: float | None = None,
         limit: float | None = None,
         size: int = 0,
+        others: Collection[int] = (),
         look: Callable[[Seen], None] = lambda seen: None,
     ) -> Watched:
         """Wait for every rank's reply, or break the call off on a deadlock, when time is up, or the user says stop.
@@ -102,6 +103,7 @@ class Connection:
                 well; None for never.
             limit: seconds that the call may take.
             size: bytes that were sent to the ranks.
+            others: ranks on the same communicator that take no part; what they have sent before may be on its way.
             look: called at every look, with what was seen.
         """
         call = Watched(dict(pending))
@@ -112,8 +114,8 @@ class Connection:
                     call.lost = dead
                     self._give_up(call, self.control.how_it_ended())
                     break
-                activities = {rank: self.control.activity(rank) for rank in range(len(self.engines))}
-                idle = {rank for rank, seen in activities.items() if rank not in pending and seen.state == IDLE}
+                activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
+                idle = {rank for rank in others if activities[rank].state == IDLE}
                 seen = detector.look(activities, set(call.replies) | idle)
                 raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())
                 if seen.stuck:

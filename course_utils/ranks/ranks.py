@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from course_utils import draw
@@ -167,6 +167,7 @@ class Ranks:
         *,
         patience: float | None = None,
         limit: float | None = None,
+        others: Collection[int] = (),
     ) -> tuple[Watched, list[Reply]]:
         """Run something of a learner's on the ranks, one notebook at a time.
 
@@ -174,11 +175,12 @@ class Ranks:
             arguments_with: gives the arguments of each rank that is wanted, from the number of the communicator to use.
             patience: seconds without progress after which the call is broken off; None to tell the learner only.
             limit: seconds that the call may take.
+            others: ranks that take no part, and are on the same communicator.
         """
         connection = self._alive()
         with turn(connection.folder) as mine:
             arguments = arguments_with(mine.communicator)
-            call = self._watched(connection, function, arguments, patience, limit)
+            call = self._watched(connection, function, arguments, patience, limit, others)
             replies = [call.replies[rank] for rank in sorted(call.replies)]
             if all(reply.kind == "returned" and reply.clean for reply in replies) and not _unmatched(replies):
                 mine.clean()
@@ -205,6 +207,7 @@ class Ranks:
         arguments: dict[int, tuple],
         patience: float | None,
         limit: float | None,
+        others: Collection[int],
     ) -> Watched:
         """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""
         with ProgressBar(f"{count(len(arguments), 'rank')} at work") as bar:
@@ -219,7 +222,8 @@ class Ranks:
 
             pending = connection.submit(function, arguments)
             size = sum(len(part) for own in arguments.values() for part in own if isinstance(part, bytes))
-            call = connection.wait_for(pending, patience=patience, limit=limit, size=size, look=look)
+            limits = {"patience": patience, "limit": limit, "size": size}
+            call = connection.wait_for(pending, **limits, others=others, look=look)
             meter.look(at_once=True)
         return call
 
@@ -241,7 +245,8 @@ class Ranks:
         def arguments(communicator: int) -> dict[int, tuple]:
             return dict.fromkeys(wanted, (cell, communicator if together else None))
 
-        call, replies = self._call("execute", arguments)
+        others = [rank for rank in range(self.world_size) if rank not in wanted]
+        call, replies = self._call("execute", arguments, others=others)
         show(replies)
         self._raise_trouble(call, replies)
         return replies

@@ -17,7 +17,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from typing import Any
 from course_utils.errors import CourseError, RanksGone
 from course_utils.machine import threads_per_rank
 from course_utils.ranks.connection import Connection, Watched
-from course_utils.ranks.engine.reply import Raised, Reply
+from course_utils.ranks.engine.reply import Raised, RankTask, Reply, to_bytes
 from course_utils.ranks.processes.exit_status import SHELL, memory_kills
 from course_utils.ranks.processes.launch_ranks import find_mpiexec
 from course_utils.ranks.processes.process_control import LocalRanks
@@ -100,17 +100,19 @@ class ContainedConnection(Connection):
         self.deadline = float("inf")
         self.offences: list[str] = []
 
-    def submit(self, function: str, arguments: Sequence[tuple]) -> dict[int, Any]:
-        """Send each rank its task, bytes that this process has packed."""
+    def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
+        """Send each rank its task, bytes that this process has packed; or one in which they only meet."""
         if time.monotonic() > self.deadline:
             raise RanksGone(f"the submission took more than {SECONDS:.0f} s")
         if self.control.dead():
             raise RanksGone(self.control.how_it_ended())
         self._number += 1
-        for rank, (payload,) in enumerate(arguments):
+        for rank, (payload,) in arguments.items():
+            if function == "meet":
+                payload = to_bytes(RankTask(to_bytes(bool), (), {}, len(arguments), payload))
             with contextlib.suppress(OSError):  # a dead rank is seen while waiting
                 self._sockets[rank].sendall(HEADER.pack(self._number, len(payload)) + payload)
-        return dict.fromkeys(range(len(arguments)))
+        return dict.fromkeys(arguments)
 
     def wait_for(self, pending: dict[int, Any], *, limit: float | None = None, **options: Any) -> Watched:
         """As for a notebook's ranks, and never beyond the submission's time."""

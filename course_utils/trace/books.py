@@ -40,8 +40,9 @@ class Books:
         for counts in (self.sent, self.received):
             for message in [one for one in counts if not one.communicator.startswith(f"{WORLD}/")]:
                 del counts[message]
-        for name in [one for one in self.met if not one.startswith(f"{WORLD}/")]:
-            del self.met[name]
+        for known in (self.met, self.members):
+            for name in [one for one in known if not one.startswith(f"{WORLD}/")]:
+                del known[name]
         self.held = {}
         self._threads = set(threading.enumerate())
         self.complete = True

@@ -100,8 +100,8 @@ def _unlike_types(partners: Mapping[Event, Event | None]) -> Iterator[str]:
 
 
 def _unlike_types_of(sent: str, got: str) -> bool:
-    known = bool(sent and got and BYTES not in (sent, got))
-    return sent != got and (known or OBJECT in (sent, got))
+    told = bool(sent and got)
+    return told and sent != got and (OBJECT in (sent, got) or BYTES not in (sent, got))
 
 
 def _never_received(lost: Sequence[Event]) -> Iterator[str]:

@@ -149,8 +149,8 @@ ranks.waits()
 # After a run, the course goes through its messages once more, as if MPI kept none of them in a buffer: then both ranks
 # sit in `Send`. Such a program runs well for years, until somebody makes the arrays longer or moves to another machine.
 #
-# The same line comes for other things that go well and need not: a message that nobody receives, an array that is
-# changed while it is being sent, a collective for which the ranks do not name the same root.
+# The same line comes for other things that go well and need not: a message that nobody receives, a request that nobody
+# waits for, an array that is changed while it is being sent.
 
 # %% [markdown]
 # ## Not waiting
