@@ -16,12 +16,14 @@ class SlidersAndPicture(VBox):
     """
 
     def __init__(self, draw: Callable[..., Picture], sliders: dict[str, Widget]) -> None:
-        self._first = draw(**{name: slider.value for name, slider in sliders.items()})._repr_mimebundle_()[0]
-        shown = HTML(self._first["text/html"])
+        def drawn() -> dict:
+            return draw(**{name: slider.value for name, slider in sliders.items()})._repr_mimebundle_()[0]
 
         def show(_: Any) -> None:
-            picture = draw(**{name: slider.value for name, slider in sliders.items()})
-            shown.value = picture._repr_mimebundle_()[0]["text/html"]
+            shown.value = drawn()["text/html"]
+
+        self._first = drawn()
+        shown = HTML(self._first["text/html"])
 
         for slider in sliders.values():
             slider.observe(show, "value")

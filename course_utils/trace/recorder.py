@@ -154,13 +154,8 @@ class Recorder:
         """
         self.has_moved()
         if done():
-            if self.activity:
-                self.activity.write(RUNNING)
             return
-        activity = self.activity
-        if activity:
-            activity.write(WAITING, f"{text}{place}")
-        began, told = time.perf_counter(), need is None
+        activity, began, told = self.activity, time.perf_counter(), False
         try:
             while not done():
                 if activity and activity.asked_to_stop:
@@ -170,13 +165,14 @@ class Recorder:
                     os.sched_yield()
                 elif activity and not told:
                     told = True
-                    activity.write(WAITING, f"{text}{place}", self.books.look(need, self.open.values()))
+                    look = self.books.look(need, self.open.values()) if need else b""
+                    activity.write(WAITING, f"{text}{place}", look)
                 else:
                     time.sleep(min(_LONGEST_PAUSE, 0.03 * waited))  # so that no wait gets much longer by it
         except KeyboardInterrupt:
             self._abandoned.append(done)  # which holds the request, and so the buffers
             raise
-        if activity:
+        if told:
             activity.write(RUNNING)
 
 

@@ -114,7 +114,7 @@ ranks.timeline()
 #
 # Elsewhere a deadlock looks like work. Here every rank tells what it waits for, and you can have it drawn:
 
-# %% tags=["figure:04_waits"]
+# %%
 ranks.waits()
 
 # %% [markdown]
