@@ -10,6 +10,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch.distributed import c10d_logger, distributed_c10d
 from course_utils.trace import waits_in_backward
 from course_utils.trace.buffers_in_use import unchanged
 from course_utils.trace.in_thread import InThread
-from course_utils.trace.recorder import StopAsked, here, is_learners, recorder
+from course_utils.trace.recorder import StopAsked, here, recorder
 from course_utils.trace.waiting import Meeting, Need
 from course_utils.words import ranks_in_words
 
@@ -46,6 +47,7 @@ _COLLECTIVES = {
 }
 _ALIKE = ("allreduce", "broadcast", "reduce", "allgather", "all_gather_single")
 """Collectives for which every rank brings a tensor of the same size."""
+_TORCH = str(Path(torch.__file__).parent)
 _MESSAGES = ("send", "recv", "isend", "irecv")
 
 
@@ -290,9 +292,9 @@ def _callers(frame: FrameType | None) -> tuple[list[str], FrameType | None]:
 def _inside(frame: FrameType | None) -> str:
     """What the learner has called that communicates by itself: " in backward", " in DistributedDataParallel"."""
     called = None
-    while frame is not None and not is_learners(frame.f_code.co_filename):
+    while frame is not None and frame.f_code.co_filename.startswith(_TORCH):
         called, frame = frame.f_code, frame.f_back
-    if called is None or frame is None:
+    if called is None:
         return ""
     owner, _, name = called.co_qualname.rpartition(".")
     return f" in {'forward' if name.endswith('_call_impl') else owner if name == '__init__' else name}"
