@@ -12,7 +12,7 @@ from course_utils.errors import CourseError, RankError
 from course_utils.ranks import stillness
 from course_utils.ranks.processes.fault_dump import learners_line
 from course_utils.ranks.px_magic import register
-from workshop.bench.hangs import modules, programs, reaches_the_learner, tell
+from workshop.bench.hangs import modules, programs, reaches_the_learner, tell, torch_is_there
 
 CLASSES = {module.__name__.removeprefix("hangs_"): programs(module) for module in modules()}
 EVERY = 6
@@ -60,6 +60,8 @@ def soon(monkeypatch) -> None:
 
 @pytest.mark.parametrize("program", cases())
 def test_a_mistake_is_told_and_a_correct_program_is_not_disturbed(four_ranks, program) -> None:
+    if program.backend:
+        four_ranks.run(torch_is_there)
     told = tell(four_ranks, program)
     if program.finding == "correct":
         assert told.text == ""

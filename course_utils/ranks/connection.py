@@ -13,7 +13,7 @@ from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
 from course_utils.ranks.hang_detector import HangDetector, Seen, cause_of
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.trace.activity import IDLE, TESTING, WAITING
+from course_utils.trace.activity import IDLE, IMPORTS, TESTING, WAITING
 from course_utils.trace.waiting import WaitGraph
 from course_utils.words import ranks_in_words
 
@@ -22,6 +22,7 @@ _AFTER_AN_ERROR = 0.4  # the same, once a rank has raised: the rest waits for it
 _UNDELIVERED = 20.0  # a task that its rank has not begun by then was lost on the way, if the slowest way was enough
 _SLOWEST_WAY = 10e6  # bytes per second
 _STUBBORN = 5.0  # a rank that ignores interrupts for so long is ended
+_IMPORTS = 60.0  # the same, while it imports something
 _LOOK = 0.01
 
 
@@ -153,8 +154,11 @@ class Connection:
             seen = self.control.activity(rank)
             if seen.state in (WAITING, TESTING):
                 call.waiting[rank] = seen.text
-        deadline, again = time.monotonic() + _STUBBORN, 0.0
+        begun, again = time.monotonic(), 0.0
+        deadline = begun + _STUBBORN
         while call.pending and time.monotonic() < deadline and not self.control.dead():
+            if any(self.control.activity(rank).text == IMPORTS for rank in call.pending):
+                deadline = min(time.monotonic() + _STUBBORN, begun + _IMPORTS)
             if time.monotonic() >= again:
                 for rank in call.pending:
                     self.control.interrupt(rank)

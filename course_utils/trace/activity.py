@@ -13,6 +13,8 @@ from pathlib import Path
 
 IDLE, RUNNING, WAITING, TESTING = range(4)
 """TESTING: it computes, and asks again and again whether something has come that has not."""
+IMPORTS = "an import, which must come to its end"
+"""What a rank is in that has been interrupted in an import."""
 
 _HEADER = struct.Struct("<QQdHI")  # version, progress, since, length of the text, length of the look
 _STATE = _HEADER.size

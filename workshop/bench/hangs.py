@@ -179,7 +179,7 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
     if not found:
         return undisturbed
     ranks, before = course.start(RANKS), stillness.STILL_SECONDS
-    ranks.run(_torch_is_there)
+    ranks.run(torch_is_there)
     stillness.STILL_SECONDS = SOON
     results: dict[str, list[tuple[HangProgram, Told]]] = {}
     try:
@@ -256,5 +256,6 @@ def _add_ones(comm) -> int:
     return comm.allreduce(1)
 
 
-def _torch_is_there(comm) -> None:
+def torch_is_there(comm) -> None:
+    """Import what programs with torch need, which takes seconds the first time."""
     import torch.distributed.fsdp  # noqa: F401

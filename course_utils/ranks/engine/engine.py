@@ -15,7 +15,7 @@ from types import FrameType
 from mpi4py import MPI
 
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.trace.activity import ActivityFile
+from course_utils.trace.activity import IMPORTS, RUNNING, ActivityFile
 from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
 from course_utils.trace.recorder import recorder, warning_text
 from course_utils.trace.requests import PersistentRequest, TracedRequest
@@ -72,12 +72,15 @@ def run_learners(function, *args, **kwargs):
     return function(*args, **kwargs)
 
 
+def _imports(frame: FrameType | None) -> bool:
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
+
+
 def _runs_learners_code(frame: FrameType | None) -> bool:
-    """And no import: one that is cut off leaves half a module behind. The notebook asks again, a little later."""
     while frame is not None:
         below = frame.f_back
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return False
         if frame.f_code is run_learners.__code__:
             return True
         if below is not None and below.f_code.co_name == "run_code" and frame.f_code.co_name.startswith("<"):
@@ -87,8 +90,14 @@ def _runs_learners_code(frame: FrameType | None) -> bool:
 
 
 def _on_interrupt(_: int, frame: FrameType | None) -> None:
-    """Raise in the learner's code only: an interrupt in the middle of ipyparallel's own would lose a message."""
-    if _runs_learners_code(frame):
+    """Raise in the learner's code only: an interrupt in the middle of ipyparallel's own would lose a message.
+
+    Nor in an import: one that is cut off leaves half a module behind. The notebook hears of it, and asks again.
+    """
+    if _imports(frame):
+        if recorder.activity:
+            recorder.activity.write(RUNNING, IMPORTS)
+    elif _runs_learners_code(frame):
         raise KeyboardInterrupt
 
 
