@@ -53,7 +53,8 @@ def _bring_up_the_fork_server() -> None:
 
 def _explain_px() -> None:
     """Let a `%%px` before `course.start` say what is missing, where IPython would say that there is no such magic."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
     if shell is None or "COURSE_RANK" in os.environ or "px" in shell.magics_manager.magics["cell"]:
         return
 
