@@ -49,7 +49,10 @@ def kind_of(buf: Any) -> str:
         array, types = buf[0], [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
     if not isinstance(array, np.ndarray) or any(not one.is_predefined or one == MPI.BYTE for one in types):
         return BYTES
-    return str(array.dtype)
+    return _name_of(array.dtype)
+
+
+_name_of = functools.cache(str)  # numpy puts the name of a type together each time
 
 
 _OPERATIONS = (

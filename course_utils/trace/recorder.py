@@ -196,6 +196,7 @@ def learners_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+@cache
 def place_of(filename: str, line: int) -> str:
     """ "line 7 of your cell", or of the file that it is in."""
     where = "your cell" if is_cell(filename) else Path(filename).name
