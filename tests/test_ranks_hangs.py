@@ -41,7 +41,7 @@ UNNOTICED = {
     "new_group_called_by_its_members_only",
     "rank_minus_one_is_nobody",
 }
-"""What the course does not tell, and why."""
+"""What the course need not tell, and why: with other timing, some of these races end in a deadlock, which it tells."""
 
 
 def cases() -> list:
@@ -55,7 +55,7 @@ def cases() -> list:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch) -> None:
-    monkeypatch.setattr(stillness, "STILL_SECONDS", 2.0)
+    monkeypatch.setattr(stillness, "STILL_SECONDS", 4.0)
 
 
 @pytest.mark.parametrize("program", cases())
@@ -66,7 +66,7 @@ def test_a_mistake_is_told_and_a_correct_program_is_not_disturbed(four_ranks, pr
     if program.finding == "correct":
         assert told.text == ""
     else:
-        assert reaches_the_learner(program, told) == (program.name not in UNNOTICED), told.text
+        assert reaches_the_learner(program, told) or program.name in UNNOTICED, told.text
 
 
 def test_there_are_enough_of_them() -> None:
@@ -134,7 +134,8 @@ def waits_for_a_file(comm, path):
     return comm.rank
 
 
-def test_what_computes_nothing_for_long_is_told_and_left_alone(four_ranks, capsys, tmp_path) -> None:
+def test_what_computes_nothing_for_long_is_told_and_left_alone(four_ranks, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(stillness, "STILL_SECONDS", 2.0)
     assert four_ranks.run(waits_for_a_file, str(tmp_path / "lock")).results == [0, 1, 2, 3]
     told = " ".join(capsys.readouterr().out.split())
     assert "Nothing has moved for 2 s" in told and "need not be a deadlock" in told
