@@ -49,7 +49,6 @@ class Watched:
     cause: str = ""
     stuck: WaitGraph | None = None
     lost: list[int] = field(default_factory=list)  # ranks that had died, or would not stop
-    places: dict[int, str] = field(default_factory=dict)  # lines of those that would not stop
 
 
 class Connection:
@@ -170,19 +169,23 @@ class Connection:
                 call.replies[rank].waiting = text
         if call.pending:
             call.lost = list(call.pending)
-            call.places = {rank: self.control.place(rank) for rank in call.lost}
+            places = {rank: self.control.place(rank) for rank in call.lost}
             for rank in call.lost:
                 self.control.kill(rank)
             deadline = time.monotonic() + _STUBBORN
             while not set(call.lost) <= set(self.control.dead()) and time.monotonic() < deadline:
                 time.sleep(_LOOK)  # until they are gone, so that nobody takes them for well
-            self._give_up(call, f"{cause} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended.")
+            self._give_up(
+                call, f"{cause} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended.", places
+            )
 
-    def _give_up(self, call: Watched, cause: str) -> None:
+    def _give_up(self, call: Watched, cause: str, places: Mapping[int, str] | None = None) -> None:
+        """`places`: the lines in which ranks are lost, as far as they are known."""
         call.cause = cause
         for rank in list(call.pending):
             del call.pending[rank]
-            place = Raised("", "", call.places[rank]) if call.places.get(rank) else None
+            line = (places or {}).get(rank)
+            place = Raised("", "", line) if line else None
             call.replies[rank] = Reply(rank, "lost", waiting=call.waiting.get(rank), error=place)
 
 

@@ -50,16 +50,16 @@ class Event:
 def pair_messages(events: Iterable[Event]) -> list[tuple[Event, Event]]:
     """Pair each completed send with its receive, ordered by the time at which the send began.
 
-    MPI keeps messages of one sender, receiver and tag in order (MPI 4.1, §3.5), so the k-th send matches the k-th
-    receive. A message that was sent and never received, or the reverse, has no pair and is left out.
+    MPI keeps messages of one communicator, sender, receiver and tag in order (MPI 4.1, §3.5), so the k-th send matches
+    the k-th receive. A message that was sent and never received, or the reverse, has no pair and is left out.
     """
     sends: dict[tuple, list[Event]] = defaultdict(list)
     receives: dict[tuple, list[Event]] = defaultdict(list)
     for event in sorted(events, key=lambda event: event.start):
         if event.kind == "send":
-            sends[event.rank, event.peer, event.tag].append(event)
+            sends[event.comm, event.rank, event.peer, event.tag].append(event)
         elif event.kind == "recv" and math.isfinite(event.end):
-            receives[event.peer, event.rank, event.tag].append(event)
+            receives[event.comm, event.peer, event.rank, event.tag].append(event)
     pairs = [pair for key, sent in sends.items() for pair in zip(sent, receives[key], strict=False)]
     return sorted(pairs, key=lambda pair: pair[0].start)
 

@@ -2,16 +2,18 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from course_utils.trace.books import WORLD
-from course_utils.trace.events import BYTES, OBJECT, Event
+from course_utils.trace.events import BYTES, OBJECT, Event, pair_messages
 from course_utils.trace.waiting import mismatch_in_words, unlike
 from course_utils.words import count, ranks_in_words
 
 _MOST_EVENTS = 20_000
 """A longer run is not replayed: it would take seconds."""
 _BUFFERED = ("Bsend",)
+Meetings = dict[tuple[str, int], dict[int, Event]]
+"""For each communicator and number of a collective: by rank, the event in which it was begun."""
 
 
 def by_luck(events: Sequence[Event], ranks: int) -> list[str]:
@@ -24,50 +26,28 @@ def by_luck(events: Sequence[Event], ranks: int) -> list[str]:
     if len(events) > _MOST_EVENTS:
         return []
     in_order = sorted(events, key=lambda event: event.start)
-    partners = matched(in_order)
+    pairs, together = pair_messages(in_order), meetings(in_order)
+    received = {sent for sent, _ in pairs}
     return [
-        *_unlike_collectives(in_order),
-        *_missing_in_collectives(in_order, ranks),
-        *_never_received([event for event, other in partners.items() if other is None and event.kind == "send"]),
-        *_unlike_types(partners),
-        *_only_while_buffered(in_order),
+        *_unlike_collectives(together),
+        *_missing_in_collectives(together, ranks),
+        *_never_received([event for event in in_order if event.kind == "send" and event not in received]),
+        *_unlike_types(pairs),
+        *_only_while_buffered(replayed(in_order, pairs, together)),
     ]
 
 
-def matched(in_order: Iterable[Event]) -> dict[Event, Event | None]:
-    """For each send its receive and for each receive its send, None where there is none.
-
-    The k-th send of a sender, receiver, tag and communicator goes with the k-th receive.
-    """
-    sends: dict[tuple, list[Event]] = defaultdict(list)
-    receives: dict[tuple, list[Event]] = defaultdict(list)
-    for event in in_order:
-        if event.kind == "send":
-            sends[event.comm, event.rank, event.peer, event.tag].append(event)
-        elif event.kind == "recv" and math.isfinite(event.end):
-            receives[event.comm, event.peer, event.rank, event.tag].append(event)
-    partner: dict[Event, Event | None] = {}
-    for key in sends.keys() | receives.keys():
-        sent, received = sends[key], receives[key]
-        longest = max(len(sent), len(received))
-        for one, other in zip(
-            sent + [None] * (longest - len(sent)), received + [None] * (longest - len(received)), strict=True
-        ):
-            partner |= {event: other if event is one else one for event in (one, other) if event is not None}
-    return partner
-
-
-def meetings(in_order: Iterable[Event]) -> dict[tuple[str, int], dict[int, Event]]:
-    """For each communicator and number the collective that each rank has begun."""
-    found: dict[tuple[str, int], dict[int, Event]] = defaultdict(dict)
+def meetings(in_order: Iterable[Event]) -> Meetings:
+    """The collectives of a run, put together."""
+    found: Meetings = defaultdict(dict)
     for event in in_order:
         if event.kind == "collective":
             found[event.comm, event.number][event.rank] = event
     return found
 
 
-def _unlike_collectives(in_order: Sequence[Event]) -> Iterator[str]:
-    for (_, number), by_rank in meetings(in_order).items():
+def _unlike_collectives(together: Meetings) -> Iterator[str]:
+    for (_, number), by_rank in together.items():
         calls = {rank: event.call for rank, event in by_rank.items()}
         if unlike(calls.values()):
             lines = sorted({event.line for event in by_rank.values() if event.line})
@@ -77,9 +57,9 @@ def _unlike_collectives(in_order: Sequence[Event]) -> Iterator[str]:
             return  # those after it are out of step
 
 
-def _missing_in_collectives(in_order: Sequence[Event], ranks: int) -> Iterator[str]:
+def _missing_in_collectives(together: Meetings, ranks: int) -> Iterator[str]:
     """Collectives of all ranks to which some did not come: the root of a broadcast, say, goes on without them."""
-    for (comm, _), by_rank in meetings(in_order).items():
+    for (comm, _), by_rank in together.items():
         missing = [rank for rank in range(ranks) if rank not in by_rank]
         if comm == WORLD and missing:
             event = min(by_rank.values(), key=lambda event: event.start)
@@ -89,9 +69,9 @@ def _missing_in_collectives(in_order: Sequence[Event], ranks: int) -> Iterator[s
             return
 
 
-def _unlike_types(partners: Mapping[Event, Event | None]) -> Iterator[str]:
-    for sent, got in partners.items():
-        if sent.kind == "send" and got is not None and _unlike_types_of(sent.call, got.call):
+def _unlike_types(pairs: Iterable[tuple[Event, Event]]) -> Iterator[str]:
+    for sent, got in pairs:
+        if _unlike_types_of(sent.call, got.call):
             yield (
                 f"Rank {sent.rank} sends {sent.call} in {call_in_words(sent)}; rank {got.rank} takes it for {got.call} "
                 f"in {call_in_words(got)}."
@@ -111,9 +91,7 @@ def _never_received(lost: Sequence[Event]) -> Iterator[str]:
         yield f"Nobody receives what rank {first.rank} sends in {call_in_words(first)}{more}."
 
 
-def _only_while_buffered(in_order: Sequence[Event]) -> Iterator[str]:
-    """The same run once more, with every send made synchronous: it ends only when its receive has begun."""
-    stuck = replayed(in_order)
+def _only_while_buffered(stuck: Iterable[Event]) -> Iterator[str]:
     sends = [event for event in stuck if event.kind == "send"]
     if sends:
         calls: dict[str, list[int]] = defaultdict(list)
@@ -123,15 +101,17 @@ def _only_while_buffered(in_order: Sequence[Event]) -> Iterator[str]:
         yield f"This works only while MPI buffers small messages. With larger ones, {who}, for ever."
 
 
-def replayed(in_order: Sequence[Event]) -> list[Event]:
+def replayed(in_order: Sequence[Event], pairs: Iterable[tuple[Event, Event]], together: Meetings) -> list[Event]:
     """What the ranks are stuck in when no message is buffered; empty where all come to their ends.
 
     Each rank goes through the beginnings and ends of its operations in the order in which they happened. It passes the
     end of a message when its other half has begun, and that of a collective when all its ranks have begun it.
     """
-    partner, together = matched(in_order), {}
-    for by_rank in meetings(in_order).values():
-        together |= {event: list(by_rank.values()) for event in by_rank.values()}
+    others: dict[Event, Iterable[Event]] = {}
+    for sent, got in pairs:
+        others |= {sent: [got], got: [sent]}
+    for by_rank in together.values():
+        others |= dict.fromkeys(by_rank.values(), by_rank.values())
     moments: dict[int, list[tuple[float, int, Event]]] = defaultdict(list)
     for place, event in enumerate(in_order):
         if event.kind in ("send", "recv", "collective"):
@@ -147,8 +127,7 @@ def replayed(in_order: Sequence[Event]) -> list[Event]:
         if order % 2 == 0:
             begun.add(id(event))
             return True
-        others = together.get(event) or [partner.get(event)]
-        return all(other is None or id(other) in begun for other in others)
+        return all(id(other) in begun for other in others.get(event, ()))
 
     moved = True
     while moved:

@@ -85,11 +85,11 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
     def _traced(self, call: str, comm: MPI.Intracomm, name: str) -> MPI.Intracomm:
         if comm == MPI.COMM_NULL:
             return comm
-        ranks = self._ranks_of(comm.Get_group())
+        ranks = self.ranks_of(comm.Get_group())
         kind = TracedCartcomm if isinstance(comm, MPI.Cartcomm) else TracedComm
         return recorder.has_made(kind(comm, ranks, f"{name}/{min(ranks)}"), call)
 
-    def _ranks_of(self, group: MPI.Group) -> list[int]:
+    def ranks_of(self, group: MPI.Group) -> list[int]:
         """A group's ranks, numbered as in the run."""
         return [self.world_ranks[place] for place in group.Translate_ranks(None, self.Get_group())]
 
@@ -114,7 +114,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
     # --- made by some of its ranks ----------------------------------------------------------------------------------
 
     def Create_group(self, group, tag=0):
-        ranks = self._ranks_of(group)
+        ranks = self.ranks_of(group)
         need = recorder.books.meet(f"{self.label}/group {ranks} {tag}", ranks, "Create_group")
         comm = polled(lambda: self.inner.Create_group(group, tag), "Create_group", need)
         return self._traced("Create_group", comm, comm.bcast(f"{self.label}/{time.time_ns()}"))
@@ -126,7 +126,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
         comm = polled(make, "Create_intercomm")
         mine = self.inner.bcast(time.time_ns())
         label = f"{WORLD}/{sorted({mine, comm.allgather(mine)[0]})}"
-        traced = TracedIntercomm(comm, self._ranks_of(comm.Get_group()), label)
+        traced = TracedIntercomm(comm, self.ranks_of(comm.Get_group()), label)
         return recorder.has_made(traced, "Create_intercomm")
 
 

@@ -19,16 +19,51 @@ if TYPE_CHECKING:
 Finished = Callable[[float, MPI.Status | None], None]
 
 
-class TracedRequest(MPI.Request):
-    """`MPI.Request` of a message through buffers, or of a collective. Takes the class's place in `mpi4py.MPI`."""
+class Waitable:
+    """What one can wait for, and test. Who has it is `complete` after a while.
+
+    Attributes:
+        text, place, need: as `Recorder.wait`'s.
+        by_learner: whether the learner's code began it, and so must wait for it.
+        taken: whether its completion was given back; then it counts as inactive.
+    """
 
     text = ""
     place = ""
-    finished: Finished | None = None
     need: Need | None = None
+    finished: Finished | None = None
     by_learner = True
-    done = False
     taken = False
+
+    def complete(self, status: MPI.Status | None = None) -> bool:
+        """Test once; on completion record the event. True ever after."""
+        raise NotImplementedError
+
+    def wait_with(self, status: MPI.Status | None = None, call: str = "Wait") -> None:
+        """Poll until done. Where `call` is another than the one that began, both are named."""
+        _, place = here()
+        text = self.text if place == self.place else f"{call} for {self.text}{begun(self.place, place)}"
+        try:
+            recorder.wait(lambda: self.complete(status), text, place, self.need)
+        except KeyboardInterrupt:
+            if self.finished:
+                self.finished(float("inf"), None)
+            raise
+
+    def Wait(self, status: MPI.Status | None = None) -> bool:
+        self.wait_with(status)
+        self.taken = True
+        return True
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        self.taken = _tested("Test", [self], self.complete(status))
+        return self.taken
+
+
+class TracedRequest(Waitable, MPI.Request):
+    """`MPI.Request` of a message through buffers, or of a collective. Takes the class's place in `mpi4py.MPI`."""
+
+    done = False
     writes: np.ndarray | None = None
 
     @classmethod
@@ -50,11 +85,10 @@ class TracedRequest(MPI.Request):
             self.finished = unchanged(read, self, self.finished)
 
     def complete(self, status: MPI.Status | None = None) -> bool:
-        """Test once; on completion record the event. True ever after."""
         if self.done:
             return True
         status = status or MPI.Status()
-        if not super().Test(status):
+        if not super(Waitable, self).Test(status):  # MPI's own test
             return False
         self.done = True
         recorder.closed(self)
@@ -62,28 +96,8 @@ class TracedRequest(MPI.Request):
             self.finished(time.perf_counter(), status)
         return True
 
-    def wait_with(self, status: MPI.Status | None = None, call: str = "Wait") -> None:
-        """Poll until done. Where `call` is another than the one that began, both are named."""
-        _, place = here()
-        text = self.text if place == self.place else f"{call} for {self.text}{begun(self.place, place)}"
-        try:
-            recorder.wait(lambda: self.complete(status), text, place, self.need)
-        except KeyboardInterrupt:
-            if self.finished:
-                self.finished(float("inf"), None)
-            raise
-
-    def Wait(self, status=None):
-        self.wait_with(status)
-        self.taken = True
-        return True
-
     def wait(self, status=None):
         self.Wait(status)
-
-    def Test(self, status=None):
-        self.taken = _tested("Test", [self], self.complete(status))
-        return self.taken
 
     def test(self, status=None):
         return self.Test(status), None
@@ -234,13 +248,11 @@ def _wait_for_all(requests: Sequence[Any]) -> None:
             recorder.wait(request.Test, "Waitall", place)
 
 
-class PickledReceive:
+class PickledReceive(Waitable):
     """A receive of a Python object of unknown size: it takes its message when one has come.
 
     mpi4py's own `irecv` needs to know how large the message may be; this one asks first.
     """
-
-    by_learner = True
 
     def __init__(self, comm: "TracedComm", source: int, tag: int, text: str, place: str, finished: Finished) -> None:
         self.comm, self.source, self.tag = comm, source, tag
@@ -249,7 +261,6 @@ class PickledReceive:
         self.value: Any = None
         self.need = None if self.matched else comm.wants(source, tag)
         self.status = MPI.Status()
-        self.taken = False
         if not self.matched:
             recorder.opened(self)
 
@@ -276,34 +287,15 @@ class PickledReceive:
         return True
 
     def complete(self, status: MPI.Status | None = None) -> bool:
-        if self.matched:
-            return True
-        self.comm.serve_posted()
-        return self.matched
-
-    def wait_with(self, status: MPI.Status | None = None, call: str = "Wait") -> None:
-        _, place = here()
-        text = self.text if place == self.place else f"{call} for {self.text}{begun(self.place, place)}"
-        try:
-            recorder.wait(self.complete, text, place, self.need)
-        except KeyboardInterrupt:
-            self.finished(float("inf"), None)
-            raise
-        if status is not None:
+        if not self.matched:
+            self.comm.serve_posted()
+        if self.matched and status is not None:
             status.source, status.tag = self.status.source, self.status.tag
+        return self.matched
 
     def wait(self, status: MPI.Status | None = None) -> Any:
         self.Wait(status)
         return self.value
-
-    def Wait(self, status: MPI.Status | None = None) -> bool:
-        self.wait_with(status)
-        self.taken = True
-        return True
-
-    def Test(self, status: MPI.Status | None = None) -> bool:
-        self.taken = _tested("Test", [self], self.complete())
-        return self.taken
 
     def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
         return self.Test(), self.value
@@ -318,7 +310,7 @@ class PickledReceive:
     cancel = Free = free = Cancel
 
 
-class PersistentRequest:
+class PersistentRequest(Waitable):
     """What `Send_init` and `Recv_init` make: each `Start` begins the nonblocking call anew.
 
     It takes the place of `MPI.Prequest`, in `mpi4py.MPI` too.
@@ -364,20 +356,12 @@ class PersistentRequest:
         if self._active is not None:
             self._active.wait_with(status, call)
 
-    def Wait(self, status: MPI.Status | None = None) -> bool:
-        self.wait_with(status)
-        self.taken = True
-        return True
-
-    def Test(self, status: MPI.Status | None = None) -> bool:
-        return self._active is None or self._active.Test(status)
-
     def Free(self) -> None:
         recorder.has_freed(self)
         if self._active is not None and not self._active.taken:
             recorder.keep(self._active)
 
-    wait, test, free = Wait, Test, Free
+    wait, test, free = Waitable.Wait, Waitable.Test, Free
 
     @property
     def taken(self) -> bool:

@@ -71,12 +71,17 @@ class TracedWork(dist.Work):
         by_learner: whether the learner's code began it, and so must wait for it.
     """
 
-    by_learner = True
-
     def __init__(
-        self, work: dist.Work, text: str, place: str, finished: Callable[[float], None], need: Need | None
+        self,
+        work: dist.Work,
+        text: str,
+        place: str,
+        finished: Callable[[float], None],
+        need: Need | None,
+        by_learner: bool,
     ) -> None:
         super().__init__()
+        self.by_learner = by_learner
         self.text, self.place, self.finished, self.need = text, place, finished, need
         self._plain = work
         self._work = (
@@ -224,9 +229,9 @@ class TracedGroup(dist.ProcessGroup):
         work = start(tensors, end, tag)
         sent = tensors[0].numpy() if sends and name == "isend" and tensors[0].device.type == "cpu" else None
         who = f"dst={peer}" if sends else "any source" if peer is None else f"src={peer}"
-        where = f" in {within[-1]}" if within[-1:] == ["batch_isend_irecv"] else _inside(outside)
-        traced = TracedWork(work, f"{name}({who}){where}", place, finished, need)
-        traced.by_learner = not _inside(outside)
+        inside = _inside(outside)
+        where = f" in {within[-1]}" if within[-1:] == ["batch_isend_irecv"] else inside
+        traced = TracedWork(work, f"{name}({who}){where}", place, finished, need, by_learner=not inside)
         if sent is not None:
             traced.finished = unchanged(sent, traced, finished)
         return traced
@@ -265,9 +270,9 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
             recorder.add_collective(called, need.name, need, began, end, size, line)
 
         need = recorder.books.meet(*self._books(), f"{called}{_agreed(method, contribution, args, kwargs)}")
-        traced = TracedWork(work, f"{within[-1] if within else name}{_inside(outside)}", place, finished, need)
-        traced.by_learner = not _inside(outside)
-        return traced
+        inside = _inside(outside)
+        text = f"{within[-1] if within else name}{inside}"
+        return TracedWork(work, text, place, finished, need, by_learner=not inside)
 
     return collective
 

@@ -8,7 +8,6 @@ looks. Then the rank waits for those futures, tells so, and can be asked to leav
 import sys
 import threading
 import time
-from types import FrameType
 from typing import Protocol
 
 from torch.autograd.graph import _engine_run_backward
@@ -36,8 +35,9 @@ _open: list[_Work] = []
 _watch: threading.Thread | None = None
 
 
-def is_engine(frame: FrameType | None) -> bool:
-    """Is this the call into the autograd engine, behind which C++ code runs?"""
+def _in_the_engine() -> bool:
+    """Is the main thread in the autograd engine, behind which C++ code runs?"""
+    frame = sys._current_frames().get(threading.main_thread().ident)
     return frame is not None and frame.f_code is _engine_run_backward.__code__
 
 
@@ -61,7 +61,7 @@ def _look_after_all() -> None:
                 work.leave()
             break
         now = time.process_time()
-        waits = now - computed < _COMPUTES * _LOOK and is_engine(sys._current_frames()[threading.main_thread().ident])
+        waits = now - computed < _COMPUTES * _LOOK and _in_the_engine()
         still, computed = still + 1 if waits else 0, now
         if still == _STILL:
             needs = tuple(work.need for work in works)

@@ -100,13 +100,13 @@ class TracedWin(MPI.Win):
     # In the books a Post is a message to each origin, which Start receives, and a Complete one to each target.
 
     def Post(self, group, assertion=0):
-        self._origins = self._ranks_of(group)
+        self._origins = self.comm.ranks_of(group)
         for origin in self._origins:
             recorder.books.send(f"{self.label}/post", self._members, origin, 0)
         super().Post(group, assertion)
 
     def Start(self, group, assertion=0):
-        self._targets = self._ranks_of(group)
+        self._targets = self.comm.ranks_of(group)
         polled(partial(super().Start, group, assertion), "Win.Start", self._all_of("post", self._targets))
         self._took("post", self._targets)
 
@@ -118,9 +118,6 @@ class TracedWin(MPI.Win):
     def Wait(self):
         recorder.wait(super().Test, "Win.Wait", here()[1], self._all_of("complete", self._origins))
         self._took("complete", self._origins)
-
-    def _ranks_of(self, group: MPI.Group) -> list[int]:
-        return [self._members[place] for place in group.Translate_ranks(None, self.comm.Get_group())]
 
     def _all_of(self, what: str, ranks: list[int]) -> Some:
         receive = partial(recorder.books.receive, f"{self.label}/{what}", self._members)

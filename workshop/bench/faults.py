@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import course_utils as course
 from course_utils.errors import CourseError, RanksGone
+from workshop.bench.ranks import add_ones
 from workshop.bench.rows import Row, seconds_row
 
 RANKS = 4
@@ -158,13 +159,9 @@ def inject(ranks: "course.Ranks", fault: Fault) -> tuple[float, float]:
         raise CourseError(f"{fault.name}: went unnoticed")
     if gone:
         ranks.restart()
-    if ranks.run(_add_ones).results != [RANKS] * RANKS:
+    if ranks.run(add_ones).results != [RANKS] * RANKS:
         raise CourseError(f"{fault.name}: the ranks cannot add any more")
     return reported - begin, time.perf_counter() - reported
-
-
-def _add_ones(comm) -> int:
-    return comm.allreduce(1)
 
 
 def _torch_is_there(comm) -> None:

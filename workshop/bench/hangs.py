@@ -28,6 +28,7 @@ from course_utils.ranks import stillness
 from course_utils.words import count
 from workshop.bench import healthy
 from workshop.bench.parts import chosen_parts
+from workshop.bench.ranks import add_ones
 from workshop.bench.rows import Row, seconds_row, value_row
 
 RANKS = 4
@@ -140,7 +141,7 @@ def tell(ranks: "course.Ranks", program: HangProgram) -> Told:
         with contextlib.redirect_stdout(printed):
             ranks.restart()
         gone = True
-    if ranks.run(_add_ones).results != [RANKS] * RANKS:
+    if ranks.run(add_ones).results != [RANKS] * RANKS:
         raise CourseError(f"{program.name}: the ranks cannot add any more")
     again = None if gone else time.perf_counter() - begin
     return Told(" ".join([report, *notices]).strip(), seconds, again, "stopped by you" in report)
@@ -250,10 +251,6 @@ def _seconds(pairs: list[tuple[HangProgram, Told]]) -> Iterator[Row]:
         )
     ended = sum(told.again is None for program, told in pairs if program.finding in ("deadlock", "luck", "correct"))
     yield value_row("hangs", "programs after which new ranks had to come", [float(ended)], "")
-
-
-def _add_ones(comm) -> int:
-    return comm.allreduce(1)
 
 
 def torch_is_there(comm) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import course_utils as course
 from course_utils.ranks.processes.ranks_folder import RanksFolder
+from workshop.bench.ranks import add_ones
 from workshop.bench.rows import Row, seconds_row
 
 RANKS = 4
@@ -48,10 +49,6 @@ def start_and_stop() -> tuple[list[int], set[str], bool]:
     ranks = course.start(RANKS)
     folder: RanksFolder = ranks.connection.folder
     memory = folder.shared_memory()
-    well = ranks.run(_add_ones).results == [RANKS] * RANKS
+    well = ranks.run(add_ones).results == [RANKS] * RANKS
     ranks.stop()
     return [pid for pid in folder.processes() if Path(f"/proc/{pid}").exists()], memory, well
-
-
-def _add_ones(comm) -> int:
-    return comm.allreduce(1)
