@@ -198,9 +198,19 @@ class Notebook:
                 idle.wait_for(state="attached", timeout=patience)
                 return
             except TooLong:
-                print(f"{address}: not loaded within {patience} ms")
+                print(f"{address}: not loaded within {patience} ms: {self.state()}")
                 if patience == LOADING[-1]:
                     raise
+
+    def state(self) -> str:
+        """What the page shows of itself and its kernel, for a test that fails."""
+        kernel = self.tab.locator(".jp-Notebook-ExecutionIndicator")
+        shown = {
+            "cells": self.cells.count(),
+            "kernel": [one.get_attribute("data-status") for one in kernel.all()],
+            "dialogs": self.tab.locator(".jp-Dialog").all_inner_texts(),
+        }
+        return ", ".join(f"{name}: {value}" for name, value in shown.items())
 
     def run(self, position: int, text: str | None = None) -> str:
         """Run the code cell at a position, with other text in it if given; returns its output's text."""
