@@ -93,11 +93,12 @@ def grade(
     ] = None,
     feedback: Annotated[Path | None, typer.Option(help="a folder for a text to each learner")] = None,
     ranks: Annotated[int, typer.Option(min=1, help="how many ranks each is run on")] = 4,
+    trusted: Annotated[bool, typer.Option("--trusted", help="run them as you, and not in a box")] = False,
 ) -> None:
-    """Mark notebooks of people you do not know, in contained processes: submission, exercise, mark, verdict."""
+    """Mark notebooks of people you do not know, each in a box of its own: submission, exercise, mark, verdict."""
     from course_utils.teacher.grade_class import grade_class
 
-    grade_class(submissions, out, feedback, ranks)
+    grade_class(submissions, out, feedback, ranks, trusted)
 
 
 @app.command()

@@ -77,7 +77,7 @@ class FakeRanks:
         if stuck:
             waits = [f"rank {reply.rank} waits in {reply.waiting}" for reply in stuck if reply.waiting]
             trouble = f"no progress for {patience:g} s. {'; '.join(waits)}."
-        run = None if stuck else types.SimpleNamespace(events=[], **self.counts)
+        run = None if stuck else types.SimpleNamespace(events=[], notes=[], **self.counts)
         return types.SimpleNamespace(replies=replies, trouble=trouble, run=run)
 
     def attempt_each(self, tasks: list[tuple[Callable, tuple]], *, seconds=1.0, patience=3.0, limit=30.0) -> list:

@@ -1,6 +1,5 @@
 """What a notebook shows of a verdict and a hint: one object, plain text for programs, a panel for people."""
 
-import dataclasses
 import math
 import re
 from html.parser import HTMLParser
@@ -138,7 +137,7 @@ def test_the_picture_names_counted_against_expected_rounds(details, title):
 
 def test_rounds_of_messages_that_never_ended_are_not_counted():
     (stuck,) = [event for event in ping(0, 1, 0.0) if event.kind == "send"]
-    events = (dataclasses.replace(stuck, end=math.inf),)
+    events = (stuck._replace(end=math.inf),)
     details = {"picture_title": "2 ranks", "expected_rounds": 1}
     assert verdicts.picture_title(Verdict("✗", "squares", "wrong.", events, details=details)) == "2 ranks"
 

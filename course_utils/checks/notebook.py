@@ -72,11 +72,23 @@ def code_cells(notebook: Path) -> list[str]:
         CourseError: there is no such file, or it is no notebook.
     """
     try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        return cells_in(notebook.read_text(encoding="utf-8"), notebook)
     except OSError as error:
         raise CourseError(f"{notebook} cannot be read: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except UnicodeDecodeError:
+        raise CourseError(f"{notebook} is not a notebook.") from None
+
+
+def cells_in(text: str, notebook: Path) -> list[str]:
+    """The sources of the code cells in a notebook's text.
+
+    Raises:
+        CourseError: it is no notebook's.
+    """
+    try:
+        cells = json.loads(text)["cells"]
+        return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    except (ValueError, KeyError, TypeError, RecursionError, MemoryError):
         raise CourseError(f"{notebook} is not a notebook.") from None
 
 

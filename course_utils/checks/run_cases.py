@@ -104,7 +104,7 @@ def outcome_of(case: Case, function: Callable, attempt: Any) -> Outcome:
     wrong = _trouble(outcome) or _wrong_values(outcome) or _changed_argument(outcome, function) or _wrong_cost(outcome)
     if not wrong and case.judge:
         wrong = case.judge(outcome)
-    wrong = wrong or _never_waited_for(outcome)
+    wrong = wrong or _never_waited_for(outcome) or _by_luck(outcome)
     if not wrong:
         return outcome
     return Outcome(case, attempt, results, after, attempt.run, with_label(wrong, case.label))
@@ -187,6 +187,12 @@ def _never_waited_for(outcome: Outcome) -> str | None:
         for request in reply.never_waited_for:
             return f"the result is right, but rank {reply.rank} never waited for {request}"
     return None
+
+
+def _by_luck(outcome: Outcome) -> str | None:
+    """What came out well, and on another day, or with other sizes, would not have."""
+    notes = outcome.run.notes if outcome.run else []
+    return f"the result is right, by luck. {notes[0]}" if notes else None
 
 
 def _per_rank(value: Any, world_size: int) -> list[float]:

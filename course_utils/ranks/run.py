@@ -1,7 +1,7 @@
 """What a call on the ranks gives back: results in rank order, and what the trace counted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -132,7 +132,7 @@ def _on_ranks(noticed: Sequence[Sequence[str]]) -> list[str]:
 def events_of(replies: list[Reply]) -> list[Event]:
     """All ranks' events, with times counted from the moment at which the first rank began."""
     began = min((reply.began for reply in replies), default=0.0)
-    return [replace(e, start=e.start - began, end=e.end - began) for reply in replies for e in reply.events]
+    return [e._replace(start=e.start - began, end=e.end - began) for reply in replies for e in reply.events]
 
 
 @dataclass(frozen=True)

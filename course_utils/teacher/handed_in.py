@@ -26,6 +26,14 @@ def notebooks_in(places: Iterable[Path]) -> list[Path]:
 
 
 def names_of(notebooks: Sequence[Path]) -> list[str]:
-    """A name for each, its path from the folder on that all have in common: `ada.ipynb`, `ada/07_overlap.ipynb`."""
+    """A name for each, its path from the folder on that all have in common: `ada.ipynb`, `ada/07_overlap.ipynb`.
+
+    In it are printable letters only, and no two are the same.
+    """
     common = os.path.commonpath([one.parent for one in notebooks]) if notebooks else ""
-    return [str(one.relative_to(common)) for one in notebooks]
+    names: list[str] = []
+    for one in notebooks:
+        written = os.fsencode(one.relative_to(common)).decode(errors="backslashreplace")
+        name = "".join(letter if letter.isprintable() else "?" for letter in written)
+        names.append(f"{len(names)} {name}" if name in names else name)
+    return names

@@ -1,18 +1,20 @@
 """What a submission must not see: the course's own answers, its solutions, its tests, other submissions.
 
 What lessons before the submission's own have taught is library, which its answers may use; that stays in sight.
-The ranks import the other lessons' modules from copies (`teacher.copies`) in which each exercise's body is one line
-that raises. Where the system allows a mount namespace, the originals are covered as well: they cannot even be read.
+Contained ranks get a copy of the course without checks, in which the body of each other exercise is one line that
+raises. The originals are not in their box.
 """
 
 import ast
+import os
+import shutil
 from pathlib import Path
 
 from course_utils.checks.registry import declared
-from course_utils.syllabus import ROOT
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_FOLDERS = ("exercises", "tests", "slides", "notebooks", ".git", "docs")
+_TEACHERS = ("__init__.py", "contained_rank.py", "notebook_cells.py", "rank_service.py", "wire.py", "__pycache__")
+"""Of the teachers' tools, what the ranks need."""
 
 
 def lesson_modules(since: str = "") -> dict[str, tuple[str, ...]]:
@@ -45,22 +47,27 @@ def without_answers(source: str, exercises: tuple[str, ...]) -> str:
     return ast.unparse(tree)
 
 
-def write_copies(folder: Path, since: str = "") -> None:
-    """Put the modules without their answers into `folder`."""
-    for module, exercises in lesson_modules(since).items():
-        source = _file(module).read_text(encoding="utf-8")
-        (folder / f"{module}.py").write_text(without_answers(source, exercises), encoding="utf-8")
+def write_package(folder: Path, since: str = "") -> None:
+    """Put a copy of the course into `folder`, readable by all: without checks, and without the answers that count."""
+    modules = {_file(module): functions for module, functions in lesson_modules(since).items()}
+
+    def left_out(place: str, names: list[str]) -> set[str]:
+        here = Path(place)
+        if here == _PACKAGE / "teacher":
+            return {name for name in names if name not in _TEACHERS}
+        stems = {file.stem for file in modules if here in (file.parent, file.parent / "__pycache__")}
+        return {name for name in names if name == "checks" or (name.endswith((".py", ".pyc")) and _stem(name) in stems)}
+
+    copy = folder / _PACKAGE.name
+    shutil.copytree(_PACKAGE, copy, ignore=left_out)
+    for file, functions in modules.items():
+        source = file.read_text(encoding="utf-8")
+        (copy / file.relative_to(_PACKAGE)).write_text(without_answers(source, functions), encoding="utf-8")
+    for place, _, files in os.walk(folder):
+        Path(place).chmod(0o755)
+        for name in files:
+            Path(place, name).chmod(0o644)
 
 
-def hidden_folders() -> list[Path]:
-    """Folders that ranks must not look into."""
-    beside = [ROOT / name for name in _FOLDERS] if (ROOT / "pyproject.toml").exists() else []
-    found = [_PACKAGE / "checks", *_PACKAGE.glob("lessons/*/checks"), *beside]
-    return [folder for folder in found if folder.is_dir()]
-
-
-def hidden_files(since: str = "") -> list[Path]:
-    """Files that ranks must not read: the originals of the lessons' modules, and what Python has compiled of them."""
-    originals = [_file(module) for module in lesson_modules(since)]
-    compiled = [one for file in originals for one in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc")]
-    return [*originals, *sorted(compiled)]
+def _stem(name: str) -> str:
+    return name.partition(".")[0]

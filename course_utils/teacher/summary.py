@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.checks.verdict import NOT_BEGUN
-from course_utils.teacher.marks import Mark
+from course_utils.teacher.grading import Mark
 from course_utils.words import count
 
 
@@ -51,14 +51,23 @@ def feedback(name: str, marks: Sequence[Mark]) -> str:
     """A submission's marks and verdicts in full, for the one who handed it in."""
     judged = [one for one in marks if one.exercise]
     head = f"{name}: {sum(one.mark for one in judged)} of {len(judged)}" if judged else name
-    return "\n\n".join([head, *(one.verdict for one in marks)]) + "\n"
+    run = [] if all(one.boxed for one in marks) else ["Run without a box: --trusted."]
+    return "\n\n".join([head, *(one.verdict for one in marks), *run]) + "\n"
 
 
 def write_feedback(marks: Sequence[Mark], folder: Path) -> list[Path]:
     """Write a text for each submission, called as the submission; gives the files."""
     files = []
     for name in dict.fromkeys(one.submission for one in marks):
-        files.append((folder / name).with_suffix(".txt"))
-        files[-1].parent.mkdir(parents=True, exist_ok=True)
-        files[-1].write_text(feedback(name, [one for one in marks if one.submission == name]), encoding="utf-8")
+        file, text = (
+            (folder / name).with_suffix(".txt"),
+            feedback(name, [one for one in marks if one.submission == name]),
+        )
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):  # a folder is called as another's text
+            file = folder / f"{name.replace('/', ' ')} (text).txt"
+            file.write_text(text, encoding="utf-8")
+        files.append(file)
     return files

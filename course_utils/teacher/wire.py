@@ -1,13 +1,16 @@
-"""How a rank's reply reaches the grader: as data. Nothing that a submission made is called in the grader's process.
+"""Replies of contained ranks as data: JSON, and the raw bytes of arrays behind it. No pickle: nothing in it can run.
 
-Pickle would call whatever the sender names. Here the reader knows the few names that it will call; an object of any
-other class arrives as an empty one of the same name, which is all that a verdict says of it.
+`pack` runs in the rank and writes values of known kinds, everything else by the name of its class. `unpack_reply` runs
+in the grader, believes nothing, and makes the values anew. Both bound how much, how large and how deep.
 """
 
-import io
-import pickle
+import dataclasses
+import json
+import math
 import struct
 import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,109 +19,365 @@ from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.trace.events import Event
 
 HEADER = struct.Struct("<QQ")  # before tasks and replies: the call's number, and how many bytes follow
-_NAMES = {
-    "builtins": {"complex", "set", "frozenset", "slice", "range", "bytearray"},
-    "collections": {"OrderedDict"},
-    "_codecs": {"encode"},
-    "numpy": {"ndarray", "dtype"},
-    "numpy._core.multiarray": {"_reconstruct", "scalar"},
-    "numpy._core.numeric": {"_frombuffer"},
-    "course_utils.ranks.engine.reply": {"Reply", "Raised"},
-    "course_utils.trace.events": {"Event"},
-    "course_utils.teacher.wire": {"foreign", "tensor"},
-}
+ENDED = (1 << 64) - 1
+"""In the place of a call's number: what follows is the rank's exit status."""
+_JSON = struct.Struct("<Q")  # how many bytes of JSON; the arrays' own follow
+LARGEST_TEXT = 64 << 20
+"""Bytes of JSON in a reply: the trace of a hundred thousand messages has 10 MB."""
+MOST_VALUES, DEEPEST = 500_000, 60
 _SCALARS = frozenset(np.sctypeDict.values())
+_NUMBERS = "biufcSU"
+"""Kinds of NumPy's dtypes whose bytes mean the same everywhere; among the others are pointers."""
 
 
-class Inert:
+class Unreadable(ValueError):
+    """The bytes are no reply."""
+
+
+class Foreign:
     """Base of what stands for objects that are not let in."""
 
-    def __init__(self, *_: Any, **__: Any) -> None: ...
 
-    def __setstate__(self, _: Any) -> None: ...
-
-
-def foreign(name: str) -> Inert:
+def foreign(name: str) -> Foreign:
     """An empty object whose class bears this name."""
-    return type(str(name)[:60], (Inert,), {})()
+    return type(name[:60], (Foreign,), {})()
 
 
-def tensor(numbers: np.ndarray, dtype: str, parameter: bool, requires_grad: bool) -> Any:
-    """A tensor, made anew from its numbers."""
+# --- in the rank ------------------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Turns values into what JSON can say: None, bool, int, float and str as they are, all else as [kind, …]."""
+
+    def __init__(self) -> None:
+        self.bytes: list[bytes] = []
+        self._size = 0
+        self._values = 0
+        self._tensors: dict[int, int] = {}  # a network may hold a tensor twice, and must afterwards, too
+        self._held: list[Any] = []
+
+    def write(self, value: Any, depth: int = 0) -> Any:
+        self._values += 1
+        if self._values > MOST_VALUES or depth > DEEPEST:
+            raise ValueError("the result holds too much, or is nested too deep")
+        cls = type(value)
+        if value is None or cls in (bool, str) or (cls is int and abs(value) < 1 << 63):
+            return value
+        if cls is float:
+            return value if math.isfinite(value) else ["float", repr(value)]
+        if cls is int:
+            return ["int", hex(value)]
+        if cls in _WRITE:
+            return [cls.__name__, *_WRITE[cls](self, value, depth + 1)]
+        if cls is np.ndarray:
+            return self._array(value, depth)
+        if cls in _SCALARS:
+            kept = value.dtype.kind in _NUMBERS
+            return ["scalar", *self._array(np.asarray(value), depth)[1:]] if kept else ["foreign", cls.__name__]
+        return self._of_torch(value, depth) or self._of_course(value, depth) or ["foreign", cls.__name__]
+
+    def each(self, values: Any, depth: int) -> list:
+        return [self.write(one, depth) for one in values]
+
+    def blob(self, data: bytes) -> list[int]:
+        self.bytes.append(data)
+        self._size += len(data)
+        return [self._size - len(data), len(data)]
+
+    def _array(self, array: np.ndarray, depth: int) -> list:
+        shape = list(array.shape)
+        if array.dtype.kind in _NUMBERS:
+            return ["array", array.dtype.str, shape, *self.blob(array.tobytes())]
+        if array.dtype.kind == "O":
+            return ["objects", shape, self.each(array.reshape(-1), depth + 1)]
+        return ["foreign", "ndarray"]
+
+    def _of_torch(self, value: Any, depth: int) -> list | None:
+        torch = sys.modules.get("torch")
+        cls = type(value)
+        if torch is None:
+            return None
+        if cls in (torch.Tensor, torch.nn.Parameter):
+            return self._tensor(torch, value)
+        if cls in (torch.dtype, torch.device):
+            return [cls.__name__, str(value).removeprefix("torch.")]
+        if cls is torch.Size:
+            return ["Size", *value]
+        if _module_class(cls.__module__, cls.__qualname__) is cls:
+            return ["module", cls.__module__, cls.__qualname__, self.write(vars(value), depth + 1)]
+        return None
+
+    def _tensor(self, torch: Any, value: Any) -> list:
+        if id(value) in self._tensors:
+            return ["same", self._tensors[id(value)]]
+        plain = value.detach().cpu()
+        name = str(plain.dtype).removeprefix("torch.")
+        if plain.layout != torch.strided or plain.is_quantized:
+            return ["foreign", type(value).__name__]
+        numbers = (plain.contiguous().view(torch.int16) if name == "bfloat16" else plain).numpy()
+        if numbers.dtype.kind not in _NUMBERS:
+            return ["foreign", type(value).__name__]
+        self._tensors[id(value)] = len(self._tensors)
+        self._held.append(value)
+        parameter = type(value) is torch.nn.Parameter
+        return ["tensor", name, parameter, bool(value.requires_grad), *self._array(numbers, 0)[1:]]
+
+    def _of_course(self, value: Any, depth: int) -> list | None:
+        """Classes of the course that hold data: their names and their fields."""
+        cls = type(value)
+        fields = _fields(cls)
+        if fields is None or _course_class(cls.__module__, cls.__qualname__) is not cls:
+            return None
+        held = [(name, getattr(value, name)) for name in fields if hasattr(value, name)]
+        return ["course", cls.__module__, cls.__qualname__, *([name, self.write(one, depth + 1)] for name, one in held)]
+
+
+_WRITE: dict[type, Callable[[_Writer, Any, int], list]] = {
+    complex: lambda writer, value, depth: writer.each([value.real, value.imag], depth),
+    bytes: lambda writer, value, depth: writer.blob(value),
+    bytearray: lambda writer, value, depth: writer.blob(bytes(value)),
+    slice: lambda writer, value, depth: writer.each([value.start, value.stop, value.step], depth),
+    range: lambda writer, value, depth: writer.each([value.start, value.stop, value.step], depth),
+    list: lambda writer, value, depth: writer.each(value, depth),
+    tuple: lambda writer, value, depth: writer.each(value, depth),
+    set: lambda writer, value, depth: writer.each(value, depth),
+    frozenset: lambda writer, value, depth: writer.each(value, depth),
+    dict: lambda writer, value, depth: [writer.each(pair, depth) for pair in value.items()],
+    OrderedDict: lambda writer, value, depth: [writer.each(pair, depth) for pair in value.items()],
+}
+
+
+def pack(reply: Reply) -> bytes:
+    """A reply as bytes.
+
+    Raises:
+        ValueError: it is too large, or nested too deep.
+    """
+    writer = _Writer()
+    told = {one.name: getattr(reply, one.name) for one in dataclasses.fields(Reply)}
+    told["error"] = [reply.error.type, reply.error.message, reply.error.line] if reply.error else None
+    told["events"] = [[*event] for event in reply.events]
+    for name in ("value", "arguments"):
+        told[name] = writer.write(told[name])
+    text = json.dumps(told).encode()
+    if len(text) > LARGEST_TEXT:
+        raise ValueError("the result holds too much")
+    return b"".join([_JSON.pack(len(text)), text, *writer.bytes])
+
+
+# --- in the grader ----------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Makes the values anew. What is malformed raises something, which `unpack_reply` catches."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._values = 0
+        self._tensors: list[Any] = []
+
+    def read(self, told: Any, depth: int = 0) -> Any:
+        self._values += 1
+        if self._values > MOST_VALUES or depth > DEEPEST + 1:
+            raise Unreadable("too much")
+        if told is None or type(told) in (bool, int, float, str):
+            return told
+        kind, *parts = told
+        return _READ[kind](self, parts, depth + 1)
+
+    def each(self, told: list, depth: int) -> list:
+        return [self.read(one, depth) for one in told]
+
+    def blob(self, begin: int, size: int) -> bytes:
+        if not 0 <= begin <= begin + size <= len(self._data):
+            raise Unreadable("bytes that are not there")
+        return bytes(self._data[begin : begin + size])
+
+    def array(self, dtype: str, shape: list[int], begin: int, size: int) -> np.ndarray:
+        kind = np.dtype(_text(dtype))
+        if kind.kind not in _NUMBERS:
+            raise Unreadable("an array of something else than numbers")
+        if kind.itemsize * math.prod(shape) != size or any(side < 0 for side in shape):
+            raise Unreadable("an array of another size")
+        return np.frombuffer(self.blob(begin, size), kind).reshape(shape).copy() if size else np.empty(shape, kind)
+
+    def objects(self, shape: list[int], told: list, depth: int) -> np.ndarray:
+        values = self.each(told, depth)
+        made = np.empty(len(values), object)
+        for index, one in enumerate(values):
+            made[index] = one
+        return made.reshape(shape)
+
+    def tensor(self, name: str, parameter: bool, requires_grad: bool, *array: Any) -> Any:
+        import torch
+
+        made = torch.from_numpy(self.array(*array))
+        if name == "bfloat16":
+            made = made.view(torch.bfloat16)
+        if str(made.dtype) != f"torch.{name}":
+            raise Unreadable("a tensor of another dtype")
+        grows = bool(requires_grad) and made.dtype.is_floating_point | made.dtype.is_complex
+        made = torch.nn.Parameter(made, grows) if parameter else made.requires_grad_(grows)
+        self._tensors.append(made)
+        return made
+
+    def same(self, number: int) -> Any:
+        return self._tensors[number]
+
+    def module(self, module: str, name: str, state: Any, depth: int) -> Any:
+        cls = _module_class(_text(module), _text(name))
+        values = self.read(state, depth)
+        if cls is None or type(values) is not dict or not all(type(key) is str for key in values):
+            raise Unreadable("no module of torch")
+        made = cls.__new__(cls)
+        vars(made).update(values)
+        return made
+
+    def course(self, module: str, name: str, told: list, depth: int) -> Any:
+        cls = _course_class(_text(module), _text(name))
+        fields = _fields(cls) if cls else None
+        if fields is None:
+            return foreign(_text(name))
+        values = {field: self.read(one, depth) for field, one in told}
+        if not set(values) <= set(fields):
+            raise Unreadable("fields that are not there")
+        if issubclass(cls, tuple):
+            return tuple.__new__(cls, [values[field] for field in fields])
+        made = object.__new__(cls)
+        for field, one in values.items():
+            object.__setattr__(made, field, one)
+        return made
+
+
+def _text(told: Any) -> str:
+    if type(told) is not str:
+        raise Unreadable("no text")
+    return told
+
+
+def _of_torch(name: str) -> Any:
     import torch
 
-    made = torch.from_numpy(numbers.copy()).to(getattr(torch, dtype))
-    return torch.nn.Parameter(made, requires_grad) if parameter else made
+    found = getattr(torch, _text(name), None)
+    if type(found) is not torch.dtype:
+        raise Unreadable("no dtype of torch")
+    return found
 
 
-def _allowed(module: str, name: str) -> bool:
-    if name in _NAMES.get(module, ()):
-        return True
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return False
-    if module == "torch":
-        return name in ("Size", "device") or isinstance(getattr(torch, name, None), torch.dtype)
-    if module.startswith("torch.nn.modules."):
-        cls = getattr(sys.modules.get(module), name, None)
-        return isinstance(cls, type) and issubclass(cls, torch.nn.Module)
-    return False
+def _device(name: str) -> Any:
+    import torch
+
+    return torch.device(_text(name)[:20])
 
 
-class _Writer(pickle.Pickler):
-    def reducer_override(self, thing: Any) -> Any:
-        cls = type(thing)
-        torch = sys.modules.get("torch")
-        if torch and cls in (torch.Tensor, torch.nn.Parameter):
-            plain = thing.detach().cpu()
-            name = str(plain.dtype).removeprefix("torch.")
-            numbers = (plain.float() if name == "bfloat16" else plain).numpy()
-            return tensor, (numbers, name, cls is torch.nn.Parameter, thing.requires_grad)
-        itself = isinstance(thing, type) or cls.__name__ in ("function", "builtin_function_or_method")
-        named = thing if itself else cls
-        if issubclass(cls, np.dtype) or cls in _SCALARS or (torch and cls is torch.dtype):
-            return NotImplemented
-        if _allowed(getattr(named, "__module__", None) or "builtins", getattr(named, "__qualname__", "")):
-            return NotImplemented
-        return foreign, (cls.__name__,)
+def _size(sides: list) -> Any:
+    import torch
+
+    return torch.Size(sides)
 
 
-class _Reader(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if _allowed(module, name):
-            return super().find_class(module, name)
-        return type(name[:60], (Inert,), {})
+_READ: Mapping[str, Callable[[_Reader, list, int], Any]] = {
+    "float": lambda reader, parts, depth: float(parts[0]),
+    "int": lambda reader, parts, depth: int(_text(parts[0])[:4000], 16),
+    "complex": lambda reader, parts, depth: complex(*reader.each(parts, depth)),
+    "bytes": lambda reader, parts, depth: reader.blob(*parts),
+    "bytearray": lambda reader, parts, depth: bytearray(reader.blob(*parts)),
+    "slice": lambda reader, parts, depth: slice(*reader.each(parts, depth)),
+    "range": lambda reader, parts, depth: range(*parts),
+    "list": lambda reader, parts, depth: reader.each(parts, depth),
+    "tuple": lambda reader, parts, depth: tuple(reader.each(parts, depth)),
+    "set": lambda reader, parts, depth: set(reader.each(parts, depth)),
+    "frozenset": lambda reader, parts, depth: frozenset(reader.each(parts, depth)),
+    "dict": lambda reader, parts, depth: dict(reader.each(pair, depth) for pair in parts),
+    "OrderedDict": lambda reader, parts, depth: OrderedDict(reader.each(pair, depth) for pair in parts),
+    "array": lambda reader, parts, depth: reader.array(*parts),
+    "scalar": lambda reader, parts, depth: reader.array(*parts)[()],
+    "objects": lambda reader, parts, depth: reader.objects(*parts, depth),
+    "tensor": lambda reader, parts, depth: reader.tensor(*parts),
+    "same": lambda reader, parts, depth: reader.same(*parts),
+    "dtype": lambda reader, parts, depth: _of_torch(*parts),
+    "device": lambda reader, parts, depth: _device(*parts),
+    "Size": lambda reader, parts, depth: _size(parts),
+    "module": lambda reader, parts, depth: reader.module(*parts, depth),
+    "course": lambda reader, parts, depth: reader.course(*parts[:2], parts[2:], depth),
+    "foreign": lambda reader, parts, depth: foreign(_text(*parts)),
+}
 
 
-def pack(thing: Any) -> bytes:
-    """Runs in the rank: a reply as bytes, with a name in the place of whatever the grader would not let in."""
-    buffer = io.BytesIO()
-    _Writer(buffer, protocol=4).dump(thing)
-    return buffer.getvalue()
-
-
-def unpack_reply(rank: int, data: bytes) -> tuple[Reply, list[str]]:
-    """Runs in the grader: (reply, offences), whatever the bytes are."""
+def unpack_reply(rank: int, data: bytes) -> Reply:
+    """The reply of a rank; where the bytes are none, a reply that says so."""
     try:
-        reply, offences = _Reader(io.BytesIO(data)).load()
-        if type(reply) is not Reply or not _sound(rank, reply):
-            raise ValueError("a malformed reply")
-    except Exception as error:
-        return Reply(rank, "raised", error=Raised(type(error).__name__, "its reply cannot be read")), []
-    return reply, [text[:300] for text in offences if type(text) is str] if type(offences) is list else []
+        return _reply(rank, data)
+    except Exception as error:  # whatever malformed data may lead to
+        return Reply(rank, "raised", error=Raised(type(error).__name__, "its reply cannot be read"))
 
 
-def _sound(rank: int, reply: Reply) -> bool:
-    error = reply.error
-    return (
-        type(reply.rank) is int
-        and reply.rank == rank
-        and reply.kind in ("returned", "raised", "interrupted")
-        and (error is None or (type(error) is Raised and all(type(getattr(error, x)) is str for x in Raised.__slots__)))
-        and type(reply.arguments) is tuple
-        and type(reply.output) is str
-        and type(reply.events) is list
-        and all(type(event) is Event and event.rank == rank for event in reply.events)
-        and all(type(seconds) is float for seconds in (reply.began, reply.ended))
-        and (reply.waiting is None or type(reply.waiting) is str)
+def _reply(rank: int, data: bytes) -> Reply:
+    [size] = _JSON.unpack_from(data)
+    if size > LARGEST_TEXT:
+        raise Unreadable("too much")
+    begin = _JSON.size
+    told = json.loads(data[begin : begin + size])
+    reader = _Reader(memoryview(data)[begin + size :])
+    reply = Reply(
+        rank,
+        told["kind"],
+        value=reader.read(told["value"]),
+        arguments=reader.read(told["arguments"]),
+        error=Raised(*map(_text, told["error"])) if told["error"] else None,
+        waiting=told["waiting"],
+        events=[_event(rank, *fields) for fields in told["events"]],
+        output=_text(told["output"]),
+        never_waited_for=tuple(map(_text, told["never_waited_for"])),
+        notes=tuple(map(_text, told["notes"])),
+        began=float(told["began"]),
+        ended=float(told["ended"]),
     )
+    if reply.kind not in ("returned", "raised", "interrupted", "unusable") or type(reply.arguments) is not tuple:
+        raise Unreadable("a malformed reply")
+    if type(reply.waiting) not in (str, type(None)):
+        raise Unreadable("a malformed reply")
+    return reply
+
+
+_PLAIN = {int: (int,), str: (str,), float: (float, int)}
+
+
+def _event(rank: int, *fields: Any) -> Event:
+    """An event of this rank, each of whose fields is what `Event` says."""
+    event = Event(*fields)
+    kinds = (int, str, str, int, int, int, float, float, int, str, int, str)
+    may_lack = (3, 4, 8)  # peer, tag and line
+    for place, (one, kind) in enumerate(zip(event, kinds, strict=True)):
+        if type(one) not in _PLAIN[kind] and not (one is None and place in may_lack):
+            raise Unreadable("a malformed event")
+    if event.rank != rank:
+        raise Unreadable("an event of another rank")
+    return event
+
+
+# --- classes that both sides know -------------------------------------------------------------------------------------
+
+
+def _module_class(module: str, name: str) -> type | None:
+    """A class of torch's networks."""
+    torch = sys.modules.get("torch")
+    if torch is None or not module.startswith("torch.nn.modules."):
+        return None
+    cls = getattr(sys.modules.get(module), name, None)
+    return cls if isinstance(cls, type) and issubclass(cls, torch.nn.Module) else None
+
+
+def _course_class(module: str, name: str) -> type | None:
+    """A class of the course's, where its module is imported here."""
+    if not module.startswith("course_utils."):
+        return None
+    cls = getattr(sys.modules.get(module), name, None)
+    return cls if isinstance(cls, type) and cls.__module__ == module else None
+
+
+def _fields(cls: type) -> tuple[str, ...] | None:
+    """The fields of a data class or a named tuple; None for every other class."""
+    if dataclasses.is_dataclass(cls):
+        return tuple(one.name for one in dataclasses.fields(cls))
+    return getattr(cls, "_fields", None) if issubclass(cls, tuple) else None

@@ -114,7 +114,7 @@ def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:
         held = tuple(Lock(*parts) for parts in seen["held"])
         need = None if state == IS_DONE else need
         return Look(state, need, *counts, posted, seen["ahead"], met, held), seen["members"]
-    except (KeyError, TypeError, IndexError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(f"no look of a rank: {error}") from None
 
 

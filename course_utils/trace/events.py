@@ -7,15 +7,14 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 OBJECT, BYTES = "object", "bytes"
 """What a message holds: a pickled object; a buffer of which only the size is known."""
 _MAX_SWEEPS = 100  # a message that overtakes another needs a second look; one sweep settles nearly every run
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One operation or phase on one rank.
 
     Attributes:

@@ -13,7 +13,7 @@ from course_utils.trace.memory import memory_checked
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import Finished, PersistentRequest, PickledReceive, TracedRequest
-from course_utils.trace.waiting import Receive
+from course_utils.trace.waiting import Receive, Send
 
 
 def name_of(rank: int) -> str:
@@ -31,7 +31,7 @@ def as_bytes(buf: Any) -> Any:
 
     MPICH ends all ranks when a message does not fill a whole number of the array's elements; bytes always fit.
     """
-    return [buf.reshape(-1).view(np.uint8), MPI.BYTE] if _plain(buf) else buf
+    return [buf, MPI.BYTE] if _plain(buf) else buf
 
 
 def check_whole(call: str, buf: Any, size: int) -> None:
@@ -75,13 +75,14 @@ class PointToPoint:
     def _world(self, rank: int) -> int | None:
         return self.world_ranks[rank] if 0 <= rank < len(self.world_ranks) else None
 
-    def _start_send(
-        self, name: str, start: Callable[[], MPI.Request], dest: int, tag: int, size: int, kind: str
-    ) -> TracedRequest:
+    def _begin_send(
+        self, name: str, start: Callable[..., MPI.Request], buf: Any, dest: int, tag: int, size: int, kind: str
+    ) -> tuple[MPI.Request, str, Finished, Send | None]:
+        """Start a send; also returns where it was called, what records that it is done, and what it waits for."""
         self._check_peer(name, dest)
         line, place = here()
         began = time.perf_counter()
-        request = start()
+        request = start(buf, dest, tag)
         peer, need = self._world(dest), None
         if peer is not None:
             need = recorder.books.send(self.label, self.members, peer, tag)
@@ -92,25 +93,44 @@ class PointToPoint:
                     name, "send", began, end, peer=peer, tag=tag, size=size, line=line, comm=self.label, call=kind
                 )
 
+        return request, place, finished, need
+
+    def _start_send(self, name: str, start: Callable, buf: Any, dest: int, *rest: Any) -> TracedRequest:
+        request, place, finished, need = self._begin_send(name, start, buf, dest, *rest)
         return TracedRequest.traced(request, f"{name}(dest={dest})", place, finished, need)
 
-    def _send_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
-        return self._start_send(name, lambda: start(buf, dest, tag), dest, tag, size_of(buf), kind_of(buf))
+    def _send(self, name: str, start: Callable, buf: Any, dest: int, *rest: Any) -> None:
+        """Send and wait; most sends are done at once, and need no request that can be waited for."""
+        request, place, finished, need = self._begin_send(name, start, buf, dest, *rest)
+        if request.Test():
+            finished(time.perf_counter(), None)
+        else:
+            TracedRequest.traced(request, f"{name}(dest={dest})", place, finished, need).wait()
+
+    def _send_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> None:
+        self._send(name, start, buf, dest, tag, size_of(buf), kind_of(buf))
+
+    def _start_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
+        return self._start_send(name, start, buf, dest, tag, size_of(buf), kind_of(buf))
 
     def _send_later(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
-        request = self._send_buffer(name, start, buf, dest, tag)
+        request = self._start_buffer(name, start, buf, dest, tag)
         request.uses(buf, None)
         return request
 
-    def _send_object(self, name: str, start: Callable, obj: Any, dest: int, tag: int) -> TracedRequest:
+    def _send_object(self, name: str, start: Callable, obj: Any, dest: int, tag: int) -> None:
         data = pickled(obj)
-        return self._start_send(name, lambda: start([data, MPI.BYTE], dest, tag), dest, tag, len(data), OBJECT)
+        self._send(name, start, [data, MPI.BYTE], dest, tag, len(data), OBJECT)
+
+    def _start_object(self, name: str, start: Callable, obj: Any, dest: int, tag: int) -> TracedRequest:
+        data = pickled(obj)
+        return self._start_send(name, start, [data, MPI.BYTE], dest, tag, len(data), OBJECT)
 
     def Send(self, buf, dest, tag=0):
-        self._send_buffer("Send", self.inner.Isend, buf, dest, tag).wait()
+        self._send_buffer("Send", self.inner.Isend, buf, dest, tag)
 
     def Ssend(self, buf, dest, tag=0):
-        self._send_buffer("Ssend", self.inner.Issend, buf, dest, tag).wait()
+        self._send_buffer("Ssend", self.inner.Issend, buf, dest, tag)
 
     def Isend(self, buf, dest, tag=0):
         return self._send_later("Isend", self.inner.Isend, buf, dest, tag)
@@ -119,22 +139,22 @@ class PointToPoint:
         return self._send_later("Issend", self.inner.Issend, buf, dest, tag)
 
     def send(self, obj, dest, tag=0):
-        self._send_object("send", self.inner.Isend, obj, dest, tag).wait()
+        self._send_object("send", self.inner.Isend, obj, dest, tag)
 
     def ssend(self, obj, dest, tag=0):
-        self._send_object("ssend", self.inner.Issend, obj, dest, tag).wait()
+        self._send_object("ssend", self.inner.Issend, obj, dest, tag)
 
     def isend(self, obj, dest, tag=0):
-        return self._send_object("isend", self.inner.Isend, obj, dest, tag)
+        return self._start_object("isend", self.inner.Isend, obj, dest, tag)
 
     def issend(self, obj, dest, tag=0):
-        return self._send_object("issend", self.inner.Issend, obj, dest, tag)
+        return self._start_object("issend", self.inner.Issend, obj, dest, tag)
 
     def Bsend(self, buf, dest, tag=0):
-        self._send_buffer("Bsend", self.inner.Ibsend, buf, dest, tag).wait()
+        self._send_buffer("Bsend", self.inner.Ibsend, buf, dest, tag)
 
     def Rsend(self, buf, dest, tag=0):
-        self._send_buffer("Rsend", self.inner.Irsend, buf, dest, tag).wait()
+        self._send_buffer("Rsend", self.inner.Irsend, buf, dest, tag)
 
     def Send_init(self, buf, dest, tag=0):
         start = self.inner.Isend
@@ -249,6 +269,8 @@ class PointToPoint:
 
     def serve_posted(self) -> None:
         """Give messages that have come to the receives that were posted first, as MPI's ordering demands."""
+        if not self.posted:
+            return
         blocked: set[tuple[int, int]] = set()
         for receive in list(self.posted):
             key = (receive.source, receive.tag)
@@ -269,7 +291,7 @@ class PointToPoint:
     ):
         self._check_peer("Sendrecv", source, MPI.ANY_SOURCE)
         receive = self._start_receive("Sendrecv", recvbuf, source, recvtag)
-        send = self._send_buffer("Sendrecv", self.inner.Isend, sendbuf, dest, sendtag)
+        send = self._start_buffer("Sendrecv", self.inner.Isend, sendbuf, dest, sendtag)
         receive.wait_with(status)
         send.wait()
 
@@ -288,7 +310,7 @@ class PointToPoint:
     ):
         self._check_peer("sendrecv", source, MPI.ANY_SOURCE)
         receive = self._irecv("sendrecv", source, recvtag)
-        send = self._send_object("sendrecv", self.inner.Isend, sendobj, dest, sendtag)
+        send = self._start_object("sendrecv", self.inner.Isend, sendobj, dest, sendtag)
         got = receive.wait(status)
         send.wait()
         return got

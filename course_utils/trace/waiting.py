@@ -10,14 +10,14 @@ a message matches: MPI 4.1, section 3.5.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from course_utils.words import ranks_in_words
 
 WORKS, WAITS, IS_DONE = "works", "waits", "is done"
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """A message that is sent or wanted, on one communicator.
 
     Attributes:

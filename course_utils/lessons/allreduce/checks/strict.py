@@ -46,7 +46,11 @@ def _strict(comm: "MPI.Intracomm") -> Any:
 
         def _send_buffer(self, name, start, buf, dest, tag):
             self._count(name)
-            request = super()._send_buffer(name, start, buf, dest, tag)
+            super()._send_buffer(name, start, buf, dest, tag)
+
+        def _start_buffer(self, name, start, buf, dest, tag):
+            self._count(name)
+            request = super()._start_buffer(name, start, buf, dest, tag)
             if isinstance(buf, np.ndarray):
                 before, record = buf.tobytes(), request.finished
 

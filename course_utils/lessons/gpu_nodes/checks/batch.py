@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from course_utils.ranks.engine import guard_hook
-
 LETTERS = {"N": "nodes", "n": "ntasks", "c": "cpus-per-task", "t": "time", "p": "partition", "J": "job-name"}
 LETTERS |= {"o": "output", "e": "error", "G": "gpus", "A": "account", "D": "chdir"}
 OF_SRUN = {"K": "kill-on-bad-exit", "W": "wait"}
@@ -40,7 +38,7 @@ TOLD, ADDRESS, PORT, THREADS = "what srun is to start", "MASTER_ADDR", "MASTER_P
 SRUN_CORES, OTHERS = "the cores that srun gives to each task", "--kill-on-bad-exit of srun"
 WAIT = "--wait of srun"
 CODE, ASKED = "the exit code", "what scontrol is asked for after srun"
-GRADED, NO_SLURM = "not asked", "no Slurm"
+NO_SLURM = "no Slurm"
 UNANSWERED = re.compile("configuration source|[Cc]ontact|timed out|Zero Bytes|[Aa]uthentication|munge|standby")
 """What sbatch says where the fault lies between it and the controller, not in the script."""
 ONE_TEXT, TAKEN, TO_THE_TASKS = "one text", "yes", "{signal} to the tasks, {seconds} s before the end"
@@ -206,14 +204,11 @@ def lines_of(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def tried(
-    function: Callable, command: str, options: Mapping[str, Any], runs: Sequence[tuple], unseen: Mapping[str, Any]
-) -> dict[str, Any]:
+def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Sequence[tuple]) -> dict[str, Any]:
     """Call the learner's function; return what its script asks for, and what each run of it told srun.
 
     Args:
         runs: arguments of `run` after the text.
-        unseen: what a run would show, taken for granted where a submission is graded.
     """
     text = function(command, **options)
     if not isinstance(text, str):
@@ -225,8 +220,6 @@ def tried(
         return found | {READ: str(refused)}
     if where := stops_at(text):
         return found | {READ: where}
-    if graded():
-        return found | (unseen if all(word in text for word in ("srun", command, "scontrol requeue")) else {})
     for number, given in enumerate(runs):
         found |= {f"{key}, run {number}" if number else key: value for key, value in run(text, *given).items()}
     return found
@@ -237,18 +230,11 @@ def taken_by_slurm(function: Callable, command: str, options: Mapping[str, Any])
 
     A refusal counts only where the same Slurm takes the plainest script: a busy or unset controller refuses all.
     """
-    if graded():
-        return False, GRADED
     refusal = said_by_sbatch(function(command, **options))
     if refusal is None:
         return True, TAKEN
     of_the_plainest = said_by_sbatch("#!/bin/sh\n#SBATCH --nodes=1 --time=5\ntrue\n")
     return (True, refusal) if refusal != NO_SLURM and of_the_plainest is None else (False, of_the_plainest or refusal)
-
-
-def graded() -> bool:
-    """Whether this is a contained rank, on which nobody may start a process."""
-    return bool(guard_hook.hooks)
 
 
 def said_by_sbatch(text: str) -> str | None:

@@ -1,0 +1,150 @@
+"""A box for a stranger's processes, made by bubblewrap: nothing is in it but what is named here.
+
+In sight, and read-only: the system's programs and libraries, Python and its packages, and a copy of the course without
+answers. Writable: two folders in memory that nobody else sees. The process numbers, the network (loopback alone), the
+shared memory and the name of the machine are the box's own, and so is the user, who owns nothing.
+
+Source: bubblewrap, https://github.com/containers/bubblewrap, its manual bwrap(1).
+"""
+
+import functools
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_utils.ranks.processes.launch_ranks import find_mpiexec
+
+PACKAGES, HOME, LINE = "/course", "/home/learner", "/line"
+"""In the box: where the course lies, the writable folder, and the socket to the grader."""
+_NAME = "box"  # of its machine
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
+_SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "openmpi", "mpich")
+_PROCESSORS = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # MPI and torch count the cores
+_NOBODY = 65534
+_ROOTS_USERS = 1_900_000_000
+"""Users from here on own no file: where root grades, each box has one of its own, by the number of its process."""
+_IN_MEMORY = str(1 << 30)  # bytes that each writable folder may hold
+
+
+@dataclass(frozen=True)
+class SealedBox:
+    """What one box needs.
+
+    Attributes:
+        folder: outside; holds the socket `line` and, in `package`, the copy of the course.
+        user: its number; the kernel holds each user to limits of its own.
+    """
+
+    folder: Path
+    user: int
+
+    @classmethod
+    def of(cls, folder: Path) -> "SealedBox":
+        """A box whose files lie in a folder."""
+        return cls(folder, _ROOTS_USERS + os.getpid() if os.geteuid() == 0 else _NOBODY)
+
+    def command(self, inside: Sequence[str]) -> list[str]:
+        """The command that runs another in the box. The processes in it end with the one that starts it."""
+        self._write_settings()
+        etc = self.folder / "etc"
+        mounts = [*_mounts(), "--ro-bind", str(self.folder / "package"), PACKAGES]
+        for name in ("passwd", "group", "hosts", "nsswitch.conf"):
+            mounts += ["--ro-bind", str(etc / name), f"/etc/{name}"]
+        if (self.folder / "line").exists():
+            mounts += ["--ro-bind", str(self.folder / "line"), LINE]
+        for place in ("/tmp", HOME, "/dev/shm"):
+            mounts += ["--perms", "1777", "--size", _IN_MEMORY, "--tmpfs", place]
+        return [*_bwrap(), *mounts, "--remount-ro", "/", "--chdir", HOME, "--", *_as(self.user), *inside]
+
+    def give(self, *places: Path) -> None:
+        """Let the box's user read and write these files, or sockets, where root has made them."""
+        if os.geteuid() == 0:
+            for place in places:
+                os.chown(place, self.user, self.user)
+
+    def _write_settings(self) -> None:
+        etc = self.folder / "etc"
+        etc.mkdir(exist_ok=True)
+        (etc / "passwd").write_text(f"learner:x:{self.user}:{self.user}::{HOME}:/bin/sh\n")
+        (etc / "group").write_text(f"learner:x:{self.user}:\n")
+        (etc / "hosts").write_text(f"127.0.0.1 localhost {_NAME}\n")
+        (etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+        for place in (etc, *etc.iterdir()):
+            place.chmod(0o755 if place.is_dir() else 0o644)
+
+
+@functools.cache
+def obstacle() -> str | None:
+    """Why there can be no box here; None where there can."""
+    if platform.system() != "Linux":
+        return "bubblewrap, which holds submissions, is a tool of Linux."
+    if not shutil.which("bwrap"):
+        return "bubblewrap is missing. Install it (Debian and Ubuntu: apt install bubblewrap)."
+    user = SealedBox.of(Path("/")).user
+    probe = [*_bwrap(), *_mounts(), *_as(user), sys.executable, "-c", "import os; print(os.getuid())"]
+    done = subprocess.run(probe, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode == 0 and done.stdout.strip() == str(user):
+        return None
+    return "bubblewrap cannot make a box here: " + (done.stderr.strip() or "no reason given").splitlines()[-1]
+
+
+def _bwrap() -> list[str]:
+    command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid", "--unshare-net"]
+    command += ["--unshare-uts", "--hostname", _NAME, "--unshare-cgroup-try"]
+    if os.geteuid() != 0:  # root needs no namespace of users, and becomes another user for good
+        command += ["--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY)]
+    return command
+
+
+def _as(user: int) -> list[str]:
+    if os.geteuid() != 0:
+        return []
+    ids = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    return ["setpriv", *ids, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+
+
+def _mounts() -> list[str]:
+    """What is in sight of the system and of Python; nothing of it can be written."""
+    mounts = _folders_above(Path("/etc/x")) + _folders_above(Path(_PROCESSORS[0]))
+    for place in _SYSTEM:
+        if os.path.islink(place):
+            mounts += ["--symlink", os.readlink(place), place]
+        elif os.path.isdir(place):
+            mounts += ["--ro-bind", place, place]
+    for name in _SETTINGS:
+        mounts += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    for place in _PROCESSORS:
+        mounts += ["--ro-bind-try", place, place]
+    mounts += ["--proc", "/proc", "--dev", "/dev"]
+    for place in _of_python():
+        mounts += [*_folders_above(place), "--ro-bind", str(place), str(place)]
+    package = Path(__file__).resolve().parents[1]
+    if any(package.is_relative_to(place) for place in (*_of_python(), *map(Path, _SYSTEM))):
+        mounts += ["--tmpfs", str(package)]  # installed beside other packages; the answers stand in it
+    return mounts
+
+
+def _folders_above(place: Path) -> list[str]:
+    """Folders that the box's user may look into; else bubblewrap makes them for nobody but itself."""
+    above = [str(one) for one in reversed(place.parents) if len(one.parts) > 1]
+    return [word for one in above for word in ("--perms", "0755", "--dir", one)]
+
+
+@functools.cache
+def _of_python() -> tuple[Path, ...]:
+    """Folders of Python, its packages and MPI that do not lie within another of them, or in the system's."""
+    named = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
+    named += [str(Path(program).resolve().parents[1]) for program in (sys.executable, find_mpiexec())]
+    named += [place for place in sys.path if Path(place).name in ("site-packages", "dist-packages")]
+    named += filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))
+    places = {Path(place) for place in named} | {Path(place).resolve() for place in named}
+    places = {place for place in places if place.is_dir() and len(place.parts) > 1}
+    outside = {place for place in places if not any(place.is_relative_to(system) for system in _SYSTEM)}
+    return tuple(
+        sorted(one for one in outside if not any(one != other and one.is_relative_to(other) for other in outside))
+    )

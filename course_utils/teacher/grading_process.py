@@ -1,0 +1,131 @@
+"""A process that judges submissions, so that one which breaks it costs its own marks and nobody else's.
+
+It lives on from submission to submission. Where it dies, or takes too long, a new one goes on with the next.
+"""
+
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+
+from course_utils.checks.verdict import FAILED
+from course_utils.errors import CourseError
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.teacher.containment import SECONDS
+from course_utils.teacher.grading import Grading, Mark, printable
+
+MEMORY = 12 << 30
+"""Bytes of address space."""
+MARGIN = 60.0
+"""Seconds beyond a submission's own in which its last verdict must have come."""
+_LARGEST = 1 << 20  # bytes of one message
+
+
+class GradingProcess:
+    """The process, as the grader sees it: what comes from it is JSON of a bounded size."""
+
+    def __init__(self, ranks: int, boxed: bool) -> None:
+        self._ranks, self._boxed = ranks, boxed
+        self._folder = tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True)
+        self._process: multiprocessing.process.BaseProcess | None = None
+        self._line: Connection | None = None
+
+    def __enter__(self) -> "GradingProcess":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end(0 if error else 30)
+        self._folder.cleanup()
+
+    def marks_of(self, notebook: Path, name: str) -> Iterator[Mark]:
+        """The marks of a submission, as they come; each exercise that it answers gets one, whatever happens.
+
+        Raises:
+            CourseError: contained ranks do not start on this machine; that is no submission's fault.
+        """
+        expected = [""]
+        try:
+            for told in self._told_of(notebook, name):
+                if "expected" in told:
+                    expected = told["expected"]
+                elif "error" in told:
+                    raise CourseError(told["error"])
+                else:
+                    expected = expected[1:]
+                    yield Mark(**told["mark"])
+            return
+        except (EOFError, OSError, ValueError, KeyError, TypeError):
+            why = "judging it broke the process that does so" if self._process else "it took too long to judge"
+        self._end()
+        for exercise in expected:
+            verdict = f"{FAILED} {exercise or name}: {why}; a person must look at it"
+            yield Mark(name, exercise, 0, printable(verdict), boxed=self._boxed)
+
+    def _told_of(self, notebook: Path, name: str) -> Iterator[dict]:
+        if self._process is None or not self._process.is_alive():
+            self._begin()
+        self._line.send_bytes(json.dumps([os.fsencode(notebook).hex(), name]).encode())
+        until = time.monotonic() + SECONDS + MARGIN
+        while True:
+            if not self._line.poll(max(until - time.monotonic(), 0)):
+                self._end()
+                raise TimeoutError
+            told = json.loads(self._line.recv_bytes(_LARGEST))
+            if told is None:
+                return
+            yield told
+
+    def _begin(self) -> None:
+        self._end()
+        context = multiprocessing.get_context("fork")  # all that it needs is imported already
+        self._line, theirs = context.Pipe()
+        given = (theirs, self._line, self._folder.name, self._ranks, self._boxed)
+        self._process = context.Process(target=_serve, args=given)
+        self._process.start()
+        theirs.close()
+
+    def _end(self, patience: float = 0) -> None:
+        """End the process, and with it every box that it has made; `patience`: seconds in which it may do so itself."""
+        if self._line is not None:
+            self._line.close()
+        if self._process is not None:
+            self._process.join(timeout=patience)
+            self._process.kill()
+            self._process.join()
+            for left in Path(self._folder.name).glob("ranks-*"):  # where it was killed
+                RanksFolder(left).end(grace=0.0)
+        self._process = self._line = None
+
+
+def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, boxed: bool) -> None:
+    """Runs in the process: judge what the line names, until it is closed."""
+    other_end.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the teacher's Ctrl-C is for the grader, which ends this process
+    os.environ |= {"COURSE_RUNTIME": folder, "TQDM_DISABLE": "1"}  # the grader has a bar of its own
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+    def tell(told: dict | None) -> None:
+        line.send_bytes(json.dumps(told).encode())
+
+    with Grading(ranks, boxed) as judging:
+        while True:
+            try:
+                place, name = json.loads(line.recv_bytes(_LARGEST))
+            except (EOFError, OSError):
+                return
+            try:
+                for found in judging.marks_of(Path(os.fsdecode(bytes.fromhex(place))), name):
+                    tell({"mark": asdict(found)} if isinstance(found, Mark) else {"expected": found})
+            except CourseError as error:
+                tell({"error": str(error)})
+            tell(None)

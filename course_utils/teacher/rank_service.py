@@ -1,0 +1,67 @@
+"""What a contained rank does: join MPI, take calls from the grader's line, and give back replies as data."""
+
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from mpi4py import MPI
+
+from course_utils.ranks.engine import calls, engine
+from course_utils.ranks.engine.reply import Raised, Reply
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.teacher import notebook_cells
+from course_utils.teacher.wire import HEADER, pack
+from course_utils.trace.activity import ActivityFile
+from course_utils.trace.recorder import recorder
+
+
+def serve(line: socket.socket) -> None:
+    """Say which rank this is, and serve calls until the grader closes the line."""
+    world = MPI.COMM_WORLD
+    process = b"".join(one.to_bytes(4, sys.byteorder) for one in (os.getpid(), os.getuid(), os.getgid()))
+    known_by_the_kernel = [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, process)]
+    line.sendmsg([json.dumps({"rank": world.rank}).encode() + b"\n"], known_by_the_kernel)
+    _, [memory], _, _ = socket.recv_fds(line, 1, 1)
+    _join(world, memory)
+    notebook_cells.stand_in_for_the_notebook()
+    calls.to_bytes = lambda reply: reply  # it leaves this process by `wire.pack`, below
+    while True:
+        number, size = HEADER.unpack(_read(line, HEADER.size))
+        data = _answered(_read(line, size), world.rank)
+        line.sendall(HEADER.pack(number, len(data)) + data)
+
+
+def _join(world: MPI.Intracomm, memory: int) -> None:
+    """What `engine.main` does, but for the engine: traced communicators, an activity, harmless interrupts."""
+    engine.folder = RanksFolder(Path.home())
+    recorder.rank, recorder.activity = world.rank, ActivityFile(memory)
+    os.environ["COURSE_RANK"] = str(world.rank)
+    engine.communicators = engine.Communicators()
+    engine.world = engine.TracedComm(engine.communicators.get(world.size, 0))
+    engine.trace_mpi(engine.world)
+    signal.signal(signal.SIGINT, engine._on_interrupt)
+
+
+def _answered(payload: bytes, rank: int) -> bytes:
+    try:
+        reply = calls.call(payload)
+    except BaseException as error:  # the submission reached beyond its own call
+        reply = Reply(rank, "raised", error=Raised(type(error).__name__, "outside the answer"))
+    try:
+        return pack(reply)
+    except Exception as error:
+        problem = Raised(type(error).__name__, f"the result cannot be sent to the grader: {error}"[:300])
+        return pack(Reply(rank, "raised", error=problem))
+
+
+def _read(line: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = line.recv(min(size - len(data), 1 << 20))
+        if not piece:
+            os._exit(0)
+        data += piece
+    return bytes(data)

@@ -1,0 +1,180 @@
+"""Notebooks that reach for what no answer needs: they get nothing, harm nobody, and leave nothing behind."""
+
+import os
+import pickle
+import random
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from course_utils.ranks.engine.reply import Reply
+from course_utils.syllabus import ROOT
+from course_utils.teacher.wire import MOST_VALUES, pack, unpack_reply
+from course_utils.trace.events import Event
+from tests.submissions import NAMES, RIGHT, collection, marks_of, needs_a_box, notebook
+
+HELD = "held"
+HOSTILE = {
+    title.partition(": ")[0]: (title.partition(": ")[2], cells) for title, cells in collection("hostile").items()
+}
+EVERY = 6
+"""In the short run, so many of them are left out between two."""
+
+
+@pytest.fixture
+def outside(tmp_path, monkeypatch):
+    """What the hostile reach for: a file, a socket with a name, one with an abstract name, a port, a variable."""
+    monkeypatch.setenv("COURSE_SECRET", "a password")
+    (tmp_path / "secret").write_text("last week's marks")
+    lines = [socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX), socket.socket()]
+    for line, place in zip(lines, (str(tmp_path / "socket"), "\0course-hostile", ("127.0.0.1", 0))):
+        line.bind(place)
+        line.listen()
+    yield tmp_path, lines[2].getsockname()[1]
+    for line in lines:
+        line.close()
+
+
+@needs_a_box
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "names",
+    [pytest.param(list(HOSTILE)[::EVERY], id="some"), pytest.param(list(HOSTILE), id="all", marks=pytest.mark.long)],
+)
+def test_nothing_hostile_gets_a_mark_or_harms_the_next(names, outside, tmp_path, capfd) -> None:
+    place, port = outside
+    handed_in = tmp_path / "handed in"
+    handed_in.mkdir()
+    files = []
+    for number, name in enumerate(names):
+        cells = [_filled(cell, outside=str(place), port=str(port), root=str(ROOT)) for cell in HOSTILE[name][1]]
+        files += [notebook(handed_in, *cells, NAMES, name=f"{name}.ipynb")]
+        if number % 10 == 9:
+            files += [notebook(handed_in, RIGHT, name=f"honest {number}.ipynb")]
+    contents = {file: file.read_bytes() for file in files}
+    found = {
+        mark.submission.removesuffix(".ipynb"): mark for mark in marks_of(files, 2) if mark.exercise != "who_is_there"
+    }
+    wrong = {}
+    for name, mark in found.items():
+        due = HELD if name.startswith("honest") else HOSTILE[name][0]
+        says = due.partition(" ")[2]
+        if mark.mark != (due == HELD) or says not in mark.verdict or not mark.verdict.isprintable():
+            wrong[name] = mark.verdict
+    assert wrong == {} and len(found) == len(files)
+    assert {file: file.read_bytes() for file in files} == contents
+    assert not (place / "ran").exists() and (place / "secret").read_text() == "last week's marks"
+    assert not Path("/dev/shm/course-hostile").exists()
+    assert f" {0x4711} " not in Path("/proc/sysvipc/shm").read_text()
+    assert "sleep 4711" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "the grader ran this" not in capfd.readouterr().out
+
+
+def _filled(cell: str, **values: str) -> str:
+    for name, value in values.items():
+        cell = cell.replace(f"{{{name}}}", value)
+    return cell
+
+
+@needs_a_box
+@pytest.mark.timeout(120)
+def test_what_is_no_plain_file_is_not_read_and_the_class_goes_on(tmp_path) -> None:
+    os.mkfifo(tmp_path / "fifo.ipynb")
+    os.symlink("/dev/zero", tmp_path / "zero.ipynb")
+    notebook(tmp_path, RIGHT, name="grace.ipynb")
+    os.symlink(tmp_path / "grace.ipynb", tmp_path / "copied.ipynb")
+    (tmp_path / "deep.ipynb").write_text("[" * 200_000)
+    (tmp_path / "odd.ipynb").write_text('{"cells": [{"cell_type": "code", "source": 5}]}')
+    (tmp_path / "folder.ipynb").mkdir()
+    notebook(tmp_path, "x = " + "-" * 10_000 + "1", RIGHT, name="minus.ipynb")
+    notebook(tmp_path, "def helper(a, a):\n    pass", RIGHT, name="twice.ipynb")
+    marks = marks_of(sorted(tmp_path.glob("*.ipynb")), ranks=2)
+    found = {mark.submission: mark.mark for mark in marks if mark.exercise in ("", "rank_squared")}
+    right = {"grace.ipynb", "minus.ipynb", "twice.ipynb"}
+    assert {name for name, mark in found.items() if mark} == right and len(found) == 9
+    assert next(one for one in marks if one.submission == "copied.ipynb").verdict.startswith(
+        "✗ copied.ipynb cannot be read"
+    )
+
+
+@needs_a_box
+@pytest.mark.timeout(120)
+def test_a_submission_that_breaks_the_judging_process_costs_its_own_marks(tmp_path, monkeypatch) -> None:
+    from course_utils.teacher import grading
+
+    plain = grading._run_all_cells
+
+    def dies(submission, running):
+        if "breaks" in submission.name:
+            os.kill(os.getpid(), 9)
+        return plain(submission, running)
+
+    monkeypatch.setattr(grading, "_run_all_cells", dies)
+    files = [notebook(tmp_path, RIGHT, NAMES, name=name) for name in ("a.ipynb", "breaks.ipynb", "c.ipynb")]
+    marks = marks_of(files, ranks=2)
+    assert [mark.mark for mark in marks] == [1, 1, 0, 0, 1, 1]
+    assert all("a person must look at it" in mark.verdict for mark in marks[2:4])
+
+
+# --- replies, as bytes that anybody may have written ------------------------------------------------------------------
+
+
+def a_reply() -> Reply:
+    event = Event(0, "Send", "send", 1, 0, 8, 0.1, 0.2, 3, "world", 0, "float64")
+    value = {
+        "a": [1, 2.5, None, (True, "x")],
+        3: {1, 2},
+        "b": b"bytes",
+        "big": 1 << 80,
+        "z": 1 + 2j,
+        "nan": float("inf"),
+    }
+    return Reply(0, "returned", value=value, events=[event], output="hello", notes=("note",))
+
+
+def test_replies_come_back_as_they_were() -> None:
+    import numpy as np
+    import torch
+
+    reply = a_reply()
+    assert unpack_reply(0, pack(reply)) == reply
+    weights = torch.nn.Linear(3, 2)
+    arrays = [np.arange(6.0).reshape(2, 3), np.float32(1.5), np.array(["ab", "c"]), np.empty((0, 2), np.int8)]
+    tensors = [torch.arange(3).to(torch.bfloat16), weights.weight, weights.weight, torch.float16, torch.Size([1, 2])]
+    back = unpack_reply(
+        0, pack(Reply(0, "returned", value=[arrays, tensors, weights, np.array([print], object)]))
+    ).value
+    for one, other in zip(back[0], arrays, strict=True):
+        assert np.array_equal(one, other) and one.dtype == other.dtype
+    assert torch.equal(back[1][0], tensors[0]) and back[1][1] is back[1][2] and back[1][3:] == tensors[3:]
+    assert back[2](torch.ones(3)).tolist() == weights(torch.ones(3)).tolist()
+    assert type(back[3][0]).__name__ == "builtin_function_or_method"
+
+
+def test_a_reply_that_is_none_is_told_and_runs_nothing() -> None:
+    class Hostile:
+        def __reduce__(self):
+            return exec, ("raise SystemExit('the grader ran this')",)
+
+    for data in (b"", b"nonsense", pickle.dumps(Hostile()), pack(a_reply())[:-3], b"\xff" * 100):
+        assert unpack_reply(0, data).error.message == "its reply cannot be read"
+    forged = pack(a_reply())
+    for old, new in ((b'"returned"', b'"lost"'), (b'"send"', b'["se"]'), (b'"hello"', b"[1]"), (b"0.1", b'"x"')):
+        text = forged[8:].replace(old, new)
+        assert unpack_reply(0, len(text).to_bytes(8, "little") + text).kind == "raised", (old, new)
+    assert unpack_reply(1, forged).kind == "raised", "an event of another rank"
+    with pytest.raises(ValueError, match="too much"):
+        pack(Reply(0, "returned", value=[0] * (MOST_VALUES + 1)))
+
+
+def test_bytes_at_random_do_no_harm() -> None:
+    chance, whole = random.Random(1), pack(a_reply())
+    for _ in range(3000):
+        data = bytearray(whole)
+        for _ in range(chance.randrange(1, 12)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        reply = unpack_reply(0, bytes(data[: chance.randrange(len(data) + 1)] if chance.random() < 0.3 else data))
+        assert reply.kind in ("returned", "raised", "interrupted", "unusable")
+        repr(reply)
