@@ -212,8 +212,11 @@ class Notebook:
         }
         return ", ".join(f"{name}: {value}" for name, value in shown.items())
 
-    def run(self, position: int, text: str | None = None) -> str:
-        """Run the code cell at a position, with other text in it if given; returns its output's text."""
+    def run(self, position: int, text: str | None = None, wait: float = WAIT) -> str:
+        """Run the code cell at a position, with other text in it if given; returns its output's text.
+
+        `wait`: milliseconds in which it must come to its end.
+        """
         from playwright.sync_api import expect
 
         cell = self.cells.nth(position)
@@ -234,7 +237,11 @@ class Notebook:
                 print(f"cell {position}: no answer to Ctrl+Enter within {patience} ms")
                 if patience == TRIES[-1]:
                     raise
-        expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=WAIT)
+        try:
+            expect(prompt).to_have_text(re.compile(r"\[\d+\]"), timeout=wait)
+        except AssertionError:
+            print(f"cell {position}: no end after {wait} ms, so far {cell.locator('.jp-OutputArea').all_inner_texts()}")
+            raise
         return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
 
     def unsaved(self) -> bool:
