@@ -49,6 +49,14 @@ def test_right_answers_keep_their_marks_however_noisy(tmp_path) -> None:
     assert found["scatter_blocks"][0] == 0 and "not in this notebook" in found["scatter_blocks"][1]
 
 
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_every_solution_of_the_course_gets_all_its_marks() -> None:
+    found = marks_of(sorted((ROOT / "exercises" / "solutions").glob("*.ipynb")), ranks=4)
+    assert {mark.exercise: mark.verdict for mark in found if not mark.mark} == {}
+    assert {mark.exercise for mark in found} == {exercise.name for exercise in declared()}
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("folder", "marks"), [("exercises", {0}), ("exercises/solutions", {1})])
 def test_the_built_notebooks_get_the_marks_that_they_deserve(folder, marks) -> None:

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from course_utils.ranks.processes.launch_ranks import find_mpiexec
 from course_utils.ranks.processes.process_control import LocalRanks
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, started_at
 from course_utils.ranks.ranks import Ranks
+from course_utils.ranks.run import Attempt
 from course_utils.teacher import hiding
 from course_utils.teacher.bubblewrap import HOME, LINE, PACKAGES, SealedBox
 from course_utils.teacher.wire import ENDED, HEADER, unpack_reply
@@ -71,12 +72,13 @@ class ContainedConnection(Connection):
 
     control: ContainedProcesses
 
-    def __init__(self, folder: RanksFolder, lines: list["_Line"], process: subprocess.Popen) -> None:
+    def __init__(self, folder: RanksFolder, lines: list["_Line"], process: subprocess.Popen, home: str) -> None:
+        """`home`: the folder that all ranks can write to, as they call it."""
         self.pids = [line.pid for line in lines]
         control = ContainedProcesses(self.pids, [line.memory for line in lines])
         super().__init__(folder, None, range(len(lines)), control)
         self._sockets = [line.socket for line in lines]
-        self._process = process
+        self._process, self.home = process, home
         self._came = [bytearray() for _ in lines]
         self._number = 0
         self.deadline = float("inf")
@@ -159,6 +161,19 @@ class ContainedConnection(Connection):
         self.folder.end(grace=0.0)
 
 
+class ContainedRanks(Ranks):
+    """Ranks in a box. Each call travels by itself."""
+
+    connection: ContainedConnection
+
+    def _meeting(self, backend: str | None) -> str:
+        return f"{self.connection.home}/meeting-{time.monotonic_ns()}" if backend else ""
+
+    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **_: Any) -> list[Attempt]:
+        """None: what travels together would have to be taken apart again."""
+        return []
+
+
 @contextmanager
 def contained_ranks(
     number: int, deadline: float = float("inf"), since: str = "", boxed: bool = True
@@ -181,7 +196,7 @@ def contained_ranks(
         ranks = [{"rank": rank, "pid": pid} for rank, pid in enumerate(connection.pids)]
         return connection, {"ranks": ranks, "line": f"{number} contained ranks", "network": None}
 
-    ranks = Ranks(*launch(), start_again=launch)
+    ranks = ContainedRanks(*launch(), start_again=launch)
     try:
         yield ranks
     finally:
@@ -215,7 +230,7 @@ def _launch(number: int, since: str, boxed: bool) -> ContainedConnection:
             raise
         finally:
             os.close(log)
-    return ContainedConnection(folder, lines, process)
+    return ContainedConnection(folder, lines, process, places.home)
 
 
 class _Places:
