@@ -77,15 +77,6 @@ def answer_of_slurm(function, options) -> str:
     return asked[-1][1]
 
 
-def test_only_a_contained_rank_asks_nobody(monkeypatch) -> None:
-    import course_utils.teacher.copies  # noqa: F401  which says nothing of where one is
-
-    monkeypatch.setattr(batch, "said_by_sbatch", lambda text: None)
-    assert batch.taken_by_slurm(slurm_script, "true", {}) == (True, "yes")
-    monkeypatch.setattr(batch.guard_hook, "hooks", [lambda: None])
-    assert batch.taken_by_slurm(slurm_script, "true", {}) == (False, "not asked")
-
-
 def test_a_controller_that_does_not_answer_is_no_fault_of_the_script(monkeypatch) -> None:
     said = iter(["unrecognized option '--ndoes=2'", "no Slurm"])
     monkeypatch.setattr(batch, "said_by_sbatch", lambda text: next(said))

@@ -122,7 +122,7 @@ def test_a_submission_that_breaks_the_judging_process_costs_its_own_marks(tmp_pa
 
 
 def a_reply() -> Reply:
-    event = Event(0, "Send", "send", 1, 0, 8, 0.1, 0.2, 3, "world", 0, "float64")
+    event = Event(0, "Send", "send", 1, 0, 8, 0.1, 0.2, 3, "world", 0, "float64", True)
     value = {
         "a": [1, 2.5, None, (True, "x")],
         3: {1, 2},

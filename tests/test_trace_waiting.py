@@ -138,9 +138,9 @@ def event(rank, kind, start, end, peer=None, name="", **more) -> Event:
     return Event(rank, name, kind, peer, None if kind == "collective" else 0, 8, start, end, line=3, comm=W, **more)
 
 
-def head_to_head(name: str = "Send", second: str = "recv"):
+def head_to_head(name: str = "Send", second: str = "recv", **more):
     """Both ranks send, and then receive."""
-    sends = [event(rank, "send", 0.0, 0.1, 1 - rank, name) for rank in range(2)]
+    sends = [event(rank, "send", 0.0, 0.1, 1 - rank, name, **more) for rank in range(2)]
     return [*sends, *(event(rank, second, 0.2, 0.3, 1 - rank) for rank in range(2))]
 
 
@@ -153,6 +153,7 @@ def head_to_head(name: str = "Send", second: str = "recv"):
         ),
         (head_to_head("Bsend"), ""),
         ([event(0, "recv", 0.0, 0.3, 1), event(1, "recv", 0.0, 0.3, 0), *head_to_head()[:2]], ""),
+        (head_to_head(awaited=False), ""),
         ([event(0, "send", 0.0, 0.1, 1), event(1, "recv", 0.2, 0.3, 0)], ""),
         ([event(0, "send", 0.0, 0.1, 1)], "Nobody receives what rank 0 sends in Send(dest=1), line 3."),
         ([event(0, "send", 0.1 * n, 0.1 * n, 1) for n in range(3)], "and 2 more messages"),

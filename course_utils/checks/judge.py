@@ -13,7 +13,7 @@ import numpy as np
 
 from course_utils.checks.behaviour import SECONDS, question_for
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.checks.run_cases import PATIENCE, RanksLike, one_line, outcomes, with_label
+from course_utils.checks.run_cases import PATIENCE, RanksLike, by_luck, one_line, outcomes, with_label
 from course_utils.checks.verdict import FAILED, PASSED, Verdict, not_begun
 from course_utils.errors import CourseError
 from course_utils.ranks.run import events_of
@@ -76,6 +76,16 @@ def judge(
     run = functools.partial(outcomes, ranks=ranks, patience=patience, limit=limit or exercise.limit, hidden=hidden)
     runs = [(case, function) for case in fitting]
     passed: list[Case] = []
+    lucky: Outcome | None = None  # a later case may show what else would come of it, and that says more
+
+    def failed(outcome: Outcome) -> Verdict:
+        began = time.monotonic()
+        further = functools.partial(outcomes, runs[len(passed) + 1 :], ranks, **RERUN, hidden=hidden)
+        question = _question(exercise, outcome, passed, further, others or (lambda: ranks), seconds)
+        verdict = _verdict(exercise, FAILED, f"{outcome.wrong} {question}".rstrip(), outcome, seed, question)
+        verdict.details["search_seconds"] = time.monotonic() - began
+        return verdict
+
     for outcome in itertools.chain(run(runs[:1]), run(runs[1:])):  # many answers are wrong in the first case already
         if any(_is_stub(reply.error) for reply in outcome.attempt.replies):
             if not passed:
@@ -83,14 +93,11 @@ def judge(
             reached = with_label("right so far; then `raise NotImplementedError` was reached", outcome.case.label)
             return _verdict(exercise, FAILED, reached, outcome, seed)
         if outcome.wrong:
-            began = time.monotonic()
-            untried = runs[len(passed) + 1 :]
-            further = functools.partial(outcomes, untried, ranks, **RERUN, hidden=hidden)
-            question = _question(exercise, outcome, passed, further, others or (lambda: ranks), seconds)
-            verdict = _verdict(exercise, FAILED, f"{outcome.wrong} {question}".rstrip(), outcome, seed, question)
-            verdict.details["search_seconds"] = time.monotonic() - began
-            return verdict
+            return failed(outcome)
+        lucky = lucky or by_luck(outcome)
         passed.append(outcome.case)
+    if lucky:
+        return failed(lucky)
     text = exercise.praise(outcome)
     if left_out:
         text += f" (as far as {count(ranks.world_size, 'rank')} can show; `course.start({left_out})` brings the rest)"

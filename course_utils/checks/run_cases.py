@@ -8,6 +8,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from course_utils.checks.compare import CHANGED, difference, is_changed
@@ -104,10 +105,8 @@ def outcome_of(case: Case, function: Callable, attempt: Any) -> Outcome:
     wrong = _trouble(outcome) or _wrong_values(outcome) or _changed_argument(outcome, function) or _wrong_cost(outcome)
     if not wrong and case.judge:
         wrong = case.judge(outcome)
-    wrong = wrong or _never_waited_for(outcome) or _by_luck(outcome)
-    if not wrong:
-        return outcome
-    return Outcome(case, attempt, results, after, attempt.run, with_label(wrong, case.label))
+    wrong = wrong or _never_waited_for(outcome)
+    return replace(outcome, wrong=with_label(wrong, case.label)) if wrong else outcome
 
 
 def _trouble(outcome: Outcome) -> str | None:
@@ -189,10 +188,12 @@ def _never_waited_for(outcome: Outcome) -> str | None:
     return None
 
 
-def _by_luck(outcome: Outcome) -> str | None:
-    """What came out well, and on another day, or with other sizes, would not have."""
+def by_luck(outcome: Outcome) -> Outcome | None:
+    """The outcome as a wrong one, where it came out well and, on another day or with other sizes, would not have."""
     notes = outcome.run.notes if outcome.run else []
-    return f"the result is right, by luck. {notes[0]}" if notes else None
+    if not notes:
+        return None
+    return replace(outcome, wrong=with_label(f"the result is right, by luck. {notes[0]}", outcome.case.label))
 
 
 def _per_rank(value: Any, world_size: int) -> list[float]:

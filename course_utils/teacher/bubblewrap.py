@@ -52,13 +52,15 @@ class SealedBox:
         """The command that runs another in the box. The processes in it end with the one that starts it."""
         self._write_settings()
         etc = self.folder / "etc"
-        mounts = [*_mounts(), "--ro-bind", str(self.folder / "package"), PACKAGES]
+        mounts = []
+        for place in ("/tmp", HOME):  # first: the course may be installed in folders below them
+            mounts += ["--perms", "1777", "--size", _IN_MEMORY, "--tmpfs", place]
+        mounts += [*_mounts(), "--perms", "1777", "--size", _IN_MEMORY, "--tmpfs", "/dev/shm"]
+        mounts += ["--ro-bind", str(self.folder / "package"), PACKAGES]
         for name in ("passwd", "group", "hosts", "nsswitch.conf"):
             mounts += ["--ro-bind", str(etc / name), f"/etc/{name}"]
         if (self.folder / "line").exists():
             mounts += ["--ro-bind", str(self.folder / "line"), LINE]
-        for place in ("/tmp", HOME, "/dev/shm"):
-            mounts += ["--perms", "1777", "--size", _IN_MEMORY, "--tmpfs", place]
         return [*_bwrap(), *mounts, "--remount-ro", "/", "--chdir", HOME, "--", *_as(self.user), *inside]
 
     def give(self, *places: Path) -> None:

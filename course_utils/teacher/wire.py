@@ -340,13 +340,13 @@ def _reply(rank: int, data: bytes) -> Reply:
     return reply
 
 
-_PLAIN = {int: (int,), str: (str,), float: (float, int)}
+_PLAIN = {int: (int,), str: (str,), float: (float, int), bool: (bool,)}
 
 
 def _event(rank: int, *fields: Any) -> Event:
     """An event of this rank, each of whose fields is what `Event` says."""
     event = Event(*fields)
-    kinds = (int, str, str, int, int, int, float, float, int, str, int, str)
+    kinds = (int, str, str, int, int, int, float, float, int, str, int, str, bool)
     may_lack = (3, 4, 8)  # peer, tag and line
     for place, (one, kind) in enumerate(zip(event, kinds, strict=True)):
         if type(one) not in _PLAIN[kind] and not (one is None and place in may_lack):

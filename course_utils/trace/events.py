@@ -30,6 +30,8 @@ class Event(NamedTuple):
         number: which collective of its communicator this is, from 1; 0 for the rest.
         call: of a collective, its name with what must be the same on all ranks, "Bcast(root=0) of 10 float64"; of a
             message, the type of what it holds: "float64", OBJECT or BYTES; "" where that is not known.
+        awaited: False where the rank did not stand still until the end: a test has seen it, or a wait for any of
+            several.
     """
 
     rank: int
@@ -44,6 +46,7 @@ class Event(NamedTuple):
     comm: str = ""
     number: int = 0
     call: str = ""
+    awaited: bool = True
 
 
 def pair_messages(events: Iterable[Event]) -> list[tuple[Event, Event]]:

@@ -105,7 +105,8 @@ def replayed(in_order: Sequence[Event], pairs: Iterable[tuple[Event, Event]], to
     """What the ranks are stuck in when no message is buffered; empty where all come to their ends.
 
     Each rank goes through the beginnings and ends of its operations in the order in which they happened. It passes the
-    end of a message when its other half has begun, and that of a collective when all its ranks have begun it.
+    end of a message when its other half has begun, and that of a collective when all its ranks have begun it. Ends for
+    which it did not stand still hold nobody up.
     """
     others: dict[Event, Iterable[Event]] = {}
     for sent, got in pairs:
@@ -116,7 +117,7 @@ def replayed(in_order: Sequence[Event], pairs: Iterable[tuple[Event, Event]], to
     for place, event in enumerate(in_order):
         if event.kind in ("send", "recv", "collective"):
             moments[event.rank].append((event.start, 2 * place, event))
-            if math.isfinite(event.end) and event.name not in _BUFFERED:
+            if event.awaited and math.isfinite(event.end) and event.name not in _BUFFERED:
                 moments[event.rank].append((event.end, 2 * place + 1, event))
     for mine in moments.values():
         mine.sort(key=lambda moment: moment[:2])

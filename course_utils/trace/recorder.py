@@ -37,6 +37,7 @@ class Recorder:
     Attributes:
         notes: what went well by luck only: "nobody waits for Isend(dest=1)".
         made: what was made and must be freed, by its id, each with its name and line.
+        only_looks: whether what now ends is found so by a test, or by a wait for any of several; see `Event.awaited`.
         left: what this rank has left at the notebook's wish, where C++ code may have made another error of it.
     """
 
@@ -47,6 +48,7 @@ class Recorder:
         self.notes: list[str] = []
         self.made: dict[int, tuple[Any, str]] = {}
         self.open: dict[int, object] = {}
+        self.only_looks = False
         self._abandoned: list[object] = []  # MPI may still write into their buffers: they must not be freed
         self.activity: ActivityFile | None = None
         self.books = Books()
@@ -117,7 +119,8 @@ class Recorder:
         """Record an event; `start` and `end` are readings of `time.perf_counter`, the rest is `Event`'s."""
         self.has_moved()
         if len(self.events) < MAX_EVENTS:
-            self.events.append(Event(self.rank, name, kind, peer, tag, size, start, end, line, comm, number, call))
+            place = (line, comm, number, call)
+            self.events.append(Event(self.rank, name, kind, peer, tag, size, start, end, *place, not self.only_looks))
 
     def add_collective(
         self, name: str, call: str, need: Meeting, start: float, end: float, size: int, line: int | None

@@ -116,7 +116,9 @@ class TracedWork(dist.Work):
         """Is the operation done?"""
         done = self._work.is_completed()
         if done:
+            recorder.only_looks = True
             self._record()
+            recorder.only_looks = False
         return done
 
     def get_future(self) -> torch.futures.Future:
