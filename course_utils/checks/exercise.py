@@ -133,6 +133,7 @@ class Exercise:
         begins_with: "module:function", whose body stands in the learner's cell, to be made better.
         limit: seconds after which a case is ended in any event: many times what it takes, as machines may be busy.
         link: of the ranks that it is for, as `course.start` takes it; "" where any will do.
+        shares_files: whether its ranks must see one another's files.
         name: the function's name: that of the module. This and what follows, the registry fills in.
         lesson: the lesson's stem, "04_messages".
         file: beside the module: what people write for it.
@@ -155,6 +156,7 @@ class Exercise:
     begins_with: str = ""
     limit: float = 30.0
     link: str = ""
+    shares_files: bool = False
     name: str = ""
     lesson: str = ""
     file: Path | None = None

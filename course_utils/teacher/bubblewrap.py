@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_utils.ranks.links.network import INTERFACE_NAMES
 from course_utils.ranks.processes.launch_ranks import find_mpiexec
 
 PACKAGES, HOME, LINE = "/course", "/home/learner", "/line"
@@ -48,8 +49,11 @@ class SealedBox:
         """A box whose files lie in a folder."""
         return cls(folder, _ROOTS_USERS + os.getpid() if os.geteuid() == 0 else _NOBODY)
 
-    def command(self, inside: Sequence[str]) -> list[str]:
-        """The command that runs another in the box. The processes in it end with the one that starts it."""
+    def command(self, inside: Sequence[str], networked: bool = False) -> list[str]:
+        """The command that runs another in the box. The processes in it end with the one that starts it.
+
+        `networked`: in the network in which the command is started; else in one that leads nowhere.
+        """
         self._write_settings()
         etc = self.folder / "etc"
         mounts = []
@@ -61,7 +65,8 @@ class SealedBox:
             mounts += ["--ro-bind", str(etc / name), f"/etc/{name}"]
         if (self.folder / "line").exists():
             mounts += ["--ro-bind", str(self.folder / "line"), LINE]
-        return [*_bwrap(), *mounts, "--remount-ro", "/", "--chdir", HOME, "--", *_as(self.user), *inside]
+        network = _names_of_interfaces() if networked else ["--unshare-net"]
+        return [*_bwrap(), *mounts, *network, "--remount-ro", "/", "--chdir", HOME, "--", *_as(self.user), *inside]
 
     def give(self, *places: Path) -> None:
         """Let the box's user read and write these files, or sockets, where root has made them."""
@@ -88,7 +93,7 @@ def obstacle() -> str | None:
     if not shutil.which("bwrap"):
         return "bubblewrap is missing. Install it (Debian and Ubuntu: apt install bubblewrap)."
     user = SealedBox.of(Path("/")).user
-    probe = [*_bwrap(), *_mounts(), *_as(user), sys.executable, "-c", "import os; print(os.getuid())"]
+    probe = [*_bwrap(), "--unshare-net", *_mounts(), *_as(user), sys.executable, "-c", "import os; print(os.getuid())"]
     done = subprocess.run(probe, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode == 0 and done.stdout.strip() == str(user):
         return None
@@ -96,7 +101,7 @@ def obstacle() -> str | None:
 
 
 def _bwrap() -> list[str]:
-    command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid", "--unshare-net"]
+    command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid"]
     command += ["--unshare-uts", "--hostname", _NAME, "--unshare-cgroup-try"]
     if os.geteuid() != 0:  # root needs no namespace of users, and becomes another user for good
         command += ["--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY)]
@@ -129,6 +134,11 @@ def _mounts() -> list[str]:
     if any(package.is_relative_to(place) for place in (*_of_python(), *map(Path, _SYSTEM))):
         mounts += ["--tmpfs", str(package)]  # installed beside other packages; the answers stand in it
     return mounts
+
+
+def _names_of_interfaces() -> list[str]:
+    above = _folders_above(Path(next(iter(INTERFACE_NAMES))))
+    return [*above, *(word for name, target in INTERFACE_NAMES.items() for word in ("--symlink", target, name))]
 
 
 def _folders_above(place: Path) -> list[str]:

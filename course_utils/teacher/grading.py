@@ -62,7 +62,7 @@ class Grading(contextlib.ExitStack):
     def __init__(self, ranks: int, boxed: bool) -> None:
         super().__init__()
         self._number, self._boxed = ranks, boxed
-        self._of_mistakes: dict[str, Ranks] = {}
+        self._of_mistakes: dict[tuple[str, bool], Ranks] = {}
 
     def marks_of(self, notebook: Path, name: str) -> Iterator[list[str] | Mark]:
         """First the exercises that will get a mark, then the marks, as they come."""
@@ -74,10 +74,18 @@ class Grading(contextlib.ExitStack):
             return
         yield submission.expected
         deadline = time.monotonic() + SECONDS
-        with contained_ranks(self._number, deadline, min(submission.lessons), self._boxed) as running:
-            trouble = _run_all_cells(submission, running)
+        with contextlib.ExitStack() as until_judged:
+
+            @functools.cache
+            def running(apart: bool) -> tuple[Ranks, str]:
+                """Ranks on which all cells have run, and what went wrong with that."""
+                options = (min(submission.lessons), self._boxed, apart)
+                ranks = until_judged.enter_context(contained_ranks(self._number, deadline, *options))
+                return ranks, _run_all_cells(submission, ranks)
+
             for exercise in submission.expected:
-                yield self._mark(name, exercise, *self._judged(exercise, submission, running, trouble))
+                ranks, trouble = running(apart=not find(exercise).shares_files)
+                yield self._mark(name, exercise, *self._judged(exercise, submission, ranks, trouble))
 
     def _mark(self, submission: str, exercise: str, verdict: str, question: str = "") -> Mark:
         """A verdict's mark: what begins with ✓ is right."""
@@ -95,7 +103,7 @@ class Grading(contextlib.ExitStack):
         seed = int.from_bytes(os.urandom(4), "little")
         try:
             with _checks_that_travel():
-                others = functools.partial(self._ranks_of_mistakes, submission)
+                others = functools.partial(self._ranks_of_mistakes, submission, not find(name).shares_files)
                 verdict = judge(find(name), answer, running, seed=seed, others=others)
         except CourseError as error:
             return f"{FAILED} {name}: {error}", ""
@@ -103,13 +111,13 @@ class Grading(contextlib.ExitStack):
             return f"{FAILED} {name}: its results cannot be judged ({type(error).__name__})", ""
         return str(verdict), verdict.details.get("question") or ""
 
-    def _ranks_of_mistakes(self, submission: Submission) -> Ranks:
+    def _ranks_of_mistakes(self, submission: Submission, apart: bool) -> Ranks:
         """They see what the submission sees."""
         lesson = min(submission.lessons)
-        if lesson not in self._of_mistakes:
-            ranks = contained_ranks(self._number, since=lesson, boxed=self._boxed)
-            self._of_mistakes[lesson] = self.enter_context(ranks)
-        return self._of_mistakes[lesson]
+        if (lesson, apart) not in self._of_mistakes:
+            ranks = contained_ranks(self._number, since=lesson, boxed=self._boxed, apart=apart)
+            self._of_mistakes[lesson, apart] = self.enter_context(ranks)
+        return self._of_mistakes[lesson, apart]
 
 
 def _run_all_cells(submission: Submission, running: Ranks) -> str:

@@ -351,8 +351,8 @@ def _event(rank: int, *fields: Any) -> Event:
     for place, (one, kind) in enumerate(zip(event, kinds, strict=True)):
         if type(one) not in _PLAIN[kind] and not (one is None and place in may_lack):
             raise Unreadable("a malformed event")
-    if event.rank != rank:
-        raise Unreadable("an event of another rank")
+    if event.rank != rank or event.bytes < 0:
+        raise Unreadable("an event of another rank, or of no size")
     return event
 
 

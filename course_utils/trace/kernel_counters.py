@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+ON_NODES = "COURSE_NODES"
+"""Set in the environment of ranks that have nodes of their own."""
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -22,6 +24,6 @@ def cpu_seconds(pid: int) -> float:
 def node_bytes() -> tuple[int, int] | None:
     """Bytes out of and into this rank's node so far; None where its ranks share memory."""
     try:
-        return interface_bytes(os.getpid()) if os.environ.get("GLOO_SOCKET_IFNAME") == "eth0" else None
+        return interface_bytes(os.getpid()) if os.environ.get(ON_NODES) else None
     except (OSError, StopIteration):
         return None

@@ -47,12 +47,20 @@ def _leave_the_last_group() -> None:
         dist.destroy_process_group()
 
 
+def _store(meeting: str, rank: int, world_size: int) -> dist.Store:
+    if not meeting.startswith("tcp://"):
+        return dist.FileStore(meeting, world_size)
+    host, _, port = meeting.removeprefix("tcp://").partition(":")
+    return dist.TCPStore(host, int(port), world_size, is_master=rank == 0, timeout=TIMEOUT)
+
+
 @contextlib.contextmanager
 def torch_group(meeting: str, rank: int, world_size: int, communicator: int, *, again: bool) -> Iterator[None]:
     """`torch.distributed` inside, with gloo as its default group. The group stays until a call needs another one.
 
     Args:
-        meeting: a file that does not exist yet.
+        meeting: a file that does not exist yet; or, where the ranks share no files, an address of rank 0's,
+            "tcp://10.77.0.1:20000".
         communicator: the number of the communicator beside which the group is made; see `fits`.
         again: take the group of the last call, which fits on all ranks.
     """
@@ -61,7 +69,7 @@ def torch_group(meeting: str, rank: int, world_size: int, communicator: int, *, 
     if not again:
         _leave_the_last_group()
         _made_for = None
-        store = dist.FileStore(meeting, world_size)
+        store = _store(meeting, rank, world_size)
         dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
         _made_for = world_size, communicator
     try:

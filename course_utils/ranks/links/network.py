@@ -12,16 +12,18 @@ sees, so the last process takes everything with it, however it ends.
     10.77.0.1               tbf ├─ switch ─┤ tbf               10.77.0.2
 """
 
+import math
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_utils.errors import CourseError
+from course_utils.trace.kernel_counters import ON_NODES
 
 SLOWEST, FASTEST = 10e6, 2e9  # bits per second; below, a page takes minutes, above, two cores do not keep up
 SHORTEST, LONGEST = 0.0005, 0.1  # seconds of latency
@@ -38,7 +40,11 @@ _SYSCTLS = (
     "tcp_wmem=4096 1000000 8000000",  # the kernel goes on sending while many ranks take turns on few cores
     "tcp_rmem=4096 2000000 8000000",
 )
-_ENTER = 'mount -t tmpfs -o mode=700 nodes "$1"; unshare --net sh -e -c "$2"; shift 2; exec "$@"'
+INTERFACE_NAMES = {f"/sys/class/net/{name}": f"../../devices/virtual/net/{name}" for name in ("lo", "eth0")}
+"""The links of the file system by which UCX finds a node's interfaces; the machine's own may be called otherwise."""
+_ENTER = "if [ -d /sys/class/net ]; then mount -t tmpfs names /sys/class/net; "
+_ENTER += "".join(f"ln -s {target} {name}; " for name, target in INTERFACE_NAMES.items()) + "fi; "
+_ENTER += 'mount -t tmpfs -o mode=700 nodes "$1"; unshare --net sh -e -c "$2"; shift 2; exec "$@"'
 _PROBE = (
     "mount -t tmpfs none /tmp; ip link add course0 type bridge; ip link add course1 type veth peer name course2; "
     "tc qdisc add dev course1 root tbf rate 10mbit burst 16kb latency 50ms"
@@ -56,12 +62,12 @@ class EmulatedNetwork:
     """What links the nodes have.
 
     Attributes:
-        rates: bits per second of each node's link, the same in both directions.
+        rates: bits per second of each node's link, the same in both directions; inf for what the machine can.
         latency: seconds from one node to another, beside what the rate costs; 0 for none.
         ranks_per_node: how many ranks share a node and its link; rank r is on node r // ranks_per_node.
     """
 
-    rates: tuple[int, ...]
+    rates: tuple[float, ...]
     latency: float = 0.0
     ranks_per_node: int = 1
 
@@ -200,6 +206,7 @@ def possible(network: EmulatedNetwork | None) -> EmulatedNetwork | None:
 def environment() -> dict[str, str]:
     """What keeps MPI and gloo on the nodes' links, and off the memory that the nodes in truth share."""
     return {
+        ON_NODES: "1",
         "MPIR_CVAR_NOLOCAL": "1",
         "UCX_TLS": "tcp,self",
         "UCX_NET_DEVICES": "eth0",
@@ -227,7 +234,16 @@ def behind_links(network: EmulatedNetwork, nodes: Path, mpiexec: str, rank: list
     command = [mpiexec]
     for node in range(len(network.rates)):
         command += [*([":"] if node else []), "-n", str(network.ranks_per_node), *rank, str(nodes / str(node))]
-    enter = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-e", "-c", _PATH + _ENTER]
+    return beside_nodes(network, nodes, command)
+
+
+def beside_nodes(network: EmulatedNetwork, nodes: Path, command: Sequence[str], as_root: bool = False) -> list[str]:
+    """The command that makes the nodes and then becomes another, in the machine's own network, which sees their names.
+
+    `as_root`: it keeps the rights of root, who alone may want that.
+    """
+    user = [] if as_root else ["--user", "--map-root-user"]
+    enter = ["unshare", *user, "--mount", "sh", "-e", "-c", _PATH + _ENTER]
     return [*enter, "nodes", str(nodes), "\n".join(setup(network, nodes)), *command]
 
 
@@ -241,9 +257,9 @@ def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
         inside = [
             "ip link set lo up",
             "ip link set eth0 addrgenmode none",
-            f"ip addr add 10.77.0.{node + 1}/24 dev eth0",
+            f"ip addr add {address(node)}/24 dev eth0",
             "ip link set eth0 up",
-            shaped("eth0", rate),
+            *shaped("eth0", rate),
             *(f"echo {value} > /proc/sys/net/ipv4/{key} || true" for key, value in (s.split("=") for s in _SYSCTLS)),
         ]
         lines += [
@@ -258,18 +274,25 @@ def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
             lines += [*_switch(f"b{node}"), f"ip tuntap add mode tap name t{node} vnet_hdr"]
             lines += [f"ip link set t{node} addrgenmode none", f"ip link set t{node} master b{node} up"]
         switch = f"b{node}" if network.latency else "switch"
-        lines += [f"ip link set v{node} master {switch} up", shaped(f"v{node}", rate)]
+        lines += [f"ip link set v{node} master {switch} up", *shaped(f"v{node}", rate)]
     if network.latency:
         delay = [sys.executable, "-I", str(Path(__file__).with_name("delay.py"))]
         lines.append(shlex.join([*delay, str(network.latency), str(len(network.rates))]) + " &")
     return lines
 
 
+def address(node: int) -> str:
+    """The node's own on its link."""
+    return f"10.77.0.{node + 1}"
+
+
 def _switch(name: str) -> list[str]:
     return [f"ip link add {name} type bridge", f"ip link set {name} addrgenmode none", f"ip link set {name} up"]
 
 
-def shaped(interface: str, rate: int) -> str:
+def shaped(interface: str, rate: float) -> list[str]:
     """The line that lets no more than the rate leave an interface, with 2.6 ms to catch up after a late wake-up."""
+    if math.isinf(rate):
+        return []
     burst = min(max(round(rate / 8 * 0.0026), 8_000), 256_000)
-    return f"tc qdisc add dev {interface} root tbf rate {rate}bit burst {burst} latency {QUEUE_SECONDS * 1e3:g}ms"
+    return [f"tc qdisc add dev {interface} root tbf rate {rate}bit burst {burst} latency {QUEUE_SECONDS * 1e3:g}ms"]

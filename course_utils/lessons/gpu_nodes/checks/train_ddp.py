@@ -165,4 +165,5 @@ EXERCISE = Exercise(
         f"{ranks(outcome.world_size)}, killed in the middle of an epoch, of a writing, and stopped by a signal to one "
         "rank: every time the same batches and losses as without interruption; rank 0 alone writes"
     ),
+    shares_files=True,
 )

@@ -174,4 +174,5 @@ EXERCISE = Exercise(
         "Seek to 8 + 8 · index, read 16 bytes: begin and end. If the file is shorter than end: ValueError. Seek, read.",
     ),
     praise=lambda outcome: "any sample, by any rank, from whole files; and a clear word about those that are cut off",
+    shares_files=True,
 )
