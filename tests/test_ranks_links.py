@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from pathlib import Path
@@ -283,3 +284,18 @@ def test_what_is_stopped_in_the_middle_leaves_ranks_that_work_or_says_so(allowed
         ranks.restart()
     assert ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4
     ranks.stop()
+
+
+def test_the_machines_own_interfaces_may_have_any_names(allowed, tmp_path) -> None:
+    hidden = "mount -t tmpfs none /sys/class/net; ln -s ../../devices/virtual/net/wlan7 /sys/class/net/wlan7; "
+    code = """
+        import course_utils as course
+        ranks = course.start(2, link="100 Mbit/s")
+        print(ranks.run(lambda comm: comm.allreduce(1)).results)
+        ranks.stop()
+    """
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-e", "-c", hidden + 'exec "$@"', "sh"]
+    command += [sys.executable, "-c", textwrap.dedent(code)]
+    environment = os.environ | {"COURSE_RUNTIME": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert "[2, 2]" in done.stdout, done.stdout + done.stderr

@@ -1,6 +1,8 @@
 """Marks for submissions: a right answer keeps its mark, a wrong one and every abuse score zero and are told why."""
 
 import csv
+import os
+import subprocess
 import sys
 
 import cloudpickle
@@ -9,7 +11,7 @@ import pytest
 from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
-from course_utils.teacher import containment, grade_class
+from course_utils.teacher import containment, counted_links, grade_class
 from course_utils.teacher.hiding import lesson_modules, without_answers
 from course_utils.teacher.marks import Mark, write_marks
 from course_utils.teacher.submission import read
@@ -150,18 +152,21 @@ def test_what_an_earlier_lesson_taught_may_be_imported_and_is_not_asked_for(tmp_
     assert "course_utils.lessons.first_steps.rank_and_size" in lesson_modules()
 
 
-def test_the_table_of_marks(tmp_path) -> None:
+def test_the_table_of_marks(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(counted_links, "obstacle", lambda: None)
     file = tmp_path / "marks.csv"
     file.write_text("forged")
     marks = [
         Mark("ada.ipynb", "rank_squared", 1, "✓ fine,\nwith a comma"),
+        Mark("ada.ipynb", "read_sample", 0, "✗ wrong"),
         Mark("=1+1.ipynb", "", 0, "✗ nothing", boxed=False),
     ]
     write_marks(marks, file)
     with file.open(newline="", encoding="utf-8-sig") as table:
         assert list(csv.reader(table)) == [
             ["submission", "exercise", "mark", "verdict", "run"],
-            ["ada.ipynb", "rank_squared", "1", "✓ fine, with a comma", "in a box"],
+            ["ada.ipynb", "rank_squared", "1", "✓ fine, with a comma", "each rank in a box"],
+            ["ada.ipynb", "read_sample", "0", "✗ wrong", "all ranks in one box"],
             ["'=1+1.ipynb", "", "0", "✗ nothing", "without a box: --trusted"],
         ]
 
@@ -207,7 +212,7 @@ def test_the_command_writes_the_table_and_a_text_for_each_learner(tmp_path, caps
     assert "0  ada/04.ipynb  ✗ ada/04.ipynb is not a notebook." in said and f"Marks: {out}" in said
     assert (
         out.read_text(encoding="utf-8-sig").splitlines()[2]
-        == "grace/04.ipynb,,0,✗ grace/04.ipynb is not a notebook.,in a box"
+        == "grace/04.ipynb,,0,✗ grace/04.ipynb is not a notebook.,each rank in a box"
     )
     assert (texts / "grace" / "04.txt").read_text(encoding="utf-8").startswith("grace/04.ipynb\n\n✗ ")
 
@@ -291,3 +296,15 @@ def test_a_made_up_class_is_mixed_and_can_be_made_again(tmp_path) -> None:
     honest = [read(file) for file in files if file not in odd]
     assert all(len(one.expected) == 5 for one in honest)
     assert len({one.cells for one in honest}) == len(honest)
+
+
+@needs_a_box
+@pytest.mark.skipif(os.geteuid() != 0, reason="all other tests run as an ordinary user")
+def test_who_is_not_root_gets_the_same_boxes(tmp_path) -> None:
+    file, table = notebook(tmp_path, RIGHT), tmp_path / "marks.csv"
+    user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+    command = [*user, sys.executable, "-m", "course_utils.cli", "grade", str(file), "--out", str(table)]
+    environment = os.environ | {"COURSE_RUNTIME": str(tmp_path / "runtime")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "rank_squared,1" in table.read_text()

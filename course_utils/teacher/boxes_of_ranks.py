@@ -111,6 +111,7 @@ class StartedBoxes:
             command = [*self.links.beside(rank), *box.command(self._rank_command(), networked=True)]
             self._start(command, self._environment() | network.environment() | _NO_NODES | joins, [inherited])
         self._board.started()
+        self.links.count_for(process.pid for process in self._processes)
 
     def _start_together(self) -> None:
         command = [find_mpiexec(), "-n", str(self._number), *self._rank_command()]

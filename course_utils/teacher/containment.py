@@ -21,7 +21,7 @@ from course_utils.ranks.processes.ranks_folder import started_at
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.run import Attempt
 from course_utils.teacher.boxes_of_ranks import StartedBoxes, start_boxes
-from course_utils.teacher.counted_links import disagreement
+from course_utils.teacher.counted_links import Carried, disagreement
 from course_utils.teacher.wire import ENDED, HEADER, unpack_reply
 from course_utils.trace.activity import ActivityFile
 from course_utils.words import ranks_in_words
@@ -66,7 +66,7 @@ class ContainedConnection(Connection):
         self._sockets = [line.socket for line in boxes.lines]
         self._came = [bytearray() for _ in boxes.lines]
         self._number = 0
-        self._carried: list[tuple[int, int]] = []  # by each rank's link, before the call
+        self._carried: Carried = {}  # before the call
         self._joining = True  # whether ranks may make connections in this call
 
     def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
@@ -78,7 +78,7 @@ class ContainedConnection(Connection):
             raise RanksGone(self.control.how_it_ended())
         self._number += 1
         if self._boxes.links:
-            self._carried = self._boxes.links.counted()
+            self._carried = self._boxes.links.carried()
         for rank, (payload,) in arguments.items():
             if function == "meet":
                 payload = to_bytes(RankTask(to_bytes(bool), (), {}, len(arguments), payload))
@@ -92,7 +92,7 @@ class ContainedConnection(Connection):
         call = super().wait_for(pending, limit=min(limit or left, left), **options | {"size": 1 << 40})
         if self._boxes.links:
             events = {rank: reply.events for rank, reply in call.replies.items()}
-            if found := disagreement(events, self._carried, self._boxes.links.counted(), self._joining):
+            if found := disagreement(events, self._carried, self._boxes.links.carried(), self._joining):
                 rank, why = found
                 call.replies[rank] = Reply(rank, "raised", error=Raised(MISCOUNTED, why))
         self._joining = False

@@ -5,11 +5,13 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from course_utils.checks.registry import find
+from course_utils.teacher import counted_links
 from course_utils.teacher.grading import Mark, printable
 from course_utils.teacher.grading_process import GradingProcess
 from course_utils.teacher.handed_in import names_of
 
-BOXED, TRUSTED = "in a box", "without a box: --trusted"
+APART, TOGETHER, TRUSTED = "each rank in a box", "all ranks in one box", "without a box: --trusted"
 
 
 def grade_each(notebooks: Sequence[Path], ranks: int = 4, boxed: bool = True) -> Iterator[list[Mark]]:
@@ -42,9 +44,16 @@ def write_marks(marks: list[Mark], file: Path) -> None:
         writer = csv.writer(table)
         writer.writerow(["submission", "exercise", "mark", "verdict", "run"])
         for one in marks:
-            run = BOXED if one.boxed else TRUSTED
-            writer.writerow([_cell(one.submission), one.exercise, one.mark, _cell(one.verdict), run])
+            writer.writerow([_cell(one.submission), one.exercise, one.mark, _cell(one.verdict), how_it_ran(one)])
     os.replace(scratch, file)
+
+
+def how_it_ran(mark: Mark) -> str:
+    """What the answer was kept in; what that promises, `docs/grading.md` says."""
+    if not mark.boxed:
+        return TRUSTED
+    shares_files = mark.exercise and find(mark.exercise).shares_files
+    return TOGETHER if shares_files or counted_links.obstacle() else APART
 
 
 def _cell(text: str) -> str:

@@ -7,7 +7,6 @@ Source: PMI-1 of MPICH, as its `src/pmi/` speaks it; Balaji et al. 2010, "PMI: A
 Interface for Extreme-Scale Systems".
 """
 
-import contextlib
 import socket
 
 LONGEST_LINE = 1 << 16
@@ -43,15 +42,16 @@ class JobBoard:
             one.close()
 
     def serve(self, rank: int) -> None:
-        """Read what a rank asks, and answer."""
-        with contextlib.suppress(OSError):
+        """Read what a rank asks, and answer; who asks nonsense is not served again."""
+        try:
             piece = self.sockets[rank].recv(1 << 16)
-            self._came[rank] += piece
+            *lines, self._came[rank] = (self._came[rank] + piece).split(b"\n")
             if not piece or len(self._came[rank]) > LONGEST_LINE:
-                self.sockets[rank].close()
-            while b"\n" in self._came[rank]:
-                line, _, self._came[rank] = self._came[rank].partition(b"\n")
+                raise ValueError
+            for line in lines:
                 self._answer(rank, dict(word.partition("=")[::2] for word in line.decode().split(" ")))
+        except (OSError, ValueError, KeyError):
+            self.sockets[rank].close()
 
     def close(self) -> None:
         """Carry nothing more."""

@@ -12,7 +12,6 @@ sees, so the last process takes everything with it, however it ends.
     10.77.0.1               tbf ├─ switch ─┤ tbf               10.77.0.2
 """
 
-import math
 import re
 import shlex
 import shutil
@@ -62,12 +61,12 @@ class EmulatedNetwork:
     """What links the nodes have.
 
     Attributes:
-        rates: bits per second of each node's link, the same in both directions; inf for what the machine can.
+        rates: bits per second of each node's link, the same in both directions.
         latency: seconds from one node to another, beside what the rate costs; 0 for none.
         ranks_per_node: how many ranks share a node and its link; rank r is on node r // ranks_per_node.
     """
 
-    rates: tuple[float, ...]
+    rates: tuple[int, ...]
     latency: float = 0.0
     ranks_per_node: int = 1
 
@@ -234,17 +233,21 @@ def behind_links(network: EmulatedNetwork, nodes: Path, mpiexec: str, rank: list
     command = [mpiexec]
     for node in range(len(network.rates)):
         command += [*([":"] if node else []), "-n", str(network.ranks_per_node), *rank, str(nodes / str(node))]
-    return beside_nodes(network, nodes, command)
+    return beside_nodes(setup(network, nodes), nodes, command)
 
 
-def beside_nodes(network: EmulatedNetwork, nodes: Path, command: Sequence[str], as_root: bool = False) -> list[str]:
-    """The command that makes the nodes and then becomes another, in the machine's own network, which sees their names.
+def beside_nodes(lines: Sequence[str], nodes: Path, command: Sequence[str], as_root: bool = False) -> list[str]:
+    """The command that makes nodes and then becomes another, in the machine's own network, which sees their names.
 
-    `as_root`: it keeps the rights of root, who alone may want that.
+    Args:
+        lines: of shell, as `setup` gives them.
+        nodes: an empty folder, on which the namespaces get their names.
+        command: what it becomes.
+        as_root: whether it keeps the rights of root, who alone may want that.
     """
     user = [] if as_root else ["--user", "--map-root-user"]
     enter = ["unshare", *user, "--mount", "sh", "-e", "-c", _PATH + _ENTER]
-    return [*enter, "nodes", str(nodes), "\n".join(setup(network, nodes)), *command]
+    return [*enter, "nodes", str(nodes), "\n".join(lines), *command]
 
 
 def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
@@ -259,12 +262,11 @@ def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
             "ip link set eth0 addrgenmode none",
             f"ip addr add {address(node)}/24 dev eth0",
             "ip link set eth0 up",
-            *shaped("eth0", rate),
+            shaped("eth0", rate),
             *(f"echo {value} > /proc/sys/net/ipv4/{key} || true" for key, value in (s.split("=") for s in _SYSCTLS)),
         ]
         lines += [
-            f"touch {name}",
-            f"unshare --net mount --bind /proc/self/ns/net {name}",
+            *new_node(name),
             f"ip link add v{node} type veth peer name e{node}",
             f"ip link set e{node} netns {name} name eth0",
             f"ip link set v{node} addrgenmode none",
@@ -274,11 +276,16 @@ def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
             lines += [*_switch(f"b{node}"), f"ip tuntap add mode tap name t{node} vnet_hdr"]
             lines += [f"ip link set t{node} addrgenmode none", f"ip link set t{node} master b{node} up"]
         switch = f"b{node}" if network.latency else "switch"
-        lines += [f"ip link set v{node} master {switch} up", *shaped(f"v{node}", rate)]
+        lines += [f"ip link set v{node} master {switch} up", shaped(f"v{node}", rate)]
     if network.latency:
         delay = [sys.executable, "-I", str(Path(__file__).with_name("delay.py"))]
         lines.append(shlex.join([*delay, str(network.latency), str(len(network.rates))]) + " &")
     return lines
+
+
+def new_node(name: str) -> list[str]:
+    """Lines that make a network and give it a name, a path."""
+    return [f"touch {name}", f"unshare --net mount --bind /proc/self/ns/net {name}"]
 
 
 def address(node: int) -> str:
@@ -290,9 +297,7 @@ def _switch(name: str) -> list[str]:
     return [f"ip link add {name} type bridge", f"ip link set {name} addrgenmode none", f"ip link set {name} up"]
 
 
-def shaped(interface: str, rate: float) -> list[str]:
+def shaped(interface: str, rate: int) -> str:
     """The line that lets no more than the rate leave an interface, with 2.6 ms to catch up after a late wake-up."""
-    if math.isinf(rate):
-        return []
     burst = min(max(round(rate / 8 * 0.0026), 8_000), 256_000)
-    return [f"tc qdisc add dev {interface} root tbf rate {rate}bit burst {burst} latency {QUEUE_SECONDS * 1e3:g}ms"]
+    return f"tc qdisc add dev {interface} root tbf rate {rate}bit burst {burst} latency {QUEUE_SECONDS * 1e3:g}ms"
