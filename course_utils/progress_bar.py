@@ -1,6 +1,9 @@
 """A bar for what takes longer than two seconds; nothing is shown before, and nothing at all under TQDM_DISABLE=1.
 
 Nor is anything shown on a machine with GPUs that has torch alone, and not the package that draws the bar.
+
+In a notebook the bar is text, not a widget: a widget is gone when the saved notebook is opened again, and an error
+message stands in its place.
 """
 
 import os
@@ -9,11 +12,47 @@ import time
 from types import TracebackType
 
 try:
-    from tqdm.auto import tqdm
+    from tqdm.std import tqdm
 except ImportError:
     tqdm = None
 
 DELAY = 2.0
+
+
+class _BelowTheCell:
+    """A file for `tqdm` to write its line to, which a notebook shows below the running cell."""
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        from IPython.display import display
+
+        self._line = ""
+        self._shown = display(self._output(), raw=True, display_id=True)
+
+    def write(self, text: str) -> None:
+        """Take what stands behind the last return as the line."""
+        self._line = text.rpartition("\r")[2].strip() or self._line
+
+    def flush(self) -> None:
+        """Show the line."""
+        self._shown.update(self._output(), raw=True)
+
+    def clear(self) -> None:
+        """Show nothing any more."""
+        self._line = ""
+        self.flush()
+
+    def _output(self) -> dict[str, str]:
+        return {
+            "text/plain": self._line,
+            "text/html": f'<pre style="margin: 0; padding: 0">{self._line}</pre>' if self._line else "",
+        }
+
+
+def _in_a_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    return hasattr(ipython.get_ipython(), "kernel") if ipython else False
 
 
 class ProgressBar:
@@ -41,7 +80,8 @@ class ProgressBar:
             return
         if self._bar is None:
             form = "{desc}: {elapsed}"
-            self._bar = tqdm(desc=self._text, bar_format=form, leave=False, file=sys.stderr, mininterval=0.5)
+            self._file = _BelowTheCell() if _in_a_notebook() else sys.stderr
+            self._bar = tqdm(desc=self._text, bar_format=form, leave=False, file=self._file, mininterval=0.5)
             self._bar.start_t -= seconds
         if seconds - getattr(self, "_drawn", 0.0) > 0.5:
             self._drawn = seconds
@@ -52,3 +92,5 @@ class ProgressBar:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+            if isinstance(self._file, _BelowTheCell):
+                self._file.clear()

@@ -8,13 +8,19 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import nbclient
+import nbformat
 import pytest
 
 import course_utils as course
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
+from course_utils.ranks.engine.reply import Reply
+from course_utils.ranks.failure_report import describe
 from course_utils.ranks.processes import exit_status, launch_ranks, ranks_folder
+from course_utils.syllabus import ROOT
 
 
 def who(comm, number=0):
@@ -560,3 +566,31 @@ def test_a_progress_bar_shows_what_takes_long_unless_it_is_disabled(disabled, sh
     environment = {**os.environ, "TQDM_DISABLE": disabled}
     said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert ("3 ranks at work" in said.stderr) == shown
+
+
+def test_a_notebook_that_showed_a_bar_can_be_saved_and_opened_again() -> None:
+    cell = (
+        "from course_utils.progress_bar import ProgressBar\n"
+        "with ProgressBar('3 ranks at work', delay=0.0) as bar:\n"
+        "    bar.look()\n"
+    )
+    pages = [cell + "    raise KeyError", cell]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(page) for page in pages])
+    environment = {**os.environ, "TQDM_DISABLE": "", "PYTHONPATH": str(ROOT)}
+    nbclient.NotebookClient(notebook, timeout=60, allow_errors=True).execute(env=environment)
+    for output in (notebook.cells[0].outputs[0], notebook.cells[1].outputs[0]):
+        assert output["data"] == {"text/plain": "", "text/html": ""}, "no widget, which would be gone, and no old text"
+
+
+def test_a_run_that_was_broken_off_is_not_one_that_went_well() -> None:
+    replies = [Reply(rank, "returned") for rank in range(2)]
+    assert describe(replies, "") is None
+    assert describe(replies, "stopped by you.").startswith("stopped by you. Then every rank returned")
+
+
+def test_ranks_that_do_not_start_on_a_full_disk_say_so(tmp_path: Path, monkeypatch) -> None:
+    folder = ranks_folder.RanksFolder(tmp_path / "ranks-1")
+    folder.path.mkdir()
+    assert "is full" not in launch_ranks.log_of(folder)
+    monkeypatch.setattr(launch_ranks.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
+    assert launch_ranks.log_of(folder) == f"{tmp_path} is full. Make room, or set COURSE_RUNTIME to a folder elsewhere."

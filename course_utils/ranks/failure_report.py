@@ -70,7 +70,7 @@ def _doing(reply: Reply) -> tuple[int, str, str]:
 def describe(replies: list[Reply], cause: str) -> str | None:
     """The whole report, or None when every rank returned. `cause` says why the run was broken off, if it was."""
     if all(reply.kind == "returned" for reply in replies):
-        return None
+        return f"{cause} Then every rank returned, so what it returned need not be right." if cause else None
     if all(reply.kind == "lost" for reply in replies):
         return cause
     if unusable := [reply for reply in replies if reply.kind == "unusable"]:

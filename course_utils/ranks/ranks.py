@@ -143,7 +143,8 @@ class Ranks:
         if replies[0].kind != "returned":
             return []
         done = [from_bytes(data) for data in replies[0].value]
-        return [Attempt([reply], describe([reply], call.cause)) for reply in done]
+        causes = ["" if reply.kind == "returned" else call.cause for reply in done]
+        return [Attempt([reply], describe([reply], cause)) for reply, cause in zip(done, causes, strict=True)]
 
     def _be_usable(self, call: Watched | None = None) -> None:
         """Start new ranks where a call has ended some, or has left them unable to use MPI."""

@@ -19,6 +19,7 @@ from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
 
 MAX_RANKS_PER_CORE = 8
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_LEAST_ROOM = 1 << 16  # bytes
 _CONTROLLER = (
     "--nodb",  # nothing asks for the results of old tasks, and keeping them slows the controller down
     "--HeartMonitor.period=100",  # an engine is registered after two beats …
@@ -154,4 +155,6 @@ def log_of(folder: RanksFolder) -> str:
         file = folder.path / f"{name}.log"
         if file.exists():
             lines += file.read_text(errors="replace").splitlines()[-5:]
+    if shutil.disk_usage(folder.path).free < _LEAST_ROOM:
+        lines.append(f"{folder.path.parent} is full. Make room, or set COURSE_RUNTIME to a folder elsewhere.")
     return "\n".join(lines)
