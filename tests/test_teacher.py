@@ -312,3 +312,13 @@ def test_who_is_not_root_gets_the_same_boxes(tmp_path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert "rank_squared,1" in table.read_text()
+
+
+@pytest.mark.timeout(200)
+def test_what_has_computed_with_threads_may_grade(tmp_path) -> None:
+    import torch
+
+    torch.set_num_threads(4)
+    assert torch.ones(400_000).to(torch.float64).sum() == 400_000  # which starts OpenMP's threads
+    file = ROOT / "exercises" / "solutions" / "06_data_parallel.ipynb"
+    assert [(mark.mark, mark.verdict) for mark in marks_of([file]) if not mark.mark] == []

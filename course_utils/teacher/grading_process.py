@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -108,6 +109,8 @@ class GradingProcess:
 def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, boxed: bool) -> None:
     """Runs in the process: judge what the line names, until it is closed."""
     other_end.close()
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)  # the threads that it had were not forked with it, and OpenMP would wait for them
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the teacher's Ctrl-C is for the grader, which ends this process
     os.environ |= {"COURSE_RUNTIME": folder, "TQDM_DISABLE": "1"}  # the grader has a bar of its own
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
