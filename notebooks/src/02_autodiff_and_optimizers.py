@@ -311,9 +311,9 @@ pictures.ready_order(by_layer, times.end, "One backward pass of VGG-11", times.e
 # %% [markdown]
 # ## What an optimizer remembers
 #
-# An **optimizer** makes steps of gradients; **Adam** is used most. For each weight it keeps two **running averages**,
-# of the gradient and of its square: most of the old value, a little of the new. It moves the weight *against* the
-# mean, by
+# An **optimizer** makes steps of gradients. **Adam** and AdamW, which also shrinks the weights a little in each step,
+# are used most. For each weight it keeps two **running averages**, of the gradient and of its square: most of the old
+# value, a little of the new. It moves the weight *against* the mean, by
 #
 # $$\text{rate} \cdot \frac{\text{mean}}{\sqrt{\text{square}} + \text{eps}}$$
 #

@@ -47,7 +47,8 @@ course.measured("balance", operations=4 * peak.median / bandwidth.median)
 
 # %% [markdown]
 # So a number that was fetched must be *used* that often, or the cores wait for memory. Whoever adds arrays, waits:
-# three numbers are moved for one addition.
+# three numbers are moved for one addition. (Four on processors that read a line of memory before they write it: then
+# the roof below is drawn up to a third too low.)
 #
 # ## The roof
 #
@@ -224,7 +225,7 @@ for name, graph in {"chain": chain_sum(32), "tree": tree_sum(32)}.items():
 # %% [markdown]
 # Let $T_p$ be the time with $p$ workers, counted in tasks. They share the work, so $T_p \ge W/p$. Nobody can shorten
 # the longest path: $T_p \ge D$. Both hold, so the *larger* of the two does. And if no worker rests while a task is
-# ready, Brent proved that not much is lost:
+# ready, not much is lost (Graham 1969; Brent 1974, for work level by level):
 #
 # $$\max(W/p,\ D)\ \le\ T_p\ \le\ W/p + D$$
 #

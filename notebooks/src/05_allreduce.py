@@ -104,7 +104,8 @@ halving.timeline("halving-doubling")
 
 # %% [markdown]
 # $\frac12 + \frac14 = \frac34$ of the vector there, and $\frac34$ back: $2\frac{P-1}{P}$ vectors, never 2 whole ones.
-# No algorithm sends less from its busiest rank. The price: twice the rounds.
+# No algorithm in which only *ranks* add sends less from its busiest rank. (Some switches add, too. Then a rank sends
+# its vector once: lesson 13.) The price: twice the rounds.
 #
 # ## The ring
 #
@@ -158,7 +159,7 @@ course.draw.timelines(round_the_ring, segmented, titles=titles)
 # %% [markdown]
 # Twice the messages and rounds, each of half the size: the same bytes, less waiting; the libraries of lessons 6 and 13
 # cut blocks too. (Not faster in your run? *One* computer plays all nodes here, and more messages are more work for it.
-# We shall measure it.)
+# *A network made of numbers*, below, measures that work.)
 #
 # Now count all six against their formulas: rounds, and the vectors that the busiest rank sends. (With 6,000 numbers
 # a block is one segment.) Where $P$ is no power of two, the surplus ranks first hand their vector to a partner.
@@ -232,9 +233,9 @@ course.measured("allreduce_bracketing", answer="b" if small else "c")
 print("Bracketing in float32:", rounding_text(errors["float32"], loss=0.07))
 
 # %% [markdown]
-# Not guilty. So something else was wrong: the report itself thinks of "a flaw in the code". That code is lost, but
-# our `suspicious_ring` has a flaw that costs as much. Like his, our training averages the *weights* after every step.
-# At the end each rank tests its own network:
+# Not guilty. (The report's library, Genann, computes in float64: less guilty still.) So something else was wrong: the
+# report itself thinks of "a flaw in the code". That code is lost, but our `suspicious_ring` has a flaw that costs as
+# much. Like his, our training averages the *weights* after every step. At the end each rank tests its own network:
 
 # %%
 from course_utils.lessons.allreduce.suspicious_ring import suspicious_ring, train_digits
@@ -343,8 +344,8 @@ pictures.crossings(lengths, measured, predicted, "Time over the size of the vect
 # sizes and `runs=9` take some minutes and give finer figures.)
 #
 # **How full are the links?** **Bus bandwidth** is $2\frac{P-1}{P}\,n$ divided by the time: what each link must carry
-# at least, per second. Unlike $n$ over time it can be compared with the link's own rate, whatever $P$. Ours lets
-# 6.25 MB pass in a second; a twentieth of that is addresses, one with each packet.
+# at least, per second, where only ranks add. Unlike $n$ over time it can be compared with the link's own rate,
+# whatever $P$. Ours lets 6.25 MB pass in a second; a twentieth of that is addresses, one with each packet.
 
 # %%
 from course_utils.lessons.allreduce.sentences import bus_text, kept_text
@@ -474,9 +475,10 @@ pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 # ## What to take with you
 #
 # - You can **write** all-reduces: in pairs for few rounds, in blocks for few bytes, in segments for no waiting.
-# - You **predict** their cost: rounds × α + bytes × β; the busiest link decides, and never less than
-#   $2\frac{P-1}{P}$ of the vector.
-# - You **find** what is wrong: count bytes, compare blocks, use lengths that do not divide. Rounding is 1e-7.
+# - You **predict** their cost: rounds × α + bytes × β; the busiest link decides. Where only ranks add, it carries at
+#   least $2\frac{P-1}{P}$ of the vector.
+# - You **find** what is wrong: count bytes, compare blocks, use lengths that do not divide. Rounding is about 1e-7 of
+#   the sum in float32, and 1e-16 in float64.
 #
 # Next: [the exercises](../exercises/05_allreduce.ipynb); then [lesson 6](06_data_parallel.ipynb): can $P$ workers train
 # as one?

@@ -196,8 +196,8 @@ report_figures.total_time(tasks)
 
 # %% [markdown]
 # Together both move $2(P-1) = 6$ vectors, and a little more: headers and acknowledgements. But of 2a's, half leave
-# through *one* link. (Compare the busiest links: the
-# students' 2b sent "less than 60%" of 2a.)
+# through *one* link. (The students write that 2b sent "less than 60%" of 2a. They do not say which bytes they counted:
+# rank 0's alone would be 50%.)
 #
 # The bars are their figure 4; hatched, their times (five cores each, lesson 7's DDP). Are your four faster than one?
 # "Don't try to parallelize very light workloads", say the slides of SURF, the Dutch computing centre from whose course
@@ -339,6 +339,9 @@ course.draw.loss_curves(warmed, climbs_text(warmed))
 # **Warm-up** climbs in a straight line to the scaled rate. It mends the start, not a rate that is too large for good.
 # (Goyal and others trained ImageNet so on 256 GPUs.) Your exercise: `scaled_learning_rate`.
 #
+# The linear rule is for SGD. For Adam and AdamW the *square root* is the rule (Malladi and others, 2022): they divide
+# by the gradient's size, and with it by its noise.
+#
 # ## What the mean does not mend
 #
 # Batch norm, known from lesson 3, takes from each feature its mean over *the batch*, and divides by its spread. Each
@@ -385,8 +388,9 @@ print("from rank 0, before:", np.round(before, 6), " after 22 steps:", np.round(
 course.measured("replicas", answer="c" if np.allclose(before, after, rtol=1e-9) else "b")
 
 # %% [markdown]
-# All take the *same* step, from *different* places: the distance never changes, and the step is right for none of
-# them. No error, no warning. Compare your replicas' weights once, on day one.
+# All take the *same* step, from *different* places: the distance never changes, and the step is right for none of them.
+# No error, no warning. Compare your replicas' weights once, on day one. (Weight decay draws them slowly together, and
+# hides the mistake.)
 #
 # **`set_epoch` forgotten.** PyTorch's `DistributedSampler` does what `shard_indices` does, but you must tell it the
 # epoch. How many *different* batches does rank 0 see in 5 epochs of 22?

@@ -228,8 +228,9 @@ print(taken.compared("ours", "DDP"))
 course.draw.stacked_bars(taken.bars, hiding_text(taken, "DDP", "loop"))
 
 # %% [markdown]
-# So that is the answer to this page's question. DDP sends *fewer* messages than the loop, and sends them *earlier*.
-# No magic, and nothing that you could not write. (DDP's own bucket size is 25 MB: made for larger models.)
+# So that is the answer to this page's question. DDP sends *fewer* messages than the loop, and sends them *earlier*. No
+# magic, and nothing that you could not write. (By itself DDP takes buckets of 25 MB, the first of 1 MB, so that
+# something can start early; and it finds them in its second step. In the first it sends one vector.)
 #
 # **Predict.** Now 64 images on each node, twice the computing. What becomes of the exposed communication of *our*
 # buckets?
@@ -294,9 +295,9 @@ print(efficiency_text("weak", weak, cores))
 report_figures.time_by_workers(list(same_work.values()))
 
 # %% [markdown]
-# Hatched: what three students of the course CS744 published in 2020 for VGG-11 in full width, on four machines of five
-# cores each. From 437 to 153 seconds: an efficiency of 0.71. From 3 to 4 they gained little: the model is small, and
-# its communication does not shrink with $P$.
+# Hatched: what three students of the course CS744 published in 2020 for VGG-11 in full width, on four virtual machines
+# of one computer, with five cores each: emulated links, as ours are. From 437 to 153 seconds: an efficiency of 0.71.
+# From 3 to 4 they gained little. Their reason: the model is small. What each rank sends does not shrink with $P$.
 #
 # They also looked at processors and network. So do we, with the counters of the kernel:
 
@@ -417,7 +418,8 @@ course.draw.stacked_bars(memory.bars, said)
 
 # %% [markdown]
 # A message through memory is work *for a processor*: it copies. Where all cores compute, there is nothing to hide
-# behind. Overlap needs another who carries: a network card, a GPU's copy engine.
+# behind. Overlap needs somebody else who carries, such as a network card. Even on GPUs, hidden is not free: an
+# all-reduce adds, so it runs on a GPU's own cores and takes some of them from the backward pass.
 #
 # ## What you take with you
 #

@@ -418,7 +418,8 @@ course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
 # | local SGD | all, at times | $<2/k$ each way | phones, clinics, far data centres |
 #
 # Against stragglers: *backup workers*; the gradients that come last are dropped (Chen and others, 2016). Across slow
-# links: DiLoCo (Douillard and others, 2023) trains language models with 500 local steps.
+# links: DiLoCo (Douillard and others, 2023) trains language models with 500 local steps. It takes the mean of the
+# changes for a gradient, and steps with momentum: the mean of the weights alone does not bear so many steps.
 
 # %% [markdown]
 # ## What you take with you

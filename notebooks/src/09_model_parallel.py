@@ -410,8 +410,9 @@ course.draw.timelines(*forward, titles=["whole", "cut"], title=found)
 
 # %% [markdown]
 # (Drawn are forward passes.) An all-reduce *is* a reduce-scatter and an all-gather: the same bytes, with more of the
-# work between the two. (The little more: a cut behind the embedding, a join before the head.) Saved are memory, and
-# work on norms and dropout.
+# work between the two. (Ours keeps what it gathered for the backward pass. Korthikanti's keeps its part alone and
+# gathers once more: less memory, more bytes.) (The little more: a cut behind the embedding, a join before the head.)
+# Saved are memory, and work on norms and dropout.
 #
 # gloo makes its reduce-scatter from an all-reduce, so we count what rings would send, and say nothing about time.
 

@@ -163,8 +163,8 @@ title, finding = formula_text(ms, idle, formula), "On 4 ranks, three runs for ea
 course.draw.over_numbers(ms, lines, title, finding, **look)
 
 # %% [markdown]
-# The more, the better? But a micro-batch is kept in memory until its backward pass: GPipe keeps all $m$. Exercise:
-# `bubble_fraction`.
+# The more, the better? But a micro-batch is kept in memory until its backward pass: GPipe's schedule keeps all $m$.
+# (The paper keeps their inputs only, and computes the rest again, as lesson 9 did.) Exercise: `bubble_fraction`.
 #
 # ## One forward, one backward
 #
@@ -229,9 +229,9 @@ said = plan_text("Interleaved", plan, run)
 pictures.plan_and_run("interleaved", plan, run, *said)
 
 # %% [markdown]
-# With $v$ stages on each rank: $\frac{p-1}{v\,m+p-1}$. (In the picture a rank's second stage is
-# paler.) The price: $v\,p-1$ borders between stages in place of $p-1$, and a message each way at each of them for every
-# micro-batch. Slow links eat the gain.
+# With $v$ stages on each rank: $\frac{p-1}{v\,m+p-1}$. (In the picture a rank's second stage is paler.) The price:
+# $v\,p-1$ borders between stages in place of $p-1$, and a message each way at each of them for every micro-batch. Slow
+# links eat the gain. And memory: rank 0 keeps $1+\frac{p-1}{p\,v}$ times as much as with 1F1B.
 #
 # ## A backward pass has two halves
 #
@@ -386,7 +386,8 @@ course.draw.loss_curves(smooth, stashing_text(losses), x="step", y="loss (mean o
 #
 # ## PyTorch's own
 #
-# `torch.distributed.pipelining` has these schedules. The same stages, the same batch; torch sends by itself:
+# `torch.distributed.pipelining` has these schedules, and two more that large models use: `ScheduleZBVZeroBubble` and
+# `ScheduleDualPipeV`. The same stages, the same batch; torch sends by itself:
 
 # %%
 from course_utils.lessons.pipeline import torch_pipeline
@@ -447,7 +448,7 @@ pictures.pipelines(
 #
 # You can **write** a schedule: lists of `F`, `B` or `I` and `W`, checked before they run. You can **predict** its
 # bubble, $\frac{p-1}{m+p-1}$, and what ranks keep, $\min(p-r,m)$ with 1F1B. And you can **judge** the others:
-# interleaving buys time with messages, zero bubble with memory, stashing with stale gradients.
+# interleaving buys time with messages and memory, zero bubble with memory, stashing with stale gradients.
 #
 # Next: [the exercises](../exercises/10_pipeline.ipynb). Then
 # [lesson 11](11_hybrid_and_sharded.ipynb): which mixture?

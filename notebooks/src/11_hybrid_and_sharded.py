@@ -50,7 +50,8 @@ pictures.mesh(cube)
 
 # %% [markdown]
 # Each panel shows the same eight ranks; one colour is one group. Neighbours in the count are usually neighbours in the
-# machine, so the axis that talks most is named *last*.
+# machine, so the axis that talks most is named *last*. (By that rule the pipeline, which talks least, stands first in
+# large trainings: Megatron-LM's order. With two ranks an axis it makes no difference here.)
 #
 # `torch.distributed` makes such groups itself. On our four ranks: each adds up the ranks' numbers in its group.
 
@@ -320,9 +321,10 @@ panels = [
 course.draw.shares(panels, stages_text(stages.kept, stages.sent))
 
 # %% [markdown]
-# Stages 1 and 2 save for nothing; stage 3 gathers weights twice: half as much again. (As rings. gloo moves more.) In
-# **mixed precision** a weight takes 2 bytes, its gradient 2, Adam 12: the weight in float32, mean, square. Exercises:
-# `zero_memory`, `fits`.
+# Stages 1 and 2 save for nothing; stage 3 gathers weights twice: half as much again. (As rings. gloo moves more. And
+# for one backward pass a step: with $m$ micro-batches stage 2 must reduce after each, and sends $\frac{m+1}{2}$ times
+# as much.) In **mixed precision** a weight takes 2 bytes, its gradient 2, Adam 12: the weight in float32, mean, square.
+# Exercises: `zero_memory`, `fits`.
 #
 # ## Written by four, read by two
 #
@@ -429,7 +431,7 @@ planner_pictures.plans(plans)
 #
 # - **arrange** ranks in a mesh: the most talkative axis inside the node;
 # - **prove** that a mixture is one training: loss beside loss, and what is kept twice is equal twice;
-# - **count**: ZeRO's stages 1 and 2 are free, stage 3 sends half as much again.
+# - **count**: with one backward pass a step, ZeRO's stages 1 and 2 are free; stage 3 sends half as much again.
 #
 # Next: [the exercises](../exercises/11_hybrid_and_sharded.ipynb). In lesson 12 the machine chooses.
 

@@ -395,8 +395,9 @@ course.draw.over_numbers(rates, lines, links_text(told), unit=seconds_text, **lo
 #
 # ## The report's two GPUs
 #
-# They are not here, so we describe them: two GTX 1080 Ti on PCIe, by their makers' numbers, and AlexNet in full
-# width. Nothing is run. Beside the report's answer, its figure 10b, after 25,000 iterations, ours:
+# They are not here, so we describe them: two GTX 1080 Ti on PCIe, by their makers' numbers (the report writes
+# "GTX1080i"; we take it for this card), and AlexNet in full width. Nothing is run. Beside the report's answer, its
+# figure 10b, after 25,000 iterations, ours:
 
 # %% tags=["figure:12_report"]
 from course_utils.lessons.strategy_search.experiments import report_costs
@@ -414,6 +415,9 @@ pictures.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names
 # The report suspected that its answer was not the best. What was missing: fully connected layers cut by *parameter*,
 # so that no GPU need wait. Krizhevsky did so by thought, in 2014. (The report's program also divided gradients that
 # it never summed: lesson 11.)
+#
+# What came after FlexFlow: Unity (2022) also rewrites the graph, Alpa (2022) takes integer programming in place of
+# walks. In XLA (GSPMD) and PyTorch (DTensor) people name how some tensors are cut, and the compiler finds the rest.
 #
 # ## Why is it so quick?
 #

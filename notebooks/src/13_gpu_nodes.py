@@ -186,7 +186,8 @@ pictures.dealt(epochs, "With set_epoch, every epoch has its own order", batch=8)
 # ## How well is the network used?
 #
 # An all-reduce of $n$ bytes in $t$ seconds has the **algorithm bandwidth** $\frac{n}{t}$. But a ring sends
-# $\frac{2(P-1)}{P}\,n$ bytes through each rank's link (lesson 5). What the *link* carries is the **bus bandwidth**:
+# $\frac{2(P-1)}{P}\,n$ bytes through each rank's link (lesson 5). What the *link* then carries is the **bus
+# bandwidth**:
 #
 # $$\frac{n}{t} \cdot \frac{2(P-1)}{P}$$
 #
@@ -225,8 +226,13 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 
 # %% [markdown]
 # With two ranks the factor is 1. With more, the formula lets the algorithm bandwidth fall, though no link is slower.
-# The bus bandwidth can be held against the link's data sheet, whatever $P$. So NVIDIA's nccl-tests print both
+# The bus bandwidth can be compared with the link's data sheet, whatever $P$. So NVIDIA's nccl-tests print both
 # (`algbw`, `busbw`).
+#
+# **Where switches add**, this ends. Inside a node of H100s, NCCL lets the NVLink switch add (NVLink SHARP): a rank
+# sends its vector about once, not $\frac{2(P-1)}{P}$ times. nccl-tests then print a `busbw` of 480 GB/s on links of
+# 450 GB/s (its issues 212 and 272). The node is healthy: there `busbw` compares machines, and is not the rate of a
+# wire.
 #
 # And it predicts: forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), a bus bandwidth of 40 GB/s:
 # $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s a step, if nothing is hidden.
@@ -278,8 +284,8 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 #
 # ## A process dies
 #
-# On 16,384 GPUs, Llama 3's training broke off 419 times in 54 days (Dubey et al. 2024, section 3.3.4): at that rate,
-# forty GPUs break off every seven or eight weeks.
+# On 16,384 GPUs, Llama 3's training broke off 419 times in 54 days (Grattafiori et al. 2024, section 3.3.4): at that
+# rate, forty GPUs break off every seven or eight weeks.
 
 # %% [markdown]
 # So every 20 steps rank 0 writes a **checkpoint**: weights, the optimizer's velocities, place in the data, every rank's
@@ -311,14 +317,15 @@ pictures.tries(tries, undisturbed, "Killed, and brought back")
 # would be another curve; without `set_epoch` some images would come twice after the restart.
 #
 # On several nodes, one torchrun runs on each (`torchrun_script` writes that job). It needs
-# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`: otherwise the second try finds the addresses of the dead, and waits.
+# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` in torch 2.13: otherwise the second try finds the addresses of the dead, and
+# waits.
 
 # %% [markdown]
 # ## The time is up
 #
-# Before a job's time is over, Slurm warns: `--signal=TERM@60` sends **SIGTERM** 60 s earlier. The program finishes its
-# step, writes a checkpoint, and ends with exit code 75, "try again"; the script then puts the job back into the queue
-# (`scontrol requeue`).
+# Before a job's time is over, Slurm warns: `--signal=TERM@60` sends **SIGTERM** 60 to 120 s earlier. The program
+# finishes its step, writes a checkpoint, and ends with exit code 75, "try again"; the script then puts the job back
+# into the queue (`scontrol requeue`).
 #
 # If the one rank that hears a signal left, the others would wait for its gradient forever. So they agree: an all-reduce
 # of one number after each step. Here only rank 1 hears:
@@ -406,8 +413,8 @@ pictures.log_map(first.log, "The loudest line is not the cause")
 # ## What you take with you
 #
 # You can **start** a program in three ways, because it asks its launcher only who it is. You can **judge** a network by
-# its bus bandwidth, whatever the number of ranks. And you can **bring back** a training that died: checkpoints, agreed
-# stops, and a log read for the one who fell first.
+# its bus bandwidth, whatever the number of ranks, as long as only ranks add. And you can **bring back** a training that
+# died: checkpoints, agreed stops, and a log read for the one who fell first.
 #
 # Next: [the exercises](../exercises/13_gpu_nodes.ipynb). Then [lesson 14](14_profiling.ipynb): where did the time go?
 

@@ -260,7 +260,8 @@ assert not found
 # check above stands in for it.)
 
 # %% [markdown]
-# **TensorBoard**, in a terminal in the course's folder. The first line only once; it downloads packages.
+# **TensorBoard** still shows them; PyTorch's manual now calls this deprecated and sends its readers to Perfetto. In a
+# terminal in the course's folder (the first line only once; it downloads packages):
 #
 # ```
 # .venv/bin/pip install -c constraints.txt -e ".[tensorboard]"

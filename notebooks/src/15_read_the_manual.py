@@ -125,8 +125,9 @@ run_on_two("DDP", with_ddp)
 course.measured("ddp_calls", all_reduces=steps["DDP"][0].count("all-reduce"))
 
 # %% [markdown]
-# The constructor compares shapes (two small messages), and broadcasts rank 0's weights as one vector. Behind
-# `backward()`, one bucket of 25 MB has room for all gradients.
+# The constructor compares shapes (two small messages), and broadcasts rank 0's weights as one vector. In its first step
+# DDP sends all gradients as one vector, whatever their size. From the second on it has buckets: the first of 1 MB, then
+# 25 MB. These gradients fit into the first.
 #
 # **FSDP2** is lesson 11's ZeRO, stage 3: `fully_shard` leaves each rank a part of the weights. Again every rank begins
 # with `seed=rank`. **Predict.** After the step …
