@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from course_utils.errors import CourseError
+from course_utils.gpu_seats import Seat
 from course_utils.lessons.gpu_nodes import checkpoint, launch, resumable_training
 from course_utils.lessons.gpu_nodes import train_ddp as script
 from course_utils.lessons.gpu_nodes.checkpoint import load_checkpoint, save_checkpoint
-from course_utils.lessons.gpu_nodes.launch import Launch, Seat, backend_for, find_launch, first_node, seats_text
+from course_utils.lessons.gpu_nodes.launch import Launch, find_launch, first_node, seats_text
 from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
 from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted, StopSignals
 from course_utils.lessons.gpu_nodes.torchrun_script import torchrun_script
@@ -97,15 +98,23 @@ def test_what_is_no_list_of_nodes_is_refused() -> None:
         first_node("[1-3]")
 
 
-def test_nccl_wants_a_gpu_for_every_rank() -> None:
-    a, b, c = Seat("n1", 0, "a", "H100"), Seat("n1", 1, "b", "H100"), Seat("n2", 0, "c", "H100")
-    assert backend_for([Seat("n1"), Seat("n2")]) == "gloo"
-    assert backend_for([a, b, c]) == "nccl"
-    with pytest.raises(CourseError, match=r"rank 1 on n2 sees no GPU, 1 other rank has one"):
-        backend_for([a, Seat("n2")])
-    with pytest.raises(CourseError, match="ranks 0 and 2 share one GPU of n1"):
-        backend_for([a, c, a])
-    assert seats_text([a, b, c], "srun") == "3 ranks on 2 nodes (n1, n2), started by srun: NCCL, H100"
+def test_the_line_says_who_trains_over_what() -> None:
+    assert seats_text(["n1", "n1", "n2"], "srun", "NCCL, H100") == (
+        "3 ranks on 2 nodes (n1, n2), started by srun: NCCL, H100"
+    )
+
+
+def test_nccl_that_cannot_serve_is_refused_only_where_it_was_asked_for(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(launch, "own_seat", lambda: Seat("n1"))
+    with launch.process_group(Launch("alone", 0, 1, 0)) as group:
+        assert (group.backend, group.device, group.gradients) == ("gloo", torch.device("cpu"), None)
+    assert "gloo, because there is no GPU" in capsys.readouterr().out
+    with (
+        pytest.raises(CourseError, match=r'backend="nccl" cannot be had here: there is no GPU\.'),
+        launch.process_group(Launch("alone", 0, 1, 0), backend="nccl"),
+    ):
+        pass
+    torch.distributed.destroy_process_group()
 
 
 def test_a_checkpoint_is_the_old_one_or_the_new_one(tmp_path, monkeypatch) -> None:

@@ -1,6 +1,5 @@
 """What lesson 13 shows: variables of launchers, commands from a notebook, tries in a log, sentences, pictures."""
 
-import os
 import subprocess
 import sys
 import time
@@ -66,17 +65,6 @@ def test_a_command_that_does_not_end_is_ended_with_its_processes() -> None:
 def test_a_training_without_result_is_told() -> None:
     with pytest.raises(CourseError, match=r"did not come to its end\. What it said:\nepoch 1"):
         launch_commands.losses_of("epoch 1 of 4: loss 2.2\n")
-
-
-def test_gpus_are_left_out_where_there_are_too_few(monkeypatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    monkeypatch.setattr(launch_commands, "gpus", lambda: ["H100"] * 4)
-    assert launch_commands.choose_devices(4) == "4 GPUs here: NCCL carries the gradients."
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
-    monkeypatch.setattr(launch_commands, "gpus", lambda: ["H100"])
-    assert launch_commands.choose_devices(4).startswith("1 GPU here, but this page starts up to 4 processes")
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
-    assert sentences.devices_text(0, 4) == "No GPU here: gloo carries the gradients."
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import math
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from course_utils.errors import CourseError, RankError
 from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
 from course_utils.trace.recorder import warning_text
 from course_utils.trace.requests import begun
+from course_utils.trace.torch_distributed import TracedWork
 
 
 def send(rank, peer, start, end, size=8, tag=0):
@@ -478,3 +480,34 @@ def test_a_rank_that_waits_for_a_request_says_so(four_ranks) -> None:
 def test_a_warning_names_the_line_and_not_a_file_of_the_notebooks() -> None:
     said = warning_text("overflow encountered in exp", RuntimeWarning, "/tmp/ipykernel_7/12.py", 2)
     assert said == "RuntimeWarning: overflow encountered in exp, line 2 of your cell\n"
+
+
+class _Stream(threading.local):
+    """What a thread has queued on the GPU, in order: each thread has a current stream of its own."""
+
+    def __init__(self) -> None:
+        self.queue: list[str] = []
+
+
+class _WorkOnGpu:
+    """A collective of NCCL's that is over: `wait` only puts it before what the calling thread queues next."""
+
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+
+    def is_completed(self) -> bool:
+        return True
+
+    def wait(self) -> bool:
+        self._stream.queue.append("collective")
+        return True
+
+
+@pytest.mark.parametrize("text", ["all_reduce", "reduce_scatter_single", "recv(src=1)"])
+def test_what_comes_after_a_wait_is_queued_behind_the_collective(text) -> None:
+    stream, ends = _Stream(), []
+    work = TracedWork(_WorkOnGpu(stream), text, "", ends.append, None, by_learner=True, on_gpu=True)
+    work.wait()
+    stream.queue.append("kernel that reads the sum")
+    assert stream.queue == ["collective", "kernel that reads the sum"]
+    assert len(ends) == 1

@@ -63,7 +63,8 @@ class Ranks:
             function: any function, also one from the cell above. `comm` is a communicator made for this call.
             args: equal on all ranks, but for what is wrapped in `course.per_rank([…])`.
             ranks: take only the first so many.
-            backend: "gloo" for torch.distributed: its default group is set up for the call, and there is no `comm`.
+            backend: "gloo" or "nccl" for torch.distributed: its default group is set up for the call, and there is no
+                `comm`. With "nccl" each rank has a GPU, `torch.device("cuda")`; tensors on processors go over gloo.
 
         Raises:
             RankError: a rank raised, or ranks wait for what will never come; the text says which, where, and why.
@@ -72,8 +73,8 @@ class Ranks:
         """
         size = self._size(ranks)
         _check_function("run", function)
-        if backend not in (None, "gloo"):
-            raise CourseError(f'run(backend={backend!r}): only "gloo" is known here.')
+        if backend not in (None, "gloo", "nccl"):
+            raise CourseError(f'run(backend={backend!r}): "gloo" and "nccl" are known here.')
         each = spread(args, kwargs, size)
         meeting = self._meeting(backend)
 

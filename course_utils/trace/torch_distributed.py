@@ -59,16 +59,26 @@ def _bytes_of(value: Any) -> int:
     return 0
 
 
+def _on_gpu(value: Any) -> bool:
+    """Whether any of the tensors lies elsewhere than in the processor's memory."""
+    if isinstance(value, torch.Tensor):
+        return value.device.type != "cpu"
+    return isinstance(value, (list, tuple)) and any(map(_on_gpu, value))
+
+
 class TracedWork(dist.Work):
     """What a group's methods return: `wait` polls, and records the event when the operation is done.
 
     With gloo, messages and reduce-scatters count as complete only once somebody has waited for them: a thread does.
+    Work on GPUs is waited for by the thread that asks: `wait` puts the operation before what this thread does next on
+    the GPU (docs.pytorch.org, "Distributed communication package", synchronous and asynchronous collectives).
 
     An operation whose work has a future ends when that is done, in a thread of gloo's and maybe long before anybody
     asks: what travels behind a backward pass is drawn as long as it travelled.
 
     Attributes:
         by_learner: whether the learner's code began it, and so must wait for it.
+        on_gpu: whether it works on a GPU's memory.
     """
 
     def __init__(
@@ -79,21 +89,21 @@ class TracedWork(dist.Work):
         finished: Callable[[float], None],
         need: Need | None,
         by_learner: bool,
+        on_gpu: bool,
     ) -> None:
         super().__init__()
-        self.by_learner = by_learner
+        self.by_learner, self.on_gpu = by_learner, on_gpu
         self.text, self.place, self.finished, self.need = text, place, finished, need
         self._plain = work
-        self._work = (
-            work if isinstance(need, Meeting) and not text.startswith("reduce_scatter") else InThread(work.wait)
-        )
+        can_be_polled = on_gpu or (isinstance(need, Meeting) and not text.startswith("reduce_scatter"))
+        self._work = work if can_be_polled else InThread(work.wait)
         self._recorded = False
         self._ended: float | None = None
         self._future: torch.futures.Future | None = None
         self._settled = torch.futures.Future()
         self._left = False
         recorder.opened(self)
-        if self._work is work:
+        if self._work is work and not on_gpu:  # its future is done when a GPU's queue has it, long before the end
             with contextlib.suppress(RuntimeError):  # this kind of work has no future
                 work.get_future().add_done_callback(self._note)
 
@@ -126,6 +136,10 @@ class TracedWork(dist.Work):
 
         Whoever waits for it waits in C++, as DistributedDataParallel does at the end of its backward pass.
         """
+        if self.on_gpu:  # torch's own puts whoever waits behind the operation, in the GPU's queue
+            future = self._plain.get_future()
+            future.add_done_callback(lambda _: self._record())
+            return future
         if self._future is None:
             self._future = self._settled.then(self._outcome)
             self._plain.get_future().add_done_callback(self._settle)
@@ -191,7 +205,7 @@ class TracedGroup(dist.ProcessGroup):
         self._plain._set_group_name(name)
 
     def __repr__(self) -> str:
-        return f"<gloo {ranks_in_words(self._books()[1])}>"
+        return f"<{dist.get_backend(self)} {ranks_in_words(self._books()[1])}>"
 
     def _books(self) -> tuple[str, list[int]]:
         """The name of this group in the books, and its ranks."""
@@ -233,7 +247,8 @@ class TracedGroup(dist.ProcessGroup):
         who = f"dst={peer}" if sends else "any source" if peer is None else f"src={peer}"
         inside = _inside(outside)
         where = f" in {within[-1]}" if within[-1:] == ["batch_isend_irecv"] else inside
-        traced = TracedWork(work, f"{name}({who}){where}", place, finished, need, by_learner=not inside)
+        text = f"{name}({who}){where}"
+        traced = TracedWork(work, text, place, finished, need, by_learner=not inside, on_gpu=_on_gpu(tensors))
         if sent is not None:
             traced.finished = unchanged(sent, traced, finished)
         return traced
@@ -274,7 +289,7 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
         need = recorder.books.meet(*self._books(), f"{called}{_agreed(method, contribution, args, kwargs)}")
         inside = _inside(outside)
         text = f"{within[-1] if within else name}{inside}"
-        return TracedWork(work, text, place, finished, need, by_learner=not inside)
+        return TracedWork(work, text, place, finished, need, by_learner=not inside, on_gpu=_on_gpu(args))
 
     return collective
 

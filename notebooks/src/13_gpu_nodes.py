@@ -13,9 +13,8 @@ import tempfile
 from pathlib import Path
 
 import course_utils as course
-from course_utils.lessons.gpu_nodes.launch_commands import choose_devices, training_folder
+from course_utils.lessons.gpu_nodes.launch_commands import training_folder
 
-print(choose_devices(4))
 ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
 checkpoints = tempfile.TemporaryDirectory(dir=training_folder())
@@ -76,7 +75,9 @@ pictures.launchers(both, "One process of forty, told twice")
 #             training.step(batch, place)
 # ```
 #
-# **NCCL**, NVIDIA's library, adds gradients up on GPUs, one for each rank; **gloo** on processors.
+# **NCCL**, NVIDIA's library, adds gradients up on GPUs, one for each rank; **gloo** on processors. Each rank tells the
+# others which GPUs it sees, and all decide alike: every rank gets a GPU of its own, or none gets one. The first line
+# says which it was, and why.
 #
 # **First way: this notebook's ranks.** Two of them, for a few seconds:
 
@@ -214,7 +215,7 @@ course.measured("bandwidths", **mega)
 from course_utils.words import bytes_text
 from course_utils.lessons.gpu_nodes.sentences import bandwidth_text, link_text
 
-link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
+link = 12.5e6 if ranks.facts["network"] else None
 rate = link or max(map(max, bus))
 points = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
 lines = {"algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes]}

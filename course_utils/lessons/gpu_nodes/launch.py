@@ -3,13 +3,13 @@
 import contextlib
 import os
 import re
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from course_utils.errors import CourseError
+from course_utils.gpu_seats import PROCESSORS, Seat, own_seat, place
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PORTS = range(20_000, 30_000)
 """Where rank 0 listens under srun, unless $MASTER_PORT says otherwise; the job's number chooses one of them."""
 TIMEOUT = timedelta(minutes=10)
+NOTEBOOK_TIMEOUT = timedelta(seconds=60)
+"""After which NCCL gives a collective up; somebody sits before a notebook and waits."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Launch:
         by: "torchrun", "srun", "ranks" (those of `course.start`) or "alone".
         rank: of this process among all.
         world_size: how many there are.
-        local_rank: of this process among those of its node; it chooses the GPU.
+        local_rank: of this process among those of its node.
         master: "host:port" where rank 0 waits for the others; "" where they have met already, or there are none.
         restarts: how often the same training was started again before, by torchrun or by Slurm's requeue.
     """
@@ -96,67 +98,17 @@ def first_node(nodes: str) -> str:
     return "".join(part for part in found.groups() if part)
 
 
-@dataclass(frozen=True)
-class Seat:
-    """Where a process sits; every process tells all others.
+def seats_text(nodes: Sequence[str], by: str, over: str) -> str:
+    """Who trains, where and over what, in a line.
 
-    Attributes:
-        node: the name of its machine.
-        gpu: the number that the GPU has for this process; None without one.
-        gpu_id: the same GPU has the same one for all processes.
-        gpu_name: such as "NVIDIA H100".
+    Args:
+        nodes: each rank's.
+        by: what started them, as in `Launch`.
+        over: what carries the gradients, as in `Placement`.
     """
-
-    node: str
-    gpu: int | None = None
-    gpu_id: str = ""
-    gpu_name: str = ""
-
-
-def own_seat(local_rank: int) -> Seat:
-    """This process's node, and the GPU that its local rank chooses among those that it sees."""
-    import torch
-
-    node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-    if not torch.cuda.is_available():
-        return Seat(node)
-    gpu = local_rank % torch.cuda.device_count()  # srun may have given each task one GPU, which then has number 0
-    facts = torch.cuda.get_device_properties(gpu)
-    return Seat(node, gpu, str(getattr(facts, "uuid", f"{node}:{gpu}")), facts.name)
-
-
-def backend_for(seats: Sequence[Seat]) -> str:
-    """ "nccl" where every process has a GPU of its own, "gloo" where none has one.
-
-    Raises:
-        CourseError: some have one and some have none, or two share one, which NCCL refuses.
-    """
-    without = [rank for rank, seat in enumerate(seats) if seat.gpu is None]
-    if len(without) == len(seats):
-        return "gloo"
-    if without:
-        rank = without[0]
-        raise CourseError(
-            f"rank {rank} on {seats[rank].node} sees no GPU, {count(len(seats) - len(without), 'other rank')} "
-            "has one. Ask Slurm for as many GPUs on each node as it has tasks (--gpus-per-node)."
-        )
-    first: dict[str, int] = {}
-    for rank, seat in enumerate(seats):
-        if seat.gpu_id in first:
-            raise CourseError(
-                f"ranks {first[seat.gpu_id]} and {rank} share one GPU of {seat.node}; NCCL needs one for each. "
-                "Start as many ranks on a node as it has GPUs."
-            )
-        first[seat.gpu_id] = rank
-    return "nccl"
-
-
-def seats_text(seats: Sequence[Seat], by: str) -> str:
-    """Who trains, where and over what, in a line."""
-    nodes = list(dict.fromkeys(seat.node for seat in seats))
-    who = f"{ranks(len(seats))} on {count(len(nodes), 'node')} ({', '.join(nodes)})"
+    names = list(dict.fromkeys(nodes))
+    who = f"{ranks(len(nodes))} on {count(len(names), 'node')} ({', '.join(names)})"
     how = {"alone": "not started by a launcher", "ranks": "ranks of a notebook"}.get(by, f"started by {by}")
-    over = f"NCCL, {seats[0].gpu_name}" if backend_for(seats) == "nccl" else "gloo, because there is no GPU"
     return f"{who}, {how}: {over}"
 
 
@@ -186,44 +138,53 @@ class Group:
 
 
 @contextlib.contextmanager
-def process_group(launch: Launch | None = None) -> Iterator[Group]:
+def process_group(launch: Launch | None = None, backend: str | None = None) -> Iterator[Group]:
     """Meet the other processes. Ranks of a notebook have met already: their default group is used, and left alone.
 
     Every rank sends every other its seat, once, over gloo. Rank 0 prints the line that says who trains over what.
     Under torchrun and srun rank 0 listens on a port that is open to whoever reaches the node, without a password:
     on a machine that strangers use, the ranks of `course.start` do not.
 
+    Args:
+        launch: found in the environment without.
+        backend: "nccl" where nothing else will do, "gloo" for processors; without, NCCL where every rank has a GPU.
+
     Raises:
-        CourseError: see `backend_for`.
+        CourseError: NCCL was asked for, and cannot serve these ranks.
     """
     import torch
     import torch.distributed as dist
 
     met_before = dist.is_initialized()
     if met_before:
-        local = int(os.environ.get("SLURM_LOCALID") or dist.get_rank())
-        launch = Launch("ranks", dist.get_rank(), dist.get_world_size(), local)
+        launch = Launch("ranks", dist.get_rank(), dist.get_world_size(), 0)
     else:
         launch = launch or find_launch()
         _meet(launch)
     seats: list[Seat] = [Seat("")] * launch.world_size
-    dist.all_gather_object(seats, own_seat(launch.local_rank))
-    backend, gradients, device = backend_for(seats), None, torch.device("cpu")
+    dist.all_gather_object(seats, own_seat())
+    nodes = tuple(seat.node for seat in seats)
+    placement = PROCESSORS if backend == "gloo" else place(seats)
     if backend == "nccl":
-        device = torch.device("cuda", seats[launch.rank].gpu)
+        placement.require_nccl()
+    gradients, device = None, torch.device("cpu")
+    if placement.backend == "nccl":
+        device = torch.device("cuda", placement.numbers[launch.rank])
         torch.cuda.set_device(device)
-        gradients = dist.new_group(backend="nccl", timeout=TIMEOUT)
-    said = seats_text(seats, launch.by)
+        gradients = dist.new_group(backend="nccl", timeout=NOTEBOOK_TIMEOUT if met_before else TIMEOUT)
+    said = seats_text(nodes, launch.by, placement.over)
     if launch.rank == 0:
         print(said, flush=True)
-    nodes = tuple(seat.node for seat in seats)
     clean = launch.world_size == 1
     try:
-        yield Group(launch.rank, launch.world_size, device, backend, gradients, said, nodes, launch.restarts)
+        yield Group(launch.rank, launch.world_size, device, placement.backend, gradients, said, nodes, launch.restarts)
         clean = True
     finally:
-        if clean and not met_before:  # after an error the process ends, and does not wait for the others here
-            dist.destroy_process_group()
+        if clean:  # after an error the process ends, and does not wait for the others here
+            if gradients is not None:
+                dist.destroy_process_group(gradients)  # a communicator of NCCL's keeps some 100 MB of each GPU
+            if not met_before:
+                dist.destroy_process_group()
 
 
 def _meet(launch: Launch) -> None:

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
-from course_utils.lessons.gpu_nodes.sentences import devices_text
-from course_utils.machine import gpus
 from course_utils.ranks.processes.ranks_folder import shared_root
 from course_utils.ranks.slurm.batch_job import for_a_new_job, over_text, waiting_text
 
@@ -56,14 +54,6 @@ def with_own_python(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment in which `python` and `torchrun` are those of this notebook."""
     own = str(Path(sys.executable).parent)
     return {**environment, "PATH": os.pathsep.join([own, environment.get("PATH", "")])}
-
-
-def choose_devices(processes: int) -> str:
-    """Leave GPUs out where there are fewer than processes, for those that this notebook starts; says what there is."""
-    found = len(gpus())
-    if found < processes:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    return devices_text(found, processes)
 
 
 def without_result(log: str) -> str:

@@ -10,18 +10,6 @@ SAME = 1e-4
 """Losses nearer than this, relative, differ by rounding only."""
 
 
-def devices_text(gpus: int, processes: int) -> str:
-    """What carries gradients between so many processes on this machine."""
-    if not gpus:
-        return "No GPU here: gloo carries the gradients."
-    if gpus < processes:
-        return (
-            f"{count(gpus, 'GPU')} here, but this page starts up to {processes} processes, and NCCL wants a GPU "
-            "for each: gloo carries the gradients, from the processors."
-        )
-    return f"{gpus} GPUs here: NCCL carries the gradients."
-
-
 def same_loss(losses: Mapping[str, Sequence[float]]) -> bool:
     """Whether all ways of training have ended with the same loss, but for rounding."""
     ends = [line[-1] for line in losses.values()]

@@ -136,11 +136,14 @@ def _perform(payload: bytes) -> Reply:
 def _with_group(task: RankTask, function: Callable) -> object:
     """Give the function what it was promised: a fresh communicator, or a group of torch.distributed, or neither."""
     if task.backend:
-        from course_utils.ranks.engine.torch_group import fits, torch_group
+        from course_utils.ranks.engine.torch_group import MadeFor, fits, take_own_gpu, torch_group
 
         size, number = task.world_size, task.communicator
-        _, again = _together(size, number, fits(size, number))
-        with torch_group(task.meeting, engine.world.rank, size, number, again=again):
+        made_for = MadeFor(size, number, task.backend)
+        inner, again = _together(size, number, fits(made_for))
+        if task.backend == "nccl":
+            take_own_gpu(inner)
+        with torch_group(task.meeting, engine.world.rank, made_for, again=again):
             _begin_together(task)
             return engine.run_learners(function, *task.arguments, **task.keywords)
     if not task.with_comm:

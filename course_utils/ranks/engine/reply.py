@@ -16,7 +16,7 @@ class RankTask:
     Attributes:
         function: packed by itself, once for all ranks; it may hold much.
         communicator: which of the fresh communicators to use; the same number on every rank.
-        backend: "gloo" to have torch.distributed instead of `comm`; `meeting` is the file where its ranks meet.
+        backend: "gloo" or "nccl" for torch.distributed instead of `comm`; `meeting` is the file where its ranks meet.
     """
 
     function: bytes

@@ -6,27 +6,44 @@ torch's TCPStore listens on every interface without a password; a file in a fold
 import contextlib
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 import torch.distributed as dist
 import torch.distributed.nn.functional  # noqa: F401 - first imported inside a group, it can hang the next one
 from torch.distributed import distributed_c10d
 
+from course_utils.gpu_seats import own_seat, place
 from course_utils.trace.recorder import recorder
 from course_utils.trace.torch_distributed import record_calls
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 TIMEOUT = timedelta(seconds=60)
 _abandoned: list = []  # groups with work that never finished: their destructors would wait for it
 _left_clean = True  # had the last call's operations all finished?
-_made_for: tuple[int, int] | None = None  # how many ranks the group has, and beside which communicator it was made
+_BACKENDS = {"gloo": "gloo", "nccl": "cpu:gloo,cuda:nccl"}
 
 
-def fits(world_size: int, communicator: int) -> bool:
+class MadeFor(NamedTuple):
+    """What a group was made for: its number of ranks, the communicator beside it, and "gloo" or "nccl"."""
+
+    world_size: int
+    communicator: int
+    backend: str
+
+
+_made_for: MadeFor | None = None
+
+
+def fits(wanted: MadeFor) -> bool:
     """Whether the group of an earlier call may serve again: nothing can be on its way in it, and nothing was changed.
 
     All ranks of the call must say so, for a group is made by all of them together.
     """
     return (
-        _made_for == (world_size, communicator)
+        _made_for == wanted
         and _left_clean
         and dist.is_initialized()
         and list(distributed_c10d._world.pg_map) == [dist.group.WORLD]
@@ -54,14 +71,25 @@ def _store(meeting: str, rank: int, world_size: int) -> dist.Store:
     return dist.TCPStore(host, int(port), world_size, is_master=rank == 0, timeout=TIMEOUT)
 
 
+def take_own_gpu(inner: "MPI.Intracomm") -> None:
+    """Make the GPU that falls to this rank torch's own one in this process.
+
+    Raises:
+        CourseError: there is not a GPU for each rank; all ranks raise it.
+    """
+    placement = place(inner.allgather(own_seat()))
+    placement.require_nccl()
+    torch.cuda.set_device(placement.numbers[inner.rank])
+
+
 @contextlib.contextmanager
-def torch_group(meeting: str, rank: int, world_size: int, communicator: int, *, again: bool) -> Iterator[None]:
-    """`torch.distributed` inside, with gloo as its default group. The group stays until a call needs another one.
+def torch_group(meeting: str, rank: int, wanted: MadeFor, *, again: bool) -> Iterator[None]:
+    """`torch.distributed` inside, with its default group. The group stays until a call needs another one.
 
     Args:
         meeting: a file that does not exist yet; or, where the ranks share no files, an address of rank 0's,
             "tcp://10.77.0.1:20000".
-        communicator: the number of the communicator beside which the group is made; see `fits`.
+        wanted: how many ranks, and with which backend.
         again: take the group of the last call, which fits on all ranks.
     """
     global _left_clean, _made_for
@@ -69,9 +97,11 @@ def torch_group(meeting: str, rank: int, world_size: int, communicator: int, *, 
     if not again:
         _leave_the_last_group()
         _made_for = None
-        store = _store(meeting, rank, world_size)
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
-        _made_for = world_size, communicator
+        store = _store(meeting, rank, wanted.world_size)
+        dist.init_process_group(
+            _BACKENDS[wanted.backend], store=store, rank=rank, world_size=wanted.world_size, timeout=TIMEOUT
+        )
+        _made_for = wanted
     try:
         yield
     finally:

@@ -203,7 +203,7 @@ def possible(network: EmulatedNetwork | None) -> EmulatedNetwork | None:
 
 
 def environment() -> dict[str, str]:
-    """What keeps MPI and gloo on the nodes' links, and off the memory that the nodes in truth share."""
+    """What keeps MPI, gloo and NCCL on the nodes' links, and off the memory that the nodes in truth share."""
     return {
         ON_NODES: "1",
         "MPIR_CVAR_NOLOCAL": "1",
@@ -218,6 +218,10 @@ def environment() -> dict[str, str]:
         "OMPI_MCA_pml": "ob1",
         "OMPI_MCA_btl_tcp_if_include": "eth0",
         "GLOO_SOCKET_IFNAME": "eth0",
+        "NCCL_NET": "Socket",
+        "NCCL_SOCKET_IFNAME": "eth0",
+        "NCCL_IB_DISABLE": "1",
+        "NCCL_MNNVL_ENABLE": "0",
     }
 
 

@@ -224,7 +224,7 @@ def train(model: nn.Module, batches: Iterable[tuple[torch.Tensor, torch.Tensor]]
 
 def main() -> None:
     """Train on random numbers; put your own data in their place."""
-    with process_group() as group:
+    with process_group(backend="gloo") as group:  # the tensors below lie on the processor
         if group.world_size != {ranks}:
             raise SystemExit(f"{{group.world_size}} ranks were started; this program is for {ranks}.")
         torch.manual_seed(0)
