@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from course_utils import system
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
 
@@ -79,7 +80,7 @@ def has_browser() -> bool:
     """Whether a window can be opened here. A browser in the terminal would only get in the way."""
     if os.environ.get("BROWSER"):
         return True
-    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+    if system.LINUX and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return False
     try:
         webbrowser.get()

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-PROC, ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+from course_utils import system
+
+PROC, ROOT = Path(system.CONTROL_GROUPS), Path(system.CONTROLLERS)
 
 
 def control_groups(controller: str, proc: Path = PROC, root: Path = ROOT) -> Iterator[tuple[int, Path]]:
@@ -30,7 +32,7 @@ def control_groups(controller: str, proc: Path = PROC, root: Path = ROOT) -> Ite
 
 def allowed_cores() -> int:
     """Cores this process may use: the fewer of its affinity and its control group's quota, at least one."""
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    affinity = len(system.cores())
     quota = _quota()
     return max(1, affinity if quota is None else min(affinity, math.floor(quota)))
 
@@ -82,7 +84,7 @@ def _number(file: Path) -> int:
         return 0
 
 
-def gpus(proc: Path = Path("/proc/driver/nvidia/gpus"), dev: Path = Path("/dev")) -> list[str]:
+def gpus(proc: Path = Path(system.NVIDIA_GPUS), dev: Path = Path("/dev")) -> list[str]:
     """The names of the NVIDIA GPUs that this process may use, read from the driver's files: nothing is started."""
     minors = sorted(int(file.name[6:]) for file in dev.glob("nvidia[0-9]*") if file.name[6:].isdigit())
     names = {}

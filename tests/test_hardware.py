@@ -310,12 +310,6 @@ def test_reading_is_called_cold_only_where_the_disk_was_asked(album, monkeypatch
     assert reading_speed.time_reading(read["packed"], 12, [packed], cold=True, rounds=2).cold
 
 
-def test_bytes_from_the_disk_are_the_systems_own_count(tmp_path):
-    (tmp_path / "io").write_text("rchar: 5\nread_bytes: 4096\nwrite_bytes: 7\n")
-    assert reading_speed.from_disk(tmp_path / "io") == 4096
-    assert reading_speed.from_disk(tmp_path / "nothing") == 0
-
-
 def readings(many: float, packed: float, cold: bool) -> dict[str, reading_speed.Reading]:
     seconds = zip(reading_speed.WAYS, (many, packed), strict=True)
     return {way: reading_speed.Reading(Measured((one,)), cold) for way, one in seconds}

@@ -17,7 +17,7 @@ from course_utils.errors import RanksGone
 from course_utils.ranks.engine import fork_server
 from course_utils.ranks.processes import forking
 from course_utils.ranks.processes.fork_line import SERVING
-from course_utils.ranks.processes.ranks_folder import started_at
+from course_utils.system import started_at
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ranks are forked on Linux alone")
 

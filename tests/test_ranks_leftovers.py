@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from jupyter_client import BlockingKernelClient, KernelManager
 
-from course_utils.ranks.processes.ranks_folder import RanksFolder, _marked, sweep
+from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, sweep
+from course_utils.system import marked
 
 START = "import course_utils as course\nranks = course.start(4)"
 DEADLOCK = "def wait(comm):\n    comm.recv(source=(comm.rank + 1) % comm.size)\nranks.run(wait)"
@@ -43,7 +44,7 @@ def run(client: BlockingKernelClient, code: str) -> dict:
 
 
 def ours(runtime: Path) -> list[int]:
-    return [pid for pid, mark in _marked() if mark.startswith(str(runtime))]
+    return [pid for pid, mark in marked(MARK) if mark.startswith(str(runtime))]
 
 
 def shared_memory() -> set[str]:

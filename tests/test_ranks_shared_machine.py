@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import course_utils as course
-from course_utils.ranks.processes.ranks_folder import RanksFolder, _marked
+from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
+from course_utils.system import marked
 
 
 def listeners_of(pids: list[int]) -> set[str]:
@@ -45,7 +46,7 @@ def torch_group_is_up():
 
 def test_every_listener_is_on_loopback(four_ranks) -> None:
     in_torch = four_ranks.run(torch_group_is_up, backend="gloo").results
-    ours = [pid for pid, mark in _marked() if mark == str(four_ranks.connection.folder.path)]
+    ours = [pid for pid, mark in marked(MARK) if mark == str(four_ranks.connection.folder.path)]
     assert len(ours) >= 5
     found = listeners_of(ours)
     assert found, "the controller listens somewhere, or this test reads nothing"
@@ -73,7 +74,7 @@ def test_keys_are_never_on_a_command_line(four_ranks) -> None:
 
     security = four_ranks.connection.folder.path / "security"
     key = json.loads((security / "ipcontroller-client.json").read_text())["key"]
-    for pid, mark in _marked():
+    for pid, mark in marked(MARK):
         if mark == str(four_ranks.connection.folder.path):
             assert key not in Path(f"/proc/{pid}/cmdline").read_text()
 
@@ -88,4 +89,4 @@ def test_ten_starts_and_stops_leave_nothing(tmp_path: Path, monkeypatch) -> None
     for fork_server in tmp_path.iterdir():  # it stays for the next ranks, as long as this process lives
         RanksFolder(fork_server).leave()
     assert list(tmp_path.iterdir()) == []
-    assert [pid for pid, mark in _marked() if mark.startswith(str(tmp_path))] == []
+    assert [pid for pid, mark in marked(MARK) if mark.startswith(str(tmp_path))] == []

@@ -1,12 +1,11 @@
 """What a notebook holds of its ranks: run functions on them, look at them, stop them, bring them back."""
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from course_utils import draw
+from course_utils import draw, system
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
@@ -293,7 +292,7 @@ class Ranks:
         """A picture of this machine's cores, and which ranks may use them."""
         return draw.cores(
             [(fact["rank"], fact["cores"], fact["threads"]) for fact in self.facts["ranks"]],
-            sorted(os.sched_getaffinity(0)),
+            system.cores(),
             memory_bytes(),
             gpus(),
         )

@@ -17,9 +17,9 @@ from course_utils.ranks.connection import Connection, Watched
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, to_bytes
 from course_utils.ranks.processes.exit_status import status_text
 from course_utils.ranks.processes.process_control import LocalRanks
-from course_utils.ranks.processes.ranks_folder import started_at
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.run import Attempt
+from course_utils.system import started_at
 from course_utils.teacher.boxes_of_ranks import StartedBoxes, start_boxes
 from course_utils.teacher.counted_links import Carried, disagreement
 from course_utils.teacher.wire import ENDED, HEADER, unpack_reply

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from course_utils import system
 from course_utils.errors import CourseError
 from course_utils.ranks.links import network
 from course_utils.ranks.processes.launch_ranks import mpi_library
@@ -63,11 +64,10 @@ class CountedLinks:
         """What every cable has carried so far."""
         found: Carried = {}
         for rank, process in enumerate(self._inside):
-            lines = Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]
-            fields = {name.strip(): told.split() for name, _, told in (line.partition(":") for line in lines)}
+            counted = system.interfaces(process)
             for peer in range(self._ranks):
                 if peer != rank:
-                    found[rank, peer] = int(fields[_cable(peer)][8])
+                    found[rank, peer] = counted[_cable(peer)][0]
         return found
 
     def address(self, rank: int) -> str:

@@ -4,14 +4,14 @@ The rank writes, the notebook reads, and neither waits for the other: a rank tha
 it. In the other direction one byte asks a waiting rank to give up.
 """
 
-import fcntl
 import mmap
-import os
 import struct
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from course_utils import system
 
 IDLE, RUNNING, WAITING, TESTING = range(4)
 """TESTING: it computes, and asks again and again whether something has come that has not."""
@@ -42,10 +42,7 @@ class Activity:
 
 def shared_memory() -> int:
     """Memory as large as an activity's, without a name, whose size nobody can change; gives its descriptor."""
-    memory = os.memfd_create("course", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.ftruncate(memory, _SIZE)
-    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-    return memory
+    return system.sealed_memory("course", _SIZE)
 
 
 class ActivityFile:

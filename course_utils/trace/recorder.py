@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from course_utils import system
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
 from course_utils.trace.books import Books
 from course_utils.trace.events import Event
@@ -165,7 +166,7 @@ class Recorder:
                     raise StopAsked(f"{text}{place}")
                 waited = time.perf_counter() - began
                 if waited < _SPIN_SECONDS:
-                    os.sched_yield()
+                    system.let_others_run()
                 elif activity and not told:
                     told = True
                     look = self.books.look(need, self.open.values()) if need else b""

@@ -1,7 +1,6 @@
 """What the bench of all-reduces does on the ranks: algorithms by turns, copies, messages, MPI's own."""
 
 import ctypes
-import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils import system
 from course_utils.lessons.allreduce.allreduce_times import one_run, start_margin, start_together
 from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
 from course_utils.lessons.allreduce.network_fit import measure_gamma
@@ -79,9 +79,9 @@ def ring_and_mpi(comm: "MPI.Intracomm", size: int, runs: int, pair: int) -> dict
     for option, value in MALLOPT if pair == 1 else ():
         ctypes.CDLL(None).mallopt(option, value)
     vector = np.zeros(size // 4, np.float32)
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+    cores = system.cores()
     if len(cores) > 1:
-        os.sched_setaffinity(0, {cores[inner.rank]})
+        system.bind_to([cores[inner.rank]])
 
     def second_of_two(allreduce: Callable) -> float:
         allreduce(inner, vector)
@@ -92,8 +92,7 @@ def ring_and_mpi(comm: "MPI.Intracomm", size: int, runs: int, pair: int) -> dict
 
     measures = {"ring": partial(second_of_two, async_ring_allreduce), "MPI": partial(second_of_two, mpi_allreduce)}
     seconds = by_turns(measures, runs, warm_ups=1)
-    if cores:
-        os.sched_setaffinity(0, cores)
+    system.bind_to(cores)
     return seconds
 
 

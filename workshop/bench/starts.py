@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import course_utils as course
+from course_utils import system
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from workshop.bench.ranks import add_ones
 from workshop.bench.rows import Row, seconds_row
@@ -26,7 +27,7 @@ def run(runs: int) -> list[Row]:
                 processes, memory, well = start_and_stop()
                 seconds.append(time.perf_counter() - begin)
                 failures += not well
-                leftovers += len(processes) + len(memory & set(os.listdir("/dev/shm")))
+                leftovers += len(processes) + len(memory & system.shared_names())
             servers = [RanksFolder(folder) for folder in Path(runtime).iterdir()]
             leftovers += max(len(servers) - 1, 0)  # the fork server stays as long as this process wants it
             for server in servers:
@@ -51,4 +52,4 @@ def start_and_stop() -> tuple[list[int], set[str], bool]:
     memory = folder.shared_memory()
     well = ranks.run(add_ones).results == [RANKS] * RANKS
     ranks.stop()
-    return [pid for pid in folder.processes() if Path(f"/proc/{pid}").exists()], memory, well
+    return [pid for pid in folder.processes() if system.started_at(pid)], memory, well

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from course_utils import system
 from course_utils.machine import allowed_cores
 from course_utils.measuring import Measured, repeat
 
@@ -47,7 +48,7 @@ def memory_bandwidth(threads: int | None = None, repeats: int = 9) -> Measured:
         return repeat(lambda: torch.add(left, right, out=total), repeats).rate(3 * nbytes)
 
 
-def array_bytes(caches: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
+def array_bytes(caches: Path = Path(system.CACHES)) -> int:
     """Twice the largest cache of this machine, within limits; twice 32 MiB where it does not say."""
     sizes = []
     for file in caches.glob("index*/size"):

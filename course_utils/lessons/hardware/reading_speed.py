@@ -1,8 +1,8 @@
 """How long it takes to read samples: from the disk or from memory, alone or with workers.
 
 Linux keeps what was read or written in memory, the page cache, and reads it from there the next time: *warm*. Asking
-the system to forget a file (`posix_fadvise`, no root needed) makes it *cold*; whether the bytes then really came from
-the disk is read from the system's own count. Where they did not, the times are called warm.
+the system to forget a file (no root needed) makes it *cold*; whether the bytes then really came from the disk is read
+from the system's own count. Where they did not, or where nothing counts them, the times are called warm.
 """
 
 import os
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from torch.utils.data import DataLoader, Dataset
 
+from course_utils import system
 from course_utils.measuring import Measured
 from course_utils.progress_bar import ProgressBar
 
@@ -39,19 +40,14 @@ def forget(paths: Sequence[Path]) -> None:
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
-            if hasattr(os, "posix_fadvise"):
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            system.forget(descriptor)
         finally:
             os.close(descriptor)
 
 
-def from_disk(proc: Path = Path("/proc/self/io")) -> int:
+def from_disk() -> int:
     """Bytes that this process has had to fetch from a disk so far; 0 where the system does not count them."""
-    try:
-        lines = proc.read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("read_bytes")), 0)
+    return system.own_io("read_bytes")
 
 
 def time_reading(

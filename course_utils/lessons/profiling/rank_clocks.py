@@ -8,14 +8,14 @@ half of the shortest round trip.
 Source: Cristian 1989, "Probabilistic clock synchronization"; RFC 5905 (NTP) keeps the shortest round trip, too.
 """
 
-import platform
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
+
+from course_utils import system
 
 PINGS = 20
 Ping = tuple[float, float, float]
@@ -41,12 +41,6 @@ def offset_of(pings: Iterable[Ping]) -> Offset:
     return Offset((sent + back) / 2 - there, (back - sent) / 2)
 
 
-def machine() -> str:
-    """A name for this machine since it was last started: processes with the same one share a clock."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return boot.read_text().strip() if boot.exists() else platform.node()
-
-
 def offset_to_rank_0(always_measure: bool = False) -> Offset:
     """This rank's offset, on torch.distributed's default group; all ranks call it together.
 
@@ -57,7 +51,7 @@ def offset_to_rank_0(always_measure: bool = False) -> Offset:
         always_measure: also on rank 0's machine, where the result should be 0 but for the error. For tests.
     """
     names: list[str] = [""] * dist.get_world_size()
-    dist.all_gather_object(names, machine())
+    dist.all_gather_object(names, system.boot())
     rank, own = dist.get_rank(), Offset()
     for other in range(1, len(names)):
         if always_measure or names[other] != names[0]:

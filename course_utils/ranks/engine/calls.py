@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 from mpi4py import MPI
 
+from course_utils import system
 from course_utils.machine import gpus
 from course_utils.ranks.engine import engine
 from course_utils.ranks.engine.output import captured
@@ -37,7 +38,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
         "pid": os.getpid(),
         "shell": int(os.environ.get("COURSE_SHELL") or os.getppid()),
         "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
-        "cores": sorted(os.sched_getaffinity(0)),
+        "cores": system.cores(),
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),
         "gpus": len(gpus()),
         "mpi": short_name(MPI.Get_library_version()),

@@ -10,7 +10,6 @@ old for the course's files serves nobody; who asked it starts in the usual way.
 """
 
 import contextlib
-import ctypes
 import fcntl
 import gc
 import importlib
@@ -21,7 +20,6 @@ import resource
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -30,6 +28,7 @@ from typing import Any
 
 import mpi4py
 
+from course_utils import system
 from course_utils.ranks.processes.fork_line import SERVING
 from course_utils.ranks.processes.forking import WANTS_TORCH
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
@@ -58,10 +57,7 @@ _MODULES = {
         "course_utils.ranks.engine.torch_group",
     ),
 }
-_NAMESPACES = {"user": 0x10000000, "mnt": 0x00020000}  # CLONE_NEWUSER, CLONE_NEWNS
-_DEATH_SIGNAL, _NAME = 1, 15  # of prctl
 _FREE = 200  # descriptors from here on are nobody's
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Server:
@@ -111,7 +107,7 @@ class Server:
         self._next_step = self._fork(None)
         if self._next_step:
             return
-        _LIBC.prctl(_DEATH_SIGNAL, signal.SIGTERM)  # it goes with the first step
+        system.end_with_parent(signal.SIGTERM)  # it goes with the first step
         Server(self._folder, TORCH).run()
         os._exit(0)
 
@@ -126,7 +122,7 @@ class Server:
     def _answer(self) -> None:
         line, _ = self._listener.accept()
         self._asked = time.monotonic()
-        if not _may_ask(line) or not _one_thread():
+        if not _may_ask(line) or not system.has_one_thread():  # or a child would wait for a lock that a thread holds
             line.close()  # who asked starts in the usual way
         elif _files() != self._files:
             line.close()
@@ -150,10 +146,7 @@ class Server:
 
 def _listener(path: Path) -> socket.socket:
     """A socket in the folder, which its user alone can enter; its name appears when it can be asked."""
-    listener = socket.socket(socket.AF_UNIX)
-    folder = os.open(path.parent, os.O_RDONLY)
-    listener.bind(f"/proc/self/fd/{folder}/{path.name}.new")  # a socket's path may have 107 bytes, and no more
-    os.close(folder)
+    listener = system.bind_in(str(path.parent), f"{path.name}.new")
     listener.listen(64)
     path.with_name(f"{path.name}.new").rename(path)
     return listener
@@ -174,13 +167,7 @@ def _ended() -> Iterator[tuple[int, int]]:
 
 
 def _may_ask(line: socket.socket) -> bool:
-    _, user, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-    return user == os.getuid()
-
-
-def _one_thread() -> bool:
-    """Whether no lock can be held that a child would wait for in vain."""
-    return len(os.listdir("/proc/self/task")) == 1
+    return system.asking_user(line) == os.getuid()
 
 
 # --- in the child -----------------------------------------------------------------------------------------------------
@@ -194,7 +181,9 @@ def _become(line: socket.socket) -> None:
         *streams, user, mounts = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _FREE) for one in descriptors)
         for one in descriptors:
             os.close(one)
-        _enter({"user": user, "mnt": mounts})
+        for name, namespace in (("user", user), ("mnt", mounts)):
+            system.enter_namespace(name, namespace)  # of who asked
+            os.close(namespace)
         _live_as(request)
         line.sendall(f"began {os.getpid()}".encode())
         line.close()
@@ -227,46 +216,24 @@ def _received(line: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
     return json.loads(b"".join(parts)), descriptors
 
 
-def _enter(namespaces: dict[str, int]) -> None:
-    """Go where who asked lives; what is the same already stays."""
-    for name, descriptor in namespaces.items():
-        elsewhere = os.fstat(descriptor).st_ino != os.stat(f"/proc/self/ns/{name}").st_ino
-        if elsewhere and _LIBC.setns(descriptor, _NAMESPACES[name]):
-            raise OSError(ctypes.get_errno(), f"cannot enter the {name} namespace")
-        os.close(descriptor)
-
-
 def _live_as(request: dict[str, Any]) -> None:
     """Take over environment, working folder, cores and limits; have chance numbers of one's own."""
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()
-    _show_environment()
-    _LIBC.prctl(_NAME, request["command"][0].rpartition(".")[2].encode(), 0, 0, 0)
+    system.show_environment(first=MARK)
+    system.take_name(request["command"][0].rpartition(".")[2])
     os.chdir(request["folder"])
     sys.path[0] = request["folder"]  # as `python -m` has it
     importlib.invalidate_caches()
     os.umask(0o077)  # what it writes is its user's alone
-    os.sched_setaffinity(0, request["cores"])
+    system.bind_to(request["cores"])
     for name, limit in request["limits"].items():
         resource.setrlimit(getattr(resource, name), limit)
     random.seed()
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()
     _use_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-
-
-def _show_environment() -> None:
-    """Write the environment where the system looks for it, in /proc/PID/environ: there a process's mark is read.
-
-    Source: proc_pid_stat(5), env_start and env_end. No variable points into this memory any more.
-    """
-    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    begin, end = int(fields[47]), int(fields[48])  # the 50th and 51st, of which two stand before the bracket
-    first = sorted(os.environ.items(), key=lambda item: item[0] != MARK)
-    text = "".join(f"{name}={value}\0" for name, value in first).encode("utf-8", "surrogateescape")
-    ctypes.memset(begin, 0, end - begin)
-    ctypes.memmove(begin, text, min(len(text), end - begin - 1))
 
 
 def _use_threads(number: int) -> None:

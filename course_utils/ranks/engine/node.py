@@ -2,19 +2,18 @@
 
 Started under mpiexec as `python -m course_utils.ranks.engine.node FOLDER NODE`.
 
-setns() moves the thread that calls it, and those that it starts later. The notebook's messages are sent and received
-by ZeroMQ's own threads; they are started first, and so stay in the machine's network, where the notebook is. MPI opens
-its sockets when it is imported, afterwards: in the node's network, which leads to the other nodes and nowhere else.
+Only the thread that enters a network moves, and those that it starts later. The notebook's messages are sent and
+received by ZeroMQ's own threads; they are started first, and so stay in the machine's network, where the notebook is.
+MPI opens its sockets when it is imported, afterwards: in the node's network, which leads to the other nodes alone.
 """
 
-import ctypes
 import os
 import sys
 
 import zmq
 from ipyparallel.engine import app
 
-_NETWORK = 0x40000000  # CLONE_NEWNET
+from course_utils.system import enter_namespace
 
 
 def start_messengers() -> None:
@@ -40,10 +39,7 @@ def enter(node: str) -> None:
         OSError: the system does not allow it.
     """
     descriptor = os.open(node, os.O_RDONLY)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(descriptor, _NETWORK):
-        number = ctypes.get_errno()
-        raise OSError(number, f"{os.strerror(number)}: this rank cannot enter its node", node)
+    enter_namespace("net", descriptor)
     os.close(descriptor)
     # NCCL takes nodes of one machine for one, and hands memory over by sockets that no other network can reach.
     os.environ["NCCL_HOSTID"] = f"emulated-{os.path.basename(node)}"

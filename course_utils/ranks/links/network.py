@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from course_utils import system
 from course_utils.errors import CourseError
 from course_utils.trace.kernel_counters import ON_NODES
 
@@ -154,6 +155,8 @@ def _quantity(name: str, text: object, units: dict[str, float], example: str) ->
 
 def obstacle() -> str | None:
     """Why there can be no nodes here, and what to do about it, in one line; None where there can."""
+    if not system.LINUX:
+        return "only Linux can make them; in a container of Linux they work on every system."
     for tool, package in {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}.items():
         if not shutil.which(tool) and not any(Path(folder, tool).exists() for folder in _SBIN):
             return f"`{tool}` is missing: `apt install {package}` brings it."

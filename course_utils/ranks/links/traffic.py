@@ -1,8 +1,7 @@
 """Traffic of the nodes while a cell runs, as the kernel counts it on each node's interface; and each rank's CPU time.
 
-A node's counters are those of its rank's process: /proc/PID/net/dev shows the network in which the process is. They
-count what passed the link, with all headers, whoever sent it: MPI, gloo, or a learner's own socket. Where ranks share a
-node, its first rank stands for all.
+A node's counters are those of the network in which its rank's process is. They count what passed the link, with all
+headers, whoever sent it: MPI, gloo, or a learner's own socket. Where ranks share a node, its first rank stands for all.
 """
 
 import contextlib
@@ -11,7 +10,8 @@ from dataclasses import dataclass
 
 from course_utils import draw
 from course_utils.errors import CourseError
-from course_utils.trace.kernel_counters import cpu_seconds, interface_bytes
+from course_utils.system import cpu_seconds
+from course_utils.trace.kernel_counters import interface_bytes
 
 _INTERVAL = 0.01  # seconds between samples, to begin with
 _MOST_SAMPLES = 2000  # then every second one is dropped, and the interval doubled
@@ -91,7 +91,7 @@ class Meter:
         now = time.perf_counter()
         if not self._pids or (self._samples and not at_once and now - self._samples[-1].time < self._interval):
             return
-        with contextlib.suppress(OSError, StopIteration):  # a rank has ended
+        with contextlib.suppress(OSError, KeyError):  # a rank has ended
             sent, received = zip(*map(interface_bytes, self._pids), strict=True)
             self._samples.append(Sample(now, sent, received, tuple(map(cpu_seconds, self._pids))))
         if len(self._samples) > _MOST_SAMPLES:

@@ -6,23 +6,14 @@ Each rank runs under a shell that waits for it and writes down its exit status, 
 import contextlib
 import signal
 import time
-from pathlib import Path
 
 from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.system import memory_kills
 from course_utils.words import ranks_in_words
 
 # Runs "$@" and writes its exit status, 128 + the signal for a violent end, into the folder that is its first argument.
 SHELL = 'folder=$1; shift; COURSE_SHELL=$$ "$@"; status=$?; echo $status > "$folder/ended-$$"; exit $status'
 _SECONDS_FOR_THE_SHELL = 3.0  # on a machine without memory everything takes longer
-
-
-def memory_kills() -> int:
-    """How many processes the kernel has ended for want of memory since the machine started."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/vmstat").read_text().splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
 
 
 def describe_end(folder: RanksFolder, dead: dict[int, int]) -> str:

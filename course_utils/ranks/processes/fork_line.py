@@ -5,7 +5,7 @@ process that runs `MODULE.main(ARGUMENT…)`, with the environment, files, limit
 passes signals on, waits for that process's end, and ends in the same way. Where no server answers it becomes
 `python -m MODULE ARGUMENT…` itself.
 
-It imports nothing but Python's own, and little of that: it starts once for each rank.
+It imports `system` and some of Python's own, and nothing else: it starts once for each rank.
 """
 
 import json
@@ -15,6 +15,12 @@ import signal
 import socket
 import sys
 import time
+
+if __name__ == "__main__":  # the course's own package would take longer than all that is done here
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    import system
+else:
+    from course_utils import system
 
 STEPS = ("torch", "engine")
 """The sockets of a server, the best first."""
@@ -42,14 +48,14 @@ def ask(server: str, command: list[str], environment: dict[str, str], streams: l
     if line is None:
         return None
     targets = [0, 1, 2, *streams[3:]]
-    namespaces = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in _NAMESPACES]
+    namespaces = list(map(system.open_namespace, _NAMESPACES))
     limits = [name for name in dir(resource) if name.startswith("RLIMIT_")]
     request = {
         "command": command,
         "environment": environment,
         "targets": targets,
         "folder": os.getcwd(),
-        "cores": sorted(os.sched_getaffinity(0)),
+        "cores": system.cores(),
         "limits": {name: resource.getrlimit(getattr(resource, name)) for name in limits},
     }
     text = json.dumps(request).encode()
@@ -96,22 +102,14 @@ def stand_in(server: str, command: list[str]) -> None:
     word, _, status = line.recv(64).decode().partition(" ")
     if word == "ended":
         _end_as(int(status))
-    while _lives(process):  # the server is gone: how the rank will end, nobody can say
+    while system.started_at(process):  # the server is gone: how the rank will end, nobody can say
         time.sleep(0.1)
     os.kill(os.getppid(), signal.SIGKILL)  # the shell that would write down this process's end
 
 
 def _kill(process: int, number: int) -> None:
-    if _lives(process):
+    if system.started_at(process):
         os.kill(process, number)
-
-
-def _lives(process: int) -> bool:
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def _end_as(status: int) -> None:

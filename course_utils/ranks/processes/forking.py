@@ -14,9 +14,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from course_utils import system
 from course_utils.ranks.processes.detached import detached, opened_log
 from course_utils.ranks.processes.fork_line import SERVING, ask
-from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, runtime_root, started_at
+from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, runtime_root
 
 WANTS_TORCH = "wants-torch"
 """A file in the server's folder: somebody will need torch."""
@@ -31,7 +32,7 @@ _COURSE = Path(__file__).parents[3]
 
 def possible() -> bool:
     """Whether ranks may be forked here: where fork is safe, and nobody has said COURSE_FORK=0."""
-    return sys.platform == "linux" and os.environ.get("COURSE_FORK") != "0"
+    return system.LINUX and os.environ.get("COURSE_FORK") != "0"
 
 
 def server(torch: bool = False, environment: Mapping[str, str] = os.environ) -> RanksFolder | None:
@@ -80,7 +81,7 @@ def _leave(folder: RanksFolder) -> None:
 def _serves(folder: RanksFolder) -> bool:
     with contextlib.suppress(OSError, ValueError):
         pid, start = (folder.path / SERVING).read_text().split("-")
-        return str(started_at(int(pid))) == start
+        return str(system.started_at(int(pid))) == start
     return False
 
 
@@ -98,12 +99,12 @@ def _start(folder: RanksFolder, environment: Mapping[str, str]) -> None:
     }
     command = [sys.executable, "-m", "course_utils.ranks.engine.fork_server", str(folder.path)]
     process = detached(command, known, folder.path / "server.log", folder.path)
-    (folder.path / SERVING).write_text(f"{process.pid}-{started_at(process.pid)}")
+    (folder.path / SERVING).write_text(f"{process.pid}-{system.started_at(process.pid)}")
 
 
 def _kind(environment: Mapping[str, str]) -> str:
     """Equal where one process may stand in for another: same programs, same namespaces, same cgroup."""
-    parts = [sys.executable, str(_COURSE), Path("/proc/self/cgroup").read_text()]
-    parts += [os.readlink(f"/proc/self/ns/{name}") for name in ("user", "mnt", "net", "pid", "ipc", "uts")]
+    parts = [sys.executable, str(_COURSE), Path(system.CONTROL_GROUPS).read_text()]
+    parts += system.namespaces("user", "mnt", "net", "pid", "ipc", "uts")
     parts += [f"{name}={value}" for name, value in sorted(environment.items()) if name.startswith(_KEPT_PREFIXES)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]

@@ -14,8 +14,9 @@ from course_utils.ranks.links.network import EmulatedNetwork, behind_links
 from course_utils.ranks.links.network import environment as network_environment
 from course_utils.ranks.processes import fork_line, forking
 from course_utils.ranks.processes.detached import detached
-from course_utils.ranks.processes.exit_status import SHELL, memory_kills
+from course_utils.ranks.processes.exit_status import SHELL
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
+from course_utils.system import LOOPBACK, memory_kills
 
 MAX_RANKS_PER_CORE = 8
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -95,7 +96,7 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
         **os.environ,
         **environment_of(folder, threads_per_rank(ranks)),
         "UCX_TLS": os.environ.get("UCX_TLS", "posix,self"),  # one machine: no sockets, so nobody can listen in
-        "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0",
+        "GLOO_SOCKET_IFNAME": LOOPBACK,
     }
     environment.pop("MPI_LOCALNRANKS", None)
     if network:

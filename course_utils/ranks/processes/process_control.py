@@ -11,9 +11,9 @@ from typing import Protocol
 
 from course_utils.ranks.processes.exit_status import describe_end
 from course_utils.ranks.processes.fault_dump import place_in_c
-from course_utils.ranks.processes.ranks_folder import RanksFolder, started_at
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.system import cpu_seconds, started_at
 from course_utils.trace.activity import RUNNING, TESTING, Activity, ActivityFile
-from course_utils.trace.kernel_counters import cpu_seconds
 
 
 class ProcessControl(Protocol):

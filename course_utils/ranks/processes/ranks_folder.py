@@ -13,11 +13,12 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_utils import system
 from course_utils.errors import CourseError
+from course_utils.system import started_at
 
 MARK = "COURSE_RANKS"
 
@@ -49,15 +50,6 @@ def runtime_root() -> Path:
 def shared_root() -> Path:
     """Where the folders of ranks on other nodes lie: $COURSE_SHARED, or a folder in the home directory."""
     return Path(os.environ.get("COURSE_SHARED") or Path.home() / ".local" / "share" / "course" / "ranks")
-
-
-def started_at(pid: int) -> int | None:
-    """When a process started, in ticks since boot; None when there is none. With the pid it names one process ever."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else int(fields[19])
 
 
 @dataclass(frozen=True)
@@ -150,18 +142,11 @@ class RanksFolder:
 
     def processes(self) -> list[int]:
         """Every living process that carries this folder's mark, but for the one that asks."""
-        return [pid for pid, mark in _marked() if mark == str(self.path) and pid != os.getpid()]
+        return [pid for pid, mark in system.marked(MARK) if mark == str(self.path) and pid != os.getpid()]
 
     def shared_memory(self) -> set[str]:
-        """Files under /dev/shm that processes of this set have mapped and that still have a name."""
-        found = set()
-        for pid in self.processes():
-            with contextlib.suppress(OSError):
-                for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-                    path = line.partition("/dev/shm/")[2]
-                    if path and not path.endswith("(deleted)"):
-                        found.add(path)
-        return found
+        """What processes of this set have mapped of shared memory, and what still has a name."""
+        return set().union(*map(system.shared_names_of, self.processes()))
 
     def end(self, grace: float = 0.3) -> None:
         """End every process of the set, then remove what they left in shared memory, then the folder.
@@ -180,21 +165,8 @@ class RanksFolder:
             while self.processes() and time.monotonic() < deadline:
                 time.sleep(0.02)
         for name in leftovers:
-            with contextlib.suppress(OSError):
-                (Path("/dev/shm") / name).unlink()
+            system.remove_shared(name)
         shutil.rmtree(self.path, ignore_errors=True)
-
-
-def _marked() -> Iterator[tuple[int, str]]:
-    """(pid, folder) of every process of this user that belongs to some set of ranks."""
-    key = f"{MARK}=".encode()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or started_at(int(entry.name)) is None:
-            continue
-        with contextlib.suppress(OSError):
-            for variable in (entry / "environ").read_bytes().split(b"\0"):
-                if variable.startswith(key):
-                    yield int(entry.name), variable[len(key) :].decode()
 
 
 def sweep() -> list[str]:

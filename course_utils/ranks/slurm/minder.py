@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from course_utils.ranks.processes.ranks_folder import RanksFolder, beat_file
+from course_utils.system import cpu_seconds
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, ActivityFile
-from course_utils.trace.kernel_counters import cpu_seconds
 
 BUSY_SECONDS, IDLE_SECONDS = 0.05, 0.5
 """Between two looks: while the rank works, and while it has nothing to do."""

@@ -1,7 +1,6 @@
 """The check of `read_sample`: from good files, from files cut off, and by two ranks at once."""
 
 import gc
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils import system
 from course_utils.checks.compare import describe
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.hardware.checks.common import offsets_of, packed
@@ -70,19 +70,12 @@ def reads_and_closes(function: Callable, comm: "MPI.Intracomm", content: bytes, 
 def files_open() -> int:
     """How many files this process holds open, beside those that nothing refers to; 0 where the system does not say."""
     gc.collect()
-    try:
-        return len(os.listdir("/proc/self/fd"))
-    except OSError:
-        return 0
+    return len(system.open_files())
 
 
 def bytes_read() -> int:
     """Bytes that this process has read from files; 0 where the system does not count them."""
-    try:
-        with open("/proc/self/io") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("rchar"))
-    except (OSError, StopIteration):
-        return 0
+    return system.own_io("rchar")
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:

@@ -4,13 +4,11 @@ import contextlib
 import os
 import socket
 import stat
-import struct
-from pathlib import Path
 
+from course_utils import system
 from course_utils.trace.kernel_counters import node_bytes
 
 LINK, SOCKETS = "the node's interface", "the rank's sockets"
-_TCP_INFO, _BYTES_SENT = socket.IPPROTO_TCP, 200  # the field's place in `struct tcp_info`, linux/tcp.h
 
 
 class SentBytes:
@@ -43,22 +41,19 @@ def _of_the_link() -> int:
 def sockets() -> dict[int, int]:
     """The number of each open TCP connection of this process → bytes that it has sent so far."""
     found: dict[int, int] = {}
-    for name in os.listdir("/proc/self/fd"):
+    for descriptor in system.open_files():
         with contextlib.suppress(OSError):  # closed by now
-            status = os.fstat(int(name))
+            status = os.fstat(descriptor)
             if not stat.S_ISSOCK(status.st_mode):
                 continue
-            with socket.socket(fileno=os.dup(int(name))) as one:
+            with socket.socket(fileno=os.dup(descriptor)) as one:
                 if one.family in (socket.AF_INET, socket.AF_INET6) and one.type == socket.SOCK_STREAM:
-                    info = one.getsockopt(_TCP_INFO, socket.TCP_INFO, 256)
-                    if len(info) >= _BYTES_SENT + 8:
-                        found[status.st_ino] = struct.unpack_from("Q", info, _BYTES_SENT)[0]
+                    sent = system.sent_by(one)
+                    if sent is not None:
+                        found[status.st_ino] = sent
     return found
 
 
 def written() -> int:
     """Bytes that this process has written so far, into sockets and files alike; 0 where the kernel does not say."""
-    with contextlib.suppress(OSError):
-        counted = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-        return int(counted["wchar"])
-    return 0
+    return system.own_io("wchar")

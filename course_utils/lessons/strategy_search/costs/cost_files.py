@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from course_utils import system
 from course_utils.home import course_home
 
 VERSION = 2
@@ -19,11 +20,8 @@ VERSION = 2
 
 def machine() -> str:
     """What the times depend on beside the parts themselves: the node, its processor and torch."""
-    model = ""
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    return f"{platform.node()}, {model or platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}"
+    model = system.processor() or platform.machine()
+    return f"{platform.node()}, {model}, {os.cpu_count()} cores, torch {torch.__version__}"
 
 
 def _file(ranks: int) -> Path:
