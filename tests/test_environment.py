@@ -1,14 +1,11 @@
-"""pyproject.toml, constraints.txt and environment.yml declare the same set; tools/set-up makes it once."""
+"""pyproject.toml, constraints.txt and environment.yml declare the same set; `make setup` makes it once."""
 
 import ast
 import importlib.metadata
-import os
 import re
 import subprocess
 import sys
-import time
 import tomllib
-from pathlib import Path
 
 import pytest
 import yaml
@@ -129,48 +126,3 @@ def test_every_jupyterlab_of_the_environment_has_the_settings_of_the_course() ->
         pytest.skip("this environment was not made by `make setup`")
     settings = "jupyter_server_config.json"
     assert (ROOT / ".venv" / "etc" / "jupyter" / settings).samefile(ROOT / ".jupyter" / settings)
-
-
-@pytest.fixture
-def set_up(tmp_path) -> Path:
-    """A copy of tools/set-up in a project that asks for nothing."""
-    for name in ("pyproject.toml", "constraints.txt"):
-        (tmp_path / name).write_text("")
-    (tmp_path / "tools").mkdir()
-    script = tmp_path / "tools" / "set-up"
-    script.write_bytes((ROOT / "tools" / "set-up").read_bytes())
-    script.chmod(0o755)
-    return script
-
-
-def call(script: Path, **environment: str) -> subprocess.CompletedProcess:
-    """Run it as a user would, with these variables and no others of its own."""
-    kept = {name: value for name, value in os.environ.items() if name != "SITE_MPI"}
-    return subprocess.run([script], capture_output=True, text=True, timeout=60, env={**kept, **environment})
-
-
-def test_set_up_says_what_is_missing(set_up) -> None:
-    done = call(set_up, PYTHON="/nowhere/python3")
-    assert done.returncode == 1
-    assert done.stderr.startswith("No Python 3.11 or newer found at /nowhere/python3.")
-    assert not (set_up.parents[1] / ".venv").exists()
-
-
-def test_the_choice_of_mpi_is_remembered_until_another_is_made(set_up) -> None:
-    """In an environment whose Python only writes down what it is asked."""
-    tools = set_up.parents[1] / ".venv" / "bin"
-    tools.mkdir(parents=True)
-    asked = tools / "asked"
-    (tools / "pip").write_text(str(tools))
-    (tools / "python").write_text(f'#!/bin/sh\necho "$@" >>{asked}\n')
-    (tools / "python").chmod(0o755)
-
-    def asks_for(**choice: str) -> str:
-        asked.unlink(missing_ok=True)
-        (set_up.parents[1] / "constraints.txt").write_text(f"# {choice} {time.monotonic_ns()}")
-        done = call(set_up, PYTHON=sys.executable, **choice)
-        assert done.returncode == 0, done.stderr
-        return asked.read_text()
-
-    assert "--no-binary mpi4py" in asks_for(SITE_MPI="1")
-    assert "--no-binary mpi4py" in asks_for() and "[mpi,dev]" not in asked.read_text()

@@ -1,0 +1,364 @@
+"""tools/set-up on machines that are not this one: other Pythons, a Mac, musl, GPUs, uv, no network, a full disk.
+
+The machine is made of small programs that stand before the real ones on the PATH. Nothing is installed: `pip` and `uv`
+write down what they are asked for. Not a real Mac, and no real GPU.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from course_utils.syllabus import ROOT
+
+RANGE = re.fullmatch(
+    r">=3\.(\d+),<3\.(\d+)", tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+)
+OLDEST, BEYOND = map(int, RANGE.groups())
+NEWEST = BEYOND - 1
+PIP = r"""#!/bin/sh
+# The Python of .venv: does nothing but write down what is asked of it.
+case "$*" in
+-c*) exit 0 ;;
+*index*versions*) echo "$INDEX"; exit 0 ;;
+*install*) if [ -n "$PIP_SAYS" ]; then echo "$PIP_SAYS" >&2; exit 1; fi
+    if [ -p "$PIP_WAITS" ]; then cat "$PIP_WAITS"; fi ;;
+esac
+echo "${0##*/} $*" >>"$ASKED"
+"""
+PYTHON = r"""#!/bin/sh
+# A Python of another version or machine: it believes what stands here.
+believes="import sys, platform
+sys.version_info, sys.version = ({version}, 0, 'final', 0), '{version}'
+platform.python_version, platform.machine = lambda: '{version}.0'.replace(', ', '.'), lambda: '{machine}'
+sys.platform = '{system}'
+"
+if [ "$1" = -c ]; then
+    case "$2" in *ensurepip*) exit {without_venv};; esac
+    exec "$REAL_PYTHON" -c "$believes$2"
+fi
+if [ "$2" = venv ]; then
+    mkdir -p "$3/bin"
+    cp "$FAKES/pip-of-venv" "$3/bin/python"
+    echo "$PWD/$3" >"$3/bin/pip"
+fi
+if [ "$1" = --version ]; then echo "Python {version}" | tr -d ' ' | tr ',' '.'; fi
+"""
+
+
+@dataclass
+class Machine:
+    """A machine in a folder, with a copy of the course's set-up in another."""
+
+    course: Path
+    programs: Path
+
+    def program(self, name: str, text: str) -> None:
+        """Put a program on the PATH."""
+        file = self.programs / name
+        file.write_text(text)
+        file.chmod(0o755)
+
+    def python(
+        self, name: str, version: str, machine: str = "x86_64", system: str = "linux", venv: bool = True
+    ) -> None:
+        """Put a Python on the PATH."""
+        version = version.replace(".", ", ")
+        self.program(name, PYTHON.format(version=version, machine=machine, system=system, without_venv=int(not venv)))
+
+    def system(self, name: str, machine: str) -> None:
+        """Say which system this is."""
+        self.program("uname", f'#!/bin/sh\ncase "$1" in -m) echo {machine} ;; *) echo {name} ;; esac\n')
+
+    @property
+    def command(self) -> Path:
+        return self.course / "tools" / "set-up"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The PATH with this machine's programs first, and nothing of the outer course's choices."""
+        kept = {name: value for name, value in os.environ.items() if name not in ("SITE_MPI", "TORCH", "PYTHON")}
+        own = {"FAKES": str(self.programs), "ASKED": str(self.course / "asked"), "REAL_PYTHON": sys.executable}
+        return {**kept, "PATH": f"{self.programs}:/usr/bin:/bin", **own}
+
+    def set_up(self, **choices: str) -> subprocess.CompletedProcess:
+        """Run it, as a user would."""
+        (self.course / "asked").unlink(missing_ok=True)
+        environment = {**self.environment, **choices}
+        return subprocess.run([self.command], capture_output=True, text=True, timeout=60, env=environment)
+
+    @property
+    def asked(self) -> list[str]:
+        """What pip and uv were asked for in the last set-up."""
+        file = self.course / "asked"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def refuses(self, **choices: str) -> str:
+        """The lines with which it stops, with nothing asked for and no environment made."""
+        done = self.set_up(**choices)
+        assert done.returncode == 1 and not self.asked and not (self.course / ".venv").exists(), done.stderr
+        assert done.stdout == "" and len(done.stderr.splitlines()) <= 2
+        return done.stderr
+
+    def installs(self, **choices: str) -> str:
+        """What it says while it sets up; with other pins than the last time, so it has something to do."""
+        with (self.course / "constraints.txt").open("a") as file:
+            file.write("# renewed\n")
+        done = self.set_up(**choices)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.endswith("Ready. Next: make lab\n")
+        return done.stderr
+
+
+@pytest.fixture
+def machine(tmp_path) -> Machine:
+    """A Linux with the oldest Python that fits, and neither a GPU nor uv."""
+    made = Machine(tmp_path / "course", tmp_path / "programs")
+    (made.course / "tools").mkdir(parents=True)
+    made.programs.mkdir()
+    shutil.copy(ROOT / "tools" / "set-up", made.command)
+    shutil.copy(ROOT / "pyproject.toml", made.course)
+    (made.course / "constraints.txt").write_text("torch==2.13.0\ntorchvision==0.28.0\n")
+    made.program("pip-of-venv", PIP)
+    for minor in range(OLDEST, BEYOND):
+        made.program(f"python3.{minor}", "#!/bin/sh\nexit 127\n")
+    made.program("python", "#!/bin/sh\nexit 127\n")
+    made.python("python3", f"3.{OLDEST}")
+    made.program("nvidia-smi", "#!/bin/sh\necho 'NVIDIA-SMI has failed'\nexit 9\n")
+    made.program("ldd", "#!/bin/sh\necho 'ldd (GNU libc) 2.36'\n")
+    made.system("Linux", "x86_64")
+    return made
+
+
+def test_the_newest_python_that_fits_is_taken(machine) -> None:
+    machine.python("python3", f"3.{BEYOND}")
+    machine.python(f"python3.{NEWEST - 1}", f"3.{NEWEST - 1}")
+    machine.python(f"python3.{OLDEST}", f"3.{OLDEST}")
+    assert f"Setting up .venv with Python3.{NEWEST - 1}." in machine.installs()
+
+
+@pytest.mark.parametrize("version", ["3.9", f"3.{OLDEST - 1}", f"3.{BEYOND}"])
+def test_another_python_is_refused_before_anything_is_fetched(machine, version) -> None:
+    machine.python("python3", version)
+    said = machine.refuses()
+    assert said.startswith(f"No Python from 3.{OLDEST} to 3.{NEWEST} found (python3 is {version}.0 x86_64): ")
+    assert "make setup PYTHON=/path/to/" in said
+
+
+def test_a_python_that_is_not_there_is_named(machine) -> None:
+    assert machine.refuses(PYTHON="/no where/python3").startswith(
+        f"No Python from 3.{OLDEST} to 3.{NEWEST} found at /no where/python3: "
+    )
+
+
+def test_a_python_that_makes_no_environments_is_passed_over(machine) -> None:
+    machine.python("python3", f"3.{OLDEST}", venv=False)
+    assert machine.refuses().endswith("On Debian and Ubuntu: apt install python3-venv\n")
+    machine.python("python", f"3.{NEWEST}")
+    assert f"Setting up .venv with Python3.{NEWEST}." in machine.installs()
+
+
+def test_a_python_that_is_named_replaces_the_one_of_the_environment(machine) -> None:
+    machine.installs()
+    machine.python("other", f"3.{NEWEST}")
+    done = machine.set_up(PYTHON="other")
+    assert "The .venv that is here has another Python: it is made anew." in done.stderr and done.returncode == 0
+
+
+def test_a_mac_with_an_intel_processor_hears_that_there_is_no_torch(machine) -> None:
+    machine.system("Darwin", "x86_64")
+    machine.program("sysctl", "#!/bin/sh\nexit 1\n")
+    machine.python("python3", f"3.{OLDEST}", system="darwin")
+    assert machine.refuses().startswith(
+        "torch 2.13.0 has no wheel for Macs with an Intel processor. The course's container"
+    )
+
+
+def test_a_mac_needs_a_python_for_its_own_processor(machine) -> None:
+    machine.system("Darwin", "arm64")
+    machine.python("python3", f"3.{OLDEST}", system="darwin", machine="x86_64")
+    assert f"(python3 is 3.{OLDEST}.0 x86_64)" in machine.refuses()
+    machine.python("python", f"3.{OLDEST}", system="darwin", machine="arm64")
+    assert "torch: " not in machine.installs()
+    assert machine.asked[0].endswith("-c constraints.txt torch torchvision"), "PyPI's, the only one for Macs"
+
+
+def test_a_linux_with_musl_hears_that_there_are_no_wheels(machine) -> None:
+    machine.program("ldd", "#!/bin/sh\necho 'musl libc (x86_64)' >&2\nexit 1\n")
+    assert machine.refuses().startswith("torch 2.13.0 and MPICH have no wheels for a Linux with musl, such as Alpine.")
+
+
+def index_has(build: str) -> dict[str, str]:
+    """What the index of a build answers."""
+    return {
+        "INDEX": f"torchvision (0.29.1+{build})\nAvailable versions: 0.29.1+{build}, 0.28.0+{build}, 0.27.0+{build}"
+    }
+
+
+def build_of(line: str) -> str:
+    """The build of torch that a line asks for, with its torchvision from the same place."""
+    if line.endswith("-c constraints.txt torch torchvision"):
+        return "pypi"
+    build = re.search(r"--index-url https://download\.pytorch\.org/whl/(\w+) ", line)[1]
+    assert line.endswith(f" torch==2.13.0+{build} torchvision==0.28.0+{build}")
+    return build
+
+
+@pytest.mark.parametrize(
+    ("shown", "build"),
+    [
+        ("", "cpu"),
+        ("470.256.02, 8.0", "cpu"),
+        ("525.60.13, 8.0", "cu126"),
+        ("575.57.08, 9.0", "cu126"),
+        ("580.65.06, 7.0", "cu126"),
+        ("580.65.06, 7.5", "pypi"),
+        ("590.10, 9.0\n590.10, 6.1", "cu126"),
+    ],
+)
+def test_torch_fits_the_gpu_and_its_driver(machine, shown, build) -> None:
+    if shown:
+        machine.program("nvidia-smi", f"#!/bin/sh\necho '{shown}'\n")
+    machine.installs(**index_has(build))
+    assert build_of(machine.asked[0]) == build
+
+
+def test_the_build_of_torch_is_remembered_until_another_is_named(machine) -> None:
+    machine.installs(TORCH="cu130", **index_has("cu130"))
+    machine.program("nvidia-smi", "#!/bin/sh\necho '590.10, 9.0'\n")
+    machine.installs(**index_has("cu130"))
+    assert build_of(machine.asked[0]) == "cu130"
+    done = machine.set_up(TORCH="cu130")
+    assert (done.stderr, machine.asked) == ("", []), "what it is already"
+    assert machine.set_up(TORCH="auto").returncode == 0
+    assert "uninstall" in machine.asked[0] and machine.asked[0].endswith("torch torchvision"), "both or none"
+    assert build_of(machine.asked[1]) == "pypi"
+    machine.program("nvidia-smi", "#!/bin/sh\nexit 1\n")
+    machine.installs(**index_has("cpu"))
+    assert build_of(machine.asked[0]) == "pypi", "a login node without a GPU changes nothing"
+
+
+def test_where_the_index_of_builds_does_not_answer_pypi_is_taken_unless_one_was_named(machine) -> None:
+    said = machine.installs(INDEX="")
+    assert "does not answer. Taking PyPI's torch" in said and build_of(machine.asked[0]) == "pypi"
+    done = machine.set_up(TORCH="cu126", INDEX="")
+    assert done.returncode == 1 and not machine.asked
+    assert done.stderr.splitlines()[-1].startswith("PyTorch's index has no torch 2.13.0 for cu126, or does not answer.")
+
+
+@pytest.mark.parametrize("choice", [{"TORCH": "gpu"}, {"SITE_MPI": "yes"}])
+def test_a_choice_that_is_none_is_named(machine, choice) -> None:
+    (name, value), *_ = choice.items()
+    assert machine.refuses(**choice).startswith(f"{name}={value} is n")
+
+
+def test_uv_does_the_installing_where_it_is_there(machine) -> None:
+    machine.installs()
+    by_pip = [line.partition("constraints.txt")[2] for line in machine.asked]
+    machine.program("uv", '#!/bin/sh\necho "uv $*" >>"$ASKED"\n')
+    machine.installs()
+    assert all(line.startswith("uv pip install --quiet --python .venv/bin/python -c ") for line in machine.asked)
+    assert [line.partition("constraints.txt")[2] for line in machine.asked] == by_pip
+
+
+def test_uv_makes_environments_with_a_python_that_cannot(machine) -> None:
+    machine.python("python3", f"3.{OLDEST}", venv=False)
+    as_python = 'if [ "$1" = venv ]; then shift 5; set -- -m venv "$@"; . "$FAKES/python3"; fi'
+    machine.program("uv", f'#!/bin/sh\necho "uv $*" >>"$ASKED"\n{as_python}\n')
+    machine.installs(INDEX="")
+    assert machine.asked[0] == f"uv venv --quiet --seed --python {machine.programs}/python3 .venv"
+
+
+def test_the_choice_of_mpi_is_remembered_until_another_is_made(machine) -> None:
+    machine.installs(SITE_MPI="1")
+    assert any("--no-binary mpi4py" in line for line in machine.asked)
+    machine.installs()
+    assert any("--no-binary mpi4py" in line for line in machine.asked)
+    assert not any("[mpi,dev]" in line for line in machine.asked)
+    assert "has the other MPI: it is made anew" in machine.set_up(SITE_MPI="0").stderr
+    assert machine.asked[-1].endswith("-e .[mpi,dev]")
+
+
+NO_NETWORK = """WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError': /simple/torch/
+ERROR: Could not find a version that satisfies the requirement torch (from versions: none)"""
+BROKEN_OFF = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n Expected sha256 afed"
+UV_ALONE = "error: Request failed after 3 retries\n  cause: Failed to fetch: https://pypi.org/simple/torch/"
+FULL = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (NO_NETWORK, "The network is not there, or broke off. When it is back, `make setup` goes on."),
+        (BROKEN_OFF, "The network is not there, or broke off. "),
+        (UV_ALONE, "The network is not there, or broke off. "),
+        (FULL, "The disk is full: .venv needs 2 GB, and "),
+        ("error: something else", "error: something else\nThe installation failed; the lines above say where."),
+    ],
+)
+def test_an_installation_that_breaks_off_says_why_and_goes_on_with_what_was_chosen(machine, said, line) -> None:
+    choices = {"SITE_MPI": "1", "TORCH": "cu126", **index_has("cu126")}
+    done = machine.set_up(PIP_SAYS=said, **choices)
+    assert done.returncode == 1 and done.stderr.partition("takes another).\n")[2].startswith(line)
+    machine.installs(**index_has("cu126"))
+    assert "--no-binary mpi4py" in machine.asked[-1] and build_of(machine.asked[0]) == "cu126"
+
+
+def test_a_package_that_was_half_installed_comes_again(machine) -> None:
+    machine.installs()
+    packages = machine.course / ".venv" / "lib" / "python3.11" / "site-packages"
+    for name, files in (("whole-1.dist-info", "whole.py,,\n"), ("empty-1.dist-info", ""), ("none-1.dist-info", None)):
+        (packages / name).mkdir(parents=True)
+        if files is not None:
+            (packages / name / "RECORD").write_text(files)
+    machine.installs()
+    assert [folder.name for folder in packages.iterdir()] == ["whole-1.dist-info"]
+
+
+def test_an_environment_that_was_moved_is_made_anew(machine) -> None:
+    machine.installs()
+    moved = machine.course.with_name("moved")
+    machine.course.rename(moved)
+    machine.course = moved
+    done = machine.set_up()
+    assert done.stderr.startswith(
+        "The .venv that is here was made in another folder, or its making broke off: it is made"
+    )
+    assert done.returncode == 0 and str(moved / ".venv") in (moved / ".venv" / "bin" / "pip").read_text()
+
+
+def test_a_second_set_up_waits_for_the_first(machine, tmp_path) -> None:
+    waits = tmp_path / "waits"
+    os.mkfifo(waits)
+    first = subprocess.Popen(
+        [machine.command], env={**machine.environment, "PIP_WAITS": str(waits)}, stderr=subprocess.PIPE, text=True
+    )
+    with waits.open("w"):  # opens when the first has begun to install
+        second = subprocess.Popen([machine.command], env=machine.environment, stderr=subprocess.PIPE, text=True)
+        assert second.stderr.readline().startswith(f"Another set-up is at work here (process {first.pid})")
+    waits.unlink()
+    assert first.communicate(timeout=60)[1].endswith("Ready. Next: make lab\n")
+    assert second.communicate(timeout=60)[1] == "", "it has nothing to do"
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert not (machine.course / ".set-up-runs").is_symlink()
+
+
+def test_a_set_up_that_died_holds_up_nobody(machine) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (machine.course / ".set-up-runs").symlink_to(str(ended.pid))
+    machine.installs()
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "zsh", "busybox"])
+def test_every_shell_reads_it(shell) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell} here")
+    command = [shutil.which(shell), *(["sh"] if shell == "busybox" else []), "-n", ROOT / "tools" / "set-up"]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
