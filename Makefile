@@ -2,6 +2,7 @@
 # `make setup PYTHON=/path/to/python3.12` picks another Python than the first one found.
 python := .venv/bin/python
 PORT ?=
+ADDRESS ?=
 # The tests end after this many seconds, whatever hangs.
 TEST_SECONDS ?= 4800
 limit = $(if $(shell command -v timeout),timeout --kill-after=30 $(TEST_SECONDS))
@@ -30,7 +31,7 @@ setup:
 	@tools/set-up
 
 lab: setup
-	@$(python) -m course_utils.lab $(if $(PORT),--port $(PORT))
+	@$(python) -m course_utils.lab $(if $(PORT),--port $(PORT)) $(if $(ADDRESS),--address $(ADDRESS))
 
 test: WHICH = -m "not long"
 test test-all: setup

@@ -1,6 +1,7 @@
 """`make lab`: JupyterLab on the course, for this machine's user alone.
 
-It listens on the loopback address only, lands on the first lesson, asks nothing, and prints its address.
+It listens on the loopback address only, lands on the first lesson, asks nothing, and prints its address. In a container,
+`--address 0.0.0.0` lets the machine around it in; whoever comes needs the token all the same.
 """
 
 import argparse
@@ -30,17 +31,18 @@ def main(arguments: list[str] | None = None) -> int:
     """Run JupyterLab until it is stopped; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m course_utils.lab", description=__doc__)
     parser.add_argument("--port", default=str(FIRST_PORT), help=f"the port to listen on (default: {FIRST_PORT})")
+    parser.add_argument("--address", default=ADDRESS, help=f"the address to listen on (default: {ADDRESS})")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     options = parser.parse_args(arguments)
     try:
         wanted = read_port(options.port)
-        port = free_port(wanted)
+        port = free_port(wanted, options.address)
     except CourseError as error:
         print(error, file=sys.stderr)
         return 2
     if port != wanted:
         print(f"Port {wanted} is in use; taking {port}.", flush=True)
-    serve(port, browser=not options.no_browser and has_browser())
+    serve(port, options.address, browser=not options.no_browser and has_browser())
     return 0
 
 
@@ -55,24 +57,26 @@ def read_port(text: str) -> int:
     raise CourseError(f"{text!r} is no port: choose a number from 1024 to 65535, as in `make lab PORT=8899`.")
 
 
-def free_port(first: int) -> int:
-    """The first port from `first` on that nobody listens on.
+def free_port(first: int, address: str = ADDRESS) -> int:
+    """The first port from `first` on that nobody listens on at this address.
 
     Raises:
-        CourseError: there is none, or this user may not use it.
+        CourseError: there is none, this user may not use it, or the address is not one of this machine's.
     """
     for port in range(first, min(first + PORTS_TO_TRY, 65536)):
         with socket.socket() as probe:
             # A port on which the last server's connections are still fading out is free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((ADDRESS, port))
+                probe.bind((address, port))
                 return port
             except OSError as error:
                 if error.errno == errno.EACCES:
                     raise CourseError(
                         f"Port {port} needs root: choose one from 1024 on, as in `make lab PORT=8899`."
                     ) from None
+                if error.errno != errno.EADDRINUSE:
+                    raise CourseError(f"{address!r} is no address of this machine: 0.0.0.0 stands for all.") from None
     raise CourseError(f"No free port from {first} on: choose another, as in `make lab PORT=9900`.")
 
 
@@ -95,8 +99,8 @@ def landing() -> str:
     return f"/lab/tree/{quote(str(first.relative_to(ROOT)))}" if first.exists() else "/lab"
 
 
-def serve(port: int, browser: bool) -> None:
-    """Start JupyterLab on a port, say where it is, and serve until stopped."""
+def serve(port: int, address: str, browser: bool) -> None:
+    """Start JupyterLab on a port of an address, say where it is, and serve until stopped."""
     settings = [str(ROOT / ".jupyter"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this Python's kernel, before another of the same name
@@ -104,7 +108,7 @@ def serve(port: int, browser: bool) -> None:
     sys.modules.setdefault("rfc3987_syntax", None)
     from jupyterlab.labapp import LabApp
 
-    server = LabApp.initialize_server(server_options(port))
+    server = LabApp.initialize_server(server_options(port, address))
     server.identity_provider.token_generated = False  # or Jupyter says in six lines what `announce` says in two
     server.io_loop.add_callback(announce, server, browser)  # comes after the server's own callback, which listens
     server.start()
@@ -122,10 +126,10 @@ def announce(server: "ServerApp", browser: bool) -> None:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
-def server_options(port: int) -> list[str]:
+def server_options(port: int, address: str = ADDRESS) -> list[str]:
     """What JupyterLab is told on its command line."""
     options = [
-        f"--ServerApp.ip={ADDRESS}",
+        f"--ServerApp.ip={address}",
         f"--ServerApp.port={port}",
         f"--ServerApp.root_dir={ROOT}",
         "--ServerApp.open_browser=False",
