@@ -159,6 +159,57 @@ def test_kernels_count_where_there_is_a_gpu() -> None:
     assert lanes.end == pytest.approx(120e-6), "a kernel may run on behind the step"
 
 
+def two_steps_on_a_gpu() -> dict:
+    """The program is through both steps (100–200, 200–210 µs) while the GPU is at the first one (150–300, 320–400).
+
+    Each step: a copy of 20 µs, a kernel, and an all-reduce in another stream of which 10 µs lie behind the kernel.
+    """
+    trace = rank_trace(0, 0.0, complete("ProfilerStep#1", 200, 210, cat="user_annotation"))
+    for number, (begin, end) in enumerate([(150, 300), (320, 400)]):
+        trace["traceEvents"] += [
+            complete(f"ProfilerStep#{number}", begin, end - 10, tid=7, cat="gpu_user_annotation", pid=0),
+            complete(f"ProfilerStep#{number}", end - 40, end, tid=8, cat="gpu_user_annotation", pid=0),
+            complete("Memcpy HtoD (Pageable -> Device)", begin, begin + 20, tid=7, cat="gpu_memcpy", pid=0),
+            complete("gemm", begin + 20, end - 10, tid=7, cat="kernel", pid=0),
+            complete("ncclDevKernel_AllReduce_Sum_f32_RING_LL", end - 40, end, tid=8, cat="kernel", pid=0),
+        ]
+    return trace
+
+
+def test_a_step_on_a_gpu_is_when_the_gpu_was_at_it() -> None:
+    trace = merge([two_steps_on_a_gpu()])
+    assert problems(trace) == []
+    (lanes,) = lanes_of(trace)
+    assert [pytest.approx(step) for step in lanes.each_step] == [(50e-6, 200e-6), (220e-6, 300e-6)]
+    assert transfer_seconds([lanes]) == pytest.approx([10e-6, 10e-6])
+    assert beside_transfer([lanes]) == pytest.approx([140e-6, 70e-6])
+
+
+def test_copies_are_no_idle_time() -> None:
+    (lanes,) = lanes_of(merge([two_steps_on_a_gpu()]))
+    assert length(lanes.copies) == pytest.approx(40e-6)
+    assert lanes.idle == [pytest.approx((200e-6, 220e-6))], "between the steps the GPU waits for the program"
+    assert lanes.idle_share == pytest.approx(20 / 250)
+    assert "Rank 0, 0 to 250 µs: computes" in profile([lanes], "One rank").alt_text
+    assert "copies 16\N{NO-BREAK SPACE}%" in profile([lanes], "One rank").alt_text
+    waits = Lanes(0, 0, 10, [(0, 4)], [], {}, copies=[(3, 9)])
+    assert sentences.profile_text([waits]).endswith("% is copies that it waits for")
+
+
+def test_gloos_messages_count_beside_kernels() -> None:
+    events = [
+        complete("gemm", 110, 150, tid=7, cat="kernel", pid=0),
+        complete("gloo:all_reduce", 140, 170, tid=2, cat="user_annotation"),
+    ]
+    (lanes,) = lanes_of(merge([rank_trace(0, 0.0, *events)]))
+    assert length(lanes.communication) == pytest.approx(30e-6)
+
+
+def test_a_stream_may_begin_a_kernel_before_the_end_of_the_last() -> None:
+    kernels = [complete(name, at, at + 10, tid=7, cat="kernel", pid=0) for name, at in (("gemm", 110), ("relu", 118))]
+    assert problems(merge([rank_trace(0, 0.0, *kernels)])) == []
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -19,6 +19,7 @@ Trace = dict[str, Any]
 """A trace as `json` reads it."""
 ROUNDING = 0.01
 """Microseconds: times are written with three digits, and a parent may seem to end that much before its child."""
+_OF_STREAMS = ("kernel", "gpu_memcpy", "gpu_memset")
 _NEEDED = {
     "X": ("name", "pid", "tid", "ts", "dur"),
     "M": ("name", "pid", "args"),
@@ -86,10 +87,14 @@ def _of_event(place: int, event: Any) -> list[str]:
 
 
 def _of_nesting(events: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Events of one row that overlap, neither inside the other."""
+    """Events of one row that overlap, neither inside the other.
+
+    A GPU's stream may begin a kernel before the last one's end ("programmatic dependent launch", CUDA Programming
+    Guide): those are let be.
+    """
     rows: dict[tuple, list[Mapping[str, Any]]] = defaultdict(list)
     for event in events:
-        if event["ph"] == "X":
+        if event["ph"] == "X" and event.get("cat") not in _OF_STREAMS:
             rows[event["pid"], event["tid"]].append(event)
     found = []
     for (pid, tid), row in rows.items():

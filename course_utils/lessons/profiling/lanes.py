@@ -1,9 +1,11 @@
 """Reads in a merged trace when each rank computed and when communication of its was under way.
 
-On a GPU both are kernels: NCCL's are communication, all others computing. On a CPU torch's operators (`aten::…`) are
-computing, in whatever thread they run, and what gloo's threads do (`gloo:all_reduce`, …) is communication. A thread
-that waits, or runs Python, does neither. An all-reduce is under way until the last rank has come: waiting for others
-is in it.
+On a GPU both are kernels: NCCL's are communication, all others computing. Copies between the memories of processor and
+GPU are neither, nor is the GPU idle meanwhile. A step is there what the GPU does of it.
+
+On a CPU torch's operators (`aten::…`) are computing, in whatever thread they run, and what gloo's threads do
+(`gloo:all_reduce`, …) is communication. A thread that waits, or runs Python, does neither. An all-reduce is under way
+until the last rank has come: waiting for others is in it.
 """
 
 from collections import defaultdict
@@ -14,8 +16,11 @@ from typing import Any
 from course_utils.lessons.overlap import played_hardware
 from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length, union
-from course_utils.lessons.profiling.merged_trace import STEP
+from course_utils.lessons.profiling.merged_trace import ON_GPU, STEP
 from course_utils.lessons.profiling.time_shares import exposed_communication, idle_share, overlap_share
+
+COPIES = ("gpu_memcpy", "gpu_memset")
+"""Kinds of events that move or fill a GPU's memory without a kernel."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Lanes:
         computing, communication: sorted, without overlaps.
         phases: name → when: "forward", "backward", "communication", "step", where the program names them.
         each_step: from when to when, step by step.
+        copies: into a GPU's memory, out of it, and within it; sorted, without overlaps.
     """
 
     rank: int
@@ -37,6 +43,7 @@ class Lanes:
     communication: list[Interval]
     phases: dict[str, list[Interval]]
     each_step: list[Interval] = field(default_factory=list)
+    copies: list[Interval] = field(default_factory=list)
 
     @property
     def steps(self) -> int:
@@ -60,8 +67,8 @@ class Lanes:
 
     @property
     def idle(self) -> list[Interval]:
-        """When the rank neither computed nor communicated."""
-        return difference([(self.begin, self.end)], [*self.computing, *self.communication])
+        """When the rank neither computed nor copied nor communicated."""
+        return difference([(self.begin, self.end)], [*self.computing, *self.copies, *self.communication])
 
     @property
     def overlap_share(self) -> float:
@@ -70,8 +77,8 @@ class Lanes:
 
     @property
     def idle_share(self) -> float:
-        """Which share of the steps the rank neither computed nor communicated."""
-        return idle_share(self.computing, self.communication, self.begin, self.end)
+        """Which share of the steps the rank neither computed nor copied nor communicated."""
+        return idle_share([*self.computing, *self.copies], self.communication, self.begin, self.end)
 
 
 def transfer_seconds(lanes: Sequence[Lanes]) -> list[float]:
@@ -111,36 +118,35 @@ def lanes_of(trace: Trace) -> list[Lanes]:
 
 
 def _of_rank(rank: int, events: Sequence[dict[str, Any]]) -> Lanes:
-    steps = [one for one in events if one["name"].startswith(STEP)]
-    begin = min(_interval(one)[0] for one in steps)
     on_gpu = any(one.get("cat") == "kernel" for one in events)
+    steps = [one for one in events if one["name"].startswith(STEP)]
+    steps = [one for one in steps if on_gpu and one.get("cat") == ON_GPU] or steps
+    each_step = sorted(_interval(one) for one in steps)
     computing = [_interval(one) for one in events if is_computing(one, on_gpu)]
-    communication = [_interval(one) for one in events if is_communication(one, on_gpu)]
-    end = max(_interval(one)[1] for one in steps)
+    copies = [_interval(one) for one in events if one.get("cat") in COPIES]
+    communication = [_interval(one) for one in events if is_communication(one)]
+    begin, end = each_step[0][0], max(end for _, end in each_step)
     if on_gpu:
         end = max([end, *(last for _, last in [*computing, *communication])])  # kernels run on behind the step
     phases: dict[str, list[Interval]] = defaultdict(list)
     for one in events:
         if one.get("cat") == "phases":
             phases[one["name"]].append(_interval(one))
-    each_step = sorted(_interval(one) for one in steps)
-    return Lanes(rank, begin, end, union(computing), union(communication), dict(phases), each_step)
+    return Lanes(rank, begin, end, union(computing), union(communication), dict(phases), each_step, union(copies))
 
 
 def is_computing(event: dict[str, Any], on_gpu: bool) -> bool:
     """Whether it is work of the network: a kernel, on a CPU an operator, or computing that is played by waiting."""
     if on_gpu:
-        return event.get("cat") == "kernel" and not is_communication(event, on_gpu)
+        return event.get("cat") == "kernel" and not is_communication(event)
     return event["name"].startswith("aten::") or event["name"] == played_hardware.COMPUTING
 
 
-def is_communication(event: dict[str, Any], on_gpu: bool) -> bool:
+def is_communication(event: dict[str, Any]) -> bool:
     """Whether it is a collective or a message under way: one of NCCL's kernels, or of gloo's tasks."""
-    if event.get("cat") == "link":
-        return True
-    if on_gpu:
-        return event.get("cat") == "kernel" and event["name"].startswith("nccl")
-    return event["name"].startswith("gloo:")
+    if event.get("cat") == "kernel":
+        return event["name"].startswith("nccl")
+    return event.get("cat") == "link" or event["name"].startswith("gloo:")
 
 
 def _interval(event: dict[str, Any]) -> Interval:

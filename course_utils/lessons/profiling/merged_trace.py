@@ -4,6 +4,7 @@ The timeline begins at 0 with the first rank's first profiled step; what began b
 out. Nothing moves between ranks: it works on the traces.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,7 +18,9 @@ STEP = "ProfilerStep#"
 """Begins the name of the event around each profiled step; TensorBoard looks for the same."""
 ROWS = 1000
 """Rows of rank r are counted from r times as many: TensorBoard tells rows apart by their number alone."""
-_LEFT_OUT = ("Trace", "gpu_user_annotation", "python_function")  # not in a row of their own, or not asked for
+ON_GPU = "gpu_user_annotation"
+"""The kind of event that says when the GPU was at what the program names, which may be long after the program."""
+_LEFT_OUT = ("Trace", ON_GPU, "python_function")  # not in a row of their own, or not asked for
 _ARROWS = ("s", "t", "f")
 
 
@@ -60,7 +63,7 @@ def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[st
     """One rank's events in the merged trace: metadata first, then what happened from `begin` on, moved by `shift`."""
     names = thread_names(trace["traceEvents"])
     kept = [one for one in trace["traceEvents"] if one.get("ph") in ("X", *_ARROWS) and one.get("ts", 0) >= begin]
-    kept = [one for one in kept if one.get("cat") not in _LEFT_OUT]
+    kept = [one for one in kept if one.get("cat") not in _LEFT_OUT] + steps_on_gpu(trace["traceEvents"])
     whole = _arrows_with_both_ends(kept)
     kept = [one for one in kept if one["ph"] == "X" or _arrow(one) in whole]
     found = dict.fromkeys((one["pid"], one["tid"]) for one in kept)
@@ -82,6 +85,20 @@ def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[st
             moved["id"] = f"{rank}.{one['id']}"  # ranks count their arrows alike
         events.append(moved)
     return events
+
+
+def steps_on_gpu(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """When the GPU was at each profiled step: from its first kernel to its last one, in whatever streams they ran.
+
+    The program runs ahead: it asks for the kernels of a step while the GPU is still at the one before.
+    """
+    found: dict[str, tuple[float, float]] = {}
+    for one in events:
+        if one.get("cat") == ON_GPU and one["name"].startswith(STEP):
+            begin, end = found.get(one["name"], (math.inf, -math.inf))
+            found[one["name"]] = min(begin, one["ts"]), max(end, one["ts"] + one["dur"])
+    row = {"ph": "X", "cat": ON_GPU, "pid": "course", "tid": "steps on the GPU"}
+    return [row | {"name": name, "ts": begin, "dur": end - begin} for name, (begin, end) in found.items()]
 
 
 def thread_names(events: Iterable[dict[str, Any]]) -> dict[tuple, str]:

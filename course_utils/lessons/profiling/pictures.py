@@ -18,6 +18,7 @@ Times = Sequence[tuple[float, float]]
 HIDDEN = style.COLOURS["communication"]
 EXPOSED = style.SEND
 _WAIT, _IDLE = style.COLOURS["wait"], "#ECECEC"
+_COPIES = style.OTHERS[0]
 _COMPUTING, _MESSAGES, _GAP = 0.30, 0.2, 0.14  # inches: the lanes of a rank, and the room to the next rank
 _SMALLEST = 0.5  # pixels: gaps below this are not drawn
 
@@ -31,6 +32,7 @@ class Profiled(Protocol):
     computing: Times
     exposed: Times
     communication: Times
+    copies: Times
     overlap_share: float
     idle_share: float
 
@@ -38,8 +40,8 @@ class Profiled(Protocol):
 def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "", names: Sequence[str] = ()) -> Figure:
     """Draw two lanes for each rank on one axis of time: its computing, and below it its communication.
 
-    Communication has a dark colour where it is exposed: the rank does not compute meanwhile, it waits (grey). Idle
-    (pale grey) is time in which it does neither.
+    Communication has a dark colour where it is exposed: the rank does not compute meanwhile, it waits (grey). Copies
+    into a GPU's memory and out of it stand in the upper lane. Idle (pale grey) is time in which it does nothing.
 
     Args:
         lanes: of each rank, as `profiling.lanes.lanes_of` reads them in a trace.
@@ -54,6 +56,7 @@ def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "", names: Se
     each = _COMPUTING + _MESSAGES + _GAP
     parts = {
         "computing": Patch(facecolor=style.COLOURS["computing"]),
+        **({"copies": Patch(facecolor=_COPIES)} if any(one.copies for one in lanes) else {}),
         "waiting for messages": Patch(facecolor=_WAIT),
         "idle": Patch(facecolor=_IDLE),
         "communication, hidden": Patch(facecolor=HIDDEN),
@@ -98,6 +101,7 @@ def _draw(ax: Axes, lanes: Profiled, top: float, begin: float, scale: float, sma
 
     boxes(ax, place([(lanes.begin, lanes.end)], top, middle), facecolor=_IDLE, edgecolor="none")
     boxes(ax, place(lanes.exposed, top, middle), facecolor=_WAIT, edgecolor="none")
+    boxes(ax, place(lanes.copies, top, middle), facecolor=_COPIES, edgecolor="none")
     boxes(ax, place(lanes.computing, top, middle), facecolor=style.COLOURS["forward"], edgecolor="none", zorder=2)
     boxes(ax, place(lanes.communication, middle, bottom), facecolor=HIDDEN, edgecolor="none", zorder=2)
     boxes(ax, place(lanes.exposed, middle, bottom), facecolor=EXPOSED, edgecolor="none", zorder=3)
@@ -123,7 +127,11 @@ def _row_text(name: str, lanes: Profiled, start: float) -> str:
     """A rank in words: its place on the axis that begins at `start`, and what it did for how long."""
     scale, unit = time_unit(lanes.end - start)
     place = " to ".join(f"{round(scale * (moment - start), 2):.3g}" for moment in (lanes.begin, lanes.end))
-    shares = {"computes": length(lanes.computing), "waits for messages": length(lanes.exposed)}
+    shares = {
+        "computes": length(lanes.computing),
+        "copies": length(lanes.copies),
+        "waits for messages": length(lanes.exposed),
+    }
     done = [f"{word} {percent(long / (lanes.end - lanes.begin))}" for word, long in shares.items() if long]
     told = join([*done, f"is idle {percent(lanes.idle_share)}"])
     hidden = f"; {percent(lanes.overlap_share)} of its communication is hidden" if lanes.communication else ""

@@ -42,7 +42,10 @@ def offset_of(pings: Iterable[Ping]) -> Offset:
 
 
 def offset_to_rank_0(always_measure: bool = False) -> Offset:
-    """This rank's offset, on torch.distributed's default group; all ranks call it together.
+    """This rank's offset to rank 0 of torch.distributed's default group; all ranks call it together.
+
+    Over gloo, in a group of its own where the default group is NCCL's: that one's receive returns before the number
+    is there, and the clock would be read too early.
 
     Every rank tells the name of its machine to all. Then those of other machines than rank 0's do `PINGS` ping-pongs
     with it, one rank after the other: a float64 goes to the rank, its clock's reading comes back.
@@ -50,35 +53,38 @@ def offset_to_rank_0(always_measure: bool = False) -> Offset:
     Args:
         always_measure: also on rank 0's machine, where the result should be 0 but for the error. For tests.
     """
+    over_nccl = dist.get_backend() == "nccl"
+    group = dist.new_group(backend="gloo") if over_nccl else dist.group.WORLD
     names: list[str] = [""] * dist.get_world_size()
-    dist.all_gather_object(names, system.boot())
+    dist.all_gather_object(names, system.boot(), group=group)
     rank, own = dist.get_rank(), Offset()
     for other in range(1, len(names)):
         if always_measure or names[other] != names[0]:
-            found = _ping_pong(other) if rank in (0, other) else None
+            found = _ping_pong(other, group) if rank in (0, other) else None
             own = found or own
+    if over_nccl:
+        dist.destroy_process_group(group)
     return own
 
 
-def _ping_pong(other: int) -> Offset | None:
+def _ping_pong(other: int, group: dist.ProcessGroup) -> Offset | None:
     """Rank 0 measures and tells the result to the other, which gives it back; rank 0 itself has none."""
-    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    number = torch.zeros(1, dtype=torch.float64, device=device)
-    result = torch.zeros(2, dtype=torch.float64, device=device)
+    number = torch.zeros(1, dtype=torch.float64)
+    result = torch.zeros(2, dtype=torch.float64)
     if dist.get_rank():
         for _ in range(PINGS):
-            dist.recv(number, 0)
+            dist.recv(number, 0, group=group)
             number.fill_(time.perf_counter())
-            dist.send(number, 0)
-        dist.recv(result, 0)
+            dist.send(number, 0, group=group)
+        dist.recv(result, 0, group=group)
         return Offset(*result.tolist())
     pings = []
     for _ in range(PINGS):
         sent = time.perf_counter()
-        dist.send(number, other)
-        dist.recv(number, other)
+        dist.send(number, other, group=group)
+        dist.recv(number, other, group=group)
         there = number.item()
         pings.append((sent, there, time.perf_counter()))
     found = offset_of(pings)
-    dist.send(result.copy_(torch.tensor([found.seconds, found.error])), other)
+    dist.send(result.copy_(torch.tensor([found.seconds, found.error])), other, group=group)
     return None

@@ -118,7 +118,8 @@ def profile_steps(
     for _ in range(warm_up):
         step()
     offset = offset_to_rank_0()
-    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * torch.cuda.is_available()
+    on_gpu = torch.cuda.is_initialized()  # by the steps above; asking the profiler for a GPU would take memory on it
+    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * on_gpu
     with profile(activities=activities) as profiler:
         marks = [_mark() for _ in range(_MARKS)]
         dist.barrier()
@@ -126,7 +127,7 @@ def profile_steps(
         for number in range(steps):
             with record_function(f"{STEP}{number}"):
                 results.append(step())
-        if torch.cuda.is_available():
+        if on_gpu:
             torch.cuda.synchronize()
     trace = exported(profiler)
     shift = clock_shift(trace, marks)

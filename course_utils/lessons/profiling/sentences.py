@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Sequence
 
-from course_utils.lessons.profiling.intervals import length
+from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
 from course_utils.measuring import larger
 from course_utils.words import number_text, percent, seconds_text
@@ -28,9 +28,12 @@ def profile_text(lanes: Sequence[Lanes]) -> str:
     exposed = statistics.fmean(exposed_share(one) for one in lanes)
     idle = statistics.fmean(one.idle_share for one in lanes)
     computing = statistics.fmean(length(one.computing) / one.seconds for one in lanes)
+    copying = statistics.fmean(length(difference(one.copies, one.computing)) / one.seconds for one in lanes)
     told = f"{'The ranks compute' if len(lanes) > 1 else 'The rank computes'} {percent(computing)} of the time"
-    if max(exposed, idle) < LITTLE:
+    if max(exposed, idle, copying) < LITTLE:
         return f"{told}: little is lost"
+    if copying > max(exposed, idle):
+        return f"{told}; {percent(copying)} is copies that it waits for"
     if exposed >= idle:
         return f"{told}; {percent(exposed)} is exposed communication"
     return f"{told}; {percent(idle)} is idle: no computing, no messages"
