@@ -8,9 +8,9 @@ import pytest
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import launch_commands, measured_training, sentences
-from course_utils.lessons.gpu_nodes.failures.explain import CAUSES
+
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
-from course_utils.lessons.gpu_nodes.failures.recorded_logs import recording
+from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, recording
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment, variables_read
 from course_utils.lessons.gpu_nodes.pictures import dealt, launchers, log_map, seats, tries
@@ -197,7 +197,7 @@ def test_measured_on_one_process() -> None:
     assert list(first) == list(taken) == list(ways) and all(len(seconds) == 2 for seconds in taken.values())
 
 
-@pytest.mark.parametrize("name", CAUSES)
+@pytest.mark.parametrize("name", RECORDED)
 def test_every_log_can_be_read_and_drawn(name) -> None:
     log = recording(name).log
     shown = readable(log, width=90).splitlines()

@@ -9,7 +9,6 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.gpu_nodes.failures.explain import (
-    CAUSES,
     CONSEQUENCE,
     ERROR,
     RULES,
@@ -18,7 +17,7 @@ from course_utils.lessons.gpu_nodes.failures.explain import (
     beside,
     shortened,
 )
-from course_utils.lessons.gpu_nodes.failures.recorded_logs import recording
+from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, recording
 from course_utils.lessons.gpu_nodes.failures.variations import NOISE, OTHERS, interleaved, varied
 
 CAUSE, LINES = "the cause", "its lines"
@@ -86,11 +85,11 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         return Case(f"{about}; what tells is {telling}", [(log,)], [due], with_comm=False, harness=seen)
 
     mixed = random.Random(int(rng.integers(2**31)))
-    logs = {cause: recording(cause).log for cause in CAUSES}
+    logs = {cause: recording(cause).log for cause in RECORDED}
     for cause, log in logs.items():
         yield case(f'the recorded log of "{cause}"', log)
     for log in UNKNOWN_LOGS:
-        yield case("a log of none of the ten", log)
+        yield case("a log of no known cause", log)
     both = ("out of memory", "time limit"), ("time limit", "out of memory"), ("wrong rank count", "unreachable node")
     for first, second in both:
         yield case(f'the logs of "{first}" and "{second}", one after the other', logs[first] + logs[second])
@@ -128,7 +127,7 @@ EXERCISE = Exercise(
     ),
     symptoms={"a line is not in the log": _not_in_the_log},
     praise=lambda outcome: (
-        f"{len(CAUSES)} recorded logs, the same with other names and orders, {len(OTHERS)} in other words, and "
+        f"{len(RECORDED)} recorded logs, the same with other names and orders, {len(OTHERS)} in other words, and "
         f"{len(UNKNOWN_LOGS)} that are none of them"
     ),
 )

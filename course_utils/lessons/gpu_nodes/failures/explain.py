@@ -33,14 +33,23 @@ RULES = (
     Rule("no shared files", r"couldn't chdir to .* No such file or directory"),
     Rule("out of memory", r"(CUDA|HIP|cgroup) out of memory|Out of memory: Killed|OutOfMemoryError|oom[-_]kill"),
     Rule("out of memory", r"DefaultCPUAllocator: |Cannot allocate memory|bad_alloc|: Out Of Memory|MemoryError"),
-    Rule("wrong GPU binding", r"Duplicate GPU detected|invalid device ordinal|share one GPU of|sees no GPU"),
+    Rule("out of memory", r"Cuda failure .*out of memory"),
+    Rule("wrong GPU binding", r"Duplicate GPU detected|Multiple Ranks are using the same GPU|invalid device ordinal"),
+    Rule("wrong GPU binding", r'backend="nccl" cannot be had here'),
+    Rule("old driver", r"NVIDIA driver on your system is too old|driver version is insufficient"),
+    Rule("unfit kernels", r"no kernel image is available|is not compatible with the current PyTorch installation"),
+    Rule("broken GPU", r"\bXid\b.*: (48|63|64|74|79|92|94|95),|fallen off the bus|uncorrectable (\w+ )?(ECC )?error"),
+    Rule("illegal memory access", r"illegal memory access|device-side assert triggered"),
     Rule("NCCL interface", r"no socket interface found|address .*with family \d+ is neither AF_INET"),
+    Rule("InfiniBand", r"NET/IB ?: .*Got (async event|completion)"),
     Rule("mismatched collectives", r"Detected mismatch between collectives|op\.preamble\.length <= op\.nbytes"),
     Rule("address in use", r"EADDRINUSE|[Aa]ddress already in use"),
     Rule("unreachable node", r"No route to host|Network is unreachable|(Name|Host).* not known|in name resolution"),
     Rule("unreachable node", r"socket has failed to connect to any|timed out .*while trying to connect"),
     Rule("unreachable node", r"connection to the C10d store has failed"),
     Rule("wrong rank count", r"\d+/\d+ clients joined|RendezvousTimeoutError|rank < size\. \d+ vs \d+"),
+    Rule("NCCL's own error", r"unhandled (cuda|system) error|nccl(UnhandledCuda|System|Internal|Remote)Error"),
+    Rule("collective timeout", r"Watchdog caught collective operation timeout"),
     Rule("time limit", r"DUE TO TIME LIMIT"),
 )
 """The first rule that a line fits wins: what can be a consequence of others, as a time limit can, stands last."""
@@ -89,6 +98,38 @@ ADVICE = {
         "Two ranks of a node took the same GPU, or a rank took one that it does not have.",
         "Let every rank take the GPU of its local rank: "
         "`torch.cuda.set_device(int(os.environ['LOCAL_RANK']))`, one rank for each GPU.",
+    ),
+    "old driver": (
+        "The node's NVIDIA driver is older than the CUDA that this torch was built for, so torch sees no GPU.",
+        "Take a torch built for an older CUDA (its name ends in +cu126 or the like; `nvidia-smi` shows the newest that "
+        "the driver knows), or ask for a node with a newer driver.",
+    ),
+    "unfit kernels": (
+        "This torch, or an extension, holds no kernels for this generation of GPU.",
+        "Take a build for it: `python -c 'import torch; print(torch.cuda.get_arch_list())'` lists what it holds.",
+    ),
+    "broken GPU": (
+        "The GPU itself, its memory or its place in the machine failed; the program is not at fault.",
+        "Tell the centre the node and the number behind Xid, leave the node out (`--exclude=NODE`), and go on from the "
+        "last checkpoint.",
+    ),
+    "illegal memory access": (
+        "A kernel read or wrote outside of its tensors, such as with an index or a label that is too large.",
+        "Run it once with CUDA_LAUNCH_BLOCKING=1, which names the call, or on the processor, which names the index.",
+    ),
+    "InfiniBand": (
+        "A card or a cable of the InfiniBand network dropped a message; the rank at its other end may be dead, too.",
+        "Look first whether that rank fell earlier. If not: `ibstat` on both nodes, and tell the centre; "
+        "NCCL_IB_DISABLE=1 shows whether the rest works, slowly.",
+    ),
+    "NCCL's own error": (
+        "NCCL stopped at an error of CUDA or of the system, which only its own lines name.",
+        "Start again with NCCL_DEBUG=WARN, and read the first line of the rank that fell first.",
+    ),
+    "collective timeout": (
+        "A collective was not done in time: a rank never came to it, was in another one, or had died.",
+        "Compare `last enqueued work` of all ranks: the lowest number stayed behind. With "
+        "TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1, torchfrtrace names the call.",
     ),
     "unreachable node": (
         "A node cannot reach the address where rank 0 waits: a wrong name, another network, or a firewall.",

@@ -10,12 +10,20 @@ from course_utils.lessons.gpu_nodes.failures.explain import CAUSES
 LOGS = Path(__file__).parent / "logs"
 
 
+def _log_of(failure: str) -> Path:
+    return LOGS / f"{failure.lower().replace(' ', '_')}.log"
+
+
+RECORDED = tuple(cause for cause in CAUSES if _log_of(cause).exists())
+"""The causes of which there is a log; of the others, which take a GPU, only the words are known."""
+
+
 @dataclass(frozen=True)
 class Recording:
     """A failing launch.
 
     Attributes:
-        failure: the name of its cause, one of `CAUSES`.
+        failure: the name of its cause, one of `RECORDED`.
         log: what it printed.
         commands: what was typed, a line for each node.
         versions: package → version.
@@ -47,10 +55,9 @@ def recording(failure: str) -> Recording:
     Raises:
         CourseError: there is none of that name.
     """
-    if failure not in CAUSES:
-        raise CourseError(f"There is no recording of {failure!r}. There are: {', '.join(CAUSES)}.")
-    file = LOGS / failure.lower().replace(" ", "_")
-    facts = json.loads(file.with_suffix(".json").read_text())
+    if failure not in RECORDED:
+        raise CourseError(f"There is no recording of {failure!r}. There are: {', '.join(RECORDED)}.")
+    facts = json.loads(_log_of(failure).with_suffix(".json").read_text())
     for name in ("commands", "sources"):
         facts[name] = tuple(facts.get(name, ()))
-    return Recording(log=file.with_suffix(".log").read_text(), **facts)
+    return Recording(log=_log_of(failure).read_text(), **facts)

@@ -44,7 +44,52 @@ OTHERS = {
     ),
     "the course's own line": (
         "wrong GPU binding",
-        "ranks 0 and 1 share one GPU of gpu01; NCCL needs one for each.",
+        'backend="nccl" cannot be had here: gpu01 has 1 GPU for 2 ranks, and NCCL wants one for each.',
+    ),
+    "NCCL 2.30": (
+        "wrong GPU binding",
+        "node01:77:91 [0] init.cc:1057 NCCL WARN Multiple Ranks are using the same GPU/Partition : rank 1 and rank 0",
+    ),
+    "NCCL's memory": (
+        "out of memory",
+        "node01:77:91 [0] enqueue.cc:1410 NCCL WARN Cuda failure 2 'out of memory'",
+    ),
+    "a driver": (
+        "old driver",
+        "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 12020).",
+    ),
+    "a runtime": ("old driver", "RuntimeError: CUDA driver version is insufficient for CUDA runtime version"),
+    "an old GPU": (
+        "unfit kernels",
+        "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device",
+    ),
+    "a new GPU": (
+        "unfit kernels",
+        "NVIDIA X with CUDA capability sm_130 is not compatible with the current PyTorch installation.",
+    ),
+    "the kernel's log": (
+        "broken GPU",
+        "[77.1] NVRM: Xid (PCI:0000:3b:00): 79, pid=7777, name=python, GPU has fallen off the bus.",
+    ),
+    "GPU memory": ("broken GPU", "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"),
+    "an index": (
+        "illegal memory access",
+        "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
+    ),
+    "a label": ("illegal memory access", "torch.AcceleratorError: CUDA error: device-side assert triggered"),
+    "a cable": (
+        "InfiniBand",
+        "gpu07:77:91 [0] net_ib.cc:1295 NCCL WARN NET/IB: Got completion from peer 10.0.0.7<4711> with status=12 "
+        "opcode=129 len=0 vendor err 129",
+    ),
+    "no more words": (
+        "NCCL's own error",
+        "torch.distributed.DistBackendError: NCCL error, unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+    ),
+    "the watchdog": (
+        "collective timeout",
+        "[rank1]:[E1122 ProcessGroupNCCL.cpp:688] [Rank 1] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=133, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=60000) ran for 60012 milliseconds",
     ),
     "a GPU too many": ("wrong GPU binding", "RuntimeError: CUDA error: invalid device ordinal"),
     "NCCL 2.27": (
