@@ -8,7 +8,6 @@ import pytest
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import launch_commands, measured_training, sentences
-
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, recording
 from course_utils.lessons.gpu_nodes.launch import find_launch

@@ -76,6 +76,12 @@ class Here:
     def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
         return LocalRanks(folder, [one["pid"] for one in introduced], [one["shell"] for one in introduced])
 
+    def strangers(self) -> str:
+        return (
+            f"{count(self.ranks, 'process')} came up, and they do not know of each other: the mpiexec that started "
+            "them belongs to another MPI than mpi4py's. `course doctor` names both."
+        )
+
     def line(self, introduced: list[dict]) -> str:
         links = f", {self.network}" if self.network else ""
         return f"on this machine{links}: {introduced[0]['mpi']}, {count(allowed_cores(), 'core')}"
@@ -117,6 +123,9 @@ class OnNodes:
 
     def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
         return RemoteRanks(folder, len(introduced), folder.facts()["job"])
+
+    def strangers(self) -> str:
+        return batch_job.strangers_text(self.job.ranks)
 
     def line(self, introduced: list[dict]) -> str:
         names = list(dict.fromkeys(one["node"] for one in introduced))

@@ -157,6 +157,8 @@ def _connect(
     wait_until(lambda: len(client.ids) >= ranks)
     answers = sorted(introductions(client, _paths()).items(), key=lambda answer: answer[1]["rank"])
     introduced = [answer for _, answer in answers]
+    if [one["rank"] for one in introduced] != list(range(ranks)):
+        raise CourseError(place.strangers())
     connection = Connection(folder, client, [engine for engine, _ in answers], place.control(folder, introduced))
     facts = {"ranks": introduced, "line": _line(introduced, place), **place.facts}
     folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))

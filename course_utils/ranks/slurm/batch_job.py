@@ -5,6 +5,7 @@ is encrypted, and open only to who has read the keys in the ranks' folder (mode 
 that all nodes share.
 """
 
+import ipaddress
 import os
 import re
 import shlex
@@ -29,6 +30,8 @@ _OVER = {
     "OUT_OF_MEMORY": "a node had no memory left",
     "PREEMPTED": "another job took its place",
 }
+_PLUGINS = ("pmi2", "cray_shasta", "pmix")
+_GB_BESIDE_A_GPU = 8  # of a node's own memory, for a process with CUDA, NCCL and torch
 _NEVER = ("PartitionConfig", "PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "AssociationJobLimit")
 
 
@@ -42,7 +45,8 @@ class Job:
         gpus_per_node: 0 for none.
         minutes: after which Slurm ends the job.
         partition: the site's default without.
-        cores_per_rank: cores of each rank.
+        cores_per_rank: cores of each rank; without, 1, and 4 beside a GPU, for NCCL's threads and those that load data.
+        memory: of each node, such as "64G"; without, the site's default, and 8 GB for each rank beside a GPU.
     """
 
     ranks: int
@@ -50,9 +54,12 @@ class Job:
     gpus_per_node: int = 0
     minutes: int = 60
     partition: str | None = None
-    cores_per_rank: int = 1
+    cores_per_rank: int | None = None
+    memory: str | None = None
 
     def __post_init__(self) -> None:
+        if self.cores_per_rank is None:
+            object.__setattr__(self, "cores_per_rank", 4 if self.gpus_per_node else 1)
         for name in ("ranks", "nodes", "minutes", "cores_per_rank"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -65,6 +72,8 @@ class Job:
                 f"{self.ranks} ranks cannot be divided evenly among {self.nodes} nodes. "
                 f"Take a multiple of {self.nodes}."
             )
+        if self.memory is not None and not re.fullmatch(r"[1-9]\d*[KMGT]?", str(self.memory)):
+            raise CourseError(f'{self.memory!r} is no amount of memory. "64G" is 64 GB on each node.')
         if self.partition is not None and not re.fullmatch(r"[\w.,+-]+", self.partition):
             raise CourseError(f"{self.partition!r} is no name of a partition. `sinfo` lists them.")
 
@@ -75,10 +84,12 @@ class Job:
 
     def options(self) -> list[str]:
         """For sbatch."""
+        on_a_node = self.ranks // self.nodes
         given = {
             "nodes": self.nodes,
-            "ntasks-per-node": self.ranks // self.nodes,
+            "ntasks-per-node": on_a_node,
             "cpus-per-task": self.cores_per_rank,
+            "mem": self.memory or (f"{_GB_BESIDE_A_GPU * on_a_node}G" if self.gpus_per_node else None),
             "time": self.minutes,
             "gpus-per-node": self.gpus_per_node or None,
             "partition": self.partition,
@@ -87,8 +98,49 @@ class Job:
 
 
 def address() -> str:
-    """The address of this machine that the nodes reach: $COURSE_ADDRESS, or the one of its name."""
-    return os.environ.get("COURSE_ADDRESS") or socket.gethostbyname(socket.gethostname())
+    """The address of this machine that the nodes reach: $COURSE_ADDRESS, or the one of its name.
+
+    Raises:
+        CourseError: its name has none, or one that leads nowhere but to itself.
+    """
+    if named := os.environ.get("COURSE_ADDRESS"):
+        return named
+    name = socket.gethostname()
+    try:
+        found = socket.gethostbyname(name)
+    except OSError as error:
+        found = f"no address ({error.strerror})"
+    if not found[0].isdigit() or ipaddress.ip_address(found).is_loopback:
+        raise CourseError(
+            f"The nodes must reach this machine, and its name, {name}, stands for {found} here. `ip -brief address` "
+            "lists its addresses: `export COURSE_ADDRESS=…` before JupyterLab starts names the one of the cluster's "
+            "network."
+        )
+    return found
+
+
+def mpi_plugin() -> str:
+    """How srun tells ranks of each other: $COURSE_SRUN_MPI, or of what this Slurm has the first that MPICH speaks.
+
+    Source: Slurm's MPI guide, "MPICH" and "Cray"; srun(1), --mpi.
+    """
+    if chosen := os.environ.get("COURSE_SRUN_MPI"):
+        return chosen
+    try:
+        asked = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return _PLUGINS[0]
+    there = re.findall(r"^\s*(\w+)\s*$", asked.stdout + asked.stderr, flags=re.MULTILINE)
+    return next((plugin for plugin in _PLUGINS if plugin in there), _PLUGINS[0])
+
+
+def strangers_text(ranks: int) -> str:
+    """What to do where srun has started processes each of which takes itself for the only rank."""
+    return (
+        f"{count(ranks, 'process')} came up, and they do not know of each other: srun and MPI do not speak the same "
+        f"language (--mpi={mpi_plugin()}). `srun --mpi=list` shows what there is; `export COURSE_SRUN_MPI=…` before "
+        "JupyterLab starts chooses another one."
+    )
 
 
 def for_a_new_job(environment: Mapping[str, str]) -> dict[str, str]:
@@ -119,8 +171,7 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
     """
     minder = [sys.executable, "-m", "course_utils.ranks.slurm.minder", str(folder.path)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
-    mpi = os.environ.get("COURSE_SRUN_MPI", "pmi2")  # what MPICH speaks; `srun --mpi=list` shows what a site has
-    srun = ["srun", "--export=ALL", f"--mpi={mpi}", "--kill-on-bad-exit=0", "--cpu-bind=none", *minder]
+    srun = ["srun", "--export=ALL", f"--mpi={mpi_plugin()}", "--kill-on-bad-exit=0", "--cpu-bind=none", *minder]
     script = folder.path / "job.sh"
     script.write_text("\n".join(["#!/bin/sh", "umask 077", *exports, f"exec {shlex.join(srun)}", ""]))
     command = ["sbatch", "--parsable", "--export=ALL", "--job-name=course", f"--output={folder.path}/ranks.log"]
