@@ -15,6 +15,7 @@ module CourseApp
   ACCOUNT = /\A[\w][\w.+-]{0,63}\z/.freeze
   PARTITION = /\A[\w][\w.,+-]{0,63}\z/.freeze
   PATH = %r{\A[\w/.+@:${} -]*\z}.freeze
+  CHOICES = %w[reservation qos constraint].freeze
   ASKED = %w[cores hours gpus partition account].freeze
 
   module_function
@@ -25,7 +26,19 @@ module CourseApp
 
   # The limits of a number in the form.
   def limits(name)
-    name == 'gpus' ? { 'least' => 0, 'most' => site.fetch('partitions').values.max, 'first' => 0 } : site.fetch(name)
+    return site.fetch(name) unless name == 'gpus'
+
+    { 'least' => 0, 'most' => partitions.values.map { |one| one.fetch('gpus') }.max, 'first' => 0 }
+  end
+
+  # Name => what the site says of each partition; a number alone is that of its GPUs.
+  def partitions
+    site.fetch('partitions').transform_values { |one| { 'gpus' => 0 }.merge(one.is_a?(Hash) ? one : { 'gpus' => one.to_i }) }
+  end
+
+  # What a form chose as account: where the portal lists the learner's own, that field has the portal's name.
+  def chosen_account(form)
+    form.respond_to?('auto_accounts') ? form.auto_accounts.to_s : ''
   end
 
   # What a form asks for, checked; raises Refused.
@@ -33,7 +46,7 @@ module CourseApp
     raw = ASKED.to_h { |name| [name, form.respond_to?("course_#{name}") ? form.public_send("course_#{name}").to_s : ''] }
     found = %w[cores hours gpus].to_h { |name| [name, number(name, raw[name])] }
     found['partition'] = partition(raw['partition'], found['gpus'])
-    found['account'] = account(raw['account'].strip)
+    found['account'] = account((site.fetch('account') == 'auto' ? chosen_account(form) : raw['account']).strip)
     found
   end
 
@@ -45,17 +58,18 @@ module CourseApp
   end
 
   def partition(name, gpus)
-    known = site.fetch('partitions')
+    known = partitions
     raise Refused, "partition: one of #{known.keys.join(', ')}, not #{short(name)}." unless known.key?(name)
     raise Refused, "partition: #{name.inspect} in site.yml is no name of a partition." unless name.match?(PARTITION)
-    return name if gpus <= known[name]
+    most = known[name].fetch('gpus')
+    return name if gpus <= most
 
-    raise Refused, "gpus: a node of partition #{name} has #{known[name]}; #{gpus} were asked for."
+    raise Refused, "gpus: a node of partition #{name} has #{most}; #{gpus} were asked for."
   end
 
   def account(name)
     return nil if site.fetch('account') == 'no'
-    return nil if name.empty? && site.fetch('account') == 'optional'
+    return nil if name.empty? && %w[optional auto].include?(site.fetch('account'))
     return name if name.match?(ACCOUNT)
 
     raise Refused, "account: letters, digits and . _ + - only, not #{short(name)}."
@@ -67,11 +81,22 @@ module CourseApp
 
   # The options of sbatch for what was asked. One task with many cores: MPI starts its ranks inside it, by itself.
   def slurm_options(asked)
-    memory = site.fetch('memory_per_core').to_s
+    own = partitions.fetch(asked['partition'])
+    memory = own.fetch('memory_per_core', site.fetch('memory_per_core')).to_s
+    gpus = [own['gpu_type'], asked['gpus']].compact.join(':')
     options = ['--nodes=1', '--ntasks=1', "--cpus-per-task=#{asked['cores']}"]
-    options << "--gpus-per-node=#{asked['gpus']}" if asked['gpus'].positive?
+    options << "--gpus-per-node=#{gpus}" if asked['gpus'].positive?
     options << "--mem-per-cpu=#{memory}" unless memory.empty?
-    options
+    options += CHOICES.filter_map { |name| "--#{name}=#{own[name]}" if own[name] }
+    options + own.fetch('options', [])
+  end
+
+  # Shell lines that hand on to the jobs of lessons where this job was allowed to run.
+  def exports(asked)
+    own = partitions.fetch(asked['partition'])
+    said = { 'partition' => asked['partition'], 'account' => asked['account'] }
+    said.merge!(CHOICES.to_h { |name| [name, own[name]] })
+    said.compact.map { |name, value| "export SBATCH_#{name.upcase}=#{Shellwords.escape(value.to_s)}" }.join("\n")
   end
 
   # A path of the site's in shell, with $HOME and $USER to be filled in.
@@ -89,7 +114,10 @@ module CourseApp
 
   # Shell lines after which the array `course_python` is the command of the Python that has the course.
   def environment
-    lines = site.fetch('modules').map { |name| "module load #{Shellwords.escape(name)}" }
+    lines = site.fetch('modules').map do |name|
+      module_name = Shellwords.escape(name)
+      "module load #{module_name} || { echo \"The course: module #{module_name} did not load. Settings: modules, in site.yml.\"; exit 1; }"
+    end
     case site.fetch('environment')
     when 'python' then lines << "course_python=(#{word('python')})"
     when 'conda'

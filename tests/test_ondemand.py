@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import stat
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
 from test_browser import CHROMIUM, WAIT, Notebook
 
@@ -90,12 +92,24 @@ def app(tmp_path_factory, release) -> Path:
         "shared": "$HOME/shared",
         "python": sys.executable,
         "cores": {"least": 1, "most": 4, "first": 2},
-        "partitions": {"course": 0, "gpu": 2},
+        "partitions": {
+            "course": {"gpus": 0},
+            "gpu": {"gpus": 2},
+            "class": {
+                "gpus": 4,
+                "gpu_type": "a100",
+                "memory_per_core": "8G",
+                "reservation": "course-friday",
+                "qos": "teaching",
+                "constraint": "nvlink&ib",
+                "options": ["--exclusive"],
+            },
+        },
         "memory_per_core": "",
         "listen": "echo 127.0.0.1",
         "address": "echo 127.0.0.1",
     }
-    (folder / "site.yml").write_text(yaml.safe_dump(site))
+    (folder / "site.yml").write_text(yaml.safe_dump(site, sort_keys=False))
     return folder
 
 
@@ -103,7 +117,7 @@ def change_site(app: Path, folder: Path, **changes) -> Path:
     """The app with other settings."""
     other = shutil.copytree(app, folder / "app")
     site = yaml.safe_load((app / "site.yml").read_text()) | changes
-    (other / "site.yml").write_text(yaml.safe_dump(site))
+    (other / "site.yml").write_text(yaml.safe_dump(site, sort_keys=False))
     return other
 
 
@@ -131,8 +145,12 @@ def test_the_form_has_the_sites_limits_and_asks_for_what_the_job_needs(app, tmp_
     form = json.loads((tmp_path / "form.json").read_text())
     cores = form["attributes"]["course_cores"]
     assert (cores["widget"], cores["min"], cores["max"], cores["value"]) == ("number_field", 1, 4, 2)
-    assert form["attributes"]["course_gpus"]["max"] == 2
-    assert form["attributes"]["course_partition"]["options"] == [["course", "course"], ["gpu (up to 2 GPUs)", "gpu"]]
+    assert form["attributes"]["course_gpus"]["max"] == 4
+    assert form["attributes"]["course_partition"]["options"] == [
+        ["course", "course", {"data-max-course-gpus": 0}],
+        ["gpu (up to 2 GPUs)", "gpu", {"data-max-course-gpus": 2}],
+        ["class (up to 4 GPUs)", "class", {"data-max-course-gpus": 4}],
+    ]
     assert set(form["form"]) == {*PLAIN, "course_account"}
     manifest = yaml.safe_load((APP / "manifest.yml").read_text())
     assert manifest["role"] == "batch_connect" and manifest["name"]
@@ -150,6 +168,71 @@ def test_the_job_asks_slurm_for_what_the_form_says(app, tmp_path) -> None:
     }
     assert submit["batch_connect"]["template"] == "basic"
     assert "export SBATCH_ACCOUNT=group-1\n" in scripts(tmp_path)["script.sh"]
+
+
+def test_a_partition_has_options_of_its_own_and_hands_them_on(app, tmp_path) -> None:
+    asked = PLAIN | {"course_gpus": "1", "course_partition": "class"}
+    assert render(app, tmp_path, asked) is None
+    assert json.loads((tmp_path / "submit.json").read_text())["script"]["native"] == [
+        "--nodes=1",
+        "--ntasks=1",
+        "--cpus-per-task=2",
+        "--gpus-per-node=a100:1",
+        "--mem-per-cpu=8G",
+        "--reservation=course-friday",
+        "--qos=teaching",
+        "--constraint=nvlink&ib",
+        "--exclusive",
+    ]
+    told = [line for line in scripts(tmp_path)["script.sh"].splitlines() if line.startswith("export SBATCH_")]
+    assert told == [
+        "export SBATCH_PARTITION=class",
+        "export SBATCH_RESERVATION=course-friday",
+        "export SBATCH_QOS=teaching",
+        r"export SBATCH_CONSTRAINT=nvlink\&ib",
+    ]
+
+
+def test_the_portal_may_offer_the_learners_own_accounts(app, tmp_path) -> None:
+    other = change_site(app, tmp_path, account="auto")
+    assert render(other, tmp_path / "one", PLAIN | {"auto_accounts": "group-1"}) is None
+    form = json.loads((tmp_path / "one" / "form.json").read_text())
+    assert set(form["form"]) == {*PLAIN, "auto_accounts"}
+    assert json.loads((tmp_path / "one" / "submit.json").read_text())["script"]["accounting_id"] == "group-1"
+    assert "export SBATCH_ACCOUNT=group-1\n" in scripts(tmp_path / "one")["script.sh"]
+    said = render(other, tmp_path / "two", PLAIN | {"auto_accounts": "$(reboot)"})
+    assert said is not None and said.startswith("account: ")
+
+
+def test_a_site_may_say_only_how_many_gpus_a_partition_has(app, tmp_path) -> None:
+    other = change_site(app, tmp_path, partitions={"course": 0, "gpu": 4})
+    assert render(other, tmp_path / "one", PLAIN | {"course_gpus": "4", "course_partition": "gpu"}) is None
+
+
+def test_the_sessions_page_passes_the_portals_markdown_unchanged(app, tmp_path) -> None:
+    """The portal renders it as Markdown, for which a block of HTML ends at an empty line."""
+    markdown = MarkdownIt("commonmark").render
+    assert render(app, tmp_path, PLAIN, {"host": "n1", "port": 2, "password": "p", "course_news": "1 new file"}) is None
+    page = (tmp_path / "view.html").read_text()
+    assert markdown(page).strip() == page.strip()
+    broken = page.replace("    fetch(", "\n    fetch(")
+    assert markdown(broken).strip() != broken.strip(), "this renderer would not notice"
+
+
+def test_a_module_that_does_not_load_ends_the_session_with_a_line(app, tmp_path) -> None:
+    other = change_site(app, tmp_path, modules=["mpich/4.2"])
+    assert render(other, tmp_path / "staged", PLAIN) is None
+    before, script = (scripts(tmp_path / "staged")[name] for name in ("before.sh", "script.sh"))
+    (line,) = (line for line in script.splitlines() if line.startswith("module load"))
+    (hand_down,) = (line for line in before.splitlines() if "export -f module" in line)
+
+    def loaded(module: str) -> subprocess.CompletedProcess:
+        told = f"module () {{ {module}; }}\n{hand_down}\nexec bash -c {shlex.quote(line + '; echo on')}"
+        return subprocess.run(["bash", "-c", told], capture_output=True, text=True, check=False, timeout=30)
+
+    assert loaded("echo $*").stdout == "load mpich/4.2\non\n", "the script is a bash of its own"
+    refused = loaded("return 1")
+    assert refused.returncode == 1 and refused.stdout.startswith("The course: module mpich/4.2 did not load.")
 
 
 HOSTILE_ACCOUNTS = ["a b", "a;reboot", "a\nb", "$(reboot)", '"', "-a", "a" * 65]

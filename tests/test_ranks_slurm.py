@@ -1,6 +1,7 @@
 """A real Slurm: jobs on two nodes. Where there is none, these tests are skipped; under CI=true they must run."""
 
 import os
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ import course_utils as course
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.ranks import Ranks
+from course_utils.ranks.slurm import batch_job
 from course_utils.ranks.slurm.batch_job import Job
+from course_utils.ranks.slurm.minder import interface_to, network_variables
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +159,7 @@ def test_what_slurm_refuses_is_told_in_its_own_words(slurm) -> None:
         ({"nodes": 0}, "nodes is a whole number of at least 1"),
         ({"gpus_per_node": -1}, "gpus_per_node is a whole number of at least 0"),
         ({"partition": "gpu; rm -rf ~"}, "no name of a partition"),
-        ({"hours": 3}, r"hours=….* unknown\. For Slurm there are: cores_per_rank, gpus_per_node, minutes"),
+        ({"hours": 3}, r"hours=….* unknown\. For Slurm there are: cores_per_rank, gpus_per_node, memory, minutes"),
         ({"link": "100 Mbit/s"}, "links of their own"),
     ],
 )
@@ -173,11 +176,83 @@ def test_what_is_for_slurm_is_refused_here() -> None:
 
 
 def test_a_job_asks_for_what_it_was_given() -> None:
+    assert Job(4, cores_per_rank=2, memory="16G").options() == [
+        "--nodes=1",
+        "--ntasks-per-node=4",
+        "--cpus-per-task=2",
+        "--mem=16G",
+        "--time=60",
+    ]
     assert Job(8, nodes=2, gpus_per_node=4, minutes=30, partition="gpu").options() == [
         "--nodes=2",
         "--ntasks-per-node=4",
-        "--cpus-per-task=1",
+        "--cpus-per-task=4",
+        "--mem=32G",
         "--time=30",
         "--gpus-per-node=4",
         "--partition=gpu",
     ]
+
+
+def test_an_address_that_leads_back_to_this_machine_is_refused(monkeypatch) -> None:
+    monkeypatch.delenv("COURSE_ADDRESS", raising=False)
+    monkeypatch.setattr(batch_job.socket, "gethostname", lambda: "login1")
+    monkeypatch.setattr(batch_job.socket, "gethostbyname", lambda name: "127.0.1.1")
+    with pytest.raises(CourseError, match=r"login1, stands for 127\.0\.1\.1 here\..*export COURSE_ADDRESS="):
+        batch_job.address()
+    monkeypatch.setattr(batch_job.socket, "gethostbyname", lambda name: "10.1.0.7")
+    assert batch_job.address() == "10.1.0.7"
+
+    def unknown(name: str) -> str:
+        raise OSError(-2, "Name or service not known")
+
+    monkeypatch.setattr(batch_job.socket, "gethostbyname", unknown)
+    with pytest.raises(CourseError, match=r"stands for no address \(Name or service not known\)"):
+        batch_job.address()
+    monkeypatch.setenv("COURSE_ADDRESS", "127.0.0.1")
+    assert batch_job.address() == "127.0.0.1", "what was named counts"
+
+
+@pytest.mark.parametrize(
+    ("listed", "chosen"),
+    [
+        ("MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n", "pmi2"),
+        ("MPI plugin types are...\n\tcray_shasta\n\tnone\n", "cray_shasta"),
+        ("MPI plugin types are...\n\tnone\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n", "pmix"),
+        ("srun: error: no such thing", "pmi2"),
+    ],
+)
+def test_srun_is_asked_how_ranks_hear_of_each_other(monkeypatch, tmp_path, listed, chosen) -> None:
+    monkeypatch.delenv("COURSE_SRUN_MPI", raising=False)
+    (tmp_path / "srun").write_text(f"#!/bin/sh\nprintf '{listed}' >&2\n")
+    (tmp_path / "srun").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert batch_job.mpi_plugin() == chosen
+    monkeypatch.setenv("COURSE_SRUN_MPI", "other")
+    assert batch_job.mpi_plugin() == "other"
+
+
+def test_ranks_that_do_not_know_of_each_other_are_told_with_the_line_to_set(slurm, monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_SRUN_MPI", "none")
+    with pytest.raises(CourseError, match=r"2 processes came up, and they do not know of each other.*--mpi=none"):
+        course.start(2, where="slurm", nodes=2)
+
+
+def test_gloo_ucx_and_nccl_take_the_way_to_the_notebook() -> None:
+    import psutil
+
+    ways = {
+        one.address: name
+        for name, has in psutil.net_if_addrs().items()
+        for one in has
+        if one.family == socket.AF_INET and not one.address.startswith("127.")
+    }
+    for own, name in ways.items():
+        assert interface_to(own) == name
+        assert set(network_variables({"COURSE_ADDRESS": own}).values()) == {name}
+    assert network_variables({"COURSE_ADDRESS": "127.0.0.1"}) == {}
+    assert network_variables({"COURSE_ADDRESS": "no address at all"}) == {}
+    assert network_variables({"COURSE_INTERFACE": "ib0", "NCCL_SOCKET_IFNAME": "ib1"}) == {
+        "GLOO_SOCKET_IFNAME": "ib0",
+        "UCX_NET_DEVICES": "ib0",
+    }

@@ -42,6 +42,9 @@ class RanksPlace(Protocol):
     def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
         """Sees and ends the ranks, once they have introduced themselves."""
 
+    def strangers(self) -> str:
+        """What to do where processes came up that do not know of each other."""
+
     def line(self, introduced: list[dict]) -> str:
         """What there is, in a line."""
 

@@ -55,7 +55,7 @@ def start(
         slow: nodes with a link of their own rate, such as {2: "20 Mbit/s"}.
         ranks_per_node: how many neighbouring ranks share a node, and its link. Among themselves they need no link.
         where: None for this machine; "slurm" for a batch job on a cluster's nodes.
-        job: for Slurm: `nodes`, `gpus_per_node`, `minutes`, `partition`, `cores_per_rank`.
+        job: for Slurm: `nodes`, `gpus_per_node`, `minutes`, `partition`, `cores_per_rank`, `memory`.
 
     Raises:
         CourseError: no MPI here, or no Slurm, or a number that makes no sense.

@@ -144,21 +144,23 @@ def strangers_text(ranks: int) -> str:
 
 
 def for_a_new_job(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what Slurm told the job that this process may itself run in.
+    """The environment without what Slurm told the job that this process may itself run in, and without its folders.
 
     srun reads such variables as orders: the memory or the cores of this job would contradict those of the new one.
-    What a learner or a site says to sbatch (SBATCH_ACCOUNT, SBATCH_PARTITION, …) stays.
+    Folders for scratch files and sockets, such as $TMPDIR, may be this node's alone. What a learner or a site says to
+    sbatch (SBATCH_ACCOUNT, SBATCH_PARTITION, …) stays.
 
     Source: Slurm's sbatch(1) and srun(1), input environment variables.
     """
-    told = re.compile(r"(SLURM|SRUN)_|SBATCH_(CPU|MEM)_BIND")
+    told = re.compile(r"(SLURM|SRUN|JUPYTER)_|SBATCH_(CPU|MEM)_BIND|(TMPDIR|COURSE_RUNTIME)$")
     return {name: value for name, value in environment.items() if name == "SLURM_CONF" or not told.match(name)}
 
 
 def launch(folder: RanksFolder, job: Job) -> None:
     """Start the controller beside the notebook, and hand the job in; returns at once."""
-    own = environment_of(folder, job.cores_per_rank)
-    options = (f"--ip={address()}", "--IPController.enable_curve=True")
+    reached = address()
+    own = {**environment_of(folder, job.cores_per_rank), "COURSE_ADDRESS": reached}
+    options = (f"--ip={reached}", "--IPController.enable_curve=True")
     launch_controller(folder, {**os.environ, **own}, *options)
     submit(folder, job, own)
 

@@ -6,12 +6,15 @@ Started under srun as `python -m course_utils.ranks.slurm.minder FOLDER`.
 """
 
 import contextlib
+import ipaddress
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -152,7 +155,39 @@ def own_rank() -> int:
     return next(int(os.environ[name]) for name in _RANK_VARIABLES if name in os.environ)
 
 
+def interface_to(address: str) -> str:
+    """The network interface of this node from which messages leave for an address; "" for one that leads nowhere else.
+
+    On the machine of that address itself it is the interface that has it.
+    """
+    import psutil
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.connect((address, 9))  # sends nothing: the system only chooses a way
+        own = asking.getsockname()[0]
+    if ipaddress.ip_address(own).is_loopback:
+        return ""
+    interfaces = psutil.net_if_addrs().items()
+    return next((name for name, has in interfaces if own in (one.address for one in has)), "")
+
+
+def network_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """What keeps gloo, MPICH's UCX and NCCL on one network: $COURSE_INTERFACE, or the way to the notebook's machine.
+
+    By itself gloo takes what the node's name stands for, which may be loopback, and UCX and NCCL any interface, such as
+    one for containers. What a site or a learner has set stays.
+
+    Source: PyTorch, torch.distributed, "Common environment variables"; OpenUCX and NCCL, environment variables.
+    """
+    name = environment.get("COURSE_INTERFACE", "")
+    with contextlib.suppress(OSError):
+        name = name or interface_to(environment.get("COURSE_ADDRESS", ""))
+    variables = ("GLOO_SOCKET_IFNAME", "UCX_NET_DEVICES", "NCCL_SOCKET_IFNAME")
+    return {variable: name for variable in variables if name and variable not in environment}
+
+
 if __name__ == "__main__":
     os.umask(0o077)
+    os.environ.update(network_variables(os.environ))
     engine = [sys.executable, "-m", "course_utils.ranks.engine.engine", sys.argv[1]]
     sys.exit(Minder(RanksFolder(Path(sys.argv[1])), own_rank(), engine).mind())
