@@ -1,7 +1,7 @@
 """`make lab`: JupyterLab on the course, for this machine's user alone.
 
-It listens on the loopback address only, lands on the first lesson, asks nothing, and prints its address. In a container,
-`--address 0.0.0.0` lets the machine around it in; whoever comes needs the token all the same.
+It listens on the loopback address only, lands on the first lesson, asks nothing, and prints its address. In a
+container, `--address 0.0.0.0` lets the machine around it in; whoever comes needs the token all the same.
 """
 
 import argparse
