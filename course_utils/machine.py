@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,3 +103,8 @@ def gpus(proc: Path = Path(system.NVIDIA_GPUS), dev: Path = Path("/dev")) -> lis
             break
         chosen.append(names.get(int(one), "NVIDIA GPU") if one.strip().isdecimal() else "NVIDIA GPU")
     return chosen[: len(minors)]
+
+
+def ranks_python() -> str:
+    """The Python that ranks run under: this one, or in a hosted notebook the one that tools/hosted.py names."""
+    return os.environ.get("COURSE_PYTHON") or sys.executable

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_utils.errors import CourseError
+from course_utils.machine import ranks_python
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.links.network import EmulatedNetwork
-from course_utils.ranks.places import place_of
+from course_utils.ranks.places import Here, place_of
 from course_utils.ranks.processes.ranks_folder import RanksFolder, sweep
 from course_utils.words import count
 
@@ -83,6 +84,18 @@ def start(
         print("They are shared with another notebook that is open: what one of them defines, the other sees.")
     _use(_current)
     return _current
+
+
+def start_apart(ranks: int, network: EmulatedNetwork | None = None) -> "Ranks":
+    """Start ranks that this notebook's `start` and `%%px` know nothing of; their `stop` ends them. Prints nothing.
+
+    Raises:
+        CourseError: they do not start.
+    """
+    from course_utils.ranks.ranks import Ranks
+
+    place = Here(ranks, network)
+    return Ranks(*_launch(ranks, place), start_again=lambda: _launch(ranks, place))
 
 
 def _are(facts: dict, ranks: int, place: "RanksPlace") -> bool:
@@ -172,8 +185,9 @@ def _complete(file: Path) -> bool:
 
 
 def _paths() -> list[str]:
-    """What ranks need on their path to import what this notebook can."""
-    return [path for path in sys.path if path and Path(path).is_dir()]
+    """What ranks need on their path to import what this notebook can; but for packages, where they have their own."""
+    own_packages = ranks_python() != sys.executable
+    return [path for path in sys.path if Path(path).is_dir() and path and not (own_packages and "-packages" in path)]
 
 
 def _line(introduced: list[dict], place: "RanksPlace") -> str:

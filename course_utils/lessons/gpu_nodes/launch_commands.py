@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
+from course_utils.machine import ranks_python
 from course_utils.ranks.processes.ranks_folder import shared_root
 from course_utils.ranks.slurm.batch_job import for_a_new_job, over_text, waiting_text
 
@@ -29,7 +29,7 @@ _BUSY_SECONDS = 300.0
 def run_command(command: str, seconds: float = _BUSY_SECONDS) -> str:
     """Run a command of a shell as one would type it, print what it says but for noise, and return all of it.
 
-    `torchrun` and `python` are those of this notebook. Each process computes with one thread, as torchrun has it. An
+    `torchrun` and `python` are those of the ranks. Each process computes with one thread, as torchrun has it. An
     interrupt ends the command and all processes that it started.
 
     Raises:
@@ -51,8 +51,8 @@ def run_command(command: str, seconds: float = _BUSY_SECONDS) -> str:
 
 
 def with_own_python(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which `python` and `torchrun` are those of this notebook."""
-    own = str(Path(sys.executable).parent)
+    """The environment in which `python` and `torchrun` are those of the ranks."""
+    own = str(Path(ranks_python()).parent)
     return {**environment, "PATH": os.pathsep.join([own, environment.get("PATH", "")])}
 
 

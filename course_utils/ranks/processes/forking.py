@@ -10,11 +10,11 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from course_utils import system
+from course_utils.machine import ranks_python
 from course_utils.ranks.processes.detached import detached, opened_log
 from course_utils.ranks.processes.fork_line import SERVING, ask
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, runtime_root
@@ -97,14 +97,14 @@ def _start(folder: RanksFolder, environment: Mapping[str, str]) -> None:
         MARK: str(folder.path),
         ROOM: "-" * _ROOM_BYTES,
     }
-    command = [sys.executable, "-m", "course_utils.ranks.engine.fork_server", str(folder.path)]
+    command = [ranks_python(), "-m", "course_utils.ranks.engine.fork_server", str(folder.path)]
     process = detached(command, known, folder.path / "server.log", folder.path)
     (folder.path / SERVING).write_text(f"{process.pid}-{system.started_at(process.pid)}")
 
 
 def _kind(environment: Mapping[str, str]) -> str:
     """Equal where one process may stand in for another: same programs, same namespaces, same cgroup."""
-    parts = [sys.executable, str(_COURSE), Path(system.CONTROL_GROUPS).read_text()]
+    parts = [ranks_python(), str(_COURSE), Path(system.CONTROL_GROUPS).read_text()]
     parts += system.namespaces("user", "mnt", "net", "pid", "ipc", "uts")
     parts += [f"{name}={value}" for name, value in sorted(environment.items()) if name.startswith(_KEPT_PREFIXES)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]

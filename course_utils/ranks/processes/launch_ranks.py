@@ -5,11 +5,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from course_utils.errors import CourseError
-from course_utils.machine import threads_per_rank
+from course_utils.machine import ranks_python, threads_per_rank
 from course_utils.ranks.links.network import EmulatedNetwork, behind_links
 from course_utils.ranks.links.network import environment as network_environment
 from course_utils.ranks.processes import fork_line, forking
@@ -31,7 +30,7 @@ _CONTROLLER = (
 
 
 def find_mpiexec() -> str:
-    """The launcher that belongs to the MPI of this Python: the one beside it, before any on the PATH.
+    """The launcher that belongs to the MPI of the ranks' Python: the one beside it, before any on the PATH.
 
     MPICH's gforker starts its ranks with plain forks and talks to them through pipes: it opens no port.
 
@@ -40,7 +39,7 @@ def find_mpiexec() -> str:
     """
     if chosen := os.environ.get("COURSE_MPIEXEC"):
         return chosen
-    beside = Path(sys.executable).parent
+    beside = Path(ranks_python()).parent
     for name in ("mpiexec.gforker", "mpiexec"):
         if os.access(beside / name, os.X_OK):
             return str(beside / name)
@@ -55,7 +54,7 @@ def find_mpiexec() -> str:
 def mpi_library() -> str:
     """Name and version of the MPI that mpi4py is linked with, such as "MPICH 5.0.2". Asked in a process of its own."""
     ask = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
-    answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, timeout=60, check=False)
+    answer = subprocess.run([ranks_python(), "-c", ask], capture_output=True, text=True, timeout=60, check=False)
     if answer.returncode:
         raise CourseError(f"mpi4py finds no MPI library: {answer.stderr.strip().splitlines()[-1]}")
     return short_name(answer.stdout)
@@ -103,7 +102,7 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
         environment |= network_environment()
     module = "course_utils.ranks.engine.node" if network else "course_utils.ranks.engine.engine"
     server = forking.server() if Path(mpiexec).name == "mpiexec.gforker" else None
-    begin = [sys.executable, *(["-I", "-S", fork_line.__file__, str(server.path)] if server else ["-m"])]
+    begin = [ranks_python(), *(["-I", "-S", fork_line.__file__, str(server.path)] if server else ["-m"])]
     rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), *begin, module, str(folder.path)]
     nodes = folder.path / "nodes"
     nodes.mkdir(mode=0o700)
@@ -139,9 +138,9 @@ def launch_controller(
     controller += options or ("--ip=127.0.0.1",)
     log = folder.path / "controller.log"
     if not (server and forking.fork(server, controller, environment, log)):
-        detached([sys.executable, "-m", *controller], environment, log)
+        detached([ranks_python(), "-m", *controller], environment, log)
     unmarked = {key: value for key, value in environment.items() if key != MARK}
-    watch = [sys.executable, "-m", "course_utils.ranks.processes.watchdog", str(folder.path)]
+    watch = [ranks_python(), "-m", "course_utils.ranks.processes.watchdog", str(folder.path)]
     detached(watch, unmarked, folder.path / "watch.log")
 
 

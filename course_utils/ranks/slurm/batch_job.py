@@ -11,11 +11,11 @@ import re
 import shlex
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from course_utils.errors import CourseError
+from course_utils.machine import ranks_python
 from course_utils.ranks.processes.launch_ranks import environment_of, launch_controller
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.words import count
@@ -171,7 +171,7 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
     Raises:
         CourseError: no Slurm here, or it refuses the job; its own words are in the message.
     """
-    minder = [sys.executable, "-m", "course_utils.ranks.slurm.minder", str(folder.path)]
+    minder = [ranks_python(), "-m", "course_utils.ranks.slurm.minder", str(folder.path)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
     srun = ["srun", "--export=ALL", f"--mpi={mpi_plugin()}", "--kill-on-bad-exit=0", "--cpu-bind=none", *minder]
     script = folder.path / "job.sh"
