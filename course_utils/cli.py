@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from course_utils.diagnosis import examine, ready, tell
+from course_utils.diagnosis import examine, tell
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, explained, read_log
 from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
@@ -33,8 +33,9 @@ def main() -> None:
 @app.command()
 def doctor(
     log: Annotated[Path | None, typer.Option(help="of a launch that failed: say why it did, and what to do")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="only look: start no ranks, and do not ask torch")] = False,
 ) -> None:
-    """Say what this machine can run and what is missing. Exit status 0 when the course can run.
+    """Say what this machine can run and what is missing; try it out. Exit status 0 when the course can run.
 
     With --log, say why a launch failed. Exit status 0 when the cause is known.
     """
@@ -43,9 +44,7 @@ def doctor(
         print(said)
         raise typer.Exit(1 if said.startswith(UNKNOWN) else 0)
 
-    findings = examine()
-    tell(findings)
-    raise typer.Exit(0 if ready(findings) else 1)
+    raise typer.Exit(0 if tell(examine(quick)) else 1)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)

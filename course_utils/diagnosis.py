@@ -1,20 +1,36 @@
-"""What this machine has, and whether the course can run on it: `course.doctor()`."""
+"""What this machine has, and whether the course can run on it, looked at and tried out: `course.doctor()`."""
 
+import contextlib
+import fcntl
 import importlib.metadata
 import importlib.util
+import ipaddress
 import os
 import platform
+import re
 import shutil
+import socket
+import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from course_utils import proofs, system
 from course_utils.errors import CourseError
-from course_utils.machine import GIB, allowed_cores, gpus, memory_bytes
+from course_utils.home import course_home
+from course_utils.machine import GIB, allowed_cores, gpus, memory_bytes, ranks_python
 from course_utils.ranks.links import network
 from course_utils.ranks.processes.launch_ranks import find_mpiexec, mpi_library
+from course_utils.ranks.processes.ranks_folder import runtime_root
+from course_utils.words import bytes_text, seconds_text
 
 ENOUGH_MEMORY = 3 * GIB
 NEEDED = ("cloudpickle", "ipykernel", "ipyparallel", "jupyterlab", "matplotlib", "numpy", "psutil", "torch")
+_OF_OTHERS = ("nfs", "cifs", "smb", "lustre", "beegfs", "gpfs", "fuse.sshfs", "ceph", "9p")
+"""File systems that lie on other machines."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -38,25 +54,45 @@ class Finding:
         return f"{mark} {self.what:<11} {self.found}{'' if self.well or not self.remedy else f'. {self.remedy}'}"
 
 
-def examine() -> list[Finding]:
-    """Look at everything that the course needs, or uses where it is there."""
-    return [_python(), _packages(), _mpi(), _cores(), _memory(), _gpus(), _slurm(), _namespaces(), _browser()]
+def examine(quick: bool = False) -> Iterator[Finding]:
+    """Look at everything that the course needs, or uses where it is there; a finding at a time, for some take seconds.
+
+    Args:
+        quick: only look, and start nothing.
+    """
+    first = [_python(), _packages(), _mpi(), *_watching()]
+    yield from first
+    tried = not quick and all(finding.well for finding in first)
+    if tried:
+        yield from _ranks()
+    yield _folders()
+    yield _names()
+    yield _cores()
+    yield _memory()
+    yield _gpus() if quick else _computing_gpus()
+    yield _slurm()
+    yield _links(tried)
+    yield from _wsl()
+    yield _browser()
 
 
-def ready(findings: list[Finding]) -> bool:
-    """Whether the course can run with what was found."""
-    return all(finding.well for finding in findings if finding.needed)
+def doctor(quick: bool = False) -> None:
+    """Print what this machine can run and what is missing, a line each. It tries out what it can, which takes seconds.
+
+    Args:
+        quick: only look, and start nothing.
+    """
+    tell(examine(quick))
 
 
-def doctor() -> None:
-    """Print what this machine can run and what is missing, a line each."""
-    tell(examine())
-
-
-def tell(findings: list[Finding]) -> None:
-    """Print the findings, and the verdict in a line of its own."""
-    print("\n".join(map(str, findings)))
-    print("The course can run here." if ready(findings) else "The course cannot run here yet: see the lines with ✗.")
+def tell(findings: Iterable[Finding]) -> bool:
+    """Print each finding as it comes, and the verdict in a line of its own: whether the course can run here."""
+    ready = True
+    for finding in findings:
+        print(finding, flush=True)
+        ready &= finding.well or not finding.needed
+    print("The course can run here." if ready else "The course cannot run here yet: see the lines with ✗.")
+    return ready
 
 
 def _python() -> Finding:
@@ -65,10 +101,13 @@ def _python() -> Finding:
 
 
 def _packages() -> Finding:
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    hosted = ranks_python() != sys.executable
+    needed = [name for name in NEEDED if not (hosted and name == "jupyterlab")]  # the host has a server of its own
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         return Finding("packages", f"missing: {', '.join(missing)}", False, remedy="`make setup` installs them")
-    return Finding("packages", f"torch {importlib.metadata.version('torch')}, ipyparallel, JupyterLab", True)
+    last = "the ranks' in an environment of their own" if hosted else "JupyterLab"
+    return Finding("packages", f"torch {importlib.metadata.version('torch')}, ipyparallel, {last}", True)
 
 
 def _mpi() -> Finding:
@@ -77,7 +116,83 @@ def _mpi() -> Finding:
     try:
         return Finding("MPI", f"{mpi_library()}, started by {find_mpiexec()}", True)
     except CourseError as error:
-        return Finding("MPI", str(error).rstrip("."), False, remedy="`make setup` installs MPICH")
+        remedy = "`make setup` brings one" if "mpi4py" in str(error) else ""  # the other text has its own
+        return Finding("MPI", str(error).rstrip("."), False, remedy=remedy)
+
+
+def _watching() -> Iterator[Finding]:
+    """Where the system hides its processes, ranks cannot be watched: a line, and none where all is well."""
+    if system.started_at(os.getpid()) is None:
+        remedy = f"`{system.SHOW_PROCESSES}` shows them; a container does, unless it was told otherwise"
+        yield Finding("processes", "are hidden: nobody could see whether ranks live", False, remedy=remedy)
+
+
+def _ranks() -> Iterator[Finding]:
+    """Two ranks that start, send each other a message, and add up by torch."""
+    what, remedy = "ranks", "`course sweep` ends what an earlier start has left; then try once more"
+    began = time.monotonic()
+    try:
+        with proofs.two_ranks() as ranks:
+            started = time.monotonic() - began
+            seconds = ranks.run(proofs.there_and_back, proofs.MESSAGE_BYTES, proofs.MESSAGES).results[0]
+            size = bytes_text(proofs.MESSAGE_BYTES)
+            yield Finding("ranks", f"two, started in {started:.1f} s; {size} sent in {seconds_text(seconds)}", True)
+            what, remedy = "gloo", "It talks over this machine's loopback interface: does a firewall hold that back?"
+            added = ranks.run(proofs.add_over_gloo, backend="gloo").results
+            well = added == [3.0, 3.0]
+            yield Finding("gloo", "torch adds up over it" if well else f"1 + 2 gave {added}", well, remedy=remedy)
+    except CourseError as error:
+        yield Finding(what, _in_a_line(error), False, remedy=remedy)
+
+
+def _in_a_line(error: CourseError) -> str:
+    """The text without its line breaks and its last full stop."""
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _folders() -> Finding:
+    """Whether what ranks and learners leave can be written and locked, and on what file systems it lies."""
+    places = {"ranks' files": ("COURSE_RUNTIME", runtime_root), "notes": ("COURSE_HOME", course_home)}
+    found = []
+    for what, (variable, place) in places.items():
+        try:
+            folder = place()
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(b"course")
+                file.flush()
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (OSError, RuntimeError, CourseError) as error:
+            reason = getattr(error, "strerror", None) or _in_a_line(error)
+            remedy = f"Set {variable} to a folder of this machine's own disk that you may write to"
+            return Finding("folders", f"{what} cannot be kept: {reason}", False, what == "ranks' files", remedy)
+        found.append(f"{what} in {folder}{_file_system(folder)}")
+    return Finding("folders", "; ".join(found), True)
+
+
+def _file_system(folder: Path) -> str:
+    """ " (nfs4)" where a folder lies on a file system of another machine; "" elsewhere, and where nobody can tell."""
+    import psutil
+
+    with contextlib.suppress(OSError, psutil.Error):
+        kinds = {Path(one.mountpoint): one.fstype for one in psutil.disk_partitions(all=True)}
+        kind = next((kinds[place] for place in (folder.resolve(), *folder.resolve().parents) if place in kinds), "")
+        return f" ({kind})" if kind.startswith(_OF_OTHERS) else ""
+    return ""
+
+
+def _names() -> Finding:
+    """Whether this machine knows itself by the name that torchrun calls it."""
+    remedy = "Add the line `127.0.0.1 localhost` to /etc/hosts"
+    try:
+        addresses = {one[4][0] for one in socket.getaddrinfo("localhost", None)}
+    except OSError:
+        unknown = "`localhost` is unknown, by which torchrun's processes find each other"
+        return Finding("names", unknown, False, False, remedy)
+    own = sorted(one for one in addresses if ipaddress.ip_address(one.partition("%")[0]).is_loopback)
+    if not own:
+        return Finding("names", f"`localhost` is {', '.join(sorted(addresses))}, another machine", False, False, remedy)
+    return Finding("names", f"localhost is {', '.join(own)}", True)
 
 
 def _cores() -> Finding:
@@ -97,9 +212,37 @@ def _memory() -> Finding:
     )
 
 
+def _driver_gpus() -> tuple[str, ...]:
+    """What the driver shows: its files, or under WSL, where there are none, its own command."""
+    found = gpus()
+    if not found and os.environ.get("CUDA_VISIBLE_DEVICES") is None and (smi := shutil.which("nvidia-smi")):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            listed = subprocess.run([smi, "-L"], capture_output=True, text=True, timeout=10, check=False).stdout
+            found = re.findall(r"^GPU \d+: (.+?) \(UUID", listed, re.MULTILINE)
+    return tuple(found)
+
+
 def _gpus() -> Finding:
-    names = gpus()
-    return Finding("GPUs", ", ".join(names) or "none, and none is needed", True)
+    return Finding("GPUs", ", ".join(_driver_gpus()) or "none, and none is needed", True)
+
+
+def _computing_gpus() -> Finding:
+    """The same, and whether torch computes on as many."""
+    shown, torch = _driver_gpus(), proofs.ask_torch()
+    if not torch.error and len(torch.names) >= len(shown):
+        found = f"torch computes on {', '.join(torch.names)}" if torch.names else "none, and none is needed"
+        return Finding("GPUs", found, True)
+    if torch.silent:
+        found = f"{', '.join(shown) or 'none, and none is needed'}; torch says nothing about them: {torch.error}"
+        return Finding("GPUs", found, False, False, "Is the machine busy? Then try once more")
+    if not shown:
+        return Finding("GPUs", f"none, and torch fails: {torch.error}", False, remedy="`make setup` mends it")
+    found = f"fails: {torch.error}" if torch.error else f"{torch.version} computes on {len(torch.names)} of them"
+    if torch.version and not torch.cuda:
+        remedy = "That build knows no GPU: `TORCH=auto make setup` brings one that does"
+    else:
+        remedy = "Is the driver older than torch's CUDA? Then `TORCH=auto make setup` brings a build that fits it"
+    return Finding("GPUs", f"{', '.join(shown)}; torch {found}", False, False, remedy)
 
 
 def _slurm() -> Finding:
@@ -109,11 +252,33 @@ def _slurm() -> Finding:
     return Finding("Slurm", f"{sbatch}{f', inside job {job}' if job else ''}", True)
 
 
-def _namespaces() -> Finding:
-    """Whether ranks can be nodes behind links of their own."""
-    reason = network.obstacle()
+def _links(tried: bool) -> Finding:
+    """Whether ranks can be nodes behind links of their own; where it is tried, what a link carries."""
     remedy = "The lessons that slow links down use loopback here and say so"
-    return Finding("namespaces", f"no: {reason.rstrip('.')}" if reason else "allowed", not reason, False, remedy)
+    if reason := "processes are hidden" if any(_watching()) else network.obstacle():
+        return Finding("links", f"no: {reason.rstrip('.')}", False, False, remedy)
+    if not tried:
+        return Finding("links", "allowed", True)
+    try:
+        found, well = proofs.link_text()
+    except CourseError as error:
+        return Finding("links", f"allowed, but {_in_a_line(error)}", False, False, remedy)
+    return Finding("links", found, well, False, "Other programs take the processor: where links matter, close them")
+
+
+def _wsl() -> Iterator[Finding]:
+    """Under Windows, whether its kernel has what links are made of."""
+    release = platform.release()
+    if "microsoft" not in release.lower():
+        return
+    if "Microsoft" in release:  # so WSL 1 calls itself, which is no Linux
+        remedy = "In Windows, `wsl --set-version NAME 2` gives it a kernel; `wsl --list` tells its name"
+        yield Finding("WSL", f"version 1, kernel {release}: no links", False, False, remedy)
+    elif network.obstacle():
+        remedy = "In Windows, `wsl --update` and then `wsl --shutdown` bring a kernel that can; see the line of links"
+        yield Finding("WSL2", f"kernel {release} shapes no links", False, False, remedy)
+    else:
+        yield Finding("WSL2", f"kernel {release} can shape links", True)
 
 
 def _browser() -> Finding:

@@ -26,6 +26,8 @@ CACHES = "/sys/devices/system/cpu/cpu0/cache"
 """The sizes of a core's caches; Linux alone has it."""
 OWN_IO = "/proc/self/io"
 """What this process has read and written; Linux alone has it."""
+SHOW_PROCESSES = "mount -t proc proc /proc"
+"""What an administrator types where Linux hides its processes."""
 _SHARED_MEMORY = "/dev/shm"
 _TCP_INFO, _BYTES_SENT = 11, 200  # the option, and its field's place in `struct tcp_info`, linux/tcp.h
 _NAMESPACES = {"user": 0x10000000, "mnt": 0x00020000, "net": 0x40000000}  # CLONE_NEWUSER, _NEWNS, _NEWNET of sched.h

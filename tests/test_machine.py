@@ -1,13 +1,24 @@
 """What the doctor reads of a machine, on machines made of files."""
 
+import errno
+import json
 import os
+import re
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import course_utils as course
-from course_utils import diagnosis
+from course_utils import diagnosis, proofs
 from course_utils.machine import gpus, memory_bytes
+from course_utils.ranks import places
+from course_utils.ranks.start import current
+from course_utils.syllabus import ROOT
 
 GIB = 1 << 30
 
@@ -85,27 +96,67 @@ def test_a_gpu_this_container_was_not_given_is_not_counted(two_gpus) -> None:
     assert gpus(*two_gpus) == ["NVIDIA A100"]
 
 
-def test_the_doctor_finds_this_machine_fit(capsys) -> None:
+ROWS = ["Python", "packages", "MPI", "ranks", "gloo", "folders", "names", "cores", "memory", "GPUs", "Slurm", "links"]
+ROWS += ["browser"]
+TRIED = {"ranks", "gloo"}
+
+
+def of(what: str, quick: bool = True) -> diagnosis.Finding:
+    """What the doctor finds of one thing."""
+    [finding] = [finding for finding in diagnosis.examine(quick) if finding.what == what]
+    return finding
+
+
+def test_the_doctor_tries_this_machine_out_and_finds_it_fit(capsys) -> None:
     assert course.doctor() is None
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines[:-1]] == [
-        "Python",
-        "packages",
-        "MPI",
-        "cores",
-        "memory",
-        "GPUs",
-        "Slurm",
-        "namespaces",
-        "browser",
-    ]
+    assert [line.split()[1] for line in lines[:-1]] == ROWS
+    found = {line.split()[1]: line for line in lines[:-1]}
+    assert re.search(r"two, started in [\d.]+ s; 3 MB sent in [\d.]+ ", found["ranks"])
+    assert found["gloo"] == "✓ gloo        torch adds up over it"
+    if diagnosis.network.obstacle() is None:
+        carried = re.fullmatch(r"[✓○] links       a link of 100 Mbit/s carried (\d+).*", found["links"])
+        assert 10 < int(carried[1]) < 105  # less where the machine is busy
     assert lines[-1] == "The course can run here."
+    assert current() is None
+
+
+def test_a_quick_look_starts_nothing(monkeypatch, capsys) -> None:
+    for name in ("two_ranks", "ask_torch", "link_text"):
+        monkeypatch.setattr(proofs, name, lambda *_: pytest.fail("it started something"))
+    course.doctor(quick=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines[:-1]] == [row for row in ROWS if row not in TRIED]
+    assert lines[-1] == "The course can run here."
+
+
+def test_the_doctors_ranks_are_not_the_notebooks(four_ranks) -> None:
+    with proofs.two_ranks() as ranks:
+        assert ranks.world_size == 2 and not set(ranks.pids) & set(four_ranks.pids)
+        assert current() is four_ranks
+    assert ranks.connection is None and four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
+
+
+def test_ranks_that_do_not_start_are_a_line_with_what_they_wrote(monkeypatch, tmp_path, capsys) -> None:
+    launcher = tmp_path / "mpiexec"
+    launcher.write_text("#!/bin/sh\necho no shared memory left >&2\n")
+    launcher.chmod(0o755)
+    monkeypatch.setenv("COURSE_MPIEXEC", str(launcher))
+    monkeypatch.setattr(places, "START_SECONDS", 3.0)
+    monkeypatch.setattr(diagnosis, "_computing_gpus", diagnosis._gpus)
+    course.doctor()
+    lines = capsys.readouterr().out.splitlines()
+    [line] = [line for line in lines if line.split()[1] == "ranks"]
+    assert line.startswith("✗ ranks") and "no shared memory left. `course sweep`" in line
+    assert lines[-1] == "The course cannot run here yet: see the lines with ✗."
 
 
 @pytest.mark.parametrize("name", ["ipyparallel", "mpi4py"])
 def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch, capsys, name) -> None:
     found = diagnosis.importlib.util.find_spec
     monkeypatch.setattr(diagnosis.importlib.util, "find_spec", lambda one: None if one == name else found(one))
+    monkeypatch.setattr(proofs, "two_ranks", lambda *_: pytest.fail("ranks cannot start"))
+    monkeypatch.setattr(diagnosis, "_computing_gpus", diagnosis._gpus)
     course.doctor()
     output = capsys.readouterr().out
     [line] = [line for line in output.splitlines() if name in line and "missing" in line]
@@ -115,21 +166,181 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch,
 
 def test_no_mpiexec_is_a_line_and_no_error(monkeypatch) -> None:
     def none() -> str:
-        raise course.CourseError("There is no mpiexec here.")
+        raise course.CourseError("There is no mpiexec here. `pip install mpich` brings one.")
 
     monkeypatch.setattr(diagnosis, "find_mpiexec", none)
-    [line] = [str(finding) for finding in diagnosis.examine() if finding.what == "MPI"]
-    assert line == "✗ MPI         There is no mpiexec here. `make setup` installs MPICH"
+    assert str(of("MPI")) == "✗ MPI         There is no mpiexec here. `pip install mpich` brings one"
 
 
 def test_what_is_only_useful_does_not_stop_the_course(monkeypatch, capsys) -> None:
     monkeypatch.setattr(diagnosis, "chromium", lambda: None)
     monkeypatch.setattr(diagnosis.network, "obstacle", lambda: "`tc` is missing: `apt install iproute2` brings it.")
     monkeypatch.setattr(diagnosis, "memory_bytes", lambda: GIB)
-    findings = diagnosis.examine()
-    diagnosis.tell(findings)
+    monkeypatch.setenv("COURSE_HOME", "/proc/course")
+    assert diagnosis.tell(diagnosis.examine(quick=True))
     output = capsys.readouterr().out
-    assert diagnosis.ready(findings) and "The course can run here." in output
+    assert "The course can run here." in output
     assert "○ browser     no Chromium. `make lab` prints" in output
-    assert "○ namespaces  no: `tc` is missing: `apt install iproute2` brings it. The lessons" in output
+    assert "○ links       no: `tc` is missing: `apt install iproute2` brings it. The lessons" in output
     assert "○ memory      1.0 GiB allowed. Four ranks" in output
+    assert re.search(r"○ folders     notes cannot be kept: .*\. Set COURSE_HOME to a folder", output)
+
+
+@pytest.mark.parametrize("tool", ["ip", "unshare"])
+def test_a_tool_that_links_need_is_named_with_its_package(tool, monkeypatch, tmp_path) -> None:
+    for name in {"unshare", "nsenter", "ip", "tc"} - {tool}:
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(diagnosis.network, "_SBIN", ())
+    assert re.match(
+        rf"○ links       no: `{tool}` is missing: `apt install [a-z0-9-]+` brings it\. The", str(of("links"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("release", "obstacle", "row"),
+    [
+        ("6.6.87.2-microsoft-standard-WSL2", None, "✓ WSL2        kernel 6.6.87.2-microsoft-standard-WSL2 can shape"),
+        (
+            "5.15.90.1-microsoft-standard-WSL2",
+            "no tbf",
+            "○ WSL2        kernel 5.15.90.1-microsoft-standard-WSL2 shapes no",
+        ),
+        ("4.4.0-19041-Microsoft", "no unshare", "○ WSL         version 1, kernel 4.4.0-19041-Microsoft: no links"),
+        ("6.12.0-amd64", None, None),
+    ],
+)
+def test_under_windows_a_row_says_whether_links_can_be_shaped(release, obstacle, row, monkeypatch) -> None:
+    monkeypatch.setattr(diagnosis.platform, "release", lambda: release)
+    monkeypatch.setattr(diagnosis.network, "obstacle", lambda: obstacle)
+    rows = [str(finding) for finding in diagnosis.examine(quick=True) if finding.what.startswith("WSL")]
+    assert len(rows) == (row is not None) and all(line.startswith(row) for line in rows)
+    assert all("`wsl --" in line for line in rows if "✓" not in line)
+
+
+# --- GPUs: what the driver shows, and what torch computes on ----------------------------------------------------------
+
+PYTHON = "#!/bin/sh\n{wait}\necho '{said}'\necho 'RuntimeError: {error}' >&2\nexit {status}\n"
+
+
+@pytest.fixture
+def torch_says(monkeypatch, tmp_path):
+    """Let the Python of ranks be one whose torch says so."""
+
+    def says(names=(), cuda: str | None = "13.0", error: str = "", wait: str = "") -> None:
+        version = "2.13.0" if cuda else "2.13.0+cpu"
+        said = "" if error else json.dumps({"version": version, "cuda": cuda, "names": list(names)})
+        python = tmp_path / "python"
+        python.write_text(PYTHON.format(said=said, error=error, status=int(bool(error)), wait=wait))
+        python.chmod(0o755)
+        monkeypatch.setattr(proofs, "ranks_python", lambda: str(python))
+
+    return says
+
+
+def drivers(monkeypatch, *names: str) -> None:
+    monkeypatch.setattr(diagnosis, "gpus", lambda: list(names))
+    monkeypatch.setenv("PATH", "/nowhere")
+
+
+def test_torch_computes_on_what_the_driver_shows(torch_says, monkeypatch) -> None:
+    drivers(monkeypatch, "Tesla T4", "Tesla T4")
+    torch_says(["Tesla T4", "Tesla T4"])
+    assert str(diagnosis._computing_gpus()) == "✓ GPUs        torch computes on Tesla T4, Tesla T4"
+
+
+def test_no_gpu_is_needed(torch_says, monkeypatch) -> None:
+    drivers(monkeypatch)
+    torch_says(cuda=None)
+    assert str(diagnosis._computing_gpus()) == "✓ GPUs        none, and none is needed"
+
+
+@pytest.mark.parametrize(
+    ("torch", "row"),
+    [
+        ({"cuda": None}, "Tesla T4; torch 2.13.0+cpu computes on 0 of them. That build knows no GPU: `TORCH=auto"),
+        ({}, "Tesla T4; torch 2.13.0 computes on 0 of them. Is the driver older than torch's CUDA? Then `TORCH=auto"),
+        ({"error": "no kernel image"}, "Tesla T4; torch fails: RuntimeError: no kernel image. Is the driver older"),
+    ],
+)
+def test_a_gpu_that_torch_does_not_use_is_told_with_what_to_do(torch, row, torch_says, monkeypatch) -> None:
+    drivers(monkeypatch, "Tesla T4")
+    torch_says(**torch)
+    assert str(diagnosis._computing_gpus()).startswith(f"○ GPUs        {row}")
+
+
+def test_a_torch_that_cannot_be_imported_stops_the_course(torch_says, monkeypatch) -> None:
+    drivers(monkeypatch)
+    torch_says(error="libtorch.so is cut off")
+    finding = diagnosis._computing_gpus()
+    assert finding.needed and str(finding) == (
+        "✗ GPUs        none, and torch fails: RuntimeError: libtorch.so is cut off. `make setup` mends it"
+    )
+
+
+def test_a_torch_that_does_not_answer_is_ended_and_stops_nothing(torch_says, monkeypatch) -> None:
+    drivers(monkeypatch)
+    monkeypatch.setattr(proofs, "GPU_SECONDS", 0.3)
+    torch_says(wait="exec /bin/sleep 100")
+    began = time.monotonic()
+    finding = diagnosis._computing_gpus()
+    assert time.monotonic() - began < 60 and not finding.needed and "no answer" in str(finding)
+
+
+def test_where_the_driver_has_no_files_its_command_is_asked(monkeypatch, tmp_path) -> None:
+    drivers(monkeypatch)
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA RTX 4090 (UUID: GPU-2f1c)'\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert of("GPUs").found == "NVIDIA RTX 4090"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert of("GPUs").found == "none, and none is needed"
+
+
+# --- folders and names ------------------------------------------------------------------------------------------------
+
+
+def test_a_home_on_another_machine_is_named(monkeypatch, tmp_path) -> None:
+    mounts = [SimpleNamespace(mountpoint="/", fstype="ext4"), SimpleNamespace(mountpoint=str(tmp_path), fstype="nfs4")]
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: mounts)
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path / "home"))
+    finding = of("folders")
+    assert finding.well and finding.found.endswith(f"notes in {tmp_path}/home (nfs4)") and finding.found.count("(") == 1
+
+
+def test_a_folder_for_ranks_that_takes_no_lock_stops_the_course(monkeypatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(diagnosis.fcntl, "flock", no_locks)
+    assert re.match(
+        r"✗ folders     ranks' files cannot be kept: No locks available\. Set COURSE_RUNTIME", str(of("folders"))
+    )
+
+
+@pytest.mark.parametrize("known", [None, "10.0.0.7"])
+def test_a_localhost_that_is_unknown_or_another_machine_is_told(known, monkeypatch) -> None:
+    def ask(name: str, *_: object) -> list:
+        if known is None:
+            raise OSError("Name or service not known")
+        return [(0, 0, 0, "", (known, 0))]
+
+    monkeypatch.setattr(diagnosis.socket, "getaddrinfo", ask)
+    assert re.match(
+        r"○ names       `localhost` is .*\. Add the line `127.0.0.1 localhost` to /etc/hosts", str(of("names"))
+    )
+
+
+def test_with_proc_hidden_the_doctor_says_so_and_starts_nothing() -> None:
+    """In a box of bubblewrap's, whose /proc is empty."""
+    box = ["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/proc"]
+    if not shutil.which("bwrap") or subprocess.run([*box, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("bubblewrap cannot make a box here")
+    command = [*box, sys.executable, "-m", "course_utils.cli", "doctor"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=200, check=False)
+    assert done.returncode == 1 and not done.stderr.strip().startswith("Traceback")
+    rows = {line.split()[1]: line for line in done.stdout.splitlines()}
+    assert rows["processes"].startswith("✗ processes   are hidden: ") and "`mount -t proc proc /proc`" in done.stdout
+    assert "ranks" not in rows and rows["links"].startswith("○ links       no: processes are hidden. The lessons")
