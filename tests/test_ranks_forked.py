@@ -86,6 +86,18 @@ def test_a_forked_rank_has_what_its_notebook_has_and_numbers_of_its_own(server, 
     assert len({one["chance"] for one in seen}) == 3, "numbers drawn by chance differ from rank to rank"
 
 
+def test_ranks_are_forked_where_every_child_has_lost_what_wakes_the_server(tmp_path, monkeypatch) -> None:
+    """As asyncio has it from Python 3.12 on."""
+    hook = "import os, signal; os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))"
+    (tmp_path / "sitecustomize.py").write_text(hook)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    server = forking.server()
+    while not (server.path / "engine").exists():
+        time.sleep(0.02)
+    with started() as ranks:
+        assert {one["parent"] for one in ranks.run(what_i_am).results} <= {process_of(server)}
+
+
 def test_the_server_knows_no_secret_runs_one_thread_and_is_its_users_alone(server, monkeypatch) -> None:
     monkeypatch.setenv("A_SECRET", "swordfish")
     with started() as ranks:

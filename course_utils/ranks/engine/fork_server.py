@@ -79,8 +79,8 @@ class Server:
 
     def run(self) -> None:
         """Serve until nobody owns the folder, or nobody has asked for ten minutes, or the course's files change."""
-        woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while self._needed():
             if self._step == ENGINE and self._next_step is None and (self._folder.path / WANTS_TORCH).exists():
@@ -135,7 +135,8 @@ class Server:
         if pid := os.fork():
             self._children[pid] = line
             return pid
-        os.close(signal.set_wakeup_fd(-1))
+        signal.set_wakeup_fd(-1)  # which from Python 3.12 on asyncio has done, in every child
+        os.close(self._wake)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._listener.close()
         for other in self._children.values():
