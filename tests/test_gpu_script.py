@@ -9,16 +9,19 @@ from pathlib import Path
 import pytest
 import torch
 from gpu import all_checks
-from gpu.registry import CHECKS
+from gpu.on_ranks import share_a_gpu
+from gpu.registry import CHECKS, PARTS, Where
+from gpu.running import without_meaning
 
 from course_utils.errors import CourseError
 from course_utils.trace.memory import check_memory, device_of
+from workshop.bench.rows import Row
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "tests" / "gpu" / "run.sh"
 NOT_NEEDED = "mpi4py ipyparallel pytest matplotlib sklearn torchvision psutil IPython cloudpickle tqdm typer numpy zmq"
 NEED_A_GPU = {"asynchrony", "side-stream", "events", "bucket-streams", "allocator", "cuda-graph"}
-NEED_PACKAGES = {"mpi-and-gpus", "training-program"}
+NEED_PACKAGES = {"mpi-and-gpus", "training-program", "recorded-order", "profile"}
 SPOILED = """
 import os, signal, sys, time
 from gpu import __main__, registry
@@ -79,6 +82,12 @@ def test_without_a_gpu_one_line_and_0():
     found = run()
     assert found.returncode == 0, found.stderr
     assert len(found.stdout.splitlines()) == 1 and "no GPU here" in found.stdout
+    assert run("--require-gpu").returncode == 1, "in a job, nothing checked is no success"
+
+
+def test_every_check_is_in_one_part():
+    all_checks.load()
+    assert sorted(name for part in PARTS.values() for name in part) == sorted(CHECKS)
 
 
 def test_every_check_runs_on_processors_with_torch_alone(tmp_path):
@@ -124,6 +133,26 @@ def test_what_fails_is_a_row_and_not_the_end(spoiled, tmp_path):
     assert "failed: hangs, off, raises, crashes" in found.stdout
     state = Path("/proc", (tmp_path / "child").read_text(), "stat")
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_what_was_measured_is_home_before_the_end(spoiled, tmp_path):
+    found = spoiled("--only", "good", "hangs", "--timeout", "50", "--budget", "4", "--out", str(tmp_path / "home"))
+    assert found.returncode == 1, found.stderr
+    rows = [json.loads(line) for line in (tmp_path / "home" / "rows.jsonl").read_text().splitlines()]
+    assert rows[0]["check"] == "good" and rows[0]["ok"]
+    assert rows[1]["check"] == "hangs" and "and killed" in rows[1]["error"], "the budget ends it, not its own limit"
+    assert json.loads((tmp_path / "home" / "machine.json").read_text())["torch"] == torch.__version__
+    late = spoiled("--only", "hangs", "good", "--timeout", "2", "--budget", "2")
+    assert "○ good needs more time: the budget is spent" in late.stdout
+    assert late.stdout.index("✗ hangs") < late.stdout.index("○ good"), "each is told as it ends"
+
+
+def test_ranks_that_share_a_gpu_are_nodes_for_nccl_and_their_times_say_nothing():
+    where = Where("cuda", 1, "spawn", ranks=2, shared=True)
+    assert where.world_sizes == [2]
+    assert share_a_gpu(0)["NCCL_HOSTID"] != share_a_gpu(1)["NCCL_HOSTID"]
+    row = without_meaning(Row("gpu", "all-reduce", 3.0, "GB/s", "higher", 100.0, 0.0, 1))
+    assert row.ok and "says nothing" in row.metric
 
 
 def test_an_unknown_check_is_named(spoiled):

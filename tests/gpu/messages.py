@@ -1,5 +1,7 @@
 """Collectives over NCCL, and what MPI does with an array on a GPU."""
 
+import tempfile
+
 import torch
 import torch.distributed as dist
 
@@ -60,15 +62,60 @@ def timed_allreduce(device: torch.device, where: Where, sizes: list[int], runs: 
 def bus_bandwidth(where: Where):
     from course_utils.lessons.allreduce.bandwidth import bus_bandwidth as rate_of_bus
 
-    if where.cuda and where.gpus < 2:
+    if where.cuda and where.world_sizes[-1] < 2:
         raise Needs("two GPUs")
     sizes = where.pick([1 << power for power in range(12, 31, 2)], [1 << 12, 1 << 16])
-    ranks = where.gpus if where.cuda else 2
+    ranks = where.world_sizes[-1]
     results = on_ranks(where, ranks, timed_allreduce, where, sizes, where.pick(9, 3))
     for nbytes in sizes:
         slowest = [max(each) for each in zip(*(one[nbytes] for one in results), strict=True)]
         rates = [rate_of_bus("all_reduce", ranks, nbytes, taken) / 1e9 for taken in slowest]
         yield value_row("gpu", f"P = {ranks}, {nbytes >> 10} KiB", rates, "GB/s", better="higher")
+
+
+def read_after_a_slow_kernel(device: torch.device, where: Where, folder: str) -> dict[str, float]:
+    """On each rank, over recorded groups: how far off is what the next kernel reads, when the input was late."""
+    from course_utils.trace.torch_distributed import record_calls
+
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    dist.destroy_process_group()
+    record_calls()
+    dist.init_process_group(where.backend, store=dist.FileStore(folder, ranks), rank=rank, world_size=ranks)
+    size, total = where.pick(1 << 24, 1 << 10), ranks * (ranks + 1) / 2
+    slow = torch.ones(where.pick(8192, 64), where.pick(8192, 64), device=device)
+    wrong = {}
+    for name in ("all_reduce", "reduce_scatter", "send and recv"):
+        busy = slow
+        for _ in range(10):
+            busy = busy @ slow / len(slow)
+        x = torch.full((ranks * size,), float(rank + 1), device=device) * busy[0, 0]
+        found, due = torch.empty(size, device=device), total
+        if name == "all_reduce":
+            dist.all_reduce(x, async_op=True).wait()
+            found = x[:size]
+        elif name == "reduce_scatter":
+            dist.reduce_scatter(found, list(x.chunk(ranks)), async_op=True).wait()
+        elif ranks == 1:
+            continue
+        else:
+            after, before = (rank + 1) % ranks, (rank - 1) % ranks
+            both = [dist.P2POp(dist.isend, x[:size], after), dist.P2POp(dist.irecv, found, before)]
+            for work in dist.batch_isend_irecv(both):
+                work.wait()
+            due = before + 1
+        wrong[name] = (found * 1).sub(due).abs().max().item()
+    return wrong
+
+
+@check(4, 6, shows="what the trace records is still in order: a kernel behind a wait reads the whole sum")
+def recorded_order(where: Where):
+    import numpy as np  # noqa: F401 - which the recorder needs
+
+    for ranks in where.world_sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            results = on_ranks(where, ranks, read_after_a_slow_kernel, where, f"{folder}/meeting")
+        for name in results[0]:
+            yield equal(f"{name}, P = {ranks}, error", max(one[name] for one in results), target=1e-4)
 
 
 @check(4, 13, shows="an MPI that cannot read a GPU's memory refuses the array in a line, and does not crash")

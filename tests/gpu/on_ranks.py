@@ -1,5 +1,6 @@
 """Ranks for a check: processes of torch.multiprocessing, each with a GPU of its own, that meet through a file."""
 
+import os
 import re
 import tempfile
 from collections.abc import Callable
@@ -37,9 +38,22 @@ def on_ranks(where: Where, world_size: int, work: Callable, *arguments: Any) -> 
         return [torch.load(Path(folder, f"{rank}.pt"), weights_only=False) for rank in range(world_size)]
 
 
+def share_a_gpu(rank: int) -> dict[str, str]:
+    """The variables with which NCCL takes ranks on one GPU for nodes, joined by sockets over loopback.
+
+    It refuses two ranks of one node on one GPU, which it tells by the name of the node and the number of the GPU.
+    Source: NCCL, "Environment variables"; its src/init.cc, "Duplicate GPU detected".
+    """
+    apart = {"NCCL_HOSTID": f"rank-{rank}", "NCCL_NET": "Socket", "NCCL_SOCKET_IFNAME": "lo", "NCCL_MAX_CTAS": "2"}
+    off = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
+    return apart | dict.fromkeys(off, "1") | {"NCCL_NVLS_ENABLE": "0"}
+
+
 def _rank(rank: int, where: Where, world_size: int, folder: str, work: Callable, arguments: tuple) -> None:
     prepare(where)
-    device = torch.device("cuda", rank) if where.cuda else torch.device("cpu")
+    if where.cuda and where.shared:
+        os.environ.update(share_a_gpu(rank))
+    device = torch.device("cuda", rank % where.gpus) if where.cuda else torch.device("cpu")
     if where.cuda:
         torch.cuda.set_device(device)
     store = dist.FileStore(f"{folder}/meeting", world_size)

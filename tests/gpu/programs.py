@@ -1,13 +1,15 @@
 """Lessons 13 and 14: the training program with its switches, and the slow programs beside the faster ones."""
 
+import statistics
 import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
 from gpu.on_ranks import on_ranks
 from gpu.registry import Where, check, equal
-from gpu.timing import seconds
+from gpu.timing import again, seconds
 from workshop.bench.rows import ratio_row, value_row
 
 
@@ -30,8 +32,9 @@ def training_program(where: Where):
             results = on_ranks(where, ranks, _in_gloo, folder, switches)
         losses[name] = results[0][0]
         yield value_row("gpu", f"{name}, loss after an epoch, P = {ranks}", [losses[name]], "")
-        wrong = sum(backend != where.backend for _, backend, _ in results)
-        yield equal(f"{name}, ranks that did not use {where.backend}", wrong, target=0)
+        due = "gloo" if where.shared else where.backend  # for the course itself, ranks that share a GPU use none
+        wrong = sum(backend != due for _, backend, _ in results)
+        yield equal(f"{name}, ranks that did not use {due}", wrong, target=0)
     yield equal("bf16 beside fp32, difference of the loss", abs(losses["bf16"] / losses["fp32"] - 1), target=0.1)
 
 
@@ -72,3 +75,52 @@ def slow_programs(where: Where):
     for name, (slow, fast, _) in results[0].items():
         yield ratio_row("gpu", f"{name}, slow / fast, P = {ranks}", slow, fast, better="higher")
         yield equal(f"{name}, losses", max(one[name][2] for one in results), target=1e-3)
+
+
+def profiled(device: torch.device, where: Where) -> tuple[dict, list[float]]:
+    """On each rank: the trace of three steps of VGG-11 whose gradients travel in buckets, and seconds of such steps."""
+    from course_utils.lessons.overlap.buckets import overlapped
+    from course_utils.lessons.profiling.record_profiles import profile_steps
+    from course_utils.vgg import random_images, vgg11
+
+    x, y = (one.pin_memory() if where.cuda else one for one in random_images(where.pick(64, 2)))
+    replica = overlapped(vgg11(width=where.pick(1.0, 0.125), seed=0).to(device).train())
+
+    def step() -> None:
+        images, labels = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+        torch.nn.functional.cross_entropy(replica.module(images), labels).backward()
+        replica.finish()
+
+    trace, _ = profile_steps(lambda: step)
+    return trace, again(where, step)
+
+
+@check(14, shows="the lanes of a real profile: sound, whole, and as long as the steps that the GPU's own clock times")
+def profile(where: Where):
+    import numpy as np  # noqa: F401 - which the course's recorder needs
+
+    from course_utils.lessons.profiling.chrome_trace import problems, write_trace
+    from course_utils.lessons.profiling.intervals import length
+    from course_utils.lessons.profiling.lanes import lanes_of
+    from course_utils.lessons.profiling.merged_trace import merge
+
+    ranks = where.world_sizes[-1]
+    traces, taken = zip(*on_ranks(where, ranks, profiled, where), strict=True)
+    merged = merge(traces)
+    if where.out:
+        write_trace(merged, Path(where.out) / f"profile-{ranks}.json.gz")
+    yield equal(f"what is wrong with the trace, P = {ranks}", len(problems(merged)), target=0)
+    lanes = lanes_of(merged)[0]
+    steps = [end - begin for begin, end in lanes.each_step]
+    by_clock = statistics.median(max(each) for each in zip(*taken, strict=True))
+    apart = abs(statistics.median(steps) / by_clock - 1)
+    yield value_row(
+        "gpu",
+        f"a step of the trace beside one by the clock, P = {ranks}",
+        [apart],
+        "of it",
+        target=where.pick(0.05, None),
+    )
+    for name, times in {"computes": lanes.computing, "copies": lanes.copies, "sends": lanes.communication}.items():
+        yield value_row("gpu", f"{name}, P = {ranks}", [length(times) / lanes.seconds], "of the steps", better="higher")
+    yield value_row("gpu", f"idle, P = {ranks}", [lanes.idle_share], "of the steps")

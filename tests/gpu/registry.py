@@ -14,11 +14,17 @@ class Where:
         device: "cuda" or "cpu".
         gpus: how many there are; 0 on "cpu".
         start: how processes are started, "spawn" or "fork"; what has used a GPU cannot fork.
+        ranks: how many ranks to try; 0 for 1, 2, 4, 8 up to the number of GPUs.
+        shared: ranks may share a GPU. Right numbers they show, but no times: contexts take turns on it.
+        out: a folder for what a check brings home beside its rows, such as traces; "" for none.
     """
 
     device: str
     gpus: int
     start: str
+    ranks: int = 0
+    shared: bool = False
+    out: str = ""
 
     @property
     def cuda(self) -> bool:
@@ -33,6 +39,8 @@ class Where:
     @property
     def world_sizes(self) -> list[int]:
         """With how many ranks something that is cut over ranks is tried: 1, and powers of two up to all GPUs."""
+        if self.ranks:
+            return [self.ranks]
         return [p for p in (1, 2, 4, 8) if p <= self.gpus] if self.cuda else [2]
 
     def pick(self, on_gpu, on_cpu):
@@ -73,6 +81,21 @@ class Check:
 
 
 CHECKS: dict[str, Check] = {}
+PARTS = {
+    1: ("precision-ladder", "cuda-graph", "compiled", "matmul", "bandwidth", "roofline", "step-parts"),
+    2: ("recorded-order", "collectives", "data-parallel", "sharded", "tensor-parallel", "sync-batch-norm", "overlap"),
+    3: (
+        "bucket-streams",
+        "profile",
+        "slow-programs",
+        "allocator",
+        "counted-tensors",
+        "checkpointing",
+        "training-program",
+    ),
+    4: ("asynchrony", "side-stream", "events", "bus-bandwidth", "mpi-and-gpus"),
+}
+"""For a machine that is lent for minutes: each part takes under nine, the most valuable first."""
 
 
 def check(*lessons: int, shows: str) -> Callable:

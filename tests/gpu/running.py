@@ -7,21 +7,29 @@ import os
 import pickle
 import platform
 import signal
+import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
+from course_utils.gpu_seats import own_seat
 from course_utils.words import count
 from gpu.registry import CHECKS, Check, Missing, Needs, Where
 from workshop.bench.rows import Row, table
 
 OWN = ("course_utils", "gpu")
+TOOLS = {
+    "nvidia-smi": ["nvidia-smi"],
+    "nvidia-smi -q": ["nvidia-smi", "-q", "-d", "CLOCK,POWER,ECC,COMPUTE"],
+    "nvidia-smi topo -m": ["nvidia-smi", "topo", "-m"],
+}
 OLDER_NAMES = {"reduce_scatter_single": "reduce_scatter_tensor", "all_gather_single": "all_gather_into_tensor"}
 """Before torch 2.13, which the course has; a machine with a GPU may have another."""
 
@@ -34,7 +42,7 @@ class Answer:
         rows: measured.
         missing: not measured, and why.
         error: what went wrong, in a line; "" where nothing did.
-        log: the last lines that it wrote, where something went wrong.
+        log: what it wrote.
     """
 
     check: Check
@@ -68,7 +76,18 @@ def machine(where: Where) -> str:
     names = {torch.cuda.get_device_properties(gpu).name for gpu in range(where.gpus)}
     nccl = ".".join(map(str, torch.cuda.nccl.version()))
     versions = f"torch {torch.__version__}, CUDA {torch.version.cuda}, NCCL {nccl}"
-    return f"measured on {count(where.gpus, 'GPU')} ({', '.join(sorted(names))}): {versions}"
+    shared = f", shared by {where.ranks} ranks: right numbers count, times do not" if where.shared else ""
+    return f"measured on {count(where.gpus, 'GPU')} ({', '.join(sorted(names))}){shared}: {versions}"
+
+
+def facts(where: Where) -> dict[str, str]:
+    """What a figure is worth nothing without: machine, versions, and what the driver's own tools say of them."""
+    found = {"measured": machine(where), "date": time.strftime("%Y-%m-%d %H:%M"), "python": platform.python_version()}
+    found |= {"torch": torch.__version__, "cuda": str(torch.version.cuda), "why no GPU": own_seat().trouble}
+    for name, command in TOOLS.items():
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            found[name] = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout
+    return found
 
 
 def in_a_process(one: Check, where: Where, seconds: float) -> Answer:
@@ -81,7 +100,7 @@ def in_a_process(one: Check, where: Where, seconds: float) -> Answer:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)  # also its ranks, where it died and left some
         process.join()
-        answer = _read(one, Path(folder))
+        answer = _read(one, where, Path(folder))
     if late:
         answer.error = f"not finished after {seconds:g} s, and killed"
     elif process.exitcode:
@@ -151,19 +170,24 @@ def load_once(where: Where, checks: int) -> None:
         import torch.distributed.tensor.parallel  # noqa: F401
 
 
-def _read(one: Check, folder: Path) -> Answer:
+def without_meaning(row: Row) -> Row:
+    """A time or a rate of ranks that take turns on one GPU: shown, and never judged."""
+    return replace(row, metric=f"{row.metric} (ranks share a GPU: says nothing)", target=None)
+
+
+def _read(one: Check, where: Where, folder: Path) -> Answer:
     answer = Answer(one)
     with contextlib.suppress(EOFError, FileNotFoundError, pickle.UnpicklingError), open(folder / "said", "rb") as said:
         while True:
             what = pickle.load(said)
             if isinstance(what, Row):
-                answer.rows.append(what)
+                answer.rows.append(without_meaning(what) if where.shared and what.unit else what)
             elif isinstance(what, Missing):
                 answer.missing.append(what)
             else:
                 answer.error = what
     with contextlib.suppress(FileNotFoundError):
-        answer.log = "\n".join((folder / "log").read_text(errors="replace").splitlines()[-12:])
+        answer.log = (folder / "log").read_text(errors="replace")
     return answer
 
 
@@ -177,7 +201,10 @@ def as_table(answers: Sequence[Answer]) -> str:
         for one in answer.missing:
             lines.append(f"○ {answer.check.name}{': ' + one.metric if one.metric else ''} needs {one.needs}")
         if answer.error:
-            lines += [f"✗ {answer.check.name}: {answer.error}", *(f"    {line}" for line in answer.log.splitlines())]
+            lines += [
+                f"✗ {answer.check.name}: {answer.error}",
+                *(f"    {line}" for line in answer.log.splitlines()[-12:]),
+            ]
     return "\n".join(lines)
 
 
