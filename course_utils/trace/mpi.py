@@ -4,11 +4,12 @@ Code written for mpi4py runs on them unchanged. A blocking call of MPI cannot be
 nonblocking form and a loop that tests it: a rank that waits can say so, and can be asked to stop.
 """
 
+import contextlib
 import functools
 import inspect
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mpi4py import MPI
@@ -18,6 +19,7 @@ from course_utils.trace.collectives import Collectives
 from course_utils.trace.in_thread import polled
 from course_utils.trace.recorder import recorder
 from course_utils.trace.traced_messages import PointToPoint
+from course_utils.trace.waiting import Need
 
 _STILL = "Abort", "Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"
 _STILL += "free", "py2f", "toint"
@@ -121,13 +123,32 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
 
     def Create_intercomm(self, local_leader, peer_comm, remote_leader, tag=0):
         self.meet("Create_intercomm")
+        if self.rank == local_leader and isinstance(peer_comm, PointToPoint):
+            peer_comm.check_peer("Create_intercomm", remote_leader)
         peer = getattr(peer_comm, "inner", peer_comm)
         make = functools.partial(self.inner.Create_intercomm, local_leader, peer, remote_leader, tag)
-        comm = polled(make, "Create_intercomm")
+        with self._leaders_find_each_other(local_leader, peer_comm, remote_leader, tag) as need:
+            comm = polled(make, "Create_intercomm", need)
         mine = self.inner.bcast(time.time_ns())
         label = f"{WORLD}/{sorted({mine, comm.allgather(mine)[0]})}"
         traced = TracedIntercomm(comm, self.ranks_of(comm.Get_group()), label)
         return recorder.has_made(traced, "Create_intercomm")
+
+    @contextlib.contextmanager
+    def _leaders_find_each_other(self, leader: int, peer: Any, remote: int, tag: int) -> Iterator[Need | None]:
+        """What this rank waits for. In the books leaders send each other a message, and the others wait for theirs."""
+        books, found = recorder.books, f"{self.label}/leader {leader}"
+        if self.rank != leader:
+            yield books.meet(found, self.world_ranks, "Create_intercomm")
+            return
+        if not isinstance(peer, PointToPoint):
+            yield None
+        else:
+            label, other = f"{peer.label}/leaders", peer.world_ranks[remote]
+            books.send(label, peer.members, other, tag)
+            yield books.receive(label, peer.members, other, tag)
+            books.took(label, other, tag)
+        books.meet(found, self.world_ranks, "Create_intercomm")
 
 
 @knows_what_it_misses

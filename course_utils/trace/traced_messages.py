@@ -67,7 +67,7 @@ class PointToPoint:
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
-    def _check_peer(self, call: str, rank: int, least: int = 0) -> None:
+    def check_peer(self, call: str, rank: int, least: int = 0) -> None:
         """A clear line for a rank that does not exist. PROC_NULL and, for receives, ANY_SOURCE are allowed."""
         if rank != MPI.PROC_NULL and not least <= rank < len(self.world_ranks):
             raise ValueError(f"{call}: there is no rank {rank}; the ranks are 0 to {len(self.world_ranks) - 1}")
@@ -79,7 +79,7 @@ class PointToPoint:
         self, name: str, start: Callable[..., MPI.Request], buf: Any, dest: int, tag: int, size: int, kind: str
     ) -> tuple[MPI.Request, str, Finished, Send | None]:
         """Start a send; also returns where it was called, what records that it is done, and what it waits for."""
-        self._check_peer(name, dest)
+        self.check_peer(name, dest)
         line, place = here()
         began = time.perf_counter()
         request = start(buf, dest, tag)
@@ -167,7 +167,7 @@ class PointToPoint:
     # --- receiving --------------------------------------------------------------------------------------------------
 
     def Recv(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
-        self._check_peer("Recv", source, MPI.ANY_SOURCE)
+        self.check_peer("Recv", source, MPI.ANY_SOURCE)
         if source == MPI.PROC_NULL:
             return
         message, found, note = self._match("Recv", source, tag, kind_of(buf))
@@ -184,19 +184,19 @@ class PointToPoint:
         check_whole("Recv", buf, size)
 
     def recv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
-        self._check_peer("recv", source, MPI.ANY_SOURCE)
+        self.check_peer("recv", source, MPI.ANY_SOURCE)
         return self._irecv("recv", source, tag).wait(status)
 
     def Irecv(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG):
-        self._check_peer("Irecv", source, MPI.ANY_SOURCE)
+        self.check_peer("Irecv", source, MPI.ANY_SOURCE)
         return self._start_receive("Irecv", buf, source, tag)
 
     def Recv_init(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG):
-        self._check_peer("Recv_init", source, MPI.ANY_SOURCE)
+        self.check_peer("Recv_init", source, MPI.ANY_SOURCE)
         return PersistentRequest("Recv_init", lambda: self._start_receive("Recv_init", buf, source, tag))
 
     def irecv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG):
-        self._check_peer("irecv", source, MPI.ANY_SOURCE)
+        self.check_peer("irecv", source, MPI.ANY_SOURCE)
         return self._irecv("irecv", source, tag)
 
     def wants(self, source: int, tag: int) -> Receive:
@@ -289,7 +289,7 @@ class PointToPoint:
         recvtag=MPI.ANY_TAG,
         status=None,
     ):
-        self._check_peer("Sendrecv", source, MPI.ANY_SOURCE)
+        self.check_peer("Sendrecv", source, MPI.ANY_SOURCE)
         receive = self._start_receive("Sendrecv", recvbuf, source, recvtag)
         send = self._start_buffer("Sendrecv", self.inner.Isend, sendbuf, dest, sendtag)
         receive.wait_with(status)
@@ -308,7 +308,7 @@ class PointToPoint:
         recvtag=MPI.ANY_TAG,
         status=None,
     ):
-        self._check_peer("sendrecv", source, MPI.ANY_SOURCE)
+        self.check_peer("sendrecv", source, MPI.ANY_SOURCE)
         receive = self._irecv("sendrecv", source, recvtag)
         send = self._start_object("sendrecv", self.inner.Isend, sendobj, dest, sendtag)
         got = receive.wait(status)
