@@ -17,7 +17,7 @@ from mpi4py import MPI
 from course_utils.trace.books import WORLD
 from course_utils.trace.collectives import Collectives
 from course_utils.trace.in_thread import polled
-from course_utils.trace.recorder import recorder
+from course_utils.trace.recorder import here, recorder
 from course_utils.trace.traced_messages import PointToPoint
 from course_utils.trace.waiting import Need
 
@@ -49,6 +49,16 @@ def _unrecorded(call: Callable) -> Callable:
 def in_the_run(group: MPI.Group) -> list[int]:
     """A group's ranks, as they are numbered in the run."""
     return [int(rank) for rank in group.Translate_ranks(None, MPI.COMM_WORLD.Get_group())]
+
+
+def _maker(call: str) -> Callable:
+    """A method that makes a communicator, which all ranks of the old one call."""
+
+    @functools.wraps(getattr(MPI.Cartcomm, call))
+    def made(self: "TracedComm", *args: Any, **kwargs: Any) -> MPI.Intracomm:
+        return self._made(call, lambda: getattr(self.inner, call)(*args, **kwargs))
+
+    return made
 
 
 @knows_what_it_misses
@@ -88,30 +98,18 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
         if comm == MPI.COMM_NULL:
             return comm
         ranks = self.ranks_of(comm.Get_group())
-        kind = TracedCartcomm if isinstance(comm, MPI.Cartcomm) else TracedComm
-        return recorder.has_made(kind(comm, ranks, f"{name}/{min(ranks)}"), call)
+        return recorder.has_made(_WITH_TOPOLOGY.get(type(comm), TracedComm)(comm, ranks, f"{name}/{min(ranks)}"), call)
 
     def ranks_of(self, group: MPI.Group) -> list[int]:
         """A group's ranks, numbered as in the run."""
         return [self.world_ranks[place] for place in group.Translate_ranks(None, self.Get_group())]
 
-    def Dup(self, info=None):
-        return self._made("Dup", self.inner.Dup)
-
     def Clone(self):
         return self.Dup()
 
-    def Split(self, color=0, key=0):
-        return self._made("Split", lambda: self.inner.Split(color, key))
-
-    def Split_type(self, split_type, key=0, info=MPI.INFO_NULL):
-        return self._made("Split_type", lambda: self.inner.Split_type(split_type, key, info))
-
-    def Create(self, group):
-        return self._made("Create", lambda: self.inner.Create(group))
-
-    def Create_cart(self, dims, periods=None, reorder=False):
-        return self._made("Create_cart", lambda: self.inner.Create_cart(dims, periods, reorder))
+    Dup, Split, Split_type, Create = map(_maker, ("Dup", "Split", "Split_type", "Create"))
+    Create_cart, Create_graph = _maker("Create_cart"), _maker("Create_graph")
+    Create_dist_graph, Create_dist_graph_adjacent = map(_maker, ("Create_dist_graph", "Create_dist_graph_adjacent"))
 
     # --- made by some of its ranks ----------------------------------------------------------------------------------
 
@@ -155,8 +153,24 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
 class TracedCartcomm(TracedComm, MPI.Cartcomm):
     """Ranks on a grid."""
 
-    def Sub(self, remain_dims):
-        return self._made("Sub", lambda: self.inner.Sub(remain_dims))
+    Sub = _maker("Sub")
+
+
+@knows_what_it_misses
+class TracedGraphcomm(TracedComm, MPI.Graphcomm):
+    """Ranks on a graph that all of them know."""
+
+
+@knows_what_it_misses
+class TracedDistgraphcomm(TracedComm, MPI.Distgraphcomm):
+    """Ranks on a graph of which each knows its own edges."""
+
+
+_WITH_TOPOLOGY = {
+    MPI.Cartcomm: TracedCartcomm,
+    MPI.Graphcomm: TracedGraphcomm,
+    MPI.Distgraphcomm: TracedDistgraphcomm,
+}
 
 
 @knows_what_it_misses
@@ -170,6 +184,12 @@ class TracedIntercomm(PointToPoint, MPI.Intercomm):
         comm.world_ranks = in_the_run(inner.Get_remote_group())
         comm.members = [*own, *comm.world_ranks]
         return comm
+
+    def Merge(self, high=False):
+        need, came = recorder.books.meet(self.label, self.members, "Merge"), self.inner.Ibarrier()
+        recorder.wait(came.Test, "Merge", here()[1], need)
+        comm = self.inner.Merge(high)
+        return recorder.has_made(TracedComm(comm, in_the_run(comm.Get_group()), f"{self.label}/{need.number}"), "Merge")
 
     def Free(self):
         recorder.has_freed(self)
