@@ -10,7 +10,7 @@ import ipyparallel as ipp
 
 from course_utils.errors import RanksGone
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
-from course_utils.ranks.hang_detector import HangDetector, Seen, cause_of
+from course_utils.ranks.hang_detector import HangDetector, Seen, cause_of, unlike_calls
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import IDLE, IMPORTS, TESTING, WAITING
@@ -110,11 +110,11 @@ class Connection:
         began, detector = time.monotonic(), HangDetector(self.control.lag)
         try:
             while self._collect(call):
+                activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
                 if dead := self.control.dead():
                     call.lost = dead
-                    self._give_up(call, self.control.how_it_ended())
+                    self._give_up(call, " ".join(filter(None, [self.control.how_it_ended(), unlike_calls(activities)])))
                     break
-                activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
                 idle = {rank for rank in others if activities[rank].state == IDLE}
                 seen = detector.look(activities, set(call.replies) | idle)
                 raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())

@@ -3,13 +3,23 @@
 What cannot be known that way keeps clocks: for how long nothing has moved.
 """
 
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
 from course_utils.trace.books import read_look
-from course_utils.trace.waiting import IS_DONE, WAITS, WORKS, Look, WaitGraph, in_words, mismatch_in_words
+from course_utils.trace.waiting import (
+    IS_DONE,
+    WAITS,
+    WORKS,
+    Look,
+    Meeting,
+    WaitGraph,
+    in_words,
+    mismatch_in_words,
+)
 
 
 @dataclass(frozen=True)
@@ -109,3 +119,23 @@ def cause_of(waits: WaitGraph) -> str:
     if cycle := waits.cycle():
         return f"deadlock: rank {in_words(cycle)}."
     return "deadlock: what is waited for will never come."
+
+
+def unlike_calls(activities: Mapping[int, Activity]) -> str:
+    """A sentence on a collective that is not the same on all ranks, of which a rank may have died; "" for none.
+
+    gloo ends a process to which more comes than it has made room for.
+    """
+    looks: dict[int, Look] = {}
+    members: dict[str, list[int]] = {}
+    for rank, seen in activities.items():
+        with contextlib.suppress(ValueError):
+            looks[rank], theirs = read_look(IS_DONE, seen.look)
+            members |= theirs
+    graph = WaitGraph(looks, members)
+    for communicator in members:
+        for number in range(1, 1 + max(look.met.get(communicator, (0, ()))[0] for look in looks.values())):
+            if begun := graph.mismatch(Meeting(communicator, number, "")):
+                words = mismatch_in_words(number, begun)
+                return f"{words[0].upper()}{words[1:]}."
+    return ""

@@ -13,6 +13,7 @@ WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""
 _NAMES = 32
 """The names of how many collectives are kept."""
+_NOTHING = {"need": None, "sent": [], "received": [], "posted": [], "ahead": 0, "met": {}, "held": [], "members": {}}
 OURS = "course-"
 """How the names of the trace's own threads begin."""
 
@@ -70,6 +71,19 @@ class Books:
         names.append(name)
         self.met[communicator] = count + 1, names
         return Meeting(communicator, count + 1, name)
+
+    def take_back(self, meeting: Meeting) -> None:
+        """The collective that was begun last was none: its arguments were refused."""
+        self.met[meeting.communicator][1].pop()
+        self.met[meeting.communicator] = meeting.number - 1, self.met[meeting.communicator][1]
+
+    def begun(self, meeting: Meeting) -> bytes:
+        """What others may know of a rank that dies in a collective."""
+        count, names = self.met[meeting.communicator]
+        met, members = [count, list(names)], self.members[meeting.communicator]
+        return json.dumps(
+            _NOTHING | {"met": {meeting.communicator: met}, "members": {meeting.communicator: members}}
+        ).encode()
 
     def look(self, need: Need | None, begun: Iterable[Any]) -> bytes:
         """What others may know: the need, unless a thread of the learner's could meet it, and the books.

@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch.distributed import c10d_logger, distributed_c10d
 
 from course_utils.trace import waits_in_backward
+from course_utils.trace.activity import RUNNING
 from course_utils.trace.buffers_in_use import unchanged
 from course_utils.trace.in_thread import InThread
 from course_utils.trace.recorder import StopAsked, here, recorder
@@ -281,12 +282,18 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
         size = 0 if contribution is None else _bytes_of(args[contribution])
         line, place = here()
         began = time.perf_counter()
-        work = start(*args, **kwargs)
+        need = recorder.books.meet(*self._books(), f"{called}{_agreed(method, contribution, args, kwargs)}")
+        if recorder.activity:  # where it is another collective elsewhere, gloo may end this process
+            recorder.activity.write(RUNNING, look=recorder.books.begun(need))
+        try:
+            work = start(*args, **kwargs)
+        except BaseException:
+            recorder.books.take_back(need)
+            raise
 
         def finished(end: float) -> None:
             recorder.add_collective(called, need.name, need, began, end, size, line)
 
-        need = recorder.books.meet(*self._books(), f"{called}{_agreed(method, contribution, args, kwargs)}")
         inside = _inside(outside)
         text = f"{within[-1] if within else name}{inside}"
         return TracedWork(work, text, place, finished, need, by_learner=not inside, on_gpu=_on_gpu(args))

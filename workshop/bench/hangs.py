@@ -180,7 +180,9 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
     undisturbed = _healthy() if found.pop(HEALTHY, None) is not None else []
     if not found:
         return undisturbed
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it: no button would stop
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background jobs ignore it: no button would stop
     ranks, before = course.start(RANKS), stillness.STILL_SECONDS
     ranks.run(torch_is_there)
     stillness.STILL_SECONDS = SOON

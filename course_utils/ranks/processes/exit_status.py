@@ -7,6 +7,7 @@ import contextlib
 import signal
 import time
 
+from course_utils.ranks.processes.fault_dump import last_line
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.system import memory_kills
 from course_utils.words import ranks_in_words
@@ -30,7 +31,8 @@ def describe_end(folder: RanksFolder, dead: dict[int, int]) -> str:
     _, rank, status = min(ended)
     if status == 128 + signal.SIGKILL and memory_kills() > folder.facts().get("memory_kills", 0):
         return f"rank {rank} was ended by the system: there was no memory left (signal 9, SIGKILL)."
-    return status_text(rank, status)
+    place = last_line(folder.fault_file(rank)) if status > 128 else ""
+    return f"{status_text(rank, status).rstrip('.')}{place and f', at {place}'}."
 
 
 def status_text(rank: int, status: int) -> str:

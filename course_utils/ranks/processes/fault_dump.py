@@ -31,6 +31,12 @@ def place_in_c(file: Path, tell: Callable[[int], None]) -> str:
     return ""
 
 
+def last_line(file: Path) -> str:
+    """The learner's line in which a process was when a signal ended it, such as SIGABRT or SIGSEGV; "" if none did."""
+    _, fatal, dump = file.read_text(errors="replace").rpartition("Fatal Python error") if file.exists() else ("",) * 3
+    return learners_line(dump) if fatal else ""
+
+
 def learners_line(dump: str) -> str:
     """The innermost line of the learner's code in a dump of all threads; "" where there is none."""
     for stack in dump.split("\n\n"):
