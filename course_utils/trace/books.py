@@ -1,5 +1,6 @@
 """The books that a rank keeps of its messages and collectives, and what it tells of them to who looks from outside."""
 
+import functools
 import itertools
 import json
 import threading
@@ -51,18 +52,18 @@ class Books:
     def send(self, communicator: str, members: list[int], to: int, tag: int) -> Send:
         """This rank sends a message to another rank of the run."""
         self.members[communicator] = members
-        message = Message(communicator, to, tag)
-        self.sent[message] += 1
-        return Send(message)
+        send = _send(communicator, to, tag)
+        self.sent[send.message] += 1
+        return send
 
     def receive(self, communicator: str, members: list[int], source: int | None, tag: int | None) -> Receive:
         """This rank begins to receive; None for any source, or any tag."""
         self.members[communicator] = members
-        return Receive(Message(communicator, source, tag))
+        return _receive(communicator, source, tag)
 
     def took(self, communicator: str, source: int | None, tag: int) -> None:
         """A message has been received."""
-        self.received[Message(communicator, source, tag)] += 1
+        self.received[_receive(communicator, source, tag).message] += 1
 
     def meet(self, communicator: str, members: list[int], name: str) -> Meeting:
         """This rank begins the next collective of a communicator; `name` must be the same on all its ranks."""
@@ -111,6 +112,16 @@ class Books:
             "members": self.members,
         }
         return json.dumps(told).encode()
+
+
+@functools.lru_cache(10_000)
+def _send(communicator: str, to: int, tag: int) -> Send:
+    return Send(Message(communicator, to, tag))
+
+
+@functools.lru_cache(10_000)
+def _receive(communicator: str, source: int | None, tag: int | None) -> Receive:
+    return Receive(Message(communicator, source, tag))
 
 
 def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:

@@ -29,6 +29,8 @@ from course_utils.trace.waiting import Meeting
 
 def size_of(buf: Any) -> int:
     """Bytes in what mpi4py takes as a buffer: an array, or a list [array, count, …, datatype]."""
+    if type(buf) is np.ndarray:
+        return buf.nbytes
     if buf is None or isinstance(buf, type(MPI.IN_PLACE)):
         return 0
     if isinstance(buf, (list, tuple)):
@@ -44,6 +46,8 @@ def size_of(buf: Any) -> int:
 
 def kind_of(buf: Any) -> str:
     """The type of the numbers in a buffer, "float64"; BYTES where it is not an array, or sent as another type."""
+    if type(buf) is np.ndarray:
+        return _name_of(buf.dtype)
     array, types = buf, []
     if isinstance(buf, (list, tuple)) and buf:
         array, types = buf[0], [part for part in buf[1:] if isinstance(part, MPI.Datatype)]

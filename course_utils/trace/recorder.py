@@ -3,12 +3,12 @@
 import os
 import sys
 import sysconfig
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import get_ident
 from types import FrameType
 from typing import Any
 
@@ -44,7 +44,7 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self.rank = 0
+        self.rank, self._thread = 0, get_ident()
         self.began = time.perf_counter()
         self.events: list[Event] = []
         self.notes: list[str] = []
@@ -63,7 +63,7 @@ class Recorder:
 
         `fresh`: on a fresh communicator, on which nothing can be on its way.
         """
-        self.rank, self.began, self.events = rank, time.perf_counter(), []
+        self.rank, self.began, self.events, self._thread = rank, time.perf_counter(), [], get_ident()
         self._abandoned += self.open.values()
         self.open, self.left, self.notes, self.made = {}, "", [], {}
         if fresh:
@@ -109,7 +109,6 @@ class Recorder:
         kind: str,
         start: float,
         end: float,
-        *,
         peer: int | None = None,
         tag: int | None = None,
         size: int = 0,
@@ -118,18 +117,21 @@ class Recorder:
         number: int = 0,
         call: str = "",
     ) -> None:
-        """Record an event; `start` and `end` are readings of `time.perf_counter`, the rest is `Event`'s."""
+        """Record an event; `start` and `end` are readings of `time.perf_counter`, the rest is `Event`'s.
+
+        What the learner's other threads wait for does not hold up the rank.
+        """
         self.has_moved()
         if len(self.events) < MAX_EVENTS:
-            place = (line, comm, number, call)
-            self.events.append(Event(self.rank, name, kind, peer, tag, size, start, end, *place, not self.only_looks))
+            awaited = not self.only_looks and get_ident() == self._thread
+            event = (self.rank, name, kind, peer, tag, size, start, end, line, comm, number, call, awaited)
+            self.events.append(Event._make(event))
 
     def add_collective(
         self, name: str, call: str, need: Meeting, start: float, end: float, size: int, line: int | None
     ) -> None:
         """Record a collective; `call` is its name with what must be the same on all ranks."""
-        comm, number = need.communicator, need.number
-        self.add(name, "collective", start, end, size=size, line=line, comm=comm, number=number, call=call)
+        self.add(name, "collective", start, end, None, None, size, line, need.communicator, need.number, call)
 
     def tested_in_vain(self, text: str, need: Need | None) -> None:
         """A test has found that what it asks for has not come. Arguments as `wait`'s."""
@@ -220,10 +222,17 @@ def is_cell(filename: str) -> bool:
 
 def here() -> tuple[int | None, str]:
     """The learner's line that is being run, as a number and as words to put behind an operation's name."""
-    frame = learners_frame(sys._getframe(1))
-    if frame is None:
-        return None, ""
-    return frame.f_lineno, f", {place_of(frame.f_code.co_filename, frame.f_lineno)}"
+    frame = sys._getframe(1)
+    while not is_learners(frame.f_code.co_filename):  # as `learners_frame`; every call that is recorded comes through
+        frame = frame.f_back
+        if frame is None:
+            return None, ""
+    return _line_and_place(frame.f_code.co_filename, frame.f_lineno)
+
+
+@cache
+def _line_and_place(filename: str, line: int) -> tuple[int, str]:
+    return line, f", {place_of(filename, line)}"
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from course_utils.trace.memory import memory_checked
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import Finished, PersistentRequest, PickledReceive, TracedRequest
-from course_utils.trace.waiting import Receive, Send
+from course_utils.trace.waiting import Receive
 
 
 def name_of(rank: int) -> str:
@@ -75,37 +75,49 @@ class PointToPoint:
     def _world(self, rank: int) -> int | None:
         return self.world_ranks[rank] if 0 <= rank < len(self.world_ranks) else None
 
-    def _begin_send(
-        self, name: str, start: Callable[..., MPI.Request], buf: Any, dest: int, tag: int, size: int, kind: str
-    ) -> tuple[MPI.Request, str, Finished, Send | None]:
-        """Start a send; also returns where it was called, what records that it is done, and what it waits for."""
+    def _start_send(
+        self, name: str, start: Callable, buf: Any, dest: int, tag: int, size: int, kind: str
+    ) -> TracedRequest:
         self.check_peer(name, dest)
         line, place = here()
         began = time.perf_counter()
         request = start(buf, dest, tag)
+        return self._under_way(request, began, name, dest, tag, size, kind, line, place)
+
+    def _send(self, name: str, start: Callable, buf: Any, dest: int, tag: int, size: int, kind: str) -> None:
+        """Send and wait; most sends are done at once, and need no request that can be waited for."""
+        self.check_peer(name, dest)
+        line, place = here()
+        began = time.perf_counter()
+        request = start(buf, dest, tag)
+        if not request.Test():
+            self._under_way(request, began, name, dest, tag, size, kind, line, place).wait()
+        elif (peer := self._world(dest)) is not None:
+            recorder.books.send(self.label, self.members, peer, tag)
+            recorder.add(name, "send", began, time.perf_counter(), peer, tag, size, line, self.label, 0, kind)
+
+    def _under_way(
+        self,
+        request: MPI.Request,
+        began: float,
+        name: str,
+        dest: int,
+        tag: int,
+        size: int,
+        kind: str,
+        line: int | None,
+        place: str,
+    ) -> TracedRequest:
+        """A send that has been started, and will be recorded when it is done."""
         peer, need = self._world(dest), None
         if peer is not None:
             need = recorder.books.send(self.label, self.members, peer, tag)
 
         def finished(end: float, _: MPI.Status | None) -> None:
             if peer is not None:
-                recorder.add(
-                    name, "send", began, end, peer=peer, tag=tag, size=size, line=line, comm=self.label, call=kind
-                )
+                recorder.add(name, "send", began, end, peer, tag, size, line, self.label, 0, kind)
 
-        return request, place, finished, need
-
-    def _start_send(self, name: str, start: Callable, buf: Any, dest: int, *rest: Any) -> TracedRequest:
-        request, place, finished, need = self._begin_send(name, start, buf, dest, *rest)
         return TracedRequest.traced(request, f"{name}(dest={dest})", place, finished, need)
-
-    def _send(self, name: str, start: Callable, buf: Any, dest: int, *rest: Any) -> None:
-        """Send and wait; most sends are done at once, and need no request that can be waited for."""
-        request, place, finished, need = self._begin_send(name, start, buf, dest, *rest)
-        if request.Test():
-            finished(time.perf_counter(), None)
-        else:
-            TracedRequest.traced(request, f"{name}(dest={dest})", place, finished, need).wait()
 
     def _send_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> None:
         self._send(name, start, buf, dest, tag, size_of(buf), kind_of(buf))
@@ -170,17 +182,17 @@ class PointToPoint:
         self.check_peer("Recv", source, MPI.ANY_SOURCE)
         if source == MPI.PROC_NULL:
             return
-        message, found, note = self._match("Recv", source, tag, kind_of(buf))
+        message, found, record = self._match("Recv", source, tag, kind_of(buf))
         room, size = size_of(buf), found.Get_count(MPI.BYTE)
         if size > room:
             message.Recv([np.empty(size, np.uint8), MPI.BYTE])
-            note()
+            record(time.perf_counter(), found)
             raise ValueError(
                 f"Recv: the message from rank {found.source} has {size} bytes, the array for it has room for {room}. "
                 "Are shape and dtype the same on both sides?"
             )
         message.Recv(as_bytes(buf), status)
-        note()
+        record(time.perf_counter(), found)
         check_whole("Recv", buf, size)
 
     def recv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
@@ -215,33 +227,33 @@ class PointToPoint:
             peer, shown = self._world(sender), None if its_tag == MPI.ANY_TAG else its_tag
             if status is not None:
                 recorder.books.took(self.label, peer, its_tag)
-            recorder.add(
-                name, "recv", began, end, peer=peer, tag=shown, size=size, line=line, comm=self.label, call=kind
-            )
+            recorder.add(name, "recv", began, end, peer, shown, size, line, self.label, 0, kind)
 
         return finished
 
-    def _match(self, name: str, source: int, tag: int, kind: str) -> tuple[MPI.Message, MPI.Status, Callable[[], None]]:
+    def _match(self, name: str, source: int, tag: int, kind: str) -> tuple[MPI.Message, MPI.Status, Finished]:
         """Wait until a message has come and take it out of the queue; the third thing records that it was read."""
         line, place = here()
-        began, status = time.perf_counter(), MPI.Status()
-        found: list[MPI.Message] = []
+        status = MPI.Status()
+        record = self._received(name, source, tag, time.perf_counter(), line, kind)
+        look = self.inner.Improbe
+        message = None
 
         def arrived() -> bool:
-            self.serve_posted()
+            nonlocal message
+            if self.posted:
+                self.serve_posted()
             # A look in vain is what takes messages off the network, so the second look finds what has just come.
-            message = self.inner.Improbe(source, tag, status) or self.inner.Improbe(source, tag, status)
-            if message is not None:
-                found.append(message)
+            message = look(source, tag, status) or look(source, tag, status)
             return message is not None
 
-        record = self._received(name, source, tag, began, line, kind)
-        try:
-            recorder.wait(arrived, f"{name}(source={name_of(source)})", place, self.wants(source, tag))
-        except KeyboardInterrupt:
-            record(float("inf"), None)
-            raise
-        return found[0], status, lambda: record(time.perf_counter(), status)
+        if not arrived():
+            try:
+                recorder.wait(arrived, f"{name}(source={name_of(source)})", place, self.wants(source, tag))
+            except KeyboardInterrupt:
+                record(float("inf"), None)
+                raise
+        return message, status, record
 
     def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> TracedRequest:
         line, place = here()
