@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import os
+import signal
 import time
 
 import numpy as np
@@ -10,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from course_utils.errors import CourseError, RankError
 from course_utils.ranks import stillness
-from course_utils.ranks.processes.fault_dump import learners_line
+from course_utils.ranks.processes.fault_dump import last_line, learners_line
 from course_utils.ranks.px_magic import register
 from workshop.bench.hangs import modules, programs, reaches_the_learner, tell, torch_is_there
 
@@ -178,6 +180,28 @@ def test_instances_of_a_cells_class_travel(four_ranks) -> None:
     assert four_ranks.run(pass_on).results == [((rank - 1) % 4, 7) for rank in range(4)]
 
 
+def unpacked_while_stop_is_pressed() -> int:
+    """The first time, that is: afterwards it is unpacked once more."""
+    if os.environ["COURSE_TEST_UNPACKED"] == "not yet":
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+    os.environ["COURSE_TEST_UNPACKED"] = "whole"
+    return 7
+
+
+class Slow:
+    def __reduce__(self):
+        return unpacked_while_stop_is_pressed, ()
+
+
+def test_what_is_being_unpacked_is_unpacked_before_stop_is_heeded(four_ranks, monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_TEST_UNPACKED", "not yet")
+    with pytest.raises(RankError, match="stopped by you"):
+        four_ranks.run(lambda comm: Slow() if comm.rank == 1 else comm.rank)
+    assert os.environ["COURSE_TEST_UNPACKED"] == "whole"
+    assert four_ranks.healthy and four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
+
+
 # --- %%px in a notebook -----------------------------------------------------------------------------------------------
 
 
@@ -242,3 +266,12 @@ def test_the_line_of_a_rank_that_cannot_answer_is_read_from_its_dump() -> None:
     assert learners_line(DUMP) == "line 5 of your cell"
     assert learners_line(DUMP.replace("run_learners", "other")) == ""
     assert learners_line("") == ""
+
+
+def test_the_line_in_which_a_signal_ended_a_rank_is_read_from_its_dump(tmp_path) -> None:
+    file = tmp_path / "dump"
+    assert last_line(file) == ""
+    file.write_text(DUMP)
+    assert last_line(file) == ""
+    file.write_text(DUMP.replace("line 5", "line 4") + "Fatal Python error: Aborted\n\n" + DUMP)
+    assert last_line(file) == "line 5 of your cell"

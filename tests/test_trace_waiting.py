@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from course_utils.ranks.hang_detector import HangDetector
+from course_utils.ranks.hang_detector import HangDetector, unlike_calls
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
 from course_utils.trace.books import Books, read_look
 from course_utils.trace.events import Event
@@ -233,3 +233,22 @@ def test_what_a_cell_has_made_keeps_its_books() -> None:
     books.sent.update([Message(W, 1, 0), Message(f"{W}/7/0", 1, 0)])
     books.begin()
     assert list(books.sent) == [Message(f"{W}/7/0", 1, 0)]
+
+
+def test_a_collective_of_which_a_rank_may_have_died_is_told() -> None:
+    def begins(*names: str) -> Activity:
+        books = Books()
+        meetings = [books.meet("gloo 0", [0, 1], name) for name in names]
+        return Activity(RUNNING, 1, 0.0, "", books.begun(meetings[-1]))
+
+    sixteen, seven = begins("barrier", "all_gather of 16 numbers"), begins("barrier", "all_gather of 7 numbers")
+    told = "Collective number 2 is not the same on all ranks (rank 0 all_gather of 16 numbers, rank 1 all_gather of 7 "
+    assert unlike_calls({0: sixteen, 1: seven}) == told + "numbers)."
+    assert unlike_calls({0: sixteen, 1: sixteen}) == unlike_calls({0: sixteen, 1: begins("barrier")}) == ""
+    assert unlike_calls({0: sixteen, 1: Activity(IDLE, 1, 0.0, "")}) == ""
+
+
+def test_a_collective_whose_arguments_are_refused_was_none() -> None:
+    books = Books()
+    books.take_back(books.meet("gloo 0", [0, 1], "gather"))
+    assert books.meet("gloo 0", [0, 1], "barrier") == Meeting("gloo 0", 1, "barrier")

@@ -1,8 +1,10 @@
 """The line from a notebook to its ranks: sends tasks, waits for replies, and notices when nothing moves any more."""
 
 import contextlib
+import signal
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,8 +142,8 @@ class Connection:
         """Take the replies that have come; true while some are missing."""
         for rank, result in list(call.pending.items()):
             if result.ready():
-                del call.pending[rank]
                 call.replies[rank] = _reply_of(rank, result)
+                del call.pending[rank]
         if call.pending:
             next(iter(call.pending.values())).wait(_LOOK)
         return bool(call.pending)
@@ -155,9 +157,11 @@ class Connection:
                 call.waiting[rank] = seen.text
         begun, again = time.monotonic(), 0.0
         deadline = begun + _STUBBORN
-        while call.pending and time.monotonic() < deadline and not self.control.dead():
-            if any(self.control.activity(rank).text == IMPORTS for rank in call.pending):
-                deadline = min(time.monotonic() + _STUBBORN, begun + _IMPORTS)
+        while call.pending and not self.control.dead():
+            if time.monotonic() > deadline:
+                if time.monotonic() > begun + _IMPORTS or not any(map(self._imports, call.pending)):
+                    break
+                deadline = time.monotonic() + _STUBBORN
             if time.monotonic() >= again:
                 for rank in call.pending:
                     self.control.interrupt(rank)
@@ -179,6 +183,10 @@ class Connection:
                 call, f"{cause} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended.", places
             )
 
+    def _imports(self, rank: int) -> bool:
+        """Is a rank in an import? One that loads a large library may be unable to say so for seconds."""
+        return IMPORTS in (self.control.activity(rank).text, self.control.place(rank))
+
     def _give_up(self, call: Watched, cause: str, places: Mapping[int, str] | None = None) -> None:
         """`places`: the lines in which ranks are lost, as far as they are known."""
         call.cause = cause
@@ -189,10 +197,27 @@ class Connection:
             call.replies[rank] = Reply(rank, "lost", waiting=call.waiting.get(rank), error=place)
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """The stop button works when this is over: unpacking may import torch, of which half would be left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = []
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
 def _reply_of(rank: int, result: Any) -> Reply:
     """What came back from a rank; an error of the transport is told as if the rank had raised it."""
     try:
-        return from_bytes(result.get())
+        with _uninterrupted():
+            return from_bytes(result.get())
     except ipp.error.EngineError:
         return Reply(rank, "lost")
     except Exception as error:

@@ -346,3 +346,68 @@ def leaders_of_the_nodes_gather(comm):
         leaders.gather(memory, root=0)
         leaders.Free()
     node.Free()
+
+
+def one_rank_of_the_merged_group_goes_home(comm):
+    """Two halves build a bridge and become one group again; its last rank does not come to the barrier.
+
+    Finding: deadlock
+    Words: barrier, 3
+    Ranks: 4
+    """
+    half = comm.Split(comm.rank % 2, comm.rank)
+    bridge = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+    whole = bridge.Merge(comm.rank % 2 == 1)
+    if whole.rank != 3:
+        whole.barrier()  # here
+
+
+def one_side_of_the_bridge_merges(comm):
+    """Only the odd ranks call Merge, for which both sides are needed.
+
+    Finding: deadlock
+    Words: Merge, 0, 1
+    """
+    half = comm.Split(comm.rank)
+    bridge = half.Create_intercomm(0, comm, 1 - comm.rank)
+    if comm.rank == 1:
+        bridge.Merge(True)  # here
+
+
+def everyone_on_the_graph_receives_first(comm):
+    """The edges of the graph form a ring, and each rank receives along its edge before it sends.
+
+    Finding: deadlock
+    Words: recv, 0, 3
+    Ranks: 4
+    """
+    graph = comm.Create_dist_graph_adjacent([(comm.rank - 1) % 4], [(comm.rank + 1) % 4])
+    (source,), (dest,), _ = graph.Get_dist_neighbors()
+    got = graph.recv(source=source)  # here
+    graph.send(got + 1, dest=dest)
+
+
+def two_halves_become_one(comm):
+    """The correct twin of one_rank_of_the_merged_group_goes_home: all sum in the merged group, and free what they made.
+
+    Finding: correct
+    Ranks: 4
+    """
+    half = comm.Split(comm.rank % 2, comm.rank)
+    bridge = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+    whole = bridge.Merge(comm.rank % 2 == 1)
+    assert whole.allreduce(comm.rank) == 6
+    for made in (whole, bridge, half):
+        made.Free()
+
+
+def exchange_along_a_graph(comm):
+    """The correct twin of everyone_on_the_graph_receives_first: sendrecv along the edges.
+
+    Finding: correct
+    Ranks: 4
+    """
+    graph = comm.Create_dist_graph_adjacent([(comm.rank - 1) % 4], [(comm.rank + 1) % 4])
+    (source,), (dest,), _ = graph.Get_dist_neighbors()
+    assert graph.sendrecv(comm.rank, dest=dest, source=source) == source
+    graph.Free()

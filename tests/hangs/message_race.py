@@ -5,6 +5,7 @@ that another receive was waiting for, or the result depends on the order in whic
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from mpi4py import MPI
@@ -255,3 +256,34 @@ def probes_one_and_takes_that(comm):
         comm.Recv(room, source=status.Get_source(), tag=status.Get_tag())
         total += room.sum()
     assert total == 9
+
+
+def threads_talk_each_with_its_tag(comm):
+    """Each of three threads sends to one other rank and receives from it; all send first, but nobody waits for that.
+
+    Finding: correct
+    Ranks: 4
+    """
+
+    def talk(other):
+        comm.send(comm.rank, dest=other, tag=comm.rank)
+        return comm.recv(source=other, tag=other)
+
+    others = [rank for rank in range(comm.size) if rank != comm.rank]
+    with ThreadPoolExecutor(len(others)) as pool:
+        assert list(pool.map(talk, others)) == others
+
+
+def nobody_knows_how_many_messages_come(comm):
+    """A sparse exchange: look for messages until all have been received everywhere, as an Ibarrier tells.
+
+    Finding: correct
+    Ranks: 4
+    """
+    sent = [comm.issend(comm.rank, dest=(comm.rank + step) % 4, tag=7) for step in range(1, 1 + comm.rank % 3)]
+    got, all_done, status = [], None, MPI.Status()
+    while all_done is None or not all_done.Test():
+        if comm.Iprobe(source=MPI.ANY_SOURCE, tag=7, status=status):
+            got.append(comm.recv(source=status.source, tag=7))
+        if all_done is None and all([one.Test() for one in sent]):
+            all_done = comm.Ibarrier()

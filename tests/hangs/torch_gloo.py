@@ -484,3 +484,36 @@ def scatter_list_on_the_source_only():
     everything = [None, None]
     dist.all_gather_object(everything, mine.tolist() if dist.get_rank() == 0 else [])
     assert everything == [[0, 1], []]
+
+
+def last_batch_is_smaller_on_rank_1():
+    """Ranks gather their results, of which there are fewer where the last batch was smaller.
+
+    Finding: deadlock
+    Words: all_gather, 16, 7
+    Group: gloo
+    """
+    import torch
+    import torch.distributed as dist
+
+    mine = torch.ones(16 if dist.get_rank() == 0 else 7)
+    parts = [torch.empty_like(mine) for _ in range(2)]
+    dist.all_gather(parts, mine)  # here
+
+
+def key_is_set_after_a_second():
+    """Rank 0 prepares something and says so in the store, for which the others wait without a message.
+
+    Finding: correct
+    Group: gloo
+    """
+    import time
+
+    import torch.distributed as dist
+
+    store = dist.distributed_c10d._get_default_store()
+    if dist.get_rank() == 0:
+        time.sleep(1.0)
+        store.set("ready", "yes")
+    store.wait(["ready"])
+    dist.barrier()

@@ -371,3 +371,67 @@ def sharded_model_in_step():
         model(torch.ones(3, 4)).sum().backward()
     weights = {name: weight.full_tensor() for name, weight in model.named_parameters()}
     assert weights["weight"].shape == (2, 4)
+
+
+def checkpoint_saved_by_all_but_one():
+    """torch's distributed checkpoint needs all ranks; one thinks that it has nothing to save.
+
+    Finding: deadlock
+    Words: barrier, 1
+    Group: gloo
+    """
+    import tempfile
+
+    import torch.distributed as dist
+    import torch.distributed.checkpoint as checkpoint
+
+    with tempfile.TemporaryDirectory() as folder:
+        if dist.get_rank() == 0:
+            checkpoint.save({"model": _model().state_dict()}, checkpoint_id=folder)  # here
+        dist.barrier()  # here
+
+
+def spread_tensor_gathered_on_rank_0_only():
+    """redistribute gathers the parts of a DTensor, which takes all ranks that hold some.
+
+    Finding: deadlock
+    Words: barrier, redistribute
+    Group: gloo
+    """
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (2,))
+    spread = distribute_tensor(torch.arange(8.0), mesh, [Shard(0)])
+    if dist.get_rank() == 0:
+        spread.redistribute(mesh, [Replicate()])  # here
+    dist.barrier()  # here
+
+
+def pipeline_with_a_slow_last_stage():
+    """Two stages of torch's pipelining, one forward and one backward by turns; the first waits for the second.
+
+    Finding: correct
+    Group: gloo
+    """
+    import time
+
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+    class Slow(torch.nn.Linear):
+        def forward(self, x):
+            time.sleep(0.1 * dist.get_rank())
+            return super().forward(x)
+
+    rank = dist.get_rank()
+    stage = PipelineStage(Slow(4, 4), rank, 2, torch.device("cpu"))
+    schedule = Schedule1F1B(stage, n_microbatches=4, loss_fn=torch.nn.MSELoss())
+    for _ in range(2):
+        if rank == 0:
+            schedule.step(torch.ones(8, 4))
+        else:
+            schedule.step(target=torch.ones(8, 4))

@@ -6,16 +6,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from course_utils.trace.activity import IMPORTS
 from course_utils.trace.recorder import is_learners, place_of
 
 _SECONDS = 0.5
 _FRAME = re.compile(r'^ +File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
-_ENTRANCES = ("run_learners", "run_code")
-"""Functions below which a learner's code runs: a call of `ranks.run`, and a cell."""
+_ENTRANCES = ("run_learners", "run_code", "_perform")
+"""Functions below which a learner's code runs: a call of `ranks.run`, a cell, and what makes them ready."""
 
 
 def place_in_c(file: Path, tell: Callable[[int], None]) -> str:
-    """The learner's line in which a process is.
+    """The learner's line in which a process is, or `IMPORTS`.
 
     Args:
         file: into which it writes its dumps.
@@ -26,7 +27,8 @@ def place_in_c(file: Path, tell: Callable[[int], None]) -> str:
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
         time.sleep(0.02)
-        if file.exists() and (place := learners_line(file.read_text(errors="replace")[before:])):
+        dump = file.read_text(errors="replace")[before:] if file.exists() else ""
+        if place := IMPORTS if _imports(dump) else learners_line(dump):
             return place
     return ""
 
@@ -39,8 +41,15 @@ def last_line(file: Path) -> str:
 
 def learners_line(dump: str) -> str:
     """The innermost line of the learner's code in a dump of all threads; "" where there is none."""
-    for stack in dump.split("\n\n"):
-        frames = _FRAME.findall(stack)
-        if any(function in _ENTRANCES for _, _, function in frames):
-            return next((place_of(path, int(line)) for path, line, _ in frames if is_learners(path)), "")
-    return ""
+    own = ((path, int(line)) for path, line, _ in _learners_stack(dump) if is_learners(path))
+    return next((place_of(path, line) for path, line in own), "")
+
+
+def _imports(dump: str) -> bool:
+    return any(path.startswith("<frozen importlib") for path, _, _ in _learners_stack(dump))
+
+
+def _learners_stack(dump: str) -> list[tuple[str, str, str]]:
+    """File, line and function of the thread in which a learner's code runs, the innermost first."""
+    stacks = [_FRAME.findall(stack) for stack in dump.split("\n\n")]
+    return next((frames for frames in stacks if any(function in _ENTRANCES for _, _, function in frames)), [])
