@@ -8,7 +8,7 @@ from tests.submissions import NAMES, RIGHT, collection, mark_of, marks_of, needs
 pytestmark = needs_a_box
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_every_honest_notebook_keeps_its_mark(tmp_path) -> None:
     honest = collection("honest")
     files = [notebook(tmp_path, *cells, name=f"{name}.ipynb") for name, cells in honest.items()]

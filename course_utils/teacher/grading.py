@@ -77,14 +77,14 @@ class Grading(contextlib.ExitStack):
         with contextlib.ExitStack() as until_judged:
 
             @functools.cache
-            def running(apart: bool) -> tuple[Ranks, str]:
-                """Ranks on which all cells have run, and what went wrong with that."""
+            def running(apart: bool) -> Ranks:
                 options = (min(submission.lessons), self._boxed, apart)
-                ranks = until_judged.enter_context(contained_ranks(self._number, deadline, *options))
-                return ranks, _run_all_cells(submission, ranks)
+                return until_judged.enter_context(contained_ranks(self._number, deadline, *options))
 
+            trouble = ""  # with the cells
             for exercise in submission.expected:
-                ranks, trouble = running(apart=not find(exercise).shares_files)
+                ranks = running(apart=not find(exercise).shares_files)
+                trouble = trouble or _run_all_cells(submission, ranks)
                 yield self._mark(name, exercise, *self._judged(exercise, submission, ranks, trouble))
 
     def _mark(self, submission: str, exercise: str, verdict: str, question: str = "") -> Mark:
@@ -121,13 +121,16 @@ class Grading(contextlib.ExitStack):
 
 
 def _run_all_cells(submission: Submission, running: Ranks) -> str:
-    """Run the notebook's cells on all ranks, before any check and its limits; says what went wrong with all of it."""
+    """Run the notebook's cells on all ranks that have not run them, before a check and its limits.
+
+    Says what went wrong with all of it.
+    """
     arguments = [(submission.cells,)] * running.world_size
     try:
         ran = running.attempt(run_cells, arguments, with_comm=False, patience=CELLS_SECONDS, limit=CELLS_SECONDS)
     except CourseError as error:
         return str(error)
-    return f"the notebook's cells do not come to their end: {ran.trouble}" if ran.trouble else ""
+    return f"the notebook's cells do not come to their end: {ran.trouble.strip()}" if ran.trouble else ""
 
 
 @contextlib.contextmanager

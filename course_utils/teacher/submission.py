@@ -1,6 +1,7 @@
 """What a submitted notebook holds: read as text and as a syntax tree, never run in this process."""
 
 import ast
+import errno
 import inspect
 import os
 import re
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_utils.checks.notebook import cells_in, checked_function
+from course_utils.checks.notebook import cells_in
 from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
 from course_utils.teacher.notebook_cells import Cells
@@ -18,6 +19,9 @@ LARGEST = 256 << 20
 """Bytes of a notebook; one that shows pictures may have a hundred million."""
 _LESSON_OF = {exercise.name: exercise.lesson for exercise in declared()}
 _ABOUT_PYTHON = re.compile(r"%%(time|timeit|capture|prun)\b")
+_A_FILE = re.compile(r"%%(?:writefile|file)\s+(-a\s+)?(\S+)\s*$")
+_A_STATEMENT = re.compile(r"^(\s*)%time\s+(?=\S)", re.MULTILINE)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _STATEMENTS_WITH_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -67,9 +71,9 @@ def read(notebook: Path) -> Submission:
         except (SyntaxError, ValueError, RecursionError, MemoryError):  # what it defines is then missing
             continue
         for node in _statements(tree.body):
-            if found := checked_function(node):
-                checked.update([found])
-                needed[found[1]] = len(cells)
+            for exercise, function in _checks(node):
+                checked[exercise] = function
+                needed[function] = len(cells)
             for name in _bound(node):
                 needed[name] = len(cells)
                 (imported.add if isinstance(node, ast.Import | ast.ImportFrom) else imported.discard)(name)
@@ -99,22 +103,29 @@ def _text_of(notebook: Path) -> str:
                 raise CourseError(f"{notebook} is not a file.")
             if about.st_size > LARGEST:
                 raise CourseError(f"{notebook} has {about.st_size:,} bytes: too many for a notebook.")
-            return file.read(LARGEST).decode()
+            return file.read(LARGEST).decode("utf-8-sig")  # some editors begin a file with a mark
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise CourseError(f"{notebook} is a link; hand in the file itself.") from None
         raise CourseError(f"{notebook} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise CourseError(f"{notebook} is not a notebook.") from None
 
 
 def in_python(cell: str) -> str:
-    """A cell as IPython would hand it to Python, line by line. One that is in another language becomes empty."""
+    """A cell as IPython would hand it to Python, line by line. One that is in another language becomes empty.
+
+    What magics of time are about is run, and what is to become a file is written.
+    """
     from IPython.core.inputtransformer2 import TransformerManager
 
     first, _, rest = cell.lstrip().partition("\n")
+    if file := _A_FILE.match(first):
+        return f"open({file[2]!r}, {'a' if file[1] else 'w'!r}, encoding='utf-8').write({rest!r})\n"
     if first.startswith("%%"):
         cell = f"#\n{rest}" if _ABOUT_PYTHON.match(first) else ""
     try:
-        return TransformerManager().transform_cell(cell)
+        return TransformerManager().transform_cell(_A_STATEMENT.sub(r"\1", cell))
     except Exception:  # a mistake, which Python will find as well
         return cell
 
@@ -123,9 +134,19 @@ def _statements(nodes: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements that a cell runs itself, also those behind an `if` or a `try`; not those in its functions."""
     for node in nodes:
         yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if not isinstance(node, _DEFINITIONS):
             for name in _STATEMENTS_WITH_BODIES:
                 yield from _statements(getattr(node, name, []))
+
+
+def _checks(node: ast.stmt) -> Iterator[tuple[str, str]]:
+    """(exercise, name of the function) of what a statement has checked; a function without a name is called as it."""
+    if isinstance(node, _DEFINITIONS):
+        return
+    for part in ast.walk(node):
+        match part:
+            case ast.Call(ast.Attribute(attr="check") | ast.Name("check"), [ast.Constant(str(exercise)), function]):
+                yield exercise, function.id if isinstance(function, ast.Name) else exercise
 
 
 def _bound(node: ast.stmt) -> list[str]:

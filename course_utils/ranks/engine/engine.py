@@ -72,7 +72,8 @@ def run_learners(function, *args, **kwargs):
     return function(*args, **kwargs)
 
 
-def _imports(frame: FrameType | None) -> bool:
+def imports(frame: FrameType | None) -> bool:
+    """Whether a module is being imported: cut off there, half of it would be left behind."""
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
     return frame is not None
@@ -94,7 +95,7 @@ def _on_interrupt(_: int, frame: FrameType | None) -> None:
 
     Nor in an import: one that is cut off leaves half a module behind. The notebook hears of it, and asks again.
     """
-    if _imports(frame):
+    if imports(frame):
         if recorder.activity:
             recorder.activity.write(RUNNING, IMPORTS)
     elif _runs_learners_code(frame):
