@@ -77,6 +77,19 @@ def memory_bytes(root: Path = ROOT, proc: Path = PROC) -> int:
     return min([machine, *(limit for limit in limits if limit)])
 
 
+def memory_left(root: Path = ROOT, proc: Path = PROC) -> int:
+    """Bytes that can still be had: from the machine, or from the control group that has the least."""
+    left = [system.memory_available()]
+    files = {1: ("memory.limit_in_bytes", "memory.usage_in_bytes"), 2: ("memory.max", "memory.current")}
+    for version, folder in control_groups("memory", proc, root):
+        limit, used = (_number(folder / name) for name in files[version])
+        if limit:
+            statistics = folder / "memory.stat"
+            inactive = re.search(r"^inactive_file (\d+)$", statistics.read_text(), re.MULTILINE)
+            left.append(limit - used + int(inactive[1] if inactive else 0))  # such pages the kernel gives back
+    return min(left)
+
+
 def _number(file: Path) -> int:
     """The number a file holds; 0 where there is none."""
     try:

@@ -110,6 +110,16 @@ def memory_kills() -> int:
     return 0
 
 
+def memory_available() -> int:
+    """Bytes that this machine can still give to programs."""
+    if LINUX:
+        with open("/proc/meminfo") as file:
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith("MemAvailable:"))
+    import psutil
+
+    return psutil.virtual_memory().available
+
+
 # --- cores and the machine --------------------------------------------------------------------------------------------
 
 

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 import course_utils as course
-from course_utils import diagnosis, proofs
-from course_utils.machine import gpus, memory_bytes
+from course_utils import diagnosis, proofs, system
+from course_utils.machine import gpus, memory_bytes, memory_left
 from course_utils.ranks import places
 from course_utils.ranks.start import current
 from course_utils.syllabus import ROOT
@@ -55,6 +55,17 @@ def test_memory_without_a_limit_is_the_machines(group, content) -> None:
     if content is not None:
         write(proc, content)
     assert memory_bytes(root, proc) == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_memory_left_is_the_least_of_machine_and_groups(group, monkeypatch) -> None:
+    proc, root = group
+    monkeypatch.setattr(system, "memory_available", lambda: 3_000_000)
+    assert memory_left(root, proc) == 3_000_000
+    write(proc, "0::/user\n")
+    write(root / "user" / "memory.max", f"{GIB // 512}\n")
+    write(root / "user" / "memory.current", "1500000\n")
+    write(root / "user" / "memory.stat", "anon 1\ninactive_file 500000\n")
+    assert memory_left(root, proc) == GIB // 512 - 1_000_000
 
 
 @pytest.fixture

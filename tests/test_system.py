@@ -18,6 +18,7 @@ LINUX_ALONE = {
     "course_utils.ranks.links.delay": "its switch, which runs without the course",
     "course_utils.teacher.bubblewrap": "the teacher's box is a tool of Linux; `obstacle` says so elsewhere",
     "course_utils.teacher.counted_links": "the links between such boxes",
+    "course_utils.teacher.system_calls": "what such a box may not ask the kernel for",
     "workshop.build.slides": "the name of one of Chromium's options",
 }
 ASKS = re.compile(
@@ -88,6 +89,10 @@ def test_a_mark_is_found_with_its_value(way, child) -> None:
     assert found.pop(child.pid) == "a=b ü"
     # Elsewhere a program may hide its environment: then it counts as its parent does.
     assert found == ({} if way == "Linux" else {children[0].pid: "a=b ü"})
+
+
+def test_memory_that_is_left_is_some_of_the_machines(way) -> None:
+    assert 0 < system.memory_available() < psutil.virtual_memory().total
 
 
 def test_computing_is_counted(way) -> None:

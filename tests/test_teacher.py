@@ -4,6 +4,7 @@ import csv
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import cloudpickle
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
-from course_utils.teacher import containment, counted_links, grade_class
+from course_utils.teacher import bubblewrap, containment, counted_links, grade_class
+from course_utils.teacher.handed_in import names_of
 from course_utils.teacher.hiding import lesson_modules, without_answers
 from course_utils.teacher.marks import Mark, write_marks
 from course_utils.teacher.submission import read
@@ -175,23 +177,66 @@ def test_the_table_of_marks(tmp_path, monkeypatch) -> None:
         ]
 
 
-@pytest.mark.timeout(120)
+def a_path_without(tool: str, folder: Path) -> str:
+    """A $PATH with all programs but one."""
+    programs = {file.name: file for place in os.environ["PATH"].split(os.pathsep) for file in Path(place).glob("*")}
+    for name, file in programs.items():
+        if name != tool:
+            (folder / name).symlink_to(file)
+    return str(folder)
+
+
+@pytest.mark.parametrize(("tool", "package"), [("bwrap", "bubblewrap"), ("setpriv", "util-linux")])
+def test_a_missing_tool_is_named_with_its_package(tool, package, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", a_path_without(tool, tmp_path))
+    assert bubblewrap.obstacle.__wrapped__() == f"`{tool}` is missing: `apt install {package}` brings it."
+
+
+def test_a_system_without_namespaces_is_told_how_to_allow_them(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", a_path_without("bwrap", tmp_path))
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    told = bubblewrap.obstacle.__wrapped__()
+    assert told.startswith("bubblewrap cannot make a box: this system forbids namespaces")
+    assert "sysctl" in told or "(bwrap: setting up uid map: Permission denied)" in told and "--security-opt" in told
+
+
+def test_root_runs_nothing_of_others_without_a_box(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(grade_class, "is_root", lambda: True)
+    with pytest.raises(CourseError, match="never as root: grade as an ordinary user"):
+        run_command(notebook(tmp_path, RIGHT), "--out", tmp_path / "marks.csv", "--trusted")
+    assert not (tmp_path / "marks.csv").exists()
+
+
+@pytest.mark.timeout(300)
 def test_without_a_box_it_refuses_and_trusted_says_so_in_every_file(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(grade_class, "obstacle", lambda: "bubblewrap is missing.")
     file, out, texts = notebook(tmp_path, RIGHT), tmp_path / "marks.csv", tmp_path / "texts"
     with pytest.raises(CourseError, match="bubblewrap is missing. `--trusted`"):
         run_command(file, "--out", out)
     assert not out.exists()
-    run_command(file, "--out", out, "--feedback", texts, "--ranks", "2", "--trusted")
+    user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if bubblewrap.is_root() else []
+    grade_as(user, file, "--out", out, "--feedback", texts, "--ranks", "2", "--trusted")
     assert "ada.ipynb,rank_squared,1,✓" in out.read_text(encoding="utf-8-sig")
     assert all(line.endswith("without a box: --trusted") for line in out.read_text().splitlines()[1:])
     assert "Run without a box: --trusted." in (texts / "ada.txt").read_text(encoding="utf-8")
 
 
-def test_a_folder_called_as_a_text_costs_nobody_theirs(tmp_path) -> None:
-    names = ("x.ipynb", "x.txt/y.ipynb")
+@pytest.mark.parametrize("other", ["x.txt/y.ipynb", "long" * 63 + ".ipynb"], ids=["a folder", "too long a name"])
+def test_a_text_that_cannot_be_called_as_its_notebook_costs_nobody_theirs(other, tmp_path) -> None:
+    names = ("x.ipynb", other)
     files = write_feedback([Mark(name, "", 0, "✗ nothing") for name in names[::-1]], tmp_path)
     assert len({file.read_text(encoding="utf-8") for file in files}) == 2
+
+
+def test_every_notebook_is_called_by_a_name_of_its_own_that_can_be_shown(tmp_path) -> None:
+    names = [b"2 a?.ipynb", b"a\x1b.ipynb", b"a\x07.ipynb", b"a\xff.ipynb", "漢字 é.ipynb".encode()]
+    made = [tmp_path / os.fsdecode(name) for name in names]
+    for file in made:
+        file.touch()
+    found = names_of(made)
+    assert len(set(found)) == len(made) and all(name.isprintable() for name in found)
+    assert found[:2] == ["2 a?.ipynb", "a?.ipynb"] and found[-1] == "漢字 é.ipynb"
 
 
 def test_what_is_no_submission_gets_a_line_too(tmp_path) -> None:
@@ -304,14 +349,19 @@ def test_a_made_up_class_is_mixed_and_can_be_made_again(tmp_path) -> None:
 
 @needs_a_box
 @pytest.mark.skipif(os.geteuid() != 0, reason="all other tests run as an ordinary user")
-def test_who_is_not_root_gets_the_same_boxes(tmp_path) -> None:
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("user", [["--map-user=1000", "--map-group=1000"], ["--map-root-user"]])
+def test_who_is_not_root_or_so_only_in_a_container_gets_the_same_boxes(user, tmp_path) -> None:
     file, table = notebook(tmp_path, RIGHT), tmp_path / "marks.csv"
-    user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
-    command = [*user, sys.executable, "-m", "course_utils.cli", "grade", str(file), "--out", str(table)]
-    environment = os.environ | {"COURSE_RUNTIME": str(tmp_path / "runtime")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    grade_as(["unshare", "--user", *user], file, "--out", table)
+    assert "rank_squared,1" in table.read_text() and "in a box" in table.read_text()
+
+
+def grade_as(user: list[str], *arguments: object) -> None:
+    """The command in a process of its own, behind what makes it another user's."""
+    command = [*user, sys.executable, "-m", "course_utils.cli", "grade", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
-    assert "rank_squared,1" in table.read_text()
 
 
 @pytest.mark.timeout(200)

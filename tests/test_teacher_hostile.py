@@ -1,15 +1,24 @@
 """Notebooks that reach for what no answer needs: they get nothing, harm nobody, and leave nothing behind."""
 
+import json
 import os
 import pickle
+import signal
 import socket
 import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
 from course_utils.syllabus import ROOT
+from course_utils.teacher import boxes_of_ranks, grading
+from course_utils.teacher.submission import read
 from course_utils.teacher.wire import MOST_VALUES, pack, unpack_reply
 from course_utils.trace.events import Event
 from tests.submissions import NAMES, RIGHT, collection, marks_of, needs_a_box, notebook
@@ -93,16 +102,110 @@ def test_what_is_no_plain_file_is_not_read_and_the_class_goes_on(tmp_path) -> No
     found = {mark.submission: mark.mark for mark in marks if mark.exercise in ("", "rank_squared")}
     right = {"grace.ipynb", "minus.ipynb", "twice.ipynb"}
     assert {name for name, mark in found.items() if mark} == right and len(found) == 9
-    assert next(one for one in marks if one.submission == "copied.ipynb").verdict.startswith(
-        "✗ copied.ipynb cannot be read"
-    )
+    [copied] = [mark.verdict for mark in marks if mark.submission == "copied.ipynb"]
+    assert copied == "✗ copied.ipynb is a link; hand in the file itself."
+
+
+ODD_FILES = {
+    "nothing at all": b"",
+    "null": b"null",
+    "a list": b"[]",
+    "no cells": b'{"metadata": {}}',
+    "a number of cells": b'{"cells": 3}',
+    "a dictionary for a source": b'{"cells": [{"cell_type": "code", "source": {"a": 1}}]}',
+    "numbers for a source": b'{"cells": [{"cell_type": "code", "source": [1, null]}]}',
+    "brackets": b"[" * 500_000,
+    "brackets in the metadata": b'{"cells": [], "metadata": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001,
+    "a number of a million digits": b'{"cells": [], "nbformat": ' + b"9" * 1_000_000 + b"}",
+    "no numbers": b'{"cells": [NaN, Infinity]}',
+    "every byte": bytes(range(256)),
+    "Latin-1": '{"cells": [{"cell_type": "code", "source": "é"}]}'.encode("latin-1"),
+    "UTF-16": '{"cells": []}'.encode("utf-16"),
+    "version 3": b'{"worksheets": [{"cells": []}], "nbformat": 3}',
+    "no answers": b'{"cells": [{"cell_type": "code", "source": "x = 1"}]}',
+}
+
+
+@pytest.mark.parametrize("content", ODD_FILES.values(), ids=ODD_FILES.keys())
+def test_a_file_that_is_no_notebook_is_refused_in_a_line(content, tmp_path) -> None:
+    file = tmp_path / "ada.ipynb"
+    file.write_bytes(content)
+    with pytest.raises(CourseError) as told:
+        read(file)
+    assert str(told.value).isprintable() and "ada.ipynb" in str(told.value)
+
+
+def test_a_file_of_gigabytes_is_refused_before_it_is_read(tmp_path) -> None:
+    with (tmp_path / "ada.ipynb").open("wb") as file:
+        file.truncate(3 << 30)
+    with pytest.raises(CourseError, match="too many for a notebook"):
+        read(tmp_path / "ada.ipynb")
+
+
+def test_odd_letters_and_thousands_of_cells_are_read(tmp_path) -> None:
+    odd = ["# nothing", RIGHT, "x = 1  # \0", "y = '\ud800'", "z = " + "(" * 3000 + ")" * 3000, *["x = 1"] * 5000]
+    cells = [{"cell_type": "code", "source": cell} for cell in odd]
+    (tmp_path / "ada.ipynb").write_text("\ufeff" + json.dumps({"cells": cells}))
+    assert "rank_squared" in read(tmp_path / "ada.ipynb").answers
+
+
+@needs_a_box
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_grader_that_is_killed_leaves_nothing(number, tmp_path) -> None:
+    file = notebook(tmp_path, "import time; time.sleep(600)", RIGHT)
+    command = [sys.executable, "-m", "course_utils.cli", "grade", str(file), "--out", str(tmp_path / "marks.csv")]
+    with tempfile.TemporaryDirectory() as given:  # with a short name
+        folder = Path(given)
+        with subprocess.Popen(command, env=os.environ | {"TMPDIR": given}, start_new_session=True) as grader:
+            _until(lambda: _boxes(folder))
+            grader.send_signal(number)
+        _until(lambda: not _boxes(folder) and not any(folder.iterdir()))
+
+
+def _boxes(folder: Path) -> list[str]:
+    """The processes in whose command the folder's name stands: bubblewrap's."""
+    running = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in running.splitlines() if "bwrap" in line and str(folder) in line]
+
+
+def _until(true: Callable[[], object], seconds: float = 150.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@needs_a_box
+@pytest.mark.timeout(120)
+def test_a_submission_that_takes_the_machines_memory_ends_alone(tmp_path, monkeypatch) -> None:
+    eaten = tmp_path / "eaten"
+    greedy = "def rank_squared(comm):\n    import time; time.sleep(30)\n"
+
+    def left() -> float:
+        """As if the first submission ate, while its answer runs; it is given back when it ends."""
+        return 0.0 if eaten.exists() else 1e12
+
+    def run_then_eat(submission, running, plain=grading._run_all_cells):
+        trouble = plain(submission, running)
+        if "greedy" in submission.name:
+            eaten.touch()
+            monkeypatch.setattr(boxes_of_ranks, "_wait_for_memory", lambda: eaten.unlink(missing_ok=True))
+        return trouble
+
+    monkeypatch.setattr(boxes_of_ranks, "memory_left", left)
+    monkeypatch.setattr(grading, "_run_all_cells", run_then_eat)
+    files = [
+        notebook(tmp_path, *cells, name=name) for name, cells in {"greedy.ipynb": [greedy], "a.ipynb": [RIGHT]}.items()
+    ]
+    first, _, second, _ = marks_of(files, ranks=2)
+    assert first.mark == 0 and "he machine had less than" in first.verdict, first.verdict
+    assert second.mark == 1, second.verdict
 
 
 @needs_a_box
 @pytest.mark.timeout(120)
 def test_a_submission_that_breaks_the_judging_process_costs_its_own_marks(tmp_path, monkeypatch) -> None:
-    from course_utils.teacher import grading
-
     plain = grading._run_all_cells
 
     def dies(submission, running):

@@ -2,7 +2,11 @@
 
 A submission's cells run on ranks started for it, each in a box (`bubblewrap`), with cables between them that the kernel
 counts (`counted_links`); what comes back is read as data (`wire`). The grader's own process never runs a line of a
-submission, and the expected values never leave it. `docs/grading.md` says what is promised, and what is not.
+submission, and no expected value is in a box before the answer has been given. `docs/grading.md` says what is promised,
+and what is not.
+
+Read `grade_class` first, from notebooks to marks; then `grading`, one submission; then `containment`, the ranks.
+In the boxes run `contained_rank`, `rank_service` and `notebook_cells`, and nothing else of this folder.
 
 This module is empty because the ranks import it, and must not see the checks.
 """

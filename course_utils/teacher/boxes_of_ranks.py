@@ -9,14 +9,16 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 
 from course_utils.errors import CourseError
-from course_utils.machine import threads_per_rank
+from course_utils.machine import GIB, memory_bytes, memory_left, threads_per_rank
 from course_utils.ranks.links import network
 from course_utils.ranks.processes.launch_ranks import find_mpiexec
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
+from course_utils.system import bind_in
 from course_utils.teacher import counted_links, hiding
 from course_utils.teacher.bubblewrap import HOME, LINE, PACKAGES, SealedBox
 from course_utils.teacher.counted_links import CountedLinks
@@ -54,6 +56,7 @@ class StartedBoxes:
     Attributes:
         home: the folder that a rank can write to, as it calls it.
         links: between the ranks' boxes; None where all ranks are in one, or in none.
+        memory_ran_out: whether they were ended because the machine had too little left.
         lines: to the ranks, when they have said which they are.
     """
 
@@ -67,9 +70,11 @@ class StartedBoxes:
         self._logs: list[int] = []
         self._board: JobBoard | None = None
         self.lines: list[RankLine] = []
+        self.memory_ran_out = False
+        self._closed = threading.Event()
+        self._watch = threading.Thread(target=self._watch_memory, daemon=True)
         try:
-            with socket.socket(socket.AF_UNIX) as listener:
-                listener.bind(str(path / "line"))
+            with bind_in(str(path), "line") as listener:
                 listener.listen(number)
                 if boxed:
                     path.chmod(0o711)
@@ -77,10 +82,15 @@ class StartedBoxes:
                     self._start_in_boxes_of_their_own()
                 else:
                     self._start_together()
+                if boxed:
+                    self._watch.start()
                 try:
                     self._greet(listener)
                 except (OSError, ValueError) as error:
                     raise CourseError(f"{_NO_START} ({error}). What they wrote:\n{self._written()}") from error
+        except OSError as error:
+            self.close()
+            raise CourseError(f"{_NO_START} in {path} ({error}). `export TMPDIR=/tmp` takes another folder.") from error
         except BaseException:
             self.close()
             raise
@@ -92,13 +102,27 @@ class StartedBoxes:
 
     def close(self) -> None:
         """End everything that the ranks have started: the boxes with all that is in them."""
+        self._closed.set()
+        if self._watch.is_alive():
+            self._watch.join()
+        self._kill()
         for process in self._processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         if self.links:
             self.links.close()
         self.folder.end(grace=0.0)
+
+    def _kill(self) -> None:
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def _watch_memory(self) -> None:
+        """Runs beside the ranks, until they are closed: no limit of the kernel's holds for all processes of a box."""
+        while not self._closed.wait(0.1):
+            if memory_left() < least_memory():
+                self.memory_ran_out = True
+                return self._kill()
 
     def _start_in_boxes_of_their_own(self) -> None:
         nodes = self.folder.path / "nodes"
@@ -198,10 +222,32 @@ def start_boxes(number: int, since: str, boxed: bool, apart: bool) -> StartedBox
     """Start ranks; arguments as for `contained_ranks`.
 
     Raises:
-        CourseError: they do not start.
+        CourseError: they do not start, and did not when it was tried once more.
     """
-    folder = RanksFolder.new()
-    folder.own()
-    hiding.write_package(folder.path / "package", since)
-    (folder.path / "home").mkdir(mode=0o700)
-    return StartedBoxes(folder, number, boxed, apart)
+    _wait_for_memory()
+    for again in (True, False):
+        folder = RanksFolder.new()
+        folder.own()
+        hiding.write_package(folder.path / "package", since)
+        (folder.path / "home").mkdir(mode=0o700)
+        try:
+            return StartedBoxes(folder, number, boxed, apart)
+        except CourseError:
+            if not again:
+                raise
+
+
+def _wait_for_memory() -> None:
+    """What an earlier submission had is given back only when all its processes have ended."""
+    deadline = time.monotonic() + 30.0
+    while (left := memory_left()) < 2 * least_memory():
+        if time.monotonic() > deadline:
+            raise CourseError(
+                f"This machine has only {left / 1e9:.1f} GB of memory left. End other programs, and grade again."
+            )
+        time.sleep(0.1)
+
+
+def least_memory() -> float:
+    """Bytes that must be left for others; where there are fewer, a submission ends."""
+    return min(GIB, memory_bytes() / 16)

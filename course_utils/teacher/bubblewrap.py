@@ -8,17 +8,20 @@ Source: bubblewrap, https://github.com/containers/bubblewrap, its manual bwrap(1
 """
 
 import functools
+import itertools
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils.ranks.links.network import INTERFACE_NAMES
+from course_utils.ranks.links.network import INTERFACE_NAMES, no_namespaces
 from course_utils.ranks.processes.launch_ranks import find_mpiexec
+from course_utils.teacher.system_calls import refusals
 
 PACKAGES, HOME, LINE = "/course", "/home/learner", "/line"
 """In the box: where the course lies, the writable folder, and the socket to the grader."""
@@ -28,7 +31,11 @@ _SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "local
 _PROCESSORS = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # MPI and torch count the cores
 _NOBODY = 65534
 _ROOTS_USERS = 1_900_000_000
-"""Users from here on own no file: where root grades, each box has one of its own, by the number of its process."""
+"""Users from here on own no file: where root grades, each set of ranks has one of its own, of the many of a process."""
+_OF_A_PROCESS = 256
+_numbers = itertools.count()
+_FIRST_TO_END = ("choom", "--adjust", "1000", "--")
+"""When memory is short, the kernel ends first what is in the box."""
 _IN_MEMORY = str(1 << 30)  # bytes that each writable folder may hold
 
 
@@ -46,8 +53,9 @@ class SealedBox:
 
     @classmethod
     def of(cls, folder: Path) -> "SealedBox":
-        """A box whose files lie in a folder."""
-        return cls(folder, _ROOTS_USERS + os.getpid() if os.geteuid() == 0 else _NOBODY)
+        """A box whose files lie in a folder, with a user that no box before it had."""
+        own = _ROOTS_USERS + os.getpid() * _OF_A_PROCESS + next(_numbers) % _OF_A_PROCESS
+        return cls(folder, own if is_root() else _NOBODY)
 
     def command(self, inside: Sequence[str], networked: bool = False) -> list[str]:
         """The command that runs another in the box. The processes in it end with the one that starts it.
@@ -66,11 +74,20 @@ class SealedBox:
         if (self.folder / "line").exists():
             mounts += ["--ro-bind", str(self.folder / "line"), LINE]
         network = _names_of_interfaces() if networked else ["--unshare-net"]
-        return [*_bwrap(), *mounts, *network, "--remount-ro", "/", "--chdir", HOME, "--", *_as(self.user), *inside]
+        begin = [*_FIRST_TO_END, *self._filtered(), *mounts, *network, "--remount-ro", "/", "--chdir", HOME]
+        return [*begin, "--", *_as(self.user), *inside]
+
+    def _filtered(self) -> list[str]:
+        """bubblewrap, with a filter of system calls where there is one: it reads that from a descriptor."""
+        if not (steps := refusals()):
+            return _bwrap()
+        file = self.folder / "system_calls"
+        file.write_bytes(steps)
+        return ["sh", "-c", 'exec "$@" 9< "$0"', str(file), *_bwrap(), "--seccomp", "9"]
 
     def give(self, *places: Path) -> None:
         """Let the box's user read and write these files, or sockets, where root has made them."""
-        if os.geteuid() == 0:
+        if is_root():
             for place in places:
                 os.chown(place, self.user, self.user)
 
@@ -90,26 +107,36 @@ def obstacle() -> str | None:
     """Why there can be no box here; None where there can."""
     if platform.system() != "Linux":
         return "bubblewrap, which holds submissions, is a tool of Linux."
-    if not shutil.which("bwrap"):
-        return "bubblewrap is missing. Install it (Debian and Ubuntu: apt install bubblewrap)."
-    user = SealedBox.of(Path("/")).user
-    probe = [*_bwrap(), "--unshare-net", *_mounts(), *_as(user), sys.executable, "-c", "import os; print(os.getuid())"]
-    done = subprocess.run(probe, capture_output=True, text=True, timeout=60, check=False)
-    if done.returncode == 0 and done.stdout.strip() == str(user):
+    for tool, package in {"bwrap": "bubblewrap", "choom": "util-linux", "setpriv": "util-linux"}.items():
+        if not shutil.which(tool):
+            return f"`{tool}` is missing: `apt install {package}` brings it."
+    with tempfile.TemporaryDirectory() as folder:
+        box = SealedBox.of(Path(folder))
+        (box.folder / "package").mkdir()
+        probe = box.command([sys.executable, "-c", "import os; print(os.getuid())"])
+        done = subprocess.run(probe, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode == 0 and done.stdout.strip() == str(box.user):
         return None
-    return "bubblewrap cannot make a box here: " + (done.stderr.strip() or "no reason given").splitlines()[-1]
+    said = (done.stderr.strip() or "no reason given").splitlines()[-1]
+    return f"bubblewrap cannot make a box: {no_namespaces(said)}"
+
+
+def is_root() -> bool:
+    """Whether this process may become any user: root, and not only in a container that knows few users."""
+    return os.geteuid() == 0 and Path("/proc/self/uid_map").read_text().split() == ["0", "0", str(2**32 - 1)]
 
 
 def _bwrap() -> list[str]:
     command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid"]
     command += ["--unshare-uts", "--hostname", _NAME, "--unshare-cgroup-try"]
-    if os.geteuid() != 0:  # root needs no namespace of users, and becomes another user for good
+    if not is_root():  # who needs no namespace of users, and becomes another for good
         command += ["--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY)]
     return command
 
 
 def _as(user: int) -> list[str]:
-    if os.geteuid() != 0:
+    """What must stand before a command that is to run as another user; nothing where there is no choice."""
+    if not is_root():
         return []
     ids = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     return ["setpriv", *ids, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]

@@ -20,7 +20,7 @@ from course_utils.ranks.processes.process_control import LocalRanks
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.run import Attempt
 from course_utils.system import started_at
-from course_utils.teacher.boxes_of_ranks import StartedBoxes, start_boxes
+from course_utils.teacher.boxes_of_ranks import StartedBoxes, least_memory, start_boxes
 from course_utils.teacher.counted_links import Carried, disagreement
 from course_utils.teacher.wire import ENDED, HEADER, unpack_reply
 from course_utils.trace.activity import ActivityFile
@@ -37,20 +37,26 @@ _FIRST_PORT, _PORTS = 20_000, 10_000
 class ContainedProcesses(LocalRanks):
     """Contained ranks as processes: their ends come through their lines."""
 
-    def __init__(self, pids: list[int], memories: list[int]) -> None:
-        self.pids = pids
+    def __init__(self, boxes: StartedBoxes) -> None:
+        self._boxes, self.pids = boxes, [line.pid for line in boxes.lines]
         self.ended: list[tuple[int, int]] = []  # (rank, exit status), in the order in which it was heard
-        self._started = [started_at(pid) for pid in pids]
-        self._activity = [ActivityFile(memory) for memory in memories]
-        for memory in memories:
-            os.close(memory)
+        self._started = [started_at(pid) for pid in self.pids]
+        self._activity = [ActivityFile(line.memory) for line in boxes.lines]
+        for line in boxes.lines:
+            os.close(line.memory)
 
     def place(self, rank: int) -> str:
         return ""
 
     def how_it_ended(self) -> str:
-        """A sentence on the rank that died first."""
-        return status_text(*self.ended[0]) if self.ended else f"{ranks_in_words(self.dead())} ended."
+        """A sentence on the rank that died first, or on why all were ended."""
+        if self._boxes.memory_ran_out:
+            return (
+                f"The machine had less than {least_memory() / 1e9:.1f} GB left, so all was ended; was it this notebook?"
+            )
+        if self.ended:
+            return status_text(*self.ended[0])
+        return f"{ranks_in_words(self.dead() or list(range(len(self.pids))))} ended."
 
 
 class ContainedConnection(Connection):
@@ -59,8 +65,7 @@ class ContainedConnection(Connection):
     control: ContainedProcesses
 
     def __init__(self, boxes: StartedBoxes, deadline: float) -> None:
-        self.pids = [line.pid for line in boxes.lines]
-        control = ContainedProcesses(self.pids, [line.memory for line in boxes.lines])
+        control = ContainedProcesses(boxes)
         super().__init__(boxes.folder, None, range(len(boxes.lines)), control)
         self._boxes, self._deadline = boxes, deadline
         self._sockets = [line.socket for line in boxes.lines]
@@ -77,8 +82,7 @@ class ContainedConnection(Connection):
             self._hear_of_ends()
             raise RanksGone(self.control.how_it_ended())
         self._number += 1
-        if self._boxes.links:
-            self._carried = self._boxes.links.carried()
+        self._carried = self._carried_so_far() or {}
         for rank, (payload,) in arguments.items():
             if function == "meet":
                 payload = to_bytes(RankTask(to_bytes(bool), (), {}, len(arguments), payload))
@@ -91,12 +95,22 @@ class ContainedConnection(Connection):
         left = max(self._deadline - time.monotonic(), 0.1)
         call = super().wait_for(pending, limit=min(limit or left, left), **options | {"size": 1 << 40})
         if self._boxes.links:
+            carried = self._carried_so_far()
+            if carried is None and not call.lost:  # then nobody can know whether what they said is true
+                self._hear_of_ends()
+                call.lost, call.cause = list(call.replies), self.control.how_it_ended()
+                call.replies = {rank: Reply(rank, "lost") for rank in call.replies}
             events = {rank: reply.events for rank, reply in call.replies.items()}
-            if found := disagreement(events, self._carried, self._boxes.links.carried(), self._joining):
+            if carried and (found := disagreement(events, self._carried, carried, self._joining)):
                 rank, why = found
                 call.replies[rank] = Reply(rank, "raised", error=Raised(MISCOUNTED, why))
         self._joining = False
         return call
+
+    def _carried_so_far(self) -> Carried | None:
+        """Of the links, where there are any; None when a box has ended."""
+        with contextlib.suppress(OSError):
+            return self._boxes.links.carried() if self._boxes.links else None
 
     def meeting(self) -> str:
         """Where the ranks of a group of torch meet: on rank 0's end of the links, or at a file that all can write."""
@@ -200,7 +214,7 @@ def contained_ranks(
 
     def launch() -> tuple[ContainedConnection, dict]:
         connection = ContainedConnection(start_boxes(number, since, boxed, apart), deadline)
-        ranks = [{"rank": rank, "pid": pid} for rank, pid in enumerate(connection.pids)]
+        ranks = [{"rank": rank, "pid": pid} for rank, pid in enumerate(connection.control.pids)]
         return connection, {"ranks": ranks, "line": f"{number} contained ranks", "network": None}
 
     ranks = ContainedRanks(*launch(), start_again=launch)

@@ -61,7 +61,11 @@ class CountedLinks:
         self._inside = list(processes)
 
     def carried(self) -> Carried:
-        """What every cable has carried so far."""
+        """What every cable has carried so far.
+
+        Raises:
+            OSError: a box has ended.
+        """
         found: Carried = {}
         for rank, process in enumerate(self._inside):
             counted = system.interfaces(process)

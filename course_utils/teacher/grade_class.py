@@ -8,7 +8,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from course_utils.errors import CourseError
-from course_utils.teacher.bubblewrap import obstacle
+from course_utils.teacher.bubblewrap import is_root, obstacle
 from course_utils.teacher.grading import Mark
 from course_utils.teacher.handed_in import notebooks_in
 from course_utils.teacher.marks import grade_each, scratch_of, write_marks
@@ -32,6 +32,8 @@ def grade_class(
     Raises:
         CourseError: nothing was handed in, a file cannot be written, there can be no box, or ranks do not start.
     """
+    if trusted and is_root():
+        raise CourseError("`--trusted` runs what was handed in as you, and never as root: grade as an ordinary user.")
     if not trusted and (reason := obstacle()):
         raise CourseError(
             f"{reason} `--trusted` marks without a box, as you, with your files and your network in reach: "

@@ -7,13 +7,15 @@ import json
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import TracebackType
 
@@ -111,6 +113,7 @@ def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, box
     other_end.close()
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)  # the threads that it had were not forked with it, and OpenMP would wait for them
+    threading.Thread(target=_end_with_the_grader, args=[folder], daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the teacher's Ctrl-C is for the grader, which ends this process
     os.environ |= {"COURSE_RUNTIME": folder, "TQDM_DISABLE": "1"}  # the grader has a bar of its own
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -132,3 +135,10 @@ def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, box
             except CourseError as error:
                 tell({"error": str(error)})
             tell(None)
+
+
+def _end_with_the_grader(folder: str) -> None:
+    """Where the grader is killed, nobody else would end this process, and with it the boxes, and remove the files."""
+    wait([multiprocessing.parent_process().sentinel])
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)

@@ -33,7 +33,8 @@ def names_of(notebooks: Sequence[Path]) -> list[str]:
     common = os.path.commonpath([one.parent for one in notebooks]) if notebooks else ""
     names: list[str] = []
     for one in notebooks:
-        written = os.fsencode(one.relative_to(common)).decode(errors="backslashreplace")
-        name = "".join(letter if letter.isprintable() else "?" for letter in written)
-        names.append(f"{len(names)} {name}" if name in names else name)
+        name = "".join(letter if letter.isprintable() else "?" for letter in str(one.relative_to(common)))
+        while name in names:
+            name = f"{len(names)} {name}"
+        names.append(name)
     return names

@@ -1,5 +1,7 @@
 """What a class's marks say: to the teacher as a table and two sentences, to each learner as a text to give back."""
 
+import errno
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +9,9 @@ from pathlib import Path
 from course_utils.checks.verdict import NOT_BEGUN
 from course_utils.teacher.grading import Mark
 from course_utils.words import count
+
+_NO_SUCH_NAME = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+"""Why a text cannot be called as its submission: a folder is called so, or the name is too long with its number."""
 
 
 def summary(marks: Sequence[Mark]) -> str:
@@ -59,15 +64,15 @@ def write_feedback(marks: Sequence[Mark], folder: Path) -> list[Path]:
     """Write a text for each submission, called as the submission; gives the files."""
     files = []
     for name in dict.fromkeys(one.submission for one in marks):
-        file, text = (
-            (folder / name).with_suffix(".txt"),
-            feedback(name, [one for one in marks if one.submission == name]),
-        )
+        file = (folder / name).with_suffix(".txt")
+        text = feedback(name, [one for one in marks if one.submission == name])
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-        except (FileExistsError, NotADirectoryError, IsADirectoryError):  # a folder is called as another's text
-            file = folder / f"{name.replace('/', ' ')} (text).txt"
+        except OSError as error:
+            if error.errno not in _NO_SUCH_NAME:
+                raise
+            file = next(one for number in itertools.count(1) if not (one := folder / f"text {number}.txt").exists())
             file.write_text(text, encoding="utf-8")
         files.append(file)
     return files

@@ -164,19 +164,30 @@ def obstacle() -> str | None:
     done = subprocess.run(probe, capture_output=True, text=True, timeout=20, check=False)
     if done.returncode == 0:
         return None
+    said = (done.stderr.strip() or "no reason given").splitlines()[-1]
+    if _knob() or "unshare" in said or "mount" in said:
+        return no_namespaces(said)
+    return (
+        f"the kernel refuses ({said}); its administrator would load what is missing: `modprobe -a veth bridge sch_tbf`."
+    )
+
+
+def _knob() -> str | None:
+    """The setting with which an administrator would allow namespaces, where one forbids them."""
     for knob, forbids, allows in _KNOBS:
         file = Path("/proc/sys", knob)
         if file.exists() and file.read_text().strip() == forbids:
-            name = knob.replace("/", ".")
-            return f"this system forbids namespaces; its administrator would allow them with `sysctl {name}={allows}`."
-    said = (done.stderr.strip() or "no reason given").splitlines()[-1]
-    if "unshare" in said or "mount" in said:
-        return (
-            f"this system forbids namespaces ({said}); its administrator would allow unprivileged user namespaces "
-            "(for a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined)."
-        )
+            return f"{knob.replace('/', '.')}={allows}"
+    return None
+
+
+def no_namespaces(said: str) -> str:
+    """That the system forbids namespaces, and what to do about it. `said`: in its own words."""
+    if knob := _knob():
+        return f"this system forbids namespaces; its administrator would allow them with `sysctl {knob}`."
     return (
-        f"the kernel refuses ({said}); its administrator would load what is missing: `modprobe -a veth bridge sch_tbf`."
+        f"this system forbids namespaces ({said}); its administrator would allow unprivileged user namespaces "
+        "(for a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined)."
     )
 
 

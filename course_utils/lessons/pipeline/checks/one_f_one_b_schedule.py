@@ -87,5 +87,8 @@ EXERCISE = Exercise(
     },
     praise=_praise,
     drawing=drawing_of("1F1B", by_hand),
-    also_hidden=("course_utils.lessons.pipeline.interleaved:interleaved_schedule",),
+    also_hidden=(
+        "course_utils.lessons.pipeline.interleaved:interleaved_schedule",
+        "course_utils.lessons.pipeline.zero_bubble:_put_off",
+    ),
 )
