@@ -131,6 +131,7 @@ def machine(tmp_path) -> Machine:
     made.program("python", "#!/bin/sh\nexit 127\n")
     made.python("python3", f"3.{OLDEST}")
     made.program("nvidia-smi", "#!/bin/sh\necho 'NVIDIA-SMI has failed'\nexit 9\n")
+    made.program("getconf", "#!/bin/sh\necho glibc 2.36\n")
     made.program("ldd", "#!/bin/sh\necho 'ldd (GNU libc) 2.36'\n")
     made.system("Linux", "x86_64")
     return made
@@ -180,8 +181,15 @@ def test_a_mac_with_an_intel_processor_hears_that_there_is_no_torch(machine) -> 
     )
 
 
+def test_a_mac_that_is_too_old_hears_what_it_needs(machine) -> None:
+    machine.system("Darwin", "arm64")
+    machine.program("sw_vers", "#!/bin/sh\necho 13.7.8\n")
+    assert machine.refuses().startswith("torch 2.13.0 has no wheel for macOS 13.7.8: it needs 14 or newer. ")
+
+
 def test_a_mac_needs_a_python_for_its_own_processor(machine) -> None:
     machine.system("Darwin", "arm64")
+    machine.program("sw_vers", "#!/bin/sh\necho 15.1\n")
     machine.python("python3", f"3.{OLDEST}", system="darwin", machine="x86_64")
     assert f"(python3 is 3.{OLDEST}.0 x86_64)" in machine.refuses()
     machine.python("python", f"3.{OLDEST}", system="darwin", machine="arm64")
@@ -192,6 +200,13 @@ def test_a_mac_needs_a_python_for_its_own_processor(machine) -> None:
 def test_a_linux_with_musl_hears_that_there_are_no_wheels(machine) -> None:
     machine.program("ldd", "#!/bin/sh\necho 'musl libc (x86_64)' >&2\nexit 1\n")
     assert machine.refuses().startswith("torch 2.13.0 and MPICH have no wheels for a Linux with musl, such as Alpine.")
+
+
+def test_a_linux_with_an_old_library_hears_what_it_needs(machine) -> None:
+    machine.program("getconf", "#!/bin/sh\necho glibc 2.17\n")
+    assert machine.refuses().startswith(
+        "torch 2.13.0 and MPICH have no wheels for glibc 2.17: they need 2.28 or newer. "
+    )
 
 
 def index_has(build: str) -> dict[str, str]:
