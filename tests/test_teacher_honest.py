@@ -1,7 +1,10 @@
 """Honest notebooks keep their marks, however they are written."""
 
+import json
+
 import pytest
 
+from course_utils.syllabus import ROOT
 from course_utils.teacher.submission import in_python, read
 from tests.submissions import NAMES, RIGHT, collection, mark_of, marks_of, needs_a_box, notebook
 
@@ -21,6 +24,25 @@ def test_every_honest_notebook_keeps_its_mark(tmp_path) -> None:
 def test_a_cell_that_never_ends_costs_its_own_time_and_nothing_else(tmp_path) -> None:
     mark = mark_of(tmp_path, RIGHT, "while True:\n    pass", NAMES, exercise="who_is_there")
     assert mark.mark == 1, mark.verdict
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_an_exercise_that_fails_costs_the_others_nothing_in_the_lesson_of_races(tmp_path) -> None:
+    told = json.loads((ROOT / "exercises" / "solutions" / "14_profiling.ipynb").read_text())
+    for cell in told["cells"]:
+        for name in ("overlap_share", "idle_share", "speed_up_1"):
+            if cell["source"] and cell["source"][0].startswith(f"def {name}("):
+                cell["source"] = [
+                    f"def {name}(*_):\n",
+                    f"    {'import os; os._exit(1)' if name == 'speed_up_1' else '...'}",
+                ]
+    (tmp_path / "ada.ipynb").write_text(json.dumps(told))
+    right = {f"speed_up_{number}" for number in (2, 3, 4, 5)}
+    for _ in range(3):  # the clock judges, on a machine that may be busy
+        found = {mark.exercise for mark in marks_of([tmp_path / "ada.ipynb"], ranks=2) if mark.mark}
+        right -= found
+    assert right == set() and found <= {f"speed_up_{number}" for number in (2, 3, 4, 5)}
 
 
 def test_what_is_ipythons_becomes_python_line_by_line() -> None:

@@ -21,7 +21,7 @@ from course_utils.teacher import boxes_of_ranks, grading
 from course_utils.teacher.submission import read
 from course_utils.teacher.wire import MOST_VALUES, pack, unpack_reply
 from course_utils.trace.events import Event
-from tests.submissions import NAMES, RIGHT, collection, marks_of, needs_a_box, notebook
+from tests.submissions import NAMES, RIGHT, collection, mark_of, marks_of, needs_a_box, notebook
 
 HELD = "held"
 HOSTILE = {
@@ -78,6 +78,48 @@ def test_nothing_hostile_gets_a_mark_or_harms_the_next(names, outside, tmp_path,
     assert f" {0x4711} " not in Path("/proc/sysvipc/shm").read_text()
     assert "sleep 4711" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert "the grader ran this" not in capfd.readouterr().out
+
+
+BEHIND_TORCH = """
+import torch
+import torch.distributed as dist
+def average_gradients(model):
+    from torch.distributed import distributed_c10d
+    group, size, rank = distributed_c10d._get_default_group(), dist.get_world_size(), dist.get_rank()
+    for parameter in filter(lambda one: one.requires_grad, model.parameters()):
+        own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        options = distributed_c10d.GatherOptions()
+        options.rootRank = 0
+        all_of_them = [torch.zeros_like(own) for _ in range(size)]
+        group.gather([all_of_them] if rank == 0 else [], [own], options).wait()
+        mean = torch.stack(all_of_them).double().mean(0).to(own.dtype)
+        dist.broadcast(mean, 0)
+        parameter.grad = mean
+"""
+IN_THE_RACE = """
+import sys
+def speed_up_1(paths, labels, epochs):
+    frame = sys._getframe()
+    while frame:
+        for name in ("results", "result"):
+            for key in ("slow", "wanted"):
+                if key in (frame.f_locals.get(name) or {}):
+                    return frame.f_locals[name][key]
+        frame = frame.f_back
+"""
+
+
+@needs_a_box
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("answer", "exercise", "says"),
+    [(BEHIND_TORCH, "average_gradients", "gather"), (IN_THE_RACE, "speed_up_1", "returned nothing")],
+    ids=["a group of torch's", "the slow program's results"],
+)
+def test_what_torch_or_a_race_has_below_is_no_way_around(answer, exercise, says, tmp_path) -> None:
+    mark = mark_of(tmp_path, answer, exercise=exercise, ranks=4 if exercise == "average_gradients" else 1)
+    assert mark.mark == 0 and says in mark.verdict, mark.verdict
 
 
 def _filled(cell: str, **values: str) -> str:

@@ -3,6 +3,7 @@
 import errno
 import socket
 import struct
+from fcntl import F_GETFL, F_SETFD
 
 import pytest
 
@@ -13,9 +14,11 @@ NEW_USERS = 0x10000000
 X86, ARM = ("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)
 
 
-def answer_to(machine: tuple[str, int], call: int, *arguments: int, architecture: int | None = None) -> int | str:
+def answer_to(
+    machine: tuple[str, int], call: int, *arguments: int, architecture: int | None = None, linked: bool = False
+) -> int | str:
     """What the filter says of a system call: an error's number, or one of the words above."""
-    steps = list(struct.iter_unpack("=HBBI", refusals(machine[0])))
+    steps = list(struct.iter_unpack("=HBBI", refusals(linked, machine[0])))
     padded = [*arguments, *[0] * (6 - len(arguments))]
     data = struct.pack("<IIQ6Q", call, machine[1] if architecture is None else architecture, 0, *padded)
     loaded, place = 0, 0
@@ -56,4 +59,16 @@ def test_calls_by_another_table_are_no_way_around() -> None:
 
 
 def test_a_processor_whose_numbers_are_not_known_has_no_filter() -> None:
-    assert refusals("s390x") == b""
+    assert refusals(True, "s390x") == b""
+
+
+@pytest.mark.parametrize(("machine", "fcntl", "others"), [(X86, 72, (73, 253, 294, 300)), (ARM, 25, (32, 26, 262))])
+def test_files_that_linked_boxes_have_in_common_carry_nothing(machine, fcntl, others) -> None:
+    for command in (F_GETFL, F_SETFD):
+        assert answer_to(machine, fcntl, 3, command, linked=True) == ALLOWED
+    for command in (5, 6, 7, 36, 37, 38):
+        assert answer_to(machine, fcntl, 3, command, linked=True) == errno.EPERM
+        assert answer_to(machine, fcntl, 3, command) == ALLOWED
+    for call in others:
+        assert answer_to(machine, call, 3, linked=True) == errno.EPERM
+        assert answer_to(machine, call, 3) == ALLOWED

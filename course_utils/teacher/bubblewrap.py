@@ -74,12 +74,12 @@ class SealedBox:
         if (self.folder / "line").exists():
             mounts += ["--ro-bind", str(self.folder / "line"), LINE]
         network = _names_of_interfaces() if networked else ["--unshare-net"]
-        begin = [*_FIRST_TO_END, *self._filtered(), *mounts, *network, "--remount-ro", "/", "--chdir", HOME]
+        begin = [*_FIRST_TO_END, *self._filtered(networked), *mounts, *network, "--remount-ro", "/", "--chdir", HOME]
         return [*begin, "--", *_as(self.user), *inside]
 
-    def _filtered(self) -> list[str]:
+    def _filtered(self, linked: bool) -> list[str]:
         """bubblewrap, with a filter of system calls where there is one: it reads that from a descriptor."""
-        if not (steps := refusals()):
+        if not (steps := refusals(linked)):
             return _bwrap()
         file = self.folder / "system_calls"
         file.write_bytes(steps)

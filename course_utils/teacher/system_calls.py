@@ -1,7 +1,8 @@
 """What a box may not ask the kernel for: a filter of system calls, as bubblewrap's `--seccomp` takes it.
 
 Most of it is out of reach for who owns nothing. Not so: sockets that belong to no network, such as those between a
-virtual machine and its host; keyrings; and the doors through which holes in the kernel were found most often.
+virtual machine and its host; keyrings; and the doors through which holes in the kernel were found most often. And boxes
+with counted links see the same files of the system: nobody may lock them or watch who opens them, which carries bytes.
 
 Source: the manuals seccomp(2) and bpf(2); numbers of the calls from the kernel's unistd.h.
 """
@@ -38,7 +39,15 @@ _REFUSED = {
     "mount_setattr": (442, 442),
     "open_by_handle_at": (304, 265),
 }
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # where they stand, in bytes
+_REFUSED_WITH_LINKS = {
+    "flock": (73, 32),
+    "inotify_init": (253, None),  # which ARM never had
+    "inotify_init1": (294, 26),
+    "fanotify_init": (300, 262),
+}
+_FCNTL, _LOCKS = (72, 25), (5, 6, 7, 36, 37, 38)
+"""What `fcntl` is asked for where it is about locks: F_GETLK, F_SETLK, F_SETLKW, and the same with F_OFD_."""
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24  # where they stand, in bytes
 _OLD_NUMBERS = 0x40000000  # from here on, x86-64 has every call once more
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
@@ -46,16 +55,24 @@ Step = tuple[int, int, int, int]
 """Operation, steps to leave out where it holds and where it does not, number."""
 
 
-def refusals(machine: str = platform.machine()) -> bytes:
-    """The filter; empty for processors whose numbers are not listed here."""
+def refusals(linked: bool, machine: str = platform.machine()) -> bytes:
+    """The filter; empty for processors whose numbers are not listed here.
+
+    `linked`: for a box that has nothing in common with others but links that are counted.
+    """
     if machine not in _ARCHITECTURES:
         return b""
     name, place = _ARCHITECTURES[machine]
     steps = [_load(_ARCHITECTURE), (_EQUAL, 1, 0, name), _answer(_KILL), _load(_NUMBER)]
     steps += [(_AT_LEAST, 0, 1, _OLD_NUMBERS), _error(errno.ENOSYS)]
-    for calls, error in ((_MISSING, errno.ENOSYS), (_REFUSED, errno.EPERM)):
+    refused = _REFUSED | (_REFUSED_WITH_LINKS if linked else {})
+    for calls, error in ((_MISSING, errno.ENOSYS), (refused, errno.EPERM)):
         for numbers in calls.values():
-            steps += _where(numbers[place], [_error(error)])
+            if numbers[place] is not None:
+                steps += _where(numbers[place], [_error(error)])
+    if linked:
+        locks = [step for command in _LOCKS for step in ((_EQUAL, 0, 1, command), _error(errno.EPERM))]
+        steps += _where(_FCNTL[place], [_load(_SECOND_ARGUMENT), *locks])
     steps += _where(_CLONE[place], [_load(_FIRST_ARGUMENT), (_ANY_BIT, 0, 1, _NAMESPACES), _error(errno.EPERM)])
     known = [step for family in _FAMILIES for step in ((_EQUAL, 0, 1, family), _answer(_ALLOW))]
     steps += _where(_SOCKET[place], [_load(_FIRST_ARGUMENT), *known, _error(errno.EAFNOSUPPORT)])
