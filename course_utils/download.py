@@ -1,7 +1,6 @@
 """Fetch a file once, whole or not at all, and without making anybody wait for a network that is not there."""
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import urllib.error
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course_utils.errors import CourseError
+from course_utils.file_lock import hold
 
 CONNECT_SECONDS = 5.0
 _PIECE = 1 << 20
@@ -47,7 +47,7 @@ def fetch(url: str, file: Path, md5: str) -> None:
 def _alone(folder: Path) -> Iterator[None]:
     """Let one process at a time into this folder."""
     with open(folder / ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        hold(lock, "COURSE_DATA")
         yield
 
 

@@ -8,6 +8,7 @@ nbval (`--nbval-lax`) runs every cell and compares the outputs of those tagged `
 This file is also the pytest plugin that does the first two.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,7 +18,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
+
+from course_utils import system
 
 # What checks addresses in JSON takes a second to import, in every run of a notebook; notebooks hold none.
 sys.modules.setdefault("rfc3987_syntax", None)
@@ -80,15 +84,12 @@ def own_environment(scratch: Path) -> tuple[dict[str, str], Path]:
 
 def marked(runtime: Path) -> dict[int, str]:
     """The processes whose environment names this runtime folder: process id to command."""
-    mark = f"COURSE_RUNTIME={runtime}\0".encode()
     found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (folder / "environ").read_bytes() + b"\0":
-                found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ").strip()[:120]
-        except (OSError, ValueError):
-            continue  # gone in the meantime, or another user's
-    return {pid: command for pid, command in found.items() if pid != os.getpid()}
+    for pid, folder in system.marked("COURSE_RUNTIME"):
+        if folder == str(runtime) and pid != os.getpid():
+            with contextlib.suppress(psutil.Error):  # gone in the meantime
+                found[pid] = " ".join(psutil.Process(pid).cmdline())[:120]
+    return found
 
 
 def leftovers(runtime: Path, grace: float) -> dict[int, str]:

@@ -35,10 +35,9 @@ def _on_the_rank(function: str, *arguments: Any) -> Any:
     return getattr(calls, function)(*arguments)
 
 
-def introductions(client: ipp.Client, path: list[str]) -> dict[int, dict]:
-    """Who stands behind each engine id; `path` is put on the ranks' import path."""
-    results = {engine: client[engine].apply_async(_on_the_rank, "introduce", path) for engine in client.ids}
-    return {engine: result.get(timeout=30) for engine, result in results.items()}
+def introductions(client: ipp.Client, path: list[str]) -> dict[int, ipp.AsyncResult]:
+    """Ask who stands behind each engine id, and put `path` on the ranks' import path."""
+    return {engine: client[engine].apply_async(_on_the_rank, "introduce", path) for engine in client.ids}
 
 
 @dataclass

@@ -18,7 +18,9 @@ from course_utils.words import count
 if TYPE_CHECKING:
     from course_utils.progress_bar import ProgressBar
 
-START_SECONDS = 60.0
+START_SECONDS = 90.0
+_LOOK_SECONDS = 0.5
+"""Between two looks at the processes of the whole machine, which take some milliseconds."""
 
 
 class RanksPlace(Protocol):
@@ -67,11 +69,17 @@ class Here:
         launch_ranks.launch(folder, self.ranks, self.network)
 
     def waiting(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
-        deadline = time.monotonic() + START_SECONDS
+        looked = time.monotonic()
+        deadline = looked + START_SECONDS
 
         def look() -> None:
+            nonlocal looked
             bar.look()
-            if time.monotonic() > deadline or not folder.processes() or folder.a_rank_has_ended():
+            over = time.monotonic() > deadline or folder.a_rank_has_ended()
+            if not over and time.monotonic() - looked > _LOOK_SECONDS:
+                looked = time.monotonic()
+                over = not folder.processes()
+            if over:
                 raise CourseError(f"The ranks did not start. What they wrote:\n{launch_ranks.log_of(folder)}")
 
         return look

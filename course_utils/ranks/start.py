@@ -17,7 +17,7 @@ from course_utils.machine import ranks_python
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.places import Here, place_of
-from course_utils.ranks.processes.ranks_folder import RanksFolder, sweep
+from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, sweep
 from course_utils.words import count
 
 if TYPE_CHECKING:
@@ -133,13 +133,14 @@ def _launch(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict]":
     """Start controller and ranks, and wait until every rank has introduced itself."""
     sweep()
     folder = place.folder()
-    folder.own()
-    atexit.register(folder.leave)
     try:
-        place.launch(folder)
-        importlib.import_module("course_utils.ranks.connection")  # slow, and the ranks are busy coming up
-        with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
-            return _connect(folder, ranks, place, place.waiting(folder, bar))
+        with full_disk_in_words(folder.path.parent):
+            folder.own()
+            atexit.register(folder.leave)
+            place.launch(folder)
+            importlib.import_module("course_utils.ranks.connection")  # slow, and the ranks are busy coming up
+            with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
+                return _connect(folder, ranks, place, place.waiting(folder, bar))
     except BaseException:
         folder.end()
         raise
@@ -168,7 +169,9 @@ def _connect(
 
         client = ipp.Client(str(folder.connection_file), timeout=30)
     wait_until(lambda: len(client.ids) >= ranks)
-    answers = sorted(introductions(client, _paths()).items(), key=lambda answer: answer[1]["rank"])
+    asked = introductions(client, _paths())
+    wait_until(lambda: all(answer.ready() for answer in asked.values()))
+    answers = sorted(((engine, answer.get()) for engine, answer in asked.items()), key=lambda pair: pair[1]["rank"])
     introduced = [answer for _, answer in answers]
     if [one["rank"] for one in introduced] != list(range(ranks)):
         raise CourseError(place.strangers())

@@ -1,13 +1,13 @@
 """Whose turn it is: several notebooks may use one set of ranks, and every call needs a communicator that is clean."""
 
 import contextlib
-import fcntl
 import time
 from collections.abc import Iterator
 from typing import IO
 
 from course_utils.errors import CourseError
-from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.file_lock import hold
+from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, shared_root
 
 _FIRST = 1  # communicator 0 is the one that all others are made from
 
@@ -20,7 +20,8 @@ class Turn:
             on its way on it must not reach a later call, whichever notebook makes that, and whatever ended this one.
     """
 
-    def __init__(self, file: IO[str]) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
+        """`file`: without a buffer, in which what a full disk has refused would stay."""
         self._file = file
         text = file.read().strip()
         self.communicator = int(text) if text.isdigit() else _FIRST
@@ -32,9 +33,8 @@ class Turn:
 
     def _keep(self, number: int) -> None:
         self._file.seek(0)
-        self._file.write(f"{number}\n")
+        self._file.write(b"%d\n" % number)
         self._file.truncate()
-        self._file.flush()
 
 
 @contextlib.contextmanager
@@ -42,29 +42,24 @@ def turn(folder: RanksFolder) -> Iterator[Turn]:
     """Hold the ranks for one call; another notebook that uses the same ranks waits for its turn.
 
     Raises:
-        CourseError: the user has stopped the waiting.
+        CourseError: the user has stopped the waiting, or the disk is full or has no locks.
     """
     path = folder.path / "turn"
-    path.touch(mode=0o600)
-    with path.open("r+") as file:
+    with full_disk_in_words(folder.path.parent):
+        path.touch(mode=0o600)
+    with path.open("r+b", buffering=0) as file:
         try:
-            _wait_for(file)
+            _wait_for(file, "COURSE_SHARED" if folder.path.parent == shared_root() else "COURSE_RUNTIME")
         except KeyboardInterrupt:
             raise CourseError("Stopped by you, while another notebook had its turn. Nothing was run.") from None
-        yield Turn(file)
+        with full_disk_in_words(folder.path.parent):
+            mine = Turn(file)
+        yield mine
 
 
-def _wait_for(file: IO[str]) -> None:
-    if _locked(file):
+def _wait_for(file: IO[bytes], variable: str) -> None:
+    if hold(file, variable, wait=False):
         return
     print("The ranks are busy with another notebook; waiting for them.")
-    while not _locked(file):
+    while not hold(file, variable, wait=False):
         time.sleep(0.1)
-
-
-def _locked(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -10,7 +10,6 @@ Source: bubblewrap, https://github.com/containers/bubblewrap, its manual bwrap(1
 import functools
 import itertools
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_utils import system
 from course_utils.ranks.links.network import INTERFACE_NAMES, no_namespaces
 from course_utils.ranks.processes.launch_ranks import find_mpiexec
 from course_utils.teacher.system_calls import refusals
@@ -105,8 +105,8 @@ class SealedBox:
 @functools.cache
 def obstacle() -> str | None:
     """Why there can be no box here; None where there can."""
-    if platform.system() != "Linux":
-        return "bubblewrap, which holds submissions, is a tool of Linux."
+    if not system.LINUX:
+        return "Submissions are marked on Linux alone; in a container of Linux this works on every system."
     for tool, package in {"bwrap": "bubblewrap", "choom": "util-linux", "setpriv": "util-linux"}.items():
         if not shutil.which(tool):
             return f"`{tool}` is missing: `apt install {package}` brings it."

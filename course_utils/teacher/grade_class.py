@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
+from course_utils import system
 from course_utils.errors import CourseError
 from course_utils.teacher.bubblewrap import is_root, obstacle
 from course_utils.teacher.grading import Mark
@@ -32,6 +33,8 @@ def grade_class(
     Raises:
         CourseError: nothing was handed in, a file cannot be written, there can be no box, or ranks do not start.
     """
+    if not system.LINUX:
+        raise CourseError(obstacle())
     if trusted and is_root():
         raise CourseError("`--trusted` runs what was handed in as you, and never as root: grade as an ordinary user.")
     if not trusted and (reason := obstacle()):

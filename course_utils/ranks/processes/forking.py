@@ -7,13 +7,13 @@ the machine.
 
 import atexit
 import contextlib
-import fcntl
 import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from course_utils import system
+from course_utils.file_lock import hold
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.detached import detached, opened_log
 from course_utils.ranks.processes.fork_line import SERVING, ask
@@ -52,7 +52,7 @@ def server(torch: bool = False, environment: Mapping[str, str] = os.environ) -> 
     if torch:
         (folder.path / WANTS_TORCH).touch(mode=0o600)
     with (folder.path / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        hold(lock, "COURSE_RUNTIME")
         if not _serves(folder):
             _start(folder, environment)
     return folder

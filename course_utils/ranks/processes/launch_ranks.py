@@ -15,17 +15,24 @@ from course_utils.ranks.processes import fork_line, forking
 from course_utils.ranks.processes.detached import detached
 from course_utils.ranks.processes.exit_status import SHELL
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
-from course_utils.system import LOOPBACK, memory_kills
+from course_utils.system import LINUX, LOOPBACK, memory_kills
 
 MAX_RANKS_PER_CORE = 8
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _LEAST_ROOM = 1 << 16  # bytes
+_WITHIN_THIS_MACHINE = {"UCX_TLS": "posix,self"}  # no sockets, so nobody can listen in
+if not LINUX:  # a Mac's MPICH has no UCX; a Mac's name may resolve to nothing, and its firewall asks about open ports
+    _WITHIN_THIS_MACHINE |= {
+        **{"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"},  # MPICH's libfabric, which calls it so on every system
+        **{"HYDRA_IFACE": LOOPBACK, "MPICH_INTERFACE_HOSTNAME": "127.0.0.1"},  # its launcher, and its builds with ch3
+    }
 _CONTROLLER = (
     "--nodb",  # nothing asks for the results of old tasks, and keeping them slows the controller down
     "--HeartMonitor.period=100",  # an engine is registered after two beats …
     "--HeartMonitor.max_heartmonitor_misses=30000",  # … and never given up: who has died is seen by its process
     "--log-level=ERROR",
     "--log-to-file=False",
+    *(() if LINUX else ("--usethreads",)),  # its parts would be spawned, and import all that it has imported already
 )
 
 
@@ -91,12 +98,8 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
         CourseError: no mpiexec.
     """
     mpiexec = find_mpiexec()
-    environment = {
-        **os.environ,
-        **environment_of(folder, threads_per_rank(ranks)),
-        "UCX_TLS": os.environ.get("UCX_TLS", "posix,self"),  # one machine: no sockets, so nobody can listen in
-        "GLOO_SOCKET_IFNAME": LOOPBACK,
-    }
+    environment = {**_WITHIN_THIS_MACHINE, **os.environ, **environment_of(folder, threads_per_rank(ranks))}
+    environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
     environment.pop("MPI_LOCALNRANKS", None)
     if network:
         environment |= network_environment()
@@ -135,7 +138,7 @@ def launch_controller(
     """
     (folder.path / "security").mkdir(mode=0o700)
     controller = ["course_utils.ranks.engine.controller", f"--profile-dir={folder.path}", *_CONTROLLER]
-    controller += options or ("--ip=127.0.0.1",)
+    controller += options or ("--ip=127.0.0.1", "--location=127.0.0.1")  # by default the machine's name, to be resolved
     log = folder.path / "controller.log"
     if not (server and forking.fork(server, controller, environment, log)):
         detached([ranks_python(), "-m", *controller], environment, log)

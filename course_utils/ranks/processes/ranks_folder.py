@@ -5,6 +5,7 @@ path in its environment, so none can be missed: not one that lost its parent, no
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from course_utils.errors import CourseError
 from course_utils.system import started_at
 
 MARK = "COURSE_RANKS"
+_UNWRITABLE = "Nothing can be written to {root} ({why}). Make room, or set COURSE_RUNTIME elsewhere."
 
 
 def runtime_root() -> Path:
@@ -52,6 +55,17 @@ def shared_root() -> Path:
     return Path(os.environ.get("COURSE_SHARED") or Path.home() / ".local" / "share" / "course" / "ranks")
 
 
+@contextlib.contextmanager
+def full_disk_in_words(root: Path) -> Iterator[None]:
+    """Turn the error of a disk that has filled up into a line that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise
+        raise CourseError(_UNWRITABLE.format(root=root, why=error.strerror)) from None
+
+
 @dataclass(frozen=True)
 class RanksFolder:
     """One set of ranks on disk."""
@@ -66,9 +80,7 @@ class RanksFolder:
             folder = cls(Path(tempfile.mkdtemp(prefix="ranks-", dir=root)))
             folder.owners.mkdir(mode=0o700)
         except OSError as error:
-            raise CourseError(
-                f"Nothing can be written to {root} ({error.strerror}). Make room, or set COURSE_RUNTIME elsewhere."
-            ) from None
+            raise CourseError(_UNWRITABLE.format(root=root, why=error.strerror)) from None
         return folder
 
     @classmethod

@@ -16,6 +16,7 @@ from course_utils.lessons.read_the_manual.capstone.task import (
     as_images,
     network,
 )
+from course_utils.system import LINUX
 from course_utils.words import percent
 
 AGREE = 1e-4
@@ -25,9 +26,10 @@ FILES = 1_000_000
 LEAST = IMAGES * 64
 """Bytes that every node sends at least: so many are its images, one for each pixel, and its weights are more."""
 _SECONDS = f"Seconds: a rank's processor, and its bytes at {LINKS}"
+_HERE = "what the kernel counted on each rank's sockets" if LINUX else "what each rank's trace tells"
 COUNTED = {
     True: f"Bytes: what the kernel counted on each node's interface. {_SECONDS}; the clock's if fewer.",
-    False: f"No links here. Bytes: what the kernel counted on each rank's sockets. {_SECONDS}.",
+    False: f"No links here. Bytes: {_HERE}. {_SECONDS}.",
 }
 """By whether there were links."""
 

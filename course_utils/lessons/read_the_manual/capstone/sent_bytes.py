@@ -6,9 +6,11 @@ import socket
 import stat
 
 from course_utils import system
+from course_utils.trace.events import bytes_sent
 from course_utils.trace.kernel_counters import node_bytes
+from course_utils.trace.recorder import recorder
 
-LINK, SOCKETS = "the node's interface", "the rank's sockets"
+LINK, SOCKETS, TRACE = "the node's interface", "the rank's sockets", "the rank's trace"
 
 
 class SentBytes:
@@ -17,17 +19,23 @@ class SentBytes:
     Attributes:
         where: `LINK` where the rank is a node behind a link: everything that left it, headers included. `SOCKETS` where
             the ranks share a machine: the payload of the TCP connections that are open when it is asked, among them
-            all of gloo's; what went through one that was closed before is not counted.
+            all of gloo's; what went through one that was closed before is not counted. `TRACE` where the system counts
+            nothing of a socket's: what the rank has put into its messages and collectives.
     """
 
     def __init__(self) -> None:
         before = node_bytes()
-        self.where = SOCKETS if before is None else LINK
-        self._before: dict[int, int] = sockets() if before is None else {0: before[0]}
+        self.where = LINK if before else SOCKETS if system.LINUX else TRACE
+        self._before = self._counted()
+
+    def _counted(self) -> dict[int, int]:
+        if self.where == TRACE:
+            return {0: bytes_sent(recorder.events, recorder.rank)}
+        return sockets() if self.where == SOCKETS else {0: _of_the_link()}
 
     def so_far(self) -> int:
         """Bytes since then."""
-        counted = sockets() if self.where == SOCKETS else {0: _of_the_link()}
+        counted = self._counted()
         return sum(sent - self._before.get(number, 0) for number, sent in counted.items())
 
 

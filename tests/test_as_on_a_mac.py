@@ -1,0 +1,62 @@
+"""The course as on a Mac, simulated on Linux: `mac/as_on_a_mac.py` says what is as there. No Mac has been tried."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mac import as_on_a_mac
+
+ROOT = as_on_a_mac.ROOT
+FILES = {"mac/ranks_session.py": 10, "test_system.py": 10, "test_messages.py": 10}
+"""Tests that run there too, of what asks the system and of ranks, and how many of them pass at least."""
+NOTEBOOKS = [
+    *sorted(ROOT.glob("notebooks/*.ipynb")),
+    *sorted(ROOT.glob("exercises/*.ipynb")),
+    *sorted(ROOT.glob("exercises/solutions/*.ipynb")),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _possible() -> None:
+    done = as_on_a_mac.run(["true"], capture_output=True)
+    if done.returncode:
+        assert os.environ.get("CI") != "true", f"under CI=true there must be unshare, ip and bubblewrap: {done.stderr}"
+        pytest.skip(f"this needs unshare, ip and bubblewrap: {done.stderr.strip()}")
+
+
+def run_python(*command: str | Path) -> subprocess.CompletedProcess:
+    """Run Python as on a Mac; what it prints comes in one text."""
+    inside = [sys.executable, *map(str, command)]
+    return as_on_a_mac.run(inside, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("file", FILES)
+def test_these_tests_pass_there(file: str) -> None:
+    done = run_python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", ROOT / "tests" / file)
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert done.returncode == 0 and int(passed[1]) >= FILES[file], done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: str(notebook.relative_to(ROOT)))
+def test_this_notebook_runs_there(notebook: Path) -> None:
+    done = run_python(ROOT / "tests" / "run_notebook.py", notebook)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_doctor_says_what_there_is_not() -> None:
+    code = "from course_utils import diagnosis; print(*diagnosis.examine(), sep='\\n')"
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^○ namespaces .*only Linux can make them", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_submissions_are_not_marked_there(tmp_path: Path) -> None:
+    done = run_python("-m", "course_utils.cli", "grade", "--trusted", tmp_path)
+    assert done.returncode != 0 and done.stdout.strip().endswith("in a container of Linux this works on every system.")
+    assert len(done.stdout.splitlines()) <= 2
