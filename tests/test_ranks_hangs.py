@@ -64,6 +64,7 @@ def soon(monkeypatch) -> None:
 def test_a_mistake_is_told_and_a_correct_program_is_not_disturbed(four_ranks, program) -> None:
     if program.backend:
         four_ranks.run(torch_is_there)
+        torch_is_there()
     told = tell(four_ranks, program)
     if program.finding == "correct":
         assert told.text == ""

@@ -40,6 +40,23 @@ def introductions(client: ipp.Client, path: list[str]) -> dict[int, ipp.AsyncRes
     return {engine: client[engine].apply_async(_on_the_rank, "introduce", path) for engine in client.ids}
 
 
+@contextlib.contextmanager
+def presses() -> Iterator[list[bool]]:
+    """Inside, the stop button interrupts nothing; gives a list of how often it was pressed.
+
+    Half a submitted call would leave ranks waiting for the others, and half an import cannot be mended.
+    """
+    pressed: list[bool] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 @dataclass
 class Watched:
     """What is known of a call while it runs."""
@@ -96,6 +113,7 @@ class Connection:
         size: int = 0,
         others: Collection[int] = (),
         look: Callable[[Seen], None] = lambda seen: None,
+        stopped: bool = False,
     ) -> Watched:
         """Wait for every rank's reply, or break the call off on a deadlock, when time is up, or the user says stop.
 
@@ -106,10 +124,13 @@ class Connection:
             size: bytes that were sent to the ranks.
             others: ranks on the same communicator that take no part; what they have sent before may be on its way.
             look: called at every look, with what was seen.
+            stopped: whether the stop button was pressed already.
         """
         call = Watched(dict(pending))
         began, detector = time.monotonic(), HangDetector(self.control.lag)
         try:
+            if stopped:
+                raise KeyboardInterrupt
             while self._collect(call):
                 activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
                 if dead := self.control.dead():
@@ -149,6 +170,10 @@ class Connection:
 
     def _break_off(self, call: Watched, cause: str) -> None:
         """Interrupt every rank that is not done, and wait until each has said so; end those that will not."""
+        with presses():
+            self._interrupt(call, cause)
+
+    def _interrupt(self, call: Watched, cause: str) -> None:
         call.cause = cause
         for rank in call.pending:
             seen = self.control.activity(rank)
@@ -165,7 +190,7 @@ class Connection:
                 for rank in call.pending:
                     self.control.interrupt(rank)
                 again = time.monotonic() + 0.25
-            with contextlib.suppress(KeyboardInterrupt):
+            with contextlib.suppress(KeyboardInterrupt):  # pressed while a reply was unpacked
                 self._collect(call)
         for rank, text in call.waiting.items():
             if rank in call.replies and call.replies[rank].kind == "interrupted":
@@ -196,27 +221,14 @@ class Connection:
             call.replies[rank] = Reply(rank, "lost", waiting=call.waiting.get(rank), error=place)
 
 
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """The stop button works when this is over: unpacking may import torch, of which half would be left behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pressed = []
-    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
-
-
 def _reply_of(rank: int, result: Any) -> Reply:
     """What came back from a rank; an error of the transport is told as if the rank had raised it."""
     try:
-        with _uninterrupted():
-            return from_bytes(result.get())
+        with presses() as pressed:  # to unpack it may import torch
+            reply = from_bytes(result.get())
+        if pressed:
+            raise KeyboardInterrupt
+        return reply
     except ipp.error.EngineError:
         return Reply(rank, "lost")
     except Exception as error:

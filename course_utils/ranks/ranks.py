@@ -9,7 +9,7 @@ from course_utils import draw, system
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.connection import PATIENCE, Connection, Watched
+from course_utils.ranks.connection import PATIENCE, Connection, Watched, presses
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from, seen_of
 from course_utils.ranks.hang_detector import Seen
@@ -194,11 +194,12 @@ class Ranks:
 
     def _can_meet(self, connection: Connection, communicator: int) -> bool:
         """Whether the ranks can use MPI after a call was broken off, which may have left something half done."""
-        try:
-            pending = connection.submit("meet", dict.fromkeys(range(self.world_size), (communicator,)))
-        except RanksGone:  # a rank has died meanwhile
-            return False
-        call = connection.wait_for(pending, patience=_MEETING)
+        with presses():
+            try:
+                pending = connection.submit("meet", dict.fromkeys(range(self.world_size), (communicator,)))
+            except RanksGone:  # a rank has died meanwhile
+                return False
+            call = connection.wait_for(pending, patience=_MEETING)
         return all(reply.kind == "returned" for reply in call.replies.values())
 
     def _watched(
@@ -221,10 +222,11 @@ class Ranks:
                 if patience is None:
                     notice.look(seen)
 
-            pending = connection.submit(function, arguments)
+            with presses() as pressed:
+                pending = connection.submit(function, arguments)
             size = sum(len(part) for own in arguments.values() for part in own if isinstance(part, bytes))
             limits = {"patience": patience, "limit": limit, "size": size}
-            call = connection.wait_for(pending, **limits, others=others, look=look)
+            call = connection.wait_for(pending, **limits, others=others, look=look, stopped=bool(pressed))
             meter.look(at_once=True)
         return call
 

@@ -1,8 +1,9 @@
 """Programs with the mistakes that people make (`tests/hangs`): which are told, where, why and how soon.
 
 Each says in its docstring what a report should find: "deadlock", "luck" (it ends, and need not have), "error", or
-nothing ("correct"). It is run as a cell would run it. Where nothing is told for `STOP_SECONDS`, the stop button is
-pressed. The notice for what cannot be known comes after `SOON` seconds here, and after half a minute in a notebook.
+nothing ("correct"). It is run as a cell would run it. The stop button is pressed `READ_SECONDS` after a notice, and
+where nothing is told for `STOP_SECONDS`. The notice for what cannot be known comes after `SOON` seconds here, and after
+half a minute in a notebook.
 """
 
 import _thread
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import cloudpickle
 
@@ -34,7 +36,8 @@ from workshop.bench.rows import Row, seconds_row, value_row
 
 RANKS = 4
 PROGRAMS = Path(__file__).parents[2] / "tests" / "hangs"
-STOP_SECONDS = 8.0
+STOP_SECONDS = 30.0
+READ_SECONDS = 0.5
 SOON = 4.0
 AT_ONCE = 0.3
 """Seconds after which a deadlock is told."""
@@ -124,23 +127,34 @@ class _Notices(io.StringIO):
         return super().write(text)
 
 
+def _press_stop(printed: _Notices, over: threading.Event) -> None:
+    until = time.monotonic() + STOP_SECONDS
+    while not printed.first and time.monotonic() < until:
+        if over.wait(0.05):
+            return
+    if not over.wait(READ_SECONDS):
+        _thread.interrupt_main()
+
+
 def tell(ranks: "course.Ranks", program: HangProgram) -> Told:
     """Run a program and gather what is told of it."""
-    printed, stop = _Notices(), threading.Timer(STOP_SECONDS, _thread.interrupt_main)
+    printed, over = _Notices(), threading.Event()
     begin, gone, report = time.perf_counter(), False, ""
-    stop.start()
+    threading.Thread(target=_press_stop, args=(printed, over), daemon=True).start()
     try:
         with contextlib.redirect_stdout(printed):
             ranks.run(program.function, ranks=program.ranks, backend=program.backend)
     except CourseError as error:
         report, gone = str(error), isinstance(error, RanksGone)
     seconds = (printed.first or time.perf_counter()) - begin
-    stop.cancel()
+    over.set()
     notices = [line for line in printed.getvalue().splitlines() if not line.startswith("[rank ") or "Warning" in line]
     begin = time.perf_counter()
     if gone or not ranks.healthy:
         with contextlib.redirect_stdout(printed):
             ranks.restart()
+            if program.backend:
+                ranks.run(torch_is_there)
         gone = True
     if ranks.run(add_ones).results != [RANKS] * RANKS:
         raise CourseError(f"{program.name}: the ranks cannot add any more")
@@ -185,6 +199,7 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
     )  # a shell's background jobs ignore it: no button would stop
     ranks, before = course.start(RANKS), stillness.STILL_SECONDS
     ranks.run(torch_is_there)
+    torch_is_there()
     stillness.STILL_SECONDS = SOON
     results: dict[str, list[tuple[HangProgram, Told]]] = {}
     try:
@@ -257,6 +272,9 @@ def _seconds(pairs: list[tuple[HangProgram, Told]]) -> Iterator[Row]:
     yield value_row("hangs", "programs after which new ranks had to come", [float(ended)], "")
 
 
-def torch_is_there(comm) -> None:
-    """Import what programs with torch need, which takes seconds the first time."""
-    import torch.distributed.fsdp  # noqa: F401
+def torch_is_there(comm: Any = None) -> None:
+    """Import what programs with torch need, which takes seconds the first time; here, too, for their results."""
+    import torch._dynamo  # noqa: F401 - for the first model that is trained
+    import torch.distributed.checkpoint
+    import torch.distributed.fsdp
+    import torch.distributed.pipelining  # noqa: F401
