@@ -96,6 +96,17 @@ def cpu_seconds(pid: int) -> float:
     raise ProcessLookupError(pid)
 
 
+def wants_to_run(pid: int) -> bool:
+    """Does a process compute, or wait for a core or a disk, at this moment? Not so if it sleeps, waits or has ended."""
+    if LINUX:
+        return _stat(pid)[:1] in (["R"], ["D"])
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
+    return False
+
+
 def _stat(pid: int | str) -> list[str]:
     """What /proc/PID/stat says after the process's name, from the third field on; empty when there is none."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:

@@ -2,9 +2,12 @@
 
 import contextlib
 import io
+import itertools
 import os
 import signal
+import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +15,10 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from course_utils.errors import CourseError, RankError
 from course_utils.ranks import stillness
+from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.processes.fault_dump import last_line, learners_line
 from course_utils.ranks.px_magic import register
+from course_utils.trace.activity import RUNNING, Activity
 from workshop.bench.hangs import modules, programs, reaches_the_learner, tell, torch_is_there
 
 CLASSES = {module.__name__.removeprefix("hangs_"): programs(module) for module in modules()}
@@ -144,6 +149,23 @@ def test_what_computes_nothing_for_long_is_told_and_left_alone(four_ranks, capsy
     assert "Nothing has moved for 2 s" in told and "need not be a deadlock" in told
 
 
+def test_who_gets_no_processor_is_not_called_still(monkeypatch, capsys) -> None:
+    """Two seconds, one look each: a rank has computed nothing and sent nothing, and would like to."""
+    for busy in (True, False):
+        now = itertools.count(100.0, 1.0)
+        monkeypatch.setattr(stillness.time, "monotonic", lambda now=now: next(now))
+        monkeypatch.setattr(stillness, "STILL_SECONDS", 2.0)
+        control = SimpleNamespace(
+            activity=lambda rank: Activity(RUNNING, 1, 0.0, ""),
+            computed=lambda rank: 5.0,
+            wants_to_run=lambda rank, busy=busy: busy,
+        )
+        notice = stillness.StillnessNotice(control, [0], lambda: 0)
+        for _ in range(6):
+            notice.look(Seen(unmoved=100.0))
+        assert ("Nothing has moved" in capsys.readouterr().out) != busy
+
+
 def ends_mpi(comm):
     from mpi4py import MPI
 
@@ -201,6 +223,37 @@ def test_what_is_being_unpacked_is_unpacked_before_stop_is_heeded(four_ranks, mo
         four_ranks.run(lambda comm: Slow() if comm.rank == 1 else comm.rank)
     assert os.environ["COURSE_TEST_UNPACKED"] == "whole"
     assert four_ranks.healthy and four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
+
+
+def test_stop_in_the_middle_of_submitting_leaves_no_rank_behind(four_ranks, monkeypatch) -> None:
+    connection, submit = four_ranks.connection, four_ranks.connection.submit
+
+    def stopped_half_way(function, arguments):
+        pending = submit(function, {0: arguments[0]})
+        if function == "call":
+            os.kill(os.getpid(), signal.SIGINT)
+        return pending | submit(function, {rank: own for rank, own in arguments.items() if rank})
+
+    monkeypatch.setattr(connection, "submit", stopped_half_way)
+    with pytest.raises(RankError, match="stopped by you"):
+        four_ranks.run(lambda comm: time.sleep(5.0))
+    monkeypatch.setattr(connection, "submit", submit)
+    assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4
+
+
+def test_stop_pressed_twice_is_as_good_as_once(four_ranks) -> None:
+    def slow(comm):
+        try:
+            time.sleep(20.0)
+        finally:
+            time.sleep(1.0)
+
+    presses = [threading.Timer(seconds, os.kill, [os.getpid(), signal.SIGINT]) for seconds in (1.0, 1.2, 1.4)]
+    for press in presses:
+        press.start()
+    with pytest.raises(RankError, match="stopped by you"):
+        four_ranks.run(slow)
+    assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4
 
 
 # --- %%px in a notebook -----------------------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ class StillnessNotice:
         self._control, self._ranks, self._sent = control, ranks, sent
         self._told = False
         self._looked = self._moved = time.monotonic()
-        self._before = self._computed(), sent()
+        self._before = 0.0, sent()
+        self._ran: set[int] = set()
 
     def look(self, seen: Seen) -> None:
         """Tell the learner, if nothing has moved for long enough."""
@@ -36,19 +37,18 @@ class StillnessNotice:
             self._tell("What some ranks ask for will never come")
         if now - self._looked < _INTERVAL:
             return
-        computed, sent = self._computed(), self._sent()
+        at_work = [rank for rank in self._ranks if self._control.activity(rank).state == RUNNING]
+        computed, sent = sum(map(self._control.computed, at_work)), self._sent()
         seconds = now - self._looked
         quiet = abs(computed - self._before[0]) < _COMPUTES * seconds and sent - self._before[1] < _SENDS * seconds
+        runs = set(filter(self._control.wants_to_run, at_work))
+        quiet &= not runs & self._ran  # on a busy machine little is computed by who computes all the time
+        self._ran = runs
         if not quiet or seen.unmoved < seconds:
             self._moved = now
         self._looked, self._before = now, (computed, sent)
         if now - self._moved > STILL_SECONDS:
             self._tell(f"Nothing has moved for {STILL_SECONDS:.0f} s")
-
-    def _computed(self) -> float:
-        """CPU seconds of ranks that are at work: MPI computes while it waits, too."""
-        at_work = [rank for rank in self._ranks if self._control.activity(rank).state == RUNNING]
-        return sum(map(self._control.computed, at_work))
 
     def _tell(self, what: str) -> None:
         if not self._told:

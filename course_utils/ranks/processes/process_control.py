@@ -12,7 +12,7 @@ from typing import Protocol
 from course_utils.ranks.processes.exit_status import describe_end
 from course_utils.ranks.processes.fault_dump import place_in_c
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.system import cpu_seconds, started_at
+from course_utils.system import cpu_seconds, started_at, wants_to_run
 from course_utils.trace.activity import RUNNING, TESTING, Activity, ActivityFile
 
 
@@ -33,6 +33,9 @@ class ProcessControl(Protocol):
 
     def computed(self, rank: int) -> float:
         """CPU seconds of a rank so far."""
+
+    def wants_to_run(self, rank: int) -> bool:
+        """Does a rank compute, or wait for a processor that others use? False where that cannot be seen."""
 
     def place(self, rank: int) -> str:
         """The learner's line in which a rank is that does not answer; "" where that cannot be seen."""
@@ -69,6 +72,9 @@ class LocalRanks:
         with contextlib.suppress(OSError):  # it has ended
             return cpu_seconds(self.pids[rank])
         return 0.0
+
+    def wants_to_run(self, rank: int) -> bool:
+        return wants_to_run(self.pids[rank])
 
     def place(self, rank: int) -> str:
         return place_in_c(self.folder.fault_file(rank), lambda number: self._signal(rank, number))
