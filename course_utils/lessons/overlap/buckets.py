@@ -141,7 +141,7 @@ def accumulate_gradients(
     ranks once.
 
     Args:
-        module: its old gradients are gone; the loss is the mean cross-entropy.
+        module: its old gradients were cleared before the call; the loss is the mean cross-entropy.
         micro_batches: (x, y) pairs, at least one, with any numbers of examples.
 
     Returns:

@@ -35,7 +35,8 @@ def promises_kept(outcome: Outcome) -> str | None:
     for rank, (vector, *_) in enumerate(outcome.arguments):
         for what in haste(outcome, rank):
             return f"rank {rank} {what}"
-        if outcome.world_size > 1 and len(vector) >= outcome.world_size and not outcome.run.bytes_per_rank[rank]:
+        silent = not outcome.run.bytes_per_rank[rank] and not outcome.attempt.replies[rank].never_waited_for
+        if silent and outcome.world_size > 1 and len(vector) >= outcome.world_size:
             return NOT_COUNTED.format(rank=rank)
         if vector.tobytes() != first.tobytes():
             return NOT_EQUAL.format(rank=rank, index=int(np.argmax(vector != first)))

@@ -43,6 +43,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case((1, n, k), (7, k, m))
     yield case((7, n, k), (1, k, m))
     yield case((4, 7, n, k), (7, k, m))
+    yield case((4, 7, n, k), (k, m))
+    yield case((n, k), (4, 7, k, m))
     yield case((4, 1, n, k), (1, 7, k, m))
     yield case((3, 1, k), (k, 1))
     yield case((1, n, k), (k, m))

@@ -1,7 +1,7 @@
 """The check of `broadcast_parameters`: every tensor of the model is rank 0's afterwards."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,14 +17,19 @@ if TYPE_CHECKING:
 
 def state_after(
     function: Callable, parameters: Sequence["Tensor"], buffers: Sequence["Tensor"], frozen: int | None
-) -> dict[str, "Tensor"]:
-    """Call the learner's function on a model and return what its tensors, those the optimizer knows, hold then."""
-    model = common.model_of(parameters, buffers)
+) -> dict[str, Any]:
+    """Call the learner's function on a model and return what its tensors, those the optimizer knows, hold then.
+
+    Beside them, what else must be as it was: which parameters are trained, and whether the model is.
+    """
+    model = common.model_of(parameters, buffers).eval()
     if frozen is not None:
         model.weights[frozen].requires_grad_(False)
     state = [*model.parameters(), *model.buffers()]
     function(model)
-    return named([values.detach().clone() for values in state], len(parameters))
+    trained = [parameter.requires_grad for parameter in state[: len(parameters)]]
+    held = named([values.detach().clone() for values in state], len(parameters))
+    return held | {"the list of which are trained": trained, "model.training": model.training}
 
 
 def named(tensors: Sequence["Tensor"], parameters: int) -> dict[str, "Tensor"]:
@@ -44,7 +49,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             models.append((weights, [common.tensor(values) for values in statistics]))
         holds = f"{len(shapes)} parameters{', one of them frozen' if frozen is not None else ''}"
         label = f"{ranks(size)}, {holds}{' and 2 buffers' if buffers else ''}, {dtype}"
-        wanted = named([*models[0][0], *models[0][1]], len(shapes))
+        trained = {"the list of which are trained": [place != frozen for place in range(len(shapes))]}
+        wanted = named([*models[0][0], *models[0][1]], len(shapes)) | trained | {"model.training": False}
         arguments = [(weights, statistics, frozen) for weights, statistics in models]
         return Case(label, arguments, [wanted] * size, backend="gloo", tolerance=0, harness=state_after)
 

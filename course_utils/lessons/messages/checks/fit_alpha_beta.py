@@ -16,6 +16,18 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         given = (sizes.tolist(), seconds.tolist()) if as_list else (sizes, seconds)
         return Case(label, [given], [(alpha, beta)], with_comm=False, tolerance=1e-6)
 
+    def below_zero() -> Case:
+        """Points on a line that begins below zero: the rate of long messages is lower than that of short ones."""
+        alpha, beta = -float(rng.uniform(2e-6, 8e-5)), float(rng.uniform(2e-10, 8e-9))
+        sizes = np.sort(rng.uniform(2, 9, 12)) * -alpha / beta
+        return Case(
+            "points on a line that begins below zero",
+            [(sizes, alpha + beta * sizes)],
+            [(alpha, beta)],
+            with_comm=False,
+            tolerance=1e-6,
+        )
+
     powers = 4 ** np.arange(12)
     yield case("points on a line", powers)
     yield case("noisy points", powers, noise=0.15)
@@ -24,6 +36,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case("noisy points, a message of no bytes among them", np.append(rng.integers(1, 10**6, 20), 0), noise=0.2)
     yield case("noisy points, each size three times", rng.permutation(np.repeat(powers, 3)), noise=0.2)
     yield case("noisy points, seconds to hours for a message", powers, noise=0.1, slower=1e6)
+    yield case("noisy points, sizes that are means", powers + 0.25, noise=0.1)
+    yield below_zero()
 
 
 EXERCISE = Exercise(

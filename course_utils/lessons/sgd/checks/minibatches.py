@@ -65,6 +65,8 @@ def _wrong_form(result: object) -> str | None:
             return f"a batch is {describe(batch)}, expected an array of indices"
         if kind_of(batch) == "array" and (batch.ndim != 1 or (batch.size and batch.dtype.kind not in "iu")):
             return f"a batch is {describe(batch)} with {batch.dtype} numbers, expected an array of indices"
+        if kind_of(batch) == "array" and batch.size and batch.dtype != np.int64:
+            return f"a batch holds {batch.dtype} numbers, expected int64"
         if any(kind_of(index) != "int" for index in (batch if kind_of(batch) != "array" else ())):
             return f"a batch is {describe(batch)}, expected an array of indices"
     return None

@@ -49,6 +49,7 @@ def walked(
     """
     index = [{config: place for place, config in enumerate(own)} for own in choices]
     asked: list[int] = []
+    looked_at: list[bool] = []
 
     def place(strategy: Strategy) -> tuple[int, ...]:
         return tuple(own[config] for own, config in zip(index, strategy, strict=True))
@@ -58,11 +59,13 @@ def walked(
         asked.append(int(np.ravel_multi_index(where, times.shape)))
         return int(times[where])
 
+    def fits(strategy: Strategy) -> bool:
+        looked_at.append(bool(room[place(strategy)]))
+        return looked_at[-1]
+
     random = np.random.default_rng(seed)
     fresh = random.bit_generator.state
-    found = function(
-        start, choices, makespan_of, lambda strategy: bool(room[place(strategy)]), iterations, temperature, random
-    )
+    found = function(start, choices, makespan_of, fits, iterations, temperature, random)
     if found is None:
         return f"the function {NOTHING}; {NO_STRATEGY}"
     if not isinstance(found, list | tuple) or len(found) != len(start):
@@ -71,7 +74,8 @@ def walked(
         if config not in own:
             return f"operator {number} got {shown(config)}, which is none of its choices"
     drawn = random.bit_generator.state != fresh
-    return {"takes": int(times[place(found)]), "fits": bool(room[place(found)]), "walk": asked, "drawn": drawn}
+    takes, proposals = int(times[place(found)]), max(len(asked), len(looked_at))
+    return {"takes": takes, "fits": bool(room[place(found)]), "walk": asked, "proposals": proposals, "drawn": drawn}
 
 
 def _wrong(outcome: Outcome) -> str | None:
@@ -98,8 +102,8 @@ def _wrong(outcome: Outcome) -> str | None:
     met = min((int(times.flat[number]) for number in walk if room.flat[number]), default=NEVER)
     if met < told["takes"]:
         return f"{longer}; one of {met} ns was simulated on the way"
-    if len(walk) < iterations / 2:
-        return f"{longer}; only {len(walk)} strategies were simulated in {count(iterations, 'proposal')}"
+    if told["proposals"] < iterations / 2:
+        return f"{longer}; only {told['proposals']} strategies were looked at in {count(iterations, 'proposal')}"
     if _near(begin, times.shape).issuperset(walk):
         return f"{longer}; nothing was simulated that is two changes from the start"
     return longer

@@ -1,11 +1,16 @@
 """The execution simulator: when every task begins and ends, without running any of them."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from course_utils.lessons.strategy_search.simulator.task_graph import Task
 
-Span = tuple[int, int]
-"""When a task begins and ends, in nanoseconds from the beginning of the step."""
+
+class Span(NamedTuple):
+    """When a task begins and ends, in nanoseconds from the beginning of the step."""
+
+    begin: int
+    end: int
 
 
 def simulate(tasks: Sequence[Task]) -> list[Span]:
@@ -13,13 +18,16 @@ def simulate(tasks: Sequence[Task]) -> list[Span]:
 
     Args:
         tasks: in the order of the program, which is the order in which each device does its own.
+
+    Returns:
+        Of each task a `Span(begin, end)`, in the same order.
     """
     free: dict[int, int] = {}  # device → when it has done what came before
     spans: list[Span] = []
     for task in tasks:
-        begin = max([free.get(task.device, 0), *(spans[one][1] for one in task.after)])
+        begin = max([free.get(task.device, 0), *(spans[one].end for one in task.after)])
         end = begin + task.nanoseconds
-        spans.append((begin, end))
+        spans.append(Span(begin, end))
         free[task.device] = end
     return spans
 
