@@ -20,8 +20,8 @@ ONE_BY_ONE = ("[notebooks/", "tests/test_workshop_decks.py", "[exercises/solutio
 """Long tests that share nothing, the longest first: dealt out test by test, by turns with whole files."""
 
 LONG = (
-    "answers teacher_nbgrader gpu_script workshop_site gpu_nodes_jobs browser ondemand ranks_slurm gpu_nodes "
-    "ranks_leftovers ranks ranks_links teacher"
+    "answers as_on_a_mac teacher_nbgrader gpu_script workshop_site gpu_nodes_jobs browser ondemand ranks_slurm "
+    "gpu_nodes ranks_leftovers ranks ranks_links teacher"
 )
 """Files that take more than half a minute, whatever the number of their tests: dealt out before the others."""
 
