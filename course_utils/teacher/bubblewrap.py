@@ -55,14 +55,15 @@ class SealedBox:
     def of(cls, folder: Path) -> "SealedBox":
         """A box whose files lie in a folder, with a user that no box before it had."""
         own = _ROOTS_USERS + os.getpid() * _OF_A_PROCESS + next(_numbers) % _OF_A_PROCESS
-        return cls(folder, own if is_root() else _NOBODY)
+        box = cls(folder, own if is_root() else _NOBODY)
+        box._write_settings()  # once, for another rank's box may read them while one is started
+        return box
 
     def command(self, inside: Sequence[str], networked: bool = False) -> list[str]:
         """The command that runs another in the box. The processes in it end with the one that starts it.
 
         `networked`: in the network in which the command is started; else in one that leads nowhere.
         """
-        self._write_settings()
         etc = self.folder / "etc"
         mounts = []
         for place in ("/tmp", HOME):  # first: the course may be installed in folders below them
@@ -79,11 +80,13 @@ class SealedBox:
 
     def _filtered(self, linked: bool) -> list[str]:
         """bubblewrap, with a filter of system calls where there is one: it reads that from a descriptor."""
-        if not (steps := refusals(linked)):
+        file = self._filter(linked)
+        if not file.stat().st_size:
             return _bwrap()
-        file = self.folder / "system_calls"
-        file.write_bytes(steps)
         return ["sh", "-c", 'exec "$@" 9< "$0"', str(file), *_bwrap(), "--seccomp", "9"]
+
+    def _filter(self, linked: bool) -> Path:
+        return self.folder / ("system_calls_linked" if linked else "system_calls")
 
     def give(self, *places: Path) -> None:
         """Let the box's user read and write these files, or sockets, where root has made them."""
@@ -98,6 +101,8 @@ class SealedBox:
         (etc / "group").write_text(f"learner:x:{self.user}:\n")
         (etc / "hosts").write_text(f"127.0.0.1 localhost {_NAME}\n")
         (etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+        for linked in (True, False):
+            self._filter(linked).write_bytes(refusals(linked))
         for place in (etc, *etc.iterdir()):
             place.chmod(0o755 if place.is_dir() else 0o644)
 
@@ -114,7 +119,7 @@ def obstacle() -> str | None:
         box = SealedBox.of(Path(folder))
         (box.folder / "package").mkdir()
         probe = box.command([sys.executable, "-c", "import os; print(os.getuid())"])
-        done = subprocess.run(probe, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(probe, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode == 0 and done.stdout.strip() == str(box.user):
         return None
     said = (done.stderr.strip() or "no reason given").splitlines()[-1]
