@@ -11,7 +11,7 @@ import pytest
 from jupyter_client import BlockingKernelClient, KernelManager
 
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, sweep
-from course_utils.system import marked
+from course_utils.system import marked, shared_names
 
 START = "import course_utils as course\nranks = course.start(4)"
 DEADLOCK = "def wait(comm):\n    comm.recv(source=(comm.rank + 1) % comm.size)\nranks.run(wait)"
@@ -48,7 +48,7 @@ def ours(runtime: Path) -> list[int]:
 
 
 def shared_memory() -> set[str]:
-    """Names under /dev/shm that our ranks have mapped; other people's come and go meanwhile."""
+    """Names in shared memory that our ranks have mapped; other people's come and go meanwhile."""
     return set().union(*(folder.shared_memory() for folder in RanksFolder.all()))
 
 
@@ -58,7 +58,7 @@ def assert_gone(runtime: Path, memory: set[str]) -> None:
         time.sleep(0.1)
     assert ours(runtime) == []
     assert list(runtime.iterdir()) == []
-    assert not memory & set(os.listdir("/dev/shm"))
+    assert not memory & shared_names()
 
 
 def begin_deadlock(client: BlockingKernelClient) -> None:

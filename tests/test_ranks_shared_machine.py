@@ -1,11 +1,11 @@
 """On a machine that others use too: no file of ours can be read, no port of ours reached, and no set is left behind."""
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 import course_utils as course
@@ -14,26 +14,9 @@ from course_utils.system import marked
 
 
 def listeners_of(pids: list[int]) -> set[str]:
-    """Addresses on which these processes listen, TCP over IPv4 and IPv6, read from the kernel's own tables."""
-    inodes = set()
-    for pid in pids:
-        for entry in Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                target = os.readlink(entry)
-            except OSError:
-                continue
-            if target.startswith("socket:["):
-                inodes.add(target[8:-1])
-    found = set()
-    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            listening = fields[3] == "0A"
-            if listening and fields[9] in inodes:
-                words = bytes.fromhex(fields[1].partition(":")[0])
-                turned = b"".join(words[i : i + 4][::-1] for i in range(0, len(words), 4))
-                found.add(socket.inet_ntop(family, turned))
-    return found
+    """Addresses on which these processes listen, TCP over IPv4 and IPv6, as the system tells them."""
+    sockets = [one for pid in pids for one in psutil.Process(pid).net_connections("tcp")]
+    return {one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN}
 
 
 def torch_group_is_up():
@@ -76,7 +59,7 @@ def test_keys_are_never_on_a_command_line(four_ranks) -> None:
     key = json.loads((security / "ipcontroller-client.json").read_text())["key"]
     for pid, mark in marked(MARK):
         if mark == str(four_ranks.connection.folder.path):
-            assert key not in Path(f"/proc/{pid}/cmdline").read_text()
+            assert key not in " ".join(psutil.Process(pid).cmdline())
 
 
 @pytest.mark.long

@@ -2,10 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from course_utils.system import started_at
 from workshop.build.commands import run
 from workshop.build.sources import AuthoringError
 
@@ -15,14 +15,6 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
 open("child", "w").write(str(child.pid))
 time.sleep(100)
 """
-
-
-def lives(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_what_a_tool_says_at_last_is_told(tmp_path) -> None:
@@ -44,4 +36,4 @@ def test_a_tool_ends_with_all_that_it_has_started(tmp_path, monkeypatch, why) ->
     monkeypatch.setattr(subprocess.Popen, "communicate", wait)
     with pytest.raises(AuthoringError if isinstance(why, Exception) else KeyboardInterrupt):
         run([sys.executable, "-c", PARENT], tmp_path, 60, "painting")
-    assert not lives(int((tmp_path / "child").read_text()))
+    assert not started_at(int((tmp_path / "child").read_text()))
