@@ -54,7 +54,7 @@ def bytes_text(count: float) -> str:
 def wrapped(text: str) -> str:
     """A text in lines that fit into a notebook's output, which would break a longer one in the middle of a word."""
     keep = {"break_long_words": False, "break_on_hyphens": False}
-    return "\n".join(textwrap.fill(line, 100, **keep) for line in text.splitlines())
+    return "\n".join(textwrap.fill(line, 92, **keep) for line in text.splitlines())
 
 
 def join(parts: Sequence[str]) -> str:

@@ -241,18 +241,38 @@ def test_stop_in_the_middle_of_submitting_leaves_no_rank_behind(four_ranks, monk
     assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4
 
 
-def test_stop_pressed_twice_is_as_good_as_once(four_ranks) -> None:
-    def slow(comm):
-        try:
-            time.sleep(20.0)
-        finally:
-            time.sleep(1.0)
+def sums_for_long():
+    import torch
+    import torch.distributed as dist
 
-    presses = [threading.Timer(seconds, os.kill, [os.getpid(), signal.SIGINT]) for seconds in (1.0, 1.2, 1.4)]
-    for press in presses:
-        press.start()
+    for _ in range(10_000):
+        dist.all_reduce(torch.ones(10))
+
+
+def test_stop_at_the_beginning_of_a_run_with_torch_costs_no_rank(four_ranks) -> None:
+    four_ranks.run(torch_is_there)
+    pids = four_ranks.pids
+    for seconds in (0.01, 0.02, 0.04, 0.08, 0.16):
+        press = threading.Timer(seconds, os.kill, [os.getpid(), signal.SIGINT])
+        with pytest.raises((RankError, KeyboardInterrupt)):  # the latter where nothing was sent to the ranks yet
+            press.start()
+            four_ranks.run(sums_for_long, backend="gloo")
+        assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4
+    assert four_ranks.pids == pids
+
+
+def test_stop_pressed_again_changes_nothing(four_ranks, monkeypatch) -> None:
+    control, interrupt = four_ranks.connection.control, four_ranks.connection.control.interrupt
+
+    def pressed_again(rank: int) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        interrupt(rank)
+
+    monkeypatch.setattr(control, "interrupt", pressed_again)
+    press = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
+    press.start()
     with pytest.raises(RankError, match="stopped by you"):
-        four_ranks.run(slow)
+        four_ranks.run(lambda comm: time.sleep(20.0))
     assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4
 
 

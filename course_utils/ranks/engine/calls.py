@@ -19,10 +19,15 @@ from course_utils.ranks.engine import engine
 from course_utils.ranks.engine.output import captured
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.processes.launch_ranks import short_name
+from course_utils.trace.activity import RUNNING
 from course_utils.trace.books import WORLD
 from course_utils.trace.in_thread import some_are_left
 from course_utils.trace.mpi import free_what_was_left
 from course_utils.trace.recorder import StopAsked, is_learners, place_of, recorder
+
+_BEGINNING = "the beginning of the run"
+_OTHERS_HEAR_OF_A_STOP = 0.5
+"""Seconds within which all ranks that have come know that they are to stop."""
 
 
 class MPIBroken(Exception):
@@ -173,10 +178,30 @@ def _together(world_size: int, number: int, answer: bool = True) -> tuple[MPI.In
     mine, everyones = array("i", [answer]), array("i", [0])
     try:
         inner = engine.communicators.get(world_size, number)
-        recorder.wait(inner.Iallreduce(mine, everyones, MPI.MIN).Test, "the beginning of the run", "")
+        if recorder.activity and recorder.activity.asked_to_stop:  # the others are told, too, and wait for nobody
+            raise StopAsked(_BEGINNING)
+        come = inner.Iallreduce(mine, everyones, MPI.MIN).Test
+        try:
+            recorder.wait(come, _BEGINNING, "")
+        except StopAsked:
+            _wait_a_little(come)
     except MPI.Exception as error:
         raise MPIBroken(str(error)) from error
     return inner, bool(everyones[0])
+
+
+def _wait_a_little(come: Callable[[], bool]) -> None:
+    """Go on, where all ranks have come: who has not heard of the stop does, and may need this one to make a group.
+
+    Raises:
+        StopAsked: some do not come.
+    """
+    until = time.monotonic() + _OTHERS_HEAR_OF_A_STOP
+    while not come():
+        if time.monotonic() > until:
+            raise StopAsked(_BEGINNING)
+        time.sleep(0.001)
+    recorder.activity.write(RUNNING)  # so that the learner's code is interrupted
 
 
 def _guarded(work: Callable[[], object]) -> Reply:

@@ -50,6 +50,10 @@ def _imports(dump: str) -> bool:
 
 
 def _learners_stack(dump: str) -> list[tuple[str, str, str]]:
-    """File, line and function of the thread in which a learner's code runs, the innermost first."""
-    stacks = [_FRAME.findall(stack) for stack in dump.split("\n\n")]
-    return next((frames for frames in stacks if any(function in _ENTRANCES for _, _, function in frames)), [])
+    """File, line and function of what a learner's code has called, the innermost first; empty where it does not run."""
+    for stack in dump.split("\n\n"):
+        frames = _FRAME.findall(stack)
+        for depth, (_, _, function) in enumerate(frames):
+            if function in _ENTRANCES:
+                return frames[:depth]
+    return []
