@@ -1,4 +1,4 @@
-"""The course in a hosted notebook, such as Colab's or Kaggle's: `%run course/tools/hosted.py` in its first cell.
+"""The course in a hosted notebook, such as Colab's or Kaggle's: `%run /tmp/course/tools/hosted.py` in its first cell.
 
 The kernel there has an IPython, an ipykernel and a torch of the host's, and nothing of it is touched. The ranks get an
 environment of their own, .venv beside this folder, made by `tools/set-up`. The notebook borrows three packages of it,
