@@ -360,7 +360,7 @@ def test_who_is_not_root_or_so_only_in_a_container_gets_the_same_boxes(user, tmp
 def grade_as(user: list[str], *arguments: object) -> None:
     """The command in a process of its own, behind what makes it another user's."""
     command = [*user, sys.executable, "-m", "course_utils.cli", "grade", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
 
 

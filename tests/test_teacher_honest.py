@@ -38,11 +38,13 @@ def test_an_exercise_that_fails_costs_the_others_nothing_in_the_lesson_of_races(
                     f"    {'import os; os._exit(1)' if name == 'speed_up_1' else '...'}",
                 ]
     (tmp_path / "ada.ipynb").write_text(json.dumps(told))
+    found = {mark.exercise: mark for mark in marks_of([tmp_path / "ada.ipynb"], ranks=2)}
     right = {f"speed_up_{number}" for number in (2, 3, 4, 5)}
-    for _ in range(3):  # the clock judges, on a machine that may be busy
-        found = {mark.exercise for mark in marks_of([tmp_path / "ada.ipynb"], ranks=2) if mark.mark}
-        right -= found
-    assert right == set() and found <= {f"speed_up_{number}" for number in (2, 3, 4, 5)}
+    slow = "the results are right, but it is"  # the clock judges, on a machine that may be busy
+    assert {
+        name: found[name].verdict for name in right if not found[name].mark and slow not in found[name].verdict
+    } == {}
+    assert sum(found[name].mark for name in right) >= 2 and not any(found[name].mark for name in found.keys() - right)
 
 
 def test_what_is_ipythons_becomes_python_line_by_line() -> None:
