@@ -114,7 +114,8 @@ def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, box
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)  # the threads that it had were not forked with it, and OpenMP would wait for them
     threading.Thread(target=_end_with_the_grader, args=[folder], daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the teacher's Ctrl-C is for the grader, which ends this process
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # Ctrl-C, or the terminal closed
+        signal.signal(number, lambda *_: None)  # that is for the grader, after whose end this process clears away
     os.environ |= {"COURSE_RUNTIME": folder, "TQDM_DISABLE": "1"}  # the grader has a bar of its own
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     limit = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
@@ -140,5 +141,7 @@ def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, box
 def _end_with_the_grader(folder: str) -> None:
     """Where the grader is killed, nobody else would end this process, and with it the boxes, and remove the files."""
     wait([multiprocessing.parent_process().sentinel])
-    shutil.rmtree(folder, ignore_errors=True)
+    deadline = time.monotonic() + 5.0
+    while os.path.exists(folder) and time.monotonic() < deadline:  # the other thread may be writing into it
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
