@@ -11,7 +11,7 @@ from mac import as_on_a_mac
 
 ROOT = as_on_a_mac.ROOT
 FILES = [
-    pytest.param("mac/ranks_session.py", 11),
+    pytest.param("mac/ranks_session.py", 12),
     pytest.param("test_system.py", 9),
     pytest.param("test_messages.py", 10, marks=pytest.mark.long),
 ]

@@ -152,6 +152,20 @@ def test_the_other_launcher_of_the_wheel_needs_no_name_either(runtime: Path, mon
     ranks.stop()
 
 
+def test_torchrun_meets_where_it_need_not_ask_for_a_name(tmp_path: Path) -> None:
+    from course_utils.lessons.gpu_nodes.launch_commands import run_command
+
+    lines = (
+        "import torch",
+        "import torch.distributed as dist",
+        "dist.init_process_group('gloo')",
+        "one = torch.ones(1)",
+    )
+    (tmp_path / "add.py").write_text("\n".join([*lines, "dist.all_reduce(one)", "print('sum', int(one))"]))
+    told = run_command(f"torchrun --standalone --nproc-per-node=2 {tmp_path / 'add.py'}", seconds=SECONDS * 4)
+    assert told.count("sum 2") == 2, told
+
+
 def test_workers_of_a_data_loader_are_spawned(tmp_path: Path) -> None:
     from course_utils.lessons.hardware.reading_speed import time_reading
 

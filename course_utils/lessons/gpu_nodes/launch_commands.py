@@ -17,6 +17,7 @@ from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.ranks_folder import shared_root
 from course_utils.ranks.slurm.batch_job import for_a_new_job, over_text, waiting_text
+from course_utils.system import LOOPBACK
 
 NO_SLURM = "No Slurm here (no sbatch that answers): the script is there to be read, and the page goes on without it."
 ACCOUNT = (
@@ -24,6 +25,8 @@ ACCOUNT = (
     "starts: `export SBATCH_ACCOUNT=… SBATCH_PARTITION=…`."
 )
 _BUSY_SECONDS = 300.0
+_STANDALONE = {"PET_LOCAL_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": LOOPBACK}
+"""For `torchrun --standalone`, which would meet at the machine's name: on a Mac that may resolve to nothing."""
 
 
 def run_command(command: str, seconds: float = _BUSY_SECONDS) -> str:
@@ -36,6 +39,8 @@ def run_command(command: str, seconds: float = _BUSY_SECONDS) -> str:
         CourseError: it takes longer than `seconds`.
     """
     environment = {**with_own_python(os.environ), "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+    if "torchrun --standalone" in command:
+        environment |= _STANDALONE
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     process = subprocess.Popen(command, shell=True, env=environment, start_new_session=True, **both)
     try:
