@@ -43,8 +43,8 @@ NAMES: dict[str, str] = {
 }
 """What an operation or a dtype becomes, where it is written as an attribute: `MPI.SUM`, `math.ceil`."""
 
-SAFEGUARDS = ("strict", "rcond")
-"""Keywords that only warn of misuse."""
+SAFEGUARDS = ("strict", "rcond", "device")
+"""Keywords that only warn of misuse, or name the device: the checks run on a CPU, which is where tensors are anyway."""
 SYMMETRIC = ("max", "min", "maximum", "minimum", "gcd")
 """Functions whose arguments have no order."""
 
@@ -318,12 +318,19 @@ def _explains(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
+def _only_moves_to_a_device(node: ast.stmt) -> bool:
+    """Whether it is `x, y = x.to(device), y.to(device)`: on a CPU, where the checks run, they are there already."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        return False
+    return _text(node.value).replace(".to(device)", "") == _text(node.targets[0])
+
+
 def _guards(node: ast.AST) -> bool:
     return isinstance(node, ast.keyword) and node.arg in SAFEGUARDS
 
 
 def _statement(node: ast.stmt) -> Iterator[Change]:
-    if _prints(node) or _explains(node):
+    if _prints(node) or _explains(node) or _only_moves_to_a_device(node):
         return
     if not isinstance(node, (ast.Pass, ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.With)):
         yield f"dropped: {_text(node)}", ast.Pass()
