@@ -206,9 +206,9 @@ def test_a_grader_that_is_killed_leaves_nothing(number, tmp_path) -> None:
 
 
 def _boxes(folder: Path) -> list[str]:
-    """The processes in whose command the folder's name stands: bubblewrap's."""
+    """The boxes of ranks that a grader with its temporary files in this folder has started."""
     running = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in running.splitlines() if "bwrap" in line and str(folder) in line]
+    return [line for line in running.splitlines() if "bwrap" in line and f"{folder}/course-grade-" in line]
 
 
 def _until(true: Callable[[], object], seconds: float = 150.0) -> None:
