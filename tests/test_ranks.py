@@ -427,8 +427,8 @@ def test_arguments_that_do_not_fit_are_refused_before_anything_runs(four_ranks) 
         four_ranks.run(who, course.per_rank([1, 2]))
     with pytest.raises(CourseError, match="9 ranks were asked for; 4 are running"):
         four_ranks.run(who, ranks=9)
-    with pytest.raises(CourseError, match='only "gloo"'):
-        four_ranks.run(who, backend="nccl")
+    with pytest.raises(CourseError, match='"gloo" and "nccl" are known here'):
+        four_ranks.run(who, backend="mpi")
 
 
 def test_the_same_number_gives_the_same_ranks_another_number_new_ones(four_ranks, capsys) -> None:
@@ -594,3 +594,21 @@ def test_ranks_that_do_not_start_on_a_full_disk_say_so(tmp_path: Path, monkeypat
     assert "is full" not in launch_ranks.log_of(folder)
     monkeypatch.setattr(launch_ranks.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
     assert launch_ranks.log_of(folder) == f"{tmp_path} is full. Make room, or set COURSE_RUNTIME to a folder elsewhere."
+
+
+def test_a_call_waits_for_what_is_imported_in_the_background(four_ranks, tmp_path) -> None:
+    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(1)\ndone = True\n")
+
+    def find_it(comm, folder):
+        import sys
+
+        sys.path.append(folder)
+
+    def imported(comm):
+        import sys
+
+        return hasattr(sys.modules["slow_to_import"], "done")
+
+    four_ranks.run(find_it, str(tmp_path))
+    four_ranks.connection.submit("import_in_background", dict.fromkeys(range(4), ("slow_to_import",)))
+    assert four_ranks.run(imported).results == [True] * 4

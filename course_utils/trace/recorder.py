@@ -24,7 +24,7 @@ _LONGEST_PAUSE = 0.001
 _IN_VAIN = 0.2  # seconds of tests in vain, and of nothing else, after which a rank says what it tests for
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
-_PLUMBING = tuple(_PACKAGE + part for part in ("trace", "ranks", "checks", "teacher", "system"))
+_PLUMBING = tuple(_PACKAGE + part for part in ("trace", "ranks", "checks", "teacher", "system", "gpu_seats"))
 _CHECKS = f"{os.sep}checks{os.sep}"  # of a lesson
 _LIBRARIES = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")})
 

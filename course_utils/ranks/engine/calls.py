@@ -110,13 +110,21 @@ def execute(cell: str, communicator: int | None) -> bytes:
         return _sendable(_execute(cell, communicator))
 
 
+_imports: list[threading.Thread] = []
+
+
 def import_in_background(module: str) -> None:
     """Import something slow while the learner reads."""
+    thread = threading.Thread(target=__import__, args=(module,), daemon=True)
+    _imports.append(thread)
+    thread.start()
 
-    def load() -> None:
-        __import__(module)
 
-    threading.Thread(target=load, daemon=True).start()
+def _finish_imports() -> None:
+    """Two threads that import torch at once find half of it."""
+    while _imports:
+        _imports[0].join()
+        del _imports[0]
 
 
 def _overflow():
@@ -125,6 +133,9 @@ def _overflow():
 
 def _perform(payload: bytes) -> Reply:
     rank = engine.world.rank
+    ready = _guarded(_finish_imports)
+    if ready.kind != "returned":
+        return ready
     with captured(_overflow()) as printed:
         try:
             task: RankTask = from_bytes(payload)
@@ -268,6 +279,7 @@ def _execute(cell: str, communicator: int | None) -> Reply:
     shown: list[dict] = []
 
     def run() -> None:
+        _finish_imports()
         if communicator is not None:
             engine.world.renew(_together(engine.world.size, communicator)[0])
         recorder.began = time.perf_counter()
