@@ -75,7 +75,7 @@ def test_every_question_belongs_to_a_program_and_is_recognised_somehow(exercise)
     assert set(exercise.symptoms) <= spoken_of, f"{exercise.name} speaks of no {set(exercise.symptoms) - spoken_of}"
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("exercise", declared(), ids=lambda exercise: exercise.name)
 def test_the_library_itself_is_a_right_answer(exercise, four_ranks):
     verdict = judge(exercise, reference(exercise), four_ranks, hide=False)
