@@ -38,7 +38,7 @@ class Budget:
 
     accuracy: float = 0.92
     bytes: int = 12_000_000
-    seconds: float = 0.75
+    seconds: float = 0.85
 
 
 BUDGET = Budget()
