@@ -44,13 +44,13 @@ def notebook_of(folder: Path, *cells: str) -> Path:
 
 def test_doctor_ends_with_status_0_where_the_course_can_run() -> None:
     done = course("doctor")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0 and "Traceback" not in done.stderr  # where there are bars, on a slow machine
     assert done.stdout.endswith("The course can run here.\n")
 
 
 def test_doctor_ends_with_status_1_where_it_cannot(monkeypatch, capsys) -> None:
     missing = Finding("MPI", "missing", False, remedy="`make setup`")
-    monkeypatch.setattr("course_utils.cli.examine", lambda: [missing])
+    monkeypatch.setattr("course_utils.cli.examine", lambda quick: [missing])
     status, output = in_process(capsys, "doctor")
     assert status == 1 and output.startswith("✗ MPI         missing. `make setup`")
 
