@@ -123,9 +123,10 @@ def _without(seats: Sequence[Seat]) -> str:
     without = [rank for rank, seat in enumerate(seats) if not seat.gpus]
     if len(without) == len(seats):
         return "there is no GPU"
+    having = len(seats) - len(without)
     return (
-        f"rank {without[0]} on {first.node} sees no GPU and {count(len(seats) - len(without), 'other rank')} "
-        f"{'does' if len(seats) - len(without) == 1 else 'do'}. In a job, --gpus-per-node asks for as many on each "
+        f"rank {without[0]} on {first.node} sees no GPU and {count(having, 'other rank')} "
+        f"{'does' if having == 1 else 'do'}. In a job, --gpus-per-node asks for as many on each "
         "node as it has ranks"
     )
 
