@@ -169,6 +169,11 @@ def test_a_sweep_ends_what_has_no_owner(runtime: Path) -> None:
     assert not folder.path.exists()
 
 
+def test_a_sweep_passes_over_a_folder_that_goes_meanwhile(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RanksFolder, "all", lambda: [RanksFolder(runtime / "ranks-gone")])
+    assert sweep() == []
+
+
 def test_nothing_is_left_where_somebody_removes_the_folder(kernel, runtime: Path) -> None:
     _, client = kernel
     assert run(client, START)["status"] == "ok"

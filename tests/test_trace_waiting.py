@@ -211,11 +211,12 @@ def test_what_a_look_at_the_ranks_tells(activities, replied, kind) -> None:
 
 
 def test_a_message_goes_to_the_receive_that_was_begun_first() -> None:
-    first, second = SimpleNamespace(need=from_(1)), SimpleNamespace(need=from_(1))
-    for need, ahead in ((first.need, 0), (second.need, 1), (from_(1), 2), (from_(2), 0)):
-        books = Books()
-        books.begin()
-        look, _ = read_look(WAITS, books.look(need, [first, second]))
+    books = Books()
+    books.begin()
+    first, second, third, other = (books.receive("world", [0, 1, 2], source, None) for source in (1, 1, 1, 2))
+    begun = [SimpleNamespace(need=first), SimpleNamespace(need=second)]
+    for need, ahead in ((first, 0), (second, 1), (third, 2), (other, 0)):
+        look, _ = read_look(WAITS, books.look(need, begun))
         assert look.ahead == ahead
 
 

@@ -52,18 +52,21 @@ class Books:
     def send(self, communicator: str, members: list[int], to: int, tag: int) -> Send:
         """This rank sends a message to another rank of the run."""
         self.members[communicator] = members
-        send = _send(communicator, to, tag)
+        send = Send(_message(communicator, to, tag))
         self.sent[send.message] += 1
         return send
 
     def receive(self, communicator: str, members: list[int], source: int | None, tag: int | None) -> Receive:
-        """This rank begins to receive; None for any source, or any tag."""
+        """This rank begins to receive; None for any source, or any tag.
+
+        Each receive is an object of its own: `look` tells by it which of several like ones is waited for.
+        """
         self.members[communicator] = members
-        return _receive(communicator, source, tag)
+        return Receive(_message(communicator, source, tag))
 
     def took(self, communicator: str, source: int | None, tag: int) -> None:
         """A message has been received."""
-        self.received[_receive(communicator, source, tag).message] += 1
+        self.received[_message(communicator, source, tag)] += 1
 
     def meet(self, communicator: str, members: list[int], name: str) -> Meeting:
         """This rank begins the next collective of a communicator; `name` must be the same on all its ranks."""
@@ -115,13 +118,8 @@ class Books:
 
 
 @functools.lru_cache(10_000)
-def _send(communicator: str, to: int, tag: int) -> Send:
-    return Send(Message(communicator, to, tag))
-
-
-@functools.lru_cache(10_000)
-def _receive(communicator: str, source: int | None, tag: int | None) -> Receive:
-    return Receive(Message(communicator, source, tag))
+def _message(communicator: str, peer: int | None, tag: int | None) -> Message:
+    return Message(communicator, peer, tag)
 
 
 def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:

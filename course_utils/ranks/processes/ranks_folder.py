@@ -88,7 +88,14 @@ class RanksFolder:
         """Every folder of this machine's notebooks, the newest first. (Other machines may share the file system.)"""
         found = [cls(path) for root in (runtime_root(), shared_root()) for path in root.glob("ranks-*")]
         here = [folder for folder in found if folder.facts().get("host", socket.gethostname()) == socket.gethostname()]
-        return sorted(here, key=lambda folder: -folder.path.stat().st_mtime)
+        return sorted(here, key=lambda folder: -folder.changed())
+
+    def changed(self) -> float:
+        """When, in seconds since 1970, a file was last made or removed in the folder; 0 where it has gone meanwhile."""
+        try:
+            return self.path.stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
 
     @property
     def owners(self) -> Path:
@@ -185,8 +192,8 @@ def sweep() -> list[str]:
     """End every set of ranks that has no owner left; returns a line for each thing that was cleared away."""
     lines = []
     for folder in RanksFolder.all():
-        age = time.time() - folder.path.stat().st_mtime
-        if not folder.living_owners() and age > 5:
+        changed = folder.changed()
+        if changed and time.time() - changed > 5 and not folder.living_owners():
             count = len(folder.processes())
             folder.end()
             lines.append(f"{folder.path.name}: ended {count} processes that had no notebook any more")
