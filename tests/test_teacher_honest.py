@@ -26,6 +26,19 @@ def test_a_cell_that_never_ends_costs_its_own_time_and_nothing_else(tmp_path) ->
     assert mark.mark == 1, mark.verdict
 
 
+def test_what_editors_leave_in_a_notebook_costs_no_mark(tmp_path) -> None:
+    """Cells with one id, another kernel's name, outputs in HTML and JavaScript, no word of a language."""
+    file = notebook(tmp_path, RIGHT, NAMES, "x <- c(1, 2)")
+    told = json.loads(file.read_text())
+    told["metadata"] = {"kernelspec": {"name": "ir", "display_name": "R", "language": "R"}}
+    shown = {"text/html": ["<script>alert(1)</script>"], "application/javascript": ["alert(1)"]}
+    for cell in told["cells"]:
+        cell["id"] = "twice"
+        cell["outputs"] = [{"output_type": "display_data", "data": shown, "metadata": {}}]
+    file.write_text(json.dumps(told))
+    assert [mark.mark for mark in marks_of([file], ranks=2)] == [1, 1]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_an_exercise_that_fails_costs_the_others_nothing_in_the_lesson_of_races(tmp_path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
 from course_utils.syllabus import ROOT
-from course_utils.teacher import boxes_of_ranks, grading
+from course_utils.teacher import boxes_of_ranks, containment, grading
 from course_utils.teacher.submission import read
 from course_utils.teacher.wire import MOST_VALUES, pack, unpack_reply
 from course_utils.trace.events import Event
@@ -260,6 +260,20 @@ def test_a_submission_that_breaks_the_judging_process_costs_its_own_marks(tmp_pa
     marks = marks_of(files, ranks=2)
     assert [mark.mark for mark in marks] == [1, 1, 0, 0, 1, 1]
     assert all("a person must look at it" in mark.verdict for mark in marks[2:4])
+
+
+@needs_a_box
+@pytest.mark.timeout(120)
+def test_a_submission_that_takes_all_its_time_is_ended_and_the_class_goes_on(tmp_path, monkeypatch) -> None:
+    for module in (grading, containment):
+        monkeypatch.setattr(module, "SECONDS", 12.0)
+    slow = "def rank_squared(comm):\n    import time; time.sleep(600)\n"
+    files = [
+        notebook(tmp_path, *cells, name=name) for name, cells in {"a.ipynb": [slow, NAMES], "b.ipynb": [RIGHT]}.items()
+    ]
+    late, later, right, _ = marks_of(files, ranks=2)
+    assert late.mark == later.mark == 0 and "more than 12 s" in later.verdict, (late.verdict, later.verdict)
+    assert right.mark == 1, right.verdict
 
 
 # --- replies, as bytes that anybody may have written ------------------------------------------------------------------
