@@ -161,7 +161,7 @@ def test_torchrun_meets_where_it_need_not_ask_for_a_name(tmp_path: Path) -> None
         "dist.init_process_group('gloo')",
         "one = torch.ones(1)",
     )
-    (tmp_path / "add.py").write_text("\n".join([*lines, "dist.all_reduce(one)", "print('sum', int(one))"]))
+    (tmp_path / "add.py").write_text("\n".join([*lines, "dist.all_reduce(one)", "print(f'sum {int(one)}\\n', end='')"]))
     told = run_command(f"torchrun --standalone --nproc-per-node=2 {tmp_path / 'add.py'}", seconds=SECONDS * 4)
     assert told.count("sum 2") == 2, told
 

@@ -88,14 +88,14 @@ class RanksFolder:
         """Every folder of this machine's notebooks, the newest first. (Other machines may share the file system.)"""
         found = [cls(path) for root in (runtime_root(), shared_root()) for path in root.glob("ranks-*")]
         here = [folder for folder in found if folder.facts().get("host", socket.gethostname()) == socket.gethostname()]
-        return sorted(here, key=lambda folder: -folder.changed())
+        return sorted(here, key=lambda folder: folder.age())
 
-    def changed(self) -> float:
-        """When, in seconds since 1970, a file was last made or removed in the folder; 0 where it has gone meanwhile."""
+    def age(self) -> float:
+        """For how many seconds no file was made or removed in the folder; −1 where it has gone meanwhile."""
         try:
-            return self.path.stat().st_mtime
+            return time.time() - self.path.stat().st_mtime
         except FileNotFoundError:
-            return 0.0
+            return -1.0
 
     @property
     def owners(self) -> Path:
@@ -192,8 +192,7 @@ def sweep() -> list[str]:
     """End every set of ranks that has no owner left; returns a line for each thing that was cleared away."""
     lines = []
     for folder in RanksFolder.all():
-        changed = folder.changed()
-        if changed and time.time() - changed > 5 and not folder.living_owners():
+        if folder.age() > 5 and not folder.living_owners():
             count = len(folder.processes())
             folder.end()
             lines.append(f"{folder.path.name}: ended {count} processes that had no notebook any more")
