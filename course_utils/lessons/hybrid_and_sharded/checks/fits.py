@@ -80,6 +80,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         for share in (0.99, 1.01):
             yield case(replace(model, memory=float(int(share * (model.needs + model.activations)))))
     yield case(Model(10**9, 1, 3, 20 * GIGABYTE))
+    yield case(Model(10**9, 4, 3, 6 * GIGABYTE, 3 * GIGABYTE))
     yield case(Model(10**9, 4, 1, 7 * GIGABYTE), ", exactly as much as it needs")
     yield case(Model(10**9, 4, 3, 7 * GIGABYTE, 3 * GIGABYTE), ", exactly as much as it needs")
     yield case(Model(10**9, 4, 3, 7 * GIGABYTE - 1, 3 * GIGABYTE), ", one byte less than it needs")
