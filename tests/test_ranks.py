@@ -145,6 +145,31 @@ def test_collectives_that_do_not_match_are_told_apart(four_ranks) -> None:
     assert four_ranks.run(add_ranks).results == [6] * 4
 
 
+def too_little_room(comm):
+    import numpy as np
+
+    comm.Bcast(np.zeros(12 if comm.rank == 0 else 8))
+
+
+def freed_too_early(comm):
+    everybody = comm.Split(0)
+    everybody.Free()
+    everybody.allreduce(1)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (too_little_room, r"rank 0 Bcast\(root=0\) of 12 float64, .* 8 float64\), line \d+\.$"),
+        (freed_too_early, r"Null communicator \(it was freed, or this rank is not in it\), line "),
+    ],
+)
+def test_what_mpis_own_words_do_not_say_is_added(four_ranks, function, words: str) -> None:
+    with pytest.raises(CourseError, match=words):
+        four_ranks.run(function)
+    assert four_ranks.run(add_ranks).results == [6] * 4
+
+
 def helped_by_a_thread(comm):
     if comm.rank == 0:
         thread = threading.Thread(target=lambda: (time.sleep(1.0), comm.send("late", dest=1)))

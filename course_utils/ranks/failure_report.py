@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from course_utils.ranks.engine.reply import Reply
 from course_utils.trace.activity import IDLE, TESTING, WAITING, Activity
+from course_utils.trace.luck import unlike_collectives
 from course_utils.words import ranks_in_words
 
 
@@ -78,8 +79,9 @@ def describe(replies: list[Reply], cause: str) -> str | None:
     raised = [reply for reply in replies if reply.kind == "raised"]
     others = [reply for reply in replies if reply.kind not in ("raised", "returned")]
     if raised:
-        lines = what_each_does(raised, len(replies))
-        return f"{lines}. Meanwhile {what_each_does(others)}." if others else f"{lines}."
+        meanwhile = [f"Meanwhile {what_each_does(others)}."] if others else []
+        events = sorted((event for reply in replies for event in reply.events), key=lambda event: event.start)
+        return " ".join([f"{what_each_does(raised, len(replies))}.", *meanwhile, *unlike_collectives(events)])
     return f"{cause} {what_each_does(replies, len(replies))}."
 
 

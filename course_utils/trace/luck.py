@@ -29,7 +29,7 @@ def by_luck(events: Sequence[Event], ranks: int) -> list[str]:
     pairs, together = pair_messages(in_order), meetings(in_order)
     received = {sent for sent, _ in pairs}
     return [
-        *_unlike_collectives(together),
+        *(f"{told} It ended, by luck; what came out may be wrong." for told in unlike_collectives(in_order)),
         *_missing_in_collectives(together, ranks),
         *_never_received([event for event in in_order if event.kind == "send" and event not in received]),
         *_unlike_types(pairs),
@@ -46,15 +46,16 @@ def meetings(in_order: Iterable[Event]) -> Meetings:
     return found
 
 
-def _unlike_collectives(together: Meetings) -> Iterator[str]:
-    for (_, number), by_rank in together.items():
+def unlike_collectives(in_order: Iterable[Event]) -> Iterator[str]:
+    """A sentence on the first collective that is not the same on all ranks; those after it are out of step."""
+    for (_, number), by_rank in meetings(in_order).items():
         calls = {rank: event.call for rank, event in by_rank.items()}
         if unlike(calls.values()):
             lines = sorted({event.line for event in by_rank.values() if event.line})
             where = f", {_lines(lines)}" if lines else ""
             told = mismatch_in_words(number, calls)
-            yield f"{told[0].upper()}{told[1:]}{where}. It ended, by luck; what came out may be wrong."
-            return  # those after it are out of step
+            yield f"{told[0].upper()}{told[1:]}{where}."
+            return
 
 
 def _missing_in_collectives(together: Meetings, ranks: int) -> Iterator[str]:

@@ -249,10 +249,18 @@ def raised(error: BaseException) -> Raised:
     if isinstance(error, SyntaxError) and error.filename:
         return Raised(type(error).__name__, error.msg, place_of(error.filename, error.lineno or 0))
     if isinstance(error, MPI.Exception):
-        message = _of_mpi(message)
+        message = _of_mpi(message) + _MEANINGS.get(error.Get_error_class(), "")
     if isinstance(error, SystemExit):
         message = "the code asked its process to end; a rank goes on living"
     return Raised(type(error).__name__, message, _line_of(error))
+
+
+_MEANINGS = {
+    MPI.ERR_COMM: " (it was freed, or this rank is not in it)",
+    MPI.ERR_RMA_SYNC: " (it is locked already, or not open)",
+    MPI.ERR_TRUNCATE: " (more was sent than the receiver has room for)",
+}
+"""What the errors of MPI mean whose own words say little."""
 
 
 def _of_mpi(message: str) -> str:
