@@ -132,9 +132,14 @@ class Written:
         return tuple((program, question.text) for question in asked for program in question.programs)
 
     @property
+    def answers(self) -> tuple[Program, ...]:
+        """What people hand in, right and wrong."""
+        return (*self.right, *(program for program, _ in self.wrong))
+
+    @property
     def programs(self) -> tuple[Program, ...]:
-        """All of them, right and wrong."""
-        return (*self.right, *(program for program, _ in self.wrong), *self.equivalent)
+        """All that has a name: the answers, and the changes that make no difference."""
+        return (*self.answers, *self.equivalent)
 
     def program(self, name: str) -> Program:
         """The program of this name.

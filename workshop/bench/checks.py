@@ -22,7 +22,7 @@ from course_utils.checks.written import Program
 from workshop.bench.rows import Row, spread
 
 SHARE, TARGET = 95, 2.0
-"""So many percent of the verdicts shall be there within so many seconds, on four ranks that are running already."""
+"""The percentage of verdicts that must come within that many seconds, on four ranks that are running already."""
 
 
 def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
@@ -31,7 +31,7 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     Args:
         only: names of exercises, or numbers of lessons; none means all.
     """
-    programs = [program for one in chosen(only) for program in one.written.programs]
+    programs = [program for one in chosen(only) for program in one.written.answers]
     taken: dict[str, list[float]] = {}
     hanging: list[float] = []
     searches: list[float] = []
