@@ -189,8 +189,11 @@ def test_the_use_of_a_link_in_words() -> None:
 
 
 def test_measured_on_one_process() -> None:
-    backend, (short, long) = measured_training.allreduce_seconds([400, 4000], runs=3)
-    assert backend == "gloo" and len(short) == len(long) == 3 and min(short + long) > 0
+    operations = ["all_reduce", "all_gather", "reduce_scatter"]
+    backend, taken = measured_training.collective_seconds([400, 4000], operations, runs=3, calls=2)
+    assert backend == "gloo" and list(taken) == operations
+    for short, long in taken.values():
+        assert len(short) == len(long) == 3 and min(short + long) > 0
     ways = {"float32": Settings("", batch_size=8), "bfloat16": Settings("", batch_size=8, bf16=True)}
     first, taken = measured_training.step_seconds(ways, runs=2)
     assert list(first) == list(taken) == list(ways) and all(len(seconds) == 2 for seconds in taken.values())

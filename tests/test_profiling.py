@@ -15,6 +15,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.profiling import sentences, slow_programs
 from course_utils.lessons.profiling.chrome_trace import problems, read_trace, write_trace
+from course_utils.lessons.profiling.gpu_steps import RECORDED
 from course_utils.lessons.profiling.intervals import difference, intersection, length, union
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, lanes_of, transfer_seconds
 from course_utils.lessons.profiling.merged_trace import merge
@@ -162,17 +163,24 @@ def test_kernels_count_where_there_is_a_gpu() -> None:
 def two_steps_on_a_gpu() -> dict:
     """The program is through both steps (100–200, 200–210 µs) while the GPU is at the first one (150–300, 320–400).
 
-    Each step: a copy of 20 µs, a kernel, and an all-reduce in another stream of which 10 µs lie behind the kernel.
+    Each step: a copy of 20 µs, a kernel, and an all-reduce in another stream of which 10 µs lie behind the kernel. A
+    thread of its own asks for the latter two, as a backward pass does, and the profiler's mark does not know of them.
     """
     trace = rank_trace(0, 0.0, complete("ProfilerStep#1", 200, 210, cat="user_annotation"))
+    for step in trace["traceEvents"]:
+        if step["name"].startswith("ProfilerStep"):
+            step["cat"] = "user_annotation"
+    names = "Memcpy HtoD (Pageable -> Device)", "gemm", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
     for number, (begin, end) in enumerate([(150, 300), (320, 400)]):
-        trace["traceEvents"] += [
-            complete(f"ProfilerStep#{number}", begin, end - 10, tid=7, cat="gpu_user_annotation", pid=0),
-            complete(f"ProfilerStep#{number}", end - 40, end, tid=8, cat="gpu_user_annotation", pid=0),
-            complete("Memcpy HtoD (Pageable -> Device)", begin, begin + 20, tid=7, cat="gpu_memcpy", pid=0),
-            complete("gemm", begin + 20, end - 10, tid=7, cat="kernel", pid=0),
-            complete("ncclDevKernel_AllReduce_Sum_f32_RING_LL", end - 40, end, tid=8, cat="kernel", pid=0),
-        ]
+        times = (begin, begin + 20, 7), (begin + 20, end - 10, 7), (end - 40, end, 8)
+        mark = complete(f"ProfilerStep#{number}", begin, begin + 20, tid=7, cat="gpu_user_annotation", pid=0)
+        trace["traceEvents"].append(mark)
+        for place, (name, (since, until, stream)) in enumerate(zip(names, times, strict=True)):
+            at, by = {"args": {"correlation": 10 * number + place}}, 1 if place == 0 else 2
+            asked = 110 + 95 * number + place  # within the program's step
+            call = complete("cudaLaunchKernel", asked, asked + 0.5, tid=by, cat="cuda_runtime")
+            kind = "gpu_memcpy" if place == 0 else "kernel"
+            trace["traceEvents"] += [call | at, complete(name, since, until, tid=stream, cat=kind, pid=0) | at]
     return trace
 
 
@@ -194,6 +202,23 @@ def test_copies_are_no_idle_time() -> None:
     assert "copies 16\N{NO-BREAK SPACE}%" in profile([lanes], "One rank").alt_text
     waits = Lanes(0, 0, 10, [(0, 4)], [], {}, copies=[(3, 9)])
     assert sentences.profile_text([waits]).endswith("% is copies that it waits for")
+
+
+@pytest.mark.parametrize(
+    ("file", "share", "seconds"), [("channels-last", 0.748, 0.0153), ("CUDA-graph", 0.055, 0.0041)]
+)
+def test_profiles_of_a_real_gpu_are_read_as_they_were_recorded(file, share, seconds) -> None:
+    """Three steps of VGG-11, 512 images each, kernel by kernel and as a graph."""
+    trace = read_trace(RECORDED / f"{file}.json.gz")
+    assert problems(trace) == []
+    (lanes,) = lanes_of(trace)
+    assert lanes.idle_share == pytest.approx(share, abs=0.01)
+    assert lanes.seconds / lanes.steps == pytest.approx(seconds, rel=0.02)
+    assert [begin for begin, _ in lanes.each_step] == sorted(begin for begin, _ in lanes.each_step)
+    inside = sum(length(intersection(lanes.computing, [step])) for step in lanes.each_step)
+    assert inside == pytest.approx(length(lanes.computing), rel=0.01), (
+        "every kernel belongs to the step that asked for it"
+    )
 
 
 def test_gloos_messages_count_beside_kernels() -> None:

@@ -3,16 +3,19 @@
 import math
 import re
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
+import torch.distributed as dist
 from mpi4py import MPI
 
 from course_utils.errors import CourseError, RankError
 from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
-from course_utils.trace.recorder import warning_text
+from course_utils.trace.recorder import recorder, warning_text
 from course_utils.trace.requests import begun
-from course_utils.trace.torch_distributed import TracedWork
+from course_utils.trace.torch_distributed import TracedGroup, TracedWork
 
 
 def send(rank, peer, start, end, size=8, tag=0):
@@ -343,6 +346,44 @@ def test_a_rank_missing_from_a_torch_collective_is_named_and_the_next_works(four
     assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
 
 
+def round_the_ring(kind: str) -> float:
+    import torch
+    import torch.distributed as dist
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    sent = torch.nn.Parameter(torch.tensor(float(rank))) if kind == "parameter" else torch.full((2, 3), rank)
+    sent = sent if kind == "parameter" else sent.to(getattr(torch, kind))
+    sending, got = dist.isend(sent, (rank + 1) % size), torch.empty_like(sent, requires_grad=False)
+    dist.recv(got, (rank - 1) % size)
+    sending.wait()
+    return got.detach().real.float().max().item()
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "complex64", "bool", "int64", "parameter"])
+def test_tensors_of_any_dtype_are_sent_under_the_trace(four_ranks, kind: str) -> None:
+    wanted = [True, False, True, True] if kind == "bool" else [3.0, 0.0, 1.0, 2.0]
+    assert four_ranks.run(round_the_ring, kind, backend="gloo").results == wanted
+
+
+def called_without_python_below() -> list[float]:
+    import _thread
+    import time
+
+    import torch
+    import torch.distributed as dist
+
+    x = torch.full((3,), float(dist.get_rank()))
+    _thread.start_new_thread(dist.group.WORLD.allreduce, ([x], dist.AllreduceOptions()))
+    end = time.monotonic() + 10
+    while not bool((x == 6).all()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return x.tolist()
+
+
+def test_a_thread_of_torchs_may_call_as_a_backward_pass_on_a_gpu_does(four_ranks) -> None:
+    assert four_ranks.run(called_without_python_below, backend="gloo").results == [[6.0] * 3] * 4
+
+
 def everyday_torch(what: str) -> None:
     """Rank 2 does less than the others."""
     import torch
@@ -511,3 +552,32 @@ def test_what_comes_after_a_wait_is_queued_behind_the_collective(text) -> None:
     stream.queue.append("kernel that reads the sum")
     assert stream.queue == ["collective", "kernel that reads the sum"]
     assert len(ends) == 1
+
+
+class _EventOnGpu:
+    """A mark in the GPU's queue that it comes to after some looks."""
+
+    looks = 0
+
+    def record(self) -> None:
+        type(self).looks = 0
+
+    def query(self) -> bool:
+        type(self).looks += 1
+        return self.looks > 3
+
+
+@pytest.mark.parametrize("recorded_as_a_graph", [False, True])
+def test_a_collective_for_which_torch_makes_no_work_is_waited_for_in_the_gpus_queue(monkeypatch, recorded_as_a_graph):
+    """Synchronous collectives of NCCL's are put behind what the GPU has to do, and give nothing back."""
+    monkeypatch.setattr(torch.cuda, "Event", _EventOnGpu)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: recorded_as_a_graph)
+    plain = SimpleNamespace(allreduce=lambda *_: None)
+    group = SimpleNamespace(recording=True, _plain=plain, _books=lambda: ("nccl 0", [0]))
+    recorder.begin(0)
+    work = TracedGroup.allreduce(group, [torch.ones(2)], dist.AllreduceOptions())
+    if recorded_as_a_graph:
+        assert work is None
+        return
+    assert work.wait() and _EventOnGpu.looks > 3
+    assert [(event.kind, event.bytes) for event in recorder.events] == [("collective", 8)]

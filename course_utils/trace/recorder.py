@@ -222,11 +222,11 @@ def is_cell(filename: str) -> bool:
 
 def here() -> tuple[int | None, str]:
     """The learner's line that is being run, as a number and as words to put behind an operation's name."""
-    frame = sys._getframe(1)
-    while not is_learners(frame.f_code.co_filename):  # as `learners_frame`; every call that is recorded comes through
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and not is_learners(frame.f_code.co_filename):  # as `learners_frame`
         frame = frame.f_back
-        if frame is None:
-            return None, ""
+    if frame is None:
+        return None, ""
     return _line_and_place(frame.f_code.co_filename, frame.f_lineno)
 
 

@@ -7,6 +7,7 @@ where it waits, and can be asked to stop.
 """
 
 import contextlib
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch.distributed import c10d_logger, distributed_c10d
@@ -67,6 +69,23 @@ def _on_gpu(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(map(_on_gpu, value))
 
 
+class _Queued:
+    """A synchronous operation of NCCL's: it stands in this thread's queue on the GPU, and torch makes no work for it.
+
+    Source: torch's distributed_c10d, "Backward compatible with backends that don't sync at CPP level".
+    """
+
+    def __init__(self) -> None:
+        self._done = torch.cuda.Event()
+        self._done.record()
+
+    def is_completed(self) -> bool:
+        return self._done.query()
+
+    def wait(self) -> bool:
+        return True
+
+
 class TracedWork(dist.Work):
     """What a group's methods return: `wait` polls, and records the event when the operation is done.
 
@@ -84,7 +103,7 @@ class TracedWork(dist.Work):
 
     def __init__(
         self,
-        work: dist.Work,
+        work: dist.Work | _Queued,
         text: str,
         place: str,
         finished: Callable[[float], None],
@@ -210,7 +229,11 @@ class TracedGroup(dist.ProcessGroup):
 
     def _books(self) -> tuple[str, list[int]]:
         """The name of this group in the books, and its ranks."""
-        return f"gloo {self.group_name}", dist.get_process_group_ranks(self)
+        return self._name, dist.get_process_group_ranks(self)
+
+    @functools.cached_property
+    def _name(self) -> str:
+        return f"{dist.get_backend(self)} {self.group_name}"
 
     def send(self, tensors: list[torch.Tensor], dst: int, tag: int) -> dist.Work:
         """As torch's."""
@@ -227,7 +250,7 @@ class TracedGroup(dist.ProcessGroup):
     def _message(self, kind: str, start: Callable, tensors: list[torch.Tensor], end: int | None, tag: int) -> dist.Work:
         if not self.recording:
             return start(tensors, end, tag)
-        within, outside = _callers(sys._getframe(2))
+        within, outside = _callers(sys._getframe().f_back.f_back)
         name = next((name for name in reversed(within) if name in _MESSAGES), kind)
         line, place = here()
         began = time.perf_counter()
@@ -244,7 +267,7 @@ class TracedGroup(dist.ProcessGroup):
             recorder.add(name, kind, began, stop, peer=source, tag=tag, size=_bytes_of(tensors), line=line, comm=group)
 
         work = start(tensors, end, tag)
-        sent = tensors[0].numpy() if sends and name == "isend" and tensors[0].device.type == "cpu" else None
+        sent = _memory_of(tensors[0]) if sends and name == "isend" and tensors[0].device.type == "cpu" else None
         who = f"dst={peer}" if sends else "any source" if peer is None else f"src={peer}"
         inside = _inside(outside)
         where = f" in {within[-1]}" if within[-1:] == ["batch_isend_irecv"] else inside
@@ -270,14 +293,19 @@ class TracedGroup(dist.ProcessGroup):
             recorder.add_collective("monitored_barrier", need.name, need, began, end, 0, line)
 
 
+def _memory_of(tensor: torch.Tensor) -> np.ndarray:
+    """The bytes of a contiguous tensor, of any dtype: NumPy knows no bfloat16. It shares the tensor's memory."""
+    return tensor.detach().view(-1).view(torch.uint8).numpy()
+
+
 def _recorded(method: str, name: str, contribution: int | None) -> Callable:
     """The method of a traced group that records a collective."""
 
-    def collective(self: TracedGroup, *args: Any, **kwargs: Any) -> dist.Work:
+    def collective(self: TracedGroup, *args: Any, **kwargs: Any) -> dist.Work | None:
         start = getattr(self._plain, method)
         if not self.recording:
             return start(*args, **kwargs)
-        within, outside = _callers(sys._getframe(1))
+        within, outside = _callers(sys._getframe().f_back)
         called = within[0] if within else name
         size = 0 if contribution is None else _bytes_of(args[contribution])
         line, place = here()
@@ -291,12 +319,18 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
             recorder.books.take_back(need)
             raise
 
+        if work is None and torch.cuda.is_current_stream_capturing():
+            return None  # a CUDA graph is being recorded: nothing is done, and nothing may be asked
+        if work is None:
+            work = _Queued()
+
         def finished(end: float) -> None:
             recorder.add_collective(called, need.name, need, began, end, size, line)
 
         inside = _inside(outside)
         text = f"{within[-1] if within else name}{inside}"
-        return TracedWork(work, text, place, finished, need, by_learner=not inside, on_gpu=_on_gpu(args))
+        on_gpu = isinstance(work, _Queued) or _on_gpu(args)
+        return TracedWork(work, text, place, finished, need, by_learner=not inside, on_gpu=on_gpu)
 
     return collective
 
@@ -319,7 +353,12 @@ def _callers(frame: FrameType | None) -> tuple[list[str], FrameType | None]:
 
 
 def _inside(frame: FrameType | None) -> str:
-    """What the learner has called that communicates by itself: " in backward", " in DistributedDataParallel"."""
+    """What the learner has called that communicates by itself: " in backward", " in DistributedDataParallel".
+
+    Without any frame a thread of torch's has called, with no Python below it: so a GPU's backward pass does.
+    """
+    if frame is None:
+        return " in backward"
     called = None
     while frame is not None and frame.f_code.co_filename.startswith(_TORCH):
         called, frame = frame.f_code, frame.f_back

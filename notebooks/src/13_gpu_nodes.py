@@ -6,7 +6,7 @@
 # After this lesson you can **start** one training program in three ways, **judge** how well it uses its network, and
 # **bring it back** when a process dies, the time is up, or the launch fails.
 #
-# *60 minutes · builds on [lesson 7](07_overlap.ipynb) · 4 ranks*
+# *75 minutes · builds on [lesson 7](07_overlap.ipynb) · 4 ranks*
 
 # %%
 import tempfile
@@ -199,13 +199,14 @@ course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ran
 
 # %%
 from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth, bus_bandwidth
-from course_utils.lessons.gpu_nodes.measured_training import allreduce_seconds
+from course_utils.lessons.gpu_nodes.measured_training import collective_seconds
 
 n, world_sizes = 400_000, [2, 3, 4]
 algorithm, bus = [], []
 for P in world_sizes:
-    run = ranks.run(allreduce_seconds, [n], ranks=P, backend="gloo")
-    backend, (times,) = run.results[0]
+    run = ranks.run(collective_seconds, [n], ranks=P, backend="gloo")
+    backend, taken = run.results[0]
+    times = taken["all_reduce"][0]
     algorithm.append([algorithm_bandwidth(n, t) for t in times])
     bus.append([bus_bandwidth("all_reduce", P, n, t) for t in times])
 mega = {"algorithm": sorted(algorithm[-1])[2] / 1e6, "bus": sorted(bus[-1])[2] / 1e6}
@@ -235,10 +236,81 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 # 450 GB/s (its issues 212 and 272). The node is healthy: there `busbw` compares machines, and is not the rate of a
 # wire.
 #
-# And it predicts: forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), a bus bandwidth of 40 GB/s:
-# $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s a step, if nothing is hidden.
+# **Other sizes, other collectives?** nccl-tests run through them all, each size many times. So do we, from 1 KiB on.
+# The line is what latency and link allow together (lesson 4): the smallest vector shows the latency.
+
+# %% tags=["figure:13_sweep"]
+from course_utils.lessons.gpu_nodes.sentences import allowed_rates, sweep_text
+
+operations = ["all_reduce", "all_gather", "reduce_scatter"]
+over_nccl = backend == "nccl"
+KiB = [1, 8, 64, 512, 4096] + [32_768, 262_144] * over_nccl
+patience = (
+    {"runs": 3, "warm_ups": 5, "calls": 20} if over_nccl else {"runs": 3, "warm_ups": 1}
+)
+sizes = [1024 * size for size in KiB]
+run = ranks.run(collective_seconds, sizes, operations, **patience, backend="gloo")
+taken = run.results[0][1]
+P = ranks.world_size
+rates = {
+    name: [[bus_bandwidth(name, P, n, t) for t in times] for n, times in zip(sizes, runs)]
+    for name, runs in taken.items()
+}
+rate = link or max(max(map(max, runs)) for runs in rates.values())
+allowed = {name: allowed_rates(name, P, sizes, taken[name], rate) for name in operations}
+look = {"across": "vector, in KiB", "up": "bus bandwidth, per second", "unit": bytes_text}
+title, finding = sweep_text(sizes, rates, backend, P)
+course.draw.over_numbers(KiB, rates, title, finding, predicted=allowed, log=True, **look)
+
+# %% [markdown]
+# Small vectors are all latency: thousands of them never fill a link. So gradients travel in buckets (lesson 7). A data
+# sheet's rate is reached by large vectors only. (A dot at half of its line? gloo's reduce-scatter sends as much as an
+# all-reduce.)
+#
+# And the bus bandwidth predicts: forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), a bus bandwidth of
+# 40 GB/s: $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s a step, if nothing is hidden.
 #
 # Exercise: `bus_bandwidth`.
+#
+# ## What does NCCL say?
+#
+# NCCL looks for the best way between two GPUs, and does not ask. Did it find the one that you paid for? With
+# `NCCL_DEBUG=INFO` it tells. This is a real start; we keep the lines that matter:
+
+# %%
+from course_utils.lessons.gpu_nodes.nccl_says import lines_that_matter, nccl_start, ways
+
+start = nccl_start()
+print(start.origin, "", *lines_that_matter(start.log), sep="\n")
+
+# %% [markdown]
+# **Predict.** Over what do these two ranks talk?
+
+# %%
+choices = {
+    "a": "NVLink, from GPU to GPU",
+    "b": "the node's memory",
+    "c": "InfiniBand",
+    "d": "TCP, through the processors",
+}
+course.predict("nccl_way", answer=..., choices=choices)  # "a" to "d"
+
+# %%
+course.measured("nccl_way", answer=ways(start.log))
+
+# %% [markdown]
+# What stands behind `via` decides:
+#
+# | `via` | Which way | For you |
+# |---|---|---|
+# | `P2P/…` | GPU to GPU, over NVLink or PCIe | within a node: good |
+# | `SHM` | through the node's memory | within a node: slower |
+# | `NET/IB` | InfiniBand (or RoCE) | between nodes: good |
+# | `NET/Socket` | TCP | between nodes that have InfiniBand: something is wrong |
+#
+# `nNodes` must be the number of your nodes. (Here two ranks share one GPU. NCCL would refuse; they were told to be two
+# nodes, so it found 2, and TCP.) `nvidia-smi topo -m` shows what there *is*: `NV18` between two GPUs means 18 NVLinks,
+# `SYS` a way through both processors.
 
 # %% [markdown]
 # ## Two switches
@@ -281,7 +353,53 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 
 # %% [markdown]
 # Every number is converted once, but a wide layer multiplies it 1024 times: the wider, the more bfloat16 can save;
-# without units for it, nothing. The compiler costs seconds first: for long trainings.
+# without units for it, nothing. (An H100 was slower with it at *both* widths: these layers are nothing to it, and
+# bfloat16 means more orders.) The compiler costs seconds first: for long trainings.
+#
+# ## A ladder for one GPU
+#
+# Before forty GPUs, one. VGG-11 (lesson 3), 512 small images in a step. Each rung keeps what the rungs below it have:
+#
+# | Rung | What changes |
+# |---|---|
+# | float32 | nothing: each step copies its images to the GPU |
+# | data on the GPU | the images lie there from the beginning |
+# | **TF32** | products of float32 round their inputs to 10 binary digits |
+# | bfloat16 | products take 16 bits |
+# | channels last | a pixel's channels lie side by side in memory |
+# | torch.compile | fewer, larger kernels |
+# | **CUDA graph** | a whole step is recorded once, then played: *one* order, where there were hundreds |
+#
+# How high is a rung? The **MFU** (model FLOPs utilization) counts what the *network* asks for, in FLOP per second
+# (lesson 3), as a share of the GPU's peak: what it does in one large product of bfloat16. (Chowdhery et al. 2022,
+# section 4.1.)
+#
+# **Predict** for an H100: how many times as fast is the highest rung as the lowest? And its MFU, in percent?
+
+# %%
+course.predict("ladder", within=1.5, factor=..., mfu=...)
+
+# %% [markdown]
+# With a GPU here, this takes a minute (`patient`: two, with the compiler). Without one, you see what we recorded.
+
+# %% tags=["figure:13_ladder"]
+from course_utils.lessons.gpu_nodes.ladder import climb_here
+from course_utils.lessons.gpu_nodes.sentences import ladder_bars, ladder_text
+
+climbed = climb_here(patient)
+top = list(climbed.seconds)[-1]
+course.measured("ladder", factor=climbed.factor, mfu=100 * climbed.mfu()[top])
+title, finding = ladder_text(climbed), f"{climbed.origin}. In brackets: MFU"
+course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a step")
+
+# %% [markdown]
+# On the recorded H100 two rungs gain most: fewer bits (TF32), and the graph. After TF32, bfloat16 gains next to
+# nothing, and the compiler alone loses. Why? The GPU does a kernel in a few microseconds, and Python needs as long
+# for the next order. So the GPU *waits for orders*: quicker kernels do not help. One order for the whole step does.
+# Lesson 14 shows that wait in a picture.
+#
+# At the top the GPU still does a quarter of what it could: these images are small, and so are the matrices. PaLM, with
+# its large ones, reached 46 % (the same paper).
 #
 # ## A process dies
 #
@@ -407,7 +525,7 @@ pictures.log_map(first.log, "The loudest line is not the cause")
 # whose own last line has the reason. In the second, rank 0 wrote a file that rank 1 does not have: each node has a
 # `/mnt/runs` of its own.
 #
-# `course doctor --log FILE` tells ten kinds of failure apart. How? Exercise:
+# `course doctor --log FILE` tells 17 kinds of failure apart. How? Exercise:
 # `explain_failure`.
 
 # %% [markdown]

@@ -6,7 +6,7 @@
 # After this lesson you can **count** what a timeline says, **make** one of all ranks with torch's profiler, and
 # **name** the one reason why a program is slow before you change a line of it.
 #
-# *60 minutes · builds on lessons [3](03_hardware.ipynb) and [7](07_overlap.ipynb) · 4 ranks*
+# *75 minutes · builds on lessons [3](03_hardware.ipynb) and [7](07_overlap.ipynb) · 4 ranks*
 
 # %%
 import statistics
@@ -356,6 +356,62 @@ slow_and_better(1)
 # that is Python, no operator of torch. **A profiler sees what it was made for.** Gaps say where to look next.
 #
 # The better one still decodes each photo once. With a `DataLoader` and workers (lesson 3) that could hide, too.
+
+# %% [markdown]
+# ## And a GPU?
+#
+# On lesson 13's ladder one rung gained a factor of 2.4 without a quicker kernel: the CUDA graph, one order for a whole
+# step. Here are three steps with and without it. (Profiled now where there is a GPU; otherwise recorded on an H100.)
+#
+# **Predict.** While Python gives its orders one by one, for which percentage of a step is the GPU idle? And with the
+# graph?
+
+# %%
+course.predict("gpu_idle", one_by_one=..., graph=...)  # 0 to 100
+
+# %% tags=["figure:14_orders"]
+from course_utils.lessons.profiling.gpu_steps import profile_orders
+from course_utils.lessons.profiling.sentences import orders_text
+
+orders, where = profile_orders(ranks)
+lanes = list(orders.values())
+one_by_one, graph = (round(100 * one.idle_share) for one in lanes)
+course.measured("gpu_idle", one_by_one=one_by_one, graph=graph)
+pictures.profile(
+    lanes, orders_text(lanes), f"Three steps each: {where}", names=list(orders)
+)
+
+# %% [markdown]
+# Pale grey: the GPU has nothing to do. Each order takes Python and torch some microseconds, and the kernel that it
+# starts takes no longer. (The profiler slows orders down: without it, that step took 5.7 ms and not 15, and the GPU was
+# idle for a third of it.) The more a kernel does, the less it matters: larger batches, wider layers.
+#
+# **Is it fed?** Images must also come from somewhere. They are decoded, moved, mirrored, and copied into the GPU's
+# memory:
+#
+# - **pageable** memory is what everybody gets; the system may move it, so a copy makes a detour, and Python waits for
+#   it;
+# - **pinned memory** stays where it is, so the GPU fetches it alone (`pin_memory=True`, `non_blocking=True`);
+# - **prefetched**: the next batch travels while the GPU computes on this one.
+#
+# **Predict** for that H100. A step whose images lie on the GPU is 1. How long is it when this process makes each batch,
+# pinned? With 4 worker processes? And when the batches were made before, and only the copy is left?
+
+# %%
+course.predict("gpu_fed", within=1.3, this_process=..., four_workers=..., copy=...)
+
+# %% tags=["figure:14_fed"]
+from course_utils.lessons.profiling.feeding import feed_here
+from course_utils.lessons.profiling.sentences import fed_bars, fed_text, fed_times
+
+fed = feed_here()
+course.measured("gpu_fed", **fed_times(fed))
+title = f"{fed.origin}; bfloat16"
+course.draw.measured_bars(fed_bars(fed), fed_text(fed), title, x="time of a step")
+
+# %% [markdown]
+# Who *makes* the batches decides; workers help until there are enough. How they travel matters less: pinned beats
+# pageable, and prefetching adds nothing there, for a pinned copy of 6 MB takes a tenth of a millisecond.
 
 # %% [markdown]
 # ## What you take with you

@@ -10,6 +10,8 @@ MODULES = (
     "cuts",
     "memory",
     "ladder",
+    "feeding",
+    "flight",
     "programs",
 )
 

@@ -12,8 +12,8 @@ from course_utils.lessons.model_parallel.differentiable_collectives import join_
 from course_utils.lessons.model_parallel.parallel_block import parallelise_block, sum_sequence_gradients
 from course_utils.lessons.model_parallel.transformer import Block, character_model
 from gpu.on_ranks import on_ranks
-from gpu.registry import Where, check, equal
-from workshop.bench.rows import value_row
+from gpu.registry import Missing, Where, check, equal
+from workshop.bench.rows import Row, value_row
 
 HEADS, WIDTH, CHARACTERS = 8, 64, 40
 
@@ -131,6 +131,49 @@ def sharded(where: Where):
         results = on_ranks(where, ranks, sharded_runs)
         for name in results[0]:
             yield equal(f"{name}, P = {ranks}", max(one[name] for one in results), target=1e-7)
+
+
+def most_memory(device: torch.device, where: Where, stage: int) -> tuple[int, float]:
+    """On each rank: the most bytes that its GPU gave out while Adam trained, whole or through FSDP2; the formula's."""
+    from course_utils.lessons.hybrid_and_sharded.fsdp import shard_fully
+    from course_utils.lessons.model_parallel.memory_parts import Parallelism
+    from course_utils.lessons.model_parallel.training_memory import training_memory
+
+    width, depth, length, batch = where.pick((1024, 8, 256, 4), (32, 2, 16, 2))
+    torch.manual_seed(0)
+    model = character_model(CHARACTERS, width=width, heads=HEADS, depth=depth, context=length)
+    formula = training_memory(
+        model, batch, length, "adam", parallelism=Parallelism(data=dist.get_world_size(), zero=stage)
+    )
+    before = torch.cuda.memory_allocated() if where.cuda else 0
+    model = model.to(device)
+    if stage == 3:
+        shard_fully(model)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    text = torch.randint(CHARACTERS, (batch, length + 1), device=device)
+    for _ in range(3):
+        optimizer.zero_grad()
+        cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten()).backward()
+        if stage == 0:
+            average_gradients(model)
+        optimizer.step()
+    return (torch.cuda.max_memory_allocated() - before if where.cuda else 0), formula.total
+
+
+@check(11, shows="the most memory of a rank, whole and through FSDP2, beside what `training_memory` computes before")
+def sharded_memory(where: Where):
+    ranks = where.world_sizes[-1]
+    most = {}
+    for stage in (0, 3):
+        found = on_ranks(where, ranks, most_memory, where, stage)
+        most[stage], formula = found[0]
+        if where.cuda:
+            yield Row("gpu", f"stage {stage}, P = {ranks}, most", most[stage] / 1e6, "MB", "lower", None, 0.0, 1)
+            yield Row("gpu", f"stage {stage}, P = {ranks}, formula", formula / 1e6, "MB", "lower", None, 0.0, 1)
+    if not where.cuda:
+        yield Missing("bytes given out", "a GPU")
+    elif ranks > 1:
+        yield Row("gpu", f"stage 3 / stage 0, P = {ranks}", most[3] / most[0], "", "lower", 0.8, 0.0, 1)
 
 
 def checkpointed_beside_plain(device: torch.device, dropout: float, where: Where) -> dict[str, float]:

@@ -7,6 +7,7 @@ import torch.distributed as dist
 
 from gpu.on_ranks import on_ranks
 from gpu.registry import Needs, Where, check, equal
+from gpu.replicas import beside_serial
 from gpu.timing import again
 from workshop.bench.rows import Row, value_row
 
@@ -73,14 +74,20 @@ def bus_bandwidth(where: Where):
         yield value_row("gpu", f"P = {ranks}, {nbytes >> 10} KiB", rates, "GB/s", better="higher")
 
 
-def read_after_a_slow_kernel(device: torch.device, where: Where, folder: str) -> dict[str, float]:
-    """On each rank, over recorded groups: how far off is what the next kernel reads, when the input was late."""
+def recorded(where: Where, folder: str) -> None:
+    """On each rank: in the place of the default group one whose calls the course records."""
     from course_utils.trace.torch_distributed import record_calls
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
     dist.destroy_process_group()
     record_calls()
     dist.init_process_group(where.backend, store=dist.FileStore(folder, ranks), rank=rank, world_size=ranks)
+
+
+def read_after_a_slow_kernel(device: torch.device, where: Where, folder: str) -> dict[str, float]:
+    """On each rank, over recorded groups: how far off is what the next kernel reads, when the input was late."""
+    recorded(where, folder)
+    rank, ranks = dist.get_rank(), dist.get_world_size()
     size, total = where.pick(1 << 24, 1 << 10), ranks * (ranks + 1) / 2
     slow = torch.ones(where.pick(8192, 64), where.pick(8192, 64), device=device)
     wrong = {}
@@ -116,6 +123,25 @@ def recorded_order(where: Where):
             results = on_ranks(where, ranks, read_after_a_slow_kernel, where, f"{folder}/meeting")
         for name in results[0]:
             yield equal(f"{name}, P = {ranks}, error", max(one[name] for one in results), target=1e-4)
+
+
+def recorded_replicas(device: torch.device, where: Where, folder: str) -> dict[str, float]:
+    """On each rank, over recorded groups: how far its weights are from those of one process."""
+    recorded(where, folder)
+    return beside_serial(device)
+
+
+@check(
+    6, 7, 13, shows="recorded replicas train as one process: on a GPU backward runs in a thread without Python below it"
+)
+def recorded_backward(where: Where):
+    import numpy as np  # noqa: F401 - which the recorder needs
+
+    ranks = where.world_sizes[-1]
+    with tempfile.TemporaryDirectory() as folder:
+        results = on_ranks(where, ranks, recorded_replicas, where, f"{folder}/meeting")
+    for name in results[0]:
+        yield equal(f"{name}, P = {ranks}", max(one[name] for one in results))
 
 
 @check(4, 13, shows="an MPI that cannot read a GPU's memory refuses the array in a line, and does not crash")

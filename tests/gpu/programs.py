@@ -48,6 +48,33 @@ def _in_gloo(device: torch.device, folder: str, switches: dict) -> tuple[float, 
     return trained(device, folder, **switches)
 
 
+def steps_by_width(device: torch.device, folder: str, widths: tuple[int, ...]) -> dict[int, dict[str, list[float]]]:
+    """On each rank: seconds of lesson 13's step in float32 and in bfloat16, by the width of its layers."""
+    import torch.distributed as dist
+
+    from course_utils.lessons.gpu_nodes.measured_training import step_seconds
+    from course_utils.lessons.gpu_nodes.train_ddp import Settings
+
+    dist.destroy_process_group()
+    dist.init_process_group("gloo", store=dist.FileStore(f"{folder}/meeting", 1), rank=0, world_size=1)
+    found = {}
+    for width in widths:
+        plain = Settings(folder, epochs=1, batch_size=256, hidden=width)
+        found[width] = step_seconds({"float32": plain, "bfloat16": replace(plain, bf16=True)})[1]
+    return found
+
+
+@check(13, shows="what bfloat16 gains by the width of a layer")
+def widths(where: Where):
+    import sklearn.datasets  # noqa: F401 - where the digits come from
+
+    with tempfile.TemporaryDirectory() as folder:
+        found = on_ranks(where, 1, steps_by_width, folder, where.pick((64, 1024, 4096, 16384), (16, 64)))[0]
+    for width, taken in found.items():
+        yield value_row("gpu", f"width {width}, float32", [1e3 * one for one in taken["float32"]], "ms")
+        yield ratio_row("gpu", f"width {width}, gain", taken["float32"], taken["bfloat16"], better="higher")
+
+
 def slow_and_fast(device: torch.device, where: Where) -> dict[str, tuple[list[float], list[float], float]]:
     """On each rank: seconds of the slow and of the faster program, by turns, and how far their losses differ."""
     from course_utils.lessons.profiling.slow.host_waits import slow_2, speed_up_2
@@ -83,7 +110,8 @@ def profiled(device: torch.device, where: Where) -> tuple[dict, list[float]]:
     from course_utils.lessons.profiling.record_profiles import profile_steps
     from course_utils.vgg import random_images, vgg11
 
-    x, y = (one.pin_memory() if where.cuda else one for one in random_images(where.pick(64, 2)))
+    # A batch so large that the GPU is always behind the program, and what the profiler costs the program is hidden.
+    x, y = (one.pin_memory() if where.cuda else one for one in random_images(where.pick(512, 2)))
     replica = overlapped(vgg11(width=where.pick(1.0, 0.125), seed=0).to(device).train())
 
     def step() -> None:

@@ -1,11 +1,9 @@
 """Lesson 3 on a GPU: what it computes and moves in a second, and whether layers keep to the roofline."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import nn
 
+from course_utils.lessons.gpu_nodes.ladder import tf32
 from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
 from course_utils.vgg import random_images, vgg11
 from gpu.registry import Missing, Where, check
@@ -14,18 +12,6 @@ from workshop.bench.rows import Row, ratio_row, value_row
 
 KINDS = {"fp32": (torch.float32, False), "tf32": (torch.float32, True), "bf16": (torch.bfloat16, False)}
 """Name → dtype, and whether TF32 may be used."""
-
-
-@contextmanager
-def tf32(allowed: bool) -> Iterator[None]:
-    """Inside, matrix products of float32 may round their inputs to 10 bits of mantissa, or may not."""
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32
-    matmul.allow_tf32 = cudnn.allow_tf32 = allowed
-    try:
-        yield
-    finally:
-        matmul.allow_tf32, cudnn.allow_tf32 = before
 
 
 def bandwidth_of(where: Where) -> list[float]:

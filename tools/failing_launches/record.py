@@ -2,9 +2,10 @@
 
 Every launch runs for real on this machine; two nodes are two network or mount namespaces. It takes root, Linux's first
 control groups, iproute2, util-linux and, for the time limit, Slurm. "different software" fetches an old numpy with pip
-into a temporary folder. The two that take GPUs are not recorded: their logs are put together from others' reports.
+into a temporary folder. `--gpu` records those that take a GPU and no more: one is enough, where two ranks share it.
 """
 
+import argparse
 import importlib.metadata
 import json
 import os
@@ -53,7 +54,7 @@ def launch(nodes: list[Node], seconds: int = 60) -> list[str]:
 
     running = []
     for number, node in enumerate(nodes):
-        script = f"set -e\nhostname node0{number + 1}\n{node.setup}\nexec {node.command}"
+        script = f"set -e\necho node0{number + 1} > /proc/sys/kernel/hostname\n{node.setup}\nexec {node.command}"
         process = subprocess.Popen(
             ["timeout", "--kill-after=2", str(seconds), "unshare", "--uts", *node.wrap, "bash", "-c", script],
             cwd=HERE,
@@ -185,6 +186,49 @@ def time_limit() -> tuple[list[str], list[str]]:
         return out.read_text().splitlines(), [f"sbatch train.sh  # --time=1; srun {command}"]
 
 
+def wrong_gpu_binding() -> tuple[list[str], list[str]]:
+    """Nobody chose a GPU, so both ranks take the first."""
+    return on_gpu("gpu_steps first", NCCL_DEBUG="WARN")
+
+
+def device_ordinal() -> tuple[list[str], list[str]]:
+    """Each rank takes the GPU of its local rank, and there is one for two."""
+    return on_gpu("gpu_steps")
+
+
+def nccl_interface() -> tuple[list[str], list[str]]:
+    """NCCL is told a network interface that this node does not have."""
+    return on_gpu("gpu_steps first", NCCL_DEBUG="INFO", NCCL_SOCKET_IFNAME="ib9")
+
+
+def gpu_out_of_memory() -> tuple[list[str], list[str]]:
+    """A GPU is full."""
+    return on_gpu("gpu_memory", ranks=1)
+
+
+def illegal_access() -> tuple[list[str], list[str]]:
+    """A label is no class."""
+    return on_gpu("gpu_labels", ranks=1)
+
+
+def collective_timeout() -> tuple[list[str], list[str]]:
+    """A rank leaves out an all-reduce; NCCL's watchdog ends the others."""
+    flight = {"TORCH_FR_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"}
+    return on_gpu("gpu_skip", hidden={"SHARE_A_GPU": "1", **flight})
+
+
+def nccl_start() -> tuple[list[str], list[str]]:
+    """No failure: what NCCL says of a start that goes well."""
+    return on_gpu("gpu_steps first", NCCL_DEBUG="INFO", hidden={"SHARE_A_GPU": "1"})
+
+
+def on_gpu(task: str, ranks: int = 2, hidden: dict[str, str] | None = None, **said: str) -> tuple[list[str], list[str]]:
+    """A launch with variables that are part of the command line, and some that are not shown."""
+    command = torchrun(f"--nproc-per-node={ranks} --master-port={free_port()}", task)
+    lines = launch([Node(command, environment=said | (hidden or {}))], seconds=75)
+    return lines, [" ".join([*(f"{name}={value}" for name, value in said.items()), command])]
+
+
 def free_port() -> int:
     """A port of loopback on which nobody listens now."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -234,14 +278,35 @@ RECORDINGS = {
     "out of memory (allocator)": allocator,
 }
 
+ON_A_GPU = {
+    "wrong GPU binding": wrong_gpu_binding,
+    "wrong GPU binding (ordinal)": device_ordinal,
+    "NCCL interface": nccl_interface,
+    "out of memory (GPU)": gpu_out_of_memory,
+    "illegal memory access": illegal_access,
+    "collective timeout": collective_timeout,
+    "NCCL (start)": nccl_start,
+}
+HEALTHY = ("NCCL (start)",)
+"""Those that do not fail."""
+SHARED = ("collective timeout", "NCCL (start)")
+"""In which two ranks share a GPU."""
 
-def record(name: str) -> None:
-    """Write NAME.log and NAME.json; a variant, with brackets in its name, goes to the tests."""
-    lines, commands = RECORDINGS[name]()
-    folder = ROOT / "tests" / "failures" if "(" in name else LOGS
+
+def record(name: str, out: Path | None = None) -> None:
+    """Write NAME.log and NAME.json; a variant, with brackets in its name, goes to the tests.
+
+    Args:
+        out: both go into this folder instead.
+    """
+    lines, commands = (RECORDINGS | ON_A_GPU)[name]()
+    place = LOGS.parent.parent / "recorded" if name in HEALTHY else ROOT / "tests" / "failures" if "(" in name else LOGS
+    folder = out or place
     folder.mkdir(exist_ok=True)
     file = folder / re.sub(r"\W+", "_", name.lower()).strip("_")
     versions = {"python": platform.python_version()} | {p: importlib.metadata.version(p) for p in ("torch", "numpy")}
+    if name in ON_A_GPU:
+        versions |= gpu_versions()
     if name == "time limit":
         versions["slurm"] = subprocess.run(
             ["slurmctld", "-V"], capture_output=True, text=True, check=True
@@ -252,13 +317,27 @@ def record(name: str) -> None:
         "versions": versions,
         "recorded": f"{datetime.now(UTC):%Y-%m-%d}",
         "changed": "paths, the host's name; the inside of stacks is left out"
-        + ("; each line begins with its node's number, as srun --label prints it" if len(commands) > 1 else ""),
+        + ("; each line begins with its node's number, as srun --label prints it" if len(commands) > 1 else "")
+        + ("; two ranks share a GPU, each told to be a node of its own" if name in SHARED else ""),
     }
     file.with_suffix(".log").write_text("\n".join(trimmed([neutral(line) for line in lines])) + "\n")
     file.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n")
     print(f"{name}: {len(lines)} lines; {shlex.join(commands[:1])}", flush=True)
 
 
+def gpu_versions() -> dict[str, str]:
+    """What a launch on a GPU depends on."""
+    import torch
+
+    nccl = ".".join(map(str, torch.cuda.nccl.version()))
+    return {"CUDA": torch.version.cuda, "NCCL": nccl, "GPU": torch.cuda.get_device_name()}
+
+
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or RECORDINGS:
-        record(chosen)
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("names", nargs="*", help="those alone")
+    asked.add_argument("--gpu", action="store_true", help="those that take a GPU")
+    asked.add_argument("--out", type=Path, help="a folder for what is recorded")
+    asked = asked.parse_args()
+    for chosen in asked.names or (ON_A_GPU if asked.gpu else RECORDINGS):
+        record(chosen, asked.out)

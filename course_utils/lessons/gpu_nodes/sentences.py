@@ -2,12 +2,29 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
 from course_utils.measuring import NEAR, Compared, Measured, relative_errors
 from course_utils.words import bytes_text, count, percent, seconds_text
 
+if TYPE_CHECKING:
+    from course_utils.lessons.gpu_nodes.ladder import Climb
+
 SAME = 1e-4
 """Losses nearer than this, relative, differ by rounding only."""
+
+
+CHANGES = {
+    "float32": "the ground",
+    "+ data on the GPU": "where the images lie",
+    "+ TF32": "how many bits a product takes",
+    "+ bfloat16": "how many bits a product takes",
+    "+ channels last": "the order in memory",
+    "+ torch.compile": "how the GPU is told",
+    "+ CUDA graph": "how the GPU is told",
+}
+"""A rung of the ladder → what it changes."""
 
 
 def same_loss(losses: Mapping[str, Sequence[float]]) -> bool:
@@ -53,6 +70,36 @@ def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], 
     return f"{told}; with {world_size} ranks the bus bandwidth is {percent(statistics.median(bus) / link)} of the link"
 
 
+def allowed_rates(
+    operation: str, world_size: int, sizes: Sequence[int], taken: Sequence[Sequence[float]], rate: float
+) -> list[float]:
+    """The bus bandwidth of each size that latency and link allow: t = α + β·n, with α from the smallest vector.
+
+    Args:
+        sizes: bytes of the vectors.
+        taken: for each size the seconds of all runs.
+        rate: bytes/s of a link.
+    """
+    latency = statistics.median(taken[0])
+    carried = [bus_bandwidth(operation, world_size, size, 1.0) for size in sizes]  # bytes through a rank's link
+    return [nbytes / (latency + nbytes / rate) for nbytes in carried]
+
+
+LINKS = "An H100's NVLink: 450 GB/s in each direction; PCIe 5.0: 63 GB/s; a network of 400 Gbit/s: 50 GB/s"
+"""What data sheets say of the ways between GPUs. (NVIDIA H100 data sheet; PCI-SIG; InfiniBand NDR.)"""
+
+
+def sweep_text(
+    sizes: Sequence[int], rates: Mapping[str, Sequence[Sequence[float]]], backend: str, world_size: int
+) -> tuple[str, str]:
+    """A title and a line below: from which size on the link is used, in the mean of the collectives."""
+    middle = [statistics.fmean(statistics.median(one[place]) for one in rates.values()) for place in range(len(sizes))]
+    half = next(size for size, rate in zip(sizes, middle, strict=True) if rate >= max(middle) / 2)
+    title = f"From {bytes_text(half)} on, a vector reaches half of the best bus bandwidth, {bytes_text(max(middle))}/s"
+    told = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
+    return title, f"{told}. {LINKS}" if backend == "nccl" else told
+
+
 def gain(seconds: Mapping[str, Sequence[float]], plain: str, way: str) -> float:
     """How many times as fast one way is as the plain one, measured by turns; below 1 it is slower."""
     return Compared(seconds[way], seconds[plain]).times
@@ -76,6 +123,23 @@ def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, di
         f"{width} hidden units": {f"{way}, {width}": Measured(tuple(seconds)) for way, seconds in ways.items()}
         for width, ways in taken.items()
     }
+
+
+def ladder_text(climbed: "Climb") -> str:
+    """A title: what the whole ladder gains, and how near its top comes to the peak."""
+    top = list(climbed.seconds)[-1]
+    return (
+        f"From float32 to a CUDA graph: {climbed.factor:.1f} times as fast, {percent(climbed.mfu()[top])} of the peak"
+    )
+
+
+def ladder_bars(climbed: "Climb") -> dict[str, dict[str, Measured]]:
+    """The seconds of a step on each rung, as `course.draw.measured_bars` takes them, by what the rung changes."""
+    groups: dict[str, dict[str, Measured]] = {}
+    for name, seconds in climbed.seconds.items():
+        bar = f"{name} ({percent(climbed.mfu()[name])})"
+        groups.setdefault(CHANGES[name], {})[bar] = Measured(tuple(seconds))
+    return groups
 
 
 def compiling_text(first: float, seconds: Mapping[str, Sequence[float]], plain: str, compiled: str) -> str:

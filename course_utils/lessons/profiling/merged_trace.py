@@ -20,7 +20,10 @@ ROWS = 1000
 """Rows of rank r are counted from r times as many: TensorBoard tells rows apart by their number alone."""
 ON_GPU = "gpu_user_annotation"
 """The kind of event that says when the GPU was at what the program names, which may be long after the program."""
-_LEFT_OUT = ("Trace", ON_GPU, "python_function")  # not in a row of their own, or not asked for
+ON_STREAMS = ("kernel", "gpu_memcpy", "gpu_memset")
+"""The kinds of events that say what a GPU did."""
+_CALLS = ("cuda_runtime", "cuda_driver")
+_LEFT_OUT = ("Trace", ON_GPU, "python_function", "overhead")  # not in a row of their own, not asked for, the profiler
 _ARROWS = ("s", "t", "f")
 
 
@@ -87,16 +90,24 @@ def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[st
     return events
 
 
-def steps_on_gpu(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """When the GPU was at each profiled step: from its first kernel to its last one, in whatever streams they ran.
+def steps_on_gpu(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """When the GPU was at each profiled step: from the first to the last of what the step's calls made it do.
 
-    The program runs ahead: it asks for the kernels of a step while the GPU is still at the one before.
+    The program runs ahead: it asks for the kernels of a step while the GPU is still at the one before. Which call asked
+    for a kernel both say by a number, `correlation`. The profiler's own mark of a step on the GPU knows the calls of
+    one thread alone, and a backward pass calls from another one.
     """
+    steps = [one for one in events if one.get("cat") == "user_annotation" and one["name"].startswith(STEP)]
+    asked = {}
+    for call in events:
+        if call.get("cat") in _CALLS and (number := call.get("args", {}).get("correlation")) is not None:
+            around = (step["name"] for step in steps if step["ts"] <= call["ts"] <= step["ts"] + step["dur"])
+            asked[number] = next(around, "")
     found: dict[str, tuple[float, float]] = {}
-    for one in events:
-        if one.get("cat") == ON_GPU and one["name"].startswith(STEP):
-            begin, end = found.get(one["name"], (math.inf, -math.inf))
-            found[one["name"]] = min(begin, one["ts"]), max(end, one["ts"] + one["dur"])
+    for work in events:
+        if work.get("cat") in ON_STREAMS and (name := asked.get(work.get("args", {}).get("correlation"))):
+            begin, end = found.get(name, (math.inf, -math.inf))
+            found[name] = min(begin, work["ts"]), max(end, work["ts"] + work["dur"])
     row = {"ph": "X", "cat": ON_GPU, "pid": "course", "tid": "steps on the GPU"}
     return [row | {"name": name, "ts": begin, "dur": end - begin} for name, (begin, end) in found.items()]
 

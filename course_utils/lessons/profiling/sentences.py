@@ -2,11 +2,15 @@
 
 import statistics
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
-from course_utils.measuring import larger
+from course_utils.measuring import Measured, larger
 from course_utils.words import number_text, percent, seconds_text
+
+if TYPE_CHECKING:
+    from course_utils.lessons.profiling.feeding import Fed
 
 LITTLE = 0.05
 """Shares of the time below this are not worth a word."""
@@ -99,3 +103,34 @@ def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
     for name, calls, own, total in longest:
         lines.append(f"{name:{width}}  {calls:5}  {seconds_text(1e-6 * own):>8}  {seconds_text(1e-6 * total):>8}")
     return "\n".join(lines)
+
+
+def orders_text(lanes: Sequence[Lanes]) -> str:
+    """A title: how long a GPU waits for its orders, one by one and as one graph."""
+    one_by_one, graph = (percent(one.idle_share) for one in lanes)
+    return f"Told kernel by kernel, the GPU is idle for {one_by_one} of a step; told once, for {graph}"
+
+
+def fed_times(fed: "Fed") -> dict[str, float]:
+    """How many times as long a step takes as one whose images lie on the GPU; all pinned, where there is a choice."""
+    (never,) = fed.seconds["on the GPU from the beginning"].values()
+    makers = {"this_process": "made by this process", "four_workers": "made by 4 workers", "copy": "made before"}
+    return {
+        name: statistics.median(fed.seconds[maker]["pinned"]) / statistics.median(never)
+        for name, maker in makers.items()
+    }
+
+
+def fed_text(fed: "Fed") -> str:
+    """A title: what it costs to make the batches, and to copy them."""
+    times = {name: number_text(value) for name, value in fed_times(fed).items()}
+    alone = f"Batches made by the training process: a step takes {times['this_process']} times as long"
+    return f"{alone}; by four workers {times['four_workers']}, only copied {times['copy']}"
+
+
+def fed_bars(fed: "Fed") -> dict[str, dict[str, Measured]]:
+    """The seconds of a step by who makes the batches and how they are copied, as `course.draw.measured_bars` takes."""
+    return {
+        maker: {f"{maker}, {way}": Measured(tuple(seconds)) for way, seconds in ways.items()}
+        for maker, ways in fed.seconds.items()
+    }

@@ -1,4 +1,4 @@
-"""The check of `explain_failure`: the ten logs, the same with other names, other words, and other failures."""
+"""The check of `explain_failure`: the recorded logs, the same with other names, other words, and other failures."""
 
 import random
 import re

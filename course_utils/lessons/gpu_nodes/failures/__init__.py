@@ -1,1 +1,1 @@
-"""Launches that fail: ten logs to read, and the rules that tell their causes apart."""
+"""Launches that fail: recorded logs to read, and the rules that tell their causes apart."""

@@ -1,4 +1,4 @@
-"""The ten logs, and where each comes from: tools/failing_launches/record.py, or messages that others have reported."""
+"""The logs of failing launches, and how each was recorded, by tools/failing_launches/record.py."""
 
 import json
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ def _log_of(failure: str) -> Path:
 
 
 RECORDED = tuple(cause for cause in CAUSES if _log_of(cause).exists())
-"""The causes of which there is a log; of the others, which take a GPU, only the words are known."""
+"""The causes of which there is a log; of the others, which take broken machines, only the words are known."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class Recording:
         log: what it printed.
         commands: what was typed, a line for each node.
         versions: package → version.
-        recorded: the day; "" where the log was not recorded.
-        sources: addresses of the messages, where it was not.
+        recorded: the day.
         changed: what is not as it was printed.
     """
 
@@ -37,14 +36,11 @@ class Recording:
     commands: tuple[str, ...]
     versions: dict[str, str]
     changed: str
-    recorded: str = ""
-    sources: tuple[str, ...] = ()
+    recorded: str
 
     @property
     def origin(self) -> str:
         """Where the log comes from, in a line or two."""
-        if not self.recorded:
-            return f"Not recorded, this takes GPUs: put together from messages in {', '.join(self.sources)}."
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return f"Recorded on {self.recorded} with {versions}. Changed: {self.changed}."
 
@@ -57,7 +53,11 @@ def recording(failure: str) -> Recording:
     """
     if failure not in RECORDED:
         raise CourseError(f"There is no recording of {failure!r}. There are: {', '.join(RECORDED)}.")
-    facts = json.loads(_log_of(failure).with_suffix(".json").read_text())
-    for name in ("commands", "sources"):
-        facts[name] = tuple(facts.get(name, ()))
-    return Recording(log=_log_of(failure).read_text(), **facts)
+    return read_recording(_log_of(failure))
+
+
+def read_recording(log: Path) -> Recording:
+    """A log, with the facts that lie beside it."""
+    facts = json.loads(log.with_suffix(".json").read_text())
+    facts["commands"] = tuple(facts["commands"])
+    return Recording(log=log.read_text(), **facts)

@@ -1,0 +1,315 @@
+"""A training step of VGG-11 on a GPU, made faster rung by rung: each rung of the ladder changes one thing.
+
+How high a rung stands is counted in images per second, and as model FLOPs utilization (MFU): the floating-point
+operations that the network asks for, per second, as a share of those that the GPU does in a product of two large
+matrices of bfloat16. Nothing but useful work counts, so a rung cannot gain by computing more.
+
+Source: Chowdhery et al. 2022, "PaLM", section 4.1 (MFU).
+"""
+
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from course_utils.gpu_seats import own_seat
+from course_utils.measuring import Compared, by_turns
+from course_utils.progress_bar import ProgressBar
+from course_utils.vgg import random_images, vgg11
+
+BATCHES = 4
+"""Different batches that are trained on in turn."""
+SIDE = 8192
+"""Of the matrices whose product shows what the GPU can do."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """How a step is done.
+
+    Attributes:
+        kept: the images lie in the GPU's memory from the beginning; otherwise each step copies its batch there.
+        tf32: products and convolutions of float32 may round their inputs to 10 bits of mantissa.
+        bf16: they are done in bfloat16, by autocast; weights stay in float32.
+        channels_last: an image's channels lie side by side in memory, not its pixels.
+        compiled: by torch.compile.
+        graph: the whole step is recorded once as a CUDA graph, and then played: one call in place of hundreds.
+    """
+
+    kept: bool = False
+    tf32: bool = False
+    bf16: bool = False
+    channels_last: bool = False
+    compiled: bool = False
+    graph: bool = False
+
+
+def _rungs() -> dict[str, Rung]:
+    names = {
+        "data on the GPU": "kept",
+        "TF32": "tf32",
+        "bfloat16": "bf16",
+        "channels last": "channels_last",
+        "torch.compile": "compiled",
+        "CUDA graph": "graph",
+    }
+    rungs = {"float32": Rung()}
+    for name, change in names.items():
+        rungs[f"+ {name}"] = replace(list(rungs.values())[-1], **{change: True})
+    return rungs
+
+
+LADDER = _rungs()
+"""Name → rung, from the ground up; each has all that those below it have."""
+QUICK = {name: replace(rung, compiled=False) for name, rung in LADDER.items() if not rung.compiled or rung.graph}
+"""Without the compiler, which takes half a minute before its first step."""
+RECORDED = Path(__file__).parent / "recorded" / "ladder.json"
+
+
+class Trainer:
+    """VGG-11 and its batches, trained in one of these ways; each way begins with the same weights.
+
+    Attributes:
+        losses: of the steps so far, on the device: `.item()` would make every step wait.
+
+    Source of the recording: docs.pytorch.org, "CUDA semantics", whole-network capture.
+    """
+
+    def __init__(self, rung: Rung, device: str = "cuda", width: float = 1.0, batch: int = 512) -> None:
+        self.rung, self.device, self.batch = rung, device, batch
+        form = torch.channels_last if rung.channels_last else torch.contiguous_format
+        self.model = vgg11(width=width, seed=0).to(device).to(memory_format=form).train()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
+        x, y = random_images(BATCHES * batch)
+        x = x.to(memory_format=form)
+        self.data = (x.to(device), y.to(device)) if rung.kept else (x, y)
+        self.call: Callable = self.model
+        if rung.compiled:  # on a processor Python's part only: its compiler of kernels takes a minute
+            self.call = torch.compile(self.model, backend="inductor" if device == "cuda" else "eager")
+        self.losses: list[torch.Tensor] = []
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def step(self) -> None:
+        """One step on the next batch."""
+        batch = self._next_batch()
+        if not self.rung.graph:
+            self.losses.append(self._work(*batch))
+            return
+        if self._graph is None:
+            self._record(*batch)
+        for place, one in zip(self._places, batch, strict=True):
+            place.copy_(one)
+        self._graph.replay()
+        self.losses.append(self._loss.clone())
+
+    def _next_batch(self) -> tuple[torch.Tensor, torch.Tensor]:
+        first = len(self.losses) % BATCHES * self.batch
+        x, y = (one[first : first + self.batch].to(self.device) for one in self.data)
+        return x, y
+
+    def _work(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        with tf32(self.rung.tf32):
+            self.optimizer.zero_grad(set_to_none=True)
+            # In a graph autocast must not keep its copies of the weights: a later play would find old ones.
+            kind = torch.autocast(self.device, torch.bfloat16, cache_enabled=not self.rung.graph)
+            with kind if self.rung.bf16 else nullcontext():
+                loss = cross_entropy(self.call(x), y)
+            loss.backward()
+            self.optimizer.step()
+        return loss.detach()
+
+    def _record(self, x: torch.Tensor, y: torch.Tensor) -> None:
+        """Take the memory that every play uses, and record a step on it. Before, three steps on a side stream."""
+        self._places = x.clone(), y.clone()
+        kept = {name: one.clone() for name, one in self.model.state_dict().items()}
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self._work(*self._places)
+        torch.cuda.current_stream().wait_stream(side)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._loss = self._work(*self._places)
+        with torch.no_grad():  # as if the steps before had not been
+            for name, one in self.model.state_dict().items():
+                one.copy_(kept[name])
+            for state in self.optimizer.state.values():
+                state["momentum_buffer"].zero_()
+
+    def seconds(self, steps: int) -> float:
+        """Of a step, the mean of so many; the GPU is at rest before and done afterwards."""
+        self._wait()
+        began = time.perf_counter()
+        for _ in range(steps):
+            self.step()
+        self._wait()
+        return (time.perf_counter() - began) / steps
+
+    def _wait(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+class tf32:  # noqa: N801 - reads as `torch.autocast` does
+    """Inside, products and convolutions of float32 may round their inputs to 10 bits of mantissa, or may not."""
+
+    def __init__(self, allowed: bool) -> None:
+        self.allowed = allowed
+
+    def __enter__(self) -> None:
+        self._before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = self.allowed
+
+    def __exit__(self, *_: object) -> None:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = self._before
+
+
+@dataclass(frozen=True)
+class Climb:
+    """What the rungs of a ladder reached.
+
+    Attributes:
+        machine: GPU and versions, in a line.
+        date: the day.
+        batch: images in a step.
+        flops: floating-point operations that the network asks for in a step, forward and backward.
+        peak: FLOP/s of the GPU in a product of two matrices of bfloat16.
+        seconds: rung → seconds of a step, in rounds that were measured by turns.
+        first_loss: rung → the loss of its first step.
+    """
+
+    machine: str
+    date: str
+    batch: int
+    flops: float
+    peak: float
+    seconds: dict[str, list[float]]
+    first_loss: dict[str, float]
+
+    @property
+    def origin(self) -> str:
+        """Where and when it was measured, in a line."""
+        return f"measured on {self.date}: {self.machine}; VGG-11, {self.batch} images of 32 × 32 in a step"
+
+    @property
+    def factor(self) -> float:
+        """How many times as fast the top is as the ground: the median of the rounds' ratios."""
+        names = list(self.seconds)
+        return Compared(self.seconds[names[-1]], self.seconds[names[0]]).times
+
+    def rates(self) -> dict[str, list[float]]:
+        """Rung → images per second, in each round."""
+        return {name: [self.batch / one for one in taken] for name, taken in self.seconds.items()}
+
+    def mfu(self) -> dict[str, float]:
+        """Rung → its FLOP/s as a share of the peak, by its median step."""
+        return {name: self.flops / statistics.median(taken) / self.peak for name, taken in self.seconds.items()}
+
+    def write(self, file: Path) -> None:
+        """Keep it as JSON."""
+        file.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def read(cls, file: Path) -> "Climb":
+        """One that was kept."""
+        return cls(**json.loads(file.read_text()))
+
+
+def climb_here(patient: bool = False) -> Climb:
+    """Measure the ladder on this process's GPU, which takes a minute; where there is none, read what was recorded.
+
+    Args:
+        patient: the compiler's rung too.
+    """
+    if not own_seat().gpus:
+        return Climb.read(RECORDED)
+    return climb(LADDER if patient else QUICK)
+
+
+def climb(
+    rungs: Mapping[str, Rung] = LADDER,
+    device: str = "cuda",
+    width: float = 1.0,
+    batch: int = 512,
+    rounds: int = 9,
+    steps: int = 10,
+) -> Climb:
+    """Measure every rung, by turns A B C A B C.
+
+    Args:
+        rungs: the ladder without.
+        width: factor on VGG-11's channels.
+        batch: images in a step.
+        rounds: how often each rung is measured.
+        steps: of which a measurement is the mean.
+
+    Raises:
+        FloatingPointError: a loss is no number.
+    """
+    trainers = {name: Trainer(rung, device, width, batch) for name, rung in rungs.items()}
+    with ProgressBar(f"{len(rungs)} ways to take a step") as bar:
+
+        def measure(trainer: Trainer) -> float:
+            bar.look()
+            return trainer.seconds(steps)
+
+        for trainer in trainers.values():  # libraries choose their kernels, the compiler makes some
+            trainer.seconds(3 + steps // 2)
+            bar.look()
+        seconds = by_turns({name: lambda one=one: measure(one) for name, one in trainers.items()}, rounds)
+    for name, trainer in trainers.items():
+        if not torch.stack(trainer.losses).isfinite().all():
+            raise FloatingPointError(f"{name}: a loss is no number after {len(trainer.losses)} steps")
+    return Climb(
+        machine_text(device),
+        time.strftime("%Y-%m-%d"),
+        batch,
+        step_flops(width, batch),
+        product_rate(device),
+        seconds,
+        {name: trainer.losses[0].item() for name, trainer in trainers.items()},
+    )
+
+
+def machine_text(device: str = "cuda") -> str:
+    """The device and the versions that a figure depends on, in a line."""
+    name = torch.cuda.get_device_name() if device == "cuda" else platform.machine()
+    cuda = f", CUDA {torch.version.cuda}" if device == "cuda" else ""
+    return f"{name}, torch {torch.__version__.split('+')[0]}{cuda}"
+
+
+def step_flops(width: float = 1.0, batch: int = 512) -> float:
+    """Floating-point operations of VGG-11 in a step, forward and backward: counted on "meta" tensors, without data."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    model = vgg11(width=width).to("meta")
+    with FlopCounterMode(display=False) as counter:
+        cross_entropy(
+            model(torch.empty(batch, 3, 32, 32, device="meta")),
+            torch.zeros(batch, dtype=torch.long, device="meta"),
+        ).backward()
+    return float(counter.get_total_flops())
+
+
+def product_rate(device: str = "cuda", repeats: int = 9) -> float:
+    """FLOP/s of a product of two square matrices of bfloat16: the fastest of some, after some that do not count."""
+    side = SIDE if device == "cuda" else SIDE // 64
+    left, right, product = torch.randn(3, side, side, device=device).to(torch.bfloat16)
+    taken = []
+    for _ in range(3 + repeats):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        began = time.perf_counter()
+        torch.mm(left, right, out=product)
+        if device == "cuda":
+            torch.cuda.synchronize()
+        taken.append(time.perf_counter() - began)
+    return 2 * side**3 / min(taken[3:])

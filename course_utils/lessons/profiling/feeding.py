@@ -1,0 +1,209 @@
+"""A GPU that trains must be fed: images are read and changed on the processor, and copied into the GPU's memory.
+
+Who makes the batches (this process, or workers beside it), and how they are copied, decides how long the GPU waits.
+
+- pageable: the copy waits until the GPU has come to it, and goes by a detour through memory that the driver keeps.
+- pinned: the batch lies in memory that the system never moves, so the GPU fetches it by itself; nobody waits.
+- prefetched: pinned, and the next batch is copied on a stream of its own while the GPU computes on this one.
+
+Source: docs.pytorch.org, "A guide on good usage of non_blocking and pin_memory() in PyTorch".
+"""
+
+import itertools
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, Dataset
+
+from course_utils.gpu_seats import own_seat
+from course_utils.lessons.gpu_nodes.ladder import machine_text
+from course_utils.progress_bar import ProgressBar
+from course_utils.vgg import vgg11
+
+RECORDED = Path(__file__).parent / "recorded" / "feeding.json"
+WAYS = ("pageable", "pinned", "prefetched")
+PIXELS = 32
+Batch = tuple[torch.Tensor, torch.Tensor]
+
+
+class Augmented(Dataset):
+    """Made-up pictures of CIFAR-10's size, shifted by up to four pixels and mirrored by chance when they are read."""
+
+    def __init__(self, pictures: int, seed: int = 0) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.pictures = torch.randint(256, (pictures, 3, PIXELS, PIXELS), dtype=torch.uint8, generator=generator)
+        self.classes = torch.randint(10, (pictures,), generator=generator)
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        down, right, mirrored = torch.randint(0, 9, (3,)).tolist()
+        x = torch.nn.functional.pad(self.pictures[index], (4, 4, 4, 4))
+        x = x[:, down : down + PIXELS, right : right + PIXELS]
+        x = x.flip(2) if mirrored % 2 else x
+        return x.float().div_(255), self.classes[index]
+
+
+def loader_of(dataset: Dataset, batch: int, way: str, workers: int) -> DataLoader:
+    """A loader for one of the `WAYS`, with so many processes that make batches; 0: this process makes them."""
+    return DataLoader(
+        dataset,
+        batch,
+        shuffle=True,
+        drop_last=True,
+        num_workers=workers,
+        pin_memory=way != "pageable",
+        persistent_workers=workers > 0,
+    )
+
+
+def fed(loader: Iterable[Batch], way: str, device: str = "cuda") -> Iterator[Batch]:
+    """The batches of a loader, on the device.
+
+    Args:
+        way: one of `WAYS`.
+    """
+    if way != "prefetched":
+        for x, y in loader:
+            yield x.to(device, non_blocking=way == "pinned"), y.to(device, non_blocking=way == "pinned")
+        return
+    side = torch.cuda.Stream()
+    coming: tuple[Batch, torch.cuda.Event] | None = None
+    for x, y in loader:
+        with torch.cuda.stream(side):
+            batch = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+            arrived = side.record_event()
+        if coming:
+            yield _handed_over(*coming)
+        coming = batch, arrived
+    if coming:
+        yield _handed_over(*coming)
+
+
+def _handed_over(batch: Batch, arrived: torch.cuda.Event) -> Batch:
+    """A batch that the stream which computes waits for; its memory is not given away before that one is done."""
+    computing = torch.cuda.current_stream()
+    computing.wait_event(arrived)
+    for one in batch:
+        one.record_stream(computing)
+    return batch
+
+
+class FedStep:
+    """A training step of VGG-11 in bfloat16, channels last: what lesson 13's ladder reaches before the compiler."""
+
+    def __init__(self, device: str = "cuda", width: float = 1.0) -> None:
+        self.device = device
+        self.model = vgg11(width=width, seed=0).to(device).to(memory_format=torch.channels_last).train()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
+
+    def __call__(self, x: torch.Tensor, y: torch.Tensor) -> None:
+        self.optimizer.zero_grad()
+        with torch.autocast(self.device, torch.bfloat16):
+            loss = cross_entropy(self.model(x), y)
+        loss.backward()
+        self.optimizer.step()
+
+    def seconds(self, batches: Iterable[Batch], steps: int) -> float:
+        """Of one step over these batches, the mean of so many; five before them do not count."""
+        left = iter(batches)
+        for x, y in itertools.islice(left, 5):
+            self(x, y)
+        self._wait()
+        began = time.perf_counter()
+        for x, y in itertools.islice(left, steps):
+            self(x, y)
+        self._wait()
+        return (time.perf_counter() - began) / steps
+
+    def _wait(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+NEVER, MADE = "on the GPU from the beginning", "made before"
+
+
+@dataclass(frozen=True)
+class Fed:
+    """How long a step takes by who makes the batches and how they are copied.
+
+    Attributes:
+        machine, date: where and when it was measured.
+        batch: images in a step.
+        seconds: who makes the batches → way to copy → seconds of a step, in several runs.
+    """
+
+    machine: str
+    date: str
+    batch: int
+    seconds: dict[str, dict[str, list[float]]]
+
+    @property
+    def origin(self) -> str:
+        """Where and when it was measured, in a line."""
+        return f"measured on {self.date}: {self.machine}; {self.batch} images in a step"
+
+    def write(self, file: Path) -> None:
+        """Keep it as JSON."""
+        file.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def read(cls, file: Path) -> "Fed":
+        """What was kept."""
+        return cls(**json.loads(file.read_text()))
+
+
+def feed_here() -> Fed:
+    """Measure on this process's GPU, which takes half a minute; where there is none, read what was recorded."""
+    return feed() if own_seat().gpus else Fed.read(RECORDED)
+
+
+def feed(
+    device: str = "cuda",
+    workers: tuple[int, ...] = (0, 4, 14),
+    width: float = 1.0,
+    batch: int = 512,
+    steps: int = 25,
+    runs: int = 3,
+) -> Fed:
+    """Measure a step with batches that are there already, with copies alone, and with whoever makes them.
+
+    Args:
+        workers: numbers of processes that make batches; 0: this process makes them.
+        width: factor on VGG-11's channels.
+        steps: of which a measurement is the mean.
+    """
+    dataset, step = Augmented(batch * (steps + 6)), FedStep(device, width)
+    ways = WAYS if device == "cuda" else WAYS[:1]
+    with ProgressBar("ways to feed a GPU") as bar:
+
+        def measured(make_batches) -> list[float]:
+            bar.look()
+            return [step.seconds(make_batches(), steps) for _ in range(runs)]
+
+        there = next(iter(loader_of(dataset, batch, "pageable", 0)))
+        there = tuple(one.to(device) for one in there)
+        found = {NEVER: {"no copy": measured(lambda: itertools.repeat(there))}}
+        pageable = list(loader_of(dataset, batch, "pageable", 0))
+        pinned = [tuple(one.pin_memory() for one in pair) for pair in pageable] if device == "cuda" else []
+        sources = {way: pageable if way == "pageable" else pinned for way in ways}
+        found[MADE] = {way: measured(lambda way=way: fed(sources[way], way, device)) for way in ways}
+        for number in workers:
+            loaders = {way: loader_of(dataset, batch, way, number) for way in ways}
+            found[makers(number)] = {
+                way: measured(lambda way=way, loader=loader: fed(loader, way, device))
+                for way, loader in loaders.items()
+            }
+    return Fed(machine_text(device), time.strftime("%Y-%m-%d"), batch, found)
+
+
+def makers(workers: int) -> str:
+    """Who makes the batches, in words."""
+    return f"made by {workers} workers" if workers else "made by this process"

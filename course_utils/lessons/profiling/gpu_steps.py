@@ -1,0 +1,41 @@
+"""What a GPU waits for within a training step: profiled here where there is one, otherwise as it was recorded."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course_utils.gpu_seats import own_seat
+from course_utils.lessons.gpu_nodes.ladder import QUICK, Climb, Trainer, machine_text
+from course_utils.lessons.gpu_nodes.ladder import RECORDED as LADDER_RECORDED
+from course_utils.lessons.profiling.chrome_trace import read_trace
+from course_utils.lessons.profiling.lanes import Lanes, lanes_of
+from course_utils.lessons.profiling.record_profiles import Step, profile_ranks
+
+if TYPE_CHECKING:
+    from course_utils.ranks.ranks import Ranks
+
+RUNGS = dict(zip(("orders one by one", "one order: a CUDA graph"), list(QUICK)[-2:], strict=True))
+"""How the GPU is told what to do → the rung of lesson 13's ladder that does it so."""
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def rung_step(rung: str) -> Step:
+    """For `profile_ranks`: the step of a rung of `QUICK`, on this rank's GPU."""
+    return Trainer(QUICK[rung]).step
+
+
+def profile_orders(ranks: "Ranks") -> tuple[dict[str, Lanes], str]:
+    """Profile a step of each of `RUNGS` on rank 0's GPU; where there is none, read what was recorded.
+
+    Returns:
+        how the GPU is told → its lanes; and where that was measured.
+    """
+    if own_seat().gpus:
+        found = {told: profile_ranks(ranks, rung_step, rung, warm_up=4, world_size=1) for told, rung in RUNGS.items()}
+        return {told: profile.lanes[0] for told, profile in found.items()}, machine_text()
+    traces = {told: read_trace(RECORDED / f"{_file_of(rung)}.json.gz") for told, rung in RUNGS.items()}
+    climbed = Climb.read(LADDER_RECORDED)
+    return {told: lanes_of(trace)[0] for told, trace in traces.items()}, f"{climbed.machine}, {climbed.date}"
+
+
+def _file_of(rung: str) -> str:
+    return rung.strip("+ ").replace(" ", "-")
