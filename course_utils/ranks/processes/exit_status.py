@@ -14,6 +14,9 @@ from course_utils.words import ranks_in_words
 
 # Runs "$@" and writes its exit status, 128 + the signal for a violent end, into the folder that is its first argument.
 SHELL = 'folder=$1; shift; COURSE_SHELL=$$ "$@"; status=$?; echo $status > "$folder/ended-$$"; exit $status'
+_WHY = {
+    "SIGABRT": ": a library gave up. Over NCCL, its watchdog does after 60 s in a collective that not all ranks came to"
+}
 _SECONDS_FOR_THE_SHELL = 3.0  # on a machine without memory everything takes longer
 
 
@@ -43,7 +46,8 @@ def status_text(rank: int, status: int) -> str:
         name = signal.Signals(status - 128).name
     except ValueError:
         name = "unknown"
-    return f"rank {rank} was ended by signal {status - 128}, {name}."
+    said = f"rank {rank} was ended by signal {status - 128}, {name}"
+    return f"{said}{_WHY.get(name, '')}."
 
 
 def _statuses(folder: RanksFolder, dead: dict[int, int]) -> list[tuple[float, int, int]]:
