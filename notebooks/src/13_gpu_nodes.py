@@ -6,7 +6,7 @@
 # After this lesson you can **start** one training program in three ways, **judge** how well it uses its network, and
 # **bring it back** when a process dies, the time is up, or the launch fails.
 #
-# *75 minutes · builds on [lesson 7](07_overlap.ipynb) · 4 ranks*
+# *60 minutes · builds on [lesson 7](07_overlap.ipynb) · 4 ranks*
 
 # %%
 import tempfile

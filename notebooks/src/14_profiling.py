@@ -6,7 +6,7 @@
 # After this lesson you can **count** what a timeline says, **make** one of all ranks with torch's profiler, and
 # **name** the one reason why a program is slow before you change a line of it.
 #
-# *75 minutes · builds on lessons [3](03_hardware.ipynb) and [7](07_overlap.ipynb) · 4 ranks*
+# *60 minutes · builds on lessons [3](03_hardware.ipynb) and [7](07_overlap.ipynb) · 4 ranks*
 
 # %%
 import statistics
