@@ -239,7 +239,7 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 # **Other sizes, other collectives?** nccl-tests run through them all, each size many times. So do we, from 1 KiB on.
 # The line is what latency and link allow together (lesson 4): the smallest vector shows the latency.
 
-# %% tags=["figure:13_sweep"]
+# %%
 from course_utils.lessons.gpu_nodes.sentences import allowed_rates, sweep_text
 
 operations = ["all_reduce", "all_gather", "reduce_scatter"]
