@@ -400,7 +400,7 @@ pictures.profile(
 # %%
 course.predict("gpu_fed", within=1.3, this_process=..., four_workers=..., copy=...)
 
-# %% tags=["figure:14_fed"]
+# %%
 from course_utils.lessons.profiling.feeding import feed_here
 from course_utils.lessons.profiling.sentences import fed_bars, fed_text, fed_times
 
