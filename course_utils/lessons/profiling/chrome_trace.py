@@ -19,7 +19,8 @@ Trace = dict[str, Any]
 """A trace as `json` reads it."""
 ROUNDING = 0.01
 """Microseconds: times are written with three digits, and a parent may seem to end that much before its child."""
-_OF_STREAMS = ("kernel", "gpu_memcpy", "gpu_memset")
+ON_STREAMS = ("kernel", "gpu_memcpy", "gpu_memset")
+"""The kinds of events that say what a GPU did."""
 _NEEDED = {
     "X": ("name", "pid", "tid", "ts", "dur"),
     "M": ("name", "pid", "args"),
@@ -94,7 +95,7 @@ def _of_nesting(events: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     rows: dict[tuple, list[Mapping[str, Any]]] = defaultdict(list)
     for event in events:
-        if event["ph"] == "X" and event.get("cat") not in _OF_STREAMS:
+        if event["ph"] == "X" and event.get("cat") not in ON_STREAMS:
             rows[event["pid"], event["tid"]].append(event)
     found = []
     for (pid, tid), row in rows.items():

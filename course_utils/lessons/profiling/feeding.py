@@ -23,11 +23,10 @@ from torch.utils.data import DataLoader, Dataset
 from course_utils.gpu_seats import own_seat
 from course_utils.lessons.gpu_nodes.ladder import machine_text
 from course_utils.progress_bar import ProgressBar
-from course_utils.vgg import vgg11
+from course_utils.vgg import PIXELS, vgg11
 
 RECORDED = Path(__file__).parent / "recorded" / "feeding.json"
 WAYS = ("pageable", "pinned", "prefetched")
-PIXELS = 32
 Batch = tuple[torch.Tensor, torch.Tensor]
 
 

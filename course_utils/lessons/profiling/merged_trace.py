@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from course_utils.errors import CourseError
-from course_utils.lessons.profiling.chrome_trace import Trace
+from course_utils.lessons.profiling.chrome_trace import ON_STREAMS, Trace
 from course_utils.words import ranks as so_many_ranks
 
 CLOCK = "course: clock"
@@ -20,8 +20,6 @@ ROWS = 1000
 """Rows of rank r are counted from r times as many: TensorBoard tells rows apart by their number alone."""
 ON_GPU = "gpu_user_annotation"
 """The kind of event that says when the GPU was at what the program names, which may be long after the program."""
-ON_STREAMS = ("kernel", "gpu_memcpy", "gpu_memset")
-"""The kinds of events that say what a GPU did."""
 _CALLS = ("cuda_runtime", "cuda_driver")
 _LEFT_OUT = ("Trace", ON_GPU, "python_function", "overhead")  # not in a row of their own, not asked for, the profiler
 _ARROWS = ("s", "t", "f")
