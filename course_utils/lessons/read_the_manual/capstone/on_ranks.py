@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
 from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK, SentBytes, written
-from course_utils.lessons.read_the_manual.capstone.task import NAIVE_BATCH, RATE, as_images, network
+from course_utils.lessons.read_the_manual.capstone.task import NAIVE_BATCH, RATE, STEP_SECONDS, as_images, network
 
 TIMED, WARM_UP = 4, 1
 """Steps of naive data parallelism that count, and those before them."""
@@ -23,7 +23,7 @@ class _Meter:
 
     The nodes share the cores of one machine, which real nodes do not: the clock also counts waiting for a core. So
     seconds are those of this rank's processor, and what its bytes take at the link's rate; where the clock behind a
-    link says less, as computing and sending overlap, the clock's count.
+    link says less, the rank has computed while it sent, and the difference is taken off.
     """
 
     def __init__(self) -> None:
@@ -31,14 +31,33 @@ class _Meter:
         self._sent, self._written = SentBytes(), written()
         self._clock, self._processor = time.perf_counter(), time.process_time()
 
-    def read(self) -> dict[str, Any]:
-        """What was sent, what was written beside it, in how many seconds, and where it was counted."""
+    def read(self, shortened: float | None = None) -> dict[str, Any]:
+        """What was sent, what was written beside it, in how many seconds, and where it was counted.
+
+        Args:
+            shortened: the processor's seconds count so much each; None, after naive steps: as `STEP_SECONDS` has it.
+        """
         took, computed = time.perf_counter() - self._clock, time.process_time() - self._processor
         sent = self._sent.so_far()
-        seconds = computed + 8 * sent / RATE
-        seconds = min(seconds, took) if self._sent.where == LINK else seconds
+        if shortened is None:
+            shortened = min(1.0, TIMED * STEP_SECONDS / computed)
+        seconds = seconds_of(computed, 8 * sent / RATE, took if self._sent.where == LINK else None, shortened)
         beside = max(0, written() - self._written - sent)
-        return {"sent": sent, "beside": beside, "seconds": seconds, "where": self._sent.where}
+        where = self._sent.where
+        return {"sent": sent, "beside": beside, "seconds": seconds, "shortened": shortened, "where": where}
+
+
+def seconds_of(computed: float, sending: float, took: float | None, shortened: float) -> float:
+    """Seconds on a node of its own.
+
+    Args:
+        computed: seconds of the rank's processor.
+        sending: seconds of its bytes on the link.
+        took: by the clock, behind a link; None where there is none.
+        shortened: of each second of computing, this much counts: the rest is the machine's.
+    """
+    overlapped = max(0.0, computed + sending - took) if took is not None else 0.0
+    return shortened * (computed - overlapped) + sending
 
 
 def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
@@ -51,17 +70,18 @@ def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarra
     Returns:
         "weights": name → array, or None where no VGG-11 came back; "returned": its type's name; "images": how many the
         model was trained on, each time counted; "sent" and "seconds" of the training, "where" they were counted;
-        "beside": bytes that were written elsewhere, into files; "naive_sent" and "naive_seconds" of one step of naive
-        data parallelism.
+        "beside": bytes that were written elsewhere, into files; "shortened": how much a second of the processor counts;
+        "naive_sent" and "naive_seconds" of one step of naive data parallelism.
     """
     images, classes = as_images(pixels), torch.from_numpy(labels)
     naive = naive_step(network(0), images, classes)
+    shortened = naive.pop("shortened")
     model, wanted = network(seed), network(seed).state_dict()
     seen = count_images(model)
     torch.manual_seed(seed)
     meter = _Meter()
     returned = function(model, images, classes)
-    told = meter.read()
+    told = meter.read(shortened)
     weights = weights_of(returned, wanted)
     return told | {"weights": weights, "returned": type(returned).__name__, "images": sum(seen), **naive}
 
@@ -89,7 +109,7 @@ def naive_step(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> 
         images: (n, 3, 32, 32), enough for the steps; labels: (n,).
 
     Returns:
-        "naive_sent": bytes; "naive_seconds".
+        "naive_sent": bytes; "naive_seconds"; "shortened": how much a second of the processor counts on this machine.
     """
     replica, optimizer = all_reduce_flat(model), torch.optim.SGD(model.parameters(), 0.05)
     for number in range(WARM_UP + TIMED):
@@ -101,7 +121,8 @@ def naive_step(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> 
         replica.finish()
         optimizer.step()
     told = meter.read()
-    return {f"naive_{name}": told[name] / TIMED for name in ("sent", "seconds")}
+    naive = {f"naive_{name}": told[name] / TIMED for name in ("sent", "seconds")}
+    return naive | {"shortened": told["shortened"]}
 
 
 def weights_of(returned: Any, wanted: dict[str, torch.Tensor]) -> dict[str, np.ndarray] | None:

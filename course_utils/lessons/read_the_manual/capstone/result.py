@@ -12,6 +12,7 @@ from course_utils.lessons.read_the_manual.capstone.task import (
     IMAGES,
     LINKS,
     NAIVE_STEPS,
+    STEP_SECONDS,
     Budget,
     as_images,
     network,
@@ -25,7 +26,7 @@ FILES = 1_000_000
 """Bytes that a training may write into files."""
 LEAST = IMAGES * 64
 """Bytes that every node sends at least: so many are its images, one for each pixel, and its weights are more."""
-_SECONDS = f"Seconds: a rank's processor, and its bytes at {LINKS}"
+_SECONDS = f"Seconds: a rank's processor (a naive step is {1000 * STEP_SECONDS:g} ms at most), and its bytes at {LINKS}"
 _HERE = "what the kernel counted on each rank's sockets" if LINUX else "what each rank's trace tells"
 COUNTED = {
     True: f"Bytes: what the kernel counted on each node's interface. {_SECONDS}; the clock's if fewer.",

@@ -24,6 +24,9 @@ LINKS = "100 Mbit/s"
 NAIVE_BATCH, NAIVE_EPOCHS = 16, 4
 """Naive data parallelism: images of a node in a step, and how often it goes through all of them."""
 NAIVE_STEPS = NAIVE_EPOCHS * IMAGES // NAIVE_BATCH
+STEP_SECONDS = 0.015
+"""A node's processor takes no longer for a naive step. Where a rank's takes longer, for the machine is slow or does other
+things too, all its seconds are shortened alike: the budget is one of a training, and not one of a machine."""
 
 
 @dataclass(frozen=True)
