@@ -11,12 +11,13 @@ PROCESSES ?= 3
 PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=1 --numprocesses=$(PROCESSES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-all lint mutants notebooks notebooks-check slides site times clean
+.PHONY: help setup lab test test-all test-weekly lint mutants notebooks notebooks-check slides site times clean
 
 help:
 	@echo "make lab              set up and open JupyterLab on the first lesson (PORT=8899 picks the port)"
 	@echo "make test             set up and run the tests (CI=true: a missing browser is a failure)"
-	@echo "make test-all         all of them, the long ones too: every deck, the whole website, jobs"
+	@echo "make test-all         the long ones too, as CI runs them: the whole website, jobs, a third of the decks"
+	@echo "make test-weekly      what those leave out, alone: every deck, solution and answer, everything hostile"
 	@echo "make setup            set up alone: .venv with the exact versions of constraints.txt"
 	@echo "make lint             ruff: lint and format"
 	@echo "make mutants          which mistakes do the checks overlook? Takes minutes (MUTANTS=exercise)"
@@ -33,8 +34,10 @@ setup:
 lab: setup
 	@$(python) -m course_utils.lab $(if $(PORT),--port $(PORT)) $(if $(ADDRESS),--address $(ADDRESS))
 
-test: WHICH = -m "not long"
-test test-all: setup
+test: WHICH = -m "not long and not weekly"
+test-all: WHICH = -m "not weekly"
+test-weekly: WHICH = -m weekly
+test test-all test-weekly: setup
 	@$(limit) $(MAKE) --no-print-directory checks-and-tests WHICH='$(WHICH)'
 
 .PHONY: checks-and-tests

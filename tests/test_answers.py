@@ -16,17 +16,22 @@ RIGHT_ONES, QUESTIONS = 2, 4
 """How many right answers to an exercise, and to how many questions one wrong answer, are judged in `make test`."""
 
 
+def _later(number: int) -> pytest.MarkDecorator:
+    """Every third answer that `make test` leaves out is judged in `make test-all`, the others once a week."""
+    return pytest.mark.weekly if number % 3 else pytest.mark.long
+
+
 def _right(written: Written) -> Iterator:
     for number, program in enumerate(written.right):
-        yield pytest.param(program, marks=pytest.mark.long if number >= RIGHT_ONES else ())
+        yield pytest.param(program, marks=_later(number) if number >= RIGHT_ONES else ())
 
 
 def _wrong(written: Written) -> Iterator:
     """Each program, with the words that it is told."""
     told: set[str] = set()
-    for program, words in written.wrong:
+    for number, (program, words) in enumerate(written.wrong):
         is_long = words in told or len(told) >= QUESTIONS
-        yield pytest.param(program, words, marks=pytest.mark.long if is_long else ())
+        yield pytest.param(program, words, marks=_later(number) if is_long else ())
         told.add(words)
 
 

@@ -18,9 +18,10 @@ FILES = [
 """Tests that run there, and how many of them pass at least."""
 LESSONS, EXERCISES = (sorted(ROOT.glob(f"{folder}/*.ipynb")) for folder in ("notebooks", "exercises"))
 SOLUTIONS = sorted(ROOT.glob("exercises/solutions/*.ipynb"))
-NOTEBOOKS = [*LESSONS, *EXERCISES, *SOLUTIONS]
-if os.environ.get("EVERY_NOTEBOOK") != "1":  # half an hour
-    NOTEBOOKS = [LESSONS[0], LESSONS[6], LESSONS[13], EXERCISES[8], SOLUTIONS[4]]
+NOTEBOOKS = [
+    pytest.param(path, marks=pytest.mark.long if path in (LESSONS[6], SOLUTIONS[4]) else pytest.mark.weekly)
+    for path in (*LESSONS, *EXERCISES, *SOLUTIONS)
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,12 +41,13 @@ def run_python(*command: str | Path) -> subprocess.CompletedProcess:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("file", "least"), FILES)
 def test_these_tests_pass_there(file: str, least: int) -> None:
-    done = run_python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", ROOT / "tests" / file)
+    done = run_python(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long and not weekly", ROOT / "tests" / file
+    )
     passed = re.search(r"(\d+) passed", done.stdout)
     assert done.returncode == 0 and int(passed[1]) >= least, done.stdout
 
 
-@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: str(notebook.relative_to(ROOT)))
 def test_this_notebook_runs_there(notebook: Path) -> None:

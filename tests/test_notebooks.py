@@ -19,7 +19,13 @@ SOLUTIONS = ROOT / "exercises" / "solutions" / "04_messages.ipynb"
 @pytest.mark.timeout(450)
 @pytest.mark.parametrize(
     "notebook",
-    [*NOTEBOOKS, *(pytest.param(path, marks=pytest.mark.long) for path in SOLVED)],
+    [
+        *NOTEBOOKS,
+        *(
+            pytest.param(path, marks=pytest.mark.weekly if number % 4 else pytest.mark.long)
+            for number, path in enumerate(SOLVED)
+        ),
+    ],
     ids=[str(path.relative_to(ROOT)) for path in (*NOTEBOOKS, *SOLVED)],
 )
 def test_a_notebook_runs_from_top_to_bottom(notebook: Path):

@@ -46,10 +46,10 @@ def outside(tmp_path, monkeypatch):
 
 
 @needs_a_box
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 @pytest.mark.parametrize(
     "names",
-    [pytest.param(list(HOSTILE)[::EVERY], id="some"), pytest.param(list(HOSTILE), id="all", marks=pytest.mark.long)],
+    [pytest.param(list(HOSTILE)[::EVERY], id="some"), pytest.param(list(HOSTILE), id="all", marks=pytest.mark.weekly)],
 )
 def test_nothing_hostile_gets_a_mark_or_harms_the_next(names, outside, tmp_path, capfd) -> None:
     place, port = outside

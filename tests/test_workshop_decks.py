@@ -10,10 +10,14 @@ from workshop.build.slides import build_decks, count_slides, decks
 from workshop.build.sources import ROOT, AuthoringError
 
 FIRST, *OTHERS = decks()
+DECKS = [FIRST.stem] + [
+    pytest.param(deck.stem, marks=pytest.mark.weekly if number % 3 else pytest.mark.long)
+    for number, deck in enumerate(OTHERS, start=1)
+]
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("stem", [FIRST.stem, *(pytest.param(deck.stem, marks=pytest.mark.long) for deck in OTHERS)])
+@pytest.mark.parametrize("stem", DECKS)
 def test_a_lesson_has_ten_to_twenty_slides_with_pictures_and_notes(stem, tmp_path):
     try:
         mathjax_script(ROOT / "slides" / "build" / "cache")

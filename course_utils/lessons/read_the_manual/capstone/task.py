@@ -25,8 +25,8 @@ NAIVE_BATCH, NAIVE_EPOCHS = 16, 4
 """Naive data parallelism: images of a node in a step, and how often it goes through all of them."""
 NAIVE_STEPS = NAIVE_EPOCHS * IMAGES // NAIVE_BATCH
 STEP_SECONDS = 0.015
-"""A node's processor takes no longer for a naive step. Where a rank's takes longer, for the machine is slow or does other
-things too, all its seconds are shortened alike: the budget is one of a training, and not one of a machine."""
+"""A node's processor takes no longer for a naive step. Where a rank's takes longer, as the machine is slow or has other
+work, all its seconds are shortened alike: the budget judges a training, and not a machine."""
 
 
 @dataclass(frozen=True)
