@@ -16,8 +16,8 @@ PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=1 --numprocesses=$(PROCESSES
 help:
 	@echo "make lab              set up and open JupyterLab on the first lesson (PORT=8899 picks the port)"
 	@echo "make test             set up and run the tests (CI=true: a missing browser is a failure)"
-	@echo "make test-all         the long ones too, as CI runs them: the whole website, jobs, a third of the decks"
-	@echo "make test-weekly      what those leave out, alone: every deck, solution and answer, everything hostile"
+	@echo "make test-all         the long ones too, as CI does: the whole website, jobs, some decks"
+	@echo "make test-weekly      what is left out there: the other decks, solutions and answers"
 	@echo "make setup            set up alone: .venv with the exact versions of constraints.txt"
 	@echo "make lint             ruff: lint and format"
 	@echo "make mutants          which mistakes do the checks overlook? Takes minutes (MUTANTS=exercise)"
