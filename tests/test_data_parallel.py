@@ -39,6 +39,14 @@ def test_any_number_of_ranks_trains_as_one_process(four_ranks, data, world_size,
         assert history.test_accuracy == serial.test_accuracy
 
 
+def test_adamw_trains_as_one_process_too(four_ranks, data):
+    options = {"epochs": 2, "batch_size": BATCH, "rate": 0.01, "optimizer": torch.optim.AdamW}
+    serial = training.train_serial(data, **options)
+    run = four_ranks.run(training.train_parallel, data, backend="gloo", **options)
+    assert np.abs(mean_losses(run) - serial.losses).max() <= 1e-6
+    assert min(serial.losses) != min(training.train_serial(data, epochs=2, batch_size=BATCH, rate=0.01).losses)
+
+
 def test_both_ways_reach_95_percent_step_for_step(four_ranks):
     digits = course.data.digits("float64")
     options = {"epochs": 6, "batch_size": 64, "rate": 0.4}

@@ -59,3 +59,9 @@ def test_who_waits_is_told_only_where_somebody_does():
 def test_the_loss_of_the_whole_batch_is_the_mean_of_the_shares():
     histories = [training.History([1.0, 2.0], 0.5, None), training.History([3.0, 6.0], 0.5, None)]
     assert training.mean_losses(histories) == [2.0, 4.0]
+
+
+def test_the_best_rate_of_each_optimizer_is_told():
+    losses = {"SGD": [0.3, 0.2, 0.1], "AdamW": [0.03, 0.02, 0.04]}
+    said = sentences.best_rates_text(losses, [1, 2, 4])
+    assert said == "Lowest loss: SGD with 4 times the rate, AdamW with 2 times the rate"

@@ -339,8 +339,39 @@ course.draw.loss_curves(warmed, climbs_text(warmed))
 # **Warm-up** climbs in a straight line to the scaled rate. It mends the start, not a rate that is too large for good.
 # (Goyal and others trained ImageNet so on 256 GPUs.) Your exercise: `scaled_learning_rate`.
 #
-# The linear rule is for SGD. For Adam and AdamW the *square root* is the rule (Malladi and others, 2022): they divide
-# by the gradient's size, and with it by its noise.
+# **And AdamW?** It divides every gradient by its size, and with it by its noise. Train eight epochs on 4 ranks. The
+# rates that suit one rank are 0.1 for SGD and 0.01 for AdamW. **Predict:** which rule ends lowest for AdamW?
+
+# %%
+course.predict(
+    "rule_adamw",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "the rate of one rank", "b": "times √4", "c": "times 4"},
+)
+
+# %% tags=["figure:06_adamw"]
+from course_utils.lessons.data_parallel.sentences import best_rates_text
+
+times = [1, 2, 4]
+one_rank = {"SGD": {"rate": 0.1}, "AdamW": {"rate": 0.01, "optimizer": torch.optim.AdamW}}
+last_losses = {name: [] for name in one_rank}
+for name, options in one_rank.items():
+    for factor in times:
+        scaled = options | {"rate": factor * options["rate"]}
+        losses = losses_of(epochs=8, batch_size=128, **scaled)
+        last_losses[name] += [np.mean(losses[-11:])]  # the last epoch
+course.measured("rule_adamw", answer="abc"[np.argmin(last_losses["AdamW"])])
+title, look = (
+    best_rates_text(last_losses, times),
+    {"across": "times one rank's rate", "up": "loss of the last epoch"},
+)
+course.draw.over_numbers(
+    times, last_losses, title, log=True, unit="{:.2g}".format, **look
+)
+
+# %% [markdown]
+# The linear rule is for SGD. For Adam and AdamW the *square root* is the rule (Malladi and others, 2022). Both scale a
+# rate that was right before: from 0.003, too small for one rank, AdamW does best with four times. Try it.
 #
 # ## What the mean does not mend
 #

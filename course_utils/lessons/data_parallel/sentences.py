@@ -67,6 +67,20 @@ def climbs_text(losses: Mapping[str, Sequence[float]]) -> str:
     return "; ".join(told)
 
 
+def best_rates_text(last_losses: Mapping[str, Sequence[float]], times: Sequence[float]) -> str:
+    """With how many times one rank's learning rate each optimizer ends lowest.
+
+    Args:
+        last_losses: optimizer → the loss at the end, for each of `times`.
+        times: one rank's rate.
+    """
+    told = []
+    for name, losses in last_losses.items():
+        best = min(range(len(times)), key=lambda index: losses[index])
+        told.append(f"{name} with {number_text(times[best])} times the rate")
+    return f"Lowest loss: {', '.join(told)}"
+
+
 def waiting_text(communication: Sequence[float], late: int) -> str:
     """Who waits for whom, from each rank's seconds in the exchange.
 

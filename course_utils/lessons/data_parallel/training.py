@@ -26,6 +26,8 @@ Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 """(train_x, train_y, test_x, test_y), as `course_utils.data.digits` gives them."""
 Rate = float | Callable[[int], float]
 """A learning rate, or a function of the step number (counted from 0)."""
+MakeOptimizer = Callable[[list[nn.Parameter]], "Sgd | torch.optim.Optimizer"]
+"""Makes an optimizer of parameters: `Sgd`, or one of `torch.optim`."""
 
 
 @dataclass
@@ -107,6 +109,15 @@ class Sgd:
                     parameter.add_(parameter.grad, alpha=-self.rate)
 
 
+def set_rate(optimizer: Sgd | torch.optim.Optimizer, rate: float) -> None:
+    """Give the next steps this learning rate."""
+    if isinstance(optimizer, Sgd):
+        optimizer.rate = rate
+    else:
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+
+
 def batches(indices: torch.Tensor, size: int, keep_last: bool = False) -> Iterator[torch.Tensor]:
     """Cut `indices` into batches of `size`; what is left over at the end is dropped, or kept as a smaller batch."""
     end = len(indices) if keep_last else len(indices) - size + 1
@@ -168,24 +179,26 @@ def train_serial(
     epochs: int = 1,
     batch_size: int = 64,
     rate: Rate = 0.1,
+    optimizer: MakeOptimizer = Sgd,
     seed: int = 0,
     keep_last: bool = False,
 ) -> History:
-    """Train `build(seed)` with plain SGD in this process alone. Dtype and device are those of the data.
+    """Train `build(seed)` in this process alone. Dtype and device are those of the data.
 
     Args:
         build: makes the model from a seed.
         batch_size: examples in a batch.
+        optimizer: makes the optimizer; its learning rate is `rate`, whatever it begins with.
         keep_last: train on the last batch of an epoch, too, where it is not full.
     """
     train_x, train_y, test_x, test_y = data
     model = build(seed).to(train_x).train()
-    optimizer = Sgd(model.parameters())
+    stepper = optimizer(list(model.parameters()))
     losses: list[float] = []
     for epoch in range(epochs):
         for batch in batches(shard_indices(len(train_x), 0, 1, epoch, seed), batch_size, keep_last):
-            optimizer.rate = rate_of(rate, step=len(losses))
-            losses.append(train_step(model, optimizer, train_x[batch], train_y[batch]))
+            set_rate(stepper, rate_of(rate, step=len(losses)))
+            losses.append(train_step(model, stepper, train_x[batch], train_y[batch]))
     return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
 
 
@@ -198,6 +211,7 @@ def train_parallel(
     epochs: int = 1,
     batch_size: int = 64,
     rate: Rate = 0.1,
+    optimizer: MakeOptimizer = Sgd,
     seed: int = 0,
     broadcast: bool = True,
     delay: float = 0.0,
@@ -212,6 +226,7 @@ def train_parallel(
         batch_size: the *global* batch; each rank works on batch_size / world_size examples of it.
         synchronise: what the ranks do with their gradients between backward and step.
         replicate: one of `course_utils.lessons.data_parallel.replicas`, in the place of `synchronise`.
+        optimizer: makes each rank's optimizer; its learning rate is `rate`, whatever it begins with.
         broadcast: False leaves every rank with the weights it drew.
         delay: seconds this rank sleeps in every forward pass.
         keep_last: train on the last batch of an epoch, too, where it is not full. Some ranks then have an example more
@@ -238,7 +253,7 @@ def train_parallel(
     if replicate is not None:
         replica = replicate(model)
         module, finish = replica.module, replica.finish
-    optimizer = Sgd(model.parameters())
+    stepper = optimizer(list(model.parameters()))
     losses: list[float] = []
     full = examples // batch_size  # global batches, the same number on all ranks
     own = len(range(rank, left_over, world_size))  # this rank's examples of one that is not full
@@ -250,6 +265,6 @@ def train_parallel(
                 if not own:
                     break  # these only fill the shards up
                 batch, weight = batch[:own], own * world_size / left_over
-            optimizer.rate = rate_of(rate, step=len(losses))
-            losses.append(train_step(module, optimizer, train_x[batch], train_y[batch], finish, delay, weight))
+            set_rate(stepper, rate_of(rate, step=len(losses)))
+            losses.append(train_step(module, stepper, train_x[batch], train_y[batch], finish, delay, weight))
     return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
