@@ -349,7 +349,7 @@ course.predict(
     choices={"a": "the rate of one rank", "b": "times √4", "c": "times 4"},
 )
 
-# %% tags=["figure:06_adamw"]
+# %%
 from course_utils.lessons.data_parallel.sentences import best_rates_text
 
 times = [1, 2, 4]
