@@ -68,7 +68,7 @@ def test_every_solution_of_the_course_gets_all_its_marks(stems) -> None:
     again = {file for file in files if any(name in file.read_text() for name in missed)}  # the clock judges some
     twice = [mark for mark in marks_of(sorted(again), ranks=4) if mark.exercise in missed] if missed else []
     assert {mark.exercise: mark.verdict for mark in twice if not mark.mark} == {} and len(twice) == len(missed)
-    assert {mark.exercise for mark in found} == {one.name for one in declared() if one.lesson.stem in stems}
+    assert {mark.exercise for mark in found} == {one.name for one in declared() if one.lesson in stems}
 
 
 @pytest.mark.timeout(120)
