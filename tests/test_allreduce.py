@@ -9,6 +9,7 @@ import pytest
 import course_utils as course
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.blocks import block_bounds, blocks_of, combine
+from course_utils.lessons.allreduce.double_tree import double_tree_allreduce, segments_per_half, two_trees
 from course_utils.lessons.allreduce.ring import ring_all_gather, ring_reduce_scatter
 
 WORLD_SIZES = (1, 2, 3, 4)
@@ -47,6 +48,12 @@ def in_place(comm, function, vector):
     return vector
 
 
+def in_segments(comm, length):
+    vector = np.full(length, float(comm.rank))
+    double_tree_allreduce(comm, vector, segment_bytes=800)
+    return vector
+
+
 def ring_of_tensors(length):
     """The sum over the ranks of `index + rank`, by the ring of tensors; in two dimensions where that is possible."""
     import torch
@@ -78,14 +85,17 @@ def refusals(comm, function):
     return said
 
 
+WAYS = ALGORITHMS | {"double tree": double_tree_allreduce}
+
+
 @pytest.mark.parametrize("size", WORLD_SIZES)
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", WAYS)
 def test_every_algorithm_is_an_allreduce(four_ranks, name, size, seed):
     dtypes = ("float64", "float32", "int8", "uint16", "int64", "complex128")
     cases = [(length, dtypes[number % len(dtypes)], None) for number, length in enumerate(LENGTHS)]
     cases += [(7, "int32", "SUM"), (7, "float32", "MAX"), (1001, "float64", "MIN"), (5, "int64", "PROD")]
     cases += [(9, "bool", "LAND"), (9, "uint8", "BXOR"), (0, "float64", "MAX")]
-    run = four_ranks.run(compare, ALGORITHMS[name], cases, seed, ranks=size)
+    run = four_ranks.run(compare, WAYS[name], cases, seed, ranks=size)
     assert run.results == [[]] * size
 
 
@@ -119,9 +129,34 @@ def test_the_ring_of_tensors(four_ranks, size, length):
     assert run.messages == 2 * (size - 1) * size
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("world_size", [*range(1, 40), 64, 100])
+def test_both_trees_reach_all_and_nobody_sends_more_than_two_vectors(world_size):
+    nodes = [two_trees(rank, world_size) for rank in range(world_size)]
+    for tree in (0, 1):
+        (root,) = (rank for rank in range(world_size) if nodes[rank][tree][0] is None)
+        reached, heights = [root], {root: 0}
+        for rank in reached:
+            children = nodes[rank][tree][1]
+            assert all(nodes[child][tree][0] == rank for child in children)
+            heights |= dict.fromkeys(children, heights[rank] + 1)
+            reached += children
+        assert sorted(reached) == list(range(world_size))
+        assert max(heights.values()) <= (world_size - 1).bit_length()
+    sent = [sum((parent is not None) + len(children) for parent, children in both) / 2 for both in nodes]
+    assert max(sent) <= 2
+
+
+@pytest.mark.parametrize("size", WORLD_SIZES)
+def test_the_double_tree_sends_each_half_in_segments(four_ranks, size):
+    run = four_ranks.run(in_segments, 1001, ranks=size)
+    assert all(np.array_equal(result, np.full(1001, size * (size - 1) / 2)) for result in run.results)
+    assert run.bytes == 2 * (size - 1) * 1001 * 8
+    assert run.messages == 2 * 2 * (size - 1) * segments_per_half(1001, 8, 800) if size > 1 else run.messages == 0
+
+
+@pytest.mark.parametrize("name", WAYS)
 def test_what_cannot_be_done_is_refused_before_anything_is_sent(four_ranks, name):
-    refused = four_ranks.run(refusals, ALGORITHMS[name])
+    refused = four_ranks.run(refusals, WAYS[name])
     assert refused.results == [["contiguous", "contiguous", "read-only", "commutative"]] * 4
     assert refused.messages == 0
 

@@ -6,7 +6,7 @@ import pytest
 from course_utils.data import digits_arrays
 from course_utils.errors import CourseError, RankError
 from course_utils.lessons.allreduce import sentences
-from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds
+from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds, training_seconds
 from course_utils.lessons.allreduce.pictures import (
     crossing_sizes,
     crossings,
@@ -51,6 +51,15 @@ def test_two_levels_are_mpis_sum(ranks, size, node_size) -> None:
 def test_ranks_that_do_not_fill_the_nodes_are_refused(ranks) -> None:
     with pytest.raises(RankError, match="4 ranks do not fill nodes of 3"):
         ranks.run(compared, 3, [(4, "float32", None)])
+
+
+def test_trainings_are_timed_over_the_width_of_the_hidden_layer(ranks) -> None:
+    data, ways = digits_arrays(), {"ring": ring_allreduce, "suspicious": suspicious_ring}
+    run = ranks.run(training_seconds, ways, data, [8, 16], steps=2, runs=3)
+    assert all(set(result) == set(ways) for result in run.results)
+    assert all(len(seconds) == 3 and min(seconds) > 0 for by_width in run.results[0].values() for seconds in by_width)
+    wide = ranks.run(train_digits, data, ring_allreduce, epochs=1, hidden=16, steps=2).results
+    assert all(len(weights) == 75 * 16 + 10 and np.array_equal(weights, wide[0][1]) for _, weights in wide)
 
 
 def filled(comm, function, length):

@@ -7,7 +7,15 @@ from course_utils.errors import CourseError
 from course_utils.lessons.allreduce import message_tables
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.allreduce_times import work_per_message
-from course_utils.lessons.allreduce.cost_model import NAMES, Network, allreduce_time, bytes_per_rank, rounds
+from course_utils.lessons.allreduce.cost_model import (
+    NAMES,
+    Network,
+    adding_switch_time,
+    allreduce_time,
+    bytes_per_rank,
+    rounds,
+)
+from course_utils.lessons.allreduce.double_tree import double_tree_allreduce
 from course_utils.lessons.allreduce.message_simulator import play, simulate_allreduce
 from course_utils.lessons.allreduce.message_tables import SCHEDULES, Schedule
 from course_utils.lessons.allreduce.network_topology import alpha_of, fat_tree, ring, switch, two_level
@@ -23,7 +31,7 @@ def summed(schedule: Schedule, world_size: int) -> np.ndarray:
     Only schedules of whole vectors can be played so.
     """
     held = np.eye(world_size, dtype=int)
-    for dest, adds in zip(schedule.dest, schedule.adds, strict=True):
+    for dest, adds in zip(schedule.dest, schedule.adds[:, 0], strict=True):
         before = held.copy()
         for source in np.flatnonzero(dest >= 0):
             held[dest[source]] = held[dest[source]] + before[source] if adds else before[source]
@@ -67,6 +75,7 @@ def on_nodes_of_two(comm, vector):
 
 def test_schedules_are_those_of_the_functions_on_ranks(four_ranks) -> None:
     cases = [(name, function, SCHEDULES[name], size) for name, function in ALGORITHMS.items() for size in (3, 4)]
+    cases += [("double tree", double_tree_allreduce, SCHEDULES["double tree"], size) for size in (3, 4)]
     cases.append(("hierarchical", on_nodes_of_two, lambda p, n: message_tables.hierarchical(p, n, 2), 4))
     for name, function, schedule, size in cases:
         table, expected = schedule(size, 4 * LENGTH), {}
@@ -147,6 +156,22 @@ def test_overhead_is_a_part_of_alpha_and_one_rank_needs_no_time() -> None:
     seconds = simulate_allreduce("ring", 4, 4000, with_overhead).seconds
     assert seconds == pytest.approx(simulate_allreduce("ring", 4, 4000, switch(4, ALPHA, BETA)).seconds)
     assert all(simulate_allreduce(name, 1, 4000, switch(1, ALPHA, BETA)).seconds == 0 for name in NAMES)
+
+
+@pytest.mark.parametrize("world_size", [2, 7, 16])
+def test_a_double_tree_is_faster_than_a_tree_for_a_long_vector_only(world_size) -> None:
+    def seconds(name, nbytes):
+        return simulate_allreduce(name, world_size, nbytes, switch(world_size, 5e-6, 2e-11)).seconds
+
+    assert seconds("double tree", 8e6) < seconds("tree", 8e6) * (1 if world_size == 2 else 0.7)
+    assert seconds("double tree", 4) == pytest.approx(seconds("tree", 4), rel=0.6)
+
+
+def test_a_switch_that_adds_takes_one_vectors_time_whatever_the_ranks() -> None:
+    network = Network(ALPHA, BETA)
+    assert adding_switch_time(4000, network) == pytest.approx(ALPHA + 4000 * BETA)
+    least = min(simulate_allreduce(name, 64, 4000, switch(64, ALPHA, BETA)).seconds for name in NAMES)
+    assert adding_switch_time(4000, network) < least / 2
 
 
 def test_a_thousand_ranks_and_more_rounds_than_ranks() -> None:

@@ -52,8 +52,8 @@ gather.timeline("gather and broadcast")
 
 # %% [markdown]
 # Rank 0 takes $P-1$ vectors in and gives $P-1$ out: $2(P-1)$ rounds when they come one after the other. Here they
-# travel at once and share rank 0's link, so each takes three times as long: the same. With 1,000 machines one link
-# carries everything, and 999 idle. Two ideas mend that.
+# travel at once and share rank 0's link, so each takes three times as long, and all together take the same time. With
+# 1,000 machines one link carries everything, and 999 idle. Two ideas mend that.
 #
 # ## Idea one: in pairs
 #
@@ -78,8 +78,9 @@ course.measured("allreduce_doubling", rounds=doubling.rounds, vectors=sent)
 course.draw.timelines(tree, doubling, titles=["tree", "recursive doubling"])
 
 # %% [markdown]
-# $2\lceil\log_2 P\rceil$ rounds for the tree, $\log_2 P$ for doubling: no all-reduce has fewer. But in each round
-# whole vectors travel. For a long vector that is what counts.
+# $2\lceil\log_2 P\rceil$ rounds for the tree, $\log_2 P$ for doubling: no all-reduce has fewer. (Slower in your run? One
+# computer plays all four nodes, and doubling sends 8 messages where the tree sends 6.) But in each round whole vectors
+# travel. For a long vector that is what counts.
 #
 # ## Idea two: in blocks
 #
@@ -88,8 +89,10 @@ course.draw.timelines(tree, doubling, titles=["tree", "recursive doubling"])
 # - **reduce-scatter**: rank $r$ ends with the finished sum of block $r$;
 # - **all-gather**: everybody gets all finished blocks.
 #
-# **Halving-doubling** does it in pairs: partners first swap halves of the vector, then quarters, …, and come back
-# the same way. **Predict** again, on 4 ranks.
+# **Halving-doubling** does it in pairs. Ranks 0 and 2 meet first. Rank 0 keeps the left half and gives the right half
+# away; rank 2 keeps the right half. Each adds what comes to the half that it keeps. Ranks 1 and 3 do the same. Then
+# ranks 0 and 1 meet and share the left half in this way: each keeps a quarter, and that quarter is finished. The
+# finished quarters go back the same way, without adding. **Predict** again, on 4 ranks.
 
 # %%
 course.predict("allreduce_halving", rounds=..., vectors=...)
@@ -103,13 +106,13 @@ course.measured("allreduce_halving", rounds=halving.rounds, vectors=sent)
 halving.timeline("halving-doubling")
 
 # %% [markdown]
-# $\frac12 + \frac14 = \frac34$ of the vector there, and $\frac34$ back: $2\frac{P-1}{P}$ vectors, never 2 whole ones.
+# $\frac12 + \frac14 = \frac34$ of the vector there, and $\frac34$ back: $2\frac{P-1}{P}$ vectors, so less than 2.
 # No algorithm in which only *ranks* add sends less from its busiest rank. (Some switches add, too. Then a rank sends
 # its vector once: lesson 13.) The price: twice the rounds.
 #
 # ## The ring
 #
-# The same two halves without partners far away: every rank sends one block to its right, and receives one from its
+# The same two phases without partners far away: every rank sends one block to its right, and receives one from its
 # left. This is all of it. Read it, and **predict** once more, on 4 ranks:
 
 
@@ -157,24 +160,25 @@ titles = ["ring", "asynchronous ring"]
 course.draw.timelines(round_the_ring, segmented, titles=titles)
 
 # %% [markdown]
-# Twice the messages and rounds, each of half the size: the same bytes, less waiting; the libraries of lessons 6 and 13
-# cut blocks too. (Not faster in your run? *One* computer plays all nodes here, and more messages are more work for it.
-# *A network made of numbers*, below, measures that work.)
+# Twice the messages and rounds, each of half the size: the same bytes. A round costs less now, because nobody waits for
+# it to end. The libraries of lessons 6 and 13 cut blocks too. (Not faster in your run? *One* computer plays all nodes
+# here, and more messages are more work for it. *A network made of numbers*, below, measures that work.)
 #
 # Now count all six against their formulas: rounds, and the vectors that the busiest rank sends. (With 6,000 numbers
-# a block is one segment.) Where $P$ is no power of two, the surplus ranks first hand their vector to a partner.
+# a block is one segment.) Where $P$ is not a power of two, doubling and halving-doubling take the largest power of two
+# below it. Each surplus rank first hands its vector to a partner, and gets the sum from it at the end.
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.allreduce.cost_model import bytes_per_rank, rounds
 
-print(f"{'':20}{'3 ranks':>20}{'4 ranks':>20}")
+print(f"{'':18}{'3 ranks':>25}{'4 ranks':>25}")
 for name, allreduce in ALGORITHMS.items():
-    line = f"{name:20}"
+    line = f"{name:18}"
     for P in (3, 4):
         run = ranks.run(add_up, allreduce, 6_000, ranks=P)
         assert run.bytes_per_rank == bytes_per_rank(name, P, 6_000)
         assert run.rounds == rounds(name, P)
-        line += f"{run.rounds:4} rounds, {max(run.bytes_per_rank) / 24_000:.2f} v."
+        line += f"{run.rounds:4} rounds, {max(run.bytes_per_rank) / 24_000:.2f} vectors"
     print(line)
 
 # %% tags=["figure:05_traffic"]
@@ -191,8 +195,37 @@ title = "Vectors that the busiest rank sends, by the formulas just counted"
 pictures.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
 
 # %% [markdown]
-# Halving-doubling and ring stay below 2, for ever. Few rounds *and* few bytes: only halving-doubling. So why has
-# anything else survived? The last picture of this page tells.
+# The rings stay below 2, whatever $P$. So does halving-doubling for these $P$, the powers of two; for others its surplus
+# ranks cost up to one vector more. Few rounds *and* few bytes: of these six only halving-doubling. So why has anything
+# else survived? The last pictures of this page tell.
+#
+# ## Two trees
+#
+# In a tree half of the ranks are leaves: they send one vector and wait. So let a second tree stand beside the first, in
+# which the leaves of the first pass the sums on. Each tree carries half of the vector, in segments, so that all its
+# levels are busy at once. **NCCL**, the library of lesson 13, does this between nodes; what it calls *Tree* is this
+# **double tree**. On 8 ranks, by turns with the plain tree:
+
+# %%
+from course_utils.lessons.allreduce.allreduce_times import measure
+from course_utils.lessons.allreduce.double_tree import double_tree_allreduce
+from course_utils.measuring import Compared
+
+
+def double_tree(comm, vector):
+    double_tree_allreduce(comm, vector, segment_bytes=12_500)
+
+
+run = ranks.run(add_up, double_tree)
+sent = max(run.bytes_per_rank) / (4 * LENGTH)
+print(f"The busiest of 8 ranks sends {sent:g} vectors")
+trees = {"double tree": double_tree, "tree": tree_allreduce}
+both = measure(ranks, trees, [4 * LENGTH], runs=3)
+print(Compared(*(runs[0] for runs in both.values()), tuple(trees)))
+
+# %% [markdown]
+# At most 2 vectors from every rank, $2\log_2 P$ levels, and $P$ may be any number. (The plain tree's rank 0 sends three
+# vectors to three children, over one link.)
 #
 # Ready for the first four [exercises](../exercises/05_allreduce.ipynb): tree, doubling, halving, ring.
 #
@@ -310,10 +343,12 @@ pictures.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 #
 # | | times α | times βn |
 # |---|---|---|
+# | gather-broadcast | $2(P-1)$ | $2(P-1)$ |
 # | tree | $2\log_2 P$ | $2\log_2 P$ |
 # | recursive doubling | $\log_2 P$ | $\log_2 P$ |
 # | halving-doubling | $2\log_2 P$ | $2(P-1)/P$ |
-# | ring | $2(P-1)$ | $2(P-1)/P$ |
+# | ring, asynchronous ring | $2(P-1)$ | $2(P-1)/P$ |
+# | double tree, in short segments | $2\log_2 P$ | $2$ |
 #
 # So two numbers of our network, from a ping-pong: $\alpha$, the time of an empty message, and $\beta$, what each
 # further byte of a long one adds.
@@ -345,7 +380,7 @@ course.predict("allreduce_size", choices=options, short=..., long=...)  # two le
 
 # %% tags=["figure:05_crossings"]
 from course_utils.lessons.allreduce.sentences import predictors
-from course_utils.lessons.allreduce.allreduce_times import measure, medians
+from course_utils.lessons.allreduce.allreduce_times import medians
 
 three = {name: ALGORITHMS[name] for name in options.values()}
 lengths = [4_000, 16_000, 64_000, 200_000]
@@ -359,13 +394,41 @@ course.measured("allreduce_size", short="abc"[short], long="abc"[long])
 pictures.crossings(lengths, measured, predicted, "Time over the size of the vector")
 
 # %% [markdown]
-# The student's report has such curves, too. Short vectors pay for rounds, long ones for bytes; where the lines cross
-# depends on $P$ and on $\alpha/\beta$. No algorithm is the best: that is why libraries carry several and choose. (Ten
-# sizes and `runs=9` take some minutes and give finer figures.)
+# Short vectors pay for rounds, long ones for bytes; where the lines cross depends on $P$ and on $\alpha/\beta$. No
+# algorithm is the best: that is why libraries carry several and choose. (Ten sizes and `runs=9` take some minutes and
+# give finer figures.)
+#
+# The student's report times whole *trainings*: a network with a hidden layer of more and more neurons, with MPI's own
+# all-reduce and with both rings. Here are four steps of such a training, on 8 ranks, by turns. Each neuron more makes the
+# vector 75 numbers longer.
+
+# %%
+from course_utils.lessons.allreduce.allreduce_times import training_seconds
+
+
+def mpi_allreduce(comm, vector):
+    from mpi4py import MPI
+
+    comm.Allreduce(MPI.IN_PLACE, vector)
+
+
+widths = [32, 128, 512]
+ways = {"MPI's own": mpi_allreduce}
+ways |= {name: ALGORITHMS[name] for name in ("ring", "asynchronous ring")}
+trained = ranks.run(training_seconds, ways, images, widths, runs=3).results[0]
+pair = Compared(trained["MPI's own"][-1], trained["ring"][-1], ("MPI's own", "the ring"))
+title, axes = "Four steps of a training on 8 ranks", ("neurons in the hidden layer", "seconds")
+course.draw.over_numbers(
+    widths, trained, title, f"{pair}, with {widths[-1]} neurons", across=axes[0], up=axes[1]
+)
+
+# %% [markdown]
+# MPI chooses by the size of the vector, like every library. The report takes MPI's all-reduce for a tree. Perhaps it
+# was a ring: the version of that time chose one for sums of more than 10,000 bytes.
 #
 # **How full are the links?** **Bus bandwidth** is $2\frac{P-1}{P}\,n$ divided by the time: what each link must carry
 # at least, per second, where only ranks add. Unlike $n$ over time it can be compared with the link's own rate,
-# whatever $P$. Ours lets 6.25 MB pass in a second; a twentieth of that is addresses, one with each packet.
+# whatever $P$. Ours lets 6.25 MB pass in a second; about 5 % of that are the addresses that each packet carries.
 
 # %%
 from course_utils.lessons.allreduce.sentences import bus_text, kept_text
@@ -379,9 +442,9 @@ print(kept_text(measured))
 # %% [markdown]
 # ## A formula put right
 #
-# The report gives the *butterfly*, "a recursive halving reduce-scatter followed by a recursive doubling all-gather",
-# the time $\log_2 P\,(L + \gamma m G)$: in our letters $\log_2 P\,(\alpha + \beta n)$. Your timeline of
-# halving-doubling says $2\log_2 P\,\alpha + 2\frac{P-1}{P}\beta n$. Let the clock decide, on 8 ranks:
+# Formulas in reports can be wrong, and a clock finds out. The report gives the *butterfly*, "a recursive halving
+# reduce-scatter followed by a recursive doubling all-gather", the time $\log_2 P\,(\alpha + \beta n)$, in our letters.
+# Your timeline of halving-doubling says $2\log_2 P\,\alpha + 2\frac{P-1}{P}\beta n$. Let the clock decide, on 8 ranks:
 
 # %%
 from course_utils.lessons.allreduce.sentences import formula_text
@@ -395,8 +458,8 @@ for n, seconds in zip(two_sizes, timed, strict=True):
 
 # %% [markdown]
 # The report's formula is that of recursive *doubling*: half of the rounds, and many more bytes. For a long vector
-# that is no detail. (Is the report nearer for 500 KB? Then something else kept your computer busy. The trace needs no
-# clock: it counted $2\frac{P-1}{P}$ vectors.)
+# this makes a great difference. (Is the report nearer in your run? Then something else kept your computer busy, now or
+# during the ping-pong. The trace needs no clock: it counted $2\frac{P-1}{P}$ vectors in twice the rounds.)
 #
 # ## A network made of numbers
 #
@@ -419,7 +482,8 @@ simulated, clock = [], []
 for panel, by_name in measured.items():
     P = int(panel.split()[0])
     for name, seconds in medians(by_name).items():
-        made_up = switch(P, *link, overhead=0.0002, work=work)  # overhead: a rank's own
+        # Of each message 0.2 ms are work of the rank itself, at both ends.
+        made_up = switch(P, *link, overhead=0.0002, work=work)
         simulated += [simulate_allreduce(name, P, n, made_up).seconds for n in lengths]
         clock += seconds
 print("Simulated against measured:", error_text(simulated, clock))
@@ -429,10 +493,10 @@ print("Simulated against measured:", error_text(simulated, clock))
 #
 # Clusters have two speeds: fast inside a node, slow between nodes. Four ranks on *two* nodes: the ring sends
 # $\frac32$ vectors over each slow link. **Hierarchical**: a reduce-scatter inside the nodes, all-reduces *between*
-# them, an all-gather inside. With $N$ nodes $2\frac{N-1}{N}$ vectors, here 1, go over the slow link, in 2 rounds.
+# them, an all-gather inside. With $N$ nodes $2\frac{N-1}{N}$ vectors go over each slow link. Here this is 1 vector in 2
+# rounds: each of a node's two ranks sends a quarter of the vector in each round.
 #
-# We start such nodes, send a ping-pong inside one and one between two, and let the simulator predict. Then both run,
-# by turns (lesson 3).
+# We start such nodes, send a ping-pong inside one and one between two, and let the simulator predict:
 
 # %%
 from course_utils.lessons.allreduce.network_topology import two_level
@@ -446,11 +510,15 @@ for other in (2, 1):  # on the other node, on the same one
 nodes = two_level(4, 2, *pairs)
 for name in ("ring", "hierarchical"):
     print(simulate_allreduce(name, 4, 1_000_000, nodes, node_size=2))
+
+# %% [markdown]
+# **Predict**: the ring takes how many times as long as two levels? Then both run, by turns (lesson 3).
+
+# %%
 course.predict("allreduce_levels", within=1.2, factor=...)  # ring's time / hierarchical's
 
 # %%
 from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
-from course_utils.measuring import Compared
 
 
 def two_levels(comm, vector):
@@ -490,8 +558,7 @@ for order, allreduce in {"0, 1, 2, 3": ring, "0, 2, 1, 3": ring_across}.items():
 # Twice as much over the same slow link, headers included. "Only neighbours talk" helps where neighbours in the ring are
 # neighbours in the network. For this reason libraries put the ranks of a node next to each other in their rings. They
 # do not know the network between the nodes.
-
-# %% [markdown]
+#
 # ## 1,024 ranks
 #
 # No laptop runs them; the simulator does. Nodes of 8 GPUs, as cheap clusters have them: one link of 100 Gbit/s and 5 µs
@@ -530,7 +597,8 @@ pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 # link at once. Two levels are the fastest of all at 1,024. (On 16 ranks they beat the link's 12.5 GB/s, since most
 # bytes stay inside the nodes.)
 #
-# Nodes that are built for training have a card of 400 Gbit/s for *each* GPU. **Predict:** who wins now?
+# Nodes that are built for training have a card of 400 Gbit/s for *each* GPU. **Predict:** which wins now, if only ranks
+# add?
 
 # %%
 choices = {"a": "two levels again", "b": "halving-doubling", "c": "the ring"}
@@ -538,6 +606,9 @@ course.predict("allreduce_cards", answer=..., choices=choices)
 
 
 # %%
+from course_utils.lessons.allreduce.cost_model import adding_switch_time
+
+
 def a_card_each(P):
     return switch(P, 5e-6, 2e-11, overhead=5e-7)
 
@@ -546,12 +617,20 @@ rates = bus_rates(a_card_each)
 fastest = max(names, key=lambda name: rates[name][-1])
 letters = {"hierarchical": "a", "halving-doubling": "b", "ring": "c"}
 course.measured("allreduce_cards", answer=letters.get(fastest, ""))
-title = f"Simulated, not run: with a card for each GPU, {fastest} is the fastest on 1,024"
+card = Network(alpha=5e-6, beta=2e-11)
+switch_adds = adding_switch_time(4e6, card)  # by formula
+rates["the switch adds"] = [2 * (P - 1) / P * 4e6 / switch_adds / 1e9 for P in many]
+title = f"Simulated, not run: with a card for each GPU, {fastest} is the fastest where ranks add"
 pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 
 # %% [markdown]
 # Nobody waits for a link any more, so few rounds and few bytes decide. An algorithm is fast *on a network*: measure,
 # fit, simulate. (Try 25 MB.)
+#
+# The highest line is a **switch that adds**: each rank sends its vector once, in segments, the switch adds them and
+# sends the sum to all: $\alpha + \beta n$. It lies above 50 GB/s, more than a card can carry! The bus bandwidth's
+# $2\frac{P-1}{P}$ supposes that ranks add. Inside an H100's node NCCL lets the switches add (lesson 13), so a bus bandwidth
+# above the link's rate is no miracle there.
 #
 # ## What to take with you
 #

@@ -1,9 +1,10 @@
 """Run a command as on a Mac, as far as Linux can be one: `python tests/mac/as_on_a_mac.py COMMAND …`. A simulation.
 
-For all that runs in it, /proc and /sys are empty, the machine's name resolves to nothing, and the network is lo0 and an
-en0 that leads nowhere. Temporary files lie in a folder with a long path below /var/folders. MPICH uses libfabric, as
-its wheel for Macs does. Python lacks, in every process, what it lacks on a Mac (`sitecustomize.py`), spawns where it
-would fork, and the course believes that it is on a Mac. psutil alone may ask the system, in a Mac's kernel's place.
+For all that runs in it, /proc and /sys are empty but for what MPICH and torch ask a Mac's kernel, the machine's name
+resolves to nothing, and the network is lo0 and an en0 that leads nowhere. Temporary files lie in a folder with a long
+path below /var/folders. MPICH uses libfabric, as its wheel for Macs does. Python lacks, in every process, what it lacks
+on a Mac (`sitecustomize.py`), spawns where it would fork, and the course believes that it is on a Mac. psutil alone may
+ask the system, in a Mac's kernel's place.
 
 Made by bubblewrap and unshare; when the command ends, whatever it has started ends too.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPORARY = "/var/folders/zz/zyxvpxvq6csfxvn_n0000000000000/T"
-_CPUS = "/sys/devices/system/cpu"
+_CPUS, _CPU_INFO = "/sys/devices/system/cpu", "/proc/cpuinfo"
 _CACHES = f"{_CPUS}/cpu0/cache"
 _NAME = "Annas-Mac.local"
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -38,7 +39,8 @@ def command(inside: list[str], scratch: Path) -> list[str]:
     devices = [word for name in _DEVICES for word in ("--dev-bind", f"/dev/{name}", f"/dev/{name}")]
     box = ["bwrap", "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", _NAME]
     box += ["--dev-bind", "/", "/", "--proc", str(scratch / "proc"), "--tmpfs", "/proc", "--tmpfs", "/sys"]
-    box += ["--ro-bind", _CPUS, _CPUS]  # for MPICH's hwloc, which asks a Mac's kernel there
+    for path in (_CPUS, _CPU_INFO):  # for MPICH's hwloc and for torch, which ask a Mac's kernel there
+        box += ["--ro-bind", path, path]
     if os.path.exists(_CACHES):
         box += ["--tmpfs", _CACHES]
     box += ["--tmpfs", "/dev", *devices, "--symlink", f"{scratch}/proc/self/fd", "/dev/fd", "--tmpfs", "/dev/shm"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.lessons.allreduce.suspicious_ring import Data, train_digits
 from course_utils.measuring import by_turns
 
 if TYPE_CHECKING:
@@ -59,6 +60,37 @@ def allreduce_seconds(
     }
     taken = by_turns(measures, runs)
     return {name: [taken[name, size] for size in sizes] for name in algorithms}
+
+
+def training_seconds(
+    comm: "MPI.Intracomm",
+    algorithms: Mapping[str, Callable],
+    data: Data,
+    widths: Sequence[int],
+    steps: int = 4,
+    runs: int = 3,
+) -> Seconds:
+    """On every rank: the seconds of some steps of training, over the width of the hidden layer (`train_digits`).
+
+    Returns:
+        for each algorithm, at each width, the seconds of all runs, from the common start until the last rank's end.
+    """
+    from mpi4py import MPI
+
+    margin = start_margin(comm)
+
+    def one_training(allreduce: Callable, hidden: int) -> float:
+        start = start_together(comm, margin)
+        train_digits(comm, data, allreduce, epochs=1, hidden=hidden, steps=steps)
+        return comm.allreduce(time.perf_counter() - start, op=MPI.MAX)
+
+    measures = {
+        (name, hidden): partial(one_training, allreduce, hidden)
+        for hidden in widths
+        for name, allreduce in algorithms.items()
+    }
+    taken = by_turns(measures, runs)
+    return {name: [taken[name, hidden] for hidden in widths] for name in algorithms}
 
 
 def one_run(comm: "MPI.Intracomm", name: str, allreduce: Callable, size: int, margin: float) -> float:

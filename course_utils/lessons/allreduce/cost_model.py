@@ -197,6 +197,22 @@ def allreduce_time(
     return sent + network.combine_seconds(combined_bytes(algorithm, world_size, nbytes))
 
 
+def adding_switch_time(nbytes: float, network: Network) -> float:
+    """Seconds of an all-reduce in a switch that adds: each rank sends its vector once and receives the sum once.
+
+    The vector travels in short segments. The switch adds each segment as soon as it has come from every rank, and sends
+    the sum back while the next segments are under way, so both directions of a link are busy at once: α + βn, whatever P.
+    The adding itself is taken to cost nothing.
+
+    Args:
+        nbytes: bytes of the vector.
+        network: what a message costs from one rank to another, through the switch.
+
+    Source: Graham and others 2016, "Scalable Hierarchical Aggregation Protocol (SHArP)", for InfiniBand's switches.
+    """
+    return network.message_seconds(nbytes)
+
+
 def combined_bytes(algorithm: str, world_size: int, nbytes: float) -> float:
     """Bytes that are combined one after the other; in a ring of two segments and more all but one wait for nobody."""
     active, doublings, surplus = powers(world_size)

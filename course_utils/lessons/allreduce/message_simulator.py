@@ -55,7 +55,7 @@ def simulate_allreduce(
     """Predict an all-reduce of a vector of `nbytes` on a network that need not exist. Nothing is sent.
 
     Args:
-        algorithm: a name of `ALGORITHMS`, or "hierarchical".
+        algorithm: a name of `SCHEDULES`, or "hierarchical".
         topology: made for as many ranks by a function of `course_utils.lessons.allreduce.network_topology`.
         node_size: for "hierarchical": how many ranks make a node.
 
@@ -116,7 +116,7 @@ def play(schedule: Schedule, topology: Topology, events: list[Event] | None = No
         there = come < np.inf
         ranks, number, needs, come = ranks[there], number[there], needs[there], come[there]
         source = expects[number, ranks]
-        adding = topology.gamma * schedule.nbytes[number, source] * schedule.adds[number]
+        adding = topology.gamma * schedule.nbytes[number, source] * schedule.adds[number, source]
         began, ready[ranks] = ready[ranks], np.maximum(ready[ranks], come + (topology.overhead + adding) * needs)
         if events is not None:
             events += _receives(

@@ -4,6 +4,7 @@ They say the same as the functions that run on ranks; a test holds each to the m
 Sizes are not rounded to whole numbers of the vector.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.async_ring import segments_per_block
+from course_utils.lessons.allreduce.double_tree import segments_per_half, two_trees
 
 Round = tuple[np.ndarray, np.ndarray, float | np.ndarray, bool]
 """(senders, receivers, bytes of each message, does the receiver add it up?)"""
@@ -23,7 +25,7 @@ class Schedule:
     Attributes:
         dest: (rounds, ranks): to whom the rank sends; -1 for nobody.
         nbytes: (rounds, ranks): bytes that it sends.
-        adds: (rounds,): are the messages of this round added up where they come?
+        adds: (rounds, ranks): is what the rank sends added up where it comes?
         lag: a rank waits for what is sent to it in round k after its own send of round k + lag. 0 but for segments.
     """
 
@@ -40,7 +42,8 @@ class Schedule:
         for number, (senders, receivers, size, _) in enumerate(rounds):
             dest[number, senders] = receivers
             nbytes[number, senders] = size
-        return cls(dest, nbytes, np.array([adds for *_, adds in rounds], bool), lag)
+        adds = np.array([adds for *_, adds in rounds], bool)
+        return cls(dest, nbytes, np.broadcast_to(adds[:, None], dest.shape), lag)
 
 
 def gather_broadcast(world_size: int, nbytes: float) -> Schedule:
@@ -81,12 +84,55 @@ def ring(world_size: int, nbytes: float, segments: int = 1) -> Schedule:
     shape = (steps, world_size)
     dest = np.broadcast_to(((ranks + 1) % world_size).astype(np.int32), shape)
     size = np.broadcast_to(nbytes / world_size / segments, shape)
-    return Schedule(dest, size, np.arange(steps) < steps // 2, segments - 1)
+    adds = np.broadcast_to((np.arange(steps) < steps // 2)[:, None], shape)
+    return Schedule(dest, size, adds, segments - 1)
 
 
 def asynchronous_ring(world_size: int, nbytes: float) -> Schedule:
     """The ring with the segments of `async_ring_allreduce`."""
     return ring(world_size, nbytes, segments_per_block(round(nbytes), 1, world_size))
+
+
+def double_tree(world_size: int, nbytes: float, lag: int = 4) -> Schedule:
+    """Half of the vector up and down each of two trees, in the segments of `double_tree_allreduce`.
+
+    In each round every rank sends the first part that it has whole and whose receiver has no other message yet.
+
+    Args:
+        lag: this many rounds begin while a message is under way, as leaves and sockets do not wait for it.
+    """
+    number = segments_per_half(round(nbytes), 1)
+    trees = [two_trees(rank, world_size) for rank in range(world_size)]
+    rounds: list[Round] = []
+    for adds in (True, False):
+        # What each rank must pass on, to whom, and after how many arrivals; trees in which it is no leaf come first.
+        queues = [
+            [
+                (tree, index, peer, len(children) if adds else int(parent is not None))
+                for index in range(number)
+                for tree, (parent, children) in sorted(enumerate(nodes), key=lambda node: -len(node[1][1]))
+                for peer in (children if not adds else [] if parent is None else [parent])
+            ]
+            for nodes in trees
+        ]
+        arrived, under_way = np.zeros((world_size, 2, number), int), deque([[]] * lag)
+        while any(queues):
+            messages = []
+            for rank, queue in enumerate(queues):
+                taken = {peer for _, (_, _, peer, _) in messages}
+                for entry in queue:
+                    tree, index, peer, needs = entry
+                    if peer not in taken and arrived[rank, tree, index] >= needs:
+                        messages.append((rank, entry))
+                        queue.remove(entry)
+                        break
+            senders = [rank for rank, _ in messages]
+            receivers = [peer for _, (_, _, peer, _) in messages]
+            rounds.append((np.array(senders, int), np.array(receivers, int), nbytes / 2 / number, adds))
+            under_way.append([(peer, tree, index) for _, (tree, index, peer, _) in messages])
+            for place in under_way.popleft():
+                arrived[place] += 1
+    return Schedule.of(world_size, rounds, min(lag, max(0, len(rounds) - 1)))
 
 
 def hierarchical(world_size: int, nbytes: float, node_size: int) -> Schedule:
@@ -113,8 +159,9 @@ SCHEDULES: dict[str, Callable[[int, float], Schedule]] = {
     "halving-doubling": halving_doubling,
     "ring": ring,
     "asynchronous ring": asynchronous_ring,
+    "double tree": double_tree,
 }
-"""By the names that `ALGORITHMS` has for them."""
+"""By the names that `ALGORITHMS` has for them; the double tree, which the lesson's six do not count, beside them."""
 
 
 def _folded(world_size: int, nbytes: float, rounds: list[Round]) -> Schedule:

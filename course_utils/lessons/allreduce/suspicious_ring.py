@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """(train_x, train_y, test_x, test_y), as `course_utils.data.digits_arrays` gives them."""
 HIDDEN, PIXELS, CLASSES = 48, 64, 10
-WEIGHTS = PIXELS * HIDDEN + HIDDEN + HIDDEN * CLASSES + CLASSES
-"""Numbers in the network's one vector of weights."""
 SEGMENT = 512
 
 
@@ -51,6 +49,8 @@ def train_digits(
     batch_size: int = 64,
     rate: float = 0.1,
     seed: int = 0,
+    hidden: int = HIDDEN,
+    steps: int | None = None,
 ) -> tuple[float, np.ndarray]:
     """Train a small network on all ranks; after each step the ranks average their weights with `allreduce`.
 
@@ -58,15 +58,17 @@ def train_digits(
 
     Args:
         batch_size: of all ranks together; dealt out like cards.
+        hidden: neurons of the hidden layer.
+        steps: at most this many in an epoch; None for all.
 
     Returns:
         the share of test images that this rank's network recognises at the end, and its weights.
     """
     train_x, train_y, test_x, test_y = data
-    weights = first_weights(seed)
+    weights = first_weights(seed, hidden)
     for epoch in range(epochs):
         order = np.random.default_rng(epoch).permutation(len(train_x))
-        for begin in range(0, len(order) - batch_size + 1, batch_size):
+        for begin in range(0, len(order) - batch_size + 1, batch_size)[:steps]:
             mine = order[begin : begin + batch_size][comm.rank :: comm.size]
             weights -= rate * gradient(weights, train_x[mine], train_y[mine])
             allreduce(comm, weights)
@@ -75,20 +77,30 @@ def train_digits(
     return float(recognised.mean()), weights
 
 
-def first_weights(seed: int) -> np.ndarray:
+def count_weights(hidden: int) -> int:
+    """Numbers in the one vector of weights of a network with this many hidden neurons."""
+    return PIXELS * hidden + hidden + hidden * CLASSES + CLASSES
+
+
+WEIGHTS = count_weights(HIDDEN)
+"""Numbers in the network's one vector of weights."""
+
+
+def first_weights(seed: int, hidden: int = HIDDEN) -> np.ndarray:
     """All weights in one float32 vector, drawn so that no layer starts too loud (He et al. 2015); biases are 0."""
-    weights, generator = np.zeros(WEIGHTS, np.float32), np.random.default_rng(seed)
+    weights, generator = np.zeros(count_weights(hidden), np.float32), np.random.default_rng(seed)
     first, _, second, _ = layers(weights)
     first[:] = generator.normal(scale=np.sqrt(2 / PIXELS), size=first.shape)
-    second[:] = generator.normal(scale=np.sqrt(1 / HIDDEN), size=second.shape)
+    second[:] = generator.normal(scale=np.sqrt(1 / hidden), size=second.shape)
     return weights
 
 
 def layers(vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Weights and biases of both layers, as views into the vector."""
-    sizes = np.cumsum([PIXELS * HIDDEN, HIDDEN, HIDDEN * CLASSES])
+    hidden = (len(vector) - CLASSES) // (PIXELS + 1 + CLASSES)
+    sizes = np.cumsum([PIXELS * hidden, hidden, hidden * CLASSES])
     first, bias, second, last = np.split(vector, sizes)
-    return first.reshape(PIXELS, HIDDEN), bias, second.reshape(HIDDEN, CLASSES), last
+    return first.reshape(PIXELS, hidden), bias, second.reshape(hidden, CLASSES), last
 
 
 def scores(weights: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
