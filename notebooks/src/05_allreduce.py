@@ -204,7 +204,7 @@ pictures.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
 # In a tree half of the ranks are leaves: they send one vector and wait. So let a second tree stand beside the first, in
 # which the leaves of the first pass the sums on. Each tree carries half of the vector, in segments, so that all its
 # levels are busy at once. **NCCL**, the library of lesson 13, does this between nodes; what it calls *Tree* is this
-# **double tree**. On 8 ranks, by turns with the plain tree:
+# **double tree**. On 8 ranks, by turns (lesson 3) with the plain tree:
 
 # %%
 from course_utils.lessons.allreduce.allreduce_times import measure
@@ -399,8 +399,8 @@ pictures.crossings(lengths, measured, predicted, "Time over the size of the vect
 # give finer figures.)
 #
 # The student's report times whole *trainings*: a network with a hidden layer of more and more neurons, with MPI's own
-# all-reduce and with both rings. Here are four steps of such a training, on 8 ranks, by turns. Each neuron more makes the
-# vector 75 numbers longer.
+# all-reduce and with both rings. Here are four steps of such a training, on 8 ranks. Each neuron more makes the vector 75
+# numbers longer.
 
 # %%
 from course_utils.lessons.allreduce.allreduce_times import training_seconds
