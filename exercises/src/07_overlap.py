@@ -79,15 +79,17 @@ who_comes_first()
 #                                                    ▲ only this has to be waited for
 # ```
 #
-# `Bucket` is ready for you. `bucket.missing` counts the gradients that have not come,
-# `bucket.start()` begins its all-reduce and returns at once, `bucket.work` is None until then,
-# and `bucket.finish()` waits, puts the means into `parameter.grad` and sets `missing` back.
+# `Bucket` is ready for you. `Bucket(parameters)` holds a list of parameters, in the order in
+# which they become ready. `bucket.missing` says how many of their gradients have not come: *your*
+# hook takes one off for each that comes. `bucket.start()` begins the all-reduce and returns at
+# once, `bucket.work` is None until then, and `bucket.finish()` waits, puts the means into
+# `parameter.grad` and sets `missing` back.
 
 # %% [markdown]
 # Three things to think of before you type:
 #
 # - An all-reduce adds the first vector of one rank to the first of the others, the second to
-#   the second. If ranks start their buckets in unlike orders, what is added?
+#   the second. If ranks start their buckets in different orders, what is added?
 # - Some batch may leave a parameter out. Its gradient never comes.
 # - Some parameters are frozen, and one may stand in the list twice.
 #

@@ -21,8 +21,9 @@ import course_utils as course
 ranks = course.start(4)
 
 # %% [markdown]
-# That was the hardest part. The line above says what you got: how many processes, which **MPI** library carries their
-# messages, how many cores they may use, and whether there is a GPU.
+# That was the hardest part. The line above says what you got: how many processes, which library carries their messages
+# (all such libraries speak **MPI**, a standard: lesson 4), how many cores they may use, with how many threads (lesson
+# 3), and whether there is a GPU.
 #
 # Each of these processes is called a **rank**. It is a whole Python of its own, waiting for something to do.
 
@@ -30,8 +31,9 @@ ranks = course.start(4)
 ranks.picture()
 
 # %% [markdown]
-# This is your machine, now. A **core** does one thing at a time. With more ranks than cores, ranks take turns:
-# everything in this course still *works*, some of it takes longer. A lesson says so where it matters.
+# This is your machine, now. A **core** does one thing at a time. A blue cell: this rank *may* use this core. A
+# **thread** is what a program runs on a core; a rank has as many as the table says. With more ranks than cores, ranks
+# take turns: everything in this course still *works*, some of it takes longer. A lesson says so where it matters.
 #
 # No GPU? None is needed.
 
@@ -53,7 +55,8 @@ import os
 print(f"I am process {os.getpid()}")
 
 # %% [markdown]
-# Four answers, and each is labelled with the rank that gave it. The same cell, four times, at the same time.
+# Four answers, and each is labelled with the rank that gave it. The same cell, four times, at the same time. What a
+# cell defines on the ranks stays there for the cells after it.
 #
 # Let us count, together with the notebook itself. `ranks.run` calls a function once on every rank and brings
 # the results home, in rank order.
@@ -112,7 +115,7 @@ course.predict(
 
 # %%
 print(x)
-course.measured("whose_x", answer="a")
+course.measured("whose_x", answer="a" if x == "the notebook's own" else "b or c")
 
 # %% [markdown]
 # Five variables, one name. A rank cannot see another's `x`, nor the notebook's. That is the whole idea of this
@@ -147,9 +150,10 @@ course.measured("exclamation_marks", answer=run.results[3].count("!"))
 run.timeline()
 
 # %% [markdown]
-# Each row is a rank, time runs to the right, each arrow is a message. Rank 3 could do nothing but wait: its news
-# came through all the others. Such pictures will tell you where time goes in every lesson. Each one is drawn from
-# the run above it, on your machine.
+# Each row is a rank, time runs to the right, each arrow is a message. (A *round*, lesson 4: each rank sends one message
+# at most, and receives one at most. A word takes some bytes more than its letters: lesson 4.) Rank 3 could do nothing
+# but wait: its news came through all the others. Such pictures will tell you where time goes in every lesson. Each one
+# is drawn from the run above it, on your machine.
 
 # %% [markdown]
 # ## When a rank fails
@@ -254,8 +258,9 @@ def rank_squared(comm):
 course.check("rank_squared", rank_squared)
 
 # %% [markdown]
-# Stuck? The first hint is a question. Ask again, and it nearly tells. Below it stands the whole course, with what you
-# have solved so far. It remembers across notebooks and days.
+# Stuck? `course.hint` asks you a question. Call it again, and it nearly tells. `course.progress()` then shows the whole
+# course, with what you have solved so far and the minutes that its exercises take. It remembers across notebooks and
+# days.
 
 # %%
 course.hint("rank_squared")

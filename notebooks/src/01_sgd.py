@@ -41,7 +41,7 @@ def probability(w, x):
 
 
 def loss(w, x=x, y=y):
-    score = np.where(y == 1, x @ w, -x @ w)  # of the right answer: 1 - p turns the sign
+    score = np.where(y == 1, x @ w, -x @ w)  # large: right and sure
     return np.mean(np.log(1 + np.exp(-score)))  # -log of its probability
 
 
@@ -88,17 +88,17 @@ best = best_weights(x, y)  # of the smallest loss: the star on the map
 pictures.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill")
 
 # %% [markdown]
-# A map as hikers use it: each line joins points of equal loss, dark is high, the star is the lowest place. The path
-# crosses every line at a right angle, for the gradient points straight uphill. It soon reaches the floor of a long,
-# narrow valley. There the slope is small, and so are the steps.
+# A map as hikers use it: each line joins points of equal loss, dark is high, the star is the lowest place. Each step
+# starts at a right angle to the line, for the gradient points straight uphill. The path soon reaches the floor of a
+# long, narrow valley. There the slope is small, and so are the steps.
 
 # %% [markdown]
 # ## One look at a few images
 #
 # Each of those steps looked at all 359 images. With a million images, that is a long look for one step.
 #
-# **Stochastic gradient descent** (SGD) looks at a few, a **batch**, takes their mean gradient for the true one, and
-# steps. Then the next batch. Once through all of them, in a new random order, is an **epoch**.
+# **Stochastic gradient descent** (SGD) looks at a few, a **batch**, uses their mean gradient in the place of the true
+# one, and steps. Then the next batch. Once through all of them, in a new random order, is an **epoch**.
 
 
 # %%
@@ -145,8 +145,8 @@ pictures.trajectories(loss, paths, best, title, columns=columns)
 
 # %% [markdown]
 # A batch of 359 walks straight and hardly gets anywhere: five steps are few. A batch of 1 is there first, and then
-# dances around the star, because every image pulls its own way. In between lies a bargain: many steps, each roughly
-# right.
+# dances near the star, because every image pulls its own way. (Its dance has its middle a little beyond the star: there
+# the valley is flatter.) In between lies a bargain: many steps, each roughly right.
 #
 # Try other sizes and rates. (The slider needs a running kernel; the page goes on without it.)
 
@@ -200,8 +200,8 @@ pictures.noise_line(sizes, noise, line, "100 times the batch: a tenth of the noi
 # Blue: images drawn at random, the same one perhaps twice. Errors partly cancel: the mean of $B$ has the noise
 # $\sigma/\sqrt{B}$, where $\sigma$ is that of one. **Four times the work for half the noise.**
 #
-# Orange: no image twice, as in an epoch. Whoever has seen *most* images knows most: the line is multiplied by
-# $\sqrt{(n-B)/(n-1)}$. With all 359 that is 0, and an axis that halves and halves again never gets there: no dot.
+# Orange: no image twice, as in an epoch. A batch of nearly all images has nearly their mean: the line is multiplied by
+# $\sqrt{(n-B)/(n-1)}$. With all 359 that is 0. A logarithmic axis has no 0, so there is no dot.
 
 # %% [markdown]
 # ## How large may a step be?
@@ -288,8 +288,9 @@ pictures.distances(apart, title, y="distance from the star")
 # <details><summary>Where is the Hessian taken? An honest footnote</summary>
 #
 # At the star. The bound says whether descent *stays* there; it is exact for a parabola, and near a minimum every smooth
-# loss is nearly one. At $w = 0$ our λ is larger, and 2/λ less than half. Start there with a rate of 10: the loss first
-# jumps up, then comes down to the star all the same. A large network's λ changes all the time during training.
+# loss is nearly one. At $w = 0$ our λ is larger, and 2/λ less than half as large. Start there with a rate of 10: the
+# loss first jumps up, then comes down to the star all the same. A large network's λ changes all the time during
+# training.
 # </details>
 
 # %% [markdown]
@@ -300,8 +301,9 @@ pictures.distances(apart, title, y="distance from the star")
 #
 # $$v \leftarrow \beta v + \nabla L(w) \qquad w \leftarrow w - \eta v$$
 #
-# How long does the hiker take, with rate 2, until the loss is within 0.001 of the smallest? See, and then **predict**:
-# how many steps does it take with $\beta = 0.8$ and the same rate?
+# Where gradients point the same way, step after step, the velocity grows to $1/(1-\beta)$ gradients; and a ball that
+# comes from a steep slope brings its speed along. How long does the hiker take, with rate 2, until the loss is within
+# 0.001 of the smallest? See, and then **predict**: how many steps does it take with $\beta = 0.8$ and the same rate?
 
 
 # %% tags=["nbval-check-output"]
@@ -314,7 +316,7 @@ walk = descend(gradient, np.zeros(2), 2.0, 400)
 print("without momentum:", steps_needed(walk), "steps")
 
 # %%
-course.predict("steps_with_momentum", within=2, answer=...)
+course.predict("steps_with_momentum", within=2.5, answer=...)
 
 # %% tags=["figure:01_ball"]
 rolls = {"β = 0": walk}
@@ -327,8 +329,8 @@ pictures.trajectories(loss, first, best, "The first 30 steps, rate 2", together=
 
 # %% [markdown]
 # Along the valley all gradients point the same way, and the velocity adds them up: to $1/(1-\beta)$ of them, five
-# for $\beta = 0.8$. And where the hiker creeps, the ball still has speed. Too much memory, and the
-# ball rolls past the star and has to come back.
+# for $\beta = 0.8$. That is the steady gain. The rest is speed from the steep start: where the hiker creeps, the ball
+# still rolls fast. Too much memory, and the ball rolls past the star and has to come back.
 #
 # Across the valley, long steps make the gradients point to and fro, and in the velocity they partly cancel. So longer
 # steps are *stable*. Polyak's bound (1964) is $2(1+\beta)/\lambda$:

@@ -51,7 +51,7 @@ print(x)
 # ## One sends, one receives
 #
 # From here on we write a function, and `ranks.run` calls it once on every rank, with the communicator. `Send` says to
-# whom; `Recv` says from whom, and brings the place where the numbers shall go.
+# whom; `Recv` says from whom, and gives the array that is to be filled.
 
 
 # %% tags=["figure:04_first_message"]
@@ -204,6 +204,7 @@ course.predict("broadcast_rounds", plain=..., doubling=...)  # two numbers
 # doubling: your exercise
 from course_utils.lessons.messages.broadcast_and_scatter import tree_broadcast
 
+# per_rank: rank r gets entry r
 vectors = course.per_rank([np.full(250_000, float(rank)) for rank in range(4)])
 plain = ranks.run(one_after_the_other, vectors)
 doubling = ranks.run(tree_broadcast, vectors)
@@ -213,12 +214,12 @@ print(f"4 ranks: {rounds}, {messages}")
 
 # %%
 # 64 ranks: by the formula
-course.measured("broadcast_rounds", plain=64 - 1, doubling=(64 - 1).bit_length())
+course.measured("broadcast_rounds", plain=64 - 1, doubling=np.ceil(np.log2(64)))
 course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"])
 
 # %% [markdown]
-# With $P$ ranks: $P - 1$ rounds against $\lceil\log_2 P\rceil$. As many messages, some at the same time. (What that
-# saves: little where all ranks share one memory; in lesson 5 each has its own link.)
+# With $P$ ranks: $P - 1$ rounds against $\lceil\log_2 P\rceil$. Just as many messages, but some of them at the same
+# time. (What that saves: little where all ranks share one memory; in lesson 5 each has its own link.)
 #
 # ## Collectives
 #
@@ -259,9 +260,13 @@ course.draw.timelines(there_and_back, dealt, titles=titles, title=title)
 # %% [markdown]
 # A collective is a bar on every rank that takes part. What travels inside is the library's affair.
 #
-# Three have no root. After `allgather` everybody has everybody's entry. In `alltoall` each rank has a letter for each
-# of the others, like a table turned on its side. And after `allreduce` everybody has the sum. Take the gradients of
-# four workers for the numbers, and you have distributed training.
+# Three have no root:
+#
+# - `allgather`: everybody ends with everybody's entry.
+# - `alltoall`: each rank has a letter for each of the others, and gets the letter that each of the others has for it.
+# - `allreduce`: everybody ends with the sum.
+#
+# Put the gradients of four workers in the place of the numbers, and `allreduce` is distributed training.
 
 
 # %%
@@ -317,7 +322,8 @@ course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 # ## Big letters, small letters
 #
 # `Send` moves an array's memory as it is, a **buffer**. `send` *pickles*: it turns any object into bytes, and back.
-# **Predict**: how many times as long takes a million numbers through `send`, as array and as list?
+# **Predict**: through `send`, a million numbers take how many times as long as through `Send`, if they are an array?
+# And if they are a list?
 
 
 # %%
@@ -350,7 +356,7 @@ course.measured("pickle", array=pickle / buffer, list=python / buffer)
 # ## What does a message cost?
 #
 # Clocks of two computers never agree. So one measures a **ping-pong**: rank 0 sends, rank 1 sends back; half of the
-# shortest is one message. **Predict**: how many times as long as 1 byte take a thousand, and a million?
+# shortest is one message. **Predict**: a thousand bytes take how many times as long as 1 byte? And a million bytes?
 
 # %% tags=["figure:04_ping_pong"]
 from course_utils.lessons.messages.ping_pong import fit_alpha_beta, message_time
@@ -358,6 +364,7 @@ from course_utils.lessons.messages.ping_pong import ping_pong
 from course_utils.lessons.messages.sentences import ping_pong_sentence
 
 course.predict("ping_pong", thousand=..., million=...)
+# One ping-pong to warm up, then two that count:
 ranks.run(ping_pong, nbytes=1000, repeats=2, ranks=2).timeline()
 
 
@@ -393,8 +400,8 @@ pictures.alpha_beta(sizes, seconds, alpha, beta)
 # with two numbers need not be true, only good enough to choose by. ($\alpha$ here contains Python and the course's own
 # bookkeeping; MPI by itself needs less.)
 #
-# It answers what you cannot try out here: a broadcast of 9.2 million weights of 4 bytes (the VGG-11 of lessons 2 and 3)
-# to 64 ranks. Rounds times time per round:
+# It answers what you cannot try out here: a broadcast of 9.2 million weights of 4 bytes (VGG-11, a network of lessons 2
+# and 3) to 64 ranks. Rounds times time per round:
 
 # %%
 one_message = message_time(4 * 9.2e6, alpha, beta)

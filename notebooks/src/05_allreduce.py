@@ -78,9 +78,9 @@ course.measured("allreduce_doubling", rounds=doubling.rounds, vectors=sent)
 course.draw.timelines(tree, doubling, titles=["tree", "recursive doubling"])
 
 # %% [markdown]
-# $2\lceil\log_2 P\rceil$ rounds for the tree, $\log_2 P$ for doubling: no all-reduce has fewer. (Slower in your run? One
-# computer plays all four nodes, and doubling sends 8 messages where the tree sends 6.) But in each round whole vectors
-# travel. For a long vector that is what counts.
+# $2\lceil\log_2 P\rceil$ rounds for the tree, $\log_2 P$ for doubling: no all-reduce has fewer. (Slower in your run?
+# One computer plays all four nodes, and doubling sends 8 messages where the tree sends 6.) But in each round whole
+# vectors travel. For a long vector that is what counts.
 #
 # ## Idea two: in blocks
 #
@@ -195,9 +195,9 @@ title = "Vectors that the busiest rank sends, by the formulas just counted"
 pictures.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
 
 # %% [markdown]
-# The rings stay below 2, whatever $P$. So does halving-doubling for these $P$, the powers of two; for others its surplus
-# ranks cost up to one vector more. Few rounds *and* few bytes: of these six only halving-doubling. So why has anything
-# else survived? The last pictures of this page tell.
+# The rings stay below 2, whatever $P$. So does halving-doubling for these $P$, the powers of two; for others its
+# surplus ranks cost up to one vector more. Few rounds *and* few bytes: of these six only halving-doubling. So why has
+# anything else survived? The last pictures of this page tell.
 #
 # ## Two trees
 #
@@ -399,8 +399,8 @@ pictures.crossings(lengths, measured, predicted, "Time over the size of the vect
 # give finer figures.)
 #
 # The student's report times whole *trainings*: a network with a hidden layer of more and more neurons, with MPI's own
-# all-reduce and with both rings. Here are four steps of such a training, on 8 ranks. Each neuron more makes the vector 75
-# numbers longer.
+# all-reduce and with both rings. Here are four steps of such a training, on 8 ranks. Each neuron more makes the vector
+# 75 numbers longer.
 
 # %%
 from course_utils.lessons.allreduce.allreduce_times import training_seconds
@@ -629,8 +629,8 @@ pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 #
 # The highest line is a **switch that adds**: each rank sends its vector once, in segments, the switch adds them and
 # sends the sum to all: $\alpha + \beta n$. It lies above 50 GB/s, more than a card can carry! The bus bandwidth's
-# $2\frac{P-1}{P}$ supposes that ranks add. Inside an H100's node NCCL lets the switches add (lesson 13), so a bus bandwidth
-# above the link's rate is no miracle there.
+# $2\frac{P-1}{P}$ supposes that ranks add. Inside an H100's node NCCL lets the switches add (lesson 13), so a bus
+# bandwidth above the link's rate is no miracle there.
 #
 # ## What to take with you
 #

@@ -70,7 +70,7 @@ def gradient_of_a_shard(data, average):
     rank, P = dist.get_rank(), dist.get_world_size()
     mine = shard_indices(len(data.train_x), rank, P)[: 64 // P]
     cross_entropy(model(data.train_x[mine]), data.train_y[mine]).backward()
-    gradient = model[6].bias.grad  # ten numbers
+    gradient = model[6].bias.grad  # ten numbers, as an example
     if average:
         dist.all_reduce(gradient)
         gradient /= P
@@ -90,14 +90,19 @@ print("after the all-reduce:  ", mean[:, 0].round(6))
 
 # %% [markdown]
 # Four opinions, and their mean is what one process finds. (`dist` is `torch.distributed`. With **gloo**, the
-# library for its messages, each rank knows the others: there is no `comm`.) The whole change:
+# library for its messages, each rank knows the others: there is no `comm`.) The whole loop,
+# with its three new lines:
 #
-# | serial | parallel |
-# |---|---|
-# | | `broadcast_parameters(model)`, once |
-# | `batch` | this rank's share of `batch` |
-# | `loss.backward()` | … and `average_gradients(model)` |
-# | `optimizer.step()` | the same |
+# ```
+# broadcast_parameters(model)              # new: all start with rank 0's weights
+# for batch in batches:                    # the same batches on every rank
+#     mine = batch[rank::P]                # new: this rank's shard
+#     loss = cross_entropy(model(x[mine]), y[mine])
+#     optimizer.zero_grad()
+#     loss.backward()
+#     average_gradients(model)             # new: the all-reduce, and the division
+#     optimizer.step()
+# ```
 #
 # ## As one?
 #
@@ -182,12 +187,12 @@ print(report_figures.forward_sentence(tasks))
 report_figures.stages(tasks)
 
 # %% [markdown]
-# Their figure 6, from your run (their figure 5: its yellow and pink). Blue and yellow are work: a quarter of it for
-# each rank, a quarter of the *time* only with cores of its own. Pink is the price. The title compares the two ways
-# of sharing.
+# The students' report shows this picture, too. Blue and yellow are work: a quarter of it for each rank, a quarter of
+# the *time* only with cores of its own. Pink is the price. The title compares the two ways of sharing.
 #
-# Rank 0 takes in 3 vectors, then gives 3 out; a ring's links carry 1.5, both ways at once. By bytes alone, 2a would
-# wait 4 times as long. But 34 gradients are 34 messages, each with its $\alpha$, in both ways. And the other links?
+# Rank 0 takes in 3 vectors, then gives 3 out; a ring's links carry 1.5, both ways at once. By bytes alone, task 2a
+# would wait 4 times as long. Does it, in your run? 34 gradients are 34 messages, each with its $\alpha$, in both ways.
+# And the other links?
 
 # %%
 for task in tasks[1:]:
@@ -195,13 +200,12 @@ for task in tasks[1:]:
 report_figures.total_time(tasks)
 
 # %% [markdown]
-# Together both move $2(P-1) = 6$ vectors, and a little more: headers and acknowledgements. But of 2a's, half leave
-# through *one* link. (The students write that 2b sent "less than 60%" of 2a. They do not say which bytes they counted:
-# rank 0's alone would be 50%.)
+# Together both move $2(P-1) = 6$ vectors, and a little more: headers and acknowledgements. But of the bytes of gather
+# and scatter, half leave through rank 0's link.
 #
-# The bars are their figure 4; hatched, their times (five cores each, lesson 7's DDP). Are your four faster than one?
-# "Don't try to parallelize very light workloads", say the slides of SURF, the Dutch computing centre from whose course
-# this one comes.
+# The hatched bars are the students' times, with five cores for each worker (DDP is lesson 7's). Are your four faster
+# than one? "Don't try to parallelize very light workloads", say the slides of SURF, the Dutch computing centre from
+# whose course this one comes.
 #
 # ## Six messages or one?
 #
@@ -243,8 +247,8 @@ course.draw.timelines(six, one, titles=titles)
 #
 # ## Sum or mean?
 #
-# SURF's slides say: add up the gradients, $\nabla Q = \sum_j \nabla Q_j$. A slide later: multiply the learning rate by
-# $N$, the number of workers. But our ranks each take the *mean* over their images.
+# SURF's slides say: add up the gradients of the loss, $\nabla L = \sum_j \nabla L_j$. A slide later: multiply the
+# learning rate by $N$, the number of workers. But our ranks each take the *mean* over their images.
 #
 # **Predict.** If you follow both, how many times as *far* does a step move the weights as one process's step, with the
 # same global batch and rate?
@@ -288,8 +292,8 @@ course.draw.loss_curves(curves, title)
 #
 # ## A larger batch
 #
-# Instead of cutting one batch in four, let each rank take as many images as one rank alone, here 32: 128 together,
-# and a quarter of the steps. The **linear rule** takes $P$ times the
+# Instead of cutting one batch in four, let each rank take as many images as one process took alone, here 32: 128
+# together, and a quarter of the steps. The **linear rule** takes $P$ times the
 # rate: one step stands for $P$. The **square root rule** takes $\sqrt P$ times, by which the noise falls (lesson 1).
 # **Predict:** which recognises most test images after four epochs?
 
@@ -315,10 +319,10 @@ title = f"Of three rates on 4 ranks, “{list(rates)[best]}” recognises most"
 course.draw.loss_curves(curves, title, x="step of 128 images")
 
 # %% [markdown]
-# At each label, the share recognised: it counts right answers, not how sure they are, so equal shares may have unlike
-# losses. With the old rate, a quarter of the steps is a fraction of the way. Linear makes up for it: one long step
-# stands for four short ones, *as long as the gradient hardly turns on the way*. Early in training it does turn. Twice
-# the rate, and you see it:
+# At each label, the share recognised: it counts right answers, not how sure they are, so equal shares may have
+# different losses. With the old rate, a quarter of the steps is a fraction of the way. Linear makes up for it: one long
+# step stands for four short ones, *as long as the gradient hardly turns on the way*. Early in training it does turn.
+# Twice the rate, and you see it:
 
 # %% tags=["figure:06_warm_up"]
 from course_utils.lessons.data_parallel.gradients import scaled_learning_rate
@@ -336,7 +340,7 @@ warmed = {"4 · 0.2 at once": first_steps(0), "warm-up of 20 steps": first_steps
 course.draw.loss_curves(warmed, climbs_text(warmed))
 
 # %% [markdown]
-# **Warm-up** climbs in a straight line to the scaled rate. It mends the start, not a rate that is too large for good.
+# **Warm-up** climbs in a straight line to the scaled rate. It mends the start, not a rate that stays too large.
 # (Goyal and others trained ImageNet so on 256 GPUs.) Your exercise: `scaled_learning_rate`.
 #
 # **And AdamW?** It divides every gradient by its size, and with it by its noise. Train eight epochs on 4 ranks. The
@@ -375,9 +379,9 @@ course.draw.over_numbers(
 #
 # ## What the mean does not mend
 #
-# Batch norm, known from lesson 3, takes from each feature its mean over *the batch*, and divides by its spread. Each
-# rank sees only its own 16 images, so the network computes something else, before any gradient is averaged. The cure:
-# share $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
+# Batch norm, known from lesson 3, subtracts from each feature the feature's mean over *the batch*, and divides by its
+# spread. Each rank sees only its own 16 images, so the network computes something else, before any gradient is
+# averaged. The cure: share $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
 
 # %% tags=["figure:06_norm_distance"]
 from course_utils.lessons.data_parallel.training import local_norm_mlp, sync_norm_mlp
@@ -392,7 +396,7 @@ course.draw.loss_curves(distance, title, y="difference of the loss")
 
 # %% [markdown]
 # Own statistics are off from the first step on, and they are the default, in PyTorch too. Why share sums and not
-# means? Ranks may have unlike numbers of images. Your exercise `sync_batch_norm` will insist.
+# means? Ranks may have different numbers of images. Your exercise `sync_batch_norm` will insist.
 #
 # ## Three more ways to fail quietly
 #

@@ -115,7 +115,8 @@ print(f"22 steps, at most {apart:.0e} apart: the same")
 
 # %% [markdown]
 # Now the clock. A machine is never quite the same twice, so we measure by turns (lesson 3): a step with the loop, one
-# with hooks, one **without any communication**, and again. What a step takes beyond the last one is exposed.
+# with hooks, one **without any communication**, and again. What a step takes longer than the step
+# without communication is exposed.
 
 # %% tags=["figure:07_exposed"]
 from course_utils.lessons.overlap.sentences import hidden_share, hiding_text
@@ -137,7 +138,8 @@ course.draw.stacked_bars(taken.bars, hiding_text(taken, "hooks", "loop"))
 #
 # Lesson 5: a message of $n$ bytes takes $\alpha + \beta n$. So does a whole all-reduce, and we send 34, most of them
 # for vectors of a few hundred bytes. Better to send several gradients as one vector, a **bucket**. But all in *one*
-# bucket must wait for the first layer: nothing hides. The two numbers, from four sizes:
+# bucket must wait for the first layer: nothing hides. Here are $\alpha$ and $\beta$ of a whole all-reduce (not of one
+# message, as in lesson 5), from vectors of four sizes:
 
 # %%
 from course_utils.lessons.overlap.bucket_size import BucketModel, all_reduce_line
@@ -158,7 +160,8 @@ print(line_text(alpha, beta, len(model.sizes), sum(model.sizes)))
 # exposed = max(0, free - backward)
 # ```
 #
-# That is `exposed_seconds`; your exercise `make_buckets` is in it. **Predict.** Where is the optimum, for 2.3 MB?
+# The library's `exposed_seconds` does this, for the buckets that `make_buckets`, your first exercise, has made.
+# **Predict.** Where is the optimum, for 2.3 MB?
 
 # %%
 course.predict(
@@ -191,8 +194,8 @@ bucket_sweep(runs, lambda n: free + model.exposed(n), best, free, said)
 
 # %% [markdown]
 # On the left every gradient pays $\alpha$; on the right nothing hides. The jumps are real: a few bytes more, and two
-# layers share a bucket. The line knows when gradients are ready, $\alpha$, $\beta$ and the computing (orange); not that
-# four nodes share this machine's cores.
+# layers share a bucket. The line knows when gradients are ready, $\alpha$, $\beta$ and the computing (the light blue
+# area); it does not know that four nodes share this machine's cores.
 #
 # `overlapped` is your exercise `overlapped_allreduce`: the hooks from above, with buckets. With the best size:
 
@@ -253,8 +256,9 @@ bars = {f"{batch} images": taken.bars["ours"], f"{2 * batch} images": more.bars[
 course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
 
 # %% [markdown]
-# As many bytes, twice the time to hide them behind. At best the smaller of two hides: communication, or backward pass
-# after the first bucket. Overlap is worth most where both are equal.
+# As many bytes, twice the time to hide them behind. The shorter of two times can hide at best: the communication, or
+# what is left of the backward pass when the first bucket leaves. So overlap gains most where both are equal. Did the
+# exposed part stay in your run? The last bucket holds the first layer, and leaves at the very end, whatever the batch.
 #
 # ## More workers
 #
@@ -271,17 +275,18 @@ from course_utils.lessons.data_parallel.train_way import train_way
 from course_utils.lessons.overlap.scaling import scaling_efficiency
 
 
-def train(workers, images):  # VGG-11 again
+def train(workers, number):  # VGG-11 again, this number of images
     way = "DDP" if workers > 1 else "one process"
-    options = {"images": images, "steps": 3, "bucket_bytes": best}
-    return train_way(ranks, way, world_size=workers, keep=images == 8 * batch, **options)
+    options = {"images": number, "steps": 3, "bucket_bytes": best}
+    return train_way(ranks, way, world_size=workers, keep=number == images, **options)
 
 
-same_work = {P: train(P, 8 * batch) for P in (1, 2, 4)}
-as_much_each = {1: train(1, 2 * batch), 2: train(2, 4 * batch), 4: same_work[4]}
+images = 252  # divides by 1, 2, 3 and 4
+same_work = {P: train(P, images) for P in (1, 2, 3, 4)}
+as_much_each = {1: train(1, images // 4), 2: train(2, images // 2), 4: same_work[4]}
 together = {P: run.step.median for P, run in same_work.items()}
 each = {P: run.step.median for P, run in as_much_each.items()}
-strong = {P: scaling_efficiency(together[1], together[P], P) for P in (2, 4)}
+strong = {P: scaling_efficiency(together[1], together[P], P) for P in (2, 3, 4)}
 weak = {P: scaling_efficiency(each[1], each[P], P, "weak") for P in (2, 4)}
 
 # %% tags=["figure:07_workers"]
@@ -297,9 +302,32 @@ report_figures.time_by_workers(list(same_work.values()))
 # %% [markdown]
 # Hatched: what three students of the course CS744 published in 2020 for VGG-11 in full width, on four virtual machines
 # of one computer, with five cores each: emulated links, as ours are. From 437 to 153 seconds: an efficiency of 0.71.
-# From 3 to 4 they gained little. Their reason: the model is small. What each rank sends does not shrink with $P$.
+# From 3 to 4 they gained little. Their reason: the model is small. What each rank sends does not shrink with $P$, while
+# its share of the computing does. Did you gain more from 3 to 4?
 #
-# They also looked at processors and network. So do we, with the counters of the kernel:
+# Two old formulas say how far this goes. **Amdahl** (1967): if a share $s$ of the work cannot be shared, $P$ workers
+# are at most $1/(s + (1-s)/P)$ times as fast, so never more than $1/s$. **Gustafson** (1988): who has more workers
+# takes more work; then the same share costs little, and $P$ workers do $s + (1-s)P$ times as much. The first is strong
+# scaling, the second weak. Which $s$ do your two workers show, and what does it promise for 64?
+
+# %%
+from course_utils.lessons.overlap.scaling import amdahl, serial_share
+
+share = serial_share(together[1] / together[2], world_size=2)
+line = {P: amdahl(share, P) for P in (2, 3, 4, 64)}
+print(f"A share of {share:.0%} is not shared")
+for P, times in line.items():
+    speedup = together[1] / together[P] if P in together else None
+    seen = "not measured" if speedup is None else f"measured {speedup:.2f}"
+    print(f"{P:2} workers: {times:.2f} times as fast by the formula, {seen}")
+
+# %% [markdown]
+# Here the share is mostly communication, and cores that all nodes have in common. Both change with $P$, so the formula
+# is a guide. (More than 100 %? Then two workers are slower than one.)
+#
+#
+# The students also looked at processors and network. So do we, with the counters of the
+# operating system. *User*: your program computes. *System*: the system works for it, mostly on messages.
 
 # %%
 report_figures.cpu_by_workers(list(same_work.values()))
@@ -311,7 +339,8 @@ report_figures.traffic_by_workers(
 ) if several else "No links, so nothing to count."
 
 # %% [markdown]
-# Each node must send $2\frac{P-1}{P}$ times the gradient, as lesson 5 says. And a processor that waits is not busy.
+# Each node must send $2\frac{P-1}{P}$ times the gradient, as lesson 5 says. In the picture before, a
+# processor that waits for a message counts as not busy.
 #
 # ## Rarer messages
 #
@@ -357,9 +386,10 @@ if linked:
 # A **communication hook** takes the place of DDP's all-reduce, and may lose something:
 #
 # - **fp16**: 16 bits a number;
-# - **top-k**: the 2 % of largest magnitude, and their places; the rest is added to the next gradient (**error
-#   feedback**);
-# - **PowerSGD**: a matrix as the product of two thin ones.
+# - **top-k**: the 2 % of largest magnitude, and their places, 12 bytes for each; the rest is added to the next gradient
+#   (**error feedback**);
+# - **PowerSGD**: a matrix of $m \times n$ numbers as the product of two thin ones, $m \times 2$ and $2 \times n$; only
+#   these $2(m + n)$ numbers travel.
 #
 # **Predict.** Which sends least, with four nodes?
 
@@ -386,10 +416,10 @@ if linked:
 compression(found, compression_text(found))
 
 # %% [markdown]
-# The network: lesson 6's wide one, 1.2 MB of gradients, 22 steps. Bytes are the kernel's count. Top-k's numbers (12
-# bytes each, with their place) go from everybody to everybody: its advantage shrinks with $P$. Look at all three
-# columns: twice as fast and half as good is no gain. One of the 360 test images is 0.3 %, so a difference of 1 % is
-# luck. (Your last exercise: `top_k_with_error_feedback`.)
+# The network has 1.2 MB of gradients: lesson 6's, with wider layers. Bytes are the operating system's count. Top-k's
+# numbers go from everybody to everybody: its advantage shrinks with $P$. Look at all three columns: twice as fast and
+# half as good is no gain. One of the 360 test images is 0.3 %, so a difference of 1 % is luck. (Your last exercise:
+# `top_k_with_error_feedback`.)
 #
 # ## On one machine
 #

@@ -48,8 +48,7 @@ three_steps.timeline("Four workers, one server, three synchronous steps")
 # Look at rank 0: all gradients come in over one link, all weights go out over it, while the workers' links rest.
 #
 # **Predict.** 100 KB take 8 ms through such a link. How many milliseconds does a step with 7 workers take, computing
-# left out? And a ring all-reduce among the 7, without a server? (Both shall do the same work, so our server starts from
-# weights 0 with rate $-W$: its step then adds up what $W$ workers send.)
+# left out? And a ring all-reduce among the 7, without a server? (Both ways compute the same sum.)
 
 # %%
 from course_utils.lessons.allreduce.cost_model import Network
@@ -89,7 +88,9 @@ course.draw.over_numbers(workers, lines, title, finding, predicted=predicted, **
 # %% [markdown]
 # The server's link carries $W$ vectors in and $W$ out: $2\,W\beta n$. The ring stays below $2\beta n$ for any $W$.
 # Where $2\,W\beta n$ is longer than a gradient takes, workers mostly wait: the link is **saturated**. (Vectors of 19
-# KB, gradients of 8 ms: from 3 workers on.) A cure: $W$ servers, a block each: a reduce-scatter and an all-gather.
+# KB, gradients of 8 ms: from 3 workers on.) A cure: cut the weights into $W$ blocks, and take a
+# server for each block. Then each link carries less than $2\beta n$ again. This *is* the ring's reduce-scatter and
+# all-gather.
 #
 # [Exercise](../exercises/08_parameter_server.ipynb): `parameter_server_step`.
 #
@@ -163,16 +164,17 @@ title = "How old is a gradient that 7 workers bring?"
 pictures.staleness(ages, predicted=6, title=title, subtitle=staleness_text(7, ages))
 
 # %% [markdown]
-# Single gradients differ, for workers overtake each other. But why $W-1$ in the mean? If a worker made updates number
-# $p_1 < p_2 < \dots$ of $T$, it fetched right after $p_{k-1}$: staleness $p_k - p_{k-1} - 1$. Summed up, about $T$
-# minus its own updates remain. All workers together: $W\,T - T$, that is $W - 1$ for each update.
+# Single gradients differ, for workers overtake each other. But why $W-1$ in the mean? Say a worker made updates 3, 7
+# and 12 of 12. It fetched right after update 3, so update 7 has a staleness of 3: updates 4, 5 and 6. In the same way
+# update 12 has 4, and update 3 has 2. The sum, 9, is all updates that were *not* its own. Each worker's sum is such a
+# number, $T$ minus its own updates. All workers together: $W\,T - T$, that is $W - 1$ for each of the $T$ updates.
 #
 # Exercise: `measure_staleness`.
 #
 # ## How much does old news harm?
 #
-# On lesson 1's parabola, of curvature 1, a step must be shorter than 2. Now use the slope of 6 steps *ago*.
-# **Predict** the longest step that still settles:
+# On lesson 1's parabola, of curvature 1, the learning rate must stay below 2. Now use the slope of 6 steps *ago*.
+# **Predict** the largest rate with which $w$ still comes to rest:
 
 # %%
 course.predict("old_news", within=1.5, six_steps_ago=...)  # the slope of now allows 2
@@ -190,10 +192,10 @@ rates, taus = [k / 100 for k in range(1, 220)], [0, 1, 2, 4, 6, 10, 14]
 longest = [max(rate for rate in rates if settles(rate, tau)) for tau in taus]
 course.measured("old_news", six_steps_ago=longest[4])
 theory = [2 * np.cos(tau * np.pi / (2 * tau + 1)) for tau in taus]
-look = {"across": "staleness τ", "up": "longest step that settles"}
+look = {"across": "staleness τ", "up": "largest rate that comes to rest"}
 title = f"6 steps of delay: {longest[4]:.2f} at most, not {longest[0]:.2f}"
 finding = "Points: tried out. Line: 2 cos(τπ / (2τ + 1))"
-lines, line = {"longest": longest}, {"longest": theory}
+lines, line = {"largest": longest}, {"largest": theory}
 course.draw.over_numbers(taus, lines, title, finding, predicted=line, **look)
 
 # %% [markdown]
@@ -246,11 +248,16 @@ course.draw.over_numbers(rates, ends, title, finding, **look)
 # - **local SGD**: each takes 4 steps alone, then all take the mean of their *weights*.
 #
 # The same number of images, with equal workers (a gradient takes 4 ms), then with worker 2 five times slower (20 ms).
-# **Predict**: how many times as many *seconds* does each then take? Messages take time, too:
+# Messages take time, too:
 
 # %%
 messages = seconds_text(predicted_seconds("ring", 4, 19_280, network))
 print("an all-reduce of 19 KB, predicted as in lesson 5:", messages)
+
+# %% [markdown]
+# **Predict**: with the straggler each way takes how many times as many *seconds* as with equal workers?
+
+# %%
 course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., local=...)
 
 # %%
@@ -358,9 +365,9 @@ for said, weighted in {"by number": True, "all alike": False}.items():
     assert weighted == (apart < 1e-12)
 
 # %% [markdown]
-# Counted by number the clinics *are* one step with all images, without having shown one. Counted alike they are
-# something else. How much that costs depends on who is small. Take a hospital which has seen all digits, and three
-# village posts with 40 images of two digits each:
+# Counted by number, the clinics' mean *is* the step with all images, and no image was shown. Counted alike, it is not.
+# How much that costs depends on who is small. Take a hospital which has seen all digits, and three village posts with
+# 40 images of two digits each:
 
 # %%
 from course_utils.lessons.parameter_server.sentences import mean_text
@@ -402,8 +409,8 @@ title = "More work at home, fewer bytes on the line"
 course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
 
 # %% [markdown]
-# More local epochs: fewer bytes, much more computing, and less and less for it. Every clinic runs towards a network
-# for *its* digits, and the mean lies between. (McMahan and others, 2017, named the method.)
+# More local epochs: fewer bytes, much more computing, and each further epoch saves less. Every clinic runs towards a
+# network for *its* digits, and the mean lies between. (McMahan and others, 2017, named the method.)
 #
 # Images stay at home, but weights are not silent: from gradients images have been rebuilt (Zhu and others, 2019).
 # Exercise: `federated_average`.
@@ -414,7 +421,7 @@ course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
 # | | waits | vectors a step, in and out | today |
 # |---|---|---|---|
 # | all-reduce | all | $<2$ each way | nearly all training |
-# | server | nobody | $W$ each way, at the server | huge tables of words or goods |
+# | server | nobody | $W$ each way, at the server | huge tables, a row for each word or product |
 # | local SGD | all, at times | $<2/k$ each way | phones, clinics, far data centres |
 #
 # Against stragglers: *backup workers*; the gradients that come last are dropped (Chen and others, 2016). Across slow

@@ -39,7 +39,7 @@ ranks.load_torch()
 # The model of this lesson and the next two is a small **transformer**: it reads characters and predicts the next one.
 # It is a list of ten layers: an **embedding** (a vector for each character), eight equal **blocks** (more of them
 # later), a **head** (a score for every character that could be next). `split_layers` cuts the list so that the fullest
-# rank is as empty as possible. Let a rank have room for 8 MB (pretended).
+# rank holds as little as possible. Let a rank have room for 8 MB (pretended).
 #
 # [Exercise](../exercises/09_model_parallel.ipynb): `split_layers`.
 
@@ -100,7 +100,7 @@ from course_utils.lessons.model_parallel.text import character_text, text_batche
 texts = character_text().training  # Python's own help, as numbers
 ((x, target),) = text_batches(texts, 16, 64, 1)  # 16 pieces of 64, and what follows
 step = partial(ranks.run, in_turns, course.per_rank(stages), x, target)
-step()  # the first one finds memory and connections
+step()  # the first run is slow: it allocates memory and connects
 run = step()
 alone = loss_of(layers(x), target)
 print(f"loss on four ranks {run.results[3]:.5f}, in one process {alone:.5f}")
@@ -126,11 +126,17 @@ run.timeline(idle_text(idle, ranks=4))
 # - **by column** of $W^\top$: it makes some of the outputs;
 # - **by row**: it takes some inputs, makes a *term* of every output.
 #
+# (The names are those of $W^\top$. torch stores $W$ as outputs × inputs, so a *column* cut takes **rows** of `weight`,
+# dimension 0, and a *row* cut takes its **columns**, dimension 1. `CUTS` says for each way which dimensions of $x$ and
+# of `weight` are cut.)
+#
 # Read what each way all-reduces; **predict** in the last line: with 16 examples, 1,152 inputs, 512 outputs, which way
 # moves least?
 
 # %%
 from course_utils.lessons.model_parallel.experiments import CUTS, cut_along
+
+print(*(f"{way}: x {x}, weight {weight}" for way, (x, weight) in CUTS.items()), sep="\n")
 
 
 def one_layer(way, x, weight):
@@ -167,7 +173,7 @@ pictures.matrix_cuts(cuts, whole, 4, cuts_text(moved, examples=16))
 
 # %% [markdown]
 # What is summed? By batch, the gradient of $W$, for every rank has other examples; it is as large as $W$. By column,
-# the gradient of $x$, for every rank's outputs ask for a change of $x$. By row, $y$ itself.
+# the gradient of $x$, for each rank's outputs contribute to it. By row, $y$ itself.
 #
 # The sizes of $x$ and $y$ grow with the examples, that of $W$ does not. From how many examples on is cutting the batch
 # cheapest, with 288 inputs and 128 outputs? Work it out, then run.
@@ -208,8 +214,9 @@ course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **lo
 
 # %% [markdown]
 # Now a **multilayer perceptron**, `down(gelu(up(x)))`: one layer makes $x$ wider, one makes it narrow again; gelu, a
-# smooth relu, comes between. Here `up` is cut by row, `down` by column. `own_part` is this rank's part of a weight.
-# `split_over_ranks` moves nothing forward and all-gathers backward; `join_over_ranks` the other way round.
+# smooth relu, comes between. Here `up` is cut by row, `down` by column. `own_part(up, 1)` is this rank's part of `up`
+# along dimension 1. `split_over_ranks` moves nothing forward and all-gathers backward; `join_over_ranks` the other way
+# round.
 #
 # **Predict**, in the last line. How many collectives is that, forward and backward together? And by *column first, then
 # by row*?
@@ -241,7 +248,7 @@ def column_then_row(x, up, up_bias, down, down_bias):
 
 compare = partial(ranks.run, mlp_beside_whole, backend="gloo")
 mlps = {"row_then_column": row_then_column, "column_then_row": column_then_row}
-for _ in range(2):  # the first ones find connections
+for _ in range(2):  # the first runs are slow: they connect
     runs = {name: compare(mlp) for name, mlp in mlps.items()}
 
 # %%
@@ -270,11 +277,13 @@ course.draw.timelines(*runs.values(), titles=titles, title=said)
 # %% [markdown]
 # ## Attention, by heads
 #
-# Half of a transformer's block is such a perceptron; the other is **attention**. Each character makes a *query*, a
-# *key*, a *value*: vectors. Its query meets the keys of all characters so far; the more alike, the more of
-# that value it takes. Several **heads** do so, each with its own; a last layer, `out`, mixes.
+# Half of a transformer's block is such a perceptron; the other is **attention**. Each character makes three vectors: a
+# *query*, a *key*, a *value*. Its query is compared with the key of every character so far. The more alike a query and
+# a key are, the more of that character's value it takes. Several **heads** do this, each with queries, keys and values
+# of its own. A last layer, `out`, mixes what they found.
 #
-# Heads do not see each other before `out`. So: $q$, $k$, $v$ by column, head by head; `out` by row.
+# For today only one thing matters: heads do not see each other before `out`, so they can be shared out. $q$, $k$, $v$
+# by column, head by head; `out` by row.
 
 # %% [markdown]
 # The same pair again. A whole block is
@@ -376,9 +385,9 @@ look = {"across": "steps", "up": "largest difference between two ranks"}
 course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **look)
 
 # %% [markdown]
-# No error; but behind the sum, every rank goes on with another $x$, and copies are copies no longer. *Inside*, seeds of
-# their own are right; Megatron-LM does so, and equals one process on average. (Ours all draw the whole mask and take
-# their part: exactly equal.)
+# No error; but behind the sum, every rank goes on with another $x$, and copies are copies no longer. *Inside*, between
+# column and row, each rank may have a seed of its own: Megatron-LM does so, and equals one process on average. Our
+# ranks all draw the whole mask, and each takes its part. So they equal one process exactly.
 
 # %% [markdown]
 # ## The sequence, too

@@ -135,8 +135,8 @@ assert far < 1e-12
 #
 # ## How large is the bubble?
 #
-# With equal stages and free messages a rank works for $m$ micro-batches, and waits for the $p-1$ that other ranks are
-# ahead or behind:
+# With equal stages and free messages a rank works for $m$ micro-batches. It also waits for as long as $p-1$
+# micro-batches take: before its first and after its last, while other ranks work.
 #
 # $$\text{idle share} = \frac{p-1}{m+p-1}$$
 #
@@ -168,7 +168,7 @@ course.draw.over_numbers(ms, lines, title, finding, **look)
 #
 # ## One forward, one backward
 #
-# **1F1B** (Narayanan and others, 2019): a rank begins with a forward pass for every rank behind it. Then one forward,
+# **1F1B** (Narayanan and others, 2019): a rank begins with a forward pass for every rank after it. Then one forward,
 # one backward pass, in turn. The last rank: `3F0 3B0 3F1 3B1 …`; the first: `0F0 0F1 0F2 0F3 0B0 0F4 …`
 #
 # **Predict**, for $m=8$: the idle share in percent, and how many micro-batches ranks 0 and 3 keep.
@@ -240,15 +240,15 @@ pictures.plan_and_run("interleaved", plan, run, *said)
 # %%
 layer, x = nn.Linear(5, 3), torch.randn(4, 5, requires_grad=True)
 y = layer(x)
-g = torch.randn_like(y)  # the gradient of y, from the stage behind
+g = torch.randn_like(y)  # the gradient of y, from the next stage
 y.backward(g)
 assert torch.allclose(x.grad, g @ layer.weight)  # I: the stage before waits for it
 assert torch.allclose(layer.weight.grad, g.T @ x)  # W: only the optimizer does
 
 # %% [markdown]
 # `I`, the gradient of the *input*, is urgent. `W`, that of the *weights*, can wait: **zero bubble** (Qi and others,
-# 2023). In 1F1B rank 0 waits for an F, an I and a W of every rank behind it; in **ZB-H1** for F and I only, and a W
-# of its own shortens each of these waits. No rank keeps more than 1F1B's first.
+# 2023). In 1F1B rank 0 waits for an F, an I and a W of every rank after it; in **ZB-H1** for F and I only, and a W
+# of its own shortens each of these waits. No rank keeps more micro-batches than rank 0 does with 1F1B: $p$.
 #
 # **Predict**, for F, I, W equally long: how many percent of 1F1B's bubble are left?
 
@@ -270,8 +270,9 @@ pictures.plan_and_run("ZB-H1", plan, run, title, finding)
 
 # %% [markdown]
 # A bubble of $(p-1)(F+I-W)$, not $(p-1)(F+I+W)$. **ZB-H2** begins with more forward passes, and keeps up to $2p-1$
-# micro-batches. From its first action to its last no rank then pauses. What is idle are slanted edges; they fit into
-# those of the next batch, if nobody has to wait for the others in between:
+# micro-batches. From its first action to its last no rank then pauses. Alone, this is no faster than ZB-H1: look at the
+# whole time. But its idle time lies only at the two slanted edges. Put two batches side by side, and the right edge of
+# one fits into the left edge of the next, provided that no rank waits for all others before its step:
 
 # %% tags=["figure:10_zb_h2"]
 from course_utils.lessons.pipeline.sentences import window_text
@@ -290,7 +291,8 @@ picture
 # %% [markdown]
 # ## Schedules that do not work
 #
-# Two ranks, two micro-batches. **Predict**: which *can* be run, if a rank may keep two micro-batches?
+# Two ranks; d has three micro-batches, the others two. **Predict**: which *can* be run, if a rank may keep two
+# micro-batches?
 
 # %%
 tried = {

@@ -27,8 +27,8 @@ ranks.load_torch()
 #
 # ## A mesh
 #
-# Put the ranks on a grid, a **mesh**: an axis for each way. Along an axis a rank talks to those whose place differs
-# *there* only, its **group**.
+# Put the ranks on a grid, a **mesh**, with one axis for each kind of parallelism. A rank's **group** along an axis: the
+# ranks whose places differ from its own on that axis only.
 #
 # **Predict.** `data` × `pipeline` × `tensor` = 2 × 2 × 2. Rank 0 is at (0, 0, 0), 1 at (0, 0, 1), 2 at (0, 1, 0). Rank
 # 5's partners?
@@ -41,10 +41,10 @@ from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups
 from course_utils.lessons.hybrid_and_sharded import pictures
 
 cube = {"data": 2, "pipeline": 2, "tensor": 2}
-partners = {
-    axis: sum(next(group for group in groups if 5 in group)) - 5
-    for axis, groups in mesh_groups(cube).items()
-}
+partners = {}
+for axis, groups in mesh_groups(cube).items():
+    (group,) = [group for group in groups if 5 in group]
+    (partners[axis],) = [rank for rank in group if rank != 5]
 course.measured("mesh_partners", **partners)
 pictures.mesh(cube)
 
@@ -76,9 +76,9 @@ for axis in square:
 #
 # ## Two kinds in one network
 #
-# The simplest mixture gives different *layers* different kinds. A student report asked a search program how to train
-# AlexNet on two GPUs. Its answer: convolutions on both, each with half of the batch; the fully connected layers on one.
-# Why? Look at the network that the student then built:
+# The simplest mixture gives different *layers* different kinds. A student report asked a search program (lesson 12) how
+# to train AlexNet on two GPUs. Its answer: convolutions on both, each with half of the batch; the fully connected
+# layers on one. Why? Look at the network that the student then built:
 
 # %%
 from course_utils.lessons.hybrid_and_sharded.report_network import enlarged
@@ -101,7 +101,8 @@ print("fully connected:", parameter_count(dense), "weights")
 # 3. rank 0 **scatters** the activations' gradients; all go backward;
 # 4. the convolutions' gradients are **added up**.
 #
-# **Predict.** Each of 4 ranks has 16 images. How many numbers does rank 1 hand over in a step?
+# **Predict.** Each of 4 ranks has 16 images. How many numbers of 8 bytes does rank 1 give to its calls in a step?
+# (Not what a ring then makes of an all-reduce: that is the library's affair.)
 
 # %%
 course.predict("hybrid_numbers", within=1.1, numbers=...)
@@ -180,7 +181,7 @@ course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's laye
 # ## Data × tensor
 #
 # A small transformer learns Python's help text by the character. `data` halves the batch, `tensor` its blocks' matrices
-# (lesson 9). **Predict**: along which axis does a rank hand over more?
+# (lesson 9). **Predict**: along which axis does a rank give more to its calls?
 
 # %%
 from course_utils.lessons.hybrid_and_sharded.experiments import CONTEXT, RATE
@@ -321,10 +322,10 @@ panels = [
 course.draw.shares(panels, stages_text(stages.kept, stages.sent))
 
 # %% [markdown]
-# Stages 1 and 2 save for nothing; stage 3 gathers weights twice: half as much again. (As rings. gloo moves more. And
-# for one backward pass a step: with $m$ micro-batches stage 2 must reduce after each, and sends $\frac{m+1}{2}$ times
-# as much.) In **mixed precision** a weight takes 2 bytes, its gradient 2, Adam 12: the weight in float32, mean, square.
-# Exercises: `zero_memory`, `fits`.
+# Stages 1 and 2 save memory and send no byte more; stage 3 gathers weights twice: half as much again. (As rings. gloo
+# moves more. And for one backward pass a step: with $m$ micro-batches stage 2 must reduce after each, and sends
+# $\frac{m+1}{2}$ times as much.) In **mixed precision** a weight takes 2 bytes, its gradient 2, Adam 12: the weight in
+# float32, mean, square. Exercises: `zero_memory`, `fits`.
 #
 # ## Written by four, read by two
 #
@@ -421,8 +422,8 @@ planner_pictures.plans(plans)
 
 # %% [markdown]
 # (DP, TP, PP: ranks along `data`, `tensor`, `pipeline`. *Again*: what checkpointing computes twice.) Read a column
-# downwards: `data` alone, then with ZeRO; then `tensor`, never beyond a node's 8 GPUs, and stages. Of two near mixtures
-# only a run says which is quicker.
+# downwards: the larger the model, the more kinds are mixed. Small models need `data` alone, larger ones ZeRO, the
+# largest also `tensor`, never beyond a node's 8 GPUs, or stages. Of two near mixtures only a run says which is quicker.
 
 # %% [markdown]
 # ## What you take with you

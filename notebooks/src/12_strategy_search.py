@@ -72,8 +72,8 @@ course.measured("strategy_by_hand", **answers)
 pictures.task_timelines(tasks, quickest_text(ms))
 
 # %% [markdown]
-# Summing fc1's 6,144 gradients takes 12 ms; sharing its work saves 6. So the report's strategy wins, although device 1
-# waits for fc1. Is there a better one? Keep your idea; the machine will soon have its own.
+# Summing fc1's 6,144 gradients takes 12 ms; sharing its work saves 6, and 4 of messages. So the report's strategy wins,
+# although device 1 waits for fc1. Is there a better one? Keep your idea; the machine will soon have its own.
 #
 # ## Tasks
 #
@@ -118,7 +118,17 @@ pictures.operator_cuts(first, second, {f"by {way}": cut for way, cut in ways.ite
 # ## How many strategies?
 #
 # A **strategy** is a configuration for every operator: what is cut into how many parts, and where they go.
-# **Predict**: how many for our five, on two devices? And for AlexNet's 12 on four: a number of how many digits?
+# Here are the choices of our five, on two devices:
+
+# %%
+from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
+
+for operator, options in zip(five.operators, choices_of(five, 2), strict=True):
+    print(f"{operator.name:6} {len(options)} configurations")
+
+# %% [markdown]
+# **Predict**: how many strategies are that? And for AlexNet's 12 operators on four devices: a number of how many
+# digits?
 
 # %%
 course.predict("strategy_count", five=..., alexnet_digits=...)
@@ -126,7 +136,6 @@ course.predict("strategy_count", five=..., alexnet_digits=...)
 # %%
 from course_utils.lessons.strategy_search.graph.example_models import alexnet
 from course_utils.lessons.strategy_search.graph.read_model import read_model
-from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
 
 
 def number_of(graph, devices):
@@ -210,7 +219,8 @@ pictures.cost_over_iterations(drawn, title, known[best], part)
 # itself, so it **follows** its operator.
 #
 # Parts of each shape are timed *once*, on both ranks. (Half of the images may take more than half of the time: all
-# weights are read.) Messages: lesson 5's line, fitted here.
+# weights are read.) A message takes latency + bytes / bandwidth, as in
+# lesson 5; both are measured here.
 
 # %%
 from course_utils.lessons.strategy_search.experiments import Workload
@@ -292,10 +302,10 @@ text = program(case.model(), graph, found.strategy, case.build, ranks=2)
 print(text[text.index("class") : text.index("def train")].rstrip())
 
 # %% [markdown]
-# A `Part` is an operator with what follows it, cut. In its backward pass gradients of shared weights are summed. A
-# `Spread` says into how many parts a tensor is cut and on which ranks they are; `own` takes this rank's. In between
-# stand lesson 4's collectives, where something must move. All ranks run the same lines; one without a part has an empty
-# one.
+# A `Part` is an operator with what follows it, cut. In its backward pass gradients of shared weights are summed. In
+# between stand lesson 4's collectives, where something must move; a comment says what. (Where a strategy needs it, a
+# `Spread` says into how many parts a tensor is cut and on which ranks they are, and `own` takes this rank's.) All ranks
+# run the same lines; a rank without a part of an operator has an empty part.
 #
 # Does it train as one process does? In float64, loss by loss:
 
@@ -390,8 +400,8 @@ look = {"across": "link, in Mbit/s", "up": "time of a step, simulated", "log": T
 course.draw.over_numbers(rates, lines, links_text(told), unit=seconds_text, **look)
 
 # %% [markdown]
-# Read it from left to right: on a slow link it counts how much a strategy sends, on a fast one how evenly it shares the
-# computing.
+# Read it from left to right: what counts on a slow link is how much a strategy sends. On a fast link it is how evenly
+# the strategy shares the computing.
 #
 # ## The report's two GPUs
 #
@@ -421,9 +431,11 @@ pictures.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names
 #
 # ## Why is it so quick?
 #
-# A device's **clock** says when it has done all so far. What some steps do to the clocks is a small matrix, with max
-# for + and + for ×: row $i$, column $j$ says how long after $j$'s old time $i$'s new one is at least. A proposal
-# changes *one* operator; most matrices stay:
+# (For the curious.) A proposal changes *one* operator, and the simulator need not play all others again. A device's
+# **clock** says when it has done all so far. Say device 0 works 5 ms, then both devices exchange something for 2 ms.
+# New clocks from old: device 0's is its old one plus 7. Device 1's is the later of two: its own old one plus 2, or
+# device 0's old one plus 7. In general such a stretch of steps is a small matrix: row $i$, column $j$ says how long
+# after $j$'s old time $i$'s new time is at least, and the latest counts. Most matrices stay when one operator changes:
 
 # %% tags=["figure:12_changed"]
 pictures.changed_steps(graph, number=6)

@@ -53,8 +53,7 @@ pictures.seats(nodes, "Forty GPUs", marked=[found.rank])
 # `torchrun` comes with PyTorch, and starts the processes of *one* node. `srun` comes with **Slurm**, the program that
 # shares out a cluster's nodes, and starts them on *all*.
 #
-# They use other words. (The table is made by changing one variable after the other, to see what `find_launch` then
-# finds.)
+# They use other words:
 
 # %% tags=["figure:13_variables"]
 both = {"torchrun": torchrun, "srun": srun}
@@ -431,9 +430,9 @@ course.measured("killed", steps_twice=repeated_steps(tries), loss_differs=apart)
 pictures.tries(tries, undisturbed, "Killed, and brought back")
 
 # %% [markdown]
-# (The traceback in between is rank 0's, which missed rank 1.) What was done after the last checkpoint is lost, and done
-# again, to the same numbers. Save often and you write much; save rarely and you lose much. Without the velocities it
-# would be another curve; without `set_epoch` some images would come twice after the restart.
+# (The traceback in between is rank 0's, which could no longer reach rank 1.) What was done after the last checkpoint is
+# lost, and done again, to the same numbers. Save often and you write much; save rarely and you lose much. Without the
+# velocities it would be another curve; without `set_epoch` some images would come twice after the restart.
 #
 # On several nodes, one torchrun runs on each (`torchrun_script` writes that job). It needs
 # `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` in torch 2.13: otherwise the second try finds the addresses of the dead, and
@@ -521,9 +520,9 @@ for cause in causes:
 pictures.log_map(first.log, "The loudest line is not the cause")
 
 # %% [markdown]
-# In the first log rank 0 speaks of a closed connection. Rank 1 says *nothing*: exit code −9, killed by the system,
-# whose own last line has the reason. In the second, rank 0 wrote a file that rank 1 does not have: each node has a
-# `/mnt/runs` of its own.
+# In the first log rank 0 speaks of a closed connection. Rank 1 says *nothing*. But torchrun's last block does, *Root
+# Cause (first observed failure)*: rank 1, exit code −9, killed by the system, whose own last line has the reason. In
+# the second, rank 0 wrote a file that rank 1 does not have: each node has a `/mnt/runs` of its own.
 #
 # `course doctor --log FILE` tells 17 kinds of failure apart. How? Exercise:
 # `explain_failure`.

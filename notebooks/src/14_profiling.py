@@ -43,8 +43,8 @@ pictures.profile([rank_0], "Ten seconds, made up to be counted")
 # Three words. **Hidden**: communication while the rank computes. **Exposed**: communication while it does not, so the
 # rank waits. **Idle**: neither of the two.
 #
-# **Predict**, by counting seconds in the picture. Which percentage of the communication is hidden? Of the ten seconds,
-# which percentage is idle?
+# **Predict**, by counting seconds in the picture. What percentage of the communication is hidden? What percentage
+# of the ten seconds is idle?
 
 # %%
 course.predict("profile_by_hand", hidden=..., idle=...)  # 0 to 100
@@ -64,8 +64,7 @@ course.measured("profile_by_hand", hidden=round(100 * hidden), idle=round(100 * 
 # first two exercises are [`overlap_share` and `idle_share`](../exercises/14_profiling.ipynb).
 #
 # ## One rank
-
-# %% [markdown]
+#
 # `torch.profiler` notes when each **operator** of torch begins and ends: an **event**. Operators call operators:
 # `aten::conv2d` calls `aten::convolution`, and so on, down to the one that works. Its time without what it calls is its
 # **self time**. (On a GPU an operator only orders the work. The work is a **kernel**: events of their own, in rows of
@@ -190,12 +189,12 @@ pictures.profile(lanes, profile_text(lanes), "Three steps, an all-reduce after e
 
 # %% [markdown]
 # Now one may look across ranks. All-reduces end together. They begin when each rank is ready: an early rank's lane is
-# dark for longer. **Waiting for the last rank** looks like communication; only what the last one has there is the
-# **transfer** itself.
+# dark for longer. **Waiting for the last rank** looks like communication. Find the rank whose dark part begins last:
+# only its dark part is the **transfer** itself.
 #
 # ## What does overlap change?
 #
-# **Predict.** The same step with lesson 7's buckets, which travel behind the backward pass. Which percentage of the
+# **Predict.** The same step with lesson 7's buckets, which travel behind the backward pass. What percentage of the
 # communication is hidden then, in the mean of the ranks?
 
 # %%
@@ -213,10 +212,10 @@ said = overlap_text(flat.lanes, buckets.lanes, "buckets")
 pictures.profile(buckets.lanes, profile_text(buckets.lanes), said)
 
 # %% [markdown]
-# Pale is hidden, dark is exposed. And lesson 7's timer? It never looked into a step. It subtracted: the slowest
-# rank's step, minus the slowest rank's step *without* messages, round by round. So it also sees what messages do to
-# all **else**: gradients are copied into buckets, the threads that send need cores. Do trace and timer agree, if one
-# takes the transfer and counts the change of all else with it?
+# Pale is hidden, dark is exposed. And lesson 7's timer? It never looked into a step. It subtracted: the slowest rank's
+# step, minus the slowest rank's step *without* messages, round by round. So it sees two things: the transfer, and that
+# everything else gets slower beside messages (gradients are copied into buckets, and the threads that send need cores).
+# Add both in the trace: is it what the timer says?
 
 # %%
 from course_utils.lessons.profiling.sentences import trace_and_timer_text
@@ -231,7 +230,8 @@ for name, seen in {"flat": flat, "buckets": buckets}.items():
 
 # %% [markdown]
 # Roughly at best: they are not the same steps, each event costs time, and four ranks on shared cores are
-# never equally fast. A timer says **how much**, a trace says **where**.
+# never equally fast. (They differ much, or a time is below zero? Then other programs were at work: run the cell again.)
+# A timer says **how much**, a trace says **where**.
 #
 # ## The same files in other people's tools
 #
@@ -285,7 +285,8 @@ assert not found
 # | d | unbalanced ranks | one computes, the others wait |
 # | e | waits for a number (a log) | many tiny messages |
 #
-# Three are here, two in the exercises. In two, processors and links are **played by waiting**.
+# Three are here, two in the exercises. In programs 4 and 5, processors and links are **played by
+# waiting**.
 
 # %% tags=["figure:14_slow_4"]
 from course_utils.lessons.profiling.slow_programs import CHOICES, letter_of
@@ -363,7 +364,7 @@ slow_and_better(1)
 # On lesson 13's ladder one rung gained a factor of 2.4 without a quicker kernel: the CUDA graph, one order for a whole
 # step. Here are three steps with and without it. (Profiled now where there is a GPU; otherwise recorded on an H100.)
 #
-# **Predict.** While Python gives its orders one by one, for which percentage of a step is the GPU idle? And with the
+# **Predict.** While Python gives its orders one by one, for what percentage of a step is the GPU idle? And with the
 # graph?
 
 # %%

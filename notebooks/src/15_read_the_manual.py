@@ -125,9 +125,9 @@ run_on_two("DDP", with_ddp)
 course.measured("ddp_calls", all_reduces=steps["DDP"][0].count("all-reduce"))
 
 # %% [markdown]
-# The constructor compares shapes (two small messages), and broadcasts rank 0's weights as one vector. In its first step
-# DDP sends all gradients as one vector, whatever their size. From the second on it has buckets: the first of 1 MB, then
-# 25 MB. These gradients fit into the first.
+# The constructor compares shapes (small messages, one of them the other broadcast), and broadcasts rank 0's weights as
+# one vector. In its first step DDP sends all gradients as one vector, whatever their size. From the second on it has
+# buckets: the first of 1 MB, then 25 MB. These gradients fit into the first.
 #
 # **FSDP2** is lesson 11's ZeRO, stage 3: `fully_shard` leaves each rank a part of the weights. Again every rank begins
 # with `seed=rank`. **Predict.** After the step …
@@ -201,7 +201,7 @@ def with_lightning(x, y):
 # (`on_these_ranks()` says: these ranks exist already. On a cluster one writes `strategy="ddp", devices=4,
 # num_nodes=10`.)
 #
-# **Predict.** Which of the four sends most, once the ranks have begun alike?
+# **Predict.** Which way sends most, once the ranks have begun alike?
 
 # %%
 ways = {"by hand": by_hand, "DDP": with_ddp, "FSDP2": with_fsdp}
@@ -240,10 +240,10 @@ course.draw.shares(
 )
 
 # %% [markdown]
-# Four programs, one step: the same weights to the last digits. (Counted from the calls, as rings would carry them
-# out.) FSDP2's broadcast is missing because *you* must see to an equal start.
+# Each program takes the same step: the same weights to the last digits. (Counted from the calls, as rings would carry
+# them out.) FSDP2's broadcast is missing because *you* must see to an equal start.
 #
-# The four side by side; blue: what the first one does not have.
+# All four side by side; blue: what the first one does not have.
 
 # %%
 from course_utils.lessons.read_the_manual.tables import side_by_side

@@ -35,7 +35,7 @@ def drift_text(replicas: Sequence[RankTraining]) -> str:
     if far <= SAME:
         return f"{agree}, and so do the fully connected layers"
     share = far / went if went else float("inf")
-    return f"{agree}; the fully connected layers end up apart by {percent(share)} of the way that they went"
+    return f"{agree}; the fully connected layers end up apart, by {percent(share)} of the distance that they have moved"
 
 
 def symptom(replicas: Sequence[RankTraining], chance: float = 0.1) -> str:

@@ -33,6 +33,29 @@ def scaling_efficiency(
     raise ValueError(f'kind is "strong" or "weak", not {kind!r}')
 
 
+def serial_share(speedup: float, world_size: int) -> float:
+    """The share of the work that is not shared, if P ranks are `speedup` times as fast as one: Amdahl's law, turned round.
+
+    Above 1 where P ranks are slower than one, below 0 where they are more than P times as fast.
+
+    Raises:
+        ValueError: fewer than two ranks, or the speedup is not above zero.
+
+    Source: Karp and Flatt 1990, "Measuring parallel processor performance".
+    """
+    if world_size < 2 or speedup <= 0:
+        raise ValueError("a serial share needs two ranks at least, and a speedup above zero")
+    return (world_size / speedup - 1) / (world_size - 1)
+
+
+def amdahl(serial: float, world_size: int) -> float:
+    """How many times as fast P ranks are at most, if a share `serial` of the work cannot be shared.
+
+    Source: Amdahl 1967, "Validity of the single processor approach to achieving large scale computing capabilities".
+    """
+    return 1 / (serial + (1 - serial) / world_size)
+
+
 def exposed_seconds(
     ready: Sequence[float],
     sizes: Sequence[int],
