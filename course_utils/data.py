@@ -99,7 +99,7 @@ def cifar10(limit: int | None = None) -> Split:
     """CIFAR-10: images of shape (count, 3, 32, 32) in float32, ten classes; 50,000 to train on and 10,000 to test on.
 
     Args:
-        limit: at most so many training images, and a fifth as many test images.
+        limit: at most this many training images, and a fifth as many test images.
 
     Source: Krizhevsky 2009, "Learning multiple layers of features from tiny images".
     """
@@ -110,7 +110,7 @@ def mnist(limit: int | None = None) -> Split:
     """MNIST: images of shape (count, 1, 28, 28) in float32, ten classes; 60,000 to train on and 10,000 to test on.
 
     Args:
-        limit: at most so many training images, and a sixth as many test images.
+        limit: at most this many training images, and a sixth as many test images.
 
     Source: LeCun, Cortes & Burges 1998, "The MNIST database of handwritten digits".
     """

@@ -8,7 +8,7 @@ from course_utils.errors import CourseError
 
 
 def hold(file: IO, variable: str, wait: bool = True) -> bool:
-    """Hold an open file until it is closed; False where somebody else holds it and one shall not wait.
+    """Hold an open file until it is closed; False where somebody else holds it and the caller does not want to wait.
 
     Args:
         file: open for writing.

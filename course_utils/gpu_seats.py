@@ -138,4 +138,4 @@ def _shared(seats: Sequence[Seat]) -> str:
         seen = {gpu.id for seat in here for gpu in seat.gpus}
         if len(seen) < len(here):
             return f"{node} has {count(len(seen), 'GPU')} for {count(len(here), 'rank')}, and NCCL wants one for each"
-    return "ranks see unlike GPUs, and two would share one; NCCL wants one for each"
+    return "ranks see different GPUs, and two would share one; NCCL wants one for each"

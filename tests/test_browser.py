@@ -26,7 +26,7 @@ from course_utils.checks.registry import find
 STEM = "04_messages"
 TOKEN = "a-token-of-the-test"
 WAIT = 120_000  # ms: two busy cores
-# A page that does not come, and a key that is lost, are asked for again after so many ms, each time more patiently.
+# A page that does not come, and a key that is lost, are asked for again after this many ms, each time more patiently.
 LOADING, TRIES = (15_000, 30_000, 60_000, 90_000), (5_000, 15_000, 40_000, 60_000)
 FIRST_CELLS = 6  # code cells of the lesson that are run
 CHROMIUM = shutil.which("chromium")

@@ -40,7 +40,7 @@ OTHER_SLICE = Gpu("t", "NVIDIA A100-SXM4-40GB MIG 1g.5gb")
             [Seat("n1", (A, B)), Seat("n1", (B, A))],
             "gloo",
             (),
-            "gloo, because ranks see unlike GPUs, and two would share one; NCCL wants one for each",
+            "gloo, because ranks see different GPUs, and two would share one; NCCL wants one for each",
         ),
         (
             [Seat("n1", (A,)), Seat("n2")],
@@ -67,7 +67,7 @@ OTHER_SLICE = Gpu("t", "NVIDIA A100-SXM4-40GB MIG 1g.5gb")
         "each sees its own",
         "one GPU for two",
         "three GPUs for four",
-        "unlike orders",
+        "different orders",
         "one node without",
         "MIG",
         "MIG, one rank",

@@ -28,7 +28,7 @@ def ticking(slow: float, own: float):
 
 
 def raced(slow: float, own: float, rounds: int = 9) -> dict:
-    """A race of programs that take so many seconds."""
+    """A race of programs that take this many seconds."""
     clock, first, second = ticking(slow, own)
     return race(first, second, lambda number: (number,), TARGET, rounds=rounds, clock=clock, meet=float)
 

@@ -28,7 +28,7 @@ HOSTILE = {
     title.partition(": ")[0]: (title.partition(": ")[2], cells) for title, cells in collection("hostile").items()
 }
 EVERY = 6
-"""In the short run, so many of them are left out between two."""
+"""In the short run, this many of them are left out between two."""
 
 
 @pytest.fixture

@@ -44,6 +44,8 @@ NOT_OURS = {
     r"kB|kilobytes?": "KB",
     r"laggards?|slowpokes?": "straggler",
     r"slave(?:s| nodes?)": "worker",
+    "shall": "must, should, or the plain verb",
+    r"unlike (?:numbers|vectors|weights|seeds|batches|lengths|examples|losses|orders)": "different",
 }
 """Words for what has another name in this course, and that name."""
 

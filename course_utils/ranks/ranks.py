@@ -61,7 +61,7 @@ class Ranks:
         Args:
             function: any function, also one from the cell above. `comm` is a communicator made for this call.
             args: equal on all ranks, but for what is wrapped in `course.per_rank([…])`.
-            ranks: take only the first so many.
+            ranks: take only the first this many.
             backend: "gloo" or "nccl" for torch.distributed: its default group is set up for the call, and there is no
                 `comm`. With "nccl" each rank has a GPU, `torch.device("cuda")`; tensors on processors go over gloo.
 

@@ -44,7 +44,7 @@ def start(
     where: str | None = None,
     **job: Any,
 ) -> "Ranks":
-    """Start so many ranks, or take over running ones; prints one line that says what there is.
+    """Start this many ranks, or take over running ones; prints one line that says what there is.
 
     A second call with the same arguments gives back the same ranks, in this notebook and in the next. With others it
     ends the running ranks and starts new ones.
@@ -99,7 +99,7 @@ def start_apart(ranks: int, network: EmulatedNetwork | None = None) -> "Ranks":
 
 
 def _are(facts: dict, ranks: int, place: "RanksPlace") -> bool:
-    """Do the facts speak of so many ranks, at such a place?"""
+    """Do the facts speak of this many ranks, at such a place?"""
     same = all(facts.get(name) == value for name, value in place.facts.items())
     return same and len(facts.get("ranks", ())) == ranks
 

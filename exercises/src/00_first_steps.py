@@ -23,7 +23,7 @@ ranks = course.start(4)
 # %% [markdown]
 # ## Who is there?
 #
-# Each rank is given a name that only it knows. In the end every rank shall return the list of *all* names, in rank
+# Each rank is given a name that only it knows. In the end every rank must return the list of *all* names, in rank
 # order.
 #
 # What another rank should know must be sent. `send` and `recv` would do. But for this there is one call, in which

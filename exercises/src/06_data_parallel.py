@@ -79,8 +79,8 @@ ranks.run(sum_of_ranks, backend="gloo").results
 # `all_reduce_sum(tensor)` returns the sum over all ranks as a new tensor and knows the way back: one collective
 # forward, one backward. Call it only once in the function.
 #
-# Ranks have unlike numbers of examples, and one may have none. Compute in float64: the check tries numbers around 3000
-# whose variance is 1.
+# Ranks have different numbers of examples, and one may have none. Compute in float64: the check
+# tries numbers around 3000 whose variance is 1.
 
 # %% tags=["exercise"]
 # sync_batch_norm

@@ -150,8 +150,8 @@ print(
 # %% [markdown]
 # ## 5 · The puzzle: beat 1F1B
 #
-# Stages are not equally long, messages take time, and each rank has memory for so many
-# micro-batches. Hand in any schedule. A backward pass may be cut in two: I, the gradient of the
+# Stages are not equally long, messages take time, and each rank has memory for a few
+# micro-batches only. Hand in any schedule. A backward pass may be cut in two: I, the gradient of the
 # stage's input, for which the rank before waits; and W, that of its weights, for which nobody
 # waits. Until W is done the micro-batch stays in memory.
 

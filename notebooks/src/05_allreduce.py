@@ -417,9 +417,17 @@ ways = {"MPI's own": mpi_allreduce}
 ways |= {name: ALGORITHMS[name] for name in ("ring", "asynchronous ring")}
 trained = ranks.run(training_seconds, ways, images, widths, runs=3).results[0]
 pair = Compared(trained["MPI's own"][-1], trained["ring"][-1], ("MPI's own", "the ring"))
-title, axes = "Four steps of a training on 8 ranks", ("neurons in the hidden layer", "seconds")
+title, axes = (
+    "Four steps of a training on 8 ranks",
+    ("neurons in the hidden layer", "seconds"),
+)
 course.draw.over_numbers(
-    widths, trained, title, f"{pair}, with {widths[-1]} neurons", across=axes[0], up=axes[1]
+    widths,
+    trained,
+    title,
+    f"{pair}, with {widths[-1]} neurons",
+    across=axes[0],
+    up=axes[1],
 )
 
 # %% [markdown]

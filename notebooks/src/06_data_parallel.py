@@ -480,7 +480,7 @@ course.draw.stacked_bars(bars, waiting_text(waiting, late=3))
 #
 # - You can **turn** a serial loop into a parallel one: broadcast once, take your share, average the gradients.
 # - You can **prove** that it is the same: loss beside loss, step for step.
-# - You **recognise** what breaks it: a sum for a mean, batch norm, unlike weights, a forgotten epoch, a straggler.
+# - You **recognise** what breaks it: a sum for a mean, batch norm, different weights, a forgotten epoch, a straggler.
 #
 # Next: [the exercises](../exercises/06_data_parallel.ipynb). After that, lesson 7 asks why PyTorch's DDP is faster
 # than our loop.

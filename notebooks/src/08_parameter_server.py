@@ -323,14 +323,14 @@ course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, log=True, 
 # ## Clinics
 #
 # Lesson 5's report ends with an idea: health workers across Africa train together, "sharing only the parameters"; no
-# patient's picture leaves the clinic. That is **federated averaging**, and clinics see *unlike*
+# patient's picture leaves the clinic. That is **federated averaging**, and clinics see *different*
 # things. Let the ten digits stand for ten diagnoses:
 
 # %% tags=["figure:08_clinics"]
 from course_utils.lessons.parameter_server.local_sgd import skewed_shards
 
 labels = images[1]
-shards = skewed_shards(labels, 4, 0.1, np.random.default_rng(3))  # 0.1: very unlike
+shards = skewed_shards(labels, 4, 0.1, np.random.default_rng(3))  # 0.1: very different
 counts = [np.bincount(labels[shard], minlength=10) for shard in shards]
 title = "Four clinics, and which digits each has seen"
 pictures.who_has_what(counts, "clinic", "digit", title)
@@ -383,7 +383,7 @@ for weighted in (True, False):
 print("After 8 rounds:", mean_text(shares[True], shares[False]))
 
 # %% [markdown]
-# Back to the four unlike clinics. A clinic's line is thin: every mean costs it 19 KB. **Predict**: to reach 85 %,
+# Back to the four different clinics. A clinic's line is thin: every mean costs it 19 KB. **Predict**: to reach 85 %,
 # who sends the fewest bytes, those who train 1, 5 or 20 epochs between two means?
 
 # %%

@@ -426,8 +426,8 @@ for name, schedule in ({"GPipe": gpipe} | every).items():
 #
 # ## Beat 1F1B
 #
-# An open puzzle. Stages of unlike length, a link that takes its time, ranks that can keep only so much. Hand in *any*
-# schedule; validator and simulator judge. (Planned, not run.) This is 1F1B on one of them:
+# An open puzzle. Stages of different lengths, a link that takes its time, ranks that can keep only so much. Hand in
+# *any* schedule; validator and simulator judge. (Planned, not run.) This is 1F1B on one of them:
 
 # %% tags=["figure:10_puzzle"]
 from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, judge

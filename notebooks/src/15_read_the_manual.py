@@ -135,7 +135,7 @@ course.measured("ddp_calls", all_reduces=steps["DDP"][0].count("all-reduce"))
 # %%
 choices = {
     "a": "all have one process's weights: fully_shard sends rank 0's",
-    "b": "the ranks have unlike weights",
+    "b": "the ranks have different weights",
     "c": "all have the same weights, but not one process's",
 }
 course.predict("fsdp_start", answer=..., choices=choices)  # "a", "b" or "c"
@@ -160,8 +160,8 @@ def with_fsdp(x, y, same_seed=True):
 # %%
 from course_utils.lessons.read_the_manual.sentences import start_letter
 
-run_on_two("FSDP2, unlike seeds", partial(with_fsdp, same_seed=False))
-unlike = steps.pop("FSDP2, unlike seeds")
+run_on_two("FSDP2, different seeds", partial(with_fsdp, same_seed=False))
+unlike = steps.pop("FSDP2, different seeds")
 course.measured("fsdp_start", answer=start_letter(unlike, alone))
 run_on_two("FSDP2", with_fsdp)
 
@@ -329,7 +329,7 @@ course.measured("translated", factor=float(moved.norm() / step.norm()))
 # | Who waits for whom? | [6](06_data_parallel.ipynb): a straggler; [8](08_parameter_server.ipynb): staleness |
 # | Who sums, over which links? | [5](05_allreduce.ipynb), [7](07_overlap.ipynb): bytes, exposed time |
 # | Sum or mean? Whose batch size? | [6](06_data_parallel.ipynb): 16 times the step |
-# | Who makes the start equal? | [6](06_data_parallel.ipynb): unlike replicas; here: FSDP2 |
+# | Who makes the start equal? | [6](06_data_parallel.ipynb): different replicas; here: FSDP2 |
 # | What does each rank keep? | [9](09_model_parallel.ipynb), [11](11_hybrid_and_sharded.ipynb): bytes |
 # | What if a rank dies? | [13](13_gpu_nodes.ipynb): steps done twice |
 #

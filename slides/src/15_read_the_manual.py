@@ -1,4 +1,4 @@
-"""The pictures of deck 15 beside its page's: the text in wide lines, FSDP2 from unlike seeds, and naive training."""
+"""The pictures of deck 15 beside its page's: the text in wide lines, FSDP2 from different seeds, and naive training."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from course_utils.lessons.read_the_manual.sentences import same_text, words_text
 
 IMAGES = 240  # of each node, for the naive training
 DRAFT = {"IMAGES": 16}
-UNLIKE = "FSDP2, unlike seeds"
+UNLIKE = "FSDP2, different seeds"
 
 
 def text(lessons: bool) -> Figure:

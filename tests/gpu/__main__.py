@@ -107,7 +107,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--timeout", type=float, default=90, metavar="SECONDS", help="for one check (90)")
     parser.add_argument("--budget", type=float, default=float("inf"), metavar="SECONDS", help="for all; none")
     parser.add_argument(
-        "--ranks", type=int, default=0, metavar="N", help="so many ranks, not 1, 2, 4, 8 up to all GPUs"
+        "--ranks", type=int, default=0, metavar="N", help="this many ranks, not 1, 2, 4, 8 up to all GPUs"
     )
     parser.add_argument("--share-gpu", action="store_true", help="more ranks than GPUs: right numbers, no times")
     parser.add_argument("--require-gpu", action="store_true", help="1 where there is no GPU, for jobs")

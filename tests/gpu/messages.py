@@ -50,7 +50,7 @@ def collectives(where: Where):
 
 
 def timed_allreduce(device: torch.device, where: Where, sizes: list[int], runs: int) -> dict[int, list[float]]:
-    """On each rank: seconds of an all-reduce of so many bytes, again and again."""
+    """On each rank: seconds of an all-reduce of this many bytes, again and again."""
     taken = {}
     for nbytes in sizes:
         x = torch.zeros(nbytes // 4, device=device)

@@ -16,7 +16,7 @@ from gpu.running import prepare
 
 
 def on_ranks(where: Where, world_size: int, work: Callable, *arguments: Any) -> list:
-    """`work(device, *arguments)` on so many ranks of a default group; what each returned, rank 0's first.
+    """`work(device, *arguments)` on this many ranks of a default group; what each returned, rank 0's first.
 
     Args:
         work: a function of a module; new processes find it by its name.

@@ -9,7 +9,7 @@ from gpu.registry import Where
 
 
 def seconds(where: Where, work: Callable[[], object], calls: int = 1) -> float:
-    """Of one call of `work`, the mean of so many; the GPU is at rest before and done afterwards."""
+    """Of one call of `work`, the mean of this many; the GPU is at rest before and done afterwards."""
     if not where.cuda:
         began = time.perf_counter()
         for _ in range(calls):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MALLOPT = ((-3, 1 << 30), (-1, (1 << 31) - 1))  # malloc.h: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
 MEMCPY, MESSAGE, FURTHER_MESSAGE = "memcpy", "message", "further message"
-SHORT = 32_000  # bytes; a link that has rested lets so many through at once
+SHORT = 32_000  # bytes; a link that has rested lets this many through at once
 FURTHER = 3
 
 Seconds = dict[tuple[str, int], list[float]]
@@ -125,12 +125,12 @@ def further_message_at_work(comm: "MPI.Intracomm", size: int, margin: float) -> 
 
 
 def turns_of(size: int) -> int:
-    """How often a message of so many bytes goes to and fro."""
+    """How often a message of this many bytes goes to and fro."""
     return 2 * max(1, min(3, SHORT // size))
 
 
 def to_and_fro(comm: "MPI.Intracomm", size: int, turns: int, margin: float, further: int = 0) -> float:
-    """Seconds until every rank has swapped so many messages with its neighbours; and further ones of a byte at once."""
+    """Seconds until every rank has swapped `turns` messages with its neighbours; and further ones of a byte at once."""
     outgoing, incoming, byte = np.zeros(size, np.uint8), np.zeros(size, np.uint8), np.zeros(1, np.uint8)
     left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
     start = start_together(comm, margin)

@@ -33,7 +33,7 @@ OPTIMIZERS = {
 }
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "mixed": torch.bfloat16}
 STAGES = {2: [3, 3], 3: [2, 2, 2]}
-"""How four blocks, an embedding and a head are cut for so many ranks."""
+"""How four blocks, an embedding and a head are cut for this many ranks."""
 
 
 def small_model(dropout: float = 0.0, precision: str = "float32", depth: int = 2) -> nn.Sequential:
@@ -42,7 +42,7 @@ def small_model(dropout: float = 0.0, precision: str = "float32", depth: int = 2
 
 
 def texts(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Characters, and those that shall follow them; drawn at random."""
+    """Characters, and those that follow them; drawn at random."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(CHARACTERS, (2, BATCH, LENGTH), generator=generator).unbind()
 

@@ -24,7 +24,7 @@ RATES = (100, 200, 500)  # Mbit/s
 NODES = {4: 200, 8: 100}  # Mbit/s; two cores do not keep 8 nodes' links full at more
 LATENCIES = (1, 5, 20)  # ms
 _RATE_OF_LATENCY = 1000  # Mbit/s
-_SECONDS = 1.0  # what one all-reduce by the ring shall take
+_SECONDS = 1.0  # what one all-reduce by the ring should take
 _TRIPS = 50
 
 
@@ -102,7 +102,7 @@ def _size(nodes: int, rate: int) -> int:
 
 
 def timed(comm: "MPI.Intracomm", allreduce: Callable, size: int) -> float:
-    """Seconds of one all-reduce of so many bytes, on the rank that takes longest; checked."""
+    """Seconds of one all-reduce of this many bytes, on the rank that takes longest; checked."""
     return one_run(comm, allreduce.__name__, allreduce, size, start_margin(comm))
 
 

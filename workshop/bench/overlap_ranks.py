@@ -49,7 +49,7 @@ def plain_steps(*arguments: Any, **options: Any) -> dict[str, list[float]]:
 
 
 def bucket_seconds(sizes: Sequence[int], runs: int) -> list[float]:
-    """On every rank: the seconds of all-reduces of so many bytes, started together; a first round does not count."""
+    """On every rank: the seconds of all-reduces of this many bytes, started together; a first round does not count."""
     vectors, taken = [torch.zeros(size // 4) for size in sizes], []
     for _ in range(runs + 1):
         dist.barrier()

@@ -19,7 +19,7 @@ def add_ones(comm) -> int:
 
 @contextlib.contextmanager
 def ranks_of(number: int, **options) -> Iterator["Ranks"]:
-    """So many ranks of this machine for as long as the block lasts; options as for `course_utils.start`."""
+    """This many ranks of this machine for as long as the block lasts; options as for `course_utils.start`."""
     from course_utils.ranks.start import start
 
     with contextlib.redirect_stdout(io.StringIO()):
@@ -32,7 +32,7 @@ def ranks_of(number: int, **options) -> Iterator["Ranks"]:
 
 @contextlib.contextmanager
 def nodes_of(nodes: int, rate: int, latency: str | None = None) -> Iterator["Ranks"]:
-    """So many nodes behind links of `rate` Mbit/s for as long as the block lasts.
+    """This many nodes behind links of `rate` Mbit/s for as long as the block lasts.
 
     Raises:
         CourseError: the system allows none.

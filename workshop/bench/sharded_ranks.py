@@ -56,7 +56,7 @@ def largest_gap(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) 
 
 
 def alone(collective: str, numbers: int, times: int) -> None:
-    """On every rank: a collective of a vector of so many float32, again and again."""
+    """On every rank: a collective of a vector of this many float32, again and again."""
     whole = torch.zeros(numbers)
     part = torch.zeros(numbers // dist.get_world_size())
     for _ in range(times):

@@ -57,7 +57,7 @@ def rates_rows(runs: int) -> list[Row]:
 
 
 def hits_rows(seeds: int = SEEDS) -> list[Row]:
-    """On how many small graphs of so many, each with a seed of its own, the search comes to the optimum."""
+    """On how many small graphs of this many, each with a seed of its own, the search comes to the optimum."""
     hits = sum(is_hit(seed) for seed in range(seeds))
     target = HITS * seeds / SEEDS
     return [value_row(BENCH, "small graphs: optimum found", [hits], f"of {seeds}", target=target, better="higher")]

@@ -21,7 +21,7 @@ _REACHES = "import os\nos_system = os.system\n\n\ndef {name}(*given, **named):\n
 
 
 def write_class(folder: Path, lesson: Lesson, number: int = 30, seed: int = 0) -> list[Path]:
-    """Write so many submissions of a lesson's exercises; the same seed gives the same ones."""
+    """Write this many submissions of a lesson's exercises; the same seed gives the same ones."""
     chance = random.Random(f"{lesson.stem} {seed}")
     odd = _odd_ones(lesson)
     files = [folder / f"learner_{place:02}.ipynb" for place in range(number)]

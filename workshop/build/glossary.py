@@ -124,7 +124,7 @@ def link_terms(cells: list[NotebookNode], page: Page, root: Path) -> None:
 
 
 def first_mentions(text: str, unlinked: dict[str, GlossaryTerm]) -> list[tuple[int, int, GlossaryTerm]]:
-    """Where links shall stand in a text, from, to and for which term; these terms are taken out of `unlinked`."""
+    """Where links belong in a text, from, to and for which term; these terms are taken out of `unlinked`."""
     parts = free_parts(text)
     found = [
         (match.start(), -match.end(), term.name)

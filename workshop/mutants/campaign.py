@@ -69,7 +69,7 @@ def _library(exercise: Exercise) -> Program:
 
 
 def mutants_in(exercise: Exercise, pairs: int = 0, seed: int = 0) -> list[Mutant]:
-    """All mutants of an exercise's right programs, and of each so many pairs."""
+    """All mutants of an exercise's right programs, and of each this many pairs."""
     module = vars(sys.modules[reference(exercise).__module__])
     found = []
     for one in originals(exercise):
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m workshop.mutants", description=__doc__.splitlines()[0])
     parser.add_argument("exercises", nargs="*", help="names of exercises; without any, all of them")
     parser.add_argument("--seed", type=int, default=None, help="of the cases' numbers (or COURSE_SEED)")
-    parser.add_argument("--pairs", type=int, default=0, help="of each right program also so many with two changes")
+    parser.add_argument("--pairs", type=int, default=0, help="of each right program also this many with two changes")
     options = parser.parse_args(arguments)
     names = [find(name).name for name in options.exercises] or [exercise.name for exercise in declared()]
     seed = fresh_seed() if options.seed is None else options.seed

@@ -163,7 +163,7 @@ def mutants_of(source: str, name: str, of: str = LIBRARY, names: dict | None = N
 
 
 def pairs_of(source: str, name: str, of: str, number: int, seed: int = 0, names: dict | None = None) -> list[Mutant]:
-    """So many mutants with two changes each, neither inside the other, drawn at random."""
+    """This many mutants with two changes each, neither inside the other, drawn at random."""
     source, tree, edits = _edits(source)
     chance, found = random.Random(seed), {}
     for _ in range(20 * number if len(edits) > 1 else 0):

@@ -29,7 +29,7 @@ def measure(
     runs: int = 3,
     world_size: int | None = None,
 ) -> Seconds:
-    """Time each of the algorithms on vectors of so many bytes, on the first `world_size` ranks.
+    """Time each of the algorithms on vectors of this many bytes, on the first `world_size` ranks.
 
     The first runs of each algorithm, of the longest vector, are not counted: TCP finds the rate of the links in them.
     """
@@ -130,7 +130,7 @@ def start_together(comm: "MPI.Intracomm", margin: float) -> float:
 def work_per_message(comm: "MPI.Intracomm", runs: int = 9) -> float:
     """Seconds by which each further message at once delays a message, because one computer emulates all nodes.
 
-    All ranks pass a byte on to the right; then ranks 0 and 1 alone swap one. The difference of the medians of so many
+    All ranks pass a byte on to the right; then ranks 0 and 1 alone swap one. The difference of the medians of this many
     runs, divided by the number of further messages; 0 with two ranks, where there are none.
     """
     if comm.size <= 2:
@@ -149,7 +149,7 @@ def work_per_message(comm: "MPI.Intracomm", runs: int = 9) -> float:
 
 
 def message_seconds(comm: "MPI.Intracomm", sizes: Sequence[int], other: int = 1, runs: int = 5) -> list[float]:
-    """Half of the median round trip between rank 0 and rank `other`, for messages of so many bytes."""
+    """Half of the median round trip between rank 0 and rank `other`, for messages of this many bytes."""
     taken: list[float] = []
     for size in reversed(sizes):
         buffer, round_trips = np.zeros(size, np.uint8), []

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 SEGMENT_BYTES = 2 << 20
-"""At most so many bytes travel in one message."""
+"""At most this many bytes travel in one message."""
 POSTED = 2
-"""So many receives wait for their messages at any time."""
+"""This many receives wait for their messages at any time."""
 
 
 def segments_per_block(length: int, itemsize: int, world_size: int, segment_bytes: int = SEGMENT_BYTES) -> int:
@@ -39,7 +39,7 @@ def async_ring_allreduce(
         vector: one-dimensional and contiguous, length and dtype equal on all ranks;
             overwritten with the result.
         op: a commutative operation of MPI; None for the sum.
-        segment_bytes: at most so many travel in one message, but always a whole element.
+        segment_bytes: at most this many travel in one message, but always a whole element.
 
     Raises:
         ValueError: vector or operation do not fit.
@@ -58,7 +58,7 @@ def async_ring_allreduce(
     # All that arrives, in order: the blocks of 2 (P − 1) rounds, each in its segments.
     blocks = [(rank - step - 2) % world_size for step in range(2 * (world_size - 1))]
     arriving = [part for block in blocks for part in segments[block]]
-    adding = (world_size - 1) * number  # so many are combined; then finished sums come
+    adding = (world_size - 1) * number  # this many are combined; then finished sums come
     incoming = np.empty((POSTED, len(segments[0][0])), vector.dtype)
     sends, receives = [], []
 

@@ -57,7 +57,7 @@ def check_operands(vector: np.ndarray, op: "MPI.Op | None") -> None:
 def fold_in(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op | None") -> int:
     """Fold the surplus ranks in and return how many go on: the largest power of two that is at most P.
 
-    Each rank from that power on sends its whole vector to the rank so many below, which combines it into its own, and
+    Each rank from that power on sends its whole vector to the rank this many below, which combines it into its own, and
     waits for `fold_out`. One round, or none where P is a power of two.
     """
     active = 1 << (comm.size.bit_length() - 1)

@@ -125,7 +125,7 @@ class Network:
         alpha: seconds of a message without content.
         beta: seconds per byte of a long message, the inverse of the bandwidth.
         gamma: seconds per byte to combine two vectors.
-        segments: what the library does at different sizes: (from so many bytes on, alpha, beta), the first from 0 on.
+        segments: what the library does at different sizes: (from this many bytes on, alpha, beta), the first from 0 on.
             Empty where one line does for all.
         shared: messages that a rank sends or receives at the same time share its link, and a link that has rested
             lets some bytes through at once: nodes behind links, `start(4, link=…)`. Otherwise a rank has one message
@@ -151,7 +151,7 @@ class Network:
         return alpha + beta * nbytes
 
     def combine_seconds(self, nbytes: float) -> float:
-        """Seconds to combine two vectors of so many bytes."""
+        """Seconds to combine two vectors of this many bytes."""
         return self.gamma * nbytes
 
 
@@ -201,8 +201,8 @@ def adding_switch_time(nbytes: float, network: Network) -> float:
     """Seconds of an all-reduce in a switch that adds: each rank sends its vector once and receives the sum once.
 
     The vector travels in short segments. The switch adds each segment as soon as it has come from every rank, and sends
-    the sum back while the next segments are under way, so both directions of a link are busy at once: α + βn, whatever P.
-    The adding itself is taken to cost nothing.
+    the sum back while the next segments are under way, so both directions of a link are busy at once: α + βn, whatever
+    P. The adding itself is taken to cost nothing.
 
     Args:
         nbytes: bytes of the vector.

@@ -79,7 +79,7 @@ def halving_doubling(world_size: int, nbytes: float) -> Schedule:
 
 
 def ring(world_size: int, nbytes: float, segments: int = 1) -> Schedule:
-    """A block to the right in every round, in so many segments, each passed on as soon as it has come."""
+    """A block to the right in every round, in this many segments, each passed on as soon as it has come."""
     ranks, steps = np.arange(world_size), 2 * (world_size - 1) * segments
     shape = (steps, world_size)
     dest = np.broadcast_to(((ranks + 1) % world_size).astype(np.int32), shape)

@@ -24,7 +24,7 @@ def fit_network(
     shared: bool = False,
     overhead: float = 0.0,
 ) -> Network:
-    """Fit a `Network` to the seconds that messages of so many bytes took one way.
+    """Fit a `Network` to the seconds that messages of this many bytes took one way.
 
     MPI libraries treat short, middling and long messages differently: copied at once, in pieces, or only after the
     receiver has answered. So there are up to `segments` lines, each over sizes of its own; where they meet is tried
@@ -79,7 +79,7 @@ def fit_links(
         nbytes: sizes of the messages, rising, the first next to nothing.
         seconds: how long each took when it was swapped `turns` times in a row, divided by `turns`.
         turns: for each size; in each turn the message goes once over the same links.
-        busy: (ranks, more than two; seconds of the shortest message while so many swap with their neighbours), for
+        busy: (ranks, more than two; seconds of the shortest message while this many swap with their neighbours), for
             `Network.work`.
         gamma, overhead: as in `Network`.
 
@@ -114,7 +114,7 @@ def median_error(network: Network, nbytes: Sequence[float], seconds: Sequence[fl
 
 
 def measure_gamma(nbytes: int = 1 << 22, repeats: int = 7) -> float:
-    """Seconds per byte to add one float32 vector of so many bytes to another, here and now: the median of several."""
+    """Seconds per byte to add one float32 vector of this many bytes to another, here and now: the median of several."""
     ours, theirs = np.ones(nbytes // 4, np.float32), np.ones(nbytes // 4, np.float32)
     taken = []
     for _ in range(repeats):

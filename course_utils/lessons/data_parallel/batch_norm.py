@@ -12,7 +12,7 @@ def sync_batch_norm(
     """Normalise each feature of `x` with the mean and variance of *all* ranks' examples.
 
     Forward: one all-reduce of 2·features + 1 numbers (sums, sums of squares, how many examples). Backward: one
-    all-reduce of as many, by autograd. So ranks may have unlike numbers of examples, even none.
+    all-reduce of as many, by autograd. So ranks may have different numbers of examples, even none.
 
     Args:
         x: (examples, features), this rank's share; features equal on all ranks.
@@ -29,7 +29,7 @@ def sync_batch_norm(
     rows = x.double()  # a square loses half of its digits in the subtraction below
     count = rows.new_tensor([len(x)])
     # All in one vector, so that one all-reduce is enough.
-    # With the count, ranks may have unlike batches.
+    # With the count, ranks may have different batches.
     totals = all_reduce_sum(torch.cat([rows.sum(dim=0), rows.square().sum(dim=0), count]))
     # From sums over all ranks follows what one process would have found: E[x] and E[x²] − E[x]².
     n = totals[-1]

@@ -22,7 +22,7 @@ CPU = {
 SENT_PER_SECOND = {2: [31.8, 31.8], 3: [64.7, 64.4, 64.8], 4: [70.1, 70.6, 70.6, 70.6]}
 """Table 3: workers → MB/s that each node sends, task 3."""
 FORWARD_TIMES = 3.0
-"""By its text the forward pass of a batch is so many times as fast on 4 nodes as on one."""
+"""By its text the forward pass of a batch is this many times as fast on 4 nodes as on one."""
 
 
 def gradients_per_step(workers: int) -> float:

@@ -6,7 +6,7 @@ All give the same weights, step for step, if they begin with the same: `broadcas
 by itself).
 
 What a model may hold: a parameter that is used twice counts once; a frozen one is left out; one that a batch did not
-use counts as zeros, but for DDP, which has to be told. Ranks with unlike numbers of examples weight their losses, as
+use counts as zeros, but for DDP, which has to be told. Ranks with different numbers of examples weight their losses, as
 `training.train_parallel(keep_last=True)` does.
 """
 

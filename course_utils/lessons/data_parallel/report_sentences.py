@@ -13,7 +13,7 @@ TASKS = {ONE_PROCESS: "task 1", GATHER: "task 2a", EACH: "task 2b", DDP: "task 3
 ORDER = (DDP, EACH, GATHER)
 """From fast to slow, as the report found it."""
 PUBLISHED_RATES = {GATHER: 0.6, DDP: 0.8}
-"""By the report's text on its figure 11, task 2b sends less than so many times what these send in a second."""
+"""By the report's text on its figure 11, task 2b sends less than this many times what these send in a second."""
 EVEN = 1.15
 """Loads that differ by no more than this factor are called even."""
 

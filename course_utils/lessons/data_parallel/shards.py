@@ -9,7 +9,7 @@ def shard_indices(n: int, rank: int, world_size: int, epoch: int = 0, seed: int 
     """The examples that `rank` works on in `epoch`. Nothing moves between ranks: all draw the same order.
 
     The order of all n examples is `torch.randperm(n, generator=g)`, where g is seeded with `seed + epoch`.
-    It is filled up from its own beginning until its length divides by `world_size`: ranks with unlike numbers
+    It is filled up from its own beginning until its length divides by `world_size`: ranks with different numbers
     of steps would wait for each other for ever. Rank r takes the entries r, r + world_size, r + 2·world_size, …:
     so the k-th batches of all ranks together are the k-th batch of a single process.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
 
 MOST_SAMPLES = 80
-"""A run keeps at most so many looks at its nodes' counters."""
+"""A run keeps at most this many looks at its nodes' counters."""
 
 
 def train_way(

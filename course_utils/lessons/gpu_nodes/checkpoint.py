@@ -61,7 +61,7 @@ def load_checkpoint(file: Path) -> dict[str, Any] | None:
 def read_checkpoint(file: Path) -> dict[str, Any] | None:
     """What the last checkpoint holds, the same on all ranks of the default group; None before there is one.
 
-    Rank 0 reads, and broadcasts what it read: ranks that read by themselves might find unlike files.
+    Rank 0 reads, and broadcasts what it read: ranks that read by themselves might find different files.
 
     Raises:
         CourseError: it cannot be read; on all ranks.

@@ -145,7 +145,7 @@ class Trainer:
                 state["momentum_buffer"].zero_()
 
     def seconds(self, steps: int) -> float:
-        """Of a step, the mean of so many; the GPU is at rest before and done afterwards."""
+        """Of a step, the mean of this many; the GPU is at rest before and done afterwards."""
         self._wait()
         began = time.perf_counter()
         for _ in range(steps):

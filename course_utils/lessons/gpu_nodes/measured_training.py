@@ -22,7 +22,7 @@ def collective_seconds(
     warm_ups: int = 2,
     calls: int = 1,
 ) -> tuple[str, Taken]:
-    """Time collectives on vectors of so many bytes, over NCCL or gloo as `process_group` chooses.
+    """Time collectives on vectors of this many bytes, over NCCL or gloo as `process_group` chooses.
 
     A run begins at a barrier and ends when the slowest rank has its result; that time is the same on all ranks.
 
@@ -73,7 +73,7 @@ def _collective(operation: str, size: int, group: Group) -> Callable[[], object]
 
 
 def _one_run(call: Callable[[], object], calls: int, device: torch.device) -> float:
-    """Seconds of a call, the mean of so many, on the slowest rank."""
+    """Seconds of a call, the mean of this many, on the slowest rank."""
     _wait_for(device)
     dist.barrier()
     began = time.perf_counter()

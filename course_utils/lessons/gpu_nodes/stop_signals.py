@@ -69,7 +69,7 @@ class StopSignals:
 
 
 def send_sigterm(after: float) -> None:
-    """Let this process get a SIGTERM so many seconds after it has begun to listen for one; returns at once."""
+    """Let this process get a SIGTERM this many seconds after it has begun to listen for one; returns at once."""
     before = signal.getsignal(signal.SIGTERM)
 
     def send() -> None:

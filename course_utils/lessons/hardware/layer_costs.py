@@ -12,7 +12,7 @@ from course_utils.measuring import Measured, repeat
 from course_utils.progress_bar import ProgressBar
 
 CLOSE = 2.0
-"""A layer is as fast as predicted if it takes at most so many times as long."""
+"""A layer is as fast as predicted if it takes at most this many times as long."""
 
 
 @dataclass(frozen=True)

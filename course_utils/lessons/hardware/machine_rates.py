@@ -19,7 +19,7 @@ _LEAST_ARRAY, _MOST_ARRAY = 64 << 20, 256 << 20  # bytes
 
 @contextlib.contextmanager
 def using_threads(threads: int | None = None) -> Iterator[int]:
-    """Let torch compute with so many threads inside; None: one for each core that this process may use."""
+    """Let torch compute with this many threads inside; None: one for each core that this process may use."""
     if not threads:
         threads = allowed_cores()
     before = torch.get_num_threads()

@@ -72,7 +72,7 @@ def time_reading(
 
 
 def time_workers(dataset: Dataset, workers: int, batch_size: int = 50, rounds: int = 3) -> Measured:
-    """Seconds for an epoch through a DataLoader with so many worker processes; starting them does not count."""
+    """Seconds for an epoch through a DataLoader with this many worker processes; starting them does not count."""
     loader = DataLoader(
         dataset, batch_size=batch_size, shuffle=True, num_workers=workers, persistent_workers=workers > 0
     )

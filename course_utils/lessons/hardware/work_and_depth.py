@@ -48,7 +48,7 @@ def tree_sum(n: int) -> dict[int, list[int]]:
 
 
 def run_graph(needs: Mapping[Hashable, Collection[Hashable]], workers: int, unit: float) -> float:
-    """Seconds that so many threads take for the tasks; a task is emulated: its thread sleeps for `unit` seconds.
+    """Seconds that this many threads take for the tasks; a task is emulated: its thread sleeps for `unit` seconds.
 
     A thread never rests while a task is ready. Sleeping needs no core, so there may be more workers than cores.
     """

@@ -102,7 +102,7 @@ def gone_on(
 
 
 def most_saved(layers: nn.Sequential, batches: Batches, pieces: int) -> dict[str, float]:
-    """Bytes saved for the backward pass at most, of the first batch in so many micro-batches; gradients add up."""
+    """Bytes saved for the backward pass at most, of the first batch in this many micro-batches; gradients add up."""
     x, y = batches[0]
     with counting_saved(layers) as saved:
         for xs, ys in zip(x.chunk(pieces), y.chunk(pieces), strict=True):

@@ -9,7 +9,7 @@ def split_layers(costs: Sequence[float], ranks: int) -> list[int]:
     """Cut a row of layers into consecutive pieces, one for each rank.
 
     The most expensive piece is as cheap as it can be, and every rank gets at least one layer.
-    Costs may be bytes, where the model must fit, or seconds, where all stages shall take equally
+    Costs may be bytes, where the model must fit, or seconds, where all stages should take equally
     long. Of several best cuts, the one whose first pieces are longest.
 
     Args:

@@ -90,7 +90,7 @@ def overlapped_allreduce(
 
     Each gradient calls a hook the moment it is ready. When the last one of a bucket has come, the
     bucket starts its all-reduce and the backward pass goes on. Buckets start in their order on every
-    rank, whatever the order in which they fill up: otherwise unlike vectors would be added.
+    rank, whatever the order in which they fill up: otherwise different vectors would be added.
     `finish()`, called after each `backward()`, starts what is left (a parameter that this batch did
     not use counts as zeros), waits, and puts the means into `parameter.grad`.
 

@@ -29,7 +29,7 @@ class Waits(torch.autograd.Function):
 
     @staticmethod
     def forward(context, x: torch.Tensor, forward: float, backward: float) -> torch.Tensor:
-        """Wait for so many seconds."""
+        """Wait for this many seconds."""
         context.seconds = backward
         compute(forward)
         return x.clone()  # the next layer may work in place
@@ -42,7 +42,7 @@ class Waits(torch.autograd.Function):
 
 
 class Wait(nn.Module):
-    """A layer that computes nothing and takes so many seconds forward and backward."""
+    """A layer that computes nothing and takes this many seconds forward and backward."""
 
     def __init__(self, forward: float, backward: float) -> None:
         super().__init__()

@@ -34,7 +34,7 @@ def scaling_efficiency(
 
 
 def serial_share(speedup: float, world_size: int) -> float:
-    """The share of the work that is not shared, if P ranks are `speedup` times as fast as one: Amdahl's law, turned round.
+    """The share of the work that P ranks cannot share, if they are `speedup` times as fast as one (Amdahl).
 
     Above 1 where P ranks are slower than one, below 0 where they are more than P times as fast.
 

@@ -152,7 +152,7 @@ def train_locally(
     pace: Pace = Pace(),
     seed: int = 0,
 ) -> Curve | None:
-    """Local SGD without a server: every rank works, and all average their weights after so many steps.
+    """Local SGD without a server: every rank works, and all average their weights after this many steps.
 
     With one local step it is synchronous SGD by all-reduce: the mean of the weights after a step from the same weights
     is a step against the mean of the gradients. Rank 0 returns the curve, the others nothing.
@@ -203,7 +203,7 @@ def train_clinics(
 
 
 def _paced_gradient(weights: np.ndarray, batch: tuple[np.ndarray, np.ndarray], seconds: float) -> np.ndarray:
-    """The gradient of the batch, after so many seconds of sleep; a phase of the trace."""
+    """The gradient of the batch, after this many seconds of sleep; a phase of the trace."""
     with phase("gradient"):
         time.sleep(seconds)
         return flat_gradient(weights, *batch)

@@ -41,7 +41,7 @@ def through_a_server(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
 
 
 def link_seconds(ranks: "Ranks", workers: Sequence[int], nbytes: int, runs: int = 3) -> dict[str, list[list[float]]]:
-    """The seconds of all runs of a step for so many workers, through a server and, without one, round a ring.
+    """The seconds of all runs of a step for this many workers, through a server and, without one, round a ring.
 
     The server is one rank more. Returns {"server": …, "ring": …}, each with the runs of every number of workers.
     """

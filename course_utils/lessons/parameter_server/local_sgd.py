@@ -22,7 +22,7 @@ def local_sgd_round(
     """One round of local SGD: a step for each of this rank's batches, then the mean of all weights.
 
     The steps need no messages. At the end stands one all-reduce of the weights: whatever the number
-    of batches, each rank contributes n numbers of their dtype, once. Ranks may have unlike numbers
+    of batches, each rank contributes n numbers of their dtype, once. Ranks may have different numbers
     of batches, even none; all ranks count alike.
 
     Args:
@@ -67,7 +67,7 @@ def federated_average(comm: "MPI.Intracomm", parameters: np.ndarray, examples: i
 
 
 def skewed_shards(labels: np.ndarray, clinics: int, skew: float, rng: np.random.Generator) -> list[np.ndarray]:
-    """Deal examples out to clinics that see unlike things: each label is divided by shares drawn from a Dirichlet.
+    """Deal examples out to clinics that see different things: each label is divided by shares drawn from a Dirichlet.
 
     Args:
         labels: (n,), the class of each example.

@@ -135,7 +135,7 @@ def serve(
         parameters: (n,), changed in place.
         rate: staleness → the learning rate of the update.
         updates: how many to make; then every worker is told to stop.
-        every: so many updates lie between two snapshots.
+        every: this many updates lie between two snapshots.
     """
     from mpi4py import MPI
 

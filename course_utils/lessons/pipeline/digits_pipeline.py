@@ -132,7 +132,7 @@ def step_by_step(
 
 
 def step_by_step_alone(micro_batches: int, delay: int = 0, rate: float = 0.2) -> list[float]:
-    """The losses of the same training in one process, with gradients that are so many steps late in the first stage."""
+    """The losses of the same training in one process, with gradients that reach the first stage `delay` steps late."""
     images, loss = digit_stream(micro_batches, STREAMED)
     return train_with_delay(digit_layers(), delay + 1, images, loss, rate)
 
@@ -152,7 +152,7 @@ def paced_batch(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], sec
 
 
 def timed_runs(ranks: "Ranks", schedule: Sequence[Sequence[Action]], seconds: float, runs: int = 1) -> list[Timing]:
-    """When everything happened in so many runs of `paced_batch`; the one with the median idle share comes first."""
+    """When everything happened in this many runs of `paced_batch`; the one with the median idle share comes first."""
     ranks.run(paced_batch, schedule, 0.0)  # torch's first backward pass on a rank takes longer
     timings = [timing_of(ranks.run(paced_batch, schedule, seconds).events, len(schedule)) for _ in range(runs)]
     timings.sort(key=lambda timing: timing.idle_share)

@@ -48,7 +48,7 @@ def run_schedule(
         stages: this rank's parts of the model, by number.
         micro_batches: the inputs; read where stage 0 is.
         loss: called where the last stage is. The shares add up to the batch's loss.
-        pace: how long an action shall take at least, see `course_utils.lessons.pipeline.stage_pace`.
+        pace: how long an action takes at least, see `course_utils.lessons.pipeline.stage_pace`.
 
     Returns:
         The batch's loss where the last stage is, 0.0 elsewhere.

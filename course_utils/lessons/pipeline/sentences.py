@@ -119,7 +119,7 @@ def flush_text(run: Timing, flushed: float, micro_batches: int) -> str:
     """What running on without a flush brought, as a title.
 
     Args:
-        flushed: the idle share, by the formula, with a flush after every so many micro-batches.
+        flushed: the idle share, by the formula, with a flush after every this many micro-batches.
     """
     title = f"Without a flush {percent(run.idle_share)} idle; by the formula {percent(flushed)} with one after every "
     return f"{title}{micro_batches}" + ("" if run.idle_share < flushed else _BUSY)

@@ -13,7 +13,7 @@ from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, INPUT, WEIG
 from course_utils.trace.recorder import phase
 
 Pace = Callable[[Action], float]
-"""Action → how many seconds it shall take at least."""
+"""Action → how many seconds it takes at least."""
 
 _SPIN = 0.0003  # seconds before the end at which sleeping, which may come back late, gives way to looking at the clock
 

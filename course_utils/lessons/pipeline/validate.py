@@ -62,7 +62,7 @@ def problems(
 
     Args:
         schedule: with messages or without.
-        stages, micro_batches: how many there shall be; without, as many as the schedule speaks of.
+        stages, micro_batches: how many there must be; None: as many as the schedule speaks of.
         memory: what a rank may keep, for all ranks or for each, in the unit of `sizes`.
         sizes: of one micro-batch's activations, see `in_flight`.
         synchronous: sends wait for their receive.

@@ -114,7 +114,7 @@ def train_without_flush(
         loss: (output, micro-batch) → its mean loss.
         rate: of SGD.
         stash: whether a backward pass uses the weights of its forward pass.
-        pace: how long an action shall take at least, see `course_utils.lessons.pipeline.stage_pace`.
+        pace: how long an action takes at least, see `course_utils.lessons.pipeline.stage_pace`.
     """
     schedule = one_f_one_b_schedule(comm.size, len(micro_batches))
     own = _parts(layers, comm.size)[comm.rank]

@@ -52,7 +52,7 @@ def read_trace(path: str | Path) -> Trace:
 
 
 def problems(trace: Mapping[str, Any], most: int = 10) -> list[str]:
-    """What keeps a trace from being read as it is meant: a sentence for each, at most so many; none for a good one.
+    """What keeps a trace from being read as it is meant: a sentence for each, at most this many; none for a good one.
 
     Looked at: the fields that every kind of event needs, numbers that are none, negative durations, events of one row
     that overlap without one lying in the other, arrows with one end, rows without a name.

@@ -50,7 +50,7 @@ class Augmented(Dataset):
 
 
 def loader_of(dataset: Dataset, batch: int, way: str, workers: int) -> DataLoader:
-    """A loader for one of the `WAYS`, with so many processes that make batches; 0: this process makes them."""
+    """A loader for one of the `WAYS`, with this many processes that make batches; 0: this process makes them."""
     return DataLoader(
         dataset,
         batch,
@@ -110,7 +110,7 @@ class FedStep:
         self.optimizer.step()
 
     def seconds(self, batches: Iterable[Batch], steps: int) -> float:
-        """Of one step over these batches, the mean of so many; five before them do not count."""
+        """Of one step over these batches, the mean of this many; five before them do not count."""
         left = iter(batches)
         for x, y in itertools.islice(left, 5):
             self(x, y)

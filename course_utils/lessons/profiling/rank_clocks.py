@@ -28,7 +28,7 @@ class Offset:
 
     Attributes:
         seconds: to be added.
-        error: at most so many seconds wrong; 0 on one machine, where there is one clock.
+        error: at most this many seconds wrong; 0 on one machine, where there is one clock.
     """
 
     seconds: float = 0.0

@@ -57,7 +57,7 @@ class Profile:
         return lanes_of(self.trace)
 
     def lanes_by_clocks(self, ahead: Sequence[float]) -> list[Lanes]:
-        """The lanes as they would look if each rank's clock were so many seconds ahead, and nobody knew."""
+        """The lanes as they would look if each rank's clock were this many seconds ahead, and nobody knew."""
         wrong = [
             trace | {"course": trace["course"] | {"shift": trace["course"]["shift"] + 1e6 * seconds}}
             for trace, seconds in zip(self.rank_traces, ahead, strict=True)

@@ -21,11 +21,11 @@ def same_text(name: str, steps: Sequence[Stepped], weights: torch.Tensor) -> str
         return f"{name}: on every rank one process's weights (difference {far:.0e})"
     if among <= SAME:
         return f"{name}: all ranks have the same weights, but not those of one process (difference {far:.2g})"
-    return f"{name}: the ranks have unlike weights (difference {among:.2g})"
+    return f"{name}: the ranks have different weights (difference {among:.2g})"
 
 
 def start_letter(steps: Sequence[Stepped], weights: torch.Tensor) -> str:
-    """What became of ranks that began apart: "a" one process's weights, "b" unlike ones, "c" the same, but others."""
+    """Where ranks that began apart end: "a" one process's weights, "b" different ones, "c" the same, but others."""
     if apart(steps, weights) <= SAME:
         return "a"
     return "c" if apart(steps, steps[0].weights) <= SAME else "b"
@@ -52,7 +52,7 @@ def sent_and_kept_text(steps: Mapping[str, Sequence[Stepped]], most: str) -> str
 
 
 def naive_steps_text(sent: float, bytes_budget: int, steps: int) -> str:
-    """How far a budget of bytes goes where every step sends so many."""
+    """How far a budget of bytes goes where every step sends this many."""
     possible = int(bytes_budget // sent)
     said = f"A step sends {bytes_text(sent)} from each node, and {bytes_text(bytes_budget)} are {possible} steps"
     return f"{said}, of {steps}" if possible < steps else f"{said}: enough for all {steps}"

@@ -1,4 +1,4 @@
-"""What a rank prints: kept, cut after so many lines, and the rest written to a file that is named."""
+"""What a rank prints: kept, cut after this many lines, and the rest written to a file that is named."""
 
 import io
 import sys

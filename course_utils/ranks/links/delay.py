@@ -2,7 +2,7 @@
 
 Each node's cable ends at a bridge of its own, with a TAP device beside it: what goes into the device this process can
 read, and what it writes comes out. So it is the switch between the nodes, and a slow one: a packet read from one
-device is written to another so many seconds later. The rates are kept by the cables' token buckets, as without it.
+device is written to another this many seconds later. The rates are kept by the cables' token buckets, as without it.
 
 Started as `python delay.py SECONDS NODES`; it imports nothing of the course, to be there at once.
 """

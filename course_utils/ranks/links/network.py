@@ -1,4 +1,4 @@
-"""A network on one machine: every rank a node of its own, behind a link of so many bits per second both ways.
+"""A network on one machine: every rank a node of its own, behind a link of this many bits per second both ways.
 
 `start(4, link="200 Mbit/s")` needs no root. `unshare` makes a user and a mount namespace, private to the ranks, and in
 it a network namespace for each node and one for the switch between them. A cable (veth) leads from every node to the

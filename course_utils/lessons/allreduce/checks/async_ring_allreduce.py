@@ -21,7 +21,7 @@ from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
-SLOW = 15.0  # so many times as long as a plain ring: programs beside it can make it several, a pause many
+SLOW = 15.0  # this many times as long as a plain ring: programs beside it can make it several, a pause many
 TOO_LONG = "the result is right, but a message of rank {rank} has {nbytes} bytes; a segment has at most {most}"
 ONE_AT_A_TIME = "the result is right, but no rank had two messages of one direction on their way at a time"
 BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it passed the first segment on"

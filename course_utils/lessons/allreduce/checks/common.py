@@ -17,7 +17,7 @@ from course_utils.words import count, ranks
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
+LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
 LONG = 40_000  # 320 KB of float64; a quarter of it is more than MPI keeps for a receiver that is not there yet
 NOT_COUNTED = "the result is right, but rank {rank} sent nothing by Send, Isend or Sendrecv"
 A_PICKLE = "the result is right, but rank {rank} sent a pickle, by {call}"
@@ -93,7 +93,7 @@ def powers_of_ten(size: int, length: int, cost: CostOf, also: str = "", *more: A
 def case_of(
     vectors: list[np.ndarray], cost: CostOf, label: str, op: str | None = None, *more: Any, **fields: Any
 ) -> Case:
-    """One call on so many vectors, and the result that must stand in all of them afterwards.
+    """One call on this many vectors, and the result that must stand in all of them afterwards.
 
     Args:
         more: the arguments behind the operation.

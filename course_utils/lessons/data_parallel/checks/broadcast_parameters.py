@@ -33,7 +33,7 @@ def state_after(
 
 
 def named(tensors: Sequence["Tensor"], parameters: int) -> dict[str, "Tensor"]:
-    """The tensors of a model by names that a learner understands; the first so many are parameters."""
+    """The tensors of a model by names that a learner understands; the first this many are parameters."""
     names = [f"parameter {k}" if k < parameters else f"buffer {k - parameters}" for k in range(len(tensors))]
     return dict(zip(names, tensors, strict=True))
 
@@ -83,6 +83,6 @@ EXERCISE = Exercise(
         "For every tensor in `[*model.parameters(), *model.buffers()]`: `dist.broadcast(tensor, src=0)`, inside "
         "`torch.no_grad()`. Every rank makes the same calls in the same order.",
     ),
-    symptoms={"ranks make unlike calls": _unlike_calls},
+    symptoms={"ranks make different calls": _unlike_calls},
     praise=lambda outcome: f"{ranks(outcome.world_size)} hold rank 0's model, buffers and all",
 )

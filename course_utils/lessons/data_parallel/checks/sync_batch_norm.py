@@ -158,7 +158,7 @@ EXERCISE = Exercise(
         "`torch.cat` of the sums of x, the sums of x², and the number of examples, all in float64; one "
         "`all_reduce_sum` of that; then mean = sums / N and variance = sums of squares / N − mean².",
     ),
-    symptoms={"ranks with unlike numbers of examples find another mean": _unlike_means},
+    symptoms={"ranks with different numbers of examples find another mean": _unlike_means},
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} agree with one batch norm over all examples, gradients too; "
         f"one collective forward ({_calls(outcome, 0, 'forward')[0].bytes:,} bytes), one backward"

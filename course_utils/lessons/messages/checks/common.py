@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 WAITING = ", while a message of another sender is waiting"
 TAGS = range(128)  # whatever tag a receive names, a message of that tag is waiting
-LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
+LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
 HEADERS = 1000  # bytes that lengths, dtypes and pickles may add
 DTYPES = ("float16", "float32", "float64", "complex64", "complex128", "int8", "int64", "bool")
 

@@ -82,7 +82,7 @@ EXERCISE = Exercise(
     cases=_cases,
     hints=(
         "A call that waits is one too many before the other side can answer. Which call says where the partner's "
-        "vector shall go, but does not wait for it?",
+        "vector is to go, but does not wait for it?",
         "Make room with `np.empty_like(vector)`. Start `request = comm.Irecv(room, source=partner)`, then Send, "
         "then `request.Wait()`.",
     ),

@@ -60,7 +60,7 @@ def pass_through(
         inputs: the arguments, x first. A None stands for a bias that is not there.
         upstream: the gradient of y; None to go forward only.
         elsewhere: the gradient that comes back to x from another use of it.
-        group_size: so many neighbours share a layer; 0 for all ranks, and no group.
+        group_size: this many neighbours share a layer; 0 for all ranks, and no group.
     """
     group = group_of(group_size)
     for one in inputs.values():

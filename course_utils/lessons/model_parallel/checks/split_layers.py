@@ -23,7 +23,7 @@ REFUSED = (
 
 
 class Costly(list):
-    """Costs that can be looked at so many times only."""
+    """Costs that can be looked at this many times only."""
 
     looks = 0
 

@@ -2,7 +2,7 @@
 
 from course_utils.checks.exercise import Outcome
 
-LEAST = 4  # with fewer ranks the mistakes do not show: cases for so many are made, and left out where they do not fit
+LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
 HEADERS = 1024  # bytes that a pickle may add to its numbers
 
 

@@ -37,7 +37,7 @@ EXERCISE = Exercise(
     title="a shorter step for an older gradient",
     cases=_cases,
     hints=(
-        "A gradient that is 4 updates old shall move the weights a quarter as far as one that is 1 old. And one that "
+        "A gradient that is 4 updates old should move the weights a quarter as far as one that is 1 old. And one that "
         "is 0 old, by what can that be divided?",
         "Raise a `ValueError` where the staleness is below 0; else return `rate / max(1, staleness)`.",
     ),

@@ -73,7 +73,7 @@ EXERCISE = Exercise(
     title="one forward, one backward",
     cases=_cases,
     hints=(
-        "How many ranks stand behind rank r? So many forward passes it can do before the first gradient comes back. "
+        "How many ranks come after rank r? It can do one forward pass for each before the first gradient comes. "
         "What is left to do when there are no more forward passes?",
         "`ahead = min(ranks - rank - 1, micro_batches)` forward passes first. Then for each index: the forward pass "
         "`ahead + index`, if there is one, and the backward pass `index`.",

@@ -1,4 +1,4 @@
-"""The puzzle: stages of unlike length, a link that takes its time, little memory. Any schedule may be handed in.
+"""The puzzle: stages of different lengths, a link that takes its time, little memory. Any schedule may be handed in.
 
 The validator says whether it can be run, the simulator when it is done: everything here is planned, nothing is run.
 """
@@ -94,7 +94,7 @@ class Judgement:
     """What is said of a schedule.
 
     Attributes:
-        puzzle: that it shall solve.
+        puzzle: the one to solve.
         problems: why it cannot be run, a sentence each; empty where it can be.
         timing: when everything happens; None where it cannot be run.
         peak: the most micro-batches that each rank keeps.

@@ -24,7 +24,7 @@ CLOSE = 1e-4
 FEWEST, MOST = 3, 12
 """Rounds, beside a first one that only compares the results."""
 HOPELESS_AFTER, HOPELESS = 4, 0.9
-"""After so many rounds, who has reached less than this share of the factor is as slow as it looks."""
+"""After this many rounds, who has reached less than this share of the factor is as slow as it looks."""
 SLOW, YOURS = "slow", "yours"
 Program = Callable[..., Any]
 Places = Mapping[str, Sequence[tuple[str, str]]]

@@ -46,7 +46,7 @@ def beside_slow_4(function: Callable, seed: int, texts: int, rounds: int) -> dic
 
 
 def drawn_texts(number: int, batch: int, seed: int) -> "list[Tensor]":
-    """Texts of very unlike lengths, in every batch from short to long; no two draws are alike."""
+    """Texts of very different lengths, in every batch from short to long; no two draws are alike."""
     import torch
 
     random = torch.Generator().manual_seed(seed)

@@ -26,7 +26,7 @@ def moments(times: Times) -> set[int]:
 
 
 def drawn(rng: np.random.Generator, count: int, longest: int = 8) -> list[tuple[int, int]]:
-    """So many intervals in no order; some are empty, some overlap, some touch."""
+    """This many intervals in no order; some are empty, some overlap, some touch."""
     begins = rng.integers(0, 5 * max(1, count), count)
     return [
         (int(begin), int(begin + length)) for begin, length in zip(begins, rng.integers(0, longest, count), strict=True)

@@ -14,7 +14,7 @@ SECONDS_PER_LETTER = 2e-5
 
 
 def sample_texts(count: int = TEXTS, seed: int = 0) -> list[torch.Tensor]:
-    """Texts of very unlike lengths, from short to long in every batch, as vectors of letters (int64, 0 to 63)."""
+    """Texts of very different lengths, from short to long in every batch, as vectors of letters (int64, 0 to 63)."""
     random = torch.Generator().manual_seed(seed)
     lengths = torch.logspace(0.5, 3, BATCH).int().tolist()
     return [torch.randint(LETTERS, (lengths[place % BATCH],), generator=random) for place in range(count)]
@@ -49,7 +49,7 @@ def slow_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float]:
     Each step sums two tensors over the ranks of the default group: the loss, and the gradient.
 
     Args:
-        texts: of unlike lengths, the same on all ranks; every batch goes from short to long.
+        texts: of different lengths, the same on all ranks; every batch goes from short to long.
 
     Returns:
         The mean loss of each batch, the same list on all ranks.
@@ -77,7 +77,7 @@ def speed_up_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float
     group: the loss, and the gradient.
 
     Args:
-        texts: of unlike lengths, the same on all ranks; every batch goes from short to long.
+        texts: of different lengths, the same on all ranks; every batch goes from short to long.
 
     Returns:
         The mean loss of each batch, the same list on all ranks.

@@ -25,7 +25,7 @@ AGREE = 1e-4
 FILES = 1_000_000
 """Bytes that a training may write into files."""
 LEAST = IMAGES * 64
-"""Bytes that every node sends at least: so many are its images, one for each pixel, and its weights are more."""
+"""Bytes that every node sends at least: this many are its images, one for each pixel, and its weights are more."""
 _SECONDS = f"Seconds: a rank's processor (a naive step is {1000 * STEP_SECONDS:g} ms at most), and its bytes at {LINKS}"
 _HERE = "what the kernel counted on each rank's sockets" if LINUX else "what each rank's trace tells"
 COUNTED = {
@@ -43,7 +43,7 @@ class Result:
         accuracy: the share of the held-out images that rank 0's weights recognise.
         sent: bytes that each node sent.
         seconds: of the node that took longest.
-        naive_sent, naive_seconds: what naive data parallelism takes: so many times one of its steps here.
+        naive_sent, naive_seconds: what naive data parallelism takes: this many times one of its steps here.
         links: whether every rank was a node behind a link.
     """
 

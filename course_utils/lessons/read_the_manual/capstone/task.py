@@ -61,7 +61,7 @@ class Dealt:
 
 
 def deal(rng: np.random.Generator, nodes: int = NODES) -> Dealt:
-    """Split the digits anew, and deal images of the training split to the nodes, `IMAGES` to each of so many nodes.
+    """Split the digits anew, and deal images of the training split to the nodes, `IMAGES` to each of this many nodes.
 
     Which class a digit has is drawn anew as well: only the images of this check teach what its labels mean.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 LONG = 3.5
-"""So many times as long as the first weights is too long; the sum of four ranks' is four times."""
+"""This many times as long as the first weights is too long; the sum of four ranks' is four times."""
 
 
 def measured(function: Callable, *given: Any) -> dict[str, Any]:

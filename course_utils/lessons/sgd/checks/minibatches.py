@@ -9,7 +9,7 @@ from course_utils.checks.compare import describe, kind_of
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.words import count
 
-MIXED = 100  # with at least so many examples, chance cannot look like order
+MIXED = 100  # with at least this many examples, chance cannot look like order
 
 
 def epochs(function: Callable, n: int, batch_size: int, seed: int) -> object:
@@ -53,7 +53,7 @@ def _what_is_wrong(outcome: Outcome) -> str | None:
     if n >= MIXED:
         wrong = wrong or _wrong_order(first, n) or _wrong_company(first, second)
     if not wrong and first != again:
-        return "two generators of the same seed gave unlike batches"
+        return "two generators of the same seed gave different batches"
     return wrong
 
 

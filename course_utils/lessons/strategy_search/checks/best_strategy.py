@@ -152,7 +152,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 
 def _devices(*numbers: int) -> list[tuple[Config, ...]]:
-    """Choices of operators that are not cut: each on one of so many devices."""
+    """Choices of operators that are not cut: each on one of this many devices."""
     return [tuple(Config(devices=(device,)) for device in range(number)) for number in numbers]
 
 

@@ -30,6 +30,6 @@ def drawn_strategy(rng: np.random.Generator, graph: OperatorGraph, devices: int)
 
 
 def far_off(number: int, tries: int, probability: float) -> bool:
-    """Whether so many hits in so many tries cannot be chance."""
+    """Whether this many hits in this many tries cannot be chance."""
     expected = tries * probability
     return abs(number - expected) > SIGMAS * (expected * (1 - probability)) ** 0.5 + 1e-9

@@ -75,7 +75,7 @@ def _unevenly(given: dict[int, int], draws: int) -> str | None:
     """Whether the configurations of an operator are not all equally likely.
 
     Args:
-        given: how often each was given, in so many draws.
+        given: how often each was given, in this many draws.
     """
     wrong = [index for index in given if far_off(given[index], draws, 1 / len(given))]
     if not wrong:

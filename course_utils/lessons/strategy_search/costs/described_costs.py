@@ -65,7 +65,7 @@ class DeviceCosts:
         return round(1e9 * self.topology.exchange_seconds(sent, received, messages, devices))
 
     def all_reduce(self, nbytes: int, ranks: int, devices: Sequence[int] = ()) -> int:
-        """An all-reduce of so many bytes among so many devices."""
+        """An all-reduce of this many bytes among this many devices."""
         return round(1e9 * self.topology.all_reduce_seconds(nbytes, ranks, devices))
 
     def memory(self, operator: Operator, config: Config, place: int) -> int:

@@ -22,7 +22,7 @@ class Link:
     both_ways: Network | None = None
 
     def seconds(self, sent: float, received: float) -> float:
-        """While so many bytes go and so many come."""
+        """While this many bytes go and this many come."""
         most, least = max(sent, received), min(sent, received)
         alone = self.one_way.message_seconds(most)
         if self.both_ways is None or not least:
@@ -43,7 +43,7 @@ class DeviceTopology:
         names: of the devices.
         memory: bytes that each has for training; empty: it does not matter.
         links: of each pair (a, b) with a < b, by number.
-        sums: an all-reduce among so many devices, as measured; where nothing is, a ring over the slowest link is meant.
+        sums: an all-reduce among this many devices, as measured; None: a ring over the slowest link.
         message: seconds that each message of an exchange costs beside the first two, one there and one back.
 
     Raises:
@@ -92,7 +92,7 @@ class DeviceTopology:
         return self.link(devices).seconds(sent, received) + self.message * max(0, messages - 2)
 
     def all_reduce_seconds(self, nbytes: float, ranks: int, devices: Sequence[int] = ()) -> float:
-        """An all-reduce among so many devices."""
+        """An all-reduce among this many devices."""
         if ranks in self.sums:
             return self.sums[ranks].message_seconds(nbytes)
         ring = [(one, other) for one, other in zip(devices, [*devices[1:], *devices[:1]], strict=True) if one != other]

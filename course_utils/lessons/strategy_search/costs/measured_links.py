@@ -38,7 +38,7 @@ def measured_topology(ranks: "Ranks", memory: Sequence[int] = (), repeats: int =
 
     Args:
         memory: bytes that each rank may use for training; empty: it does not matter.
-        repeats: the median of so many counts; of three times as many where messages are short.
+        repeats: the median of this many counts; of three times as many where messages are short.
     """
     names = tuple(f"rank {rank}" for rank in range(ranks.world_size))
     if ranks.world_size == 1:

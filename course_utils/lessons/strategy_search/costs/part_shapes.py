@@ -101,7 +101,7 @@ def part_shape(graph: OperatorGraph, operator: Operator, config: Config, place: 
 
 
 def part_shapes(graph: OperatorGraph, devices: int) -> dict[Key, PartShape]:
-    """Every part that a device can have of an operator when there are so many devices."""
+    """Every part that a device can have of an operator when there are this many devices."""
     found: dict[Key, PartShape] = {}
     for operator in graph.operators:
         if operator.kind != "input":

@@ -69,7 +69,7 @@ def find_strategy(
     seed: int = 0,
     chains: int = CHAINS,
 ) -> Found:
-    """The best strategy that so many proposals come to; interrupted (■, Ctrl-C), the best so far.
+    """The best strategy that this many proposals come to; interrupted (■, Ctrl-C), the best so far.
 
     Args:
         graph: of the model, for the whole batch.

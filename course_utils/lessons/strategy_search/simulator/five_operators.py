@@ -58,9 +58,9 @@ class HandCosts:
         return whole * MILLISECOND * volume(output_box(operator, config, place)) // prod(operator.shape)
 
     def exchange(self, sent: int, received: int, messages: int, devices: tuple[int, ...] = ()) -> int:
-        """Nanoseconds in which a device sends and receives so many bytes, both at once."""
+        """Nanoseconds in which a device sends and receives this many bytes, both at once."""
         return max(sent, received) * MILLISECOND // (_BYTES * self.numbers)
 
     def all_reduce(self, nbytes: int, ranks: int, devices: tuple[int, ...] = ()) -> int:
-        """Nanoseconds of a ring all-reduce of so many bytes: 2 (P − 1)/P of them pass each link."""
+        """Nanoseconds of a ring all-reduce of this many bytes: 2 (P − 1)/P of them pass each link."""
         return 2 * (ranks - 1) * nbytes * MILLISECOND // (ranks * _BYTES * self.numbers)
