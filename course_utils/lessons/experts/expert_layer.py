@@ -5,7 +5,6 @@ want an expert of any rank.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -14,23 +13,7 @@ from torch import nn
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.differentiable import Group
 from course_utils.lessons.experts.all_to_all import exchanged
-
-
-class Dispatched(NamedTuple):
-    """What came to a rank's experts, and how it finds its way back.
-
-    Attributes:
-        rows: (R, width), by the rank that they come from, then by expert, then in the order of that rank's tokens.
-        expert: (R,) of int64, which of this rank's experts each row is for, from 0.
-        order: the choices that this rank sent, in the order of sending, as places in `experts.flatten()`.
-        sent, received: rows to, and from, each rank of the group.
-    """
-
-    rows: torch.Tensor
-    expert: torch.Tensor
-    order: torch.Tensor
-    sent: list[int]
-    received: list[int]
+from course_utils.lessons.experts.choices import Dispatched, check_choices
 
 
 def dispatch(tokens: torch.Tensor, experts: torch.Tensor, experts_here: int, group: Group = None) -> Dispatched:
@@ -82,19 +65,6 @@ def combine(made: torch.Tensor, weights: torch.Tensor, way: Dispatched, group: G
     back = exchanged(made, way.received, way.sent, group)
     weighted = back * weights.flatten()[way.order].unsqueeze(1)
     return weighted.new_zeros(tokens, made.shape[1]).index_add(0, way.order // k, weighted)
-
-
-def check_choices(tokens: torch.Tensor, experts: torch.Tensor, number: int) -> None:
-    """Refuse choices that do not fit.
-
-    Raises:
-        CourseError: there is no such expert, or not one row of choices for each token.
-    """
-    if len(tokens) != len(experts):
-        raise CourseError(f"{len(tokens)} tokens came with choices for {len(experts)}. Route the same tokens.")
-    if experts.numel() and not (int(experts.min()) >= -1 and int(experts.max()) < number):
-        strange = int(experts.max()) if int(experts.max()) >= number else int(experts.min())
-        raise CourseError(f"There is no expert {strange}: they are 0 to {number - 1}, and −1 means dropped.")
 
 
 def run_experts(rows: torch.Tensor, expert: torch.Tensor, modules: Sequence[nn.Module]) -> torch.Tensor:
