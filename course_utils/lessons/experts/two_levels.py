@@ -1,12 +1,15 @@
 """All-to-all on two levels: first among the ranks of a node, then between nodes, in few and large messages."""
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
 
 from course_utils.errors import CourseError
+from course_utils.lessons.experts.all_to_all import all_to_all
 from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups
+from course_utils.trace.events import Event
 
 
 class Levels(NamedTuple):
@@ -33,7 +36,7 @@ def levels(node_size: int) -> Levels:
     return Levels(**own)
 
 
-def two_level_all_to_all(blocks: torch.Tensor, groups: Levels) -> torch.Tensor:
+def two_level_all_to_all(blocks: torch.Tensor, groups: Levels, exchange: Callable = all_to_all) -> torch.Tensor:
     """Block s of every rank to rank s, as one all-to-all of all ranks would bring them.
 
     Inside the node a rank gives its neighbour of place l whatever is meant for place l, on any node. Then ranks of
@@ -42,6 +45,7 @@ def two_level_all_to_all(blocks: torch.Tensor, groups: Levels) -> torch.Tensor:
 
     Args:
         blocks: (P, …), equally large: experts with a capacity have room for so many rows, filled or not.
+        exchange: `all_to_all`, or `all_to_all_by_messages`, whose messages can be counted.
 
     Returns:
         (P, …), in the order of the ranks that they come from.
@@ -50,21 +54,23 @@ def two_level_all_to_all(blocks: torch.Tensor, groups: Levels) -> torch.Tensor:
     """
     nodes, places = dist.get_world_size(groups.across), dist.get_world_size(groups.node)
     by_place = blocks.view(nodes, places, *blocks.shape[1:]).transpose(0, 1).contiguous()  # (place, node, …)
-    inside = torch.empty_like(by_place)
-    dist.all_to_all_single(inside, by_place, group=groups.node)
+    inside = exchange(by_place, [1] * places, [1] * places, groups.node)
     by_node = inside.transpose(0, 1).contiguous()  # (node, neighbour that it comes from, …)
-    came = torch.empty_like(by_node)
-    dist.all_to_all_single(came, by_node, group=groups.across)
-    return came.view(blocks.shape)
+    return exchange(by_node, [1] * nodes, [1] * nodes, groups.across).view(blocks.shape)
 
 
-def flat_all_to_all(blocks: torch.Tensor) -> torch.Tensor:
+def flat_all_to_all(blocks: torch.Tensor, exchange: Callable = all_to_all) -> torch.Tensor:
     """The same in one all-to-all of all ranks."""
-    came = torch.empty_like(blocks)
-    dist.all_to_all_single(came, blocks)
-    return came
+    return exchange(blocks, [1] * len(blocks), [1] * len(blocks))
 
 
 def messages_between_nodes(ranks: int, node_size: int) -> dict[str, int]:
     """Messages that one rank sends to other nodes, flat and on two levels."""
     return {"flat": ranks - node_size, "two levels": ranks // node_size - 1}
+
+
+def crossing(events: Iterable[Event], node_size: int, rank: int = 0) -> tuple[int, int]:
+    """Messages, and their bytes, that a rank sent to other nodes, counted from the trace."""
+    sends = [event for event in events if event.kind == "send" and event.rank == rank]
+    away = [event.bytes for event in sends if event.peer // node_size != rank // node_size]
+    return len(away), sum(away)

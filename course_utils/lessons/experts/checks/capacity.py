@@ -43,6 +43,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(chosen(rng, 7, 1, 3, "all to one"), 3, 1.0, ", all to one expert")
     yield case(chosen(rng, 8, 2, 4, "one gets nothing"), 4, 1.0, ", an expert gets nothing")
     yield case(chosen(rng, 10, 2, 4), 4, 0.25)
+    yield case(chosen(rng, 10, 1, 4, "all to one"), 4, 1.5, ", all to one expert")
     yield case(chosen(rng, 9, 3, 4, "all to one"), 4, 0.75, ", all to one expert")
     yield case(chosen(rng, int(rng.integers(30, 60)), 2, 6), 6, 1.25)
     yield case(chosen(rng, 12, 2, 5), 5, 4.0, ", room for all")
@@ -67,7 +68,7 @@ EXERCISE = Exercise(
         "How many rows would each expert get if all were equally busy, and what makes a whole number of it? And who "
         "comes first: token 0's second choice, or token 5's first?",
         "`limit = math.ceil(factor * experts.numel() / number)`. Walk over choice 0 of all tokens, then choice 1; "
-        "count for each expert. Without a loop: `experts.T.flatten()`, its `one_hot`, `cumsum(dim=0)`, and keep where the "
+        "count for each expert. Without a loop: `experts.T.flatten()`, its `one_hot`, `cumsum(dim=0)`; keep where the "
         "place is at most `limit`.",
     ),
     praise=lambda outcome: "first choices first, earlier tokens first, and −1 for who finds no place",

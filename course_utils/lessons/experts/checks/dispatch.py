@@ -95,8 +95,8 @@ EXERCISE = Exercise(
         "The rows for rank 0 have to stand first, then those for rank 1. In which order do you put the choices, and "
         "how does a rank learn how many rows the others have for it?",
         "`order = flat.argsort(stable=True)`, without the −1; the token of choice i is `i // k`. `torch.bincount` "
-        "counts the rows of every expert; an all-to-all of these counts tells each rank what is coming. Sums over a rank's "
-        "experts are `sent` and `received` for `exchanged`.",
+        "counts the rows of every expert; an all-to-all of these counts tells each rank what is coming. Sums over "
+        "a rank's experts are `sent` and `received` for `exchanged`.",
     ),
     praise=lambda outcome: (
         f"every row is with its expert, on {ranks(outcome.world_size)}; each row travelled once, and its gradient back"
