@@ -25,9 +25,13 @@ def expert_gradients(shared: Iterable[nn.Parameter], own: Iterable[nn.Parameter]
     Source: Rajbhandari et al. 2022, "DeepSpeed-MoE" (expert parallelism together with data parallelism).
     """
     ranks = dist.get_world_size()
-    for parameters, group in ((shared, None), (own, data)):
-        for parameter in parameters:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            dist.all_reduce(parameter.grad, group=group)
-            parameter.grad /= ranks
+    for parameters, group in ((list(shared), None), (list(own), data)):
+        if not parameters:
+            continue
+        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in parameters]
+        # In one vector: one all-reduce, not one for each parameter (lesson 7).
+        total = torch.cat([one.detach().flatten() for one in gradients])
+        dist.all_reduce(total, group=group)
+        parts = (total / ranks).split([one.numel() for one in gradients])
+        for parameter, part in zip(parameters, parts, strict=True):
+            parameter.grad = part.view_as(parameter).clone()

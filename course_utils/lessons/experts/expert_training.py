@@ -45,7 +45,7 @@ class Recipe:
         bias_rate: by which a bias changes in a step; 0.001 in the paper, whose trainings are long.
     """
 
-    rate: float = 0.01
+    rate: float = 0.02
     balance: str = "nothing"
     loss_factor: float = 0.01
     bias_rate: float = 0.01
@@ -138,8 +138,8 @@ def train_experts(
 ) -> ExpertRun:
     """The same on a mesh of data × expert; `ranks.run(train_experts, sizes, build, batches, recipe, backend="gloo")`.
 
-    Moves, in each layer with experts: two all-to-alls forward (and one of counts), two backward, one all-reduce of the
-    load; at the end of a step the gradients.
+    Moves, in each layer with experts: two all-to-alls forward (and one of counts), two backward, one all-reduce of all
+    loads; at the end of a step two of gradients, one of losses.
 
     Args:
         sizes: ranks along each axis, {"data": 2, "expert": 2}.
@@ -156,17 +156,17 @@ def train_experts(
         model.zero_grad()
         with phase("forward"):
             loss = loss_of(model, *own_part(x, y))
-            loads = [all_ranks(load_of(layer.chosen, layer.number)) for layer in layers]
+            loads = all_ranks([load_of(layer.chosen, layer.number) for layer in layers])
         with phase("backward"):
             (loss + balancing(layers, loads, recipe)).backward()
         with phase("gradients"):
             gradients(*parameters_apart(model), groups["data"])
         adam.step()
-        note(run, mean_of_ranks(loss), layers, loads, recipe)
-        run.dropped[-1] = mean_of_ranks(torch.tensor(run.dropped[-1]))
+        note(run, loss.item(), layers, loads, recipe)
+        run.losses[-1], run.dropped[-1] = mean_of_ranks(run.losses[-1], run.dropped[-1])
     if held_out is not None:
         with torch.no_grad():
-            run.held_out = mean_of_ranks(loss_of(model, *own_part(*held_out)))
+            (run.held_out,) = mean_of_ranks(loss_of(model, *own_part(*held_out)).item())
     run.parameters = {name: one.detach() for name, one in model.named_parameters()}
     return run
 
@@ -182,17 +182,20 @@ def own_part(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     return x.chunk(ranks)[rank], y.chunk(ranks)[rank]
 
 
-def all_ranks(load: torch.Tensor) -> torch.Tensor:
-    """The rows of each expert, from all ranks together, in place."""
-    dist.all_reduce(load)
-    return load
-
-
-def mean_of_ranks(value: torch.Tensor) -> float:
-    """The mean of one number of each rank."""
-    total = value.detach().double()
+def all_ranks(loads: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The rows of each layer's experts, from all ranks together. Moves: one all-reduce, where there is a layer."""
+    if not loads:
+        return []
+    total = torch.stack(list(loads))
     dist.all_reduce(total)
-    return total.item() / dist.get_world_size()
+    return list(total)
+
+
+def mean_of_ranks(*values: float) -> list[float]:
+    """The means of numbers that every rank has. Moves: one all-reduce."""
+    total = torch.tensor(values, dtype=torch.float64)
+    dist.all_reduce(total)
+    return (total / dist.get_world_size()).tolist()
 
 
 def balancing(layers: Sequence[WholeExperts], loads: Sequence[torch.Tensor], recipe: Recipe) -> torch.Tensor | float:

@@ -44,13 +44,17 @@ def bytes_said(counted: Sequence[float], formula: float) -> str:
 
 
 def capacity_text(factors: Sequence[float], dropped: Sequence[float], most: Sequence[float]) -> str:
-    """What the smallest and the largest capacity do: choices dropped, rows of the busiest rank."""
+    """What the smallest and the largest capacity do.
+
+    Args:
+        dropped: percent of choices, for each factor.
+        most: rows of the busiest rank, in percent of its fair part.
+    """
     told = [
-        f"factor {factors[i]:g}: {percent(dropped[i])} dropped, the busiest rank has {number_text(most[i])} times "
-        "its fair part"
+        f"{factors[i]:g}: {percent(dropped[i] / 100)} dropped, {number_text(most[i] / 100)} times the rows that are fair"
         for i in (0, -1)
     ]
-    return "; ".join(told)
+    return f"Capacity factor {'; '.join(told)}"
 
 
 def balance_text(imbalances: Mapping[str, Sequence[float]], last: int = 10) -> str:
