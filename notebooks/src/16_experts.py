@@ -22,11 +22,11 @@ ranks.load_torch()
 # %% [markdown]
 # So far every weight works for every token. Twice the weights is twice the work.
 #
-# In a **mixture of experts** a layer has several multilayer perceptrons, its **experts**, and each token goes to $k$ of
-# them only. A small linear layer, the **gate**, chooses. The other weights rest.
+# In a **mixture of experts** a layer has several multilayer perceptrons, its **experts**. Each token goes to $k$ of them
+# only; a small linear layer, the **gate**, chooses.
 #
-# **Predict.** In our character model each block gets 8 experts in place of one perceptron, and $k = 1$. How many times
-# as many weights has the model? How many times as much work does a token cost?
+# **Predict.** In our character model each block gets 8 experts in place of one perceptron, $k = 1$. How many times as
+# many weights has the model, and how many times as much work does a token cost?
 
 # %%
 course.predict(
@@ -87,8 +87,8 @@ print("the gradient of token 0's scores:", [round(g, 2) for g in scores.grad[0].
 # %% [markdown]
 # ## There and back
 #
-# Many experts do not fit on one rank. **Expert parallelism** puts them on different ranks; each rank still reads its
-# own part of the batch. So tokens must travel:
+# Many experts do not fit on one rank. **Expert parallelism** puts them on different ranks; each still reads its own part
+# of the batch. So tokens travel:
 #
 # 1. **dispatch**: each rank sends its tokens to the ranks of their experts;
 # 2. every expert computes what came;
@@ -139,8 +139,8 @@ run.timeline(f"There and back: {run.messages} messages, {bytes_said(there, formu
 # $P(P-1)$ messages each way. An all-reduce by a ring needs $2(P-1)$ rounds with one neighbour; here every rank talks to
 # *every* other, and that grows with $P$.
 #
-# Is it the same layer? Forward, on ranks and in one process that has all experts, in float64; also with an expert that
-# gets nothing but dropped rows, and with all tokens to one expert:
+# Is it the same layer? On ranks, and in one process that has all experts, in float64; also with all tokens to one
+# expert:
 
 # %%
 from course_utils.lessons.experts.experiments import one_layer
@@ -185,9 +185,8 @@ rows = [one.rows for one in run.results]
 run.timeline(skew_text(rows, busy))
 
 # %% [markdown]
-# Three ranks wait for one: they stand in *combine*, an all-to-all that needs rank 2. (Each rank also computes the
-# layer in one process, behind it, to compare.) Four times the machines, hardly more than one at work. And rank 2 needs
-# memory for all these rows.
+# Three ranks wait for one: they stand in *combine*, an all-to-all that needs rank 2. Four times the machines, hardly
+# more than one at work. And rank 2 needs memory for all these rows.
 #
 # ## Capacity
 #
@@ -195,11 +194,14 @@ run.timeline(skew_text(rows, busy))
 #
 # $$\left\lceil \text{factor} \cdot \frac{k \cdot \text{tokens}}{\text{experts}} \right\rceil$$
 #
-# rows. What is too much is *dropped*: no expert answers, and the token passes the layer unchanged, for the block adds
-# its input to what comes back.
+# rows.
 
 # %% [markdown]
-# **Predict.** 85 % of tokens want one of four experts, $k = 1$, factor 1.25. What percentage of tokens is dropped?
+# What is too much is *dropped*: no expert answers, and the token passes the layer unchanged, for the block adds its
+# input to what comes back.
+#
+# **Predict.** 85 % of tokens want expert 2 of four, the others any; $k = 1$, factor 1.25. What percentage of tokens is
+# dropped?
 
 # %%
 course.predict("experts_dropped", within=1.1, percent=...)
@@ -234,12 +236,11 @@ course.draw.over_numbers(factors, lines, capacity_text(factors, dropped, most), 
 # $f_i$: the part of all rows that expert $i$ got. $P_i$: its mean share.
 
 # %% [markdown]
-# $f_i$ is counted and has no gradient; $P_i$ has one. So the busiest expert's shares are pushed down most. It is 1 when
-# all are equally busy. The price: it pulls at the gate *against* what the text asks for.
+# $f_i$ is counted and has no gradient; $P_i$ has one. So the busiest expert's shares are pushed down most. The price: it
+# pulls at the gate *against* what the text asks for.
 #
-# **Without a loss** (Wang and others 2024). Each expert has a bias $b_i$. Chosen are the largest $p_i + b_i$, but the
-# weight stays $p_i$. After each step whoever had less than the mean gets a little more bias, whoever had more a little
-# less. No gradient at all.
+# **Without a loss** (Wang and others 2024). Each expert has a bias $b_i$. Chosen are the largest $p_i + b_i$; the weight
+# stays $p_i$. After each step, whoever had less than the mean gets a little more bias, whoever had more a little less.
 
 # %%
 from course_utils.lessons.experts.gate import balancing_loss, next_bias
@@ -303,8 +304,7 @@ course.draw.loss_curves(lines, balance_text(lines), **look)
 # (These models are tiny and trained for seconds. In large trainings the distance is large: Switch's authors report the
 # quality of a dense model up to seven times as fast.)
 #
-# An untrained gate sends most tokens to few experts. What gets tokens learns, and gets more: without balance this may
-# stay so.
+# What gets tokens learns, and gets more of them: without balance a gate may stay crowded.
 #
 # ## Experts × data
 #
@@ -331,6 +331,8 @@ build, recipe = partial(character_experts, 4), Recipe()
 serial = train_in_one(build, few, recipe)  # in one process
 ways = {(4, 4): summing(True, True), (4, 2): summing(True, False)}
 ways |= {(2, 4): summing(False, True), (2, 2): summing(False, False)}
+
+# %%
 far, curves = {}, {}
 for (over, by), way in ways.items():
     runs = ranks.run(
@@ -358,12 +360,12 @@ course.draw.loss_curves({"one process": serial.losses, **curves}, gradients_text
 # %% [markdown]
 # ## Two nodes
 #
-# Ranks 0 and 1 on one node, 2 and 3 on the other; between them a slow link. In a flat all-to-all each rank sends a
-# message to each rank of the other node. On **two levels** (lesson 5 did so with sums): inside the node, rank 0
-# collects what both have for rank 2, rank 1 what both have for rank 3. Then one message each.
+# Ranks 0 and 1 on one node, 2 and 3 on the other; between them a slow link. Flat, each rank sends a message to each
+# rank of the other node. On *two levels* (lesson 5): inside the node, rank 0 collects what both have for rank 2, rank 1
+# what both have for rank 3. Then one message each.
 #
-# **Predict.** For 4 ranks: how many messages does a rank send to the other node, flat and on two levels? And how many
-# times as many *bytes* go over the link on two levels?
+# **Predict.** How many messages does a rank send to the other node, in both ways? And how many times as many bytes on
+# two levels?
 
 # %%
 course.predict("experts_levels", flat=..., two_levels=..., bytes=...)
@@ -376,6 +378,7 @@ ranks = course.start(4, link="100 Mbit/s", latency="3 ms", ranks_per_node=2)
 ranks.load_torch()
 
 
+# %%
 def one_exchange(way):
     blocks = torch.ones(4, 32, 64)  # 32 rows of 64 numbers for each rank
     if way == "flat":
@@ -401,10 +404,11 @@ assert all(torch.equal(a, b) for a, b in zip(*(run.results for run in runs.value
 course.draw.timelines(*runs.values(), titles=list(runs), title=levels_text(counted))
 
 # %% [markdown]
-# The same bytes in half as many messages. With 8 GPUs a node it is an eighth: each message has a start-up cost (lesson
-# 4), and many small ones are what slow links are worst at. (Times say little here: all four ranks share this machine.)
-# Blocks must be equally large for it: a capacity makes them so.
-#
+# The same bytes in half as many messages; with 8 GPUs a node, in an eighth. Each message costs its start (lesson 4).
+# (Times say little here: all four ranks share this machine.) Blocks must be equally large for it: a capacity makes them
+# so.
+
+# %% [markdown]
 # ## What you take with you
 #
 # - You can **send** tokens to experts and back: two all-to-alls forward, two backward.

@@ -51,7 +51,7 @@ def capacity_text(factors: Sequence[float], dropped: Sequence[float], most: Sequ
         most: rows of the busiest rank, in percent of its fair part.
     """
     told = [
-        f"{factors[i]:g}: {percent(dropped[i] / 100)} dropped, {number_text(most[i] / 100)} times the rows that are fair"
+        f"{factors[i]:g}: {percent(dropped[i] / 100)} dropped, {number_text(most[i] / 100)} times a fair part"
         for i in (0, -1)
     ]
     return f"Capacity factor {'; '.join(told)}"
