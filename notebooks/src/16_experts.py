@@ -22,8 +22,8 @@ ranks.load_torch()
 # %% [markdown]
 # So far every weight works for every token. Twice the weights is twice the work.
 #
-# In a **mixture of experts** a layer has several multilayer perceptrons, its **experts**. Each token goes to $k$ of them
-# only; a small linear layer, the **gate**, chooses.
+# In a **mixture of experts** a layer has several multilayer perceptrons, its **experts**. Each token goes to $k$ of
+# them only; a small linear layer, the **gate**, chooses.
 #
 # **Predict.** In our character model each block gets 8 experts in place of one perceptron, $k = 1$. How many times as
 # many weights has the model, and how many times as much work does a token cost?
@@ -87,8 +87,8 @@ print("the gradient of token 0's scores:", [round(g, 2) for g in scores.grad[0].
 # %% [markdown]
 # ## There and back
 #
-# Many experts do not fit on one rank. **Expert parallelism** puts them on different ranks; each still reads its own part
-# of the batch. So tokens travel:
+# Many experts do not fit on one rank. **Expert parallelism** puts them on different ranks; each still reads its own
+# part of the batch. So tokens travel:
 #
 # 1. **dispatch**: each rank sends its tokens to the ranks of their experts;
 # 2. every expert computes what came;
@@ -236,11 +236,12 @@ course.draw.over_numbers(factors, lines, capacity_text(factors, dropped, most), 
 # $f_i$: the part of all rows that expert $i$ got. $P_i$: its mean share.
 
 # %% [markdown]
-# $f_i$ is counted and has no gradient; $P_i$ has one. So the busiest expert's shares are pushed down most. The price: it
-# pulls at the gate *against* what the text asks for.
+# $f_i$ is counted and has no gradient; $P_i$ has one. So the busiest expert's shares are pushed down most. The price:
+# it pulls at the gate *against* what the text asks for.
 #
-# **Without a loss** (Wang and others 2024). Each expert has a bias $b_i$. Chosen are the largest $p_i + b_i$; the weight
-# stays $p_i$. After each step, whoever had less than the mean gets a little more bias, whoever had more a little less.
+# **Without a loss** (Wang and others 2024). Each expert has a bias $b_i$. Chosen are the largest $p_i + b_i$; the
+# weight stays $p_i$. After each step, whoever had less than the mean gets a little more bias, whoever had more a little
+# less.
 
 # %%
 from course_utils.lessons.experts.gate import balancing_loss, next_bias
@@ -329,10 +330,7 @@ from course_utils.lessons.experts.expert_training import train_in_one
 square, few = {"data": 2, "expert": 2}, batches[:10]
 build, recipe = partial(character_experts, 4), Recipe()
 serial = train_in_one(build, few, recipe)  # in one process
-ways = {(4, 4): summing(True, True), (4, 2): summing(True, False)}
-ways |= {(2, 4): summing(False, True), (2, 2): summing(False, False)}
-
-# %%
+ways = {(over, by): summing(over == 4, by == 4) for over in (4, 2) for by in (4, 2)}
 far, curves = {}, {}
 for (over, by), way in ways.items():
     runs = ranks.run(
