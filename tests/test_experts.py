@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 
 from course_utils.errors import CourseError
+from course_utils.lessons.experts import sentences
 from course_utils.lessons.experts.all_to_all import (
     all_to_all,
     all_to_all_by_messages,
@@ -14,6 +15,7 @@ from course_utils.lessons.experts.all_to_all import (
     counted_bytes,
     exchanged,
 )
+from course_utils.lessons.experts.experiments import one_layer
 from course_utils.lessons.experts.expert_capacity import capacity, dropped_share
 from course_utils.lessons.experts.expert_gradients import expert_gradients
 from course_utils.lessons.experts.expert_layer import (
@@ -25,6 +27,7 @@ from course_utils.lessons.experts.expert_layer import (
 )
 from course_utils.lessons.experts.gate import balancing_loss, imbalance, load_of, next_bias, route
 from course_utils.lessons.experts.two_levels import (
+    crossing,
     flat_all_to_all,
     levels,
     messages_between_nodes,
@@ -250,3 +253,41 @@ def test_two_levels_bring_what_one_brings(four_ranks, node_size) -> None:
 def test_nodes_must_be_full(four_ranks) -> None:
     with pytest.raises(CourseError, match="do not fill nodes of 3"):
         four_ranks.run(partial(levels, 3), backend="gloo")
+
+
+def test_sentences_follow_the_numbers() -> None:
+    assert sentences.waiting_share([1.0, 1.0, 4.0, 1.0]) == 0.75 and sentences.waiting_share([0.0]) == 0.0
+    assert sentences.skew_text([1, 1, 8], [1.0, 1.0, 4.0]).startswith(
+        "Rank 2 has 80\N{NO-BREAK SPACE}% of all rows; the"
+    )
+    assert "hardly wait" in sentences.skew_text([1, 1, 8], [5.0, 1.0, 4.0])
+    assert "the formula says so" in sentences.sent_text([99, 101], 100) and "equally busy" in sentences.sent_text(
+        [9], 5
+    )
+    assert "4 times a fair part" in sentences.capacity_text([1.0, 4.0], [50.0, 0.0], [100.0, 400.0])
+    assert sentences.balance_text({"loss": [3.0, 1.0, 1.0]}, last=2).endswith("loss 1")
+    assert "of each other" in sentences.better_text(2.0, {"loss": 2.001})
+    assert "“loss” ends 5.0" in sentences.better_text(2.0, {"loss": 1.9, "bias": 2.2})
+    assert "higher than dense" in sentences.better_text(2.0, {"loss": 2.2})
+    assert sentences.gradients_text({"a": 1e-13, "b": 0.1}).startswith("The training of one process: a; the others")
+    assert sentences.gradients_text({"b": 0.1}).startswith("None of these")
+    assert sentences.levels_text({"flat": (2, 16), "two levels": (1, 16)}).endswith(
+        "two levels: 1 message of 16 B to the other node"
+    )
+
+
+def test_one_layer_drops_and_crowds(four_ranks) -> None:
+    run = four_ranks.run(one_layer, 40, 4, 4, 1, 1.0, 0.5, backend="gloo")
+    assert [one.rows for one in run.results] == [0, 0, 20, 0]
+    assert all(one.error <= 1e-12 and one.dropped == 35 / 40 for one in run.results)
+
+
+def test_messages_between_nodes_are_counted(four_ranks) -> None:
+    def exchange(way):
+        blocks = torch.ones(4, 2)
+        if way == "flat":
+            return flat_all_to_all(blocks, all_to_all_by_messages)
+        return two_level_all_to_all(blocks, levels(2), all_to_all_by_messages)
+
+    counted = [crossing(four_ranks.run(exchange, way, backend="gloo").events, 2) for way in ("flat", "two levels")]
+    assert counted == [(2, 16), (1, 16)]

@@ -110,7 +110,7 @@ course.predict("experts_bytes", within=1.1, one_direction=...)
 # %%
 from course_utils.lessons.experts.all_to_all import balanced_bytes, counted_bytes
 from course_utils.lessons.experts.experiments import rows_by_messages
-from course_utils.lessons.experts.sentences import bytes_said
+from course_utils.lessons.experts.sentences import sent_text
 
 tokens, width, k = 64, 32, 2
 formula = balanced_bytes(tokens, k, width, itemsize=8, ranks=4)
@@ -122,7 +122,7 @@ for rank in range(4):
     sends = [e.bytes for e in run.events if e.rank == rank and e.kind == "send"]
     assert sum(sends) == there[rank] + back[rank]  # counted from the messages
 print("to each rank go rows:", run.results)
-print(bytes_said(there, formula))
+print(sent_text(there, formula))
 
 # %% [markdown]
 # The formula: $k \cdot \text{tokens} \cdot \text{width} \cdot \frac{P-1}{P} \cdot \text{bytes of a number}$, in each
@@ -133,7 +133,7 @@ print(bytes_said(there, formula))
 # %% tags=["figure:16_messages"]
 for _ in range(2):  # the first run finds the connections
     run = ranks.run(rows_by_messages, tokens, width, 4, k, backend="gloo")
-run.timeline(f"There and back: {run.messages} messages, {bytes_said(there, formula)}")
+run.timeline(f"There and back: {run.messages} messages, {sent_text(there, formula)}")
 
 # %% [markdown]
 # $P(P-1)$ messages each way. An all-reduce by a ring needs $2(P-1)$ rounds with one neighbour; here every rank talks to
@@ -327,9 +327,10 @@ course.predict("experts_gradients", sum_over=..., divide_by=...)
 from course_utils.lessons.experts.experiments import apart, summing
 from course_utils.lessons.experts.expert_training import train_in_one
 
-square, few = {"data": 2, "expert": 2}, batches[:10]
+square, few = {"data": 2, "expert": 2}, batches[:6]
 build, recipe = partial(character_experts, 4), Recipe()
-serial = train_in_one(build, few, recipe)  # in one process
+alone = {"ranks": 1, "backend": "gloo"}  # one process
+serial = ranks.run(train_in_one, build, few, recipe, **alone).results[0]
 ways = {(over, by): summing(over == 4, by == 4) for over in (4, 2) for by in (4, 2)}
 far, curves = {}, {}
 for (over, by), way in ways.items():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from course_utils.lessons.experts.choices import Dispatched
 
 
-class Layer(NamedTuple):
+class RoutedLayer(NamedTuple):
     """One rank's part of a layer with experts, as every rank can make it again.
 
     Attributes:
@@ -42,7 +42,7 @@ class Layer(NamedTuple):
 
 def make_layer(
     rank: int, tokens: int, width: int, number: int, k: int, crowd: float = 0.0, dtype: torch.dtype = torch.float64
-) -> Layer:
+) -> RoutedLayer:
     """Tokens of a rank, a gate's choice for them, and the experts; the same wherever it is called.
 
     Args:
@@ -56,10 +56,10 @@ def make_layer(
     with torch.no_grad():
         scores = gate(x)
         scores[: round(crowd * tokens), 2 % number] += 100
-    return Layer(x, *route(scores, k), modules)
+    return RoutedLayer(x, *route(scores, k), modules)
 
 
-def layer_step(layer: Layer, mine: Sequence[nn.Module]) -> "tuple[torch.Tensor, Dispatched]":
+def layer_step(layer: RoutedLayer, mine: Sequence[nn.Module]) -> "tuple[torch.Tensor, Dispatched]":
     """Dispatch, this rank's experts, combine, as phases; the result, and the way that rows went."""
     with phase("dispatch"):
         way = dispatch(layer.tokens, layer.experts, len(mine))
@@ -69,7 +69,7 @@ def layer_step(layer: Layer, mine: Sequence[nn.Module]) -> "tuple[torch.Tensor, 
         return combine(made, layer.weights, way), way
 
 
-class Found(NamedTuple):
+class LayerResult(NamedTuple):
     """What a rank brings back from one layer.
 
     Attributes:
@@ -94,7 +94,7 @@ def one_layer(
     crowd: float = 0.0,
     factor: float | None = None,
     dtype: torch.dtype = torch.float64,
-) -> Found:
+) -> LayerResult:
     """A layer's forward pass on all ranks, and the same in one process."""
     layer = make_layer(dist.get_rank(), tokens, width, number, k, crowd, dtype)
     if factor is not None:
@@ -102,7 +102,7 @@ def one_layer(
     y, way = layer_step(layer, own_experts(layer.modules))
     wanted = experts_in_one_process(*layer)
     error = float((y - wanted).abs().max()) if y.numel() else 0.0
-    return Found(error, way.sent, len(way.rows), dropped_share(layer.experts))
+    return LayerResult(error, way.sent, len(way.rows), dropped_share(layer.experts))
 
 
 @torch.no_grad()

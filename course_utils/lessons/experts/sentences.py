@@ -34,7 +34,7 @@ def skew_text(rows: Sequence[int], busy: Sequence[float]) -> str:
     return f"{told}; the others wait for {percent(waiting_share(busy))} of its computing time"
 
 
-def bytes_said(counted: Sequence[float], formula: float) -> str:
+def sent_text(counted: Sequence[float], formula: float) -> str:
     """What ranks sent, beside the formula for experts that are equally busy."""
     mean = float(np.mean(counted))
     told = f"to other ranks go {bytes_text(min(counted))} to {bytes_text(max(counted))}, {bytes_text(mean)} on average"
