@@ -20,7 +20,8 @@ PLACES = {
     0: (0.5, 0),
     **{1: (0, 1), 2: (0, 2), 3: (0, 3), 4: (1, 1), 5: (1, 2)},
     **{6: (1, 3), 7: (1, 4), 8: (4, 4), 9: (3, 4), 10: (3, 5)},
-    **{11: (2, 6), 12: (3, 6), 13: (1, 5), 14: (0, 5), 15: (2, 7)},
+    **{11: (2, 6), 12: (3, 6), 13: (1, 5), 14: (0, 5), 15: (2, 8)},
+    16: (2, 7),
 }
 """Column and row of each lesson's box."""
 FAMILIES = {
@@ -28,21 +29,23 @@ FAMILIES = {
     "messages": ((4, 5), style.COLOURS["communication"]),
     "data parallelism": ((6, 7, 8), style.COLOURS["step"]),
     "model and pipeline parallelism": ((9, 10), style.COLOURS["backward"]),
-    "mixtures": ((11, 12), "#8F6BB8"),
+    "mixtures": ((11, 12, 16), "#8F6BB8"),
     "at work": ((13, 14), style.OTHERS[0]),
 }
 """Lessons of a kind, and their colour."""
+ALL_OF_IT = LESSONS[15]
+"""The lesson in which all of it comes together, whose box is wide."""
 BOX, ROOM = (150, 62), (160, 88)  # pixels: of a box, and from one to the next
-MARGIN, SIZE = 5, (800, 688)
+MARGIN, SIZE = 5, (800, 776)
 ASIDE = 40  # pixels from a box's middle, where arrows from two lessons come in
-WIDE = 790  # pixels: the last lesson's box, below all others
+WIDE = 790  # pixels: that lesson's box, below all others
 Point = tuple[float, float]
 
 
 def box_of(lesson: Lesson) -> tuple[float, float, float, float]:
     """Left, top, right and bottom of a lesson's box, in pixels from the picture's top left corner."""
     column, row = PLACES[lesson.number]
-    width = WIDE if lesson is LESSONS[-1] else BOX[0]
+    width = WIDE if lesson is ALL_OF_IT else BOX[0]
     centre, top = MARGIN + column * ROOM[0] + BOX[0] / 2, MARGIN + row * ROOM[1]
     return centre - width / 2, top, centre + width / 2, top + BOX[1]
 
@@ -55,7 +58,7 @@ def path_of(before: Lesson, after: Lesson) -> list[Point]:
         return [(right, (top + bottom) / 2), (into[0], (top + bottom) / 2)]
     x, middle = (left + right) / 2, (into[0] + into[2]) / 2
     aside = 0 if x == middle or len(after.builds_on) == 1 else math.copysign(ASIDE, x - middle)
-    to = x if after is LESSONS[-1] else middle + aside
+    to = x if after is ALL_OF_IT else middle + aside
     across = bottom + (ROOM[1] - BOX[1]) * 0.45
     return [(x, bottom), (x, across), (to, across), (to, into[1])] if x != to else [(x, bottom), (x, into[1])]
 
@@ -73,13 +76,13 @@ def effort(lesson: Lesson) -> str:
 
 
 def colour_of(lesson: Lesson) -> str:
-    """The colour of a lesson's family; grey for the first and the last, which belong to all."""
+    """The colour of a lesson's family; grey for the first and that with all of it."""
     return next((colour for numbers, colour in FAMILIES.values() if lesson.number in numbers), style.FAINT)
 
 
 def alt_text() -> str:
     """The map in words: by families, what each lesson builds on."""
-    families = {name: numbers for name, (numbers, _) in FAMILIES.items()} | {"all of it": (LESSONS[-1].number,)}
+    families = {name: numbers for name, (numbers, _) in FAMILIES.items()} | {"all of it": (ALL_OF_IT.number,)}
     said = [
         f"{name.capitalize()}: {', '.join(f'{number} on {listed(LESSONS[number].builds_on)}' for number in numbers)}"
         for name, numbers in families.items()

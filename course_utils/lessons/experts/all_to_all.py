@@ -1,0 +1,62 @@
+"""All-to-all: every rank has something else for every other rank, and as much as it likes.
+
+An all-reduce makes one sum for all; here nothing is added up, and rank r's rows for rank s go to rank s alone.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+import torch.distributed as dist
+
+from course_utils.lessons.data_parallel.differentiable import Group, moved
+
+
+def all_to_all(rows: torch.Tensor, sent: Sequence[int], received: Sequence[int], group: Group = None) -> torch.Tensor:
+    """The rows that all ranks have for this one, in the order of ranks; this rank's own are among them.
+
+    Args:
+        rows: (sum of `sent`, …): first those for rank 0, then those for rank 1, …
+        sent, received: how many rows to, and from, each rank of the group.
+
+    Returns:
+        (sum of `received`, …).
+    """
+    came = rows.new_empty((sum(received), *rows.shape[1:]))
+    dist.all_to_all_single(came, rows.contiguous(), list(received), list(sent), group=group)
+    return came
+
+
+def all_to_all_by_messages(
+    rows: torch.Tensor, sent: Sequence[int], received: Sequence[int], group: Group = None
+) -> torch.Tensor:
+    """The same from plain messages: what the collective does inside. Who has nothing for a rank sends it nothing."""
+    rank, came = dist.get_rank(group), rows.new_empty((sum(received), *rows.shape[1:]))
+    outgoing, incoming = rows.detach().split(list(sent)), came.split(list(received))
+    incoming[rank].copy_(outgoing[rank])
+    others = [other for other in range(dist.get_world_size(group)) if other != rank]
+    receives = [dist.irecv(incoming[other], group=group, group_src=other) for other in others if received[other]]
+    sends = [dist.isend(outgoing[other].clone(), group=group, group_dst=other) for other in others if sent[other]]
+    for work in receives + sends:
+        work.wait()
+    return came
+
+
+def exchanged(rows: torch.Tensor, sent: Sequence[int], received: Sequence[int], group: Group = None) -> torch.Tensor:
+    """`all_to_all` that the backward pass goes through: the rows' gradients go back the way that the rows came."""
+    there = partial(all_to_all, sent=sent, received=received, group=group)
+    back = partial(all_to_all, sent=received, received=sent, group=group)
+    return moved(rows, there, back)
+
+
+def balanced_bytes(tokens: int, k: int, width: int, itemsize: int, ranks: int) -> float:
+    """Bytes that a rank sends to others in one direction where all experts are equally busy.
+
+    Each of its `tokens` goes to k experts, and of P ranks P − 1 are others: k · tokens · width · (P − 1)/P · itemsize.
+    """
+    return k * tokens * width * (ranks - 1) / ranks * itemsize
+
+
+def counted_bytes(sent: Sequence[int], rank: int, width: int, itemsize: int) -> int:
+    """Bytes that rank `rank` sends to others, exactly: from its rows for each rank."""
+    return (sum(sent) - sent[rank]) * width * itemsize

@@ -1,0 +1,115 @@
+"""The check of `combine`: what comes back is weighted and added for each token, forward and backward."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise
+from course_utils.checks.torch_cases import drawn
+from course_utils.lessons.experts.checks.common import TOLERANCE, back, chosen, group_of, only_to_their_ranks, ways
+from course_utils.words import count, ranks
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Y, OF_MADE, OF_WEIGHTS = "y", "the gradient of made", "the gradient of weights"
+
+
+def combined(
+    function: Callable, made: "Tensor", weights: "Tensor", way: tuple, upstream: "Tensor", group_size: int
+) -> object:
+    """Call the learner's function, go back from y."""
+    from course_utils.lessons.experts.choices import Dispatched
+
+    group = group_of(group_size)
+    made, weights = made.clone().requires_grad_(), weights.clone().requires_grad_()
+    more = () if group is None else (group,)
+    y = function(made, weights, Dispatched(*way), *more)
+    if getattr(y, "requires_grad", False) and y.shape == upstream.shape:
+        (y * upstream).sum().backward()
+    return {Y: y.detach() if hasattr(y, "detach") else y, OF_MADE: made.grad, OF_WEIGHTS: weights.grad}
+
+
+def in_one(
+    made: Sequence["Tensor"], weights: Sequence["Tensor"], every: Sequence, ups: Sequence["Tensor"]
+) -> list[dict]:
+    """The same in one process, by autograd."""
+    import torch
+
+    made = [one.clone().requires_grad_() for one in made]
+    weights = [one.clone().requires_grad_() for one in weights]
+    outputs = []
+    for rank, rows in enumerate(back(made, every)):
+        tokens, k = weights[rank].shape
+        of_choice = rows.new_zeros(tokens * k, rows.shape[1]).index_copy(0, every[rank].order, rows)
+        outputs.append(
+            (of_choice.view(tokens, k, -1 if tokens else rows.shape[1]) * weights[rank].unsqueeze(2)).sum(dim=1)
+        )
+    torch.autograd.backward([(y * up).sum() for y, up in zip(outputs, ups, strict=True)])
+    return [
+        {Y: y.detach(), OF_MADE: one.grad, OF_WEIGHTS: other.grad}
+        for y, one, other in zip(outputs, made, weights, strict=True)
+    ]
+
+
+def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    import torch
+
+    def case(
+        lengths: Sequence[int],
+        k: int,
+        here: int,
+        how: str = "",
+        dtype: str = "float64",
+        width: int = 3,
+        groups: int = 1,
+    ) -> Case:
+        given, expected = [], []
+        for _ in range(groups):
+            kind = getattr(torch, dtype)
+            tokens = [drawn(rng, n, width).to(kind) for n in lengths]
+            every = ways(tokens, [chosen(rng, n, k, here * len(lengths), how) for n in lengths], here)
+            made = [drawn(rng, len(way.rows), width).to(kind) for way in every]
+            weights = [torch.tensor(rng.uniform(0.2, 1.0, (n, k))).to(kind) for n in lengths]
+            ups = [drawn(rng, n, width).to(kind) for n in lengths]
+            expected += in_one(made, weights, every, ups)
+            size = len(lengths) if groups > 1 else 0
+            given += [(*four, size) for four in zip(made, weights, map(tuple, every), ups, strict=True)]
+        label = f"{ranks(len(given))}, {count(here, 'expert')} on each, k = {k}, {dtype}"
+        label += f", {how}" if how else ""
+        label += ", unequal numbers of tokens" if len(set(lengths)) > 1 else ""
+        label += f", {groups} groups" if groups > 1 else ""
+        more = {"backend": "gloo", "harness": combined, "judge": only_to_their_ranks}
+        return Case(label, given, expected, tolerance=TOLERANCE[dtype], **more)
+
+    two, most = min(2, world_size), world_size
+    yield case([4] * two, 1, 1)
+    yield case([6] * most, 2, 2)
+    yield case([int(n) for n in rng.permutation([3, 1, 5, 7])[:most]], 2, 1 if most > 1 else 2)
+    yield case([6] * most, 2, 2, "some choices dropped")
+    yield case([4] * most, 1, 2, "all to one expert")
+    yield case([5], 3, 3)
+    yield case([4] * two, 2, 2, dtype="float16")
+    yield case([4] * two, 2, 2, dtype="bfloat16")
+    yield case([4, 4], 2, 2, groups=2)
+    yield case([16] * most, 2, 2, width=32, dtype="float32")
+
+
+EXERCISE = Exercise(
+    library="expert_layer",
+    place=3,
+    minutes=15,
+    difficulty=2,
+    turn="the way back, then a weighted sum for each token",
+    title="what the experts made, back to the tokens",
+    cases=_cases,
+    needs_torch=True,
+    hints=(
+        "What a rank received, it now sends. The rows come back in the order in which they had left: which token, and "
+        "which of its choices, is row i for?",
+        "`back = exchanged(made, way.received, way.sent, group)`. The weight of row i is "
+        "`weights.flatten()[way.order[i]]`, its token `way.order[i] // k`: `index_add` adds up their answers.",
+    ),
+    praise=lambda outcome: f"every token has its experts' weighted sum, on {ranks(outcome.world_size)}, gradients too",
+)

@@ -1,0 +1,84 @@
+"""Rows on their way to experts and back, put together in one process, for several exercises."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from course_utils.checks.exercise import Outcome
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from course_utils.lessons.experts.choices import Dispatched
+
+TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
+
+
+def chosen(rng: np.random.Generator, tokens: int, k: int, number: int, how: str = "") -> "Tensor":
+    """k different experts for each token."""
+    import torch
+
+    scores = rng.standard_normal((tokens, number))
+    if "all to one" in how:
+        scores[:, number - 1] += 100
+    if "gets nothing" in how:
+        scores[:, 1] -= 100
+    experts = np.argsort(-scores, axis=1)[:, :k]
+    if "dropped" in how:
+        experts[rng.random(experts.shape) < 0.4] = -1
+        experts[:1] = -1
+    return torch.tensor(experts.reshape(tokens, k), dtype=torch.int64)
+
+
+def ways(tokens: Sequence["Tensor"], experts: Sequence["Tensor"], here: int) -> list["Dispatched"]:
+    """What each rank of a group has after the dispatch: row by row."""
+    import torch
+
+    from course_utils.lessons.experts.choices import Dispatched
+
+    ranks, found = len(tokens), []
+    places = [
+        [[i for i, e in enumerate(one.flatten().tolist()) if e == x] for x in range(ranks * here)] for one in experts
+    ]
+    for rank in range(ranks):
+        rows, expert = [tokens[rank][:0]], []
+        for source in range(ranks):
+            for local in range(here):
+                for place in places[source][rank * here + local]:
+                    rows.append(tokens[source][place // experts[source].shape[1]].unsqueeze(0))
+                    expert.append(local)
+        order = [place for of_expert in places[rank] for place in of_expert]
+        own = slice(rank * here, (rank + 1) * here)
+        sent = [sum(map(len, places[rank][r * here : (r + 1) * here])) for r in range(ranks)]
+        received = [sum(map(len, places[s][own])) for s in range(ranks)]
+        whole = torch.tensor(expert, dtype=torch.int64), torch.tensor(order, dtype=torch.int64)
+        found.append(Dispatched(torch.cat(rows), *whole, sent, received))
+    return found
+
+
+def back(made: Sequence["Tensor"], every: Sequence["Dispatched"]) -> list["Tensor"]:
+    """For each rank of a group what was made of the rows that it had sent, in the order of sending."""
+    import torch
+
+    parts = [one.split(way.received) for one, way in zip(made, every, strict=True)]
+    return [torch.cat([parts[other][rank] for other in range(len(made))]) for rank in range(len(made))]
+
+
+def group_of(size: int) -> Any:
+    """The group of `size` neighbours that this rank belongs to; None, which stands for all, where size is 0."""
+    import torch.distributed as dist
+
+    return dist.new_subgroups(size)[0] if size else None
+
+
+def only_to_their_ranks(outcome: Outcome) -> str | None:
+    """A judge of numbers that are right: did rows go to the ranks that need them, and to no others?"""
+    for reply in outcome.attempt.replies:
+        for event in reply.events or ():
+            if event.kind == "collective" and not event.name.startswith("all_to_all") and event.bytes > 256:
+                return (
+                    f"the numbers are right, but rank {reply.rank} called {event.name} of {event.bytes:,} bytes; "
+                    "every row has one rank that needs it"
+                )
+    return None

@@ -1,0 +1,104 @@
+"""The check of `dispatch`: row by row in one process, forward and backward; and every row goes to one rank only."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise
+from course_utils.checks.symptoms import error_of
+from course_utils.checks.torch_cases import drawn
+from course_utils.lessons.experts.checks.common import TOLERANCE, back, chosen, group_of, only_to_their_ranks, ways
+from course_utils.words import count, ranks
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FIELDS = ("rows", "expert", "order", "sent", "received")
+GRADIENT = "the gradient of tokens"
+
+
+def dispatched(
+    function: Callable, tokens: "Tensor", experts: "Tensor", here: int, upstream: "Tensor", group_size: int
+) -> object:
+    """Call the learner's function, go back from the rows that came."""
+    group, tokens = group_of(group_size), tokens.clone().requires_grad_()
+    result = function(tokens, experts, here) if group is None else function(tokens, experts, here, group)
+    if not isinstance(result, tuple) or len(result) != len(FIELDS):
+        return result
+    found = dict(zip(FIELDS, result, strict=True))
+    rows = found["rows"]
+    if getattr(rows, "requires_grad", False) and rows.shape == upstream.shape:
+        (rows * upstream).sum().backward()
+        found["rows"] = rows.detach()
+    return found | {GRADIENT: tokens.grad}
+
+
+def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    import torch
+
+    def case(
+        lengths: Sequence[int],
+        k: int,
+        here: int,
+        how: str = "",
+        dtype: str = "float64",
+        width: int = 3,
+        groups: int = 1,
+    ) -> Case:
+        given, expected = [], []
+        for _ in range(groups):
+            tokens = [drawn(rng, n, width).to(getattr(torch, dtype)) for n in lengths]
+            experts = [chosen(rng, n, k, here * len(lengths), how) for n in lengths]
+            every = ways(tokens, experts, here)
+            ups = [drawn(rng, len(way.rows), width).to(tokens[0].dtype) for way in every]
+            for rank, (way, up) in enumerate(zip(every, back(ups, every), strict=True)):
+                gradient = torch.zeros_like(tokens[rank]).index_add(0, way.order // k, up)
+                expected.append(dict(zip(FIELDS, way, strict=True)) | {GRADIENT: gradient})
+                given.append((tokens[rank], experts[rank], here, ups[rank], len(lengths) if groups > 1 else 0))
+        label = f"{ranks(len(given))}, {count(here, 'expert')} on each, k = {k}, {dtype}"
+        label += f", {how}" if how else ""
+        label += ", unequal numbers of tokens" if len(set(lengths)) > 1 else ""
+        label += f", {groups} groups" if groups > 1 else ""
+        more = {"backend": "gloo", "harness": dispatched, "judge": only_to_their_ranks}
+        return Case(label, given, expected, tolerance=TOLERANCE[dtype], **more)
+
+    two, most = min(2, world_size), world_size
+    yield case([4] * two, 1, 1)
+    yield case([6] * most, 2, 2)
+    yield case([5] * two, 2, 3)
+    yield case([int(n) for n in rng.permutation([3, 0, 5, 7])[:most]], 2, 1 if most > 1 else 2)
+    yield case([6] * most, 2, 2, "some choices dropped")
+    yield case([4] * most, 1, 2, "all to one expert")
+    yield case([4] * most, 1, 2, "an expert gets nothing")
+    yield case([5], 2, 3)
+    yield case([4] * two, 2, 2, dtype="float16")
+    yield case([4] * two, 2, 2, dtype="bfloat16")
+    yield case([4, 4], 2, 2, groups=2)
+    for strange in (4, -2):
+        given = (torch.zeros(2, 3), torch.tensor([[strange], [0]]), 4)
+        more = {"backend": "gloo", "harness": error_of}
+        yield Case(f"no expert of number {strange}", [given], ["CourseError"], **more)
+    yield case([16] * most, 2, 2, width=32)
+
+
+EXERCISE = Exercise(
+    library="expert_layer",
+    place=2,
+    minutes=25,
+    difficulty=3,
+    turn="sort by expert, tell how many are coming, send the rows",
+    title="tokens to their experts",
+    cases=_cases,
+    needs_torch=True,
+    hints=(
+        "The rows for rank 0 have to stand first, then those for rank 1. In which order do you put the choices, and "
+        "how does a rank learn how many rows the others have for it?",
+        "`order = flat.argsort(stable=True)`, without the −1; the token of choice i is `i // k`. `torch.bincount` "
+        "counts the rows of every expert; an all-to-all of these counts tells each rank what is coming. Sums over "
+        "a rank's experts are `sent` and `received` for `exchanged`.",
+    ),
+    praise=lambda outcome: (
+        f"every row is with its expert, on {ranks(outcome.world_size)}; each row travelled once, and its gradient back"
+    ),
+)

@@ -1,0 +1,104 @@
+"""The check of `route`: shares by NumPy, equal ones, a bias, small precision; and the gate's gradient."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise
+from course_utils.checks.symptoms import error_of
+from course_utils.lessons.experts.checks.common import TOLERANCE
+from course_utils.words import count
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+EXPERTS, WEIGHTS, GRADIENT = "the experts", "the weights", "the gradient of scores"
+
+
+def routed(function: Callable, scores: "Tensor", k: int, bias: "Tensor | None", upstream: "Tensor") -> object:
+    """Call the learner's function, go back from the weights."""
+    scores = scores.clone().requires_grad_()
+    result = function(scores, k) if bias is None else function(scores, k, bias)
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        return result
+    experts, weights = result
+    if getattr(weights, "requires_grad", False) and weights.shape == upstream.shape:
+        (weights * upstream).sum().backward()
+    return {EXPERTS: experts, WEIGHTS: getattr(weights, "detach", lambda: weights)(), GRADIENT: scores.grad}
+
+
+def by_numpy(scores: "Tensor", k: int, bias: "Tensor | None", upstream: "Tensor") -> dict:
+    """The same, token by token, in float64."""
+    import torch
+
+    wanted: dict = {EXPERTS: [], WEIGHTS: [], GRADIENT: []}
+    biases = np.zeros(scores.shape[1]) if bias is None else bias.double().numpy()
+    for row, up in zip(scores.double().numpy(), upstream.double().numpy(), strict=True):
+        powers = np.exp(row - row.max())
+        shares = powers / powers.sum()
+        experts = sorted(range(len(row)), key=lambda i: (-(shares[i] + biases[i]), i))[:k]  # noqa: B023
+        into = np.zeros(len(row))
+        into[experts] = up
+        wanted[EXPERTS].append(experts)
+        wanted[WEIGHTS].append(shares[experts])
+        wanted[GRADIENT].append(shares * (into - (into * shares).sum()))
+    number, dtype = len(scores), scores.dtype
+    return {
+        EXPERTS: torch.tensor(wanted[EXPERTS], dtype=torch.int64).view(number, k),
+        WEIGHTS: torch.tensor(np.array(wanted[WEIGHTS]), dtype=dtype).view(number, k),
+        GRADIENT: torch.tensor(np.array(wanted[GRADIENT]), dtype=dtype).view(scores.shape),
+    }
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    import torch
+
+    def case(tokens: int, number: int, k: int, about: str = "", dtype: str = "float64", values=None, bias=None) -> Case:
+        drawn = rng.standard_normal((tokens, number)) * 2 if values is None else np.array(values)
+        scores = torch.tensor(drawn).to(getattr(torch, dtype))
+        added = (
+            None if bias is None else torch.tensor(bias, dtype=torch.float64 if dtype == "float64" else torch.float32)
+        )
+        upstream = torch.tensor(rng.standard_normal((len(scores), k))).to(scores.dtype)
+        given = (scores, k, added, upstream)
+        label = f"{count(len(scores), 'token')}, {count(scores.shape[1], 'expert')}, k = {k}, {dtype}{about}"
+        more = {"with_comm": False, "harness": routed, "tolerance": TOLERANCE[dtype]}
+        return Case(label, [given], [by_numpy(*given)], **more)
+
+    yield case(5, 4, 1)
+    yield case(6, 4, 2)
+    yield case(4, 5, 5)
+    yield case(6, 4, 2, ", with a bias", bias=rng.permutation([0.9, -0.9, 0.4, 0.1]))
+    yield case(6, 4, 1, ", with a bias", bias=rng.permutation([2.0, -1.0, -0.5, 0.0]))
+    yield case(3, 4, 2, ", equal scores", values=[[1, 1, 1, 1], [0, 2, 0, 2], [3, 0, 0, 0]])
+    yield case(3, 3, 2, ", scores of a thousand", values=[[1000, 1001, 999], [-1000, -999, -1001], [0, 1000, 0.0]])
+    yield case(2, 4, 2, ", small shares", "float16", [[0, -22, -21, -20], [-19, 0, -24, -18]])
+    yield case(4, 4, 2, "", "bfloat16", [[3, 1, 0, -2], [0, 2, 4, -1], [1, -1, -3, 4], [2, 5, 0, 1]])
+    yield case(int(rng.integers(20, 40)), int(rng.integers(6, 12)), 3, "", "float32")
+    yield case(3, 1, 1)
+    yield case(0, 4, 2)
+    for k in (0, 5):
+        scores = torch.tensor(rng.standard_normal((3, 4)))
+        yield Case(f"k = {k} of 4 experts", [(scores, k)], ["CourseError"], with_comm=False, harness=error_of)
+
+
+EXERCISE = Exercise(
+    library="gate",
+    place=1,
+    minutes=10,
+    difficulty=1,
+    turn="shares by a softmax, then the k most wanted",
+    title="each token's experts",
+    cases=_cases,
+    needs_torch=True,
+    picture=False,
+    hints=(
+        "With k = 1, and weights scaled up to a sum of 1: what is the weight of every token, and what can the gate "
+        "learn from it? And which of the two results does the bias change?",
+        "`shares = scores.softmax(dim=-1, dtype=…)`, in float32 at least. The experts are the first k of "
+        "`(shares + bias).sort(dim=-1, descending=True, stable=True).indices`; the weights "
+        "`shares.gather(-1, experts)`, in the scores' dtype.",
+    ),
+    praise=lambda outcome: "the k most wanted experts, with the shares as weights; the gate can learn from them",
+)

@@ -1,0 +1,37 @@
+"""Which ranks add up which gradient: all of them what all have, and only those with the same expert that expert's."""
+
+from collections.abc import Iterable
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from course_utils.lessons.data_parallel.differentiable import Group
+
+
+def expert_gradients(shared: Iterable[nn.Parameter], own: Iterable[nn.Parameter], data: Group = None) -> None:
+    """Make `parameter.grad` that of the mean loss over all ranks, in place.
+
+    Every rank went backward from the mean loss of its own tokens, equally many everywhere. What every rank has
+    (attention, norms, the gate) got a gradient for these alone: summed over all ranks. An expert got the gradients of
+    all ranks that sent it tokens, in the backward pass of dispatch already: summed over those with the same expert.
+    Both are divided by the number of *all* ranks, for the mean is over all ranks' tokens.
+
+    Args:
+        shared: parameters that all ranks have, in the same order.
+        own: parameters of this rank's experts.
+        data: the ranks with the same experts. A gradient of None, of an expert that got nothing, counts as zeros.
+
+    Source: Rajbhandari et al. 2022, "DeepSpeed-MoE" (expert parallelism together with data parallelism).
+    """
+    ranks = dist.get_world_size()
+    for parameters, group in ((list(shared), None), (list(own), data)):
+        if not parameters:
+            continue
+        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in parameters]
+        # In one vector: one all-reduce, not one for each parameter (lesson 7).
+        total = torch.cat([one.detach().flatten() for one in gradients])
+        dist.all_reduce(total, group=group)
+        parts = (total / ranks).split([one.numel() for one in gradients])
+        for parameter, part in zip(parameters, parts, strict=True):
+            parameter.grad = part.view_as(parameter).clone()

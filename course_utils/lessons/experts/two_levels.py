@@ -1,0 +1,76 @@
+"""All-to-all on two levels: first among the ranks of a node, then between nodes, in few and large messages."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from course_utils.errors import CourseError
+from course_utils.lessons.experts.all_to_all import all_to_all
+from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups
+from course_utils.trace.events import Event
+
+
+class Levels(NamedTuple):
+    """This rank's groups: the ranks of its node, and those of equal place on all nodes."""
+
+    node: dist.ProcessGroup
+    across: dist.ProcessGroup
+
+
+def levels(node_size: int) -> Levels:
+    """The groups where rank r is on node r // node_size. Every rank has to call it: all make all groups.
+
+    Raises:
+        CourseError: the ranks do not fill the nodes.
+    """
+    ranks, rank, own = dist.get_world_size(), dist.get_rank(), {}
+    if node_size < 1 or ranks % node_size:
+        raise CourseError(f"{ranks} ranks do not fill nodes of {node_size}. Choose a divisor of {ranks}.")
+    for axis, groups in mesh_groups({"across": ranks // node_size, "node": node_size}).items():
+        for members in groups:
+            made = dist.new_group(members)
+            if rank in members:
+                own[axis] = made
+    return Levels(**own)
+
+
+def two_level_all_to_all(blocks: torch.Tensor, groups: Levels, exchange: Callable = all_to_all) -> torch.Tensor:
+    """Block s of every rank to rank s, as one all-to-all of all ranks would bring them.
+
+    Inside the node a rank gives its neighbour of place l whatever is meant for place l, on any node. Then ranks of
+    equal place send each node one message: that of all g neighbours. Over the node's link go as many bytes as with
+    plain messages, in N − 1 messages a rank, not g · (N − 1).
+
+    Args:
+        blocks: (P, …), equally large: experts with a capacity have room for so many rows, filled or not.
+        exchange: `all_to_all`, or `all_to_all_by_messages`, whose messages can be counted.
+
+    Returns:
+        (P, …), in the order of the ranks that they come from.
+
+    Source: Hwang et al. 2022, "Tutel", two-dimensional hierarchical all-to-all; lesson 5 for all-reduce.
+    """
+    nodes, places = dist.get_world_size(groups.across), dist.get_world_size(groups.node)
+    by_place = blocks.view(nodes, places, *blocks.shape[1:]).transpose(0, 1).contiguous()  # (place, node, …)
+    inside = exchange(by_place, [1] * places, [1] * places, groups.node)
+    by_node = inside.transpose(0, 1).contiguous()  # (node, neighbour that it comes from, …)
+    return exchange(by_node, [1] * nodes, [1] * nodes, groups.across).view(blocks.shape)
+
+
+def flat_all_to_all(blocks: torch.Tensor, exchange: Callable = all_to_all) -> torch.Tensor:
+    """The same in one all-to-all of all ranks."""
+    return exchange(blocks, [1] * len(blocks), [1] * len(blocks))
+
+
+def messages_between_nodes(ranks: int, node_size: int) -> dict[str, int]:
+    """Messages that one rank sends to other nodes, flat and on two levels."""
+    return {"flat": ranks - node_size, "two levels": ranks // node_size - 1}
+
+
+def crossing(events: Iterable[Event], node_size: int, rank: int = 0) -> tuple[int, int]:
+    """Messages, and their bytes, that a rank sent to other nodes, counted from the trace."""
+    sends = [event for event in events if event.kind == "send" and event.rank == rank]
+    away = [event.bytes for event in sends if event.peer // node_size != rank // node_size]
+    return len(away), sum(away)

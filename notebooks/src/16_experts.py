@@ -1,0 +1,420 @@
+# The lesson on mixtures of experts. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # What if only some weights work?
+#
+# After this lesson you can **send** tokens to experts on other ranks and back, **keep** the experts equally busy, and
+# **add up** the right gradients over the right ranks.
+#
+# *60 minutes · builds on [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks*
+
+# %%
+from functools import partial
+
+import numpy as np
+import torch
+
+import course_utils as course
+
+ranks = course.start(4)
+ranks.load_torch()
+
+# %% [markdown]
+# So far every weight works for every token. Twice the weights is twice the work.
+#
+# In a **mixture of experts** a layer has several multilayer perceptrons, its **experts**. Each token goes to $k$ of
+# them only; a small linear layer, the **gate**, chooses.
+#
+# **Predict.** In our character model each block gets 8 experts in place of one perceptron, $k = 1$. How many times as
+# many weights has the model, and how many times as much work does a token cost?
+
+# %%
+course.predict(
+    "experts_numbers", within=1.25, weights=..., work=...
+)  # times the dense model's
+
+# %%
+from course_utils.lessons.experts.character_experts import (
+    character_experts,
+    flops_per_token,
+)
+from course_utils.vgg import parameter_count
+
+dense, sparse = character_experts(0), character_experts(8)
+weights = parameter_count(sparse) / parameter_count(dense)
+work = flops_per_token(sparse) / flops_per_token(dense)
+course.measured("experts_numbers", weights=round(weights, 2), work=round(work, 2))
+for name, model in {"dense": dense, "8 experts": sparse}.items():
+    told = f"{flops_per_token(model):,} operations for a token"
+    print(f"{name}: {parameter_count(model):,} weights, {told}")
+
+# %% [markdown]
+# (Attention is not multiplied, so it is less than 8 times. The little more work is the gate.)
+#
+# ## The gate
+#
+# The gate's scores become **shares** by a softmax over all experts. The largest share wins; with $k = 2$ the two
+# largest. The share is also the *weight* of the expert's answer:
+#
+# $$y = \sum_{i \in \text{chosen}} p_i\, E_i(x)$$
+#
+# (Switch Transformers, Fedus and others 2021: $k = 1$. Before, Shazeer and others 2017: more.)
+
+# %%
+from course_utils.lessons.experts.gate import route
+
+scores = torch.tensor([[1.0, 3.0, 2.5, 0.0], [2.0, -1.0, 0.0, 2.2]], requires_grad=True)
+print(
+    "shares:", [[round(share, 2) for share in row] for row in scores.softmax(1).tolist()]
+)
+for k in (1, 2):
+    experts, weights = route(scores, k)
+    print(
+        f"k = {k}: experts {experts.tolist()}, weights",
+        [[round(w, 2) for w in row] for row in weights.tolist()],
+    )
+route(scores, 1)[1].sum().backward()
+print("the gradient of token 0's scores:", [round(g, 2) for g in scores.grad[0].tolist()])
+
+# %% [markdown]
+# The choice itself has no gradient: nobody can choose "a little more" of expert 1. But its weight has. If the answer
+# helped, the share of the chosen expert grows, and that of all others falls.
+#
+# With $k = 1$ and weights scaled up to a sum of 1, every weight would be 1: the gate would never learn.
+#
+# [Exercise](../exercises/16_experts.ipynb): `route`.
+
+# %% [markdown]
+# ## There and back
+#
+# Many experts do not fit on one rank. **Expert parallelism** puts them on different ranks; each still reads its own
+# part of the batch. So tokens travel:
+#
+# 1. **dispatch**: each rank sends its tokens to the ranks of their experts;
+# 2. every expert computes what came;
+# 3. **combine**: the answers go back, and are added up with their weights.
+#
+# Both are an **all-to-all**: every rank has something else for every other rank. Nothing is summed.
+
+# %% [markdown]
+# Rows are not equally many: how many, the gate decides, anew at each step. So first a small all-to-all of *counts*.
+# Then `dist.all_to_all_single` with unequal parts brings the rows. The backward pass goes the same way in reverse: the
+# gradients of answers travel like dispatch, the gradients of tokens like combine.
+#
+# **Predict.** 4 ranks, each with 64 tokens of 32 numbers in float64, $k = 2$, all experts equally busy. How many bytes
+# does a rank send to *other* ranks in one direction?
+
+# %%
+course.predict("experts_bytes", within=1.1, one_direction=...)
+
+# %%
+from course_utils.lessons.experts.all_to_all import balanced_bytes, counted_bytes
+from course_utils.lessons.experts.experiments import rows_by_messages
+from course_utils.lessons.experts.sentences import sent_text
+
+tokens, width, k = 64, 32, 2
+formula = balanced_bytes(tokens, k, width, itemsize=8, ranks=4)
+course.measured("experts_bytes", one_direction=formula)
+run = ranks.run(rows_by_messages, tokens, width, 4, k, backend="gloo")
+there = [counted_bytes(sent, rank, width, 8) for rank, sent in enumerate(run.results)]
+back = [sum(run.results[s][r] for s in range(4) if s != r) * width * 8 for r in range(4)]
+for rank in range(4):
+    sends = [e.bytes for e in run.events if e.rank == rank and e.kind == "send"]
+    assert sum(sends) == there[rank] + back[rank]  # counted from the messages
+print("to each rank go rows:", run.results)
+print(sent_text(there, formula))
+
+# %% [markdown]
+# The formula: $k \cdot \text{tokens} \cdot \text{width} \cdot \frac{P-1}{P} \cdot \text{bytes of a number}$, in each
+# direction. A real gate is never quite balanced; then the counts say it exactly, to the byte.
+#
+# Here we wrote the all-to-all as plain messages, so that they can be counted and seen:
+
+# %% tags=["figure:16_messages"]
+for _ in range(2):  # the first run finds the connections
+    run = ranks.run(rows_by_messages, tokens, width, 4, k, backend="gloo")
+run.timeline(f"There and back: {run.messages} messages, {sent_text(there, formula)}")
+
+# %% [markdown]
+# $P(P-1)$ messages each way. An all-reduce by a ring needs $2(P-1)$ rounds with one neighbour; here every rank talks to
+# *every* other, and that grows with $P$.
+#
+# Is it the same layer? On ranks, and in one process that has all experts, in float64; also with all tokens to one
+# expert:
+
+# %%
+from course_utils.lessons.experts.experiments import one_layer
+
+cases = {
+    "4 experts, k = 1": {"number": 4, "k": 1},
+    "8 experts, k = 2": {"number": 8, "k": 2},
+    "all tokens to one expert": {"number": 4, "k": 1, "crowd": 1.0},
+}
+for name, settings in cases.items():
+    found = ranks.run(
+        partial(one_layer, tokens, width, **settings), backend="gloo"
+    ).results
+    worst = max(one.error for one in found)
+    assert worst <= 1e-10
+    print(
+        f"{name}: rows on the ranks {[one.rows for one in found]}, at most {worst:.0e} from one process"
+    )
+
+# %% [markdown]
+# Exercises: `dispatch`, `combine`.
+#
+# ## A crowded expert
+#
+# Nothing makes the gate fair. Say that 85 % of all tokens want expert 2, on rank 2. (We push the gate by hand.) The
+# layer ends when the *last* answer is back.
+#
+# **Predict.** For what share of rank 2's computing time do the others wait, in percent, on average?
+
+# %%
+course.predict("experts_crowd", within=1.2, percent=...)
+
+# %% tags=["figure:16_crowd"]
+from course_utils.lessons.experts.sentences import busy_seconds, skew_text, waiting_share
+
+crowded = partial(one_layer, 512, 128, 4, 1, crowd=0.85, dtype=torch.float32)
+for _ in range(3):  # the first runs find memory and connections
+    run = ranks.run(crowded, backend="gloo")
+busy = busy_seconds(run.events, ranks=4)
+course.measured("experts_crowd", percent=round(100 * waiting_share(busy)))
+rows = [one.rows for one in run.results]
+run.timeline(skew_text(rows, busy))
+
+# %% [markdown]
+# Three ranks wait for one: they stand in *combine*, an all-to-all that needs rank 2. Four times the machines, hardly
+# more than one at work. And rank 2 needs memory for all these rows.
+#
+# ## Capacity
+#
+# The first remedy is blunt. An expert has a **capacity**: from each rank it takes at most
+#
+# $$\left\lceil \text{factor} \cdot \frac{k \cdot \text{tokens}}{\text{experts}} \right\rceil$$
+#
+# rows.
+
+# %% [markdown]
+# What is too much is *dropped*: no expert answers, and the token passes the layer unchanged, for the block adds its
+# input to what comes back.
+#
+# **Predict.** 85 % of tokens want expert 2 of four, the others any; $k = 1$, factor 1.25. What percentage of tokens is
+# dropped?
+
+# %%
+course.predict("experts_dropped", within=1.1, percent=...)
+
+# %% tags=["figure:16_capacity"]
+from course_utils.lessons.experts.sentences import capacity_text
+
+factors, dropped, most = [0.5, 1.0, 1.25, 2.0, 4.0], [], []
+for factor in factors:
+    limited = partial(one_layer, 512, 16, 4, 1, 0.85, factor)
+    found = ranks.run(limited, backend="gloo").results
+    assert max(one.error for one in found) <= 1e-10
+    dropped.append(100 * np.mean([one.dropped for one in found]))
+    most.append(100 * max(one.rows for one in found) / 512)
+course.measured("experts_dropped", percent=round(dropped[2]))
+lines = {"tokens dropped": dropped, "the busiest rank's rows, of its fair part": most}
+look = {"across": "capacity factor", "up": "percent"}
+course.draw.over_numbers(factors, lines, capacity_text(factors, dropped, most), **look)
+
+# %% [markdown]
+# A capacity bounds the waiting, and pays with tokens. Papers take 1.0 to 2.0. It has one more use: every block of rows
+# has the same size, filled or not, so nobody needs counts.
+#
+# Better if the gate were fair. Exercise: `capacity`.
+#
+# ## Balance
+#
+# **With a loss.** Switch Transformers add a **balancing loss** (eq. 4), with a factor of 0.01:
+#
+# $$N \sum_{i=1}^{N} f_i\, P_i$$
+#
+# $f_i$: the part of all rows that expert $i$ got. $P_i$: its mean share.
+
+# %% [markdown]
+# $f_i$ is counted and has no gradient; $P_i$ has one. So the busiest expert's shares are pushed down most. The price:
+# it pulls at the gate *against* what the text asks for.
+#
+# **Without a loss** (Wang and others 2024). Each expert has a bias $b_i$. Chosen are the largest $p_i + b_i$; the
+# weight stays $p_i$. After each step, whoever had less than the mean gets a little more bias, whoever had more a little
+# less.
+
+# %%
+from course_utils.lessons.experts.gate import balancing_loss, next_bias
+
+load = torch.tensor([70, 10, 10, 10])  # rows of four experts
+shares = torch.tensor([[0.7, 0.1, 0.1, 0.1]])
+print("balancing loss:", round(balancing_loss(shares, load).item(), 2))
+print(
+    "if all were equal:", balancing_loss(torch.full((1, 4), 0.25), torch.ones(4)).item()
+)
+print("the next biases:", next_bias(torch.zeros(4), load, rate=0.01).tolist())
+
+# %% [markdown]
+# Does it work? Four trainings on four ranks: the character model of lesson 9, small, on Python's help text. One is
+# *dense*: a single perceptron, as large as an expert. Three have four experts, $k = 1$: as much work for each token
+# (but for the gate), with nothing that balances, a loss, or a bias.
+#
+# **Predict.** Which has the lowest loss, in the end, on text that it was not trained on?
+
+# %%
+choices = {"a": "dense", "b": "nothing", "c": "loss", "d": "bias"}
+course.predict("experts_better", answer=..., choices=choices)
+
+# %%
+from course_utils.lessons.experts.expert_training import Recipe, train_experts
+from course_utils.lessons.model_parallel.text import character_text, text_batches
+
+steps = 80
+texts = character_text()
+batches = text_batches(texts.training, 64, 16, steps)
+(held_out,) = text_batches(texts.held_out, 256, 16, 1, seed=1)
+
+
+def trained(number, balance, sizes):
+    build, recipe = partial(character_experts, number), Recipe(balance=balance)
+    given = (sizes, build, batches, recipe, held_out)
+    return ranks.run(train_experts, *given, backend="gloo").results[0]
+
+
+found = {"dense": trained(0, "nothing", {"data": 4, "expert": 1})}
+for balance in ("nothing", "loss", "bias"):
+    found[balance] = trained(4, balance, {"data": 1, "expert": 4})
+
+# %% tags=["figure:16_losses"]
+from course_utils.lessons.experts.sentences import balance_text, better_text, lowest
+
+ends = {name: one.held_out for name, one in found.items()}
+letters = {name: letter for letter, name in choices.items()}
+course.measured("experts_better", answer=letters[lowest(ends)])
+for name, end in ends.items():
+    print(f"{name}: {end:.3f} on other text")
+said = better_text(ends.pop("dense"), ends)
+course.draw.loss_curves({name: one.losses for name, one in found.items()}, said)
+
+# %% tags=["figure:16_balance"]
+lines = {name: one.imbalances for name, one in found.items() if name != "dense"}
+look = {"y": "busiest expert, times its fair part"}
+course.draw.loss_curves(lines, balance_text(lines), **look)
+
+# %% [markdown]
+# (These models are tiny and trained for seconds. In large trainings the distance is large: Switch's authors report the
+# quality of a dense model up to seven times as fast.)
+#
+# What gets tokens learns, and gets more of them: without balance a gate may stay crowded.
+#
+# ## Experts × data
+#
+# With more ranks than experts, sets of experts are copied: a mesh (lesson 11) with an axis `expert`, along which ranks
+# share one set, and an axis `data`, along which they hold the same.
+
+# %% [markdown]
+# 2 × 2 ranks, all with other tokens; the loss is the mean over all of them. Each rank goes backward from the mean of
+# *its* tokens. Attention, norms and gate: summed over all 4 ranks, divided by 4, as in lesson 6.
+#
+# And an expert? The backward pass of dispatch already brought it the gradients of both ranks that share it.
+#
+# **Predict.** Over how many ranks must an expert's gradient still be summed? Divided by how many?
+
+# %%
+course.predict("experts_gradients", sum_over=..., divide_by=...)
+
+# %%
+from course_utils.lessons.experts.experiments import apart, summing
+from course_utils.lessons.experts.expert_training import train_in_one
+
+square, few = {"data": 2, "expert": 2}, batches[:6]
+build, recipe = partial(character_experts, 4), Recipe()
+alone = {"ranks": 1, "backend": "gloo"}  # one process
+serial = ranks.run(train_in_one, build, few, recipe, **alone).results[0]
+ways = {(over, by): summing(over == 4, by == 4) for over in (4, 2) for by in (4, 2)}
+far, curves = {}, {}
+for (over, by), way in ways.items():
+    runs = ranks.run(
+        train_experts, square, build, few, recipe, None, way, backend="gloo"
+    ).results
+    name = f"sum over {over}, divide by {by}"
+    far[name], curves[name] = apart(runs, serial, square, 4), runs[0].losses
+    if far[name] <= 1e-10:
+        course.measured("experts_gradients", sum_over=over, divide_by=by)
+
+# %% tags=["figure:16_gradients"]
+from course_utils.lessons.experts.sentences import gradients_text
+
+for name, gap in far.items():
+    print(f"{name}: at most {gap:.0e} from one process, after {len(few)} steps")
+course.draw.loss_curves({"one process": serial.losses, **curves}, gradients_text(far))
+
+# %% [markdown]
+# All four *learn*, and their curves lie close together: no loss shows the mistake. Summed over all 4 ranks, the
+# gradients of *different* experts are mixed, and all experts grow alike. Divided by 2, experts learn twice as fast as
+# the rest (Adam hides most of it).
+#
+# So compare with one process, in float64, step by step. Exercise: `expert_gradients`.
+
+# %% [markdown]
+# ## Two nodes
+#
+# Ranks 0 and 1 on one node, 2 and 3 on the other; between them a slow link. Flat, each rank sends a message to each
+# rank of the other node. On *two levels* (lesson 5): inside the node, rank 0 collects what both have for rank 2, rank 1
+# what both have for rank 3. Then one message each.
+#
+# **Predict.** How many messages does a rank send to the other node, in both ways? And how many times as many bytes on
+# two levels?
+
+# %%
+course.predict("experts_levels", flat=..., two_levels=..., bytes=...)
+
+# %%
+from course_utils.lessons.experts import two_levels
+from course_utils.lessons.experts.all_to_all import all_to_all_by_messages
+
+ranks = course.start(4, link="100 Mbit/s", latency="3 ms", ranks_per_node=2)
+ranks.load_torch()
+
+
+# %%
+def one_exchange(way):
+    blocks = torch.ones(4, 32, 64)  # 32 rows of 64 numbers for each rank
+    if way == "flat":
+        return two_levels.flat_all_to_all(blocks, all_to_all_by_messages)
+    return two_levels.two_level_all_to_all(
+        blocks, two_levels.levels(2), all_to_all_by_messages
+    )
+
+
+runs = {
+    way: ranks.run(one_exchange, way, backend="gloo") for way in ("flat", "two levels")
+}
+counted = {way: two_levels.crossing(run.events, node_size=2) for way, run in runs.items()}
+flat, levels = counted.values()
+course.measured(
+    "experts_levels", flat=flat[0], two_levels=levels[0], bytes=levels[1] / flat[1]
+)
+
+# %% tags=["figure:16_levels"]
+from course_utils.lessons.experts.sentences import levels_text
+
+assert all(torch.equal(a, b) for a, b in zip(*(run.results for run in runs.values())))
+course.draw.timelines(*runs.values(), titles=list(runs), title=levels_text(counted))
+
+# %% [markdown]
+# The same bytes in half as many messages; with 8 GPUs a node, in an eighth. Each message costs its start (lesson 4).
+# (Times say little here: all four ranks share this machine.) Blocks must be equally large for it: a capacity makes them
+# so.
+
+# %% [markdown]
+# ## What you take with you
+#
+# - You can **send** tokens to experts and back: two all-to-alls forward, two backward.
+# - You can **keep** experts busy: capacity drops, a loss pulls, a bias only chooses.
+# - You can **add up** gradients: experts over those who have them, and divided by *all* ranks.
+#
+# Next: [the exercises](../exercises/16_experts.ipynb).
+
+# %%
+ranks.stop()
