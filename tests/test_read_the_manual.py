@@ -107,7 +107,7 @@ def stepped(weights: float, calls: list, kept: int = WEIGHTS) -> Stepped:
 def test_sentences_are_chosen_by_the_numbers() -> None:
     here, there = stepped(1.0, []), stepped(2.0, [])
     assert "one process's weights (difference 0e+00)" in sentences.same_text("A", [here, here], here.weights)
-    assert "unlike" in sentences.same_text("A", [here, there], here.weights)
+    assert "different" in sentences.same_text("A", [here, there], here.weights)
     letters = [sentences.start_letter(one, here.weights) for one in ([here, here], [here, there], [there, there])]
     assert letters == ["a", "b", "c"]
     calls = [("all_gather", 1), ("broadcast", 10), ("broadcast", 20), ("all_reduce", 30)]
