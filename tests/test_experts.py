@@ -266,6 +266,7 @@ def test_sentences_follow_the_numbers() -> None:
     )
     assert "4 times a fair part" in sentences.capacity_text([1.0, 4.0], [50.0, 0.0], [100.0, 400.0])
     assert sentences.balance_text({"loss": [3.0, 1.0, 1.0]}, last=2).endswith("loss 1")
+    assert sentences.most_balanced({"a": [1.0, 3.0], "b": [2.0, 2.0]}, last=1) == "b"
     assert "of each other" in sentences.better_text(2.0, {"loss": 2.001})
     assert "“loss” ends 5.0" in sentences.better_text(2.0, {"loss": 1.9, "bias": 2.2})
     assert "higher than dense" in sentences.better_text(2.0, {"loss": 2.2})

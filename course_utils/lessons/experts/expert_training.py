@@ -45,7 +45,7 @@ class Recipe:
         bias_rate: by which a bias changes in a step; 0.001 in the paper, whose trainings are long.
     """
 
-    rate: float = 0.02
+    rate: float = 0.01
     balance: str = "nothing"
     loss_factor: float = 0.01
     bias_rate: float = 0.01
