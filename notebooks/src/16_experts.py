@@ -399,7 +399,7 @@ course.measured(
     "experts_levels", flat=flat[0], two_levels=levels[0], bytes=levels[1] / flat[1]
 )
 
-# %% tags=["figure:16_levels"]
+# %%
 from course_utils.lessons.experts.sentences import levels_text
 
 assert all(torch.equal(a, b) for a, b in zip(*(run.results for run in runs.values())))
