@@ -269,7 +269,7 @@ course.predict("experts_balanced", answer=..., choices=choices)
 from course_utils.lessons.experts.expert_training import Recipe, train_experts
 from course_utils.lessons.model_parallel.text import character_text, text_batches
 
-steps = 80
+steps = 60
 texts = character_text()
 batches = text_batches(texts.training, 64, 16, steps)
 (held_out,) = text_batches(texts.held_out, 512, 16, 1, seed=1)
@@ -399,7 +399,7 @@ course.measured(
     "experts_levels", flat=flat[0], two_levels=levels[0], bytes=levels[1] / flat[1]
 )
 
-# %% tags=["figure:16_levels"]
+# %%
 from course_utils.lessons.experts.sentences import levels_text
 
 assert all(torch.equal(a, b) for a, b in zip(*(run.results for run in runs.values())))
