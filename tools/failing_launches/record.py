@@ -31,6 +31,7 @@ BIN = Path(sys.executable).parent
 HOME = "/home/ada"
 ADDRESSES = ("10.1.0.11", "10.1.0.12")
 LIMIT_MIB = 1024
+LABELLED = "; each line begins with the number of its task, one on each node, as srun --label prints it"
 """Of the control group whose ranks run out of memory."""
 
 
@@ -317,7 +318,7 @@ def record(name: str, out: Path | None = None) -> None:
         "versions": versions,
         "recorded": f"{datetime.now(UTC):%Y-%m-%d}",
         "changed": "paths, the host's name; the inside of stacks is left out"
-        + ("; each line begins with its node's number, as srun --label prints it" if len(commands) > 1 else "")
+        + (LABELLED if sum("--node-rank" in command for command in commands) > 1 else "")
         + ("; two ranks share a GPU, each told to be a node of its own" if name in SHARED else ""),
     }
     file.with_suffix(".log").write_text("\n".join(trimmed([neutral(line) for line in lines])) + "\n")
