@@ -231,6 +231,19 @@ def test_work_and_depth_of_layers_are_those_of_their_sums():
     assert found["norm1"][1] == 5 + 11
 
 
+def test_a_backward_pass_has_two_products_for_each_of_the_forward_pass():
+    model, x = vgg11(), torch.randn(2, 3, 32, 32)
+    back = {name: (work, depth) for name, work, depth in layer_costs.work_and_depth(model, x, backward=True)}
+    pixels, weights = 2 * 32 * 32, 64 * 3 * 9
+    assert back["conv1"] == (weights * (2 * pixels - 1) + x.numel() * (2 * 64 * 9 - 1), 1 + 11)
+    assert back["linear"] == (5120 * (2 * 2 - 1) + 2 * 512 * (2 * 10 - 1), 1 + 4)
+    forward = {name: work for name, work, _ in layer_costs.work_and_depth(model, x)}
+    assert forward.keys() == back.keys()
+    for name, (work, _) in back.items():
+        if name.startswith("conv"):
+            assert 1.9 < work / forward[name] < 2.1
+
+
 @pytest.fixture
 def packed(tmp_path) -> tuple[Path, list[bytes]]:
     """A packed file, and what is in it."""

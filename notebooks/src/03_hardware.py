@@ -287,16 +287,19 @@ pictures.between_bounds(measured, bounds, printed, title, found)
 # one step for the products, then a tree of $\lceil \log_2 k \rceil$ steps. For VGG-11:
 
 # %% tags=["nbval-check-output"]
-table = layer_costs.work_and_depth(model, images)
-for name, work, depth in table:
-    if name in ("conv1", "norm1", "conv6", "linear"):
-        print(f"{name:7} work {work:13,}  depth {depth:3}  W/D = {work / depth:11,.0f}")
-work, depth = (sum(row[index] for row in table) for index in (1, 2))
-print(f"all     work {work:13,}  depth {depth:3}  W/D = {work / depth:11,.0f}")
+for direction in ("forward", "backward"):
+    backward = direction == "backward"
+    table = layer_costs.work_and_depth(model, images, backward)
+    table.append(("all", sum(row[1] for row in table), sum(row[2] for row in table)))
+    print(f"{direction:8} {'work':>14} {'depth':>6} {'W/D':>11}")
+    for name, work, depth in table:
+        if name in ("conv1", "norm1", "conv6", "linear", "all"):
+            print(f"{name:8} {work:14,} {depth:6} {work / depth:11,.0f}")
 
 # %% [markdown]
-# $W/D$ is how many workers could be kept busy: tens of millions for the whole network. Order is not what limits us.
-# Bytes are: workers must be fed. That is why the rest of this course is about moving numbers.
+# The backward pass has twice the products: each weight's gradient is a sum over all images and pixels, each input's one
+# over the outputs. $W/D$ is how many workers could be kept busy: tens of millions for the whole network. Order is not
+# what limits us. Bytes are: workers must be fed. That is why the rest of this course is about moving numbers.
 #
 # ## Feeding it
 #

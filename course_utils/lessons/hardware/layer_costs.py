@@ -7,7 +7,7 @@ from torch import nn
 
 from course_utils.lessons.hardware.machine_rates import using_threads
 from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
-from course_utils.lessons.hardware.work_and_depth import layer_work_depth
+from course_utils.lessons.hardware.work_and_depth import backward_work_depth, layer_work_depth
 from course_utils.measuring import Measured, repeat
 from course_utils.progress_bar import ProgressBar
 
@@ -87,8 +87,9 @@ def time_layers(
     return layers
 
 
-def work_and_depth(model: nn.Sequential, x: torch.Tensor) -> list[tuple[str, int, int]]:
-    """(name, work, depth) of each layer's forward pass, in operations; layers that compute nothing are left out."""
+def work_and_depth(model: nn.Sequential, x: torch.Tensor, backward: bool = False) -> list[tuple[str, int, int]]:
+    """(name, work, depth) of each layer's forward or backward pass, in operations; not of those that compute nothing."""
+    of_layer = backward_work_depth if backward else layer_work_depth
     found = []
     with torch.no_grad():
         for name, layer in model.named_children():
@@ -96,6 +97,6 @@ def work_and_depth(model: nn.Sequential, x: torch.Tensor) -> list[tuple[str, int
             if kind := kind_of(layer):
                 kernel = layer.kernel_size if kind in ("conv", "pool") else 1
                 side = kernel[0] if isinstance(kernel, tuple) else kernel
-                found.append((name, *layer_work_depth(kind, x.shape, y.shape, side)))
+                found.append((name, *of_layer(kind, x.shape, y.shape, side)))
             x = y
     return found

@@ -106,6 +106,31 @@ def layer_work_depth(kind: str, x_shape: Sequence[int], y_shape: Sequence[int], 
     return inputs, 1
 
 
+def backward_work_depth(
+    kind: str, x_shape: Sequence[int], y_shape: Sequence[int], kernel: int = 1
+) -> tuple[float, int]:
+    """Work and depth of a layer's backward pass, in operations: the gradient of its input, and those of its weights.
+
+    Both need the gradient of the output alone, so the deeper of the two decides. A convolution's and a linear layer's
+    are products, as in the forward pass: each weight's gradient is a sum over examples and pixels, each input's a sum
+    over the outputs that it went into (at the border they are fewer; all are counted).
+
+    Args:
+        kind, x_shape, y_shape, kernel: as for `layer_work_depth`.
+
+    Source: Ben-Nun & Hoefler 2018, table of operators.
+    """
+    inputs, c_in, c_out = math.prod(x_shape), x_shape[1], y_shape[1]
+    if kind in ("conv", "linear"):
+        weights, places = c_out * c_in * kernel**2, math.prod(y_shape) // c_out
+        terms = c_out * kernel**2
+        work = weights * (2 * places - 1) + inputs * (2 * terms - 1)
+        return work, 1 + max(log2_up(places), log2_up(terms))
+    if kind == "norm":  # a product, two sums over batch and pixels, a mean, then three operations on each number
+        return 7 * inputs, 5 + log2_up(inputs // c_in)
+    return inputs, 1
+
+
 def log2_up(n: int) -> int:
     """⌈log₂ n⌉, the depth of a tree over n leaves."""
     return (n - 1).bit_length()
