@@ -88,7 +88,7 @@ def time_layers(
 
 
 def work_and_depth(model: nn.Sequential, x: torch.Tensor, backward: bool = False) -> list[tuple[str, int, int]]:
-    """(name, work, depth) of each layer's forward or backward pass, in operations; not of those that compute nothing."""
+    """(name, work, depth) of each layer's forward or backward pass, in operations; layers without work are left out."""
     of_layer = backward_work_depth if backward else layer_work_depth
     found = []
     with torch.no_grad():
