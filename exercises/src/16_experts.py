@@ -10,6 +10,7 @@
 
 # %%
 import math
+from collections.abc import Iterable
 
 import torch
 import torch.distributed as dist
