@@ -10,10 +10,12 @@
 
 # %%
 import math
+from collections.abc import Iterable
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.nn.functional import one_hot
 
 import course_utils as course
 from course_utils.errors import CourseError

@@ -269,7 +269,7 @@ course.predict("experts_balanced", answer=..., choices=choices)
 from course_utils.lessons.experts.expert_training import Recipe, train_experts
 from course_utils.lessons.model_parallel.text import character_text, text_batches
 
-steps = 60
+steps = 40
 texts = character_text()
 batches = text_batches(texts.training, 64, 16, steps)
 (held_out,) = text_batches(texts.held_out, 512, 16, 1, seed=1)
