@@ -33,8 +33,9 @@ def merge_attention(
     Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", §3;
     Dao et al. 2022, "FlashAttention", §3.1.
     """
-    both = torch.logaddexp(lse, other_lse)
-    # Where nothing was seen, -∞ - -∞ is no number. There any finite total does: exp(-∞) is 0.
-    total = both.masked_fill(both.isneginf(), 0.0)
-    share, other_share = torch.exp(lse - total), torch.exp(other_lse - total)
-    return out * share.unsqueeze(-1) + other_out * other_share.unsqueeze(-1), both
+    # exp(lse) / (exp(lse) + exp(other_lse)), without any exp that could be infinite.
+    # Where nothing was seen, -∞ - -∞ is no number: any share of two zeros will do.
+    apart = torch.where(lse == other_lse, 0.0, lse - other_lse)
+    share, other_share = torch.sigmoid(apart), torch.sigmoid(-apart)
+    merged = out * share.unsqueeze(-1) + other_out * other_share.unsqueeze(-1)
+    return merged, torch.logaddexp(lse, other_lse)
