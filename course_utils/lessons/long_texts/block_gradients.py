@@ -8,7 +8,7 @@ import torch
 from course_utils.lessons.long_texts.block_attention import accumulator, blocks_seen, for_heads, masked_scores
 
 
-class Kept(NamedTuple):
+class KeptForBackward(NamedTuple):
     """What the forward pass leaves for a query, however many keys it saw.
 
     Attributes:
@@ -22,7 +22,7 @@ class Kept(NamedTuple):
     mean: torch.Tensor
 
     @classmethod
-    def of(cls, out: torch.Tensor, lse: torch.Tensor, out_gradient: torch.Tensor) -> "Kept":
+    def of(cls, out: torch.Tensor, lse: torch.Tensor, out_gradient: torch.Tensor) -> "KeptForBackward":
         """From the output, its log-sum-exp and its gradient."""
         gradient = out_gradient.to(lse.dtype)
         return cls(lse, gradient, (out.to(lse.dtype) * gradient).sum(dim=-1))
@@ -32,7 +32,7 @@ def block_gradients(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    kept: Kept,
+    kept: KeptForBackward,
     q_places: torch.Tensor,
     k_places: torch.Tensor,
     block: int = 128,

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.differentiable import Group
 from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups, place_of
-from course_utils.lessons.long_texts.differentiable import attention_in_blocks, attention_round_the_ring
+from course_utils.lessons.long_texts.long_attention import attention_in_blocks, attention_round_the_ring
 from course_utils.lessons.long_texts.zigzag import zigzag
 from course_utils.lessons.model_parallel.parallel_block import parallelise_block
 from course_utils.lessons.model_parallel.transformer import Attention, Block, Embedding

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.differentiable import Group
 from course_utils.lessons.long_texts.block_attention import block_attention
-from course_utils.lessons.long_texts.block_gradients import Kept, block_gradients
+from course_utils.lessons.long_texts.block_gradients import KeptForBackward, block_gradients
 from course_utils.lessons.long_texts.merge import merge_attention
 
 
@@ -107,7 +107,7 @@ def ring_gradients(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    kept: Kept,
+    kept: KeptForBackward,
     places: Sequence[torch.Tensor],
     group: Group = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.differentiable import Group, moved
-from course_utils.lessons.long_texts.differentiable import attention_in_blocks
+from course_utils.lessons.long_texts.long_attention import attention_in_blocks
 
 
 def exchanged(x: torch.Tensor, cut: int, join: int, group: Group = None) -> torch.Tensor:

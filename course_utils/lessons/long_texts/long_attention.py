@@ -10,7 +10,7 @@ import torch
 
 from course_utils.lessons.data_parallel.differentiable import Group
 from course_utils.lessons.long_texts.block_attention import block_attention
-from course_utils.lessons.long_texts.block_gradients import Kept, block_gradients
+from course_utils.lessons.long_texts.block_gradients import KeptForBackward, block_gradients
 from course_utils.lessons.long_texts.ring_attention import ring_attention, ring_gradients
 
 
@@ -29,7 +29,7 @@ class _InBlocks(torch.autograd.Function):
     def backward(context, gradient):
         q, k, v, out, lse = context.saved_tensors
         places, block = context.rest
-        made = block_gradients(q, k, v, Kept.of(out, lse, gradient), places, places, block)
+        made = block_gradients(q, k, v, KeptForBackward.of(out, lse, gradient), places, places, block)
         return *(one.to(q.dtype) for one in made), None, None
 
 
@@ -47,7 +47,7 @@ class _RoundTheRing(torch.autograd.Function):
     @staticmethod
     def backward(context, gradient):
         q, k, v, out, lse = context.saved_tensors
-        made = ring_gradients(q, k, v, Kept.of(out, lse, gradient), *context.rest)
+        made = ring_gradients(q, k, v, KeptForBackward.of(out, lse, gradient), *context.rest)
         return *(one.to(q.dtype) for one in made), None, None
 
 
