@@ -15,6 +15,7 @@ from course_utils.lessons.long_texts.long_attention import attention_in_blocks, 
 from course_utils.lessons.long_texts.experiments import (
     attention_memory,
     beside_one_process,
+    bytes_in,
     computing,
     drawn_text,
     mesh_beside_one_process,
@@ -30,7 +31,6 @@ from course_utils.lessons.long_texts.ulysses import check_heads, ulysses_attenti
 from course_utils.lessons.long_texts.work import imbalance, pairs_computed, pairs_seen
 from course_utils.lessons.long_texts.zigzag import in_order, zigzag
 from course_utils.lessons.model_parallel.transformer import character_model
-from course_utils.trace.events import Event
 
 RINGS = {"ring": attention_round_the_ring, "Ulysses": ulysses_attention}
 
@@ -121,13 +121,6 @@ def test_allocated_counts_each_storage_until_it_is_gone() -> None:
     assert three.numel() and counted.multiplied == 0
 
 
-def sent(events: list[Event], name: str, rank: int) -> int:
-    """Bytes that a rank sent, or put into collectives, in its phase of this name."""
-    mine = [one for one in events if one.rank == rank]
-    [span] = [one for one in mine if one.kind == "phase" and one.name == name]
-    return sum(one.bytes for one in mine if one.kind in ("send", "collective") and span.start <= one.start <= span.end)
-
-
 @pytest.mark.parametrize(("deal", "length"), [(in_order, 32), (zigzag, 32), (zigzag, 37), (zigzag, 5)])
 @pytest.mark.parametrize("world_size", [1, 2, 3, 4])
 def test_a_ring_is_one_process(world_size, deal, length, four_ranks) -> None:
@@ -146,7 +139,7 @@ def test_a_ring_sends_what_the_formula_says(world_size, kv_heads, four_ranks) ->
     assert max(max(found.values()) for found in run.results) <= 1e-12
     formula = ring_bytes(Shape(48, 4, 16, kv_heads, number_bytes=8), world_size)
     for name, rank in itertools.product(formula, range(world_size)):
-        assert sent(run.events, name, rank) == formula[name]
+        assert bytes_in(run.events, name, rank) == formula[name]
     assert run.rounds == 3 * (world_size - 1)
 
 
@@ -155,7 +148,7 @@ def test_a_ring_carries_short_numbers(dtype, four_ranks) -> None:
     run = four_ranks.run(beside_one_process, attention_round_the_ring, zigzag(40, 4), dtype=dtype, backend="gloo")
     assert max(max(found.values()) for found in run.results) <= 0.05
     formula = ring_bytes(Shape(40, 4, 16, number_bytes=2, gradient_bytes=4), 4)
-    assert [sent(run.events, name, 2) for name in formula] == list(formula.values())
+    assert [bytes_in(run.events, name, 2) for name in formula] == list(formula.values())
 
 
 @pytest.mark.parametrize(("world_size", "kv_heads"), [(1, 1), (2, 4), (2, 2), (4, 4)])
@@ -168,7 +161,7 @@ def test_ulysses_is_one_process_and_sends_what_the_formula_says(world_size, kv_h
     formula = ulysses_bytes(Shape(48, 4, 16, kv_heads, number_bytes=8), world_size)
     for name, rank in itertools.product(formula, range(world_size)):
         others = (world_size - 1) / world_size  # the trace counts a rank's own part too
-        assert sent(run.events, name, rank) * others == formula[name]
+        assert bytes_in(run.events, name, rank) * others == formula[name]
     assert run.collectives == (8 if world_size > 1 else 0)
 
 

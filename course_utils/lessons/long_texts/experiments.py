@@ -11,10 +11,10 @@ from course_utils.lessons.long_texts.allocated import Allocated
 from course_utils.lessons.long_texts.block_attention import block_attention, ordinary_attention
 from course_utils.lessons.long_texts.merge import merge_attention
 from course_utils.lessons.long_texts.mesh_model import in_one_process, mesh_gradients
-from course_utils.lessons.long_texts.ring_attention import pass_on
 from course_utils.lessons.model_parallel.memory_counter import counting_saved, measured_memory
 from course_utils.lessons.model_parallel.memory_parts import Memory
 from course_utils.lessons.model_parallel.transformer import character_model
+from course_utils.trace.events import Event
 from course_utils.trace.recorder import phase
 
 Places = Sequence[torch.Tensor]
@@ -72,13 +72,6 @@ def alone(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, places: Places) -> 
         part = block_attention(q, k, v, places[rank], places[(rank - step) % world_size])
         total = merge_attention(*total, *part) if total else part
     return total[0]
-
-
-def moving_only(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, places: Places) -> None:
-    """What `ring_attention` sends, without computing: P - 1 times round, for equal shares."""
-    kv = torch.stack([k, v])
-    for _ in range(dist.get_world_size() - 1):
-        kv = pass_on(kv, kv.shape).wait()
 
 
 def timed(ways: Mapping[str, Attend], places: Places, rounds: int = 3, **shape: int) -> dict[str, list[float]]:
@@ -151,3 +144,11 @@ def part_like(whole: torch.Tensor, part: torch.Tensor, parts: int, mine: int) ->
         if whole.shape[dim] != part.shape[dim]:
             return whole.chunk(parts, dim=dim)[mine]
     return whole
+
+
+def bytes_in(events: Sequence[Event], name: str, rank: int) -> int:
+    """Bytes that a rank sent, or put into collectives, in its phase of this name."""
+    mine = [one for one in events if one.rank == rank]
+    spans = [(one.start, one.end) for one in mine if one.kind == "phase" and one.name == name]
+    sent = [one for one in mine if one.kind in ("send", "collective")]
+    return sum(one.bytes for one in sent if any(start <= one.start <= end for start, end in spans))

@@ -27,7 +27,7 @@ def at_once(q, k, v, q_places, k_places, block=0):
     seen = k_places[None, :] <= q_places[:, None]
     scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / q.shape[-1] ** 0.5
     top = scores.masked_fill(~seen, torch.finfo(kind).min).amax(-1, keepdim=True) if len(k_places) else 0
-    weights = torch.exp(scores - top) * seen
+    weights = torch.exp(scores - top).masked_fill(~seen, 0.0)
     total = weights.sum(-1)
     out = weights @ v / total.clamp(min=torch.finfo(kind).tiny).unsqueeze(-1)
     lse = (total.log() + top.squeeze(-1)).masked_fill(total == 0, -torch.inf)
