@@ -11,7 +11,6 @@ from course_utils.errors import CourseError
 from course_utils.lessons.long_texts.allocated import Allocated
 from course_utils.lessons.long_texts.block_attention import block_attention, masked_scores, ordinary_attention
 from course_utils.lessons.long_texts.bytes_sent import Shape, ranks_until_ulysses_wins, ring_bytes, ulysses_bytes
-from course_utils.lessons.long_texts.long_attention import attention_in_blocks, attention_round_the_ring
 from course_utils.lessons.long_texts.experiments import (
     attention_memory,
     beside_one_process,
@@ -21,6 +20,7 @@ from course_utils.lessons.long_texts.experiments import (
     mesh_beside_one_process,
     text_step_memory,
 )
+from course_utils.lessons.long_texts.long_attention import attention_in_blocks, attention_round_the_ring
 from course_utils.lessons.long_texts.longest_text import longest_text
 from course_utils.lessons.long_texts.merge import merge_attention
 from course_utils.lessons.long_texts.mesh_model import in_one_process

@@ -48,7 +48,7 @@ course.predict("texts_memory", within=1.1, all_scores=..., in_blocks=...)
 # A sum above, a sum below. Sums can be made bit by bit. Cut the keys into two sets, do attention to each, and remember
 # beside each output the logarithm of its lower sum, $L = \log \sum e^{s_i}$, the **log-sum-exp**. Then
 #
-# $$\text{output} = \frac{e^{L_a}}{e^{L_a} + e^{L_b}}\,\text{output}_a + \frac{e^{L_b}}{e^{L_a} + e^{L_b}}\,\text{output}_b$$
+# $$\text{output} = \frac{e^{L_a}\,\text{output}_a + e^{L_b}\,\text{output}_b}{e^{L_a} + e^{L_b}}$$
 
 # %% [markdown]
 # Exactly: nothing is left out. (It is written with care: $e^{L}$ itself may be too large for a number.) Exercise:
@@ -77,7 +77,7 @@ print(f"two sets of keys or one: {(out - whole).abs().max():.0e} apart")
 # computes them again, from the log-sum-exp that was kept. This is the idea of **FlashAttention** (Dao and others, 2022;
 # before it Milakov and Gimelshein, 2018, and Rabe and Staats, 2021). Exercise: `block_attention`.
 
-# %% tags=["figure:17_memory"]
+# %%
 from course_utils.lessons.long_texts.block_attention import ordinary_attention
 from course_utils.lessons.long_texts.experiments import attention_memory
 from course_utils.lessons.long_texts.long_attention import attention_in_blocks
@@ -89,21 +89,27 @@ def in_blocks(q, k, v):
     return attention_in_blocks(q, k, v, torch.arange(q.shape[2]))
 
 
-lengths, ways = [256, 512, 1024, 2048], {"all scores": ordinary_attention}
+lengths, ways = [256, 512, 1024], {"all scores": ordinary_attention}
 ways["in blocks"] = in_blocks
-kept = {w: [attention_memory(f, n)[0] for n in lengths] for w, f in ways.items()}
+
+
+def memory_of(attend):  # on a rank of its own
+    return [attention_memory(attend, n) for n in lengths]
+
+
+found = {w: ranks.run(memory_of, f, ranks=1).results[0] for w, f in ways.items()}
+
+# %% tags=["figure:17_memory"]
+kept = {way: [saved for saved, _ in line] for way, line in found.items()}
+grown = [line[-1] / line[-2] for line in kept.values()]
+course.measured("texts_memory", all_scores=grown[0], in_blocks=grown[1])
+for way, line in found.items():
+    print(f"{way}: at most {bytes_text(line[-1][1])} at once")
 look = {"across": "tokens", "up": "kept for the backward pass", "unit": bytes_text}
 course.draw.over_numbers(lengths, kept, growth_text(lengths, kept), log=True, **look)
 
-# %%
-grown = [kept[way][-1] / kept[way][-2] for way in ways]
-course.measured("texts_memory", all_scores=grown[0], in_blocks=grown[1])
-for way, attend in ways.items():
-    at_once = attention_memory(attend, 2048)[1]
-    print(f"{way}: at most {bytes_text(at_once)} at once, with 2,048 tokens")
-
 # %% [markdown]
-# The counter of lesson 9 counts what autograd keeps. (The second line counts all tensors that exist at the same time.)
+# The counter of lesson 9 counts what autograd keeps. (Printed is what all tensors have that exist at the same time, with 1,024 tokens.)
 # And is it right? Output and gradients, against lesson 9's way, in float64:
 
 # %%
@@ -160,7 +166,8 @@ from course_utils.lessons.long_texts.sentences import difference_text
 from course_utils.lessons.long_texts.zigzag import in_order
 
 compare = partial(ranks.run, beside_one_process, backend="gloo")
-run = compare(attention_round_the_ring, in_order(64, 4), ranks=4)
+for _ in range(2):  # the first one finds connections
+    run = compare(attention_round_the_ring, in_order(64, 4), ranks=4)
 assert max(max(found.values()) for found in run.results) <= 1e-12
 print(difference_text(run.results))
 formula = ring_bytes(Shape(64, heads=4, size=16, number_bytes=8), 4)
@@ -246,13 +253,13 @@ print([f"{one:,}" for one in pairs])
 # Half of the first quarter's square is masked. Count in such halves: ranks 0 to 3 see 1, 3, 5 and 7. (Exactly: a token
 # sees itself as well.) The busiest has $\frac74$ of the mean.
 #
-# Better: cut the text into $2P$ pieces. Rank $r$ gets piece $r$ from the front, and piece $2P-1-r$, its counterpart from
-# the back: a **zig-zag**. Little and much make the same for all. Exercise: `zigzag`.
+# Better: cut the text into $2P$ pieces. Rank $r$ gets piece $r$ from the front, and its counterpart from the back,
+# piece $2P-1-r$: a **zig-zag**. Little and much make the same for all. Exercise: `zigzag`.
 
 # %% tags=["figure:17_zigzag"]
 from course_utils.lessons.long_texts import pictures
 
-dealt = {"in order": in_order(2048, 4), "zig-zag": zigzag(2048, 4)}
+dealt = {"in order": in_order(1024, 4), "zig-zag": zigzag(1024, 4)}
 seen = {way: pairs_seen(places) for way, places in dealt.items()}
 small = {"in order": in_order(64, 4), "zig-zag": zigzag(64, 4)}
 pictures.masks(small, sentences.work_text(seen))
@@ -347,9 +354,9 @@ except course.CourseError as error:
 # %% [markdown]
 # ## How long a text?
 #
-# Lesson 9's formula, sorted by powers of the length: what is fixed (parameters, gradients, Adam), bytes a token, bytes a
-# pair of tokens. With attention in blocks the pairs are gone, and each rank keeps $\frac1P$ of the tokens. Counted in a
-# real step first; then solved for the length. Exercise: `longest_text`.
+# Lesson 9's formula, sorted by powers of the length: what is fixed (parameters, gradients, Adam), bytes a token, bytes
+# a pair of tokens. With attention in blocks the pairs are gone, and each rank keeps $\frac1P$ of the tokens. Counted in
+# a real step first; then solved for the length. Exercise: `longest_text`.
 
 # %%
 from course_utils.lessons.long_texts.experiments import text_step_memory
@@ -360,9 +367,12 @@ sizes = {"characters": 96, "width": 64, "heads": 4, "depth": 4}
 model = character_model(context=512, **sizes)
 formulas = {"all scores": ordinary_memory(model), "in blocks": memory_in_blocks(model)}
 for way, formula in formulas.items():
-    counted = text_step_memory(512, way == "in blocks", **sizes).total
+    step = partial(text_step_memory, 512, way == "in blocks", **sizes)
+    counted = ranks.run(step, ranks=1).results[0].total
     assert abs(formula.on_each(512) / counted - 1) <= 0.05
-    print(f"{way}: {bytes_text(counted)} counted, {formula}")
+    token, pair = formula.per_token, formula.per_pair
+    print(f"{way}: {bytes_text(counted)} counted")
+    print(f"  {bytes_text(formula.fixed)} + {token:,.0f} B · n + {pair:,.0f} B · n²")
 
 # %% [markdown]
 # **Predict.** With 8 ranks in place of 1, how many times as long a text fits: where all scores are kept, and in blocks?
@@ -380,14 +390,14 @@ look = {"across": "ranks", "up": "tokens of the longest text", "unit": "{:,.0f}"
 course.draw.over_numbers(many, fits, title, log=True, **look)
 
 # %% [markdown]
-# Pairs grow with the square, so eight times the memory for $\sqrt 8$ times the length. In blocks: as many times as there
-# are ranks. The *computing* still grows with the square of the length; nothing here changes that.
+# Pairs grow with the square, so eight times the memory is good for $\sqrt 8$ times the length. In blocks: as many times
+# as there are ranks. The *computing* still grows with the square of the length; nothing here changes that.
 #
 # ## All together
 #
 # Context parallelism is one more axis of lesson 11's mesh. Texts are dealt out along `data`, tokens along `context`,
-# heads and matrices along `tensor`. Every rank has all weights but those that `tensor` cuts; so gradients are summed over
-# `context` and `data`, as in lesson 6.
+# heads and matrices along `tensor`. Every rank has all weights but those that `tensor` cuts; so gradients are summed
+# over `context` and `data`, as in lesson 6.
 
 # %%
 from course_utils.lessons.long_texts.experiments import mesh_beside_one_process

@@ -34,9 +34,7 @@ def drawn_text(
 def attention_memory(attend: Attend, tokens: int) -> tuple[int, int]:
     """Bytes that autograd keeps of attention to a text in float32, and the most that exist while it is computed."""
     q, k, v = (one.requires_grad_() for one in drawn_text(tokens, dtype=torch.float32)[:3])
-    with counting_saved(torch.nn.Identity()) as saved:
-        attend(q, k, v)
-    with Allocated() as allocated:
+    with counting_saved(torch.nn.Identity()) as saved, Allocated() as allocated:
         attend(q, k, v)
     return saved.most, allocated.most
 

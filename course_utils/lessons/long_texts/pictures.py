@@ -41,6 +41,8 @@ def masks(ways: Mapping[str, Sequence[torch.Tensor]], title: str) -> Figure:
         ax.imshow(
             _owners(places, length), cmap=ListedColormap(["#FFFFFF", *colours]), vmin=0, vmax=ranks, aspect="auto"
         )
+        for spine in ax.spines.values():
+            spine.set_visible(False)
         ax.set_xticks([])
         ax.set_yticks([])
         ax.set_xlabel("keys", fontsize=style.TEXT)
