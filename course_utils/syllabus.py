@@ -1,4 +1,4 @@
-"""The sixteen lessons: what each asks, how long it takes, how many ranks it needs, and what is planned for it."""
+"""The lessons: what each asks, how long it takes, how many ranks it needs, and what is planned for it."""
 
 from dataclasses import dataclass
 from pathlib import Path

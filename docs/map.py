@@ -19,7 +19,7 @@ from course_utils.words import count
 PLACES = {
     0: (0.5, 0),
     **{1: (0, 1), 2: (0, 2), 3: (0, 3), 4: (1, 1), 5: (1, 2)},
-    **{6: (1, 3), 7: (1, 4), 8: (4, 4), 9: (3, 4), 10: (3, 5)},
+    **{6: (1, 3), 7: (1, 4), 8: (4, 4), 9: (2, 4), 10: (3, 5), 17: (3, 4)},
     **{11: (2, 6), 12: (3, 6), 13: (1, 5), 14: (0, 5), 15: (2, 7)},
 }
 """Column and row of each lesson's box."""
@@ -27,7 +27,7 @@ FAMILIES = {
     "one machine": ((1, 2, 3), style.COLOURS["forward"]),
     "messages": ((4, 5), style.COLOURS["communication"]),
     "data parallelism": ((6, 7, 8), style.COLOURS["step"]),
-    "model and pipeline parallelism": ((9, 10), style.COLOURS["backward"]),
+    "model and pipeline parallelism": ((9, 10, 17), style.COLOURS["backward"]),
     "mixtures": ((11, 12), "#8F6BB8"),
     "at work": ((13, 14), style.OTHERS[0]),
 }
@@ -36,13 +36,15 @@ BOX, ROOM = (150, 62), (160, 88)  # pixels: of a box, and from one to the next
 MARGIN, SIZE = 5, (800, 688)
 ASIDE = 40  # pixels from a box's middle, where arrows from two lessons come in
 WIDE = 790  # pixels: the last lesson's box, below all others
+LAST = 15  # the lesson that closes the course: its box is below all others
+BY_NUMBER = {lesson.number: lesson for lesson in LESSONS}
 Point = tuple[float, float]
 
 
 def box_of(lesson: Lesson) -> tuple[float, float, float, float]:
     """Left, top, right and bottom of a lesson's box, in pixels from the picture's top left corner."""
     column, row = PLACES[lesson.number]
-    width = WIDE if lesson is LESSONS[-1] else BOX[0]
+    width = WIDE if lesson.number == LAST else BOX[0]
     centre, top = MARGIN + column * ROOM[0] + BOX[0] / 2, MARGIN + row * ROOM[1]
     return centre - width / 2, top, centre + width / 2, top + BOX[1]
 
@@ -55,7 +57,7 @@ def path_of(before: Lesson, after: Lesson) -> list[Point]:
         return [(right, (top + bottom) / 2), (into[0], (top + bottom) / 2)]
     x, middle = (left + right) / 2, (into[0] + into[2]) / 2
     aside = 0 if x == middle or len(after.builds_on) == 1 else math.copysign(ASIDE, x - middle)
-    to = x if after is LESSONS[-1] else middle + aside
+    to = x if after.number == LAST else middle + aside
     across = bottom + (ROOM[1] - BOX[1]) * 0.45
     return [(x, bottom), (x, across), (to, across), (to, into[1])] if x != to else [(x, bottom), (x, into[1])]
 
@@ -63,7 +65,7 @@ def path_of(before: Lesson, after: Lesson) -> list[Point]:
 def arrows() -> dict[tuple[int, int], list[Point]]:
     """Every arrow's corners, by the numbers of its two lessons."""
     return {
-        (before, lesson.number): path_of(LESSONS[before], lesson) for lesson in LESSONS for before in lesson.builds_on
+        (before, lesson.number): path_of(BY_NUMBER[before], lesson) for lesson in LESSONS for before in lesson.builds_on
     }
 
 
@@ -79,9 +81,9 @@ def colour_of(lesson: Lesson) -> str:
 
 def alt_text() -> str:
     """The map in words: by families, what each lesson builds on."""
-    families = {name: numbers for name, (numbers, _) in FAMILIES.items()} | {"all of it": (LESSONS[-1].number,)}
+    families = {name: numbers for name, (numbers, _) in FAMILIES.items()} | {"all of it": (LAST,)}
     said = [
-        f"{name.capitalize()}: {', '.join(f'{number} on {listed(LESSONS[number].builds_on)}' for number in numbers)}"
+        f"{name.capitalize()}: {', '.join(f'{number} on {listed(BY_NUMBER[number].builds_on)}' for number in numbers)}"
         for name, numbers in families.items()
     ]
     return f"Map of the course, which lesson builds on which. {'. '.join(said)}."

@@ -109,8 +109,8 @@ look = {"across": "tokens", "up": "kept for the backward pass", "unit": bytes_te
 course.draw.over_numbers(lengths, kept, growth_text(lengths, kept), log=True, **look)
 
 # %% [markdown]
-# The counter of lesson 9 counts what autograd keeps. (Printed is what all tensors have that exist at the same time, with 1,024 tokens.)
-# And is it right? Output and gradients, against lesson 9's way, in float64:
+# The counter of lesson 9 counts what autograd keeps. (Printed is what all tensors have that exist at the same time, with
+# 1,024 tokens.) And is it right? Output and gradients, against lesson 9's way, in float64:
 
 # %%
 q, k, v, gradient = drawn_text(200)
