@@ -19,7 +19,7 @@ from course_utils.words import count
 PLACES = {
     0: (0.5, 0),
     **{1: (0, 1), 2: (0, 2), 3: (0, 3), 4: (1, 1), 5: (1, 2)},
-    **{6: (1, 3), 7: (1, 4), 8: (4, 4), 9: (3, 4), 10: (3, 5)},
+    **{6: (1, 3), 7: (1, 4), 8: (4, 4), 9: (2, 4), 10: (3, 5), 17: (3, 4)},
     **{11: (2, 6), 12: (3, 6), 13: (1, 5), 14: (0, 5), 15: (2, 8)},
     16: (2, 7),
 }
@@ -28,7 +28,7 @@ FAMILIES = {
     "one machine": ((1, 2, 3), style.COLOURS["forward"]),
     "messages": ((4, 5), style.COLOURS["communication"]),
     "data parallelism": ((6, 7, 8), style.COLOURS["step"]),
-    "model and pipeline parallelism": ((9, 10), style.COLOURS["backward"]),
+    "model and pipeline parallelism": ((9, 10, 17), style.COLOURS["backward"]),
     "mixtures": ((11, 12, 16), "#8F6BB8"),
     "at work": ((13, 14), style.OTHERS[0]),
 }

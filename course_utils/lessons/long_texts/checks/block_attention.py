@@ -1,0 +1,123 @@
+"""The check of `block_attention`: against all scores at once, and never more than a block of them in memory."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.torch_cases import drawn
+from course_utils.words import bytes_text
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+TOO_MUCH = (
+    "the numbers are right, but a tensor of {largest} was made; scores of all queries and {block} keys are {enough}"
+)
+RESULT = ("output", "log-sum-exp")
+
+
+def at_once(q, k, v, q_places, k_places, block=0):
+    """Attention with all scores at once, in the dtype that sums are kept in."""
+    import torch
+
+    kind = torch.float64 if q.dtype == torch.float64 else torch.float32
+    q, k, v = (one.to(kind) for one in (q, k, v))
+    seen = k_places[None, :] <= q_places[:, None]
+    scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / q.shape[-1] ** 0.5
+    top = scores.masked_fill(~seen, torch.finfo(kind).min).amax(-1, keepdim=True) if len(k_places) else 0
+    weights = torch.exp(scores - top).masked_fill(~seen, 0.0)
+    total = weights.sum(-1)
+    out = weights @ v / total.clamp(min=torch.finfo(kind).tiny).unsqueeze(-1)
+    lse = (total.log() + top.squeeze(-1)).masked_fill(total == 0, -torch.inf)
+    return dict(zip(RESULT, (out, lse), strict=True))
+
+
+def counted(function: Callable, *given: Any) -> Any:
+    """Call the learner's function; return what it gives, by name, and the bytes of the largest tensor that it makes."""
+    from course_utils.lessons.long_texts.allocated import Allocated
+
+    with Allocated() as allocated:
+        found = function(*given)
+    if type(found) is not tuple or len(found) != 2:
+        return found
+    return {**dict(zip(RESULT, found, strict=True)), "largest": allocated.largest}
+
+
+def _frugal(outcome: Outcome) -> str | None:
+    q, _, _, q_places, k_places, block = outcome.case.arguments[0]
+    if len(k_places) < 8 * block:
+        return None  # too few keys for a difference
+    enough = q.shape[0] * q.shape[1] * len(q_places) * max(block, q.shape[-1]) * 8
+    largest = outcome.results[0]["largest"]
+    if largest <= 2 * enough:
+        return None
+    return TOO_MUCH.format(largest=bytes_text(largest), block=block, enough=bytes_text(enough))
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    def case(
+        q_places: "Tensor", k_places: "Tensor", block: int, about: str = "", dtype: str = "float64", scale: float = 1.0
+    ) -> Case:
+        import torch
+
+        shape = 2, 2, len(q_places), 5
+        q, k, v = (drawn(rng, *shape[:2], len(some), 5) for some in (q_places, k_places, k_places))
+        q, k, v = ((scale * one).to(getattr(torch, dtype)) for one in (q, k, v))
+        given = (q, k, v, q_places, k_places, block)
+        label = f"{len(q_places)} queries, {len(k_places)} keys, blocks of {block}, {dtype}"
+        label = f"{about}; {label}" if about else label
+        expected = at_once(*given) | {"largest": ...}
+        return Case(label, [given], [expected], with_comm=False, harness=counted, judge=_frugal)
+
+    import torch
+
+    def text(n: int) -> list["Tensor"]:
+        return [torch.arange(n)] * 2
+
+    yield case(*text(1), 1)
+    yield case(*text(6), 8)
+    yield case(*text(12), 4)
+    yield case(*text(11), 4)
+    yield case(*text(int(rng.integers(13, 30))), 1)
+    yield case(torch.arange(20, 28), torch.arange(12), 5, "queries behind all keys")
+    yield case(torch.arange(6, 14), torch.arange(4, 12), 3, "the text's middle")
+    yield case(torch.arange(9), torch.arange(4, 16), 4, "queries that see no key")
+    yield case(torch.arange(4), torch.arange(4, 8), 2, "nobody sees a key")
+    mixed = torch.from_numpy(rng.permutation(16))
+    yield case(mixed[:7], mixed[4:], 3, "tokens in any order")
+    yield case(*text(10), 3, "large scores", scale=30.0)
+    yield case(*text(10), 3, "large scores", "float32", scale=10.0)
+    yield case(*text(24), 5, dtype="float32")
+    yield case(*text(40), 4, dtype="float16")
+    yield case(*text(40), 4, dtype="bfloat16")
+    yield case(*text(256), 8, "a long text")
+
+
+def _nothing_but_memory(case: Case, outcome: Outcome) -> bool:
+    return "a tensor of" in outcome.wrong
+
+
+EXERCISE = Exercise(
+    library="block_attention",
+    place=2,
+    minutes=30,
+    difficulty=3,
+    turn="block by block; what of the past must be put right?",
+    title="attention without all scores at once",
+    cases=_cases,
+    needs_torch=True,
+    hints=(
+        "Go through the keys block by block. What must you remember of the blocks before, for each query, so that the "
+        "next can be added? What becomes of a query that sees no key of a block?",
+        "Begin with out = 0 and lse = -∞, in float32 for two-byte numbers. For each block: "
+        "`masked_scores(q, keys, q_places, places)`, its `logsumexp(dim=-1)`, the weights `exp(scores - lse of the "
+        "block)` (with 0 in the place of -∞), the block's output; then `merge_attention`.",
+    ),
+    symptoms={"too much memory is needed": _nothing_but_memory},
+    praise=lambda outcome: (
+        "as with all scores at once, in any order of tokens; the largest tensor had "
+        f"{bytes_text(outcome.results[0]['largest'])}, all scores would have {bytes_text(2 * 2 * 256 * 256 * 8)}"
+    ),
+)

@@ -1,0 +1,66 @@
+"""The check of `merge_attention`: against attention to all keys at once, and where exp has no number left."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise
+from course_utils.checks.torch_cases import drawn
+
+NOTHING = -float("inf")
+
+
+def merged_by_hand(out, lse, other_out, other_lse):
+    """Both parts weighed against the larger log-sum-exp."""
+    import torch
+
+    lse, other_lse = lse[..., None], other_lse[..., None]
+    top = torch.maximum(lse, other_lse).clamp(min=torch.finfo(lse.dtype).min)
+    mine, theirs = torch.exp(lse - top), torch.exp(other_lse - top)
+    total = mine + theirs
+    weighed = (mine * out + theirs * other_out) / total.where(total > 0, torch.ones_like(total))
+    return weighed, (top + total.log()).squeeze(-1).where(total.squeeze(-1) > 0, torch.tensor(NOTHING, dtype=lse.dtype))
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    def case(
+        shape: tuple[int, ...], label: str = "", dtype: str = "float64", add: float = 0.0, unseen: str = ""
+    ) -> Case:
+        given = [drawn(rng, *some, dtype=dtype) for some in (shape, shape[:-1], shape, shape[:-1])]
+        given[1], given[3] = (given[1] + add) * 3, (given[3] + add) * 3
+        for place, name in ((1, "first"), (3, "second")):
+            if unseen in (name, "both"):  # of the first query
+                given[place][..., 0], given[place - 1][..., 0, :] = NOTHING, 0.0
+        about = f"outputs of shape {shape}, {dtype}"
+        return Case(f"{label}; {about}" if label else about, [tuple(given)], [merged_by_hand(*given)], with_comm=False)
+
+    yield case((3, 5))
+    yield case((2, 4, 6, 8))
+    yield case((5, 5), dtype="float32")
+    yield case((4, 3), "log-sum-exps near 3,000", add=1000.0)
+    yield case((4, 3), "log-sum-exps near -3,000", add=-1000.0)
+    yield case((2, 4, 3), "a query that saw no key of the first set", unseen="first")
+    yield case((2, 4, 3), "a query that saw no key of the second set", unseen="second")
+    yield case((2, 4, 3), "a query that saw no key at all", unseen="both")
+    yield case((1, 2, 0, 4), "no query")
+    yield case((1, 7, 2, 2), dtype="float32")
+
+
+EXERCISE = Exercise(
+    library="merge",
+    place=1,
+    minutes=15,
+    difficulty=2,
+    turn="weigh two outputs; what does each weight divide by?",
+    title="two parts of an attention, put together",
+    cases=_cases,
+    needs_torch=True,
+    hints=(
+        "An output is a sum of exp(score) · v, divided by the sum of exp(score), and that is exp(lse). What must each "
+        "output be multiplied with before both can be divided by one common sum? And what if exp(lse) is too large for "
+        "a number, or 0?",
+        "The new log-sum-exp is `torch.logaddexp(lse, other_lse)`; the shares are `exp(lse - new)` and "
+        "`exp(other_lse - new)`, with an axis more (`unsqueeze(-1)`). Where new is -∞, put 0 in its place first.",
+    ),
+    praise=lambda outcome: "as if all keys had been there at once; large scores and queries that see nothing, too",
+)

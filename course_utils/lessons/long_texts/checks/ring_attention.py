@@ -1,0 +1,128 @@
+"""The check of `ring_attention`: against one process, and keys and values that go round once, from left to right."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.torch_cases import drawn
+from course_utils.lessons.long_texts.checks.block_attention import RESULT, at_once
+from course_utils.trace.recorder import phase
+from course_utils.words import count, ranks
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from course_utils.trace.events import Event
+
+RIGHT = "the numbers are right, but"
+
+
+def round_the_ring(
+    function: Callable, q: "Tensor", k: "Tensor", v: "Tensor", places: list["Tensor"], group_size: int
+) -> Any:
+    """Call the learner's function in a phase, in a group of so many neighbours; 0 for all ranks, and no group."""
+    import torch.distributed as dist
+
+    group = dist.new_subgroups(group_size)[0] if group_size else None
+    with phase("attention"):
+        found = function(q, k, v, places, group)
+    return dict(zip(RESULT, found, strict=True)) if type(found) is tuple and len(found) == 2 else found
+
+
+def moves(outcome: Outcome, rank: int) -> list["Event"]:
+    """What a rank sent, or shared in a collective, during its phase."""
+    events = outcome.attempt.replies[rank].events or ()
+    spans = [event for event in events if event.kind == "phase" and event.name == "attention"]
+    return [
+        one
+        for one in events
+        if one.kind in ("send", "collective") and any(s.start <= one.start <= s.end for s in spans)
+    ]
+
+
+def _once_round(outcome: Outcome) -> str | None:
+    *_, places, group_size = outcome.case.arguments[0]
+    size = group_size or outcome.world_size
+    k = outcome.case.arguments[0][1]
+    a_token = 2 * k.numel() // k.shape[2] * k.element_size()
+    for rank in range(outcome.world_size):
+        made = moves(outcome, rank)
+        if others := [one.name for one in made if one.kind == "collective"]:
+            return f"{RIGHT} rank {rank} called {others[0]}; here only neighbours talk"
+        right = rank - rank % size + (rank + 1) % size
+        if astray := [one.peer for one in made if one.peer != right]:
+            return f"{RIGHT} rank {rank} sends to rank {astray[0]}; the one to its right is rank {right}"
+        # Everybody's keys and values leave here but those of the right neighbour, who has them.
+        enough = a_token * (sum(map(len, places)) - len(places[(rank + 1) % size]))
+        sent = sum(one.bytes for one in made)
+        if sent > enough:
+            return f"{RIGHT} rank {rank} sent {sent:,} bytes; {enough:,} are enough"
+    return None
+
+
+def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    import torch
+
+    def case(
+        shares: Sequence[int], about: str = "", dtype: str = "float64", groups: int = 1, mixed: bool = True
+    ) -> Case:
+        arguments, expected = [], []
+        for _ in range(groups):
+            order = torch.from_numpy(rng.permutation(sum(shares))) if mixed else torch.arange(sum(shares))
+            places = [one.sort().values for one in order.split(list(shares))]
+            q, k, v = (drawn(rng, 1, 2, sum(shares), 4).to(getattr(torch, dtype)) for _ in range(3))
+            whole = at_once(q, k, v, torch.arange(sum(shares)), torch.arange(sum(shares)))
+            for own in places:
+                mine = [one[:, :, own].contiguous() for one in (q, k, v)]
+                arguments.append((*mine, places, len(shares) if groups > 1 else 0))
+                expected.append({name: one[:, :, own] for name, one in whole.items()})
+        label = f"{ranks(len(arguments))}, {sum(shares)} tokens, {dtype}"
+        label = f"{label}, {about}" if about else label
+        return Case(label, arguments, expected, backend="gloo", harness=round_the_ring, judge=_once_round)
+
+    yield case([4] * world_size)
+    yield case([4] * world_size, "in the text's order", mixed=False)
+    yield case([3] * min(2, world_size))
+    yield case([5])
+    yield case([3] * min(3, world_size))
+    yield case([6] * world_size, dtype="float16")
+    yield case([6] * min(3, world_size), dtype="bfloat16")
+    yield case([int(one) for one in rng.permutation(np.arange(1, world_size + 1))], "unequal shares")
+    yield case([2, 2], "2 groups", groups=2)
+    yield case([3, 1], "2 groups, unequal shares", dtype="float32", groups=2)
+    yield case([8] * world_size, dtype="float32")
+
+
+def _too_many_bytes(case: Case, outcome: Outcome) -> bool:
+    return " bytes; " in outcome.wrong
+
+
+def _praise(outcome: Outcome) -> str:
+    sent = sum(one.bytes for one in moves(outcome, 0))
+    return (
+        f"as in one process on {ranks(outcome.world_size)}; each sent {sent:,} bytes to its right, in "
+        f"{count(len(moves(outcome, 0)), 'message')}: everybody's keys and values once round"
+    )
+
+
+EXERCISE = Exercise(
+    library="ring_attention",
+    place=3,
+    minutes=25,
+    difficulty=3,
+    turn="keys and values go round; whose are here now?",
+    title="keys and values round the ring",
+    cases=_cases,
+    needs_torch=True,
+    hints=(
+        "Draw three ranks, and beside each whose keys it has in step 0, 1 and 2. What goes to the right in a step is "
+        "what came in the step before. How often must it be sent until everybody has seen all?",
+        "`kv = torch.stack([k, v])`. In step s = 0 … P - 1 these are the keys of rank (rank - s) % P: begin "
+        "`pass_on(kv, shape, group)` unless it is the last step, with as many tokens in `shape` as the next ones have; "
+        "`block_attention(q, *kv, places[rank], places[source])`; `merge_attention`; then `kv = passing.wait()`.",
+    ),
+    symptoms={"more is sent than needed": _too_many_bytes},
+    praise=_praise,
+)

@@ -1,0 +1,89 @@
+"""Attention that never holds all scores, as functions that the backward pass goes through.
+
+Kept for it are q, k, v, the output and the log-sum-exp: numbers for each token. Ordinary attention keeps a weight for
+each *pair* of tokens.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from course_utils.lessons.data_parallel.differentiable import Group
+from course_utils.lessons.long_texts.block_attention import block_attention
+from course_utils.lessons.long_texts.block_gradients import KeptForBackward, block_gradients
+from course_utils.lessons.long_texts.ring_attention import ring_attention, ring_gradients
+
+
+class _InBlocks(torch.autograd.Function):
+    """Forward `block_attention`, backward `block_gradients`."""
+
+    @staticmethod
+    def forward(context, q, k, v, places, block):
+        out, lse = block_attention(q, k, v, places, places, block)
+        out = out.to(q.dtype)
+        context.save_for_backward(q, k, v, out, lse)
+        context.rest = places, block
+        return out
+
+    @staticmethod
+    def backward(context, gradient):
+        q, k, v, out, lse = context.saved_tensors
+        places, block = context.rest
+        made = block_gradients(q, k, v, KeptForBackward.of(out, lse, gradient), places, places, block)
+        return *(one.to(q.dtype) for one in made), None, None
+
+
+class _RoundTheRing(torch.autograd.Function):
+    """Forward `ring_attention`, backward `ring_gradients`."""
+
+    @staticmethod
+    def forward(context, q, k, v, places, group):
+        out, lse = ring_attention(q, k, v, places, group)
+        out = out.to(q.dtype)
+        context.save_for_backward(q, k, v, out, lse)
+        context.rest = places, group
+        return out
+
+    @staticmethod
+    def backward(context, gradient):
+        q, k, v, out, lse = context.saved_tensors
+        made = ring_gradients(q, k, v, KeptForBackward.of(out, lse, gradient), *context.rest)
+        return *(one.to(q.dtype) for one in made), None, None
+
+
+def attention_in_blocks(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, places: torch.Tensor, block: int = 128
+) -> torch.Tensor:
+    """Causal attention in one process, in blocks in both directions.
+
+    Args:
+        q: (batch, heads, tokens, size).
+        k, v: the same, or with fewer heads.
+        places: (tokens,), where in the text each token stands.
+
+    Returns:
+        As q, of its dtype.
+
+    Source: Dao et al. 2022, "FlashAttention", algorithms 1 and 4.
+    """
+    return _InBlocks.apply(q, k, v, places, block)
+
+
+def attention_round_the_ring(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, places: Sequence[torch.Tensor], group: Group = None
+) -> torch.Tensor:
+    """Causal attention over the text of all ranks, for this rank's tokens. What moves: see `ring_attention`.
+
+    Args:
+        q, k, v: of this rank's tokens, as for `attention_in_blocks`.
+        places: for each rank the places of its tokens.
+
+    Returns:
+        As q, of its dtype.
+
+    Raises:
+        CourseError: `places` are not those of these ranks.
+
+    Source: Liu et al. 2023, "Ring Attention with Blockwise Transformers", §3.
+    """
+    return _RoundTheRing.apply(q, k, v, places, group)

@@ -1,0 +1,41 @@
+"""Two halves of an attention put together: each is an output and a log-sum-exp.
+
+For one query with scores s₁ … sₙ the log-sum-exp is L = log Σ exp(sᵢ), and attention's output Σ exp(sᵢ - L) vᵢ. Cut the
+keys into two sets, a and b, and do attention to each alone. Then
+
+    L = log(exp(Lₐ) + exp(L_b))          output = exp(Lₐ - L) outputₐ + exp(L_b - L) output_b
+
+exactly, in any order, as often as one likes. So nobody ever needs all scores at once.
+"""
+
+import torch
+
+Part = tuple[torch.Tensor, torch.Tensor]
+"""Output (…, queries, size) and log-sum-exp (…, queries) of attention to some of the keys."""
+
+
+def merge_attention(
+    out: torch.Tensor, lse: torch.Tensor, other_out: torch.Tensor, other_lse: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The attention to two sets of keys, from the attention to each of them.
+
+    A query that sees no key of a set has there the log-sum-exp -∞ and the output 0. It may be
+    that a query sees none of both.
+
+    Args:
+        out, other_out: (…, queries, size).
+        lse, other_lse: (…, queries), each the log-sum-exp of a query's scores. They may be
+            large: exp(lse) itself may be infinite.
+
+    Returns:
+        The output and the log-sum-exp for both sets together, in new tensors.
+
+    Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax", §3;
+    Dao et al. 2022, "FlashAttention", §3.1.
+    """
+    # exp(lse) / (exp(lse) + exp(other_lse)), without any exp that could be infinite.
+    # Where nothing was seen, -∞ - -∞ is no number: any share of two zeros will do.
+    apart = torch.where(lse == other_lse, 0.0, lse - other_lse)
+    share, other_share = torch.sigmoid(apart), torch.sigmoid(-apart)
+    merged = out * share.unsqueeze(-1) + other_out * other_share.unsqueeze(-1)
+    return merged, torch.logaddexp(lse, other_lse)

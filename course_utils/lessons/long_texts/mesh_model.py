@@ -1,0 +1,139 @@
+"""A character model for a text that is cut over ranks: only attention, and where a token stands, are other than before.
+
+Norms, perceptrons and linear layers work on each token by itself. Attention goes round the ring; the embedding must
+know the places of this rank's tokens.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from course_utils.errors import CourseError
+from course_utils.lessons.data_parallel.differentiable import Group
+from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups, place_of
+from course_utils.lessons.long_texts.long_attention import attention_in_blocks, attention_round_the_ring
+from course_utils.lessons.long_texts.zigzag import zigzag
+from course_utils.lessons.model_parallel.parallel_block import parallelise_block
+from course_utils.lessons.model_parallel.transformer import Attention, Block, Embedding
+
+Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""q, k, v, each (batch, heads, tokens, size) → attention's output, shaped as q."""
+
+
+class LongAttention(nn.Module):
+    """Lesson 9's attention, cut by heads or not, with another way to do what lies between `qkv` and `out`."""
+
+    def __init__(self, attention: Attention, attend: Attend) -> None:
+        super().__init__()
+        if attention.dropout.share:
+            raise CourseError("Attention in blocks has no dropout here. Make the model with dropout=0.")
+        self.heads, self.size = attention.heads, attention.size
+        self.qkv, self.out, self.attend = attention.qkv, attention.out, attend
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, tokens, width) → the same shape."""
+        made = self.qkv(x)
+        batch, tokens, _ = made.shape
+        q, k, v = made.view(batch, tokens, self.heads, 3 * self.size).transpose(1, 2).chunk(3, dim=-1)
+        return self.out(self.attend(q, k, v).transpose(1, 2).reshape(batch, tokens, self.heads * self.size))
+
+
+class PlacedEmbedding(nn.Module):
+    """Lesson 9's embedding, of tokens that stand at certain places of the text."""
+
+    def __init__(self, embedding: Embedding, places: torch.Tensor) -> None:
+        super().__init__()
+        self.character, self.place, self.places = embedding.character, embedding.place, places
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(batch, tokens) of int64 → (batch, tokens, width)."""
+        return self.character(x) + self.place.weight[self.places]
+
+
+def for_long_texts(model: nn.Sequential, places: torch.Tensor, attend: Attend) -> nn.Sequential:
+    """Give a character model another attention, in place, for tokens at these places.
+
+    Raises:
+        CourseError: the model has dropout in its attention.
+    """
+    model[0] = PlacedEmbedding(model[0], places)
+    for block in model:
+        if isinstance(block, Block):
+            block.attention = LongAttention(block.attention, attend)
+    return model
+
+
+def in_one_process(model: nn.Sequential, length: int, block: int = 128) -> nn.Sequential:
+    """The model with attention in blocks, for a whole text."""
+    places = torch.arange(length)
+    return for_long_texts(model, places, lambda q, k, v: attention_in_blocks(q, k, v, places, block))
+
+
+def round_the_ring(
+    model: nn.Sequential, places: Sequence[torch.Tensor], context: Group = None, tensor: Group = None
+) -> nn.Sequential:
+    """The model for this rank's tokens, with attention round the ring of `context`.
+
+    Args:
+        model: whole, equal on all ranks.
+        places: for each rank of `context` the places of its tokens.
+        tensor: ranks that share each block's matrices, as in lesson 9; None for none.
+    """
+    for block in model:
+        if tensor is not None and isinstance(block, Block):
+            parallelise_block(block, tensor)
+    own = places[dist.get_rank(context)]
+    return for_long_texts(model, own, lambda q, k, v: attention_round_the_ring(q, k, v, places, context))
+
+
+def groups_of(sizes: Mapping[str, int]) -> dict[str, Group]:
+    """This rank's group along each axis of a mesh; all ranks make all groups, in the same order.
+
+    Raises:
+        CourseError: the mesh has another number of ranks than take part.
+    """
+    every = mesh_groups(sizes)
+    ranks = sum(len(group) for group in next(iter(every.values())))
+    if ranks != dist.get_world_size():
+        raise CourseError(f"A mesh of {dict(sizes)} has {ranks} ranks, and {dist.get_world_size()} take part.")
+    own = {}
+    for axis, groups in every.items():
+        for group in groups:
+            made = dist.new_group(group)
+            if dist.get_rank() in group:
+                own[axis] = made
+    return own
+
+
+def mesh_gradients(
+    model: nn.Sequential, x: torch.Tensor, y: torch.Tensor, sizes: Mapping[str, int]
+) -> tuple[float, dict[str, torch.Tensor]]:
+    """The loss of a whole batch of whole texts, and this rank's part of its gradients.
+
+    Texts are dealt out along `data`, their tokens along `context` in a zig-zag, heads and matrices along `tensor`. Each
+    rank's loss is its tokens' share of the mean; so gradients are summed along `context` and `data`, as in lesson 6.
+
+    Args:
+        model: whole, equal on all ranks; it is changed.
+        x, y: (texts, tokens) of int64, equal on all ranks.
+        sizes: {"data": 2, "context": 2, "tensor": 2}, the last axis between neighbours.
+
+    Returns:
+        The loss, and gradients by the names of parameters; those that `tensor` cuts are this rank's part.
+    """
+    groups, place = groups_of(sizes), place_of(dist.get_rank(), sizes)
+    places = zigzag(x.shape[1], sizes["context"])
+    own = places[place["context"]]
+    tokens = y.numel()
+    x, y = (one.chunk(sizes["data"])[place["data"]][:, own] for one in (x, y))
+    model = round_the_ring(model, places, groups["context"], groups["tensor"] if sizes["tensor"] > 1 else None)
+    loss = cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum") / tokens
+    loss.backward()
+    summed = [loss.detach(), *(one.grad for one in model.parameters())]
+    for axis in ("context", "data"):
+        for one in summed:
+            dist.all_reduce(one, group=groups[axis])
+    return summed[0].item(), {name: one.grad for name, one in model.named_parameters()}

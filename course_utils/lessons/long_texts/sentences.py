@@ -1,0 +1,84 @@
+"""What the measurements of lesson 17 say: sentences chosen by the numbers."""
+
+from collections.abc import Mapping, Sequence
+
+from course_utils.measuring import CALM, Measured
+from course_utils.words import bytes_text, number_text, percent, ranks, seconds_text
+
+BUSY = "The machine was busy with other work: run this cell again"
+
+
+def growth_text(lengths: Sequence[int], kept: Mapping[str, Sequence[float]]) -> str:
+    """How many times as much is kept when the text becomes twice as long, from the last two lengths.
+
+    Args:
+        lengths: each twice the one before.
+        kept: bytes at each length, by the way to do attention.
+    """
+    told = [f"{way} {number_text(line[-1] / line[-2])} times" for way, line in kept.items()]
+    return f"From {lengths[-2]:,} to {lengths[-1]:,} tokens: {', '.join(told)} the bytes"
+
+
+def work_text(pairs: Mapping[str, Sequence[int]]) -> str:
+    """How the busiest rank's work compares with that of the rank with the least, for each way to deal out tokens."""
+    told = [f"{way} {number_text(max(line) / min(line))}" for way, line in pairs.items()]
+    return f"Work of the busiest rank ÷ that of the least busy: {', '.join(told)}"
+
+
+def exposed_share(seconds: Mapping[str, Sequence[float]], way: str, plain: str, alone: str) -> float | None:
+    """Which share of what `plain` waits for messages `way` waits still, by medians; None where nothing can be said.
+
+    Args:
+        seconds: of each way, round by round: `alone` computes and sends nothing, `plain` sends and then computes.
+    """
+    middle = {name: Measured(tuple(line)).median for name, line in seconds.items()}
+    waits = middle[plain] - middle[alone]
+    if waits <= 0.1 * middle[plain]:
+        return None
+    return min(1.0, max(0.0, middle[way] - middle[alone]) / waits)
+
+
+def exposed_text(seconds: Mapping[str, Sequence[float]], way: str, plain: str, alone: str) -> str:
+    """How much of the waiting is left where messages travel behind the computing."""
+    share = exposed_share(seconds, way, plain, alone)
+    if share is None:
+        return BUSY
+    middle = {name: Measured(tuple(line)) for name, line in seconds.items()}
+    told = f"{percent(share)} of the waiting is left when messages travel meanwhile"
+    wide = any(one.spread > 2 * CALM for one in middle.values())
+    return f"{told} (the machine is not at rest)" if wide else told
+
+
+def exposed_letter(share: float | None) -> str:
+    """ "a": hardly any of it is left exposed; "b": a part; "c": nearly all; "" where nothing can be said."""
+    if share is None:
+        return ""
+    return "a" if share <= 0.25 else "b" if share <= 0.75 else "c"
+
+
+def waits_of(seconds: Mapping[str, Sequence[float]], alone: str) -> dict[str, dict[str, float]]:
+    """Bars for each way that sends: the computing, and what it takes longer than that, by medians."""
+    middle = {name: Measured(tuple(line)).median for name, line in seconds.items()}
+    computing = min(middle[alone], *middle.values())
+    return {way: {"computing": computing, "wait": value - computing} for way, value in middle.items() if way != alone}
+
+
+def sends_text(ring: float, ulysses: float, world_size: int) -> str:
+    """Which of the two sends less, and how much each."""
+    told = f"{ranks(world_size)}: ring {bytes_text(ring)}, Ulysses {bytes_text(ulysses)}"
+    if abs(ring - ulysses) <= 0.001 * ulysses:
+        return f"{told}: the same"
+    less, more = sorted([ring, ulysses])
+    name = "Ulysses" if ulysses < ring else "the ring"
+    return f"{told}: {name} sends less, {percent(less / more)} of the other"
+
+
+def difference_text(found: Sequence[Mapping[str, float]]) -> str:
+    """The largest of all ranks' differences to one process, and of how many tensors on each."""
+    worst = max(max(one.values()) for one in found)
+    return f"{ranks(len(found))}: {', '.join(found[0])}: at most {worst:.0e} away from one process"
+
+
+def seconds_line(seconds: Mapping[str, Sequence[float]]) -> str:
+    """The median of each way, in words."""
+    return ", ".join(f"{way} {seconds_text(Measured(tuple(line)).median)}" for way, line in seconds.items())

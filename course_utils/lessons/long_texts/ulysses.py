@@ -1,0 +1,84 @@
+"""Ulysses: before attention ranks exchange tokens for heads, and afterwards heads for tokens.
+
+Each rank then has a few heads of the *whole* text, which is attention in one process. Four all-to-alls forward: q, k,
+v, and back the output; four backward.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+
+from course_utils.errors import CourseError
+from course_utils.lessons.data_parallel.differentiable import Group, moved
+from course_utils.lessons.long_texts.long_attention import attention_in_blocks
+
+
+def exchanged(x: torch.Tensor, cut: int, join: int, group: Group = None) -> torch.Tensor:
+    """Cut `x` along one axis, send each rank its part, and join what comes along another: one all-to-all.
+
+    Source: Jacobs et al. 2023, "DeepSpeed Ulysses", §3.
+    """
+    parts = [part.contiguous() for part in x.detach().chunk(dist.get_world_size(group), dim=cut)]
+    come = [torch.empty_like(part) for part in parts]
+    dist.all_to_all(come, parts, group=group)
+    return torch.cat(come, dim=join)
+
+
+def tokens_for_heads(x: torch.Tensor, group: Group = None) -> torch.Tensor:
+    """(batch, heads, tokens / P, size) → (batch, heads / P, tokens, size), and the other way round in backward."""
+    if dist.get_world_size(group) == 1:
+        return x
+    return moved(x, lambda one: exchanged(one, 1, 2, group), lambda one: exchanged(one, 2, 1, group))
+
+
+def heads_for_tokens(x: torch.Tensor, group: Group = None) -> torch.Tensor:
+    """(batch, heads / P, tokens, size) → (batch, heads, tokens / P, size), and the other way round in backward."""
+    if dist.get_world_size(group) == 1:
+        return x
+    return moved(x, lambda one: exchanged(one, 2, 1, group), lambda one: exchanged(one, 1, 2, group))
+
+
+def check_heads(heads: Sequence[int], places: Sequence[torch.Tensor], world_size: int) -> None:
+    """Refuse what no all-to-all of equal parts can exchange.
+
+    Raises:
+        CourseError: heads or tokens cannot be divided among the ranks.
+    """
+    for number in heads:
+        if number % world_size:
+            raise CourseError(
+                f"{number} heads cannot be divided among {world_size} ranks. Ulysses needs a multiple; a ring does not."
+            )
+    if len(places) != world_size or len({len(own) for own in places}) > 1:
+        shares = [len(own) for own in places]
+        raise CourseError(
+            f"Ulysses needs equal shares on {world_size} ranks, not {shares} tokens. Fill the text up with blanks."
+        )
+
+
+def ulysses_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    places: Sequence[torch.Tensor],
+    group: Group = None,
+    block: int = 128,
+) -> torch.Tensor:
+    """Causal attention over the text of all ranks, for this rank's tokens, by exchanging tokens for heads.
+
+    Args:
+        q, k, v: (batch, heads, tokens, size), of this rank's tokens; k and v may have fewer heads.
+        places: for each rank the places of its tokens, as many on each rank.
+
+    Returns:
+        As q.
+
+    Raises:
+        CourseError: heads, or tokens, cannot be divided among the ranks.
+
+    Source: Jacobs et al. 2023, "DeepSpeed Ulysses", §3.
+    """
+    check_heads((q.shape[1], k.shape[1]), places, dist.get_world_size(group))
+    mine = [tokens_for_heads(one, group) for one in (q, k, v)]
+    return heads_for_tokens(attention_in_blocks(*mine, torch.cat(list(places)), block), group)

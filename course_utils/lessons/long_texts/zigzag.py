@@ -1,0 +1,54 @@
+"""Which rank gets which tokens of a text, so that under a causal mask all have as much to do."""
+
+import torch
+
+from course_utils.errors import CourseError
+from course_utils.lessons.allreduce.blocks import block_bounds
+
+
+def check_length(length: int, world_size: int) -> None:
+    """Refuse a text that has not a token for each rank, and what is no number of ranks.
+
+    Raises:
+        CourseError: no rank, or fewer tokens than ranks.
+    """
+    if world_size < 1:
+        raise CourseError(f"There is at least one rank, not {world_size!r}.")
+    if length < world_size:
+        raise CourseError(f"A text of {length} tokens has none for some of {world_size} ranks. Take fewer ranks.")
+
+
+def in_order(length: int, world_size: int) -> list[torch.Tensor]:
+    """Each rank one piece of the text, in the order of ranks: places, int64, as equal as possible.
+
+    Raises:
+        CourseError: no rank, or fewer tokens than ranks.
+    """
+    check_length(length, world_size)
+    return list(torch.arange(length).tensor_split(block_bounds(length, world_size)[1:-1]))
+
+
+def zigzag(length: int, world_size: int) -> list[torch.Tensor]:
+    """Each rank two pieces of the text: one from the front and its counterpart from the back.
+
+    The text is cut into 2 P pieces as equal as possible: the first `length % (2 P)` have one
+    token more. Rank r gets the pieces r and 2 P - 1 - r, in this order.
+
+    Args:
+        length: tokens, at least one for each rank.
+
+    Returns:
+        For each rank the places of its tokens, int64, rising.
+
+    Raises:
+        CourseError: no rank, or fewer tokens than ranks.
+
+    Source: Zhu 2024, "ring-flash-attention", issue 2; Dubey et al. 2024, "The Llama 3 Herd of
+    Models", §3.3.2. Brandon et al. 2023, "Striped Attention", deals out single tokens.
+    """
+    check_length(length, world_size)
+    # With lesson 5's bounds, piece b is bounds[b] … bounds[b + 1].
+    bounds = block_bounds(length, 2 * world_size)
+    pieces = [torch.arange(begin, end) for begin, end in zip(bounds, bounds[1:], strict=False)]
+    # What sees little, from the front, goes with what sees much.
+    return [torch.cat([pieces[rank], pieces[-1 - rank]]) for rank in range(world_size)]

@@ -1,0 +1,436 @@
+# The lesson on context parallelism. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # What if the text does not fit?
+#
+# After this lesson you can **compute** attention without ever holding all scores, **share** one text among several
+# ranks, and **predict** what each of them computes, sends and keeps.
+#
+# *60 minutes · builds on [lesson 5](05_allreduce.ipynb), [lesson 9](09_model_parallel.ipynb) · 8 ranks*
+
+# %%
+from functools import partial
+
+import torch
+import torch.distributed as dist
+
+import course_utils as course
+
+ranks = course.start(8, link="100 Mbit/s")
+linked = ranks.facts["network"] is not None
+ranks.load_torch()
+
+# %% [markdown]
+# Lesson 9 cut the model. But texts grow, too: whole books, a repository of code, an hour of video. Data parallelism
+# does not help, for it deals out *texts*. Today all ranks work on one text: **context parallelism**. Each has some of
+# its **tokens** (pieces of text; in lesson 9 they were characters).
+#
+# Norms, perceptrons and linear layers work on each token by itself: nothing moves. Only attention looks at other
+# tokens. So this lesson is about attention.
+
+# %% [markdown]
+# ## Why it does not fit
+#
+# The query of each token meets the keys of all tokens before it. $n$ tokens make $n^2$ **scores**, and lesson 9's
+# attention keeps one weight for each, in each head, for its backward pass.
+#
+# **Predict.** The text becomes twice as long. How many times as many bytes does lesson 9's attention keep? And one that
+# keeps no scores, only something for each token?
+
+# %%
+course.predict("texts_memory", within=1.1, all_scores=..., in_blocks=...)
+
+# %% [markdown]
+# Must all scores be there at once? For one query, attention is
+#
+# $$\text{output} = \frac{\sum_i e^{s_i} v_i}{\sum_i e^{s_i}}$$
+#
+# A sum above, a sum below. Sums can be made bit by bit. Cut the keys into two sets, do attention to each, and remember
+# beside each output the logarithm of its lower sum, $L = \log \sum e^{s_i}$, the **log-sum-exp**. Then
+#
+# $$\text{output} = \frac{e^{L_a}\,\text{output}_a + e^{L_b}\,\text{output}_b}{e^{L_a} + e^{L_b}}$$
+
+# %% [markdown]
+# Exactly: nothing is left out. (It is written with care: $e^{L}$ itself may be too large for a number.) Exercise:
+# `merge_attention`.
+
+# %%
+from course_utils.lessons.long_texts.block_attention import block_attention
+from course_utils.lessons.long_texts.experiments import drawn_text
+from course_utils.lessons.long_texts.merge import merge_attention
+
+q, k, v, _ = drawn_text(64)  # one text, 4 heads of 16 numbers, in float64
+places = torch.arange(64)  # where in the text a token stands
+parts = []
+for keys in (slice(0, 20), slice(20, 64)):
+    mine = k[:, :, keys], v[:, :, keys]
+    parts.append(block_attention(q, *mine, places, places[keys]))
+out, lse = merge_attention(*parts[0], *parts[1])
+whole, _ = block_attention(q, k, v, places, places)
+print(f"two sets of keys or one: {(out - whole).abs().max():.0e} apart")
+
+# %% [markdown]
+# A query sees no key behind its own place: that is the **causal mask**. The first 20 queries see nothing of the second
+# set. There the output is 0 and the log-sum-exp $-\infty$: a weight of 0.
+#
+# So: go through the keys block by block, and merge. Only the scores of *one* block exist at a time. The backward pass
+# computes them again, from the log-sum-exp that was kept. This is the idea of **FlashAttention** (Dao and others, 2022;
+# before it Milakov and Gimelshein, 2018, and Rabe and Staats, 2021). Exercise: `block_attention`.
+
+# %%
+from course_utils.lessons.long_texts.block_attention import ordinary_attention
+from course_utils.lessons.long_texts.experiments import attention_memory
+from course_utils.lessons.long_texts.long_attention import attention_in_blocks
+from course_utils.lessons.long_texts.sentences import growth_text
+from course_utils.words import bytes_text
+
+
+def in_blocks(q, k, v):
+    return attention_in_blocks(q, k, v, torch.arange(q.shape[2]))
+
+
+lengths, ways = [256, 512, 1024], {"all scores": ordinary_attention}
+ways["in blocks"] = in_blocks
+
+
+def memory_of(attend):  # on a rank of its own
+    return [attention_memory(attend, n) for n in lengths]
+
+
+found = {w: ranks.run(memory_of, f, ranks=1).results[0] for w, f in ways.items()}
+
+# %% tags=["figure:17_memory"]
+kept = {way: [saved for saved, _ in line] for way, line in found.items()}
+grown = [line[-1] / line[-2] for line in kept.values()]
+course.measured("texts_memory", all_scores=grown[0], in_blocks=grown[1])
+for way, line in found.items():
+    print(f"{way}: at most {bytes_text(line[-1][1])} at once")
+look = {"across": "tokens", "up": "kept for the backward pass", "unit": bytes_text}
+course.draw.over_numbers(lengths, kept, growth_text(lengths, kept), log=True, **look)
+
+# %% [markdown]
+# The counter of lesson 9 counts what autograd keeps. (Printed is what all tensors have that exist at the same time, with
+# 1,024 tokens.) And is it right? Output and gradients, against lesson 9's way, in float64:
+
+# %%
+q, k, v, gradient = drawn_text(200)
+inputs = [one.requires_grad_() for one in (q, k, v)]
+found = []
+for attend in ways.values():
+    out = attend(*inputs)
+    found.append((out, *torch.autograd.grad(out, inputs, gradient)))
+for name, one, other in zip(("output", "q", "k", "v"), *found, strict=True):
+    apart = (one - other).abs().max().item()
+    assert apart <= 1e-12
+    print(f"{name}: {apart:.0e} apart")
+
+# %% [markdown]
+# No approximation. Short numbers (float16, bfloat16) are sent and kept as they are, but sums grow in float32.
+#
+# ## Four ranks, a quarter each
+#
+# Each rank has the queries, keys and values of its own tokens. Its queries must meet *all* keys. Does it need all keys
+# at once? No: parts can be merged, in any order. So let keys and values go round lesson 5's **ring**: in each step a
+# rank computes with those that are here, and passes them to its right. This is **Ring Attention** (Liu and others,
+# 2023).
+
+# %% [markdown]
+# Read it. Then **predict**, for 4 ranks: how many times its own keys and values does each rank send, forward? And
+# backward, where keys and values go round once more, and their *gradients* come home behind them?
+
+
+# %%
+def ring(q, k, v, places):
+    from course_utils.lessons.long_texts.ring_attention import pass_on
+
+    rank, P = dist.get_rank(), dist.get_world_size()
+    kv, total = torch.stack([k, v]), None
+    for step in range(P):
+        source = (rank - step) % P  # whose keys are here now
+        if step < P - 1:
+            passing = pass_on(kv, kv.shape)  # to the right; does not wait
+        part = block_attention(q, *kv, places[rank], places[source])
+        total = merge_attention(*total, *part) if total else part
+        if step < P - 1:
+            kv = passing.wait()
+    return total[0]
+
+
+course.predict("texts_ring", forward=..., backward=...)
+
+# %% tags=["figure:17_ring"]
+from course_utils.lessons.long_texts.bytes_sent import Shape, ring_bytes
+from course_utils.lessons.long_texts.experiments import beside_one_process, bytes_in
+from course_utils.lessons.long_texts.long_attention import attention_round_the_ring
+from course_utils.lessons.long_texts.sentences import difference_text
+from course_utils.lessons.long_texts.zigzag import in_order
+
+compare = partial(ranks.run, beside_one_process, backend="gloo")
+for _ in range(2):  # the first one finds connections
+    run = compare(attention_round_the_ring, in_order(64, 4), ranks=4)
+assert max(max(found.values()) for found in run.results) <= 1e-12
+print(difference_text(run.results))
+formula = ring_bytes(Shape(64, heads=4, size=16, number_bytes=8), 4)
+sent = {name: bytes_in(run.events, name, rank=0) for name in formula}
+assert sent == formula
+own = 2 * 16 * 4 * 16 * 8  # keys and values: 16 tokens, 4 heads of 16 numbers
+course.measured("texts_ring", **{name: sent[name] / own for name in sent})
+run.timeline(f"Forward and backward: {run.messages} messages, only to the right")
+
+# %% [markdown]
+# Output and all gradients are those of one process, to the last digits. Forward: $P-1$ times its own share. It is
+# lesson 5's all-gather, but nobody ever holds all of it. Backward: the same again, and behind it a reduce-scatter: each
+# rank adds what *its* queries want of the keys to the sum that comes by.
+#
+# Exercise: `ring_attention`.
+
+# %% [markdown]
+# ## Behind the computing
+#
+# `pass_on` does not wait: while keys travel, the rank computes with them. Is a step's transfer shorter than its
+# computing, it costs nothing (lesson 7). Whatever is not hidden is **exposed**. Our links: 100 Mbit/s, emulated. (Where
+# your system forbids them, messages pass through memory, and there is little to hide.)
+#
+# **Predict.** How much of the waiting is left, against a ring that first computes, then sends and waits?
+
+# %%
+choices = {"a": "hardly any", "b": "a part", "c": "nearly all"}
+course.predict("texts_exposed", answer=..., choices=choices)
+
+
+# %%
+def in_turn(q, k, v, places):
+    from course_utils.lessons.long_texts.ring_attention import pass_on
+
+    rank, P = dist.get_rank(), dist.get_world_size()
+    kv, total = torch.stack([k, v]), None
+    for step in range(P):
+        part = block_attention(q, *kv, places[rank], places[(rank - step) % P])
+        total = merge_attention(*total, *part) if total else part
+        if step < P - 1:
+            kv = pass_on(kv, kv.shape).wait()
+    return total[0]
+
+
+# %% tags=["figure:17_exposed"]
+from course_utils.lessons.long_texts import sentences
+from course_utils.lessons.long_texts.experiments import alone, timed
+from course_utils.lessons.long_texts.zigzag import zigzag
+from course_utils.lessons.overlap.step_times import slowest
+
+ways = {"nothing sent": alone, "in turn": in_turn, "ring": ring}
+text = {"heads": 2, "size": 32}
+run = ranks.run(timed, ways, zigzag(2048, 4), 5, ranks=4, backend="gloo", **text)
+seconds = slowest(run.results)
+told = "ring", "in turn", "nothing sent"
+letter = sentences.exposed_letter(sentences.exposed_share(seconds, *told))
+course.measured("texts_exposed", answer=letter)
+bars = sentences.waits_of(seconds, "nothing sent")
+course.draw.stacked_bars(bars, sentences.exposed_text(seconds, *told))
+
+# %% [markdown]
+# (Four ranks share this machine's cores, so that what is hidden differs from run to run. On GPUs the card for the
+# network works by itself.) The longer the text, the better it hides: with twice the tokens on a rank the transfer
+# doubles, and the computing grows by four.
+#
+# ## Who works?
+#
+# Under the causal mask the first quarter of the text sees little, the last quarter sees nearly everything. All wait for
+# the slowest. **Predict**, for 4 ranks in the order of the text: how many times as many pairs of a query and a key does
+# the last rank see as the first?
+
+# %%
+course.predict("texts_work", within=1.03, times_as_many=...)
+
+# %%
+from course_utils.lessons.long_texts.work import imbalance, pairs_computed, pairs_seen
+
+pairs = pairs_seen(in_order(2048, 4))
+course.measured("texts_work", times_as_many=pairs[3] / pairs[0])
+print([f"{one:,}" for one in pairs])
+
+# %% [markdown]
+# Half of the first quarter's square is masked. Count in such halves: ranks 0 to 3 see 1, 3, 5 and 7. (Exactly: a token
+# sees itself as well.) The busiest has $\frac74$ of the mean.
+#
+# Better: cut the text into $2P$ pieces. Rank $r$ gets piece $r$ from the front, and its counterpart from the back,
+# piece $2P-1-r$: a **zig-zag**. Little and much make the same for all. Exercise: `zigzag`.
+
+# %% tags=["figure:17_zigzag"]
+from course_utils.lessons.long_texts import pictures
+
+dealt = {"in order": in_order(1024, 4), "zig-zag": zigzag(1024, 4)}
+seen = {way: pairs_seen(places) for way, places in dealt.items()}
+small = {"in order": in_order(64, 4), "zig-zag": zigzag(64, 4)}
+pictures.masks(small, sentences.work_text(seen))
+
+# %% [markdown]
+# Predicted. Now count what the ranks really multiply: `computing` counts the operations of all matrix products.
+# (Blocks that the mask cuts through are computed in full, so it is a little more than the pairs.)
+
+# %%
+from course_utils.lessons.long_texts.experiments import computing
+
+for way, places in dealt.items():
+    run = ranks.run(computing, ring, places, ranks=4, backend="gloo")
+    formula = pairs_computed(places, 128)
+    assert [one / run.results[0] for one in run.results] == [
+        one / formula[0] for one in formula
+    ]
+    found, wanted = imbalance(run.results), imbalance(seen[way])
+    print(f"{way}: busiest rank ÷ mean {found:.2f}, predicted {wanted:.2f}")
+assert found <= 1.05  # the zig-zag
+
+# %% [markdown]
+# The ring does not care who has which tokens: it only compares places. So the same function serves both, and texts
+# that do not divide:
+
+# %%
+for length, P in ((64, 4), (37, 4), (5, 4), (24, 1)):
+    run = compare(attention_round_the_ring, zigzag(length, P), ranks=P)
+    assert max(max(found.values()) for found in run.results) <= 1e-12
+    print(f"{length} tokens on", difference_text(run.results))
+try:
+    zigzag(3, 4)
+except course.CourseError as error:
+    print("3 tokens on 4 ranks:", error)
+
+# %% [markdown]
+# ## Another way: heads for tokens
+#
+# Lesson 9 cut attention by heads. **Ulysses** (Jacobs and others, 2023) does it for the time of attention only: before
+# it, an **all-to-all**, in which each rank sends each other rank a part of what it has. Who had *all heads of some
+# tokens* then has *some heads of all tokens*: attention as in one process. Behind it, back.
+#
+# Four tensors move: $q$, $k$, $v$, and the output. In each a rank keeps $\frac1P$ of its share $S$, and sends the rest.
+
+# %%
+from course_utils.lessons.long_texts.bytes_sent import ulysses_bytes
+from course_utils.lessons.long_texts.ulysses import ulysses_attention
+
+run = compare(ulysses_attention, zigzag(64, 4), ranks=4)
+assert max(max(found.values()) for found in run.results) <= 1e-12
+print(difference_text(run.results))
+others = 3 / 4  # the trace counts what a rank gives to itself, too
+sent = others * bytes_in(run.events, "forward", rank=0)
+assert sent == ulysses_bytes(Shape(64, heads=4, size=16, number_bytes=8), 4)["forward"]
+print(f"{run.collectives} all-to-alls, forward and backward")
+
+# %% [markdown]
+# Forward the ring sends $2S(P-1)$, Ulysses $4S\frac{P-1}{P}$. With more ranks a rank's share gets smaller, and Ulysses'
+# bytes with it; the ring always carries the whole text past everybody.
+#
+# But many models have fewer heads for keys and values than for queries, each shared by several (**grouped-query
+# attention**). The ring sends only these. **Predict.** Up to how many ranks does the ring send no more than Ulysses:
+# with as many heads for keys, and with an eighth of them?
+
+# %%
+course.predict("texts_heads", as_many=..., an_eighth=...)
+
+# %%
+kinds = {"as_many": 64, "an_eighth": 8}  # heads of keys; 64 of queries
+until = {}
+for name, kv_heads in kinds.items():
+    shape = Shape(2**17, heads=64, size=128, kv_heads=kv_heads, number_bytes=2)
+    print(f"{kv_heads} heads of keys:")
+    for P in (2, 4, 8):
+        both = [sends(shape, P)["forward"] for sends in (ring_bytes, ulysses_bytes)]
+        print(" ", sentences.sends_text(*both, P))
+        until[name] = P if both[0] <= both[1] else until[name]
+course.measured("texts_heads", **until)
+
+# %% [markdown]
+# The ring sends less while $P < 1 + \frac{\text{heads}}{\text{heads of keys}}$, and as much where both are equal: 9, in
+# the second case. But Ulysses cannot go as far there: 8 heads of keys cannot be divided among 16 ranks. The ring has no
+# such limit, and hides its messages. (Backward it sends twice as much, Ulysses the same again.) Large trainings mix the
+# two: Ulysses inside a node, rings between.
+
+# %%
+try:
+    compare(ulysses_attention, zigzag(48, 3), ranks=3)  # 4 heads
+except course.CourseError as error:
+    print(error)
+
+# %% [markdown]
+# ## How long a text?
+#
+# Lesson 9's formula, sorted by powers of the length: what is fixed (parameters, gradients, Adam), bytes a token, bytes
+# a pair of tokens. With attention in blocks the pairs are gone, and each rank keeps $\frac1P$ of the tokens. Counted in
+# a real step first; then solved for the length. Exercise: `longest_text`.
+
+# %%
+from course_utils.lessons.long_texts.experiments import text_step_memory
+from course_utils.lessons.long_texts.text_memory import memory_in_blocks, ordinary_memory
+from course_utils.lessons.model_parallel.transformer import character_model
+
+sizes = {"characters": 96, "width": 64, "heads": 4, "depth": 4}
+model = character_model(context=512, **sizes)
+formulas = {"all scores": ordinary_memory(model), "in blocks": memory_in_blocks(model)}
+for way, formula in formulas.items():
+    step = partial(text_step_memory, 512, way == "in blocks", **sizes)
+    counted = ranks.run(step, ranks=1).results[0].total
+    assert abs(formula.on_each(512) / counted - 1) <= 0.05
+    token, pair = formula.per_token, formula.per_pair
+    print(f"{way}: {bytes_text(counted)} counted")
+    print(f"  {bytes_text(formula.fixed)} + {token:,.0f} B · n + {pair:,.0f} B · n²")
+
+# %% [markdown]
+# **Predict.** With 8 ranks in place of 1, how many times as long a text fits: where all scores are kept, and in blocks?
+
+# %%
+course.predict("texts_longest", within=1.15, all_scores=..., in_blocks=...)
+
+# %% tags=["figure:17_longest"]
+memory, many = 80e9, [1, 2, 4, 8, 16]  # bytes on a rank; ranks
+fits = {way: [one.longest(memory, P) for P in many] for way, one in formulas.items()}
+times = [fits[way][3] / fits[way][0] for way in formulas]
+course.measured("texts_longest", all_scores=times[0], in_blocks=times[1])
+title = f"80 GB a rank: with 8 ranks {times[0]:.1f} and {times[1]:.1f} times as long a text"
+look = {"across": "ranks", "up": "tokens of the longest text", "unit": "{:,.0f}".format}
+course.draw.over_numbers(many, fits, title, log=True, **look)
+
+# %% [markdown]
+# Pairs grow with the square, so eight times the memory is good for $\sqrt 8$ times the length. In blocks: as many times
+# as there are ranks. The *computing* still grows with the square of the length; nothing here changes that.
+#
+# ## All together
+#
+# Context parallelism is one more axis of lesson 11's mesh. Texts are dealt out along `data`, tokens along `context`,
+# heads and matrices along `tensor`. Every rank has all weights but those that `tensor` cuts; so gradients are summed
+# over `context` and `data`, as in lesson 6.
+
+# %%
+from course_utils.lessons.long_texts.experiments import mesh_beside_one_process
+
+mesh = {"data": 2, "context": 2, "tensor": 2}
+run = ranks.run(mesh_beside_one_process, mesh, backend="gloo")
+assert max(max(found.values()) for found in run.results) <= 1e-12
+print(difference_text(run.results))
+
+# %% [markdown]
+# A whole transformer, on eight ranks: its loss and all its gradients are those of one process.
+#
+# ## torch's own tool
+#
+# torch has it as an experiment, `torch.distributed.tensor.experimental.context_parallel`: a `with` in which
+# `scaled_dot_product_attention` goes round a ring, in a zig-zag order. On processors it does not run (torch 2.13): it
+# raises `Operator aten._scaled_dot_product_flash_attention_for_cpu.default does not have a sharding strategy
+# registered`, for it knows only CUDA's kernels of attention. Where you have GPUs:
+#
+# ```
+# with context_parallel(mesh, buffers=[q, k, v], buffer_seq_dims=[2, 2, 2]):
+#     out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+# ```
+
+# %% [markdown]
+# ## What you take with you
+#
+# - You can **compute** attention block by block: an output and a log-sum-exp are all that two parts need to become one.
+# - You can **share** a text: keys and values round a ring, or heads for tokens; dealt out in a zig-zag.
+# - You can **predict**: pairs for the work, $2S(P-1)$ or $4S\frac{P-1}{P}$ for the bytes, and a length that grows with
+#   the ranks.
+#
+# Next: [the exercises](../exercises/17_long_texts.ipynb). After that: your own long text.
+
+# %%
+ranks.stop()

@@ -1,0 +1,280 @@
+"""Attention in blocks, round a ring and by an exchange of heads equals ordinary attention; what it takes is counted."""
+
+import itertools
+import math
+from functools import partial
+
+import pytest
+import torch
+
+from course_utils.errors import CourseError
+from course_utils.lessons.long_texts.allocated import Allocated
+from course_utils.lessons.long_texts.block_attention import block_attention, masked_scores, ordinary_attention
+from course_utils.lessons.long_texts.bytes_sent import Shape, ranks_until_ulysses_wins, ring_bytes, ulysses_bytes
+from course_utils.lessons.long_texts.experiments import (
+    attention_memory,
+    beside_one_process,
+    bytes_in,
+    computing,
+    drawn_text,
+    mesh_beside_one_process,
+    text_step_memory,
+)
+from course_utils.lessons.long_texts.long_attention import attention_in_blocks, attention_round_the_ring
+from course_utils.lessons.long_texts.longest_text import longest_text
+from course_utils.lessons.long_texts.merge import merge_attention
+from course_utils.lessons.long_texts.mesh_model import in_one_process
+from course_utils.lessons.long_texts.ring_attention import ring_attention
+from course_utils.lessons.long_texts.text_memory import TextMemory, memory_in_blocks, ordinary_memory
+from course_utils.lessons.long_texts.torch_context_parallel import BACKENDS, torch_context_parallel
+from course_utils.lessons.long_texts.ulysses import check_heads, ulysses_attention
+from course_utils.lessons.long_texts.work import imbalance, pairs_computed, pairs_seen
+from course_utils.lessons.long_texts.zigzag import in_order, zigzag
+from course_utils.lessons.model_parallel.transformer import character_model
+
+RINGS = {"ring": attention_round_the_ring, "Ulysses": ulysses_attention}
+
+
+def with_gradients(attend, q, k, v, gradient):
+    """The output, and what comes back for q, k and v."""
+    inputs = [one.clone().requires_grad_() for one in (q, k, v)]
+    out = attend(*inputs)
+    return out, *torch.autograd.grad(out, inputs, gradient)
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2, 1])
+@pytest.mark.parametrize("block", [1, 5, 8, 37, 100])
+def test_attention_in_blocks_is_ordinary_attention(block, kv_heads) -> None:
+    text = drawn_text(37, kv_heads=kv_heads, batch=2)
+    wanted = with_gradients(ordinary_attention, *text)
+    got = with_gradients(partial(attention_in_blocks, places=torch.arange(37), block=block), *text)
+    for one, other in zip(got, wanted, strict=True):
+        assert (one - other).abs().max() <= 1e-12
+
+
+def test_numerical_differences_agree_with_the_gradients() -> None:
+    q, k, v, _ = (one.requires_grad_() for one in drawn_text(7, heads=2, size=3, kv_heads=1))
+    assert torch.autograd.gradcheck(partial(attention_in_blocks, places=torch.arange(7), block=3), (q, k, v))
+
+
+def test_the_log_sum_exp_is_that_of_the_scores() -> None:
+    q, k, v, _ = drawn_text(20)
+    places = torch.arange(20)
+    _, lse = block_attention(q, k, v, places, places, block=6)
+    assert (lse - masked_scores(q, k, places, places).logsumexp(-1)).abs().max() <= 1e-12
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float16, 2e-3), (torch.bfloat16, 2e-2), (torch.float32, 2e-6)])
+def test_sums_of_short_numbers_are_kept_in_float32(dtype, error) -> None:
+    text = [one.to(dtype) for one in drawn_text(300)]
+    places = torch.arange(300)
+    out, lse = block_attention(*text[:3], places, places, block=16)
+    assert out.dtype == lse.dtype == torch.float32
+    wanted = with_gradients(ordinary_attention, *(one.double() for one in text))
+    assert (out - wanted[0]).abs().max() <= 2e-6
+    got = with_gradients(partial(attention_in_blocks, places=places, block=16), *text)
+    for one, other in zip(got, wanted, strict=True):
+        assert one.dtype == dtype
+        assert (one - other).abs().max() <= error * other.abs().max()
+
+
+def test_parts_are_merged_in_any_order_and_where_nothing_was_seen() -> None:
+    q, k, v, _ = drawn_text(12)
+    places = torch.arange(12)
+    whole = block_attention(q, k, v, places, places)
+    pieces = [slice(0, 3), slice(3, 4), slice(4, 12)]
+    parts = [block_attention(q, k[:, :, keys], v[:, :, keys], places, places[keys]) for keys in pieces]
+    for order in itertools.permutations(parts):
+        merged = merge_attention(*merge_attention(*order[0], *order[1]), *order[2])
+        for one, other in zip(merged, whole, strict=True):
+            assert (one - other).abs().max() <= 1e-12
+    nothing = torch.zeros(2, 3), torch.full((2,), -torch.inf)
+    out, lse = merge_attention(*nothing, *nothing)
+    assert (out == 0).all() and lse.isneginf().all()
+
+
+def test_large_scores_do_not_overflow() -> None:
+    out, lse = merge_attention(torch.ones(1, 2), torch.tensor([2000.0]), 3 * torch.ones(1, 2), torch.tensor([2000.0]))
+    assert out.tolist() == [[2.0, 2.0]]
+    assert lse.item() == pytest.approx(2000 + math.log(2))
+
+
+def test_memory_is_linear_in_the_length() -> None:
+    lengths = 256, 512, 1024
+    blocks = partial(attention_memory, lambda q, k, v: attention_in_blocks(q, k, v, torch.arange(q.shape[2])))
+    saved, most = zip(*map(blocks, lengths), strict=True)
+    assert saved[2] == 2 * saved[1] == 4 * saved[0]
+    assert most[2] < 2.2 * most[0]  # it is the block's scores that count
+    saved, most = zip(*map(partial(attention_memory, ordinary_attention), lengths), strict=True)
+    assert saved[2] > 3.7 * saved[1] and most[2] > 3.9 * most[1]
+    assert saved[2] > 4 * 4 * 1024**2  # a weight for each pair and head
+
+
+def test_allocated_counts_each_storage_until_it_is_gone() -> None:
+    with Allocated() as counted:
+        one = torch.zeros(100)
+        two = one + 1
+        two.view(10, 10).add_(1)
+        del two
+        three = torch.zeros(10)
+    assert (counted.now, counted.most, counted.largest) == (440, 800, 400)
+    assert three.numel() and counted.multiplied == 0
+
+
+@pytest.mark.parametrize(("deal", "length"), [(in_order, 32), (zigzag, 32), (zigzag, 37), (zigzag, 5)])
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+def test_a_ring_is_one_process(world_size, deal, length, four_ranks) -> None:
+    attend = attention_round_the_ring
+    run = four_ranks.run(beside_one_process, attend, deal(length, world_size), ranks=world_size, backend="gloo")
+    assert max(max(found.values()) for found in run.results) <= 1e-12
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2, 1])
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+def test_a_ring_sends_what_the_formula_says(world_size, kv_heads, four_ranks) -> None:
+    places = zigzag(48, world_size)
+    run = four_ranks.run(
+        beside_one_process, attention_round_the_ring, places, kv_heads=kv_heads, ranks=world_size, backend="gloo"
+    )
+    assert max(max(found.values()) for found in run.results) <= 1e-12
+    formula = ring_bytes(Shape(48, 4, 16, kv_heads, number_bytes=8), world_size)
+    for name, rank in itertools.product(formula, range(world_size)):
+        assert bytes_in(run.events, name, rank) == formula[name]
+    assert run.rounds == 3 * (world_size - 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_ring_carries_short_numbers(dtype, four_ranks) -> None:
+    run = four_ranks.run(beside_one_process, attention_round_the_ring, zigzag(40, 4), dtype=dtype, backend="gloo")
+    assert max(max(found.values()) for found in run.results) <= 0.05
+    formula = ring_bytes(Shape(40, 4, 16, number_bytes=2, gradient_bytes=4), 4)
+    assert [bytes_in(run.events, name, 2) for name in formula] == list(formula.values())
+
+
+@pytest.mark.parametrize(("world_size", "kv_heads"), [(1, 1), (2, 4), (2, 2), (4, 4)])
+def test_ulysses_is_one_process_and_sends_what_the_formula_says(world_size, kv_heads, four_ranks) -> None:
+    places = zigzag(48, world_size)
+    run = four_ranks.run(
+        beside_one_process, ulysses_attention, places, kv_heads=kv_heads, ranks=world_size, backend="gloo"
+    )
+    assert max(max(found.values()) for found in run.results) <= 1e-12
+    formula = ulysses_bytes(Shape(48, 4, 16, kv_heads, number_bytes=8), world_size)
+    for name, rank in itertools.product(formula, range(world_size)):
+        others = (world_size - 1) / world_size  # the trace counts a rank's own part too
+        assert bytes_in(run.events, name, rank) * others == formula[name]
+    assert run.collectives == (8 if world_size > 1 else 0)
+
+
+def test_who_sends_less_is_known_beforehand() -> None:
+    for heads, kv_heads in ((8, 8), (32, 8), (32, 32), (64, 8)):
+        last = ranks_until_ulysses_wins(heads, kv_heads)
+        for world_size in (2, 4, 8):
+            if kv_heads % world_size == 0:
+                shape = Shape(64, heads, 4, kv_heads)
+                ring, ulysses = ring_bytes(shape, world_size), ulysses_bytes(shape, world_size)
+                for way in ring:
+                    more = ring[way] if way == "forward" else ring[way] / 2
+                    assert (more <= ulysses[way]) == (world_size <= last)
+
+
+def test_zigzag_deals_out_every_token_once_and_the_same_work() -> None:
+    for world_size, length in itertools.product(range(1, 9), range(1, 70)):
+        if length < world_size:
+            continue
+        for deal in (in_order, zigzag):
+            places = deal(length, world_size)
+            assert torch.cat(places).sort().values.tolist() == list(range(length))
+            assert min(map(len, places)) >= 1
+            assert all(one.tolist() == sorted(one.tolist()) for one in places)
+    pairs = pairs_seen(zigzag(64, 4))
+    assert len(set(pairs)) == 1 and sum(pairs) == 64 * 65 // 2
+
+
+def test_in_order_the_last_of_four_ranks_has_seven_times_as_much_to_do() -> None:
+    for block in (16, 64, 1024):  # tokens on a rank
+        first, *_, last = pairs_seen(in_order(4 * block, 4))
+        assert (first, last) == (block * (block + 1) // 2, 3 * block**2 + block * (block + 1) // 2)
+    assert last / first == pytest.approx(7, rel=0.01)
+    assert imbalance(pairs_seen(in_order(4096, 4))) == pytest.approx(7 / 4, rel=0.001)
+    assert imbalance(pairs_seen(zigzag(4096, 4))) == 1.0
+
+
+@pytest.mark.parametrize("deal", [in_order, zigzag])
+def test_a_ring_computes_what_was_counted(deal, four_ranks) -> None:
+    places = deal(2048, 4)
+    run = four_ranks.run(computing, ring_attention, places, backend="gloo")
+    assert run.results == [2 * 2 * 4 * 16 * pairs for pairs in pairs_computed(places, 128)]
+    assert imbalance(run.results) == 1.0 if deal is zigzag else imbalance(run.results) > 1.6
+
+
+def test_what_cannot_be_dealt_out_is_refused() -> None:
+    for deal in (in_order, zigzag):
+        with pytest.raises(CourseError, match="A text of 3 tokens has none for some of 4 ranks"):
+            deal(3, 4)
+        with pytest.raises(CourseError, match="at least one rank"):
+            deal(3, 0)
+    with pytest.raises(CourseError, match="6 heads cannot be divided among 4 ranks"):
+        check_heads([6], zigzag(8, 4), 4)
+    with pytest.raises(CourseError, match="equal shares on 4 ranks, not .3, 3, 2, 2. tokens"):
+        check_heads([4], zigzag(10, 4), 4)
+    with pytest.raises(CourseError, match="cannot share"):
+        Shape(8, 8, 4, 3)
+    with pytest.raises(CourseError, match="at least one token"):
+        block_attention(*drawn_text(4)[:3], torch.arange(4), torch.arange(4), block=0)
+    with pytest.raises(CourseError, match="no dropout"):
+        in_one_process(character_model(9, dropout=0.1), 8)
+
+
+def test_places_of_other_ranks_are_refused(four_ranks) -> None:
+    for places, told in ((zigzag(8, 3), "3 shares for 4 ranks"), (zigzag(12, 4), "2 tokens and 3 places")):
+        given = [one[:, :, :2] for one in drawn_text(8)[:3]]
+        with pytest.raises(CourseError, match=told):
+            four_ranks.run(ring_attention, *given, places, backend="gloo")
+
+
+def test_the_longest_text_fits_and_a_longer_one_does_not(seed) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    scale = 10 ** torch.tensor([9, 6, 5, 2])
+    for world_size, _ in itertools.product((1, 3, 8), range(100)):
+        memory, fixed, per_token, pairs = (torch.rand(4, generator=generator) * scale).tolist()
+        for per_pair in (0.0, pairs):
+            takes = TextMemory(fixed, per_token, per_pair).on_each
+            n = longest_text(memory, fixed, per_token, per_pair, world_size) if fixed <= memory else 0
+            assert n % (2 * world_size) == 0
+            assert n == 0 or takes(n, world_size) <= memory * (1 + 1e-12)
+            assert takes(n + 2 * world_size, world_size) > memory * (1 - 1e-12)
+    assert longest_text(100, 40, 5) == 12 and longest_text(100, 100, 5) == 0
+    with pytest.raises(CourseError, match="Without any text"):
+        longest_text(100, 101, 5)
+    with pytest.raises(CourseError, match="at least one rank"):
+        longest_text(100, 1, 5, world_size=0)
+
+
+@pytest.mark.parametrize("length", [64, 256])
+def test_a_step_keeps_what_was_computed(length) -> None:
+    sizes = {"characters": 40, "width": 64, "heads": 4, "depth": 2}
+    model = character_model(context=length, **sizes)
+    for blocks, formula in ((False, ordinary_memory), (True, memory_in_blocks)):
+        counted = text_step_memory(length, blocks, **sizes)
+        assert formula(model).on_each(length) == pytest.approx(counted.total, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tokens"), [({"data": 1, "context": 2, "tensor": 2}, 24), ({"data": 2, "context": 2, "tensor": 1}, 29)]
+)
+def test_a_mesh_is_one_process(sizes, tokens, four_ranks) -> None:
+    run = four_ranks.run(mesh_beside_one_process, sizes, tokens, backend="gloo")
+    assert max(max(found.values()) for found in run.results) <= 1e-12
+
+
+def test_a_mesh_of_other_ranks_is_refused(four_ranks) -> None:
+    with pytest.raises(CourseError, match="8 ranks, and 4 take part"):
+        four_ranks.run(mesh_beside_one_process, {"data": 2, "context": 2, "tensor": 2}, backend="gloo")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_torchs_own_tool_says_why_it_does_not_run_on_processors(backend, four_ranks) -> None:
+    told = four_ranks.run(torch_context_parallel, backend, ranks=2, backend="gloo").results
+    assert all(one.startswith(("NotImplementedError: ", "RuntimeError: ")) for one in told)
