@@ -6,7 +6,7 @@
 # After this lesson you can **compute** attention without ever holding all scores, **share** one text among several
 # ranks, and **predict** what each of them computes, sends and keeps.
 #
-# *60 minutes · builds on [lesson 5](05_allreduce.ipynb), [lesson 9](09_model_parallel.ipynb) · 8 ranks*
+# *60 minutes · builds on [lesson 9](09_model_parallel.ipynb) · 8 ranks*
 
 # %%
 from functools import partial
@@ -125,7 +125,7 @@ for name, one, other in zip(("output", "q", "k", "v"), *found, strict=True):
     print(f"{name}: {apart:.0e} apart")
 
 # %% [markdown]
-# No approximation. Short numbers (float16, bfloat16) are sent and kept as they are, but sums grow in float32.
+# No approximation. Short numbers (float16; bfloat16, lesson 13) are sent and kept as they are, but sums grow in float32.
 #
 # ## Four ranks, a quarter each
 #
