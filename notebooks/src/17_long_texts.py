@@ -126,7 +126,8 @@ for name, one, other in zip(("output", "q", "k", "v"), *found, strict=True):
     print(f"{name}: {apart:.0e} apart")
 
 # %% [markdown]
-# No approximation. Short numbers (float16, bfloat16) are sent and kept as they are, but sums grow in float32.
+# No approximation. Short numbers (float16, and bfloat16 of lesson 13) are sent and kept as they are, but sums
+# grow in float32.
 #
 # ## Four ranks, a quarter each
 #
@@ -230,7 +231,7 @@ bars = sentences.waits_of(seconds, "nothing sent")
 course.draw.stacked_bars(bars, sentences.exposed_text(seconds, *told))
 
 # %% [markdown]
-# (Four ranks share this machine's cores, so that what is hidden differs from run to run. On GPUs the card for the
+# (The fastest of five runs. Four ranks share this machine's cores, so what is hidden differs from run to run. On GPUs the card for the
 # network works by itself.) The longer the text, the better it hides: with twice the tokens on a rank the transfer
 # doubles, and the computing grows by four.
 #
