@@ -231,9 +231,9 @@ bars = sentences.waits_of(seconds, "nothing sent")
 course.draw.stacked_bars(bars, sentences.exposed_text(seconds, *told))
 
 # %% [markdown]
-# (The fastest of five runs. Four ranks share this machine's cores, so what is hidden differs from run to run. On GPUs the card for the
-# network works by itself.) The longer the text, the better it hides: with twice the tokens on a rank the transfer
-# doubles, and the computing grows by four.
+# (The fastest of five runs. Four ranks share this machine's cores, so what is hidden differs from run to run. On GPUs
+# the card for the network works by itself.) The longer the text, the better it hides: with twice the tokens on a rank
+# the transfer doubles, and the computing grows by four.
 #
 # ## Who works?
 #
