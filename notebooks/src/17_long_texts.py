@@ -97,7 +97,8 @@ def memory_of(attend):  # on a rank of its own
     return [attention_memory(attend, n) for n in lengths]
 
 
-found = {w: ranks.run(memory_of, f, ranks=1).results[0] for w, f in ways.items()}
+on_one = partial(ranks.run, ranks=1, backend="gloo")
+found = {way: on_one(memory_of, attend).results[0] for way, attend in ways.items()}
 
 # %% tags=["figure:17_memory"]
 kept = {way: [saved for saved, _ in line] for way, line in found.items()}
@@ -109,7 +110,7 @@ look = {"across": "tokens", "up": "kept for the backward pass", "unit": bytes_te
 course.draw.over_numbers(lengths, kept, growth_text(lengths, kept), log=True, **look)
 
 # %% [markdown]
-# The counter of lesson 9 counts what autograd keeps. (Printed is what all tensors have that exist at the same time, with
+# Lesson 9's counter counts what autograd keeps. (Printed is what all tensors have that exist at the same time, with
 # 1,024 tokens.) And is it right? Output and gradients, against lesson 9's way, in float64:
 
 # %%
@@ -125,7 +126,8 @@ for name, one, other in zip(("output", "q", "k", "v"), *found, strict=True):
     print(f"{name}: {apart:.0e} apart")
 
 # %% [markdown]
-# No approximation. Short numbers (float16; bfloat16, lesson 13) are sent and kept as they are, but sums grow in float32.
+# No approximation. Short numbers (float16, and bfloat16 of lesson 13) are sent and kept as they are, but sums
+# grow in float32.
 #
 # ## Four ranks, a quarter each
 #
@@ -229,9 +231,9 @@ bars = sentences.waits_of(seconds, "nothing sent")
 course.draw.stacked_bars(bars, sentences.exposed_text(seconds, *told))
 
 # %% [markdown]
-# (Four ranks share this machine's cores, so that what is hidden differs from run to run. On GPUs the card for the
-# network works by itself.) The longer the text, the better it hides: with twice the tokens on a rank the transfer
-# doubles, and the computing grows by four.
+# (The fastest of five runs. Four ranks share this machine's cores, so what is hidden differs from run to run. On GPUs
+# the card for the network works by itself.) The longer the text, the better it hides: with twice the tokens on a rank
+# the transfer doubles, and the computing grows by four.
 #
 # ## Who works?
 #
@@ -368,7 +370,7 @@ model = character_model(context=512, **sizes)
 formulas = {"all scores": ordinary_memory(model), "in blocks": memory_in_blocks(model)}
 for way, formula in formulas.items():
     step = partial(text_step_memory, 512, way == "in blocks", **sizes)
-    counted = ranks.run(step, ranks=1).results[0].total
+    counted = on_one(step).results[0].total
     assert abs(formula.on_each(512) / counted - 1) <= 0.05
     token, pair = formula.per_token, formula.per_pair
     print(f"{way}: {bytes_text(counted)} counted")
