@@ -12,6 +12,7 @@
 
 # %%
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.distributed as dist
