@@ -89,7 +89,8 @@ def in_blocks(q, k, v):
     return attention_in_blocks(q, k, v, torch.arange(q.shape[2]))
 
 
-lengths, ways = [256, 512, 1024], {"all scores": ordinary_attention}
+lengths = [256, 512, 1024]
+ways = {"all scores": ordinary_attention}
 ways["in blocks"] = in_blocks
 
 
@@ -387,7 +388,9 @@ memory, many = 80e9, [1, 2, 4, 8, 16]  # bytes on a rank; ranks
 fits = {way: [one.longest(memory, P) for P in many] for way, one in formulas.items()}
 times = [fits[way][3] / fits[way][0] for way in formulas]
 course.measured("texts_longest", all_scores=times[0], in_blocks=times[1])
-title = f"80 GB a rank: with 8 ranks {times[0]:.1f} and {times[1]:.1f} times as long a text"
+title = (
+    f"80 GB a rank: with 8 ranks {times[0]:.1f} and {times[1]:.1f} times as long a text"
+)
 look = {"across": "ranks", "up": "tokens of the longest text", "unit": "{:,.0f}".format}
 course.draw.over_numbers(many, fits, title, log=True, **look)
 
