@@ -3,7 +3,7 @@
 # %% [markdown]
 # # Exercises: what if only some weights work?
 #
-# First the gate's choice. Then rows travel to their experts and back, and an expert has a limit. At last: whose
+# First the gate's choice. Then rows travel to their experts and back, and an expert has a limit. In the end: whose
 # gradients belong together? The exercises belong to [lesson 16](../notebooks/16_experts.ipynb).
 #
 # The check compares with one process that has all experts, forward and backward, on 1 to 4 ranks.
@@ -102,7 +102,7 @@ from course_utils.lessons.experts.choices import Dispatched, check_choices
 # %% [markdown]
 # ## 4 · Full
 #
-# An expert takes so many rows from each rank, and no more. On paper first: 6 tokens, k = 2, 3 experts, factor 0.5. How
+# An expert takes at most a fixed number of rows from each rank. On paper first: 6 tokens, k = 2, 3 experts, factor 0.5. How
 # many rows may an expert take? Whose second choice is dropped?
 
 # %% tags=["exercise"]

@@ -3,8 +3,8 @@
 # %% [markdown]
 # # Exercises: what if the text does not fit?
 #
-# Attention in pieces: two parts put together, then block by block, then round a ring of ranks. At last
-# who gets which tokens, and how many there may be. The exercises belong to
+# Attention in pieces: two parts put together, then block by block, then round a ring of ranks. In the
+# end: who gets which tokens, and how many there may be. The exercises belong to
 # [lesson 17](../notebooks/17_long_texts.ipynb).
 #
 # The check compares with attention to all keys at once, to ten digits, on 1 to 4 ranks. It counts

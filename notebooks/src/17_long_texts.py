@@ -190,7 +190,7 @@ run.timeline(f"Forward and backward: {run.messages} messages, only to the right"
 # %% [markdown]
 # ## Behind the computing
 #
-# `pass_on` does not wait: while keys travel, the rank computes with them. Is a step's transfer shorter than its
+# `pass_on` does not wait: while keys travel, the rank computes with them. If a step's transfer is shorter than its
 # computing, it costs nothing (lesson 7). Whatever is not hidden is **exposed**. Our links: 100 Mbit/s, emulated. (Where
 # your system forbids them, messages pass through memory, and there is little to hide.)
 #
