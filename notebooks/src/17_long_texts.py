@@ -6,7 +6,7 @@
 # After this lesson you can **compute** attention without ever holding all scores, **share** one text among several
 # ranks, and **predict** what each of them computes, sends and keeps.
 #
-# *60 minutes · builds on [lesson 5](05_allreduce.ipynb), [lesson 9](09_model_parallel.ipynb) · 8 ranks*
+# *60 minutes · builds on [lesson 9](09_model_parallel.ipynb) · 8 ranks*
 
 # %%
 from functools import partial
@@ -89,8 +89,8 @@ def in_blocks(q, k, v):
     return attention_in_blocks(q, k, v, torch.arange(q.shape[2]))
 
 
-lengths, ways = [256, 512, 1024], {"all scores": ordinary_attention}
-ways["in blocks"] = in_blocks
+lengths = [256, 512, 1024]
+ways = {"all scores": ordinary_attention, "in blocks": in_blocks}
 
 
 def memory_of(attend):  # on a rank of its own
