@@ -10,7 +10,8 @@
 #
 # ![Map of the course, which lesson builds on which. One machine: 1 on 0, 2 on 1, 3 on 2. Messages: 4 on 0, 5 on 4.
 # Data parallelism: 6 on 2 and 5, 7 on 6, 8 on 6. Model and pipeline parallelism: 9 on 6, 10 on 9, 17 on 9.
-# Mixtures: 11 on 7 and 10, 12 on 11. At work: 13 on 7, 14 on 3 and 7. All of it: 15 on 8, 12, 13 and 14.](../docs/map.png)
+# Mixtures: 11 on 7 and 10, 12 on 11. At work: 13 on 7, 14 on 3 and 7. All of it: 15 on 8, 12,
+# 13 and 14.](../docs/map.png)
 #
 # The boxes below are cells of code. Click into the first one and press Shift and Enter: it runs, and the next one is
 # ready. So on to the end of the page, in this order.
