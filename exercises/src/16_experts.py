@@ -102,8 +102,8 @@ from course_utils.lessons.experts.choices import Dispatched, check_choices
 # %% [markdown]
 # ## 4 · Full
 #
-# An expert takes at most a fixed number of rows from each rank. On paper first: 6 tokens, k = 2, 3 experts, factor 0.5. How
-# many rows may an expert take? Whose second choice is dropped?
+# An expert takes at most a fixed number of rows from each rank. On paper first: 6 tokens, k = 2, 3 experts, factor
+# 0.5. How many rows may an expert take? Whose second choice is dropped?
 
 # %% tags=["exercise"]
 # capacity

@@ -45,14 +45,12 @@ course.predict("texts_memory", within=1.1, all_scores=..., in_blocks=...)
 #
 # $$\text{output} = \frac{\sum_i e^{s_i} v_i}{\sum_i e^{s_i}}$$
 #
-# A sum above, a sum below. Sums can be made bit by bit. Cut the keys into two sets, do attention to each, and remember
+# Two sums, and sums can be made bit by bit. Cut the keys into two sets, do attention to each, and remember
 # beside each output the logarithm of its lower sum, $L = \log \sum e^{s_i}$, the **log-sum-exp**. Then
 #
 # $$\text{output} = \frac{e^{L_a}\,\text{output}_a + e^{L_b}\,\text{output}_b}{e^{L_a} + e^{L_b}}$$
-
-# %% [markdown]
-# Exactly: nothing is left out. (It is written with care: $e^{L}$ itself may be too large for a number.) Exercise:
-# `merge_attention`.
+#
+# Exactly. (Written with care: $e^{L}$ may be too large for a number.) Exercise: `merge_attention`.
 
 # %%
 from course_utils.lessons.long_texts.block_attention import block_attention
@@ -90,8 +88,7 @@ def in_blocks(q, k, v):
 
 
 lengths = [256, 512, 1024]
-ways = {"all scores": ordinary_attention}
-ways["in blocks"] = in_blocks
+ways = {"all scores": ordinary_attention, "in blocks": in_blocks}
 
 
 def memory_of(attend):  # on a rank of its own
@@ -196,10 +193,6 @@ run.timeline(f"Forward and backward: {run.messages} messages, only to the right"
 #
 # **Predict.** How much of the waiting is left, against a ring that first computes, then sends and waits?
 
-# %%
-choices = {"a": "hardly any", "b": "a part", "c": "nearly all"}
-course.predict("texts_exposed", answer=..., choices=choices)
-
 
 # %%
 def in_turn(q, k, v, places):
@@ -214,6 +207,9 @@ def in_turn(q, k, v, places):
             kv = pass_on(kv, kv.shape).wait()
     return total[0]
 
+
+choices = {"a": "hardly any", "b": "a part", "c": "nearly all"}
+course.predict("texts_exposed", answer=..., choices=choices)
 
 # %% tags=["figure:17_exposed"]
 from course_utils.lessons.long_texts import sentences
@@ -232,8 +228,8 @@ bars = sentences.waits_of(seconds, "nothing sent")
 course.draw.stacked_bars(bars, sentences.exposed_text(seconds, *told))
 
 # %% [markdown]
-# (The fastest of five runs. Four ranks share this machine's cores, so what is hidden differs from run to run. On GPUs
-# the card for the network works by itself.) The longer the text, the better it hides: with twice the tokens on a rank
+# (The fastest of five runs. Four ranks share this machine's cores, so what is hidden differs from run to run. On
+# GPUs the network's card works by itself.) The longer the text, the better it hides: with twice the tokens on a rank
 # the transfer doubles, and the computing grows by four.
 #
 # ## Who works?
@@ -318,6 +314,10 @@ others = 3 / 4  # the trace counts what a rank gives to itself, too
 sent = others * bytes_in(run.events, "forward", rank=0)
 assert sent == ulysses_bytes(Shape(64, heads=4, size=16, number_bytes=8), 4)["forward"]
 print(f"{run.collectives} all-to-alls, forward and backward")
+try:
+    compare(ulysses_attention, zigzag(48, 3), ranks=3)  # 4 heads
+except course.CourseError as error:
+    print(error)
 
 # %% [markdown]
 # Forward the ring sends $2S(P-1)$, Ulysses $4S\frac{P-1}{P}$. With more ranks a rank's share gets smaller, and Ulysses'
@@ -347,12 +347,6 @@ course.measured("texts_heads", **until)
 # the second case. But Ulysses cannot go as far there: 8 heads of keys cannot be divided among 16 ranks. The ring has no
 # such limit, and hides its messages. (Backward it sends twice as much, Ulysses the same again.) Large trainings mix the
 # two: Ulysses inside a node, rings between.
-
-# %%
-try:
-    compare(ulysses_attention, zigzag(48, 3), ranks=3)  # 4 heads
-except course.CourseError as error:
-    print(error)
 
 # %% [markdown]
 # ## How long a text?
@@ -388,9 +382,7 @@ memory, many = 80e9, [1, 2, 4, 8, 16]  # bytes on a rank; ranks
 fits = {way: [one.longest(memory, P) for P in many] for way, one in formulas.items()}
 times = [fits[way][3] / fits[way][0] for way in formulas]
 course.measured("texts_longest", all_scores=times[0], in_blocks=times[1])
-title = (
-    f"80 GB a rank: with 8 ranks {times[0]:.1f} and {times[1]:.1f} times as long a text"
-)
+title = f"80 GB a rank: with 8 ranks {times[0]:.1f} and {times[1]:.1f} times the text"
 look = {"across": "ranks", "up": "tokens of the longest text", "unit": "{:,.0f}".format}
 course.draw.over_numbers(many, fits, title, log=True, **look)
 
