@@ -18,6 +18,8 @@ from workshop.bench import (
     BENCHES,
     checks,
     cluster,
+    context,
+    experts,
     grader,
     memory,
     overlap,
@@ -130,7 +132,7 @@ def test_parts_of_the_course_are_chosen_by_exercise_or_lesson() -> None:
         chosen(["tree_broadcats"])
 
 
-@pytest.mark.parametrize("bench", [memory, pipeline, profiling, sharded, strategy])
+@pytest.mark.parametrize("bench", [context, experts, memory, pipeline, profiling, sharded, strategy])
 def test_every_bench_refuses_parts_that_it_has_not(bench) -> None:
     name = bench.__name__.rpartition(".")[2]
     with pytest.raises(CourseError, match=f"The bench {name} has no part 'weather'"):

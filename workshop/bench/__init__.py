@@ -19,6 +19,8 @@ BENCHES: dict[str, str] = {
     "overlap": "communication hidden behind the backward pass, against the least possible and against torch's DDP",
     "pipeline": "pipeline schedules: equal to one process, idle as the formulas say, fifty clean runs of each",
     "sharded": "ZeRO 1 to 3, meshes and checkpoints: equal to one process, bytes kept and sent, fifty clean runs",
+    "experts": "experts on four ranks: equal to one process, bytes, how crowded the busiest is, the all-to-all's time",
+    "context": "one text on four ranks: equal to one process, bytes, imbalance of the work, exposed messages",
     "memory": "what training keeps on every rank, computed against counted; published runs against the planner",
     "profiling": "five slow programs and how much faster they can be; exposed communication from traces; the profiler",
     "strategy": "strategies that are searched for: predicted against measured steps, rates of the search, the program",
