@@ -5,7 +5,7 @@
 #
 # Here you write what mixtures of parallelism are made of: the groups of a mesh, a network of
 # which one half is cut by examples and the other stands on one rank, an optimizer whose state
-# is divided, and the sum that says whether a model fits. They belong to
+# is divided, and the sums that say whether a model fits, and how well its GPUs are used. They belong to
 # [lesson 11](../notebooks/11_hybrid_and_sharded.ipynb).
 #
 # The check looks at more than the numbers: it counts what is called, what is sent, and how
@@ -143,6 +143,30 @@ ranks.load_torch()
 # for stage in range(4):
 #     sizes = [n for n in range(1, 2000) if fits(n * 1e9, 64, stage, 80e9, 20e9)]
 #     print(stage, max(sizes, default=0))
+# ```
+
+# %% [markdown]
+# ## 6 · How well are the devices used?
+#
+# Two ways to count a forward pass, and both are used:
+#
+# | | floating-point operations of one example's forward pass |
+# |---|---|
+# | a dense transformer of N parameters | 2 N for a token: each parameter is multiplied and added once |
+# | VGG | counted: a convolution uses each of its weights at every pixel |
+#
+# The rest is the same for both. `examples` are tokens or images of a whole step, on all devices
+# together.
+
+# %% tags=["exercise"]
+# mfu
+
+# %% [markdown]
+# Now look at a paper of your own choice: parameters, tokens, GPU-hours. A training takes
+# `6 * parameters * tokens` operations:
+#
+# ```python
+# mfu(2 * 70e9, 2e12, seconds=1_720_320 * 3600, devices=1, peak=312e12)  # Llama 2, on A100
 # ```
 
 # %%

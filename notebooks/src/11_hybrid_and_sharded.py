@@ -425,6 +425,40 @@ planner_pictures.plans(plans)
 # only a run says which is quicker.
 
 # %% [markdown]
+# ## How many hours, how much energy?
+#
+# A token's forward pass takes 2 operations for each of $N$ parameters, the backward pass 4. The *model
+# FLOPs* (lesson 3) of a training with $D$ tokens: $6\,N D$. The **MFU** (model FLOPs utilization) is their share of what the GPUs could have
+# done: $\frac{6\,N D}{\text{seconds} \cdot \text{devices} \cdot \text{peak}}$.
+#
+# **Predict.** $N$ = 6.7 billion, $D$ = 1,000 billion, A100s: 312 TFLOP/s, 400 W assumed, a tenth more for the building.
+# How many GPU-hours did the training take? How many MWh?
+
+# %%
+course.predict("hours", within=1.5, gpu_hours=..., megawatt_hours=...)
+
+# %% tags=["figure:11_mfu"]
+from course_utils.lessons.hybrid_and_sharded.planner.published_runs import SPENT
+from course_utils.lessons.hybrid_and_sharded.sentences import utilizations_text
+from course_utils.lessons.hybrid_and_sharded.utilization import device_hours, energy
+
+llama = SPENT["LLaMA 7B"]  # its hours: Touvron and others 2023, table 15
+power = energy(llama.device_hours, watts=400) / 1e6
+course.measured("hours", gpu_hours=llama.device_hours, megawatt_hours=power)
+at_peak = device_hours(2 * llama.parameters, llama.tokens, utilization=1, peak=llama.peak)
+print(f"{at_peak:,.0f} GPU-hours at the peak; {llama.device_hours:,} published; {power:.0f} MWh")
+reached = {name: one.utilizations() for name, one in SPENT.items()}
+panel = course.draw.SharesPanel("MFU", reached, say=lambda share: f"{100 * share:.0f} %")
+course.draw.shares([panel], utilizations_text(reached), "from published numbers")
+
+# %% [markdown]
+# The rest of the time GPUs wait: for messages, for memory, in bubbles, after failures. PaLM defined the MFU so that
+# nobody can raise it by computing more (Chowdhery and others 2022, appendix B): a second forward pass for
+# checkpointing takes time, and counts nothing. *Attention* multiplies activations by activations; $6\,N$ leaves it out.
+#
+# A convolution uses a weight at every pixel: there $6\,N$ is wrong; count the forward pass, times 3. Exercise: `mfu`.
+
+# %% [markdown]
 # ## What you take with you
 #
 # `data` while it fits, then ZeRO; then `tensor` inside a node; stages between nodes. You can

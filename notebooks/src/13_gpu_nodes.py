@@ -370,9 +370,8 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 # | torch.compile | fewer, larger kernels |
 # | **CUDA graph** | a whole step is recorded once, then played: *one* order, where there were hundreds |
 #
-# How high is a rung? The **MFU** (model FLOPs utilization) counts what the *network* asks for, in FLOP per second
-# (lesson 3), as a share of the GPU's peak: what it does in one large product of bfloat16. (Chowdhery et al. 2022,
-# section 4.1.)
+# How high is a rung? The MFU (model FLOPs utilization, lesson 11) counts what the *network* asks for, in FLOP per
+# second (lesson 3), as a share of the GPU's peak: here what it does in one large product of bfloat16.
 #
 # **Predict** for an H100: how many times as fast is the highest rung as the lowest? And its MFU, in percent?
 

@@ -91,3 +91,10 @@ def saved_text(bars: Mapping[str, Mapping[str, float]]) -> str:
     best = min(between, key=sums.__getitem__)
     factors = [number_text(sums[first] / sums[name]) for name in (best, last)]
     return f"With “{best}” {factors[0]} times less is kept, with “{last}” {factors[1]} times less"
+
+
+def utilizations_text(parts: Mapping[str, Mapping[str, float]]) -> str:
+    """From where to where the MFU of several trainings lies: training → part → share of the peak."""
+    sums = totals(parts)
+    low, high = percent(min(sums)), percent(max(sums))
+    return f"From {low} to {high} of the peak is the models' own arithmetic"
