@@ -39,7 +39,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="utilization",
-    place=6,
+    place=7,
     minutes=5,
     difficulty=1,
     turn="what the model asks for, against what the devices could do in this time",
