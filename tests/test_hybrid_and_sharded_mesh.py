@@ -1,11 +1,14 @@
 """A small transformer on meshes of data, pipeline and tensor: every step as in one process."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
 
 from course_utils.errors import RankError
+from course_utils.lessons.hybrid_and_sharded.gradient_clipping import clip_alone, clip_over_mesh
 from course_utils.lessons.hybrid_and_sharded.mesh_training import (
     MeshTraining,
     bytes_by_axis,
@@ -14,6 +17,7 @@ from course_utils.lessons.hybrid_and_sharded.mesh_training import (
     train_serially,
     whole_model,
 )
+from course_utils.lessons.hybrid_and_sharded.sentences import apart, clip_text
 from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
 from course_utils.lessons.model_parallel.transformer import character_model
 from workshop.bench.ranks import ranks_of
@@ -70,6 +74,32 @@ def test_the_parts_are_a_whole_model_again(eight_ranks) -> None:
     model = whole_model(build(), run.results)
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(parameter.detach(), serial.parameters[name], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{"tensor": 2}, {"pipeline": 2}, {"data": 2, "tensor": 2}, {"data": 2, "pipeline": 2, "tensor": 2}],
+)
+def test_clipping_over_a_mesh_is_torch_s_in_one_process(eight_ranks, sizes) -> None:
+    limit, world_size = 0.5, torch.Size(sizes.values()).numel()
+    serial = train_serially(build, batches(), max_norm=limit)
+    assert max(serial.norms) > limit, "nothing is clipped"
+    clip = partial(clip_over_mesh, max_norm=limit)
+    options = {"clip": clip, "ranks": world_size, "backend": "gloo"}
+    run = eight_ranks.run(train_on_mesh, sizes, build, batches(), 2, **options)
+    assert apart(run.results[-1].losses, serial.losses) <= 1e-12
+    for result in run.results:
+        assert apart(result.norms, serial.norms) <= 1e-12
+        assert all(apart(one, serial.parameters[name]) <= 1e-10 for name, one in result.parameters.items())
+
+
+def test_ranks_that_clip_alone_train_something_else_without_an_error(eight_ranks) -> None:
+    serial = train_serially(build, batches(), max_norm=0.5)
+    options = {"clip": partial(clip_alone, max_norm=0.5), "ranks": 4, "backend": "gloo"}
+    alone = eight_ranks.run(train_on_mesh, {"pipeline": 2, "tensor": 2}, build, batches(), 2, **options).results
+    assert apart(alone[-1].losses, serial.losses) > 1e-6
+    assert "copies by up to" in clip_text(alone, serial.losses) and "nothing says so" in clip_text(alone, serial.losses)
+    assert "as one process does" in clip_text(alone, alone[-1].losses)
 
 
 def test_each_axis_moves_what_the_formulas_say(eight_ranks) -> None:

@@ -10,7 +10,7 @@ from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memor
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS, LanguageModel
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TIE, best, judge, plan
 from course_utils.lessons.hybrid_and_sharded.planner.pictures import plans, plans_finding
-from course_utils.lessons.hybrid_and_sharded.planner.published_runs import PUBLISHED, ZERO_3, comparison
+from course_utils.lessons.hybrid_and_sharded.planner.published_runs import PUBLISHED, SPENT, ZERO_3, comparison
 from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
     AGAIN,
     BUBBLE,
@@ -21,6 +21,7 @@ from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
     step_seconds,
 )
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, SELECTIVE, Layout
+from course_utils.lessons.hybrid_and_sharded.utilization import device_hours, energy, mfu
 from course_utils.lessons.hybrid_and_sharded.zero_formulas import fits
 from course_utils.lessons.model_parallel.activation_memory import block_activations
 from course_utils.lessons.model_parallel.training_memory import layer_parameters
@@ -209,3 +210,29 @@ def test_the_table_says_what_fits() -> None:
     assert plans_finding({8: {"Llama 3 405B": choices[8]["Llama 3 405B"]}}) == "On paper none of 1 model fit on 8 GPUs"
     with pytest.raises(CourseError, match="the same models"):
         plans({8: choices[8], 64: {}})
+
+
+@pytest.mark.parametrize(("run", "published"), [*zip(PUBLISHED[:5], (41.5, 51.4, 56.0, 54.2, 56.3), strict=True)])
+def test_utilization_is_the_papers(run, published) -> None:
+    """Korthikanti et al. 2022, table 5 and §6.3."""
+    assert 100 * run.mfu() == pytest.approx(published, abs=0.6)
+
+
+def test_palm_is_counted_as_its_appendix_counts_it() -> None:
+    """Chowdhery et al. 2022, §4.1: 46.2 % with attention, 45.7 % without."""
+    parts = SPENT["PaLM 540B"].utilizations()
+    assert 100 * parts["weights"] == pytest.approx(45.7, abs=0.06)
+    assert 100 * sum(parts.values()) == pytest.approx(46.2, abs=0.06)
+
+
+def test_hours_and_utilization_are_two_sides_of_one_sum() -> None:
+    """And the energy is the published one: Touvron et al. 2023, table 15: 82,432 hours, 36 MWh."""
+    hours = device_hours(2e9, 1e12, 0.4, 312e12)
+    assert mfu(2e9, 1e12, hours * 3600 / 8, 8, 312e12) == pytest.approx(0.4)
+    assert energy(SPENT["LLaMA 7B"].device_hours, 400) == pytest.approx(36e6, rel=0.02)
+    assert mfu(1, 12, 1, 1, 9) == 4
+    for wrong in ((0, 1, 1), (1, 0, 1), (1, 1, -1)):
+        with pytest.raises(CourseError):
+            mfu(1, 1, *wrong)
+    with pytest.raises(CourseError):
+        device_hours(1, 1, 0, 1)

@@ -2,10 +2,19 @@
 
 import numpy as np
 import pytest
+import torch
 
 import course_utils as course
 from course_utils.lessons.parameter_server import sentences as said
-from course_utils.lessons.parameter_server.digits_trainings import Curve, Pace, own_gradients, train_locally
+from course_utils.lessons.parameter_server.digits_trainings import (
+    Curve,
+    Pace,
+    own_gradients,
+    train_in_rounds,
+    train_locally,
+)
+from course_utils.lessons.parameter_server.outer_optimizer import AdamW, outer_step
+from course_utils.lessons.parameter_server.pictures import loss_over_bytes
 from course_utils.trace.events import phase_seconds
 
 
@@ -128,3 +137,52 @@ def test_clinics_bytes_and_work_to_an_accuracy() -> None:
 )
 def test_the_unweighted_mean_is_judged_by_what_it_cost(weighted, unweighted, sentence) -> None:
     assert sentence in said.mean_text(weighted, unweighted)
+
+
+def test_adamw_is_torch_s() -> None:
+    rng = np.random.default_rng(1)
+    weights, inner = rng.standard_normal(7), AdamW(7, rate=0.1, decay=0.3)
+    theirs = torch.nn.Parameter(torch.tensor(weights))
+    optimizer = torch.optim.AdamW([theirs], lr=0.1, weight_decay=0.3)
+    for _ in range(5):
+        gradient = rng.standard_normal(7)
+        inner.step(weights, gradient)
+        theirs.grad = torch.tensor(gradient)
+        optimizer.step()
+    np.testing.assert_allclose(weights, theirs.detach().numpy(), rtol=0, atol=1e-12)
+
+
+def three_outer_steps(comm, changes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    parameters, velocity = np.zeros(5), np.zeros(5)
+    started = parameters.copy()
+    for step in range(3):
+        parameters += changes[step, comm.rank]
+        outer_step(comm, parameters, started, velocity)
+    return parameters, started
+
+
+def test_an_outer_step_is_torch_s_nesterov_step_against_the_mean_change(four_ranks) -> None:
+    changes = np.random.default_rng(2).standard_normal((3, 4, 5))
+    theirs = torch.nn.Parameter(torch.zeros(5, dtype=torch.float64))
+    optimizer = torch.optim.SGD([theirs], lr=0.7, momentum=0.9, nesterov=True)
+    for of_ranks in changes:
+        theirs.grad = torch.tensor(-of_ranks.mean(axis=0))
+        optimizer.step()
+    for parameters, started in four_ranks.run(three_outer_steps, changes).results:
+        np.testing.assert_allclose(parameters, theirs.detach().numpy(), rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(parameters, started)
+
+
+def test_three_ways_to_meet_send_what_they_should_and_say_which_ended_lowest(four_ranks) -> None:
+    """With a round of one step, the plain mean after it is not the mean gradient: AdamW is no linear step."""
+    data = course.data.digits_arrays()
+    sent, losses = {}, {}
+    for way in ("every step", "mean", "outer"):
+        run = four_ranks.run(train_in_rounds, data, 4, way, inner_steps=8)
+        assert all(one == run.results[0] for one in run.results), "the ranks' weights differ"
+        assert run.bytes_per_rank == [8 * 2410 * (32 if way == "every step" else 4)] * 4
+        losses[way], sent[way] = run.results[0], [run.bytes_per_rank[0] * share for share in (0.25, 0.5, 0.75, 1)]
+    best = min(losses, key=lambda way: losses[way][-1])
+    text = said.outer_text(sent, losses)
+    assert f"with {best}, for" in text and all(way in text for way in losses)
+    assert text in loss_over_bytes(sent, losses, "t", text).alt_text

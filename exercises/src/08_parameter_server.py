@@ -3,7 +3,7 @@
 # %% [markdown]
 # # Exercises: what if nobody waits?
 #
-# With these five functions ranks train that wait for a server, for nobody, or now and then for each other; and you
+# With these six functions ranks train that wait for a server, for nobody, or now and then for each other; and you
 # can say what each way costs in messages, in bytes, and in old gradients. They belong to
 # [lesson 8](../notebooks/08_parameter_server.ipynb).
 #
@@ -91,7 +91,21 @@ ranks = course.start(4)
 # local_sgd_round
 
 # %% [markdown]
-# ## 5 · Federated averaging
+# ## 5 · An outer step
+#
+# All ranks began at `started`, each has gone its own way to `parameters`. The mean of the ways *back* is a gradient,
+# $g$. Nesterov's momentum, as torch has it:
+#
+# $v \leftarrow \mu v + g$, then $w \leftarrow w - \eta\,(g + \mu v)$, with `momentum` $\mu$ and `rate` $\eta$.
+#
+# With rate 1 and momentum 0 that is the mean of the weights. All three arrays belong to the caller, who sees what you
+# change in them.
+
+# %% tags=["exercise"]
+# outer_step
+
+# %% [markdown]
+# ## 6 · Federated averaging
 #
 # Clinics keep their patients' data, and share what they have learned. A clinic with 300 patients counts for more than
 # one with 100: weights 1.0 and 2.0 give 1.25, not 1.5.

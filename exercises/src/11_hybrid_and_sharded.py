@@ -5,14 +5,14 @@
 #
 # Here you write what mixtures of parallelism are made of: the groups of a mesh, a network of
 # which one half is cut by examples and the other stands on one rank, an optimizer whose state
-# is divided, and the sum that says whether a model fits. They belong to
+# is divided, and the sums that say whether a model fits, and how well its GPUs are used. They belong to
 # [lesson 11](../notebooks/11_hybrid_and_sharded.ipynb).
 #
 # The check looks at more than the numbers: it counts what is called, what is sent, and how
 # many bytes of state a rank keeps.
 
 # %%
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import torch
@@ -22,6 +22,7 @@ from torch.nn.functional import pad
 
 import course_utils as course
 from course_utils.errors import CourseError
+from course_utils.lessons.hybrid_and_sharded.gradient_clipping import EPSILON, squares
 from course_utils.lessons.hybrid_and_sharded.hybrid_step import OWNER
 from course_utils.lessons.hybrid_and_sharded.zero1 import AdamShard
 from course_utils.lessons.model_parallel.memory_parts import check_stage
@@ -77,7 +78,27 @@ ranks.load_torch()
 # hybrid_step
 
 # %% [markdown]
-# ## 3 · Adam's state, divided
+# ## 3 · Clip what is cut
+#
+# One process squares every number of the gradient once. Here a model lies on 2 × 2 ranks, stages by
+# tensor parts:
+#
+# ```
+#             tensor 0               tensor 1
+# stage 0     cut: a  replicated: x  cut: b  replicated: x
+# stage 1     cut: c  replicated: y  cut: d  replicated: y
+#
+# the norm: the root of a² + b² + x² + c² + d² + y²
+# ```
+#
+# Along `data` all ranks have the same. `groups["tensor"]` is this rank's group along that axis:
+# `dist.all_reduce(numbers, group=groups["tensor"])`. A list may be empty.
+
+# %% tags=["exercise"]
+# clip_over_mesh
+
+# %% [markdown]
+# ## 4 · Adam's state, divided
 #
 # An all-reduce is a reduce-scatter and then an all-gather. Between the two each rank has the
 # sum of one part. ZeRO changes the parameters just there:
@@ -106,7 +127,7 @@ ranks.load_torch()
 # zero1_step
 
 # %% [markdown]
-# ## 4 · How many bytes on each rank?
+# ## 5 · How many bytes on each rank?
 #
 # A model of 1000 parameters on 4 ranks, in mixed precision with Adam:
 #
@@ -123,7 +144,7 @@ ranks.load_torch()
 # zero_memory
 
 # %% [markdown]
-# ## 5 · Does it fit?
+# ## 6 · Does it fit?
 #
 # During a step a rank also holds the activations of its own batch. ZeRO does not divide them.
 # Use your own `zero_memory`. It is not right yet?
@@ -143,6 +164,30 @@ ranks.load_torch()
 # for stage in range(4):
 #     sizes = [n for n in range(1, 2000) if fits(n * 1e9, 64, stage, 80e9, 20e9)]
 #     print(stage, max(sizes, default=0))
+# ```
+
+# %% [markdown]
+# ## 7 · How well are the devices used?
+#
+# Two ways to count a forward pass, and both are used:
+#
+# | | floating-point operations of one example's forward pass |
+# |---|---|
+# | a dense transformer of N parameters | 2 N for a token: each parameter is multiplied and added once |
+# | VGG | counted: a convolution uses each of its weights at every pixel |
+#
+# The rest is the same for both. `examples` are tokens or images of a whole step, on all devices
+# together.
+
+# %% tags=["exercise"]
+# mfu
+
+# %% [markdown]
+# Now look at a paper of your own choice: parameters, tokens, GPU-hours. A training takes
+# `6 * parameters * tokens` operations:
+#
+# ```python
+# mfu(2 * 70e9, 2e12, seconds=1_720_320 * 3600, devices=1, peak=312e12)  # Llama 2, on A100
 # ```
 
 # %%

@@ -4,14 +4,15 @@
 # # Exercises: from four processes to forty GPUs?
 #
 # Here you write what a training needs to live on nodes that are not yours: a loop that can be
-# killed, the batch script that starts it, the figure that says how full the links are, and
-# the reader of logs for the day when it does not start. They belong to
+# killed, the batch script that starts it, the figure that says how full the links are, how
+# often to save, and the reader of logs for the day when it does not start. They belong to
 # [lesson 13](../notebooks/13_gpu_nodes.ipynb).
 #
 # The check looks at more than the result: it kills your training, lets one rank alone hear a
 # signal, runs your script, and gives your reader logs that you have not seen.
 
 # %%
+import math
 import re
 from dataclasses import asdict
 
@@ -27,6 +28,7 @@ from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth
 from course_utils.lessons.gpu_nodes.checkpoint import Place, gather_random_states
 from course_utils.lessons.gpu_nodes.checkpoint import read_checkpoint
 from course_utils.lessons.gpu_nodes.checkpoint import save_checkpoint, set_random_states
+from course_utils.lessons.gpu_nodes.save_interval import HOUR
 from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.lessons.gpu_nodes.slurm_script import check_job
 from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted
@@ -149,7 +151,22 @@ ranks.load_torch()
 # bus_bandwidth
 
 # %% [markdown]
-# ## 4 · Why did it not start?
+# ## 4 · How often to save?
+#
+# A checkpoint takes $C$ seconds in which nobody trains. A failure throws the training back to the last one. The data
+# sheet says how many *hours* one node lives from failure to failure; you have many nodes, and each that fails breaks
+# off all.
+#
+# | seconds of a checkpoint | hours of a node | nodes | best interval |
+# |---|---|---|---|
+# | 50 | 1 | 1 | 600 s |
+# | 50 | 4 | 4 | 600 s |
+
+# %% tags=["exercise"]
+# best_interval
+
+# %% [markdown]
+# ## 5 · Why did it not start?
 #
 # Read this log first. One line of it says why; the rest follows from it.
 

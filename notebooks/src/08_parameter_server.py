@@ -320,6 +320,42 @@ course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, log=True, 
 #
 # Exercise: `local_sgd_round`.
 #
+# ## A step for the mean change
+#
+# Language models are trained with AdamW, also across slow links. **DiLoCo** (Douillard and others, 2023): each rank
+# takes many AdamW steps alone. The mean of the ranks' changes is then a *gradient*, for an **outer step** with
+# Nesterov's momentum: rate 0.7, momentum 0.9. (Rate 1, momentum 0: the plain mean.)
+#
+# 16 rounds of 16 steps on four ranks. **Predict**: which way ends with the lowest loss? And how many times as many
+# bytes does it cost to meet at every step?
+
+# %%
+ways = {"a": "a mean at every step", "b": "the plain mean", "c": "an outer step"}
+course.predict("diloco", answer=..., choices=ways)
+course.predict("diloco_bytes", within=1.1, times=...)
+
+# %% tags=["figure:08_outer"]
+from course_utils.lessons.parameter_server.digits_trainings import train_in_rounds
+from course_utils.lessons.parameter_server.sentences import outer_text
+
+rounds, losses, sent = 16, {}, {}
+for name, way in zip(ways.values(), ("every step", "mean", "outer"), strict=True):
+    run = ranks.run(train_in_rounds, images, rounds, way, ranks=4)
+    losses[name] = run.results[0]
+    sent[name] = run.bytes_per_rank[0] / rounds * np.arange(1, rounds + 1)
+ends, bought = [one[-1] for one in losses.values()], [one[-1] for one in sent.values()]
+course.measured("diloco", answer="abc"[np.argmin(ends)])
+course.measured("diloco_bytes", times=bought[0] / bought[2])
+title, finding = "16 rounds of 16 steps, three ways to meet", outer_text(sent, losses)
+pictures.loss_over_bytes(sent, losses, title, finding)
+
+# %% [markdown]
+# Who averages once in 16 steps sends a sixteenth. The mean alone goes only as far as one rank does; the outer step goes
+# on along the velocity, up to $\frac{0.7}{1 - 0.9} = 7$ times as far. Where AdamW's steps are short, as here, that
+# helps. Where they are long already, it shoots too far: try `rate=0.01, inner_steps=4`.
+#
+# AdamW's means and squares stay on each rank; only weights travel. Exercise: `outer_step`.
+#
 # ## Clinics
 #
 # Lesson 5's report ends with an idea: health workers across Africa train together, "sharing only the parameters"; no
@@ -425,8 +461,7 @@ course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
 # | local SGD | all, at times | $<2/k$ each way | phones, clinics, far data centres |
 #
 # Against stragglers: *backup workers*; the gradients that come last are dropped (Chen and others, 2016). Across slow
-# links: DiLoCo (Douillard and others, 2023) trains language models with 500 local steps. It takes the mean of the
-# changes for a gradient, and steps with momentum: the mean of the weights alone does not bear so many steps.
+# links: DiLoCo, whose language models take 500 steps alone between two outer steps.
 
 # %% [markdown]
 # ## What you take with you

@@ -217,6 +217,53 @@ course.draw.loss_curves(lines, "Data × tensor: a transformer learns characters"
 # In a step `data` moves each rank's *gradients* once. `tensor` moves *activations* four times a block, and they grow
 # with the batch: it needs the fastest links, and stays inside a node.
 #
+# ## Clip what is cut
+#
+# **Clipping** keeps a rare steep batch from throwing the weights far away: a gradient whose norm is above a limit is
+# shortened to it (Pascanu and others 2013). Torch has it: `clip_grad_norm_`. Now two stages, each cut in two by
+# `tensor`: no rank has the whole gradient. Each calls `clip_grad_norm_` on what it has. **Predict** what comes of it:
+
+# %%
+choices = {
+    "a": "an error",
+    "b": "the same training",
+    "c": "another training, without an error",
+}
+course.predict("clip_alone", answer=..., choices=choices)
+
+# %% tags=["figure:11_clipping"]
+from functools import partial
+
+from course_utils.lessons.hybrid_and_sharded.gradient_clipping import (
+    clip_alone,
+    clip_over_mesh,
+)
+from course_utils.lessons.hybrid_and_sharded.sentences import clip_text
+
+limit, mesh, few = 0.3, {"pipeline": 2, "tensor": 2}, batches[:15]
+one_clips = ranks.run(train_serially, small_model, few, RATE, limit, **alone).results[0]
+each = {}
+for clip in (clip_over_mesh, clip_alone):
+    options = mesh, small_model, few, 1, RATE, partial(clip, max_norm=limit)
+    each[clip] = ranks.run(train_on_mesh, *options, backend="gloo").results
+for rank in each[clip_over_mesh]:
+    assert apart(rank.norms, one_clips.norms) <= 1e-12
+assert apart(each[clip_over_mesh][-1].losses, one_clips.losses) <= 1e-12
+strange = apart(each[clip_alone][-1].losses, one_clips.losses) > 1e-6
+course.measured("clip_alone", answer="c" if strange else "b")
+lines = {"one process": one_clips.norms, "over the mesh": each[clip_over_mesh][0].norms}
+lines |= {f"rank {rank} alone": each[clip_alone][rank].norms for rank in (0, 2)}
+title = clip_text(each[clip_alone], one_clips.losses)
+course.draw.loss_curves(lines, title, y="norm before clipping")
+
+# %% [markdown]
+# Each stage shortens its gradients by another factor: the direction is another one. And two ranks of a `tensor` group
+# shorten what they keep *twice* by two factors, so it drifts apart.
+#
+# The right norm adds up **squares**: of what is cut, along `tensor`; of what is kept twice, one copy; then along
+# `pipeline`; never along `data`, where all have the same. A number for each rank travels, no gradient. Equal to torch
+# in one process to $10^{-12}$. Exercise: `clip_over_mesh`.
+#
 # ## Which mixture of 4?
 #
 # The same training on five meshes, batches cut into 4 micro-batches. Between stages travel 48 numbers for each
@@ -424,6 +471,42 @@ planner_pictures.plans(plans)
 # (DP, TP, PP: ranks along `data`, `tensor`, `pipeline`. *Again*: what checkpointing computes twice.) Read a column
 # downwards: the larger the model, the more kinds are mixed. Small models need `data` alone, larger ones ZeRO, the
 # largest also `tensor`, never beyond a node's 8 GPUs, or stages. Of two near mixtures only a run says which is quicker.
+
+# %% [markdown]
+# ## How many hours, how much energy?
+#
+# A token's forward pass takes 2 operations for each of $N$ parameters, the backward pass 4. *Model FLOPs* (lesson 3)
+# of a training with $D$ tokens: $6\,N D$. The **MFU** (model FLOPs utilization) is their share of what the GPUs could
+# have done: $\frac{6\,N D}{\text{seconds} \cdot \text{devices} \cdot \text{peak}}$.
+#
+# **Predict.** $N$ = 6.7 billion, $D$ = 1,000 billion, A100s: 312 TFLOP/s, 400 W assumed, a tenth more for the building.
+# How many GPU-hours did the training take? How many MWh?
+
+# %%
+course.predict("hours", within=1.5, gpu_hours=..., megawatt_hours=...)
+
+# %% tags=["figure:11_mfu"]
+from course_utils.lessons.hybrid_and_sharded.planner.published_runs import SPENT
+from course_utils.lessons.hybrid_and_sharded.sentences import utilizations_text
+from course_utils.lessons.hybrid_and_sharded.utilization import device_hours, energy
+
+llama = SPENT["LLaMA 7B"]  # its hours: Touvron and others 2023, table 15
+power = energy(llama.device_hours, watts=400) / 1e6
+course.measured("hours", gpu_hours=llama.device_hours, megawatt_hours=power)
+at_peak = device_hours(2 * llama.parameters, llama.tokens, utilization=1, peak=llama.peak)
+print(
+    f"{at_peak:,.0f} GPU-hours at the peak; {llama.device_hours:,} published; {power:.0f} MWh"
+)
+reached = {name: one.utilizations() for name, one in SPENT.items()}
+panel = course.draw.SharesPanel("MFU", reached, say=lambda share: f"{100 * share:.0f} %")
+course.draw.shares([panel], utilizations_text(reached), "from published numbers")
+
+# %% [markdown]
+# The rest of the time GPUs wait: for messages, for memory, in bubbles, after failures. PaLM defined the MFU so that
+# nobody can raise it by computing more (Chowdhery and others 2022, appendix B): a second forward pass for
+# checkpointing takes time, and counts nothing. *Attention* multiplies activations by activations; $6\,N$ leaves it out.
+#
+# A convolution uses a weight at every pixel: there $6\,N$ is wrong; count the forward pass, times 3. Exercise: `mfu`.
 
 # %% [markdown]
 # ## What you take with you

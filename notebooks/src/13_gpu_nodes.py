@@ -369,9 +369,8 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 # | torch.compile | fewer, larger kernels |
 # | **CUDA graph** | a whole step is recorded once, then played: *one* order, where there were hundreds |
 #
-# How high is a rung? The **MFU** (model FLOPs utilization) counts what the *network* asks for, in FLOP per second
-# (lesson 3), as a share of the GPU's peak: what it does in one large product of bfloat16. (Chowdhery et al. 2022,
-# section 4.1.)
+# How high is a rung? The MFU (model FLOPs utilization, lesson 11) counts what the *network* asks for, in FLOP per
+# second (lesson 3), as a share of the GPU's peak: here what it does in one large product of bfloat16.
 #
 # **Predict** for an H100: how many times as fast is the highest rung as the lowest? And its MFU, in percent?
 
@@ -431,12 +430,52 @@ pictures.tries(tries, undisturbed, "Killed, and brought back")
 
 # %% [markdown]
 # (The traceback in between is rank 0's, which could no longer reach rank 1.) What was done after the last checkpoint is
-# lost, and done again, to the same numbers. Save often and you write much; save rarely and you lose much. Without the
-# velocities it would be another curve; without `set_epoch` some images would come twice after the restart.
+# lost, and done again, to the same numbers. Without the velocities it would be another curve; without `set_epoch` some
+# images would come twice after the restart.
 #
 # On several nodes, one torchrun runs on each (`torchrun_script` writes that job). It needs
 # `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` in torch 2.13: otherwise the second try finds the addresses of the dead, and
 # waits.
+
+# %% [markdown]
+# ## How often to save?
+#
+# Save often and you write much; save rarely and you lose much. Take Llama 3's failures, 419 in 54 days on 2,048 nodes.
+# *Assume* that a checkpoint takes a minute in which nobody trains, and a restart five. The **goodput** is the share of
+# the time in which work is done that lasts.
+#
+# **Predict**: how many minutes of work between two checkpoints are best? What is the goodput then, in percent?
+
+# %%
+course.predict("interval", within=1.5, minutes=..., goodput=...)
+
+# %% tags=["figure:13_interval"]
+from course_utils.lessons.gpu_nodes.save_interval import best_interval, goodput
+from course_utils.lessons.gpu_nodes.save_interval import simulated_goodput
+from course_utils.lessons.gpu_nodes.sentences import intervals_text
+from course_utils.words import percent
+
+hours = 54 * 24 / 419  # from failure to failure: the MTBF
+best = best_interval(save_seconds=60, node_hours=2048 * hours, nodes=2048) / 60
+costs = {"save_seconds": 60, "mean_seconds": 3600 * hours, "restart_seconds": 300}
+course.measured("interval", minutes=best, goodput=100 * goodput(60 * best, **costs))
+minutes, drawn = [2, 4, 8, 16, 32, 64, 128], {}
+for t in minutes:
+    drawn[t] = [simulated_goodput(60 * t, **costs, seed=seed) for seed in range(5)]
+look = {"across": "minutes between checkpoints", "up": "goodput", "unit": percent}
+look["predicted"] = {"drawn": [goodput(60 * t, **costs) for t in minutes]}
+finding = intervals_text(minutes, list(drawn.values()), best)
+title = "A simulation: failures drawn at random, five trainings each"
+look["limits"] = (0.5, 1)
+course.draw.over_numbers(minutes, {"drawn": list(drawn.values())}, title, finding, **look)
+
+# %% [markdown]
+# With an interval $t$, a checkpoint's seconds $C$ and a mean time $M$ between failures (MTBF), a share
+# $\frac{C}{t}$ of the time is written, and about $\frac{t}{2M}$ is lost. Their sum is least at $t = \sqrt{2\,C M}$
+# (Young 1974; Daly 2006). Near it the curve is flat: half or twice as long costs little.
+#
+# $M$ is that of *all* nodes: four times as many nodes fail four times as often, and want half the interval. Nothing was
+# trained or killed here: time was added up. Exercise: `best_interval`.
 
 # %% [markdown]
 # ## The time is up

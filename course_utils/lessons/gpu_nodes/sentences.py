@@ -149,3 +149,19 @@ def compiling_text(first: float, seconds: Mapping[str, Sequence[float]], plain: 
         return f"Compiling took {seconds_text(first)} and is never won back: compiled steps are not shorter here."
     steps = round(first / saved)
     return f"Compiling took {seconds_text(first)}, which is won back after {steps:,} steps."
+
+
+def intervals_text(minutes: Sequence[float], shares: Sequence[Sequence[float]], formula: float) -> str:
+    """Which interval between checkpoints left most time for work, beside the formula's, and what a wrong one costs.
+
+    Args:
+        minutes: that were tried.
+        shares: for each the goodput of all runs.
+        formula: the best interval on paper, in minutes.
+    """
+    middles = [statistics.median(runs) for runs in shares]
+    best = max(range(len(minutes)), key=middles.__getitem__)
+    worst = min(range(len(minutes)), key=middles.__getitem__)
+    told = f"Best of those tried: {minutes[best]:g} minutes, {percent(middles[best])} of the time"
+    told += f"; the formula says {formula:.0f} minutes"
+    return f"{told}. With {minutes[worst]:g} minutes {percent(middles[worst])}"

@@ -6,7 +6,7 @@ Everything here talks through torch.distributed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from math import prod
 
@@ -33,6 +33,8 @@ from course_utils.trace.recorder import phase
 AXES = ("data", "pipeline", "tensor")
 TIMEOUT = timedelta(seconds=60)
 """Of the groups, as of the one of all ranks; torch would wait for half an hour."""
+Clip = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], Mapping[str, dist.ProcessGroup]], float]
+"""(gradients that are cut over the tensor group, replicated ones, groups) → the norm; as `clip_over_mesh` does it."""
 Batches = Sequence[tuple[torch.Tensor, torch.Tensor]]
 """For each step the whole batch, on every rank: codes of characters and of those that come next."""
 
@@ -82,13 +84,22 @@ class MeshTraining:
         sizes: ranks along each axis, {"data": 2, "pipeline": 2, "tensor": 2}; an axis that is left out has one.
         micro_batches: into which each rank's share of a batch is cut for the pipeline.
         rate: of Adam.
+        clip: changes the gradients before Adam sees them; None for nothing.
+
+    Attributes:
+        norms: what `clip` has returned, step by step.
 
     Raises:
         CourseError: the mesh does not suit the ranks, or the model cannot be cut so.
     """
 
     def __init__(
-        self, model: nn.Sequential, sizes: Mapping[str, int], micro_batches: int = 2, rate: float = 0.003
+        self,
+        model: nn.Sequential,
+        sizes: Mapping[str, int],
+        micro_batches: int = 2,
+        rate: float = 0.003,
+        clip: Clip | None = None,
     ) -> None:
         self.sizes = {**sizes, **{axis: 1 for axis in AXES if axis not in sizes}}
         self.place, self.groups = place_of(dist.get_rank(), self.sizes), own_groups(self.sizes)
@@ -99,7 +110,7 @@ class MeshTraining:
             for block in (layer for layer in model if isinstance(layer, Block)):
                 parallelise_block(block, self.groups["tensor"])
         self.stage, self.first_layer = split_model(list(model), cuts)[stage], sum(cuts[:stage])
-        self.adam = Adam(self.stage, rate)
+        self.adam, self.clip, self.norms = Adam(self.stage, rate), clip, []
 
     def step(self, x: torch.Tensor, y: torch.Tensor) -> float:
         """One step with a whole batch, which every rank is given; the batch's loss where the last stage is, else 0.0.
@@ -126,8 +137,19 @@ class MeshTraining:
         loss = torch.tensor(run_schedule(messages, schedule, stages, xs, share_of_loss), dtype=torch.float64)
         with phase("data"):
             self._sum_over_replicas(loss)
+        if self.clip:
+            self.norms.append(self.clip(*self.cut_and_replicated(), self.groups))
         self.adam.step()
         return loss.item()
+
+    def cut_and_replicated(self) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """This rank's gradients: of what is cut over the tensor group, and of what all its ranks have whole."""
+        cut, replicated = [], []
+        for name, parameter in self.stage.named_parameters():
+            layer, _, own = name.rpartition(".")
+            whole = cut_dimension(self.stage.get_submodule(layer), own) is None
+            (replicated if whole else cut).append(parameter.grad)
+        return cut, replicated
 
     def _sum_over_replicas(self, loss: torch.Tensor) -> None:
         """Add up what the replicas have, losses and gradients: each is already a share of the whole batch's."""
@@ -170,10 +192,12 @@ class MeshRun:
     Attributes:
         losses: of each step, of the whole batch; 0.0 where the last stage is not. The last rank always has it.
         parameters: after the last step, whole, by their names in the whole model; on a mesh this rank's stage only.
+        norms: of the gradient before each step, where it was clipped.
     """
 
     losses: list[float]
     parameters: dict[str, torch.Tensor]
+    norms: list[float] = field(default_factory=list)
 
 
 def train_on_mesh(
@@ -182,6 +206,7 @@ def train_on_mesh(
     batches: Batches,
     micro_batches: int = 2,
     rate: float = 0.003,
+    clip: Clip | None = None,
 ) -> MeshRun:
     """Train a model on a mesh; for `ranks.run(train_on_mesh, sizes, build, batches, backend="gloo")`.
 
@@ -189,24 +214,38 @@ def train_on_mesh(
         build: makes the model, the same on every rank: `functools.partial(character_model, 96, width=32)`.
         batches: of `course_utils.lessons.model_parallel.text.text_batches`, the same on every rank.
     """
-    training = MeshTraining(build(), sizes, micro_batches, rate)
+    training = MeshTraining(build(), sizes, micro_batches, rate, clip)
     losses = [training.step(x, y) for x, y in batches]
-    return MeshRun(losses, training.parameters())
+    return MeshRun(losses, training.parameters(), training.norms)
 
 
-def train_serially(build: Callable[[], nn.Sequential], batches: Batches, rate: float = 0.003) -> MeshRun:
-    """The same training in one process, without any of this."""
-    model = build()
+def train_serially(
+    build: Callable[[], nn.Sequential], batches: Batches, rate: float = 0.003, max_norm: float | None = None
+) -> MeshRun:
+    """The same training in one process, without any of this; with `max_norm` torch's own clipping."""
+    model, norms = build(), []
     optimizer = torch.optim.Adam(model.parameters(), rate)
-    losses = [serial_step(model, optimizer, x, y) for x, y in batches]
-    return MeshRun(losses, {name: one.detach() for name, one in model.named_parameters()})
+
+    def clip() -> None:
+        if max_norm is not None:
+            norms.append(nn.utils.clip_grad_norm_(model.parameters(), max_norm).item())
+
+    losses = [serial_step(model, optimizer, x, y, clip) for x, y in batches]
+    return MeshRun(losses, {name: one.detach() for name, one in model.named_parameters()}, norms)
 
 
-def serial_step(model: nn.Module, optimizer: "Adam | torch.optim.Optimizer", x: torch.Tensor, y: torch.Tensor) -> float:
-    """One step with a whole batch in one process; its loss."""
+def serial_step(
+    model: nn.Module,
+    optimizer: "Adam | torch.optim.Optimizer",
+    x: torch.Tensor,
+    y: torch.Tensor,
+    before: Callable[[], None] = lambda: None,
+) -> float:
+    """One step with a whole batch in one process; its loss. `before` is called when the gradients are there."""
     model.zero_grad()
     loss = cross_entropy(model(x).flatten(0, 1), y.flatten())
     loss.backward()
+    before()
     optimizer.step()
     return loss.item()
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
+from course_utils.lessons.hybrid_and_sharded.mesh_training import MeshRun
 from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining
 from course_utils.words import bytes_text, join, number_text, percent
 
@@ -91,3 +92,26 @@ def saved_text(bars: Mapping[str, Mapping[str, float]]) -> str:
     best = min(between, key=sums.__getitem__)
     factors = [number_text(sums[first] / sums[name]) for name in (best, last)]
     return f"With “{best}” {factors[0]} times less is kept, with “{last}” {factors[1]} times less"
+
+
+def clip_text(alone: Sequence[MeshRun], serial: Sequence[float]) -> str:
+    """What comes of ranks that clip by their own norms: the loss's distance, and that of what two ranks keep twice.
+
+    Args:
+        alone: of all ranks; the first two are of one tensor group.
+        serial: losses of one process that clips by the norm of the whole gradient.
+    """
+    loss, steps = apart(alone[-1].losses, serial), len(serial)
+    if loss <= SAME:
+        return f"By their own norms the ranks train as one process does, for {steps} steps"
+    first, second = (one.parameters for one in alone[:2])
+    drift = max(apart(first[name], second[name]) for name in first)
+    twice = f", copies by up to {drift:.0e}" if drift > SAME else ""
+    return f"Clipped by their own norms: in {steps} steps losses differ by up to {loss:.0e}{twice}, and nothing says so"
+
+
+def utilizations_text(parts: Mapping[str, Mapping[str, float]]) -> str:
+    """From where to where the MFU of several trainings lies: training → part → share of the peak."""
+    sums = totals(parts)
+    low, high = percent(min(sums)), percent(max(sums))
+    return f"From {low} to {high} of the peak is the models' own arithmetic"

@@ -13,6 +13,7 @@ import numpy as np
 
 from course_utils.lessons.parameter_server.flat_network import endless, first_weights, flat_gradient, unflat
 from course_utils.lessons.parameter_server.local_sgd import federated_average, local_sgd_round
+from course_utils.lessons.parameter_server.outer_optimizer import AdamW, outer_step
 from course_utils.lessons.parameter_server.server import (
     SERVER,
     ServerHistory,
@@ -22,7 +23,7 @@ from course_utils.lessons.parameter_server.server import (
     staleness_scaled_lr,
     work,
 )
-from course_utils.lessons.sgd.digits_network import Arrays, accuracy
+from course_utils.lessons.sgd.digits_network import Arrays, accuracy, loss_and_gradients
 from course_utils.lessons.sgd.gradient_descent import minibatches
 from course_utils.trace.recorder import phase
 
@@ -200,6 +201,45 @@ def train_clinics(
         federated_average(comm, parameters, len(x) if weighted else 1)
         accuracies.append(accuracy(unflat(parameters), test_x, test_y))
     return accuracies
+
+
+def train_in_rounds(
+    comm: "MPI.Intracomm",
+    data: Arrays,
+    rounds: int,
+    way: str,
+    *,
+    inner_steps: int = 16,
+    batch_size: int = 32,
+    rate: float = 0.003,
+    seed: int = 0,
+) -> list[float]:
+    """AdamW on every rank's own images, three ways; the loss on all training images after each round, on every rank.
+
+    Args:
+        rounds: each of so many inner steps.
+        way: "every step" for the mean gradient at every step, "mean" for the mean weights after each round, "outer"
+            for DiLoCo's outer step after each round.
+        rate: of AdamW, whose state stays on its rank.
+    """
+    mine = slice(comm.rank, None, comm.size)
+    batches = endless(data[0][mine], data[1][mine], batch_size, seed + comm.rank)
+    parameters, losses = first_weights(seed), []
+    adam, started, velocity = AdamW(len(parameters), rate), parameters.copy(), np.zeros_like(parameters)
+    total = np.empty_like(parameters)
+    for _ in range(rounds):
+        for _ in range(inner_steps):
+            gradient = flat_gradient(parameters, *next(batches))
+            if way == "every step":
+                comm.Allreduce(gradient, total)
+                gradient = total / comm.size
+            adam.step(parameters, gradient)
+        if way == "mean":
+            outer_step(comm, parameters, started, velocity, rate=1.0, momentum=0.0)
+        elif way == "outer":
+            outer_step(comm, parameters, started, velocity)
+        losses.append(loss_and_gradients(unflat(parameters), data[0], data[1])[0])
+    return losses
 
 
 def _paced_gradient(weights: np.ndarray, batch: tuple[np.ndarray, np.ndarray], seconds: float) -> np.ndarray:

@@ -8,9 +8,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from course_utils.draw import style
+from course_utils.draw.lines import in_words, label, name_ends, room_for_names, round_numbers
 from course_utils.errors import CourseError
 from course_utils.lessons.parameter_server.digits_trainings import Curve
-from course_utils.words import as_sentences, percent, seconds_text
+from course_utils.words import as_sentences, bytes_text, percent, seconds_text
 
 
 def races(
@@ -147,4 +148,30 @@ def who_has_what(counts: np.ndarray, rows: str, columns: str, title: str, subtit
         for row, line in enumerate(counts)
     )
     picture.alt_text = as_sentences(f"Dots: how many examples each {rows} has", title, subtitle, told)
+    return picture
+
+
+def loss_over_bytes(
+    sent: Mapping[str, Sequence[float]], losses: Mapping[str, Sequence[float]], title: str, subtitle: str = ""
+) -> Figure:
+    """Draw the loss of each way of training over the bytes that one rank has sent; both axes are logarithmic.
+
+    Args:
+        sent: the way → bytes of one rank up to each point.
+        losses: the way → the loss there.
+    """
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[2.7], left=0.75, right=room_for_names(list(losses)))
+    colours = {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(losses)}
+    for name, values in losses.items():
+        ax.plot(sent[name], values, color=colours[name], linewidth=1.8, marker="o", markersize=3)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    amounts = [each for nbytes in sent.values() for each in nbytes]
+    all_losses = [each for values in losses.values() for each in values]
+    in_words(ax.xaxis, round_numbers(min(amounts), max(amounts)), bytes_text)
+    in_words(ax.yaxis, round_numbers(min(all_losses), max(all_losses)))
+    label(ax, "sent by one rank", "loss")
+    name_ends(ax, {name: values[-1] for name, values in losses.items()}, colours)
+    told = "; ".join(f"{name}: {values[-1]:.2g} after {bytes_text(sent[name][-1])}" for name, values in losses.items())
+    picture.alt_text = as_sentences("Curves of the loss over the bytes of one rank", title, subtitle, told)
     return picture

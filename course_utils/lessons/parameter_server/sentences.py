@@ -188,3 +188,15 @@ def mean_text(weighted: float, unweighted: float) -> str:
     if unweighted - weighted > _APART:
         return f"{start}: here the small clinics help, but nobody could know"
     return f"{start}: no difference that 360 test images could show"
+
+
+def outer_text(sent: Mapping[str, Sequence[float]], losses: Mapping[str, Sequence[float]]) -> str:
+    """What bought most: the lowest loss at the end, and how many times as many bytes the others have sent for theirs.
+
+    Args:
+        sent: the way → bytes of one rank up to each point.
+        losses: the way → the loss there.
+    """
+    best = min(losses, key=lambda name: losses[name][-1])
+    others = join([f"{losses[name][-1]:.2g} ({name}, {bytes_text(sent[name][-1])})" for name in losses if name != best])
+    return f"Lowest: {losses[best][-1]:.2g} with {best}, for {bytes_text(sent[best][-1])}; beside it {others}"

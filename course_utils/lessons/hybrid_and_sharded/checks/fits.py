@@ -107,7 +107,7 @@ def _that_shows(mistake: str, right: bool, rng: np.random.Generator) -> Model | 
 
 EXERCISE = Exercise(
     library="zero_formulas",
-    place=5,
+    place=6,
     minutes=5,
     difficulty=1,
     turn="what lies on a rank, against its memory",

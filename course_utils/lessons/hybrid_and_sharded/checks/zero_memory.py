@@ -44,7 +44,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="zero_formulas",
-    place=4,
+    place=5,
     minutes=5,
     difficulty=1,
     turn="what stays whole, and what is divided, in this stage",

@@ -1,0 +1,48 @@
+"""The check of `best_interval`: Young's formula for one node and for many, in the right units."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_utils.checks.cases import refusals
+from course_utils.checks.exercise import Case, Exercise
+from course_utils.words import count
+
+
+def by_hand(save_seconds: float, node_hours: float, nodes: int) -> float:
+    """With the rate of failures in a second in place of the time between them."""
+    failures = nodes / (node_hours * 3600)
+    return (2 * save_seconds / failures) ** 0.5
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    def case(save_seconds: float, node_hours: float, nodes: int) -> Case:
+        label = f"{save_seconds:g} s for a checkpoint, {node_hours:,g} h between failures, {count(nodes, 'node')}"
+        given = (save_seconds, node_hours, nodes)
+        return Case(label, [given], [by_hand(*given)], with_comm=False, tolerance=1e-9)
+
+    yield case(50, 1, 1)
+    yield case(50, 4, 4)
+    yield case(8, 1000, 9)
+    for _ in range(4):
+        yield case(round(float(rng.uniform(2, 90)), 1), int(rng.integers(5000, 60_000)), int(rng.integers(3, 3000)))
+    yield case(0.25, 10_000, 1)
+    yield case(60, 6000.5, 2048)
+    yield from refusals("best_interval", [(0, 10, 1), (5, 0, 1), (5, 10, 0), (-5, 10, 1), (5, -1, 1), (5, 10, -2)])
+
+
+EXERCISE = Exercise(
+    library="save_interval",
+    place=4,
+    minutes=5,
+    difficulty=1,
+    turn="what a checkpoint takes, against what a failure costs",
+    title="how often to save",
+    cases=_cases,
+    hints=(
+        "Save every t seconds: a share C / t of the time goes into writing. A failure every M seconds costs t / 2 "
+        "on average, a share t / 2M. For which t is their sum least? And what is M for all nodes together?",
+        "M is `node_hours * 3600 / nodes`. The sum C / t + t / 2M is least where both are equal: `t * t = 2 * C * M`.",
+    ),
+    praise=lambda outcome: "one node and thousands, seconds from hours; what makes no sense is refused",
+)

@@ -1,0 +1,126 @@
+"""The check of `clip_over_mesh`: torch's clipping of the whole gradient, and that no gradients travel for it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import collectives
+from course_utils.checks.torch_cases import drawn
+from course_utils.lessons.hybrid_and_sharded.device_mesh import place_of
+from course_utils.words import ranks
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+NORM, CUT, REPLICATED = "the norm", "what is cut", "what is replicated"
+AXES = ("data", "pipeline", "tensor")
+ENOUGH = 256
+"""Bytes that a rank may put in: sums of squares, and no gradients."""
+
+
+def after_clipping(
+    function: Callable,
+    sizes: Mapping[str, int],
+    cut: Sequence["Tensor"],
+    replicated: Sequence["Tensor"],
+    max_norm: float,
+) -> dict:
+    """Call the learner's function with this rank's groups; return what it says, and what became of the gradients."""
+    from course_utils.lessons.hybrid_and_sharded.mesh_training import own_groups
+
+    cut, replicated = [one.clone() for one in cut], [one.clone() for one in replicated]
+    norm = function(cut, replicated, own_groups(sizes), max_norm)
+    return {NORM: norm, CUT: _in_a_row(cut), REPLICATED: _in_a_row(replicated)}
+
+
+def _in_a_row(gradients: Sequence["Tensor"]) -> "Tensor":
+    import torch
+
+    return torch.cat([torch.zeros(0, dtype=torch.float64), *(one.flatten() for one in gradients)])
+
+
+def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    def case(
+        sizes: dict[str, int],
+        share: float,
+        about: str = "",
+        cut: Sequence[int] = (2, 2),
+        replicated: Sequence[int] = (1, 1),
+        dtype: str = "float64",
+        scale: float = 1.0,
+    ) -> Case:
+        """`share`: of the norm that is allowed; `cut`, `replicated`: how many gradients each stage has."""
+        whole = {axis: sizes.get(axis, 1) for axis in AXES}
+        places = [place_of(rank, whole) for rank in range(prod(whole.values()))]
+
+        def some(number: int) -> list["Tensor"]:
+            return [scale * drawn(rng, int(rng.integers(2, 5)), 3, dtype=dtype) for _ in range(number)]
+
+        stages = range(whole["pipeline"])
+        parts = {(s, t): some(cut[s]) for s in stages for t in range(whole["tensor"])}
+        copies = {s: some(replicated[s]) for s in stages}
+        norm = float(_in_a_row([*_all_of(parts), *_all_of(copies)]).square().sum() ** 0.5)
+        max_norm = round(share * norm, 6) or 1.0
+        factor = min(1.0, max_norm / (norm + 1e-6))
+        given = [(whole, parts[p["pipeline"], p["tensor"]], copies[p["pipeline"]], max_norm) for p in places]
+        expected = [
+            {NORM: norm, CUT: _in_a_row(own) * factor, REPLICATED: _in_a_row(same) * factor}
+            for _, own, same, _ in given
+        ]
+        mesh = " × ".join(f"{size} {axis}" for axis, size in sizes.items())
+        label = f"{ranks(len(places))}: {mesh}, a norm of {norm:.4g}, {max_norm:g} allowed{about}"
+        more = {"backend": "gloo", "harness": after_clipping, "judge": _no_gradients}
+        return Case(label, given, expected, tolerance=1e-5 if dtype == "float64" else 1e-4, **more)
+
+    yield case({"tensor": 2}, 0.05)
+    yield case({"pipeline": 2}, 0.5)
+    yield case({"data": 2}, 0.5)
+    yield case({"tensor": 4}, 0.3, cut=(3,), replicated=(2,))
+    yield case({"pipeline": 2, "tensor": 2}, 0.4)
+    yield case({"data": 2, "tensor": 2}, 0.4)
+    yield case({"data": 2, "pipeline": 2}, 0.4, cut=(1, 3), replicated=(2, 1))
+    yield case({"pipeline": 2, "tensor": 2}, 1.5, ": small enough")
+    yield case({"pipeline": 2, "tensor": 2}, 0.5, ", a stage of which nothing is cut", cut=(2, 0))
+    yield case({"pipeline": 2, "tensor": 2}, 0.5, ", a stage of which nothing is replicated", replicated=(0, 2))
+    yield case({"tensor": 2}, 0.5, ", all zeros", scale=0.0)
+    yield case({"pipeline": 2, "tensor": 2}, 0.5, ", float32", dtype="float32")
+    yield case({"pipeline": 2}, 0.5, ", small gradients", scale=0.05)
+    yield case({"tensor": 1}, 0.25)
+
+
+def _all_of(parts: Mapping) -> Iterator["Tensor"]:
+    for own in parts.values():
+        yield from own
+
+
+def _no_gradients(outcome: Outcome) -> str | None:
+    """Where the numbers are right: have gradients travelled?"""
+    for rank in range(outcome.world_size):
+        sent = sum(call.bytes for call in collectives(outcome, rank))
+        if sent > ENOUGH:
+            return f"the gradients are right, but rank {rank} put in {sent:,} bytes; sums of squares are enough"
+    return None
+
+
+EXERCISE = Exercise(
+    library="gradient_clipping",
+    place=3,
+    minutes=15,
+    difficulty=2,
+    turn="the norm of the whole gradient, each number counted once",
+    title="clip what is cut over a mesh",
+    cases=_cases,
+    needs_torch=True,
+    picture=False,
+    hints=(
+        "The square of the whole gradient's norm is a sum over all its numbers. Which of them does only this rank "
+        "have, which have others, too, and along which axis?",
+        "A sum of squares of `cut`, added up in `groups['tensor']`; then that of `replicated` on top, once; then all "
+        "of it added up in `groups['pipeline']`. Its square root is the norm. Every gradient is multiplied in place by "
+        "`min(1.0, max_norm / (norm + 1e-6))`, on every rank.",
+    ),
+    praise=lambda outcome: "stages, cut matrices and replicas: clipped as by one process, and no gradient sent for it",
+)

@@ -1,0 +1,99 @@
+"""The check of `outer_step`: torch's Nesterov step along the mean change, in one all-reduce."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_utils.checks.cases import fewer
+from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
+from course_utils.lessons.parameter_server.checks.common import LEAST, gathers, needless_bytes
+from course_utils.words import count, ranks
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+DEFAULTS = {"rate": 0.7, "momentum": 0.9}
+
+
+def called_so(
+    function: Callable,
+    comm: "MPI.Intracomm",
+    parameters: np.ndarray,
+    started: np.ndarray,
+    velocity: np.ndarray,
+    settings: dict[str, float],
+) -> None:
+    """Call the learner's function; what the docstring has as a default is left out where a case leaves it out."""
+    function(comm, parameters, started, velocity, **settings)
+
+
+def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
+    world_size = max(world_size, LEAST)
+
+    def case(
+        size: int, length: int, settings: dict[str, float] | None, about: str = "", dtype: str = "float64"
+    ) -> Case:
+        """`settings`: None for the docstring's own."""
+        started = rng.standard_normal(length).astype(dtype)
+        velocity = rng.standard_normal(length).astype(dtype)
+        own = [(started + rng.standard_normal(length)).astype(dtype) for _ in range(size)]
+        weights, moved = by_hand(own, started, velocity, **(DEFAULTS if settings is None else settings))
+        weights, moved = weights.astype(dtype), moved.astype(dtype)
+        said = "rate and momentum of the docstring" if settings is None else f"{settings}"
+        label = f"{ranks(size)}, {count(length, f'{dtype} number')}, {said}{about}"
+        arguments = [(one, started.copy(), velocity.copy(), settings or {}) for one in own]
+        expected = [{0: weights, 1: weights, 2: moved}] * size
+        cost = Cost(messages=0, collectives=1 if size > 1 else None)
+        more = {"tolerance": 1e-10 if dtype == "float64" else 1e-4, "harness": called_so, "judge": _once}
+        return Case(label, arguments, expected_arguments=expected, cost=cost, **more)
+
+    def drawn() -> dict[str, float]:
+        return {"rate": round(float(rng.uniform(0.3, 0.9)), 2), "momentum": round(float(rng.uniform(0.4, 0.8)), 2)}
+
+    yield case(world_size, 4, {"rate": 1.0, "momentum": 0.0}, ": the plain mean")
+    yield case(world_size, 6, drawn())
+    yield case(world_size, 30, None)
+    for size in fewer(world_size):
+        yield case(size, int(rng.integers(2, 99)), drawn())
+    yield case(world_size, 40, drawn(), dtype="float32")
+    yield case(world_size, 1, drawn())
+    yield case(world_size, 50_001, drawn(), dtype="float32")
+
+
+def by_hand(
+    own: Sequence[np.ndarray], started: np.ndarray, velocity: np.ndarray, rate: float, momentum: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The new weights and velocity, in float64."""
+    change = np.mean(np.stack(own).astype("float64"), axis=0) - started.astype("float64")
+    moved = momentum * velocity.astype("float64") - change
+    return started + rate * (change - momentum * moved), moved
+
+
+def _once(outcome: Outcome) -> str | None:
+    """What no result shows: more bytes than one vector, or weights of single ranks."""
+    if gathers(outcome):
+        return "the weights are right, but every rank was sent those of all others"
+    wrong = needless_bytes(outcome, outcome.case.arguments[0][0].nbytes)
+    return wrong and f"the weights are right, but {wrong}"
+
+
+EXERCISE = Exercise(
+    library="outer_optimizer",
+    place=5,
+    minutes=15,
+    difficulty=2,
+    turn="the mean change is a gradient: one Nesterov step along it, on all ranks alike",
+    title="DiLoCo's outer step",
+    cases=_cases,
+    hints=(
+        "All ranks began at `started`. Which vector leads from the mean of where they are now back to there? That is "
+        "the outer gradient. What would the step be without momentum?",
+        "An all-reduce of `started - parameters`, divided by `comm.size`: g. Then `velocity[:] = momentum * velocity + "
+        "g`, `started -= rate * (g + momentum * velocity)`, and `parameters[:] = started`.",
+    ),
+    praise=lambda outcome: (
+        f"{ranks(outcome.world_size)} made one outer step together, and shared {outcome.run.bytes_per_rank[0]:,} bytes "
+        "each in one all-reduce"
+    ),
+)
