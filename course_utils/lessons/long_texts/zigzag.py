@@ -43,7 +43,7 @@ def zigzag(length: int, world_size: int) -> list[torch.Tensor]:
     Raises:
         CourseError: no rank, or fewer tokens than ranks.
 
-    Source: Zhu 2024, "ring-flash-attention", issue 2; Dubey et al. 2024, "The Llama 3 Herd of
+    Source: Zhu 2024, "ring-flash-attention", issue 2; Grattafiori et al. 2024, "The Llama 3 Herd of
     Models", §3.3.2. Brandon et al. 2023, "Striped Attention", deals out single tokens.
     """
     check_length(length, world_size)

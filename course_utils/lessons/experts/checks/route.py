@@ -76,6 +76,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(2, 4, 2, ", small shares", "float16", [[0, -22, -21, -20], [-19, 0, -24, -18]])
     yield case(4, 4, 2, "", "bfloat16", [[3, 1, 0, -2], [0, 2, 4, -1], [1, -1, -3, 4], [2, 5, 0, 1]])
     yield case(int(rng.integers(20, 40)), int(rng.integers(6, 12)), 3, "", "float32")
+    yield case(3, 64, 7, ", nearly all scores equal", values=np.tile([1.0, *[0.0] * 31], (3, 2)))
     yield case(3, 1, 1)
     yield case(0, 4, 2)
     for k in (0, 5):

@@ -62,7 +62,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     ) -> Case:
         import torch
 
-        shape = 2, 2, len(q_places), 5
+        shape = 2, 3, len(q_places), 5
         q, k, v = (drawn(rng, *shape[:2], len(some), 5) for some in (q_places, k_places, k_places))
         q, k, v = ((scale * one).to(getattr(torch, dtype)) for one in (q, k, v))
         given = (q, k, v, q_places, k_places, block)
@@ -118,6 +118,6 @@ EXERCISE = Exercise(
     symptoms={"too much memory is needed": _nothing_but_memory},
     praise=lambda outcome: (
         "as with all scores at once, in any order of tokens; the largest tensor had "
-        f"{bytes_text(outcome.results[0]['largest'])}, all scores would have {bytes_text(2 * 2 * 256 * 256 * 8)}"
+        f"{bytes_text(outcome.results[0]['largest'])}, all scores would have {bytes_text(2 * 3 * 256 * 256 * 8)}"
     ),
 )
