@@ -174,6 +174,6 @@ class OnGpu:
 
 
 @pytest.mark.parametrize("given", [torch.ones(3, device="meta"), [torch.ones(3, device="meta"), 3], OnGpu()])
-def test_other_memory_is_refused_in_a_line(given):
+def test_other_memory_is_rejected_in_a_line(given):
     with pytest.raises(CourseError, match=r"^Bcast: the array lies on .*(meta|CUDA).*tensor\.cpu\(\)\.numpy\(\)"):
         check_memory("Bcast", given)

@@ -46,7 +46,7 @@ def test_no_file_knows_the_machine_it_was_written_on() -> None:
         ("import os\n", "tests/test_x.py", "F401"),
     ],
 )
-def test_ruff_refuses(code, file, rule) -> None:
+def test_ruff_rejects(code, file, rule) -> None:
     assert rule in ruff(code, file)
 
 

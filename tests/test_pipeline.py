@@ -163,7 +163,7 @@ def test_a_schedule_is_read_as_it_is_written() -> None:
 
 @pytest.mark.parametrize("make", EVERY.values())
 @pytest.mark.parametrize("size", [(0, 1), (1, 0), (-1, 2), (1.5, 2), (True, 2)])
-def test_sizes_that_are_none_are_refused(make, size) -> None:
+def test_sizes_that_are_none_are_rejected(make, size) -> None:
     with pytest.raises(CourseError, match="whole number"):
         make(*size)
 

@@ -1,4 +1,4 @@
-"""Mutants: what is changed, that each is a function of its own, that the checks of small exercises refuse theirs."""
+"""Mutants: what is changed, that each is a function of its own, that the checks of small exercises reject theirs."""
 
 import subprocess
 import sys
@@ -138,7 +138,7 @@ def test_the_report_names_every_survivor() -> None:
     tally = Tally("f", killed=[one], survived=[other], not_equivalent=[third])
     text = report([tally])
     assert text.splitlines()[1].split() == ["f", "3", "2", "0", "1"]
-    assert "survived: f: `…` is `library` with" in text and f"called right, but refused: f: {third}" in text
+    assert "survived: f: `…` is `library` with" in text and f"called right, but rejected: f: {third}" in text
     assert not tally.explained and tally.share_killed == pytest.approx(200 / 3)
 
 
@@ -149,7 +149,7 @@ def test_an_exercise_that_does_not_exist_is_said_so() -> None:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ["rank_squared", "who_is_there", "fit_alpha_beta"])
-def test_all_mutants_of_a_small_exercise_are_refused_or_explained(name, four_ranks) -> None:
+def test_all_mutants_of_a_small_exercise_are_rejected_or_explained(name, four_ranks) -> None:
     tally = judged(name, four_ranks)
     assert tally.explained, report([tally])
     assert tally.killed

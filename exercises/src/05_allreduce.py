@@ -7,7 +7,7 @@
 # [lesson 5](../notebooks/05_allreduce.ipynb).
 #
 # The check counts: rounds, messages, and the bytes that each rank sends. It runs your function with 1 to 4 ranks, on
-# vectors of any length and dtype, and a right sum that came too dearly is refused. After `course.start(8)` it tries 5
+# vectors of any length and dtype, and a right sum that came too dearly is rejected. After `course.start(8)` it tries 5
 # to 8 ranks as well.
 
 # %%
@@ -33,7 +33,7 @@ ranks = course.start(4)
 # | `blocks_of(vector, P)` | P blocks as views, as equal as possible |
 # | `block_bounds(length, P)` | where they begin, and where the last ends |
 #
-# The `op` is `None` for the sum: hand it on to `combine`. `check_operands(vector, op)` refuses vectors that are not
+# The `op` is `None` for the sum: hand it on to `combine`. `check_operands(vector, op)` rejects vectors that are not
 # contiguous; you may leave it out.
 
 # %% [markdown]

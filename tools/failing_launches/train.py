@@ -67,7 +67,7 @@ def checkpoint(folder: str) -> None:
 
 
 def gpu_steps(chosen: str = "local") -> None:
-    """Average gradients on GPUs: each rank on its own (`local`), or all on the first, which NCCL refuses (`first`)."""
+    """Average gradients on GPUs: each rank on its own (`local`), or all on the first, which NCCL rejects (`first`)."""
     if chosen == "local":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     gradient = torch.ones(1000, device="cuda")

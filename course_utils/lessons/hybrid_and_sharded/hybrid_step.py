@@ -70,7 +70,7 @@ def hybrid_step(
 
 
 def equal_shards(examples: int, ranks: int) -> None:
-    """Refuse a batch that cannot be dealt out evenly.
+    """Reject a batch that cannot be dealt out evenly.
 
     Raises:
         CourseError: the batch is no multiple of the number of ranks.

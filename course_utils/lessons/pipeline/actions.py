@@ -85,6 +85,6 @@ def micro_batches_of(schedule: Sequence[Sequence[Action]]) -> int:
 
 
 def whole_number(name: str, value: int, least: int = 1) -> None:
-    """Refuse what is no whole number of at least `least`."""
+    """Reject what is no whole number of at least `least`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise CourseError(f"{name} is a whole number of at least {least}, not {value!r}.")

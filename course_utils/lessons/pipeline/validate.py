@@ -89,7 +89,7 @@ def problems(
 
 
 def validate_schedule(schedule: Sequence[Sequence[Action]], **asked) -> None:
-    """Refuse a schedule that cannot be run.
+    """Reject a schedule that cannot be run.
 
     Args:
         asked: as for `problems`.

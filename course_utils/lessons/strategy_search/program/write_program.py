@@ -72,7 +72,7 @@ def program(
 
 
 def _check(graph: OperatorGraph, strategy: Strategy, ranks: int) -> None:
-    """Refuse a strategy that is for another graph, or for more ranks."""
+    """Reject a strategy that is for another graph, or for more ranks."""
     if len(strategy) != len(graph.operators):
         raise CourseError(
             f"The strategy has {len(strategy)} configurations, and {graph.name} has {len(graph.operators)} operators. "
