@@ -60,7 +60,7 @@ module CourseApp
   def partition(name, gpus)
     known = partitions
     raise Rejected, "partition: one of #{known.keys.join(', ')}, not #{short(name)}." unless known.key?(name)
-    raise Rejected, "partition: #{name.inspect} in site.yml is no name of a partition." unless name.match?(PARTITION)
+    raise Rejected, "partition: #{name.inspect} in site.yml is not a name of a partition." unless name.match?(PARTITION)
     most = known[name].fetch('gpus')
     return name if gpus <= most
 
@@ -102,7 +102,7 @@ module CourseApp
   # A path of the site's in shell, with $HOME and $USER to be filled in.
   def path(name)
     text = site.fetch(name).to_s
-    raise Rejected, "#{name}: #{text.inspect} in site.yml is no path." unless text.match?(PATH)
+    raise Rejected, "#{name}: #{text.inspect} in site.yml is not a path." unless text.match?(PATH)
 
     %("#{text}")
   end

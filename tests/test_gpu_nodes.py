@@ -94,7 +94,7 @@ def test_the_first_node_of_a_list(nodes, first) -> None:
 
 
 def test_what_is_no_list_of_nodes_is_rejected() -> None:
-    with pytest.raises(CourseError, match="is no list of nodes"):
+    with pytest.raises(CourseError, match="is not a list of nodes"):
         first_node("[1-3]")
 
 

@@ -17,7 +17,7 @@ def tracked() -> list[Path]:
     command = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip("this is no git checkout")
+        pytest.skip("this is not a git checkout")
     files = [ROOT / name for name in done.stdout.split("\0") if name]
     return [file for file in files if file.suffix in TEXTS and file.is_file()]
 

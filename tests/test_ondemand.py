@@ -289,7 +289,7 @@ def test_the_check_for_quotes_finds_what_is_not_quoted() -> None:
 
 @pytest.mark.parametrize("path", ["$(reboot)", "/a`reboot`", '/a"; reboot; "', "/a\nreboot"])
 def test_a_path_of_the_site_that_is_none_is_rejected(app, tmp_path, path) -> None:
-    assert "in site.yml is no path" in render(change_site(app, tmp_path, shared=path), tmp_path / "staged", PLAIN)
+    assert "in site.yml is not a path" in render(change_site(app, tmp_path, shared=path), tmp_path / "staged", PLAIN)
 
 
 def test_the_page_of_a_session_quotes_all_it_shows(app, tmp_path) -> None:

@@ -107,7 +107,7 @@ WRONG = {
     "whole and half": (parse_schedule(["0F0 0B0 0W0"]), "0B0 is the whole backward pass"),
     "weights first": (parse_schedule(["0F0 0W0 0I0"]), "rank 0 does 0W0 before 0I0"),
     "two homes": (parse_schedule(["0F0 0B0 1F1", "1F0 1B0 0F1 0B1 1B1"]), "stage 0 is on rank 0 and on rank 1"),
-    "a word": ([["0F0"]], "'0F0' in its list, which is no Action"),
+    "a word": ([["0F0"]], "'0F0' in its list, which is not an Action"),
     "no receive": (without(with_messages(PLAIN), "1RECV_F1"), "rank 1 does 1F1 before 1RECV_F1"),
     "not sent": (without(with_messages(PLAIN), "0SEND_F1"), "1RECV_F1 waits for 0SEND_F1, which nobody sends"),
     "cycle": (parse_schedule(["0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"]), "a deadlock: rank 0 waits"),

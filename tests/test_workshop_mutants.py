@@ -128,7 +128,7 @@ def test_what_makes_no_difference_is_a_mutant_and_has_a_reason() -> None:
                 break
             looked_for.pop(bare(mutant.source), None)
         names = [program.name for program in looked_for.values()]
-        assert not names, f"{exercise.name}: {names} are no mutants of a right answer"
+        assert not names, f"{exercise.name}: {names} are not mutants of a right answer"
         without_reason = [program.name for program in exercise.written.equivalent if not program.idea]
         assert not without_reason, f"{exercise.name}: why do {without_reason} make no difference?"
 

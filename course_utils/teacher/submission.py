@@ -57,7 +57,7 @@ def read(notebook: Path) -> Submission:
     """Read a submission.
 
     Raises:
-        CourseError: the file is no notebook, or answers no exercise.
+        CourseError: the file is not a notebook, or answers no exercise.
     """
     cells: list[tuple[str, str]] = []
     checked: dict[str, str] = {}

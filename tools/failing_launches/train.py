@@ -87,7 +87,7 @@ def gpu_memory() -> None:
 
 
 def gpu_labels() -> None:
-    """A label that is no class: eleven, numbered from 1, where the network has ten."""
+    """A label that is not a class: eleven, numbered from 1, where the network has ten."""
     scores = torch.randn(11, 10, device="cuda")
     loss = torch.nn.functional.cross_entropy(scores, torch.arange(1, 12, device="cuda"))
     print(f"loss {loss.item():.3f}", flush=True)

@@ -73,9 +73,9 @@ class Job:
                 f"Take a multiple of {self.nodes}."
             )
         if self.memory is not None and not re.fullmatch(r"[1-9]\d*[KMGT]?", str(self.memory)):
-            raise CourseError(f'{self.memory!r} is no amount of memory. "64G" is 64 GB on each node.')
+            raise CourseError(f'{self.memory!r} is not an amount of memory. "64G" is 64 GB on each node.')
         if self.partition is not None and not re.fullmatch(r"[\w.,+-]+", self.partition):
-            raise CourseError(f"{self.partition!r} is no name of a partition. `sinfo` lists them.")
+            raise CourseError(f"{self.partition!r} is not a name of a partition. `sinfo` lists them.")
 
     @property
     def facts(self) -> dict:

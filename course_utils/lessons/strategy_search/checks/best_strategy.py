@@ -41,7 +41,7 @@ def walked(
     temperature: float,
     seed: int,
 ) -> Any:
-    """Runs on a rank: what came back, and the numbers of all that was simulated; a text where it is no strategy.
+    """Runs on a rank: what came back, and the numbers of all that was simulated; a text where it is not a strategy.
 
     Args:
         times: of all strategies, an axis for each operator.
@@ -93,7 +93,7 @@ def _wrong(outcome: Outcome) -> str | None:
     near = _near(begin, times.shape)
     for number in walk:
         if number not in near:
-            return "a strategy was simulated that is no single change away from any before it that fits"
+            return "a strategy was simulated that is not a single change away from any before it that fits"
         near |= _near(number, times.shape) if room.flat[number] else set()
     best = int(times[room].min()) if iterations else int(times.flat[begin])
     if told["takes"] <= best:

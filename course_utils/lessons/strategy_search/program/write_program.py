@@ -57,7 +57,7 @@ def program(
         found: a sentence for them, on where the strategy comes from.
 
     Raises:
-        CourseError: `build` is no call; the strategy is for another graph or for more ranks; the model calls a
+        CourseError: `build` is not a call; the strategy is for another graph or for more ranks; the model calls a
             function that cannot be written down.
     """
     made = re.fullmatch(r"([\w.]+)\.(\w+)(\(.*\))", build.strip(), re.DOTALL)
