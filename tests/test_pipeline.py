@@ -157,7 +157,7 @@ def test_a_schedule_is_read_as_it_is_written() -> None:
     schedule = with_messages(zb_h1_schedule(3, 4))
     assert parse_schedule(write_schedule(schedule).splitlines()) == schedule
     for text in ("F0", "0X1", "", "0SEND0", "0F"):
-        with pytest.raises(CourseError, match="no action"):
+        with pytest.raises(CourseError, match="not an action"):
             parse(text)
 
 
