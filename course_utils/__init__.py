@@ -31,7 +31,7 @@ __getattr__, __dir__, __all__ = attach(__name__, __file__)
 
 
 def _keep_mpi_out_of_kernels() -> None:
-    """Let `from mpi4py import MPI` be harmless in a notebook: the kernel is no rank and must not start MPI."""
+    """Let `from mpi4py import MPI` be harmless in a notebook: the kernel is not a rank and must not start MPI."""
     if "ipykernel" in sys.modules and "COURSE_RANK" not in os.environ:
         import mpi4py
 

@@ -26,7 +26,7 @@ def fetch(url: str, file: Path, md5: str) -> None:
     """Bring `url` to `file`, unless a file with that sum is there. Several processes may ask at once; one fetches.
 
     Args:
-        md5: the sum that the file must have, in hexadecimal; another one is refused.
+        md5: the sum that the file must have, in hexadecimal; another one is rejected.
 
     Raises:
         CourseError: the network or the folder cannot be used, or what came is not the file.

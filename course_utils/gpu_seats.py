@@ -132,7 +132,7 @@ def _without(seats: Sequence[Seat]) -> str:
 
 
 def _shared(seats: Sequence[Seat]) -> str:
-    """On which node ranks would share a GPU; NCCL refuses that."""
+    """On which node ranks would share a GPU; NCCL rejects that."""
     for node in dict.fromkeys(seat.node for seat in seats):
         here = [seat for seat in seats if seat.node == node]
         seen = {gpu.id for seat in here for gpu in seat.gpus}

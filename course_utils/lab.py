@@ -54,7 +54,7 @@ def read_port(text: str) -> int:
     """
     if text.isascii() and text.isdecimal() and 0 < int(text) < 65536:
         return int(text)
-    raise CourseError(f"{text!r} is no port: choose a number from 1024 to 65535, as in `make lab PORT=8899`.")
+    raise CourseError(f"{text!r} is not a port: choose a number from 1024 to 65535, as in `make lab PORT=8899`.")
 
 
 def free_port(first: int, address: str = ADDRESS) -> int:
@@ -76,7 +76,7 @@ def free_port(first: int, address: str = ADDRESS) -> int:
                         f"Port {port} needs root: choose one from 1024 on, as in `make lab PORT=8899`."
                     ) from None
                 if error.errno != errno.EADDRINUSE:
-                    raise CourseError(f"{address!r} is no address of this machine: 0.0.0.0 stands for all.") from None
+                    raise CourseError(f"{address!r} is not this machine's address: 0.0.0.0 stands for all.") from None
     raise CourseError(f"No free port from {first} on: choose another, as in `make lab PORT=9900`.")
 
 

@@ -10,7 +10,7 @@ require 'yaml'
 
 module CourseApp
   # What was asked for cannot be had. The portal shows the message.
-  class Refused < StandardError; end
+  class Rejected < StandardError; end
 
   ACCOUNT = /\A[\w][\w.+-]{0,63}\z/.freeze
   PARTITION = /\A[\w][\w.,+-]{0,63}\z/.freeze
@@ -41,7 +41,7 @@ module CourseApp
     form.respond_to?('auto_accounts') ? form.auto_accounts.to_s : ''
   end
 
-  # What a form asks for, checked; raises Refused.
+  # What a form asks for, checked; raises Rejected.
   def asked(form)
     raw = ASKED.to_h { |name| [name, form.respond_to?("course_#{name}") ? form.public_send("course_#{name}").to_s : ''] }
     found = %w[cores hours gpus].to_h { |name| [name, number(name, raw[name])] }
@@ -54,17 +54,17 @@ module CourseApp
     least, most = limits(name).fetch_values('least', 'most')
     return text.to_i if text.match?(/\A\d{1,6}\z/) && text.to_i.between?(least, most)
 
-    raise Refused, "#{name}: a whole number from #{least} to #{most}, not #{short(text)}."
+    raise Rejected, "#{name}: a whole number from #{least} to #{most}, not #{short(text)}."
   end
 
   def partition(name, gpus)
     known = partitions
-    raise Refused, "partition: one of #{known.keys.join(', ')}, not #{short(name)}." unless known.key?(name)
-    raise Refused, "partition: #{name.inspect} in site.yml is no name of a partition." unless name.match?(PARTITION)
+    raise Rejected, "partition: one of #{known.keys.join(', ')}, not #{short(name)}." unless known.key?(name)
+    raise Rejected, "partition: #{name.inspect} in site.yml is not a name of a partition." unless name.match?(PARTITION)
     most = known[name].fetch('gpus')
     return name if gpus <= most
 
-    raise Refused, "gpus: a node of partition #{name} has #{most}; #{gpus} were asked for."
+    raise Rejected, "gpus: a node of partition #{name} has #{most}; #{gpus} were asked for."
   end
 
   def account(name)
@@ -72,7 +72,7 @@ module CourseApp
     return nil if name.empty? && %w[optional auto].include?(site.fetch('account'))
     return name if name.match?(ACCOUNT)
 
-    raise Refused, "account: letters, digits and . _ + - only, not #{short(name)}."
+    raise Rejected, "account: letters, digits and . _ + - only, not #{short(name)}."
   end
 
   def short(text)
@@ -102,7 +102,7 @@ module CourseApp
   # A path of the site's in shell, with $HOME and $USER to be filled in.
   def path(name)
     text = site.fetch(name).to_s
-    raise Refused, "#{name}: #{text.inspect} in site.yml is no path." unless text.match?(PATH)
+    raise Rejected, "#{name}: #{text.inspect} in site.yml is not a path." unless text.match?(PATH)
 
     %("#{text}")
   end
@@ -126,7 +126,7 @@ module CourseApp
     when 'container'
       command = Shellwords.join([*site.fetch('container_command'), site.fetch('container')])
       lines << "course_python=(#{command} python)"
-    else raise Refused, 'environment: python, conda or container, in site.yml.'
+    else raise Rejected, 'environment: python, conda or container, in site.yml.'
     end
     lines.join("\n")
   end

@@ -3,7 +3,7 @@
 # What the portal does with an app of the kind batch_connect, as far as the tests need it:
 #   ruby portal_here.rb APP < sessions.json
 # Each session is a form and a folder: form.yml.erb, submit.yml.erb and the scripts are rendered into it, and, where the
-# session has a "connection", view.html.erb. Prints for each session its refusal, or null.
+# session has a "connection", view.html.erb. Prints for each session its rejection, or null.
 require 'erb'
 require 'fileutils'
 require 'json'

@@ -1,4 +1,4 @@
-"""Run one notebook as a learner would, and refuse what nbval lets pass: `python tests/run_notebook.py NOTEBOOK …`.
+"""Run one notebook as a learner would, and reject what nbval lets pass: `python tests/run_notebook.py NOTEBOOK …`.
 
 nbval (`--nbval-lax`) runs every cell and compares the outputs of those tagged `nbval-check-output`. Beside it:
 - a magic that does not exist prints a UsageError and counts as passed: here it fails;
@@ -115,7 +115,7 @@ def pytest_runtest_call(item: pytest.Item):
     result = yield
     cell = getattr(item, "cell", None)
     if cell is not None:
-        wrong = refused(Path(item.fspath), cell.source, printed(item.test_outputs or []))
+        wrong = rejected(Path(item.fspath), cell.source, printed(item.test_outputs or []))
         if wrong:
             raise AssertionError(f"cell {item.cell_num}: {wrong}\n{cell.source}")
     return result
@@ -133,7 +133,7 @@ LUCKY = "ranks.run(swap, 10"
 """The cell of lesson 4 that shows what works by luck."""
 
 
-def refused(notebook: Path, source: str, text: str) -> str | None:
+def rejected(notebook: Path, source: str, text: str) -> str | None:
     """What is wrong with a cell that ran, or None."""
     if "UsageError:" in text:
         return f"a magic that does not exist: {text.strip()}"
@@ -142,7 +142,7 @@ def refused(notebook: Path, source: str, text: str) -> str | None:
     if "course.check(" not in source:
         return None
     if notebook.parent.name == "solutions" and ("✓" not in text or "✗" in text):
-        return f"the solution is refused: {text.strip()}"
+        return f"the solution is rejected: {text.strip()}"
     if notebook.parent.name == "exercises" and ("○" not in text or "✗" in text):
         return f"an exercise not begun must say ○: {text.strip()}"
     return None

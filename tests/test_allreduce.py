@@ -1,4 +1,4 @@
-"""The taught library of lesson 5: every algorithm on real ranks against MPI's own all-reduce, and what it refuses."""
+"""The taught library of lesson 5: every algorithm on real ranks against MPI's own all-reduce, and what it rejects."""
 
 import subprocess
 import sys
@@ -68,7 +68,7 @@ def ring_of_tensors(length):
     return tensor.flatten().tolist()
 
 
-def refusals(comm, function):
+def rejections(comm, function):
     """The word that tells why, for four calls that cannot work."""
     import numpy as np
     from mpi4py import MPI
@@ -155,10 +155,10 @@ def test_the_double_tree_sends_each_half_in_segments(four_ranks, size):
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_what_cannot_be_done_is_refused_before_anything_is_sent(four_ranks, name):
-    refused = four_ranks.run(refusals, WAYS[name])
-    assert refused.results == [["contiguous", "contiguous", "read-only", "commutative"]] * 4
-    assert refused.messages == 0
+def test_what_cannot_be_done_is_rejected_before_anything_is_sent(four_ranks, name):
+    rejected = four_ranks.run(rejections, WAYS[name])
+    assert rejected.results == [["contiguous", "contiguous", "read-only", "commutative"]] * 4
+    assert rejected.messages == 0
 
 
 @pytest.mark.parametrize(("length", "world_size"), [(0, 3), (1, 1), (2, 4), (10, 4), (12, 4), (103, 8)])

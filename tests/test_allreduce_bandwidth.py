@@ -44,6 +44,6 @@ def test_a_rank_alone_sends_nothing_round() -> None:
         (("all_reduce", 4, -1, 1), "bytes are at least 0"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(given: tuple, said: str) -> None:
+def test_what_cannot_be_meant_is_rejected(given: tuple, said: str) -> None:
     with pytest.raises(CourseError, match=said):
         bus_bandwidth(*given)

@@ -48,7 +48,7 @@ def test_two_levels_are_mpis_sum(ranks, size, node_size) -> None:
     assert ranks.run(compared, node_size, cases, ranks=size).results == [[]] * size
 
 
-def test_ranks_that_do_not_fill_the_nodes_are_refused(ranks) -> None:
+def test_ranks_that_do_not_fill_the_nodes_are_rejected(ranks) -> None:
     with pytest.raises(RankError, match="4 ranks do not fill nodes of 3"):
         ranks.run(compared, 3, [(4, "float32", None)])
 
@@ -86,7 +86,7 @@ def no_sum(comm, vector):
     vector += 1
 
 
-def test_measuring_counts_every_run_and_refuses_a_wrong_sum(ranks) -> None:
+def test_measuring_counts_every_run_and_rejects_a_wrong_sum(ranks) -> None:
     taken = measure(ranks, {"ring": ring_allreduce}, [0, 400], runs=3, world_size=2)
     assert [len(runs) for runs in taken["ring"]] == [3, 3] and min(map(min, taken["ring"])) > 0
     assert medians({"one": [[1.0, 9.0, 2.0]]}) == {"one": [2.0]}

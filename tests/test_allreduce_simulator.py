@@ -206,7 +206,7 @@ def test_what_cannot_be_simulated_is_said(arguments, words) -> None:
         simulate_allreduce(*arguments)
 
 
-def test_networks_that_cannot_be_are_refused() -> None:
+def test_networks_that_cannot_be_are_rejected() -> None:
     for make in (lambda: two_level(6, 4, (1, 1), (1, 1)), lambda: fat_tree(6, 4, 1, 1)):
         with pytest.raises(CourseError, match="do not fill"):
             make()

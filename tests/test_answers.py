@@ -1,4 +1,4 @@
-"""Every right answer passes; every wrong one is refused, with the question that leads out of its mistake.
+"""Every right answer passes; every wrong one is rejected, with the question that leads out of its mistake.
 
 The answers stand beside each exercise's check; `course_utils.checks.written` says in which form.
 """
@@ -56,7 +56,7 @@ def test_a_right_answer_passes(program, four_ranks):
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("program", "words"), WRONG, ids=name_of)
-def test_a_wrong_answer_is_refused_with_the_question_that_fits(program, words, four_ranks):
+def test_a_wrong_answer_is_rejected_with_the_question_that_fits(program, words, four_ranks):
     exercise = find(program.exercise)
     limit = exercise.limit if exercise.needs_torch else LIMIT
     verdict = judge(exercise, program.function(), four_ranks, patience=PATIENCE, limit=limit, seconds=UNHURRIED)

@@ -308,7 +308,7 @@ def test_a_changed_first_line_is_seen_before_anything_runs():
     assert ranks.attempts == 0
 
 
-def test_a_function_that_cannot_travel_is_refused_before_anything_runs():
+def test_a_function_that_cannot_travel_is_rejected_before_anything_runs():
     lock, ranks = threading.Lock(), FakeRanks()
     said = line(lambda comm: lock, ranks=ranks)
     assert said.startswith("✗ squares: uses something of the notebook that cannot be sent to the ranks: ")

@@ -129,7 +129,7 @@ def test_a_factor_is_kept_with_the_prediction_and_said(capsys):
 
 @pytest.mark.parametrize("within", [0.5, 0, -1, float("nan"), float("inf"), "2", True])
 def test_a_factor_that_is_none_gets_a_plain_line(within):
-    with pytest.raises(course.CourseError, match="is no factor"):
+    with pytest.raises(course.CourseError, match="is not a factor"):
         course.predict("seconds", within=within, answer=1)
 
 

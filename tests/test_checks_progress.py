@@ -84,10 +84,10 @@ def test_the_default_folder_is_in_the_home(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
 def test_a_full_or_forbidden_disk_costs_one_warning(home, monkeypatch, capsys, code):
-    def refuse(*_):
+    def reject(*_):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(progress_records.os, "write", refuse)
+    monkeypatch.setattr(progress_records.os, "write", reject)
     session = Session()
     session.write(a=1)
     session.write(a=2)
@@ -222,10 +222,10 @@ def test_what_cannot_be_written_is_kept_shown_and_written_later(home, monkeypatc
     session, write = Session(), os.write
     monkeypatch.setattr(progress_records, "SESSION", session)
 
-    def refuse(*_):
+    def reject(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(progress_records.os, "write", refuse)
+    monkeypatch.setattr(progress_records.os, "write", reject)
     session.write(exercise="rank_squared", mark="✓")
     session.write(exercise="who_is_there", mark="✗")
     assert marks_of(overview())["rank_squared"] == "✓"

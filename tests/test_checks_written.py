@@ -53,7 +53,7 @@ Recognised when nothing is returned.
 
 `silent` is `plain` without `return result`.
 
-## Refused without a question
+## Rejected without a question
 
 ### expected 6
 

@@ -140,7 +140,7 @@ def test_check_judges_every_exercise_of_a_notebook(tmp_path) -> None:
     assert lines[1].startswith("✓ rank_squared: ") and lines[2].startswith("✗ who_is_there: ")
 
 
-def test_a_notebook_without_a_check_is_refused(tmp_path) -> None:
+def test_a_notebook_without_a_check_is_rejected(tmp_path) -> None:
     done = course("check", str(notebook_of(tmp_path, "1 + 1")))
     assert done.returncode == 2 and "holds no course.check(…)" in done.stderr
 

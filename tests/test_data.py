@@ -164,7 +164,7 @@ def test_a_file_is_fetched_once_by_several_that_ask_at_once(site, tmp_path) -> N
     assert sorted(file.name for file in target.parent.iterdir()) == [".lock", "x"]
 
 
-def test_a_file_that_is_not_the_right_one_is_refused(site, tmp_path) -> None:
+def test_a_file_that_is_not_the_right_one_is_rejected(site, tmp_path) -> None:
     address, folder, _ = site
     (folder / "x").write_bytes(b"something else")
     with pytest.raises(CourseError, match="is not the file it should be"):

@@ -152,6 +152,6 @@ def test_the_rate_may_be_a_function_of_the_step(data):
     assert torch.equal(none.parameters, training.flat_parameters(training.digits_mlp(0).double()))
 
 
-def test_an_unknown_rule_is_refused():
+def test_an_unknown_rule_is_rejected():
     with pytest.raises(ValueError, match="linear"):
         gradients.scaled_learning_rate(0.1, 0, 4, rule="cubic")

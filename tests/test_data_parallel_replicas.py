@@ -89,7 +89,7 @@ def test_an_uneven_last_batch_counts_by_its_examples(four_ranks, data, way, worl
         assert torch.allclose(history.parameters, serial.parameters, rtol=0, atol=1e-12)
 
 
-def test_a_last_batch_with_fewer_examples_than_ranks_is_refused(four_ranks, data) -> None:
+def test_a_last_batch_with_fewer_examples_than_ranks_is_rejected(four_ranks, data) -> None:
     few = (data[0][:51], data[1][:51], *data[2:])
     with pytest.raises(course.RankError, match=r"the last batch has 3 for 4 ranks.*keep_last=False"):
         four_ranks.run(train, "DDP", few, "mlp", keep_last=True, backend="gloo")

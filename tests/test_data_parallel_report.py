@@ -280,7 +280,7 @@ def test_an_old_report_is_replaced_and_nothing_else(tmp_path) -> None:
     page.save(tmp_path / "report.html")
     page.save(tmp_path / "report.html")
     (tmp_path / "mine.txt").write_text("my notes")
-    with pytest.raises(CourseError, match="is there already and is no report"):
+    with pytest.raises(CourseError, match="is there already and is not a report"):
         page.save(tmp_path / "mine.txt")
     with pytest.raises(CourseError, match="cannot be written"):
         page.save(tmp_path / "nowhere" / "report.html")
@@ -354,7 +354,7 @@ def test_a_run_on_ranks_is_measured_and_kept(four_ranks) -> None:
         ("DDP", {"batch": 4}, "train_way has no batch=. It takes width, images"),
     ],
 )
-def test_what_cannot_be_run_is_refused_before_it_begins(way, options, said) -> None:
+def test_what_cannot_be_run_is_rejected_before_it_begins(way, options, said) -> None:
     ranks = types.SimpleNamespace(world_size=4)  # they are not asked
     with pytest.raises(CourseError, match=said):
         train_way(ranks, way, **options)

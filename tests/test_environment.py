@@ -75,7 +75,7 @@ def test_the_pinned_version_is_an_allowed_one(name: str) -> None:
 def needed() -> set[str]:
     """Every package that the course needs here, directly or through another one."""
     found: set[str] = set()
-    own_mpi = any(importlib.metadata.distributions(name="mpich"))  # a site's MPI is no package
+    own_mpi = any(importlib.metadata.distributions(name="mpich"))  # a site's MPI is not a package
     waiting = [(OWN, extra) for extra in ("", "dev", *(["mpi"] if own_mpi else []))]
     while waiting:
         name, extra = waiting.pop()

@@ -76,7 +76,7 @@ def test_capacity_keeps_first_choices_and_earlier_tokens() -> None:
 
 
 @pytest.mark.parametrize("factor", [0, -1.0])
-def test_a_capacity_of_zero_is_refused(factor) -> None:
+def test_a_capacity_of_zero_is_rejected(factor) -> None:
     with pytest.raises(CourseError, match="every token is dropped"):
         capacity(torch.zeros(2, 1, dtype=torch.int64), 2, factor)
 
@@ -208,8 +208,8 @@ def test_the_bytes_are_those_of_the_formula_where_experts_are_equally_busy(four_
     assert (counts, there, back) == (4 * 8, 32 * 5 * 8, 32 * 5 * 8)  # with what stays on the rank
 
 
-def test_experts_that_are_not_there_are_refused(four_ranks) -> None:
-    def refused():
+def test_experts_that_are_not_there_are_rejected(four_ranks) -> None:
+    def rejected():
         said = []
         for tokens, experts in ((3, [[4], [0], [0]]), (3, [[-2], [0], [0]]), (2, [[0], [0], [0]])):
             try:
@@ -222,7 +222,7 @@ def test_experts_that_are_not_there_are_refused(four_ranks) -> None:
             said.append(str(error))
         return said
 
-    said = four_ranks.run(refused, backend="gloo").results[0]
+    said = four_ranks.run(rejected, backend="gloo").results[0]
     words = "no expert 4: they are 0 to 3", "no expert -2", "choices for 3", "Take a multiple of 4"
     assert all(word in line for word, line in zip(words, said, strict=True))
 

@@ -101,7 +101,7 @@ def test_equal_flops_but_for_the_gate() -> None:
         ({"data": 1, "expert": 4}, 6, "6 examples cannot be dealt out evenly to 4 ranks"),
     ],
 )
-def test_what_cannot_be_dealt_out_is_refused(four_ranks, sizes, batch, words) -> None:
+def test_what_cannot_be_dealt_out_is_rejected(four_ranks, sizes, batch, words) -> None:
     batches = [tuple(one[:batch] for one in pair) for pair in BATCHES]
     with pytest.raises(CourseError, match=words):
         four_ranks.run(train_experts, sizes, build, batches, Recipe(), backend="gloo")

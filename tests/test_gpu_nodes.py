@@ -93,8 +93,8 @@ def test_the_first_node_of_a_list(nodes, first) -> None:
     assert first_node(nodes) == first
 
 
-def test_what_is_no_list_of_nodes_is_refused() -> None:
-    with pytest.raises(CourseError, match="is no list of nodes"):
+def test_what_is_no_list_of_nodes_is_rejected() -> None:
+    with pytest.raises(CourseError, match="is not a list of nodes"):
         first_node("[1-3]")
 
 
@@ -104,7 +104,7 @@ def test_the_line_says_who_trains_over_what() -> None:
     )
 
 
-def test_nccl_that_cannot_serve_is_refused_only_where_it_was_asked_for(monkeypatch, capsys) -> None:
+def test_nccl_that_cannot_serve_is_rejected_only_where_it_was_asked_for(monkeypatch, capsys) -> None:
     monkeypatch.setattr(launch, "own_seat", lambda: Seat("n1"))
     with launch.process_group(Launch("alone", 0, 1, 0)) as group:
         assert (group.backend, group.device, group.gradients) == ("gloo", torch.device("cpu"), None)
@@ -264,7 +264,7 @@ def test_a_batch_script_queues_again_what_was_stopped(tmp_path, status) -> None:
         ({"partition": "gpu\n#SBATCH --uid=0"}, "has signs that no name has"),
     ],
 )
-def test_a_batch_script_that_cannot_be_meant_is_refused(asked, said) -> None:
+def test_a_batch_script_that_cannot_be_meant_is_rejected(asked, said) -> None:
     with pytest.raises(CourseError, match=said):
         slurm_script("train", **asked)
 

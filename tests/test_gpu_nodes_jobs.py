@@ -165,7 +165,7 @@ def test_a_notebook_hands_a_script_in_and_reads_what_the_job_said(slurm, limited
 @pytest.mark.long
 def test_a_torchrun_on_every_node_starts_all_again_when_one_is_killed(slurm, limited, alone, tmp_path) -> None:
     command = f"{train_ddp.__code__.co_filename} {switches(tmp_path)} --die-at 30"
-    torchrun = f"{sys.executable} -m torch.distributed.run --local-addr=127.0.0.1"  # c1 and c2 are no names of hosts
+    torchrun = f"{sys.executable} -m torch.distributed.run --local-addr=127.0.0.1"  # c1 and c2 are not names of hosts
     script = torchrun_script(command, nodes=2).replace("torchrun --nnodes", f"{torchrun} --nnodes")
     job = submit(slurm, tmp_path, script)
     assert job.result["losses"][-1] == pytest.approx(alone, rel=1e-4)

@@ -117,11 +117,11 @@ def test_a_controller_that_does_not_answer_ends_no_job(slurm_commands) -> None:
     assert over_text("12") == "Slurm's job 12 is over: Slurm says UNKNOWN."
 
 
-def test_a_script_that_slurm_refuses(tmp_path, slurm_commands, capsys) -> None:
+def test_a_script_that_slurm_rejects(tmp_path, slurm_commands, capsys) -> None:
     slurm_commands("sbatch", "echo no such partition >&2; exit 1")
     assert launch_commands.hand_in("true", tmp_path / "job") == ""
     said = capsys.readouterr().out
-    assert "Slurm refused the script: no such partition" in said and "SBATCH_ACCOUNT" in said
+    assert "Slurm rejected the script: no such partition" in said and "SBATCH_ACCOUNT" in said
 
 
 def test_a_new_job_hears_nothing_of_the_one_around_it() -> None:

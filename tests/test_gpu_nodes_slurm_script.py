@@ -82,9 +82,9 @@ def test_a_controller_that_does_not_answer_is_no_fault_of_the_script(monkeypatch
     monkeypatch.setattr(batch, "said_by_sbatch", lambda text: next(said))
     assert batch.taken_by_slurm(slurm_script, "true", {}) == (False, "no Slurm"), "gone between the two questions"
     monkeypatch.setattr(batch, "said_by_sbatch", lambda text: "no partition specified")
-    assert batch.taken_by_slurm(slurm_script, "true", {}) == (False, "no partition specified"), "it refuses all"
-    refused = {"true": None}
-    monkeypatch.setattr(batch, "said_by_sbatch", lambda text: refused.get(text.split()[-1], "bad option"))
+    assert batch.taken_by_slurm(slurm_script, "true", {}) == (False, "no partition specified"), "it rejects all"
+    rejected = {"true": None}
+    monkeypatch.setattr(batch, "said_by_sbatch", lambda text: rejected.get(text.split()[-1], "bad option"))
     assert batch.taken_by_slurm(lambda *_, **__: "#!/bin/sh\nfalse", "", {}) == (True, "bad option")
 
 
@@ -119,7 +119,7 @@ def test_times_are_read_as_slurm_reads_them(time, minutes) -> None:
 
 
 @pytest.mark.parametrize("time", ["", "1h", "1:2:3:4", "1-", "-5"])
-def test_what_is_no_time_of_slurms_is_refused(time) -> None:
+def test_what_is_no_time_of_slurms_is_rejected(time) -> None:
     with pytest.raises(ValueError, match="Invalid --time specification"):
         batch.minutes_of(time)
 

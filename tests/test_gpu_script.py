@@ -84,7 +84,7 @@ def test_without_a_gpu_one_line_and_0():
     found = run()
     assert found.returncode == 0, found.stderr
     assert len(found.stdout.splitlines()) == 1 and "no GPU here" in found.stdout
-    assert run("--require-gpu").returncode == 1, "in a job, nothing checked is no success"
+    assert run("--require-gpu").returncode == 1, "in a job, nothing checked is not a success"
 
 
 def test_every_check_is_in_one_part():
@@ -174,6 +174,6 @@ class OnGpu:
 
 
 @pytest.mark.parametrize("given", [torch.ones(3, device="meta"), [torch.ones(3, device="meta"), 3], OnGpu()])
-def test_other_memory_is_refused_in_a_line(given):
+def test_other_memory_is_rejected_in_a_line(given):
     with pytest.raises(CourseError, match=r"^Bcast: the array lies on .*(meta|CUDA).*tensor\.cpu\(\)\.numpy\(\)"):
         check_memory("Bcast", given)

@@ -131,10 +131,10 @@ def test_a_process_tells_every_gpu_that_torch_shows_it(monkeypatch) -> None:
     assert own_seat() == Seat("gpu01", (A, B))
 
 
-def test_nccl_is_refused_with_the_reason_and_the_ranks_go_on(four_ranks) -> None:
+def test_nccl_is_rejected_with_the_reason_and_the_ranks_go_on(four_ranks) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    with pytest.raises(CourseError, match=r'backend="nccl" cannot be had here: there is no GPU\.') as refused:
+    with pytest.raises(CourseError, match=r'backend="nccl" cannot be had here: there is no GPU\.') as rejected:
         four_ranks.run(lambda: None, backend="nccl")
-    assert "line" not in str(refused.value), "no line of theirs is at fault"
+    assert "line" not in str(rejected.value), "no line of theirs is at fault"
     assert four_ranks.run(lambda: 1, backend="gloo").results == [1] * 4

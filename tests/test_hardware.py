@@ -273,7 +273,7 @@ def test_a_file_cut_off_anywhere_says_so_and_gives_what_is_whole(packed):
 
 
 @pytest.mark.parametrize("index", [-1, 5, 1000])
-def test_a_number_that_is_no_sample_is_refused(packed, index):
+def test_a_number_that_is_no_sample_is_rejected(packed, index):
     with pytest.raises(IndexError, match="holds 5 samples"):
         packed_samples.read_sample(packed[0], index)
 

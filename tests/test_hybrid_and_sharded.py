@@ -52,7 +52,7 @@ def test_ranks_of_one_group_have_one_colour() -> None:
 
 
 @pytest.mark.parametrize("sizes", [{"a": 2, "b": 2, "c": 2, "d": 2}, {"a": 33}, {}])
-def test_meshes_that_cannot_be_drawn_are_refused(sizes) -> None:
+def test_meshes_that_cannot_be_drawn_are_rejected(sizes) -> None:
     with pytest.raises(CourseError):
         mesh(sizes)
 

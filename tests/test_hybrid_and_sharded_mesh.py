@@ -121,7 +121,7 @@ def test_each_axis_moves_what_the_formulas_say(eight_ranks) -> None:
         assert bytes_by_axis(run.events, rank)["tensor"] == 0
 
 
-def test_meshes_that_do_not_suit_are_refused(eight_ranks) -> None:
+def test_meshes_that_do_not_suit_are_rejected(eight_ranks) -> None:
     for sizes, words in [({"data": 2}, "has 2 ranks, and 4 take part"), ({"rows": 4}, "not 'rows'")]:
         with pytest.raises(Exception, match=words):
             eight_ranks.run(train_on_mesh, sizes, build, batches(1), ranks=4, backend="gloo")

@@ -194,7 +194,7 @@ def test_links_between_nodes_are_shared_by_groups_that_reach_over_them() -> None
         (lambda: Layout(1, 1, 1, 0, "some", 1, 1), "cannot be computed again"),
     ],
 )
-def test_what_cannot_be_is_refused(call, match) -> None:
+def test_what_cannot_be_is_rejected(call, match) -> None:
     if match is None:
         assert all(one.layout.data in (1,) for one in call())
         return

@@ -38,12 +38,12 @@ def test_every_rank_is_in_one_group_of_each_axis_and_at_its_place(sizes) -> None
 
 
 @pytest.mark.parametrize("sizes", [{}, {"a": 0}, {"a": 2, "b": -1}])
-def test_what_is_no_mesh_is_refused(sizes) -> None:
+def test_what_is_no_mesh_is_rejected(sizes) -> None:
     with pytest.raises(CourseError, match="at least one"):
         mesh_groups(sizes)
 
 
-def test_a_rank_that_is_not_on_the_mesh_is_refused() -> None:
+def test_a_rank_that_is_not_on_the_mesh_is_rejected() -> None:
     with pytest.raises(CourseError, match="Rank 4"):
         place_of(4, {"a": 2, "b": 2})
 
@@ -91,7 +91,7 @@ def test_memory_and_traffic_are_the_papers() -> None:
 
 
 @pytest.mark.parametrize(("stage", "ranks"), [(4, 2), (-1, 2), (1, 0)])
-def test_unknown_stages_are_refused(stage, ranks) -> None:
+def test_unknown_stages_are_rejected(stage, ranks) -> None:
     with pytest.raises(CourseError):
         zero_memory(1e9, ranks, stage)
     with pytest.raises(CourseError):
@@ -164,7 +164,7 @@ def test_the_reports_own_version_drifts(four_ranks) -> None:
     assert (dense_0 - dense_1).abs().max() > 1e-3, "the fully connected layers do not"
 
 
-def test_shards_of_unlike_length_are_refused() -> None:
+def test_shards_of_unlike_length_are_rejected() -> None:
     equal_shards(8, 4)
     with pytest.raises(CourseError, match="8 examples cannot be dealt out evenly to 3"):
         equal_shards(8, 3)

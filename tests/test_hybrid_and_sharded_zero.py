@@ -152,7 +152,7 @@ def test_a_checkpoint_of_one_mesh_is_read_on_another_and_training_goes_on(four_r
 def test_what_is_no_checkpoint_or_another_models_is_said(four_ranks, tmp_path) -> None:
     from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import load_on_mesh, save_on_mesh
 
-    with pytest.raises(Exception, match="is no checkpoint: it has no file .metadata"):
+    with pytest.raises(Exception, match="is not a checkpoint: it has no file .metadata"):
         four_ranks.run(load_on_mesh, tmp_path / "none", {"data": 2}, build, ranks=2, backend="gloo")
     four_ranks.run(save_on_mesh, tmp_path, {}, wider, (), ranks=1, backend="gloo")
     with pytest.raises(Exception, match="a checkpoint of another model: Size mismatch"):

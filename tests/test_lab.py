@@ -85,7 +85,7 @@ def test_a_port_whose_connections_fade_out_is_free(taken_port: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["abc", "", "-1", "0", "70000", "88.5", "٣"])
-def test_what_is_no_port_is_refused_in_one_line(text: str, capsys) -> None:
+def test_what_is_no_port_is_rejected_in_one_line(text: str, capsys) -> None:
     assert lab.main([f"--port={text}"]) == 2
     assert "choose a number" in capsys.readouterr().err
 

@@ -17,7 +17,7 @@ def tracked() -> list[Path]:
     command = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip("this is no git checkout")
+        pytest.skip("this is not a git checkout")
     files = [ROOT / name for name in done.stdout.split("\0") if name]
     return [file for file in files if file.suffix in TEXTS and file.is_file()]
 
@@ -46,7 +46,7 @@ def test_no_file_knows_the_machine_it_was_written_on() -> None:
         ("import os\n", "tests/test_x.py", "F401"),
     ],
 )
-def test_ruff_refuses(code, file, rule) -> None:
+def test_ruff_rejects(code, file, rule) -> None:
     assert rule in ruff(code, file)
 
 

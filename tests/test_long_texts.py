@@ -207,7 +207,7 @@ def test_a_ring_computes_what_was_counted(deal, four_ranks) -> None:
     assert imbalance(run.results) == 1.0 if deal is zigzag else imbalance(run.results) > 1.6
 
 
-def test_what_cannot_be_dealt_out_is_refused() -> None:
+def test_what_cannot_be_dealt_out_is_rejected() -> None:
     for deal in (in_order, zigzag):
         with pytest.raises(CourseError, match="A text of 3 tokens has none for some of 4 ranks"):
             deal(3, 4)
@@ -225,7 +225,7 @@ def test_what_cannot_be_dealt_out_is_refused() -> None:
         in_one_process(character_model(9, dropout=0.1), 8)
 
 
-def test_places_of_other_ranks_are_refused(four_ranks) -> None:
+def test_places_of_other_ranks_are_rejected(four_ranks) -> None:
     for places, told in ((zigzag(8, 3), "3 shares for 4 ranks"), (zigzag(12, 4), "2 tokens and 3 places")):
         given = [one[:, :, :2] for one in drawn_text(8)[:3]]
         with pytest.raises(CourseError, match=told):
@@ -267,7 +267,7 @@ def test_a_mesh_is_one_process(sizes, tokens, four_ranks) -> None:
     assert max(max(found.values()) for found in run.results) <= 1e-12
 
 
-def test_a_mesh_of_other_ranks_is_refused(four_ranks) -> None:
+def test_a_mesh_of_other_ranks_is_rejected(four_ranks) -> None:
     with pytest.raises(CourseError, match="8 ranks, and 4 take part"):
         four_ranks.run(mesh_beside_one_process, {"data": 2, "context": 2, "tensor": 2}, backend="gloo")
 

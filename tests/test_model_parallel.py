@@ -47,7 +47,7 @@ def pieces(costs, borders):
 
 
 @pytest.mark.parametrize(("costs", "ranks"), [([1, 2], 3), ([1], 0), ([], 1), ([1, -1], 1)])
-def test_cuts_that_are_none_are_refused(costs, ranks) -> None:
+def test_cuts_that_are_none_are_rejected(costs, ranks) -> None:
     with pytest.raises(CourseError):
         split_layers(costs, ranks)
 
@@ -138,7 +138,7 @@ def test_column_then_row_needs_no_message_between(four_ranks, bias) -> None:
     assert len([event for event in run.events if event.kind == "collective"]) == 4, "one all-reduce on each rank"
 
 
-def test_what_cannot_be_divided_is_refused(four_ranks) -> None:
+def test_what_cannot_be_divided_is_rejected(four_ranks) -> None:
     def odd():
         blocks.parallelise_block(Block(18, 3, 0.0, torch.Generator()))
 

@@ -53,7 +53,7 @@ def test_dtensor_moves_what_ours_moves(four_ranks) -> None:
         assert forward == backward == {"all_reduce": 2}
 
 
-def test_heads_that_dtensor_cannot_divide_are_refused(four_ranks) -> None:
+def test_heads_that_dtensor_cannot_divide_are_rejected(four_ranks) -> None:
     def odd():
         from course_utils.lessons.model_parallel.dtensor import parallelize_block, tensor_mesh
 

@@ -147,7 +147,7 @@ def test_mixed_precision_counts_two_two_and_twelve() -> None:
 
 
 @pytest.mark.parametrize(("optimizer", "precision"), [("adagrad", "float32"), ("adam", "float8")])
-def test_what_is_not_known_is_refused(optimizer, precision) -> None:
+def test_what_is_not_known_is_rejected(optimizer, precision) -> None:
     with pytest.raises(CourseError, match="not known here"):
         training_memory(small_model(), 1, 4, optimizer, precision)
     with pytest.raises(CourseError, match="at least one rank"):

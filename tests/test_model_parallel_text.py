@@ -47,7 +47,7 @@ def test_batches_are_of_the_text_and_repeat_with_their_seed() -> None:
     assert whole.tolist() == [codes[:-1].tolist()] * 2
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_what_cannot_be_is_rejected() -> None:
     with pytest.raises(CourseError, match="5 characters"):
         text_batches(encode("hello"), 1, 5, 1)
     with pytest.raises(CourseError, match="'é' is not among"):

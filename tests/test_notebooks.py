@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from run_notebook import ROOT, refused, run_notebook
+from run_notebook import ROOT, rejected, run_notebook
 
 NOTEBOOKS = sorted(path for folder in ("notebooks", "exercises") for path in (ROOT / folder).glob("*.ipynb"))
 SOLVED = sorted((ROOT / "exercises" / "solutions").glob("*.ipynb"))
@@ -93,7 +93,7 @@ def test_a_process_left_behind_is_found_and_ended(tmp_path: Path):
     ],
 )
 def test_exercises_say_not_begun_and_solutions_pass(folder: str, line: str, sound: bool):
-    assert (refused(Path(folder, "small.ipynb"), 'course.check("f", f)', line) is None) == sound
+    assert (rejected(Path(folder, "small.ipynb"), 'course.check("f", f)', line) is None) == sound
 
 
 def beginning(notebook: Path, until: int, folder: Path) -> tuple[nbformat.NotebookNode, Path]:

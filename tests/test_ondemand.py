@@ -122,7 +122,7 @@ def change_site(app: Path, folder: Path, **changes) -> Path:
 
 
 def render(app: Path, staged: Path, form: dict, connection: dict | None = None) -> str | None:
-    """What the portal writes into the folder of a session; returns what it shows where the app refuses the form."""
+    """What the portal writes into the folder of a session; returns what it shows where the app rejects the form."""
     return render_all(app, [(staged, form, connection)])[0]
 
 
@@ -231,14 +231,14 @@ def test_a_module_that_does_not_load_ends_the_session_with_a_line(app, tmp_path)
         return subprocess.run(["bash", "-c", told], capture_output=True, text=True, check=False, timeout=30)
 
     assert loaded("echo $*").stdout == "load mpich/4.2\non\n", "the script is a bash of its own"
-    refused = loaded("return 1")
-    assert refused.returncode == 1 and refused.stdout.startswith("The course: module mpich/4.2 did not load.")
+    rejected = loaded("return 1")
+    assert rejected.returncode == 1 and rejected.stdout.startswith("The course: module mpich/4.2 did not load.")
 
 
 HOSTILE_ACCOUNTS = ["a b", "a;reboot", "a\nb", "$(reboot)", '"', "-a", "a" * 65]
 
 
-def test_hostile_forms_are_refused_with_a_line_and_leave_no_script(app, tmp_path) -> None:
+def test_hostile_forms_are_rejected_with_a_line_and_leave_no_script(app, tmp_path) -> None:
     tried = [(name, text) for name in PLAIN for text in HOSTILE]
     tried += [("course_account", text) for text in HOSTILE_ACCOUNTS]
     sessions = [(tmp_path / str(number), PLAIN | {name: text}, None) for number, (name, text) in enumerate(tried)]
@@ -288,8 +288,8 @@ def test_the_check_for_quotes_finds_what_is_not_quoted() -> None:
 
 
 @pytest.mark.parametrize("path", ["$(reboot)", "/a`reboot`", '/a"; reboot; "', "/a\nreboot"])
-def test_a_path_of_the_site_that_is_none_is_refused(app, tmp_path, path) -> None:
-    assert "in site.yml is no path" in render(change_site(app, tmp_path, shared=path), tmp_path / "staged", PLAIN)
+def test_a_path_of_the_site_that_is_none_is_rejected(app, tmp_path, path) -> None:
+    assert "in site.yml is not a path" in render(change_site(app, tmp_path, shared=path), tmp_path / "staged", PLAIN)
 
 
 def test_the_page_of_a_session_quotes_all_it_shows(app, tmp_path) -> None:
@@ -370,7 +370,7 @@ def test_a_file_of_the_learners_in_the_way_is_renamed(updating, two) -> None:
     assert news.renamed == [f"notebooks/mine.ipynb → {aside.name}"]
 
 
-def test_what_the_site_takes_away_stays_and_an_empty_release_is_refused(updating, two, capsys) -> None:
+def test_what_the_site_takes_away_stays_and_an_empty_release_is_rejected(updating, two, capsys) -> None:
     site, copy = two
     updating.update(site, copy)
     (site / LESSON).unlink()

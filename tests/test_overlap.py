@@ -141,7 +141,7 @@ def test_the_serial_share_is_amdahls_law_turned_round(serial) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(1.0, 1.0, 4, "sideways"), (0.0, 1.0, 4), (1.0, -1.0, 4), (1.0, 1.0, 0)])
-def test_scaling_efficiency_refuses_what_makes_no_sense(arguments) -> None:
+def test_scaling_efficiency_rejects_what_makes_no_sense(arguments) -> None:
     with pytest.raises(ValueError):
         scaling_efficiency(*arguments)
 

@@ -174,7 +174,7 @@ def test_an_outer_step_is_torch_s_nesterov_step_against_the_mean_change(four_ran
 
 
 def test_three_ways_to_meet_send_what_they_should_and_say_which_ended_lowest(four_ranks) -> None:
-    """With a round of one step, the plain mean after it is not the mean gradient: AdamW is no linear step."""
+    """With a round of one step, the plain mean after it is not the mean gradient: AdamW is not a linear step."""
     data = course.data.digits_arrays()
     sent, losses = {}, {}
     for way in ("every step", "mean", "outer"):

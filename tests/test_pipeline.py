@@ -107,7 +107,7 @@ WRONG = {
     "whole and half": (parse_schedule(["0F0 0B0 0W0"]), "0B0 is the whole backward pass"),
     "weights first": (parse_schedule(["0F0 0W0 0I0"]), "rank 0 does 0W0 before 0I0"),
     "two homes": (parse_schedule(["0F0 0B0 1F1", "1F0 1B0 0F1 0B1 1B1"]), "stage 0 is on rank 0 and on rank 1"),
-    "a word": ([["0F0"]], "'0F0' in its list, which is no Action"),
+    "a word": ([["0F0"]], "'0F0' in its list, which is not an Action"),
     "no receive": (without(with_messages(PLAIN), "1RECV_F1"), "rank 1 does 1F1 before 1RECV_F1"),
     "not sent": (without(with_messages(PLAIN), "0SEND_F1"), "1RECV_F1 waits for 0SEND_F1, which nobody sends"),
     "cycle": (parse_schedule(["0F0 0B0 0F1 0B1", "1F1 1B1 1F0 1B0"]), "a deadlock: rank 0 waits"),
@@ -157,13 +157,13 @@ def test_a_schedule_is_read_as_it_is_written() -> None:
     schedule = with_messages(zb_h1_schedule(3, 4))
     assert parse_schedule(write_schedule(schedule).splitlines()) == schedule
     for text in ("F0", "0X1", "", "0SEND0", "0F"):
-        with pytest.raises(CourseError, match="no action"):
+        with pytest.raises(CourseError, match="not an action"):
             parse(text)
 
 
 @pytest.mark.parametrize("make", EVERY.values())
 @pytest.mark.parametrize("size", [(0, 1), (1, 0), (-1, 2), (1.5, 2), (True, 2)])
-def test_sizes_that_are_none_are_refused(make, size) -> None:
+def test_sizes_that_are_none_are_rejected(make, size) -> None:
     with pytest.raises(CourseError, match="whole number"):
         make(*size)
 

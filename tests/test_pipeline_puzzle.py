@@ -1,4 +1,4 @@
-"""The puzzle of pipelines: what is judged, what is refused, and the best that is known."""
+"""The puzzle of pipelines: what is judged, what is rejected, and the best that is known."""
 
 import pytest
 
@@ -57,12 +57,12 @@ def test_1f1b_does_not_beat_itself_and_messages_may_be_written_out() -> None:
         assert judged.seconds == judged.plain.seconds
 
 
-REFUSED = {
+REJECTED = {
     "a text": ("0F0", "a list of lists"),
     "a row of texts": (["0F0"] * 4, "a list of lists"),
     "too few": (one_f_one_b_schedule(3, 8), "4 ranks, the schedule 3 lists"),
-    "a text in a list": ([["0F0"], [], [], []], "'0F0' in its list, which is no action"),
-    "another kind": ([[Action("X", 0, 0)], [], [], []], "which is no action"),
+    "a text in a list": ([["0F0"], [], [], []], "'0F0' in its list, which is not an action"),
+    "another kind": ([[Action("X", 0, 0)], [], [], []], "which is not an action"),
     "moved": (parse_schedule(["1F0", "0F0", "2F0", "3F0"]), "stage 1 lies elsewhere"),
     "one more": (one_f_one_b_schedule(4, 9), "go from 0 to 7"),
     "one less": (one_f_one_b_schedule(4, 7), "0F7 is missing"),
@@ -70,9 +70,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", REJECTED)
 def test_what_cannot_be_run_is_said(name) -> None:
-    schedule, words = REFUSED[name]
+    schedule, words = REJECTED[name]
     judged = judge(EVEN, schedule)
     assert not judged.valid and not judged.beats_1f1b
     assert words in str(judged)

@@ -91,6 +91,6 @@ def test_versions_in_use_are_not_changed() -> None:
     assert stage.staleness == [0, 1]
 
 
-def test_layers_that_cannot_be_shared_out_are_refused() -> None:
+def test_layers_that_cannot_be_shared_out_are_rejected() -> None:
     with pytest.raises(CourseError, match="8 layers cannot be shared out equally to 3 stages"):
         train_with_delay(layers(), 3, data(), loss, RATE)

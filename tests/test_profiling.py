@@ -245,7 +245,7 @@ def test_a_stream_may_begin_a_kernel_before_the_end_of_the_last() -> None:
         (lambda traces: [traces[0] | {"traceEvents": []}], "no profiled step"),
     ],
 )
-def test_traces_that_do_not_belong_together_are_refused(change, said) -> None:
+def test_traces_that_do_not_belong_together_are_rejected(change, said) -> None:
     with pytest.raises(CourseError, match=said):
         merge(change(two_ranks()))
 

@@ -427,7 +427,7 @@ def test_a_quota_counts_as_cores(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1, 64, "4", 2.0, True])
-def test_a_number_that_makes_no_sense_is_refused_in_a_line(number) -> None:
+def test_a_number_that_makes_no_sense_is_rejected_in_a_line(number) -> None:
     with pytest.raises(CourseError, match="start\\("):
         launch_ranks.check_number(number, cores=2)
 
@@ -453,7 +453,7 @@ def test_run_needs_a_function(four_ranks, wrong) -> None:
         four_ranks.run(wrong)
 
 
-def test_arguments_that_do_not_fit_are_refused_before_anything_runs(four_ranks) -> None:
+def test_arguments_that_do_not_fit_are_rejected_before_anything_runs(four_ranks) -> None:
     with pytest.raises(CourseError, match="2 values for 4 ranks"):
         four_ranks.run(who, course.per_rank([1, 2]))
     with pytest.raises(CourseError, match="9 ranks were asked for; 4 are running"):
@@ -522,7 +522,7 @@ def test_a_folder_is_private_and_its_files_too(four_ranks) -> None:
         assert (here / name).stat().st_mode & 0o077 == 0
 
 
-def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch) -> None:
+def test_a_runtime_folder_of_somebody_else_is_rejected(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
     monkeypatch.setattr(ranks_folder.os, "getuid", lambda: os.geteuid() + 1)
     with pytest.raises(CourseError, match="belongs to somebody else. Set COURSE_RUNTIME"):

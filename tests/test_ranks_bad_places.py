@@ -18,7 +18,7 @@ from course_utils.ranks.turn import turn
 
 
 def run_in(box: list[str], runtime: Path, code: str) -> str:
-    """What a program prints in which the course is imported, and `says` prints the one line of what a call refuses."""
+    """What a program prints in which the course is imported, and `says` prints the one line of what a call rejects."""
     begin = """
         import os, sys
         import course_utils as course
@@ -106,10 +106,10 @@ def test_a_disk_that_fills_up_is_told_in_a_line_and_loses_nothing(tmp_path: Path
 def no_locks(monkeypatch) -> None:
     """As a home that comes from another machine by NFS, and is mounted without locks."""
 
-    def refuse(*_: object) -> None:
+    def reject(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", reject)
 
 
 def test_a_disk_without_locks_is_told_with_the_variable_that_names_another(no_locks, tmp_path, monkeypatch) -> None:

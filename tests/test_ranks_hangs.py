@@ -172,7 +172,7 @@ def ends_mpi(comm):
     MPI.Finalize()
 
 
-def test_finalize_is_refused(four_ranks) -> None:
+def test_finalize_is_rejected(four_ranks) -> None:
     with pytest.raises(RankError, match=r"MPI\.Finalize: these ranks live on"):
         four_ranks.run(ends_mpi)
     assert four_ranks.healthy

@@ -143,8 +143,8 @@ def test_a_notebook_that_is_gone_takes_its_job_with_it(slurm) -> None:
     assert not folder.path.exists()
 
 
-def test_what_slurm_refuses_is_told_in_its_own_words(slurm) -> None:
-    with pytest.raises(CourseError, match="Slurm refused the job: .*invalid partition"):
+def test_what_slurm_rejects_is_told_in_its_own_words(slurm) -> None:
+    with pytest.raises(CourseError, match="Slurm rejected the job: .*invalid partition"):
         course.start(2, where="slurm", partition="nowhere")
     with pytest.raises(
         CourseError, match=r"did not start\. Slurm's job \d+ asks for more than there is \(PartitionConfig"
@@ -158,17 +158,17 @@ def test_what_slurm_refuses_is_told_in_its_own_words(slurm) -> None:
         ({"nodes": 3}, "4 ranks cannot be divided evenly among 3 nodes"),
         ({"nodes": 0}, "nodes is a whole number of at least 1"),
         ({"gpus_per_node": -1}, "gpus_per_node is a whole number of at least 0"),
-        ({"partition": "gpu; rm -rf ~"}, "no name of a partition"),
+        ({"partition": "gpu; rm -rf ~"}, "not a name of a partition"),
         ({"hours": 3}, r"hours=….* unknown\. For Slurm there are: cores_per_rank, gpus_per_node, memory, minutes"),
         ({"link": "100 Mbit/s"}, "links of their own"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(asked, said) -> None:
+def test_what_cannot_be_meant_is_rejected(asked, said) -> None:
     with pytest.raises(CourseError, match=said):
         course.start(4, where="slurm", **asked)
 
 
-def test_what_is_for_slurm_is_refused_here() -> None:
+def test_what_is_for_slurm_is_rejected_here() -> None:
     with pytest.raises(CourseError, match="is for where="):
         course.start(4, nodes=2)
     with pytest.raises(CourseError, match="only where="):
@@ -194,7 +194,7 @@ def test_a_job_asks_for_what_it_was_given() -> None:
     ]
 
 
-def test_an_address_that_leads_back_to_this_machine_is_refused(monkeypatch) -> None:
+def test_an_address_that_leads_back_to_this_machine_is_rejected(monkeypatch) -> None:
     monkeypatch.delenv("COURSE_ADDRESS", raising=False)
     monkeypatch.setattr(batch_job.socket, "gethostname", lambda: "login1")
     monkeypatch.setattr(batch_job.socket, "gethostbyname", lambda name: "127.0.1.1")

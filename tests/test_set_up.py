@@ -99,7 +99,7 @@ class Machine:
         file = self.course / "asked"
         return file.read_text().splitlines() if file.exists() else []
 
-    def refuses(self, **choices: str) -> str:
+    def rejects(self, **choices: str) -> str:
         """The lines with which it stops, with nothing asked for and no environment made."""
         done = self.set_up(**choices)
         assert done.returncode == 1 and not self.asked and not (self.course / ".venv").exists(), done.stderr
@@ -145,22 +145,22 @@ def test_the_newest_python_that_fits_is_taken(machine) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.9", f"3.{OLDEST - 1}", f"3.{BEYOND}"])
-def test_another_python_is_refused_before_anything_is_fetched(machine, version) -> None:
+def test_another_python_is_rejected_before_anything_is_fetched(machine, version) -> None:
     machine.python("python3", version)
-    said = machine.refuses()
+    said = machine.rejects()
     assert said.startswith(f"No Python from 3.{OLDEST} to 3.{NEWEST} found (python3 is {version}.0 x86_64): ")
     assert "make setup PYTHON=/path/to/" in said
 
 
 def test_a_python_that_is_not_there_is_named(machine) -> None:
-    assert machine.refuses(PYTHON="/no where/python3").startswith(
+    assert machine.rejects(PYTHON="/no where/python3").startswith(
         f"No Python from 3.{OLDEST} to 3.{NEWEST} found at /no where/python3: "
     )
 
 
 def test_a_python_that_makes_no_environments_is_passed_over(machine) -> None:
     machine.python("python3", f"3.{OLDEST}", venv=False)
-    assert machine.refuses().endswith("On Debian and Ubuntu: apt install python3-venv\n")
+    assert machine.rejects().endswith("On Debian and Ubuntu: apt install python3-venv\n")
     machine.python("python", f"3.{NEWEST}")
     assert f"Setting up .venv with Python3.{NEWEST}." in machine.installs()
 
@@ -176,7 +176,7 @@ def test_a_mac_with_an_intel_processor_hears_that_there_is_no_torch(machine) -> 
     machine.system("Darwin", "x86_64")
     machine.program("sysctl", "#!/bin/sh\nexit 1\n")
     machine.python("python3", f"3.{OLDEST}", system="darwin")
-    assert machine.refuses().startswith(
+    assert machine.rejects().startswith(
         "torch 2.13.0 has no wheel for Macs with an Intel processor. The course's container"
     )
 
@@ -184,14 +184,14 @@ def test_a_mac_with_an_intel_processor_hears_that_there_is_no_torch(machine) -> 
 def test_a_mac_that_is_too_old_hears_what_it_needs(machine) -> None:
     machine.system("Darwin", "arm64")
     machine.program("sw_vers", "#!/bin/sh\necho 13.7.8\n")
-    assert machine.refuses().startswith("torch 2.13.0 has no wheel for macOS 13.7.8: it needs 14 or newer. ")
+    assert machine.rejects().startswith("torch 2.13.0 has no wheel for macOS 13.7.8: it needs 14 or newer. ")
 
 
 def test_a_mac_needs_a_python_for_its_own_processor(machine) -> None:
     machine.system("Darwin", "arm64")
     machine.program("sw_vers", "#!/bin/sh\necho 15.1\n")
     machine.python("python3", f"3.{OLDEST}", system="darwin", machine="x86_64")
-    assert f"(python3 is 3.{OLDEST}.0 x86_64)" in machine.refuses()
+    assert f"(python3 is 3.{OLDEST}.0 x86_64)" in machine.rejects()
     machine.python("python", f"3.{OLDEST}", system="darwin", machine="arm64")
     assert "torch: " not in machine.installs()
     assert machine.asked[0].endswith("-c constraints.txt torch torchvision"), "PyPI's, the only one for Macs"
@@ -199,12 +199,12 @@ def test_a_mac_needs_a_python_for_its_own_processor(machine) -> None:
 
 def test_a_linux_with_musl_hears_that_there_are_no_wheels(machine) -> None:
     machine.program("ldd", "#!/bin/sh\necho 'musl libc (x86_64)' >&2\nexit 1\n")
-    assert machine.refuses().startswith("torch 2.13.0 and MPICH have no wheels for a Linux with musl, such as Alpine.")
+    assert machine.rejects().startswith("torch 2.13.0 and MPICH have no wheels for a Linux with musl, such as Alpine.")
 
 
 def test_a_linux_with_an_old_library_hears_what_it_needs(machine) -> None:
     machine.program("getconf", "#!/bin/sh\necho glibc 2.17\n")
-    assert machine.refuses().startswith(
+    assert machine.rejects().startswith(
         "torch 2.13.0 and MPICH have no wheels for glibc 2.17: they need 2.28 or newer. "
     )
 
@@ -270,7 +270,7 @@ def test_where_the_index_of_builds_does_not_answer_pypi_is_taken_unless_one_was_
 @pytest.mark.parametrize("choice", [{"TORCH": "gpu"}, {"SITE_MPI": "yes"}])
 def test_a_choice_that_is_none_is_named(machine, choice) -> None:
     (name, value), *_ = choice.items()
-    assert machine.refuses(**choice).startswith(f"{name}={value} is n")
+    assert machine.rejects(**choice).startswith(f"{name}={value} is n")
 
 
 def test_uv_does_the_installing_where_it_is_there(machine) -> None:

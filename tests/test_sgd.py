@@ -161,7 +161,7 @@ def test_paths_on_a_map(task, together):
     assert "rate 8 goes from (0, 0)" in picture.alt_text and "above the smallest" in picture.alt_text
 
 
-def test_a_path_of_three_weights_is_refused():
+def test_a_path_of_three_weights_is_rejected():
     with pytest.raises(CourseError, match="two weights"):
         trajectories(np.sum, {"path": np.zeros((4, 3))})
     with pytest.raises(CourseError, match="at least one"):

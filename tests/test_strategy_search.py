@@ -81,7 +81,7 @@ def test_no_device_gets_more_than_it_has(seed):
     assert found.nanoseconds >= least
 
 
-def test_what_fits_nowhere_is_refused():
+def test_what_fits_nowhere_is_rejected():
     graph = random_graph(np.random.default_rng(0), 5)
     costs = random_costs(np.random.default_rng(0), graph, (10, 10))
     for look in (lambda: find_strategy(graph, costs, 2, iterations=200), lambda: optimum(graph, costs, 2)):
@@ -89,7 +89,7 @@ def test_what_fits_nowhere_is_refused():
             look()
 
 
-def test_an_unknown_start_and_too_many_strategies_are_refused_in_a_line():
+def test_an_unknown_start_and_too_many_strategies_are_rejected_in_a_line():
     with pytest.raises(CourseError, match="starts from one, data, model, random, not from everywhere"):
         find_strategy(GRAPH, COSTS, 2, starts=("everywhere",))
     graph = random_graph(np.random.default_rng(1), 12)

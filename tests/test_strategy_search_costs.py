@@ -1,4 +1,4 @@
-"""Lesson 12's costs: described and measured, kept on the disk; devices and links that make no sense are refused."""
+"""Lesson 12's costs: described and measured, kept on the disk; devices and links that make no sense are rejected."""
 
 import json
 
@@ -87,7 +87,7 @@ def test_what_comes_while_something_goes_costs_what_was_measured():
         (lambda: described_costs(small(), two(memory=900), 1e12, 1e11), "the devices have 1.8 KB together"),
     ],
 )
-def test_devices_that_cannot_train_the_model_are_refused_in_a_line(make, said):
+def test_devices_that_cannot_train_the_model_are_rejected_in_a_line(make, said):
     with pytest.raises(CourseError) as caught:
         make()
     assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Lesson 12's operator graph: models as they are are read right, their parts cover them, and bad ones are refused."""
+"""Lesson 12's operator graph: models as they are are read right, their parts cover them, and bad ones are rejected."""
 
 from math import prod
 from pathlib import Path
@@ -189,7 +189,7 @@ def test_unknown_operators_stay_on_one_device_and_a_note_says_so():
     assert sum(operator.parameters for operator in graph.operators) == sum(one.numel() for one in model.parameters())
 
 
-# --- refused --------------------------------------------------------------------------------------------------------
+# --- rejected --------------------------------------------------------------------------------------------------------
 
 
 class Branches(nn.Module):
@@ -223,7 +223,7 @@ class Shares(nn.Module):
         (nn.Sequential(nn.Conv2d(3, 4, 3)), (2, 3, 8, 8), "must return one tensor"),
     ],
 )
-def test_models_that_cannot_be_spread_are_refused_in_a_line(model, shape, said):
+def test_models_that_cannot_be_spread_are_rejected_in_a_line(model, shape, said):
     with pytest.raises(CourseError) as caught:
         read_model(model, shape)
     assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -274,7 +274,7 @@ def test_a_program_runs_under_torchrun(tmp_path) -> None:
     assert f"loss: {expected}" in done.stdout, done.stdout + done.stderr
 
 
-def test_what_builds_no_model_is_refused() -> None:
+def test_what_builds_no_model_is_rejected() -> None:
     model = mlp((4, 3))
     with pytest.raises(CourseError, match="makes no model"):
         program(model, read_model(model, (2, 4)), [Config(), Config(), Config()], "alexnet", 2)
@@ -288,7 +288,7 @@ def test_what_builds_no_model_is_refused() -> None:
         ([Config(), Config(devices=(2,)), Config()], "fc1 is on device 2; the last of 2 ranks is device 1"),
     ],
 )
-def test_a_strategy_for_another_graph_or_more_ranks_is_refused(strategy, said) -> None:
+def test_a_strategy_for_another_graph_or_more_ranks_is_rejected(strategy, said) -> None:
     model = mlp((4, 3))
     with pytest.raises(CourseError, match=said):
         program(
@@ -300,7 +300,7 @@ def test_a_strategy_for_another_graph_or_more_ranks_is_refused(strategy, said) -
         )
 
 
-def test_too_few_strategies_for_a_comparison_are_refused_with_their_number() -> None:
+def test_too_few_strategies_for_a_comparison_are_rejected_with_their_number() -> None:
     graph = read_model(mlp((4, 3)), (2, 4))
     costs = described_costs(graph, describe({"a": 1 << 30, "b": 1 << 30}, (1e-3, 1e8)), 1e10, 1e10)
     with pytest.raises(CourseError, match=r"only \d+ differ .* 100 are asked for"):

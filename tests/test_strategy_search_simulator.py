@@ -35,7 +35,7 @@ def test_an_exchange_begins_when_both_ends_are_free_and_gradients_go_the_other_w
     assert sizes["pool1 → fc1"] == sizes["fc1 → pool1"] == {2 * MS}  # 4 × 16 × 4 × 4 numbers, 512 in a millisecond
 
 
-def test_a_configuration_that_is_no_choice_is_refused_in_a_line():
+def test_a_configuration_that_is_no_choice_is_rejected_in_a_line():
     graph = five_operators()
     tables = make_tables(graph, HandCosts(), 2)
     with pytest.raises(CourseError, match=r"Operator 2 cannot be spread as .*devices=\(3,\)"):

@@ -215,7 +215,7 @@ def test_root_runs_nothing_of_others_without_a_box(tmp_path, monkeypatch) -> Non
 
 
 @pytest.mark.timeout(300)
-def test_without_a_box_it_refuses_and_trusted_says_so_in_every_file(tmp_path, monkeypatch) -> None:
+def test_without_a_box_it_rejects_and_trusted_says_so_in_every_file(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(grade_class, "obstacle", lambda: "bubblewrap is missing.")
     file, out, texts = notebook(tmp_path, RIGHT), tmp_path / "marks.csv", tmp_path / "texts"
     with pytest.raises(CourseError, match="bubblewrap is missing. `--trusted`"):

@@ -22,7 +22,7 @@ from tests.test_teacher_hostile import a_reply
 
 SECONDS = float(os.environ.get("COURSE_FUZZ_SECONDS", 3))
 SLOW = 5.0
-"""Seconds within which a reply or a file is read, or refused."""
+"""Seconds within which a reply or a file is read, or rejected."""
 ODD = (
     None,
     True,
@@ -89,7 +89,7 @@ def bytes_altered(data: bytes, chance: random.Random) -> bytes:
     return bytes(changed[: chance.randrange(len(changed) + 1)] if chance.random() < 0.3 else changed)
 
 
-def test_replies_at_random_are_read_or_refused() -> None:
+def test_replies_at_random_are_read_or_rejected() -> None:
     whole = pack(a_reply())
     size = int.from_bytes(whole[:8], "little")
     told = json.loads(whole[8 : 8 + size])
@@ -106,7 +106,7 @@ def test_replies_at_random_are_read_or_refused() -> None:
         assert time.monotonic() - begin < SLOW, chance.name
 
 
-def test_files_at_random_are_read_or_refused(tmp_path) -> None:
+def test_files_at_random_are_read_or_rejected(tmp_path) -> None:
     whole = (ROOT / "exercises" / "solutions" / "04_messages.ipynb").read_bytes()
     told, file = json.loads(whole), tmp_path / "ada.ipynb"
     for chance in seeds():

@@ -169,7 +169,7 @@ ODD_FILES = {
 
 
 @pytest.mark.parametrize("content", ODD_FILES.values(), ids=ODD_FILES.keys())
-def test_a_file_that_is_no_notebook_is_refused_in_a_line(content, tmp_path) -> None:
+def test_a_file_that_is_no_notebook_is_rejected_in_a_line(content, tmp_path) -> None:
     file = tmp_path / "ada.ipynb"
     file.write_bytes(content)
     with pytest.raises(CourseError) as told:
@@ -177,7 +177,7 @@ def test_a_file_that_is_no_notebook_is_refused_in_a_line(content, tmp_path) -> N
     assert str(told.value).isprintable() and "ada.ipynb" in str(told.value)
 
 
-def test_a_file_of_gigabytes_is_refused_before_it_is_read(tmp_path) -> None:
+def test_a_file_of_gigabytes_is_rejected_before_it_is_read(tmp_path) -> None:
     with (tmp_path / "ada.ipynb").open("wb") as file:
         file.truncate(3 << 30)
     with pytest.raises(CourseError, match="too many for a notebook"):

@@ -7,7 +7,7 @@ from fcntl import F_GETFL, F_SETFD
 
 import pytest
 
-from course_utils.teacher.system_calls import refusals
+from course_utils.teacher.system_calls import rejections
 
 ALLOWED, KILLED = "allowed", "killed"
 NEW_USERS = 0x10000000
@@ -18,7 +18,7 @@ def answer_to(
     machine: tuple[str, int], call: int, *arguments: int, architecture: int | None = None, linked: bool = False
 ) -> int | str:
     """What the filter says of a system call: an error's number, or one of the words above."""
-    steps = list(struct.iter_unpack("=HBBI", refusals(linked, machine[0])))
+    steps = list(struct.iter_unpack("=HBBI", rejections(linked, machine[0])))
     padded = [*arguments, *[0] * (6 - len(arguments))]
     data = struct.pack("<IIQ6Q", call, machine[1] if architecture is None else architecture, 0, *padded)
     loaded, place = 0, 0
@@ -59,7 +59,7 @@ def test_calls_by_another_table_are_no_way_around() -> None:
 
 
 def test_a_processor_whose_numbers_are_not_known_has_no_filter() -> None:
-    assert refusals(True, "s390x") == b""
+    assert rejections(True, "s390x") == b""
 
 
 @pytest.mark.parametrize(("machine", "fcntl", "others"), [(X86, 72, (73, 253, 294, 300)), (ARM, 25, (32, 26, 262))])

@@ -427,7 +427,7 @@ def test_everyday_torch_with_a_rank_too_few_is_told_and_the_ranks_live_on(four_r
     assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
 
 
-def test_a_second_group_inside_a_run_is_refused_and_the_next_run_is_fresh(four_ranks) -> None:
+def test_a_second_group_inside_a_run_is_rejected_and_the_next_run_is_fresh(four_ranks) -> None:
     def again():
         import torch.distributed as dist
 

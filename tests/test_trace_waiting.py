@@ -249,7 +249,7 @@ def test_a_collective_of_which_a_rank_may_have_died_is_told() -> None:
     assert unlike_calls({0: sixteen, 1: Activity(IDLE, 1, 0.0, "")}) == ""
 
 
-def test_a_collective_whose_arguments_are_refused_was_none() -> None:
+def test_a_collective_whose_arguments_are_rejected_was_none() -> None:
     books = Books()
     books.take_back(books.meet("gloo 0", [0, 1], "gather"))
     assert books.meet("gloo 0", [0, 1], "barrier") == Meeting("gloo 0", 1, "barrier")

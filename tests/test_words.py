@@ -46,6 +46,14 @@ NOT_OURS = {
     r"slave(?:s| nodes?)": "worker",
     "shall": "must, should, or the plain verb",
     r"unlike (?:numbers|vectors|weights|seeds|batches|lengths|examples|losses|orders)": "different",
+    r"refus(?:e|es|ed|ing|als?)": "reject",
+    r"(?<!there )(?:is|was|be) no (?:power of|mesh|notebook|whole number|square|path|stage of|list of|action|report)": (
+        "is not a"
+    ),
+    r"(?:drawn|saved|told) (?:is|are) (?:the|memory|from|forward)": "subject first: the picture shows",
+    r"so many (?:ranks|percent|seconds|stages|images|steps)": "n ranks",
+    r"(?:idle|hidden|is|rank|ranks|ranks,) in the mean": "on average",
+    r"how many times as (?:long|fast|large) takes": "how many times as long does it take",
 }
 """Words for what has another name in this course, and that name."""
 

@@ -133,13 +133,13 @@ def test_parts_of_the_course_are_chosen_by_exercise_or_lesson() -> None:
 
 
 @pytest.mark.parametrize("bench", [context, experts, memory, pipeline, profiling, sharded, strategy])
-def test_every_bench_refuses_parts_that_it_has_not(bench) -> None:
+def test_every_bench_rejects_parts_that_it_has_not(bench) -> None:
     name = bench.__name__.rpartition(".")[2]
     with pytest.raises(CourseError, match=f"The bench {name} has no part 'weather'"):
         bench.run(1, ["weather"])
 
 
-def test_a_part_of_a_bench_that_there_is_not_is_refused() -> None:
+def test_a_part_of_a_bench_that_there_is_not_is_rejected() -> None:
     with pytest.raises(CourseError, match=r"no part 'honest'\. Did you mean 'honesty'\? It has honesty, .* search\."):
         strategy.run(1, ["report", "honest"])
 

@@ -291,7 +291,7 @@ def test_a_solution_shown_to_the_learner_is_found(small):
         ("double", "an exercise cell holds one line"),
     ],
 )
-def test_an_exercise_that_names_nothing_is_refused_in_plain_words(small, capsys, line, said):
+def test_an_exercise_that_names_nothing_is_rejected_in_plain_words(small, capsys, line, said):
     edit(small / "exercises/src/90_small.py", "# double", line)
     assert main(["--root", str(small), "build"]) == 1
     error = capsys.readouterr().err
@@ -341,7 +341,7 @@ def test_a_page_over_its_limit_is_marked():
     assert re.fullmatch(r"all 2 +75\.5 s +63 %", sum_of([well, more]))
 
 
-def test_an_unknown_stem_is_refused(small):
+def test_an_unknown_stem_is_rejected(small):
     with pytest.raises(AuthoringError, match="no source is called 91; there are: 90_small"):
         build(small, ["91"])
 

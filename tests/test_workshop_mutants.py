@@ -1,4 +1,4 @@
-"""Mutants: what is changed, that each is a function of its own, that the checks of small exercises refuse theirs."""
+"""Mutants: what is changed, that each is a function of its own, that the checks of small exercises reject theirs."""
 
 import subprocess
 import sys
@@ -128,7 +128,7 @@ def test_what_makes_no_difference_is_a_mutant_and_has_a_reason() -> None:
                 break
             looked_for.pop(bare(mutant.source), None)
         names = [program.name for program in looked_for.values()]
-        assert not names, f"{exercise.name}: {names} are no mutants of a right answer"
+        assert not names, f"{exercise.name}: {names} are not mutants of a right answer"
         without_reason = [program.name for program in exercise.written.equivalent if not program.idea]
         assert not without_reason, f"{exercise.name}: why do {without_reason} make no difference?"
 
@@ -138,7 +138,7 @@ def test_the_report_names_every_survivor() -> None:
     tally = Tally("f", killed=[one], survived=[other], not_equivalent=[third])
     text = report([tally])
     assert text.splitlines()[1].split() == ["f", "3", "2", "0", "1"]
-    assert "survived: f: `…` is `library` with" in text and f"called right, but refused: f: {third}" in text
+    assert "survived: f: `…` is `library` with" in text and f"called right, but rejected: f: {third}" in text
     assert not tally.explained and tally.share_killed == pytest.approx(200 / 3)
 
 
@@ -149,7 +149,7 @@ def test_an_exercise_that_does_not_exist_is_said_so() -> None:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ["rank_squared", "who_is_there", "fit_alpha_beta"])
-def test_all_mutants_of_a_small_exercise_are_refused_or_explained(name, four_ranks) -> None:
+def test_all_mutants_of_a_small_exercise_are_rejected_or_explained(name, four_ranks) -> None:
     tally = judged(name, four_ranks)
     assert tally.explained, report([tally])
     assert tally.killed

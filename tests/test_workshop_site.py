@@ -126,7 +126,7 @@ links_of = functools.cache(Links)
 
 def test_a_folder_that_holds_something_else_is_left_as_it_is(tmp_path) -> None:
     (tmp_path / "thesis.tex").write_text("years")
-    with pytest.raises(AuthoringError, match="is no website"):
+    with pytest.raises(AuthoringError, match="is not a website"):
         next(build_site(ROOT, out=tmp_path))
     assert (tmp_path / "thesis.tex").is_file()
 

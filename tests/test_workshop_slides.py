@@ -248,7 +248,7 @@ def test_a_line_in_a_listing_or_before_a_heading_begins_no_slide():
     assert next_slides("a\n\n---\n\nb\n").count("{revealjs-break}") == 1
 
 
-def test_a_picture_that_nothing_draws_is_refused(tmp_path):
+def test_a_picture_that_nothing_draws_is_rejected(tmp_path):
     deck = tmp_path / "91_none.md"
     deck.write_text("![A line](figures/91_line.png)")
     with pytest.raises(AuthoringError, match="no 91_none.py"):

@@ -1,4 +1,4 @@
-"""Cases that exercises of several lessons make: fewer ranks, and calls that are to be refused."""
+"""Cases that exercises of several lessons make: fewer ranks, and calls that are to be rejected."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,8 +11,8 @@ def fewer(world_size: int) -> list[int]:
     return list(range(min(world_size - 1, 7), 0, -1))
 
 
-def refusals(name: str, calls: Iterable[tuple]) -> Iterator[Case]:
-    """A case for each call that the function `name` must refuse with a CourseError."""
+def rejections(name: str, calls: Iterable[tuple]) -> Iterator[Case]:
+    """A case for each call that the function `name` must reject with a CourseError."""
     for given in calls:
         words = ", ".join(map(str, given))
         yield Case(f"{name}({words})", [given], ["CourseError"], with_comm=False, harness=error_of)

@@ -1,6 +1,6 @@
 """Tables that stay readable in a narrow window: where the last cells of a row do not fit, they go below the first.
 
-They are laid out by flexible boxes. Such a table is no table to every screen reader, so its roles are written out.
+They are laid out by flexible boxes. Such a table is not a table to every screen reader, so its roles are written out.
 """
 
 from collections.abc import Iterable, Sequence

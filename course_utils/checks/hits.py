@@ -130,7 +130,7 @@ def is_number(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value as the table shows it: three digits of what is no whole number."""
+    """A value as the table shows it: three digits of what is not a whole number."""
     if is_number(value) and not isinstance(value, numbers.Integral):
         return f"{float(value):.3g}"
     return str(value)

@@ -28,7 +28,7 @@ def check_notebook(notebook: Path, ranks: int, tell: Callable[[object], None]) -
         tell: called with each verdict as soon as there is one.
 
     Raises:
-        CourseError: the file is no notebook, or holds no check.
+        CourseError: the file is not a notebook, or holds no check.
     """
     answers = [(find(name), function) for name, function in answers_in(notebook)]
     if not answers:
@@ -50,7 +50,7 @@ def answers_in(notebook: Path) -> Iterator[tuple[str, Any]]:
     """
     import mpi4py
 
-    mpi4py.rc.initialize = False  # this process is no rank: a cell may import MPI, but must not start it
+    mpi4py.rc.initialize = False  # this process is not a rank: a cell may import MPI, but must not start it
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for number, source in enumerate(code_cells(notebook), start=1):
         try:
@@ -69,7 +69,7 @@ def code_cells(notebook: Path) -> list[str]:
     """The sources of a notebook's code cells, in order.
 
     Raises:
-        CourseError: there is no such file, or it is no notebook.
+        CourseError: there is no such file, or it is not a notebook.
     """
     try:
         return cells_in(notebook.read_text(encoding="utf-8"), notebook)
@@ -83,7 +83,7 @@ def cells_in(text: str, notebook: Path) -> list[str]:
     """The sources of the code cells in a notebook's text.
 
     Raises:
-        CourseError: it is no notebook's.
+        CourseError: it is not a notebook's.
     """
     try:
         cells = json.loads(text)["cells"]

@@ -31,7 +31,7 @@ def marked(values: "Tensor", note: Callable[[], None]) -> "Tensor":
     return NotedBackward.apply(values)
 
 
-def averaging_hook(_, bucket):  # noqa: ANN001 - DDP refuses a hook whose annotations are texts
+def averaging_hook(_, bucket):  # noqa: ANN001 - DDP rejects a hook whose annotations are texts
     """A communication hook as DDP's own, (state, GradBucket) → Future[Tensor], whose messages are counted."""
     import torch
     import torch.distributed as dist

@@ -27,7 +27,7 @@
 
     `waits_for_all` is `loop` without `comm.Barrier()`.
 
-    ## Refused without a question
+    ## Rejected without a question
 
     ### returned a list, expected                 a piece of the verdict's line
 
@@ -50,7 +50,7 @@ from pathlib import Path
 
 from course_utils.errors import CourseError, nearest
 
-RIGHT, WRONG, UNASKED = "Right", "Wrong", "Refused without a question"
+RIGHT, WRONG, UNASKED = "Right", "Wrong", "Rejected without a question"
 EQUIVALENT = "Changes that make no difference"
 LIBRARY = "library"
 """The base that is the course's own answer; for changes that make no difference only."""
@@ -116,7 +116,7 @@ class Written:
     Attributes:
         right: programs that a check must accept.
         questions: in the order in which their mistakes are looked for.
-        unasked: refused, and the line alone says why: their `text` is a piece of it.
+        unasked: rejected, and the line alone says why: their `text` is a piece of it.
         equivalent: mutants of right programs that are right as well; their `idea` says why.
     """
 

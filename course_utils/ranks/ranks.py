@@ -278,7 +278,7 @@ class Ranks:
         """
         stuck, doing = self._last_waits
         if stuck is None:
-            raise CourseError("The last cell or run was no deadlock, so there is no waiting to draw.")
+            raise CourseError("The last cell or run was not a deadlock, so there is no waiting to draw.")
         waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
         return draw.waits(doing, waits_for, stuck.cycle(), title=title)
 

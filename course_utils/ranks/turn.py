@@ -21,7 +21,7 @@ class Turn:
     """
 
     def __init__(self, file: IO[bytes]) -> None:
-        """`file`: without a buffer, in which what a full disk has refused would stay."""
+        """`file`: without a buffer, in which what a full disk could not take would stay."""
         self._file = file
         text = file.read().strip()
         self.communicator = int(text) if text.isdigit() else _FIRST

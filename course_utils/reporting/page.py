@@ -121,7 +121,7 @@ class Report:
         path = Path(file).expanduser()
         try:
             if path.exists() and _MARK not in path.read_text(encoding="utf-8", errors="replace")[:500]:
-                raise CourseError(f"{path} is there already and is no report. Choose another name.")
+                raise CourseError(f"{path} is there already and is not a report. Choose another name.")
             page = _PAGE.format(mark=_MARK, title="My report", body=self.html)
             path.write_text(page, encoding="utf-8")
         except OSError as error:

@@ -21,7 +21,7 @@ from pathlib import Path
 from course_utils import system
 from course_utils.ranks.links.network import INTERFACE_NAMES, no_namespaces
 from course_utils.ranks.processes.launch_ranks import find_mpiexec
-from course_utils.teacher.system_calls import refusals
+from course_utils.teacher.system_calls import rejections
 
 PACKAGES, HOME, LINE = "/course", "/home/learner", "/line"
 """In the box: where the course lies, the writable folder, and the socket to the grader."""
@@ -102,7 +102,7 @@ class SealedBox:
         (etc / "hosts").write_text(f"127.0.0.1 localhost {_NAME}\n")
         (etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
         for linked in (True, False):
-            self._filter(linked).write_bytes(refusals(linked))
+            self._filter(linked).write_bytes(rejections(linked))
         for place in (etc, *etc.iterdir()):
             place.chmod(0o755 if place.is_dir() else 0o644)
 

@@ -203,7 +203,7 @@ def contained_ranks(
 
     Args:
         number: how many.
-        deadline: on the clock of `time.monotonic`; later tasks are refused.
+        deadline: on the clock of `time.monotonic`; later tasks are rejected.
         since: the submission's first lesson, by its stem: what lessons before it taught is in sight; "" hides it too.
         boxed: False for code that is trusted: it runs as whoever grades, with limits and nothing else.
         apart: each rank in a box of its own, where links between boxes can be had; False: they share files.

@@ -93,7 +93,7 @@ def _make_folder(feedback: Path) -> None:
 
 @contextmanager
 def _plain_error(problem: str, advice: str) -> Iterator[None]:
-    """The system's refusal as a line that says what to do."""
+    """The system's rejection as a line that says what to do."""
     try:
         yield
     except OSError as error:

@@ -34,7 +34,7 @@ class Mark:
     """One line of the marks: 1 for a right answer, else 0, and the verdict that says why.
 
     Attributes:
-        exercise: "" where the file is no notebook, or answers none.
+        exercise: "" where the file is not a notebook, or answers none.
         question: the one that the verdict ends with; "" without one.
         boxed: whether the answer ran in a box.
     """

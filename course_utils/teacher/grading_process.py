@@ -52,7 +52,7 @@ class GradingProcess:
         """The marks of a submission, as they come; each exercise that it answers gets one, whatever happens.
 
         Raises:
-            CourseError: contained ranks do not start on this machine; that is no submission's fault.
+            CourseError: contained ranks do not start on this machine; that is not a submission's fault.
         """
         expected = [""]
         try:

@@ -23,7 +23,7 @@ def grade_each(notebooks: Sequence[Path], ranks: int = 4, boxed: bool = True) ->
         boxed: False where those who wrote them are trusted.
 
     Raises:
-        CourseError: contained ranks do not start on this machine; that is no submission's fault.
+        CourseError: contained ranks do not start on this machine; that is not a submission's fault.
     """
     with GradingProcess(ranks, boxed) as judging:
         for notebook, name in zip(notebooks, names_of(notebooks)):

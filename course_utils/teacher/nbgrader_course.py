@@ -19,7 +19,7 @@ SETTINGS = """\
 # What nbgrader has to know of this course. Written once by `course nbgrader`; it is yours to change.
 c = get_config()
 c.Execute.timeout = 300  # seconds for a cell: ranks take a few to start, a check that waits for hanging ranks some more
-c.IgnorePattern.enabled = True  # text on stderr is no mistake;
+c.IgnorePattern.enabled = True  # text on stderr is not a mistake;
 c.IgnorePattern.pattern = ".*"  # an exception still is
 """
 

@@ -57,7 +57,7 @@ def read(notebook: Path) -> Submission:
     """Read a submission.
 
     Raises:
-        CourseError: the file is no notebook, or answers no exercise.
+        CourseError: the file is not a notebook, or answers no exercise.
     """
     cells: list[tuple[str, str]] = []
     checked: dict[str, str] = {}
@@ -162,7 +162,7 @@ def _bound(node: ast.stmt) -> list[str]:
 def _signature(arguments: ast.arguments) -> inspect.Signature | None:
     """The parameters' names and kinds; every default is None, for it would have to be run to be known.
 
-    None for what Python refuses, such as two parameters of one name: it will say so itself.
+    None for what Python rejects, such as two parameters of one name: it will say so itself.
     """
     kinds = inspect.Parameter
     plain = [(one, kinds.POSITIONAL_ONLY) for one in arguments.posonlyargs]

@@ -21,7 +21,7 @@ _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _SOCKET, _CLONE = (41, 198), (56, 220)
 _MISSING = {"clone3": (435, 435), "io_uring_setup": (425, 425)}
 """As if the kernel were too old for them: what is needed goes on in the old way."""
-_REFUSED = {
+_REJECTED = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
@@ -39,7 +39,7 @@ _REFUSED = {
     "mount_setattr": (442, 442),
     "open_by_handle_at": (304, 265),
 }
-_REFUSED_WITH_LINKS = {
+_REJECTED_WITH_LINKS = {
     "flock": (73, 32),
     "inotify_init": (253, None),  # which ARM never had
     "inotify_init1": (294, 26),
@@ -55,7 +55,7 @@ Step = tuple[int, int, int, int]
 """Operation, steps to leave out where it holds and where it does not, number."""
 
 
-def refusals(linked: bool, machine: str = platform.machine()) -> bytes:
+def rejections(linked: bool, machine: str = platform.machine()) -> bytes:
     """The filter; empty for processors whose numbers are not listed here.
 
     `linked`: for a box that has nothing in common with others but links that are counted.
@@ -65,8 +65,8 @@ def refusals(linked: bool, machine: str = platform.machine()) -> bytes:
     name, place = _ARCHITECTURES[machine]
     steps = [_load(_ARCHITECTURE), (_EQUAL, 1, 0, name), _answer(_KILL), _load(_NUMBER)]
     steps += [(_AT_LEAST, 0, 1, _OLD_NUMBERS), _error(errno.ENOSYS)]
-    refused = _REFUSED | (_REFUSED_WITH_LINKS if linked else {})
-    for calls, error in ((_MISSING, errno.ENOSYS), (refused, errno.EPERM)):
+    rejected = _REJECTED | (_REJECTED_WITH_LINKS if linked else {})
+    for calls, error in ((_MISSING, errno.ENOSYS), (rejected, errno.EPERM)):
         for numbers in calls.values():
             if numbers[place] is not None:
                 steps += _where(numbers[place], [_error(error)])

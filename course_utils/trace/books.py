@@ -77,7 +77,7 @@ class Books:
         return Meeting(communicator, count + 1, name)
 
     def take_back(self, meeting: Meeting) -> None:
-        """The collective that was begun last was none: its arguments were refused."""
+        """The collective that was begun last was none: its arguments were rejected."""
         self.met[meeting.communicator][1].pop()
         self.met[meeting.communicator] = meeting.number - 1, self.met[meeting.communicator][1]
 

@@ -39,7 +39,7 @@ def size_of(buf: Any) -> int:
             return size_of(buf[0])
         types = [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
         return counts[0] * (types[0].Get_size() if types else np.asarray(memoryview(buf[0])).itemsize)
-    if hasattr(buf, "element_size"):  # a tensor of torch is no buffer of Python's, and mpi4py takes it
+    if hasattr(buf, "element_size"):  # a tensor of torch is not a buffer of Python's, and mpi4py takes it
         return buf.numel() * buf.element_size()
     return memoryview(buf).nbytes
 

@@ -37,7 +37,7 @@ def device_of(buf: Any) -> str:
 
 
 def check_memory(call: str, *buffers: Any) -> None:
-    """Refuse arrays that this MPI cannot reach.
+    """Reject arrays that this MPI cannot reach.
 
     Raises:
         CourseError: one lies on a GPU, and the MPI is not CUDA-aware.

@@ -35,7 +35,7 @@ def as_bytes(buf: Any) -> Any:
 
 
 def check_whole(call: str, buf: Any, size: int) -> None:
-    """Refuse a message that ends in the middle of a number.
+    """Reject a message that ends in the middle of a number.
 
     Raises:
         ValueError: sender and receiver do not mean the same type.

@@ -7,7 +7,7 @@
 # [lesson 5](../notebooks/05_allreduce.ipynb).
 #
 # The check counts: rounds, messages, and the bytes that each rank sends. It runs your function with 1 to 4 ranks, on
-# vectors of any length and dtype, and a right sum that came too dearly is refused. After `course.start(8)` it tries 5
+# vectors of any length and dtype, and a correct sum that cost too much is rejected. After `course.start(8)` it tries 5
 # to 8 ranks as well.
 
 # %%
@@ -33,7 +33,7 @@ ranks = course.start(4)
 # | `blocks_of(vector, P)` | P blocks as views, as equal as possible |
 # | `block_bounds(length, P)` | where they begin, and where the last ends |
 #
-# The `op` is `None` for the sum: hand it on to `combine`. `check_operands(vector, op)` refuses vectors that are not
+# The `op` is `None` for the sum: hand it on to `combine`. `check_operands(vector, op)` rejects vectors that are not
 # contiguous; you may leave it out.
 
 # %% [markdown]
@@ -54,7 +54,7 @@ ranks = course.start(4)
 # ## 1 · Tree
 #
 # Picture a knock-out cup. In the first round 1 gives its vector to 0, and 3 to 2; in the second 2 gives its sum to 0.
-# Who has given is out. Then the result goes back the way it came.
+# A rank that has given its vector is out. Then the result goes back the way it came.
 #
 # $2\lceil\log_2 P\rceil$ rounds, $2(P - 1)$ messages. Also for 3 ranks, where 2 has nobody to meet at first.
 
@@ -67,7 +67,7 @@ ranks = course.start(4)
 # Picture a dance: you swap sums with your neighbour, then with the pair next to you, then with the four beyond. After
 # each round you know twice as many. Nobody waits for a rank 0, and there is no way back.
 #
-# $\log_2 P$ rounds, a whole vector in each. Surplus ranks, where $P$ is no power of two, do not dance. All ranks call
+# $\log_2 P$ rounds, a whole vector in each. Where $P$ is not a power of two, surplus ranks do not dance. All ranks call
 # `active = fold_in(comm, vector, op)` before: it adds the surplus vectors to those of ranks below `active`, who dance.
 # Then all call `fold_out(comm, vector, active)`: it hands the surplus ranks the sum.
 

@@ -149,7 +149,7 @@ y, x.grad
 #   the optimizer keeps for it;
 # - `saved_at_most(model, batch, length, number_bytes, parallelism, checkpointing, in_flight)`:
 #   bytes of activations, where each has `number_bytes`, as in `NUMBER_BYTES[precision]`;
-# - `check_stage(stage, ranks)` refuses stages that there are not.
+# - `check_stage(stage, ranks)` rejects stages that do not exist.
 
 # %% [markdown]
 # **ZeRO** is a way to divide what all replicas of data parallelism have alike (lesson 11 does

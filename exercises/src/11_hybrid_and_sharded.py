@@ -44,7 +44,7 @@ ranks.load_torch()
 # ```
 #
 # The result is `{"data": [[0, 3], [1, 4], [2, 5]], "tensor": [[0, 1, 2], [3, 4, 5]]}`. A mesh
-# may have any number of axes. What is no mesh is refused: `raise CourseError("…")`.
+# may have any number of axes. What is not a mesh is rejected: `raise CourseError("…")`.
 
 # %% tags=["exercise"]
 # mesh_groups

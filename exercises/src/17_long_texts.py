@@ -94,7 +94,7 @@ ranks.load_torch()
 # tensor of that shape from the left. `passing.wait()` gives you what has come. What can you do in
 # between? A rank may have more tokens than another.
 #
-# (`check_places` refuses shares that are not those of these ranks; you may leave it out. Is your
+# (`check_places` rejects shares that are not those of these ranks; you may leave it out. Is your
 # `block_attention` not right yet? The library's is in
 # `course_utils.lessons.long_texts.block_attention`.)
 
@@ -108,7 +108,7 @@ ranks.load_torch()
 # each rank gets two pieces. No messages are needed here: every rank works it out for itself.
 #
 # `block_bounds(length, parts)` of lesson 5 says where pieces begin and where the last one ends;
-# `check_length(length, world_size)` refuses what cannot be dealt out.
+# `check_length(length, world_size)` rejects what cannot be dealt out.
 
 # %% tags=["exercise"]
 # zigzag

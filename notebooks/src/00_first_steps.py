@@ -14,7 +14,7 @@
 # 14.](../docs/map.png)
 #
 # The boxes below are cells of code. Click into the first one and press Shift and Enter: it runs, and the next one is
-# ready. So on to the end of the page, in this order.
+# ready. Go on like this, cell by cell, to the end of the page.
 
 # %%
 import course_utils as course
@@ -32,7 +32,7 @@ ranks = course.start(4)
 ranks.picture()
 
 # %% [markdown]
-# This is your machine, now. A **core** does one thing at a time. A blue cell: this rank *may* use this core. A
+# This is your machine, now. A **core** does one thing at a time. A blue cell says that this rank *may* use this core. A
 # **thread** is what a program runs on a core; a rank has as many as the table says. With more ranks than cores, ranks
 # take turns: everything in this course still *works*, some of it takes longer. A lesson says so where it matters.
 #
@@ -56,7 +56,7 @@ import os
 print(f"I am process {os.getpid()}")
 
 # %% [markdown]
-# Four answers, and each is labelled with the rank that gave it. The same cell, four times, at the same time. What a
+# Four answers, and each is labelled with the rank that gave it. The same cell ran four times, at the same time. What a
 # cell defines on the ranks stays there for the cells after it.
 #
 # Let us count, together with the notebook itself. `ranks.run` calls a function once on every rank and brings
@@ -151,8 +151,9 @@ course.measured("exclamation_marks", answer=run.results[3].count("!"))
 run.timeline()
 
 # %% [markdown]
-# Each row is a rank, time runs to the right, each arrow is a message. (A *round*, lesson 4: each rank sends one message
-# at most, and receives one at most. A word takes some bytes more than its letters: lesson 4.) Rank 3 could do nothing
+# Each row is a rank, time runs to the right, each arrow is a message. (In a *round* each rank sends at most one
+# message, and receives at most one. A word takes some bytes more than its letters. Lesson 4 explains both.) Rank 3
+# could do nothing
 # but wait: its news came through all the others. Such pictures will tell you where time goes in every lesson. Each one
 # is drawn from the run above it, on your machine.
 
@@ -215,8 +216,8 @@ ranks.waits()
 
 # %% [markdown]
 # MPI by itself would have let rank 3 wait for ever, and you with it. Here every rank tells what it waits for. As soon
-# as that can never come, the report is there, says who waits where, and the waiting ends. The picture has an arrow from
-# who waits to who is waited for.
+# as that message can never come, the waiting ends, and a report says which rank waits where. In the picture an arrow
+# leads from the rank that waits to the rank that it waits for.
 #
 # To read one, ask: *what is this rank waiting for, and who should have sent it?*
 
@@ -224,14 +225,14 @@ ranks.waits()
 ranks.status()
 
 # %% [markdown]
-# All is well again. Should it ever not be, there are two more ways out:
+# All is well again. If something else goes wrong one day, there are two more ways out:
 #
 # | You see | Do |
 # |---|---|
 # | a cell that takes too long | the ■ button above: it stops the cell on the ranks too |
 # | the ranks are gone, or act strangely | `ranks.restart()`: four fresh ones; their variables are lost |
 #
-# You cannot break anything that these two do not mend.
+# These two mend everything that you can break here.
 
 # %% [markdown]
 # ## How you will practise
@@ -248,7 +249,8 @@ def rank_squared(comm):
 course.check("rank_squared", rank_squared)
 
 # %% [markdown]
-# One that is not right gets a cross, with the rank, what came, what was expected, and a question that leads on.
+# A wrong answer gets a cross. Behind the cross you read the rank, its result, the expected result, and a question that
+# leads on.
 
 
 # %%
@@ -271,7 +273,7 @@ course.progress()
 # ## What you take with you
 #
 # You can **start** ranks: whole Python processes that share nothing and know their number. You can **run** one
-# function on all of them and get the results in rank order. And when a rank fails or hangs, the report says which
+# function on all of them and get the results in rank order. And when a rank fails or hangs, the report says which rank
 # and where, and you **get going again**.
 #
 # Now your turn: [the exercises](../exercises/00_first_steps.ipynb). Then [lesson 1](01_sgd.ipynb) asks how a network

@@ -31,8 +31,8 @@ pictures.two_classes(x, y, ["a 2", "a 5"], inks, title="Each point is an image")
 #
 # $$p = \frac{1}{1 + e^{-w \cdot x}}$$
 #
-# How wrong is it? The **loss** is the mean of $-\log$ of the probability that it gave to the right answer. Sure and
-# right costs nothing; sure and wrong costs much. This is **logistic regression**.
+# How wrong is it? The **loss** is the mean of $-\log$ of the probability that it gave to the right answer. A model that
+# is sure and right pays nothing; a model that is sure and wrong pays much. This is **logistic regression**.
 
 
 # %%
@@ -98,7 +98,7 @@ pictures.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill
 # Each of those steps looked at all 359 images. With a million images, that is a long look for one step.
 #
 # **Stochastic gradient descent** (SGD) looks at a few, a **batch**, uses their mean gradient in the place of the true
-# one, and steps. Then the next batch. Once through all of them, in a new random order, is an **epoch**.
+# one, and steps. Then the next batch. An **epoch** is once through all images, in a new random order.
 
 
 # %%
@@ -116,7 +116,8 @@ def sgd(batch_size, rate=1.0, epochs=5):
 
 
 # %% [markdown]
-# Let every batch size see each image five times, with rate 1. Small batches mean more steps: 1,795 with a batch of 1,
+# We let every batch size see each image five times, with rate 1. Small batches mean more steps: 1,795 with a batch of
+# 1,
 # but 5 with a batch of 359. They also mean worse directions.
 #
 # **Predict.** Which batch size ends nearest to the smallest loss?
@@ -145,8 +146,8 @@ pictures.trajectories(loss, paths, best, title, columns=columns)
 
 # %% [markdown]
 # A batch of 359 walks straight and hardly gets anywhere: five steps are few. A batch of 1 is there first, and then
-# dances near the star, because every image pulls its own way. (Its dance has its middle a little beyond the star: there
-# the valley is flatter.) In between lies a bargain: many steps, each roughly right.
+# dances near the star, because every image pulls its own way. (The middle of its dance is a little beyond the star,
+# where the valley is flatter.) The sizes in between are a bargain: many steps, each roughly right.
 #
 # Try other sizes and rates. (The slider needs a running kernel; the page goes on without it.)
 
@@ -197,8 +198,8 @@ assert np.abs(off).max() < 0.1  # every dot is near its line
 pictures.noise_line(sizes, noise, line, "100 times the batch: a tenth of the noise")
 
 # %% [markdown]
-# Blue: images drawn at random, the same one perhaps twice. Errors partly cancel: the mean of $B$ has the noise
-# $\sigma/\sqrt{B}$, where $\sigma$ is that of one. **Four times the work for half the noise.**
+# Blue: images drawn at random, perhaps the same image twice. Errors partly cancel: the mean of $B$ images has the noise
+# $\sigma/\sqrt{B}$, where $\sigma$ is the noise of one image. **Four times the work for half the noise.**
 #
 # Orange: no image twice, as in an epoch. A batch of nearly all images has nearly their mean: the line is multiplied by
 # $\sqrt{(n-B)/(n-1)}$. With all 359 that is 0. A logarithmic axis has no 0, so there is no dot.
@@ -206,7 +207,7 @@ pictures.noise_line(sizes, noise, line, "100 times the batch: a tenth of the noi
 # %% [markdown]
 # ## How large may a step be?
 #
-# A rate slightly too large, and the loss goes up instead of down. Where is the edge? Take the simplest valley, a
+# If the rate is slightly too large, the loss goes up instead of down. Where is the edge? Take the simplest valley, a
 # parabola $\tfrac{\lambda}{2} d^2$ at distance $d$ from its lowest point. Its slope is $\lambda d$, so a step makes
 #
 # $$d \leftarrow d - \eta \lambda d = (1 - \eta\lambda)\, d.$$
@@ -223,8 +224,8 @@ for rate in [2.0, 3.9, 4.1]:
     print(f"rate {rate}: {visited}")
 
 # %% [markdown]
-# With rate 2 one step is enough. With 3.9 each lands on the other side, a little nearer; with 4.1, a little
-# farther. The edge is at $|1 - \eta\lambda| = 1$, hence $\eta = 2/\lambda$.
+# With rate 2 one step is enough. With 3.9 each step lands on the other side, a little nearer; with 4.1 it lands a
+# little farther away. The edge is at $|1 - \eta\lambda| = 1$, hence $\eta = 2/\lambda$.
 #
 # A valley of two weights has a curvature in every direction. The **Hessian** $H$ says how fast each part of the
 # gradient changes with each weight: all second derivatives. Its **eigenvalues** are the curvatures along its main
@@ -245,8 +246,8 @@ print(f"curvature along the valley: {along:.4f}, across it: {across:.4f}")
 # %% [markdown]
 # **Predict.** From a place very near the star, what is the largest rate that still leads to it? A number, please.
 #
-# Then try. We start a thousandth beside the star, take 500 steps, and ask: nearer than before? Between a rate that
-# works and one that fails we try the middle, and so on: *bisection*.
+# Then try. We start a thousandth beside the star, take 500 steps, and ask whether we are nearer than before. We know a
+# rate that works and a rate that fails. We try the rate in the middle, and so on: *bisection*.
 
 # %%
 course.predict("largest_rate", within=1.05, answer=...)
@@ -282,13 +283,15 @@ pictures.distances(apart, title, y="distance from the star")
 # half the rate, one step does the whole way across.)
 #
 # Too large a rate does not explode here: the distance grows and then stays. Far from the star the loss is nearly a
-# straight slope, and steps no longer grow.
+# straight slope, so the steps stop growing.
 
 # %% [markdown]
 # <details><summary>Where is the Hessian taken? An honest footnote</summary>
 #
-# At the star. The bound says whether descent *stays* there; it is exact for a parabola, and near a minimum every smooth
-# loss is nearly one. At $w = 0$ our λ is larger, and 2/λ less than half as large. Start there with a rate of 10: the
+# At the star. The bound says whether descent *stays* there. It is exact for a parabola, and near a minimum every smooth
+# loss is nearly a parabola. At $w = 0$ our λ is larger, so 2/λ is less than half as large. Start there with a rate of
+# 10:
+# the
 # loss first jumps up, then comes down to the star all the same. A large network's λ changes all the time during
 # training.
 # </details>
@@ -302,8 +305,9 @@ pictures.distances(apart, title, y="distance from the star")
 # $$v \leftarrow \beta v + \nabla L(w) \qquad w \leftarrow w - \eta v$$
 #
 # Where gradients point the same way, step after step, the velocity grows to $1/(1-\beta)$ gradients; and a ball that
-# comes from a steep slope brings its speed along. How long does the hiker take, with rate 2, until the loss is within
-# 0.001 of the smallest? See, and then **predict**: how many steps does it take with $\beta = 0.8$ and the same rate?
+# comes from a steep slope brings its speed along. How many steps does the hiker take, with rate 2, until the loss is
+# within 0.001 of the smallest? Look, and then **predict**: how many steps does the ball take with $\beta = 0.8$ and the
+# same rate?
 
 
 # %% tags=["nbval-check-output"]
@@ -330,7 +334,7 @@ pictures.trajectories(loss, first, best, "The first 30 steps, rate 2", together=
 # %% [markdown]
 # Along the valley all gradients point the same way, and the velocity adds them up: to $1/(1-\beta)$ of them, five
 # for $\beta = 0.8$. That is the steady gain. The rest is speed from the steep start: where the hiker creeps, the ball
-# still rolls fast. Too much memory, and the ball rolls past the star and has to come back.
+# still rolls fast. With too much memory the ball rolls past the star and has to come back.
 #
 # Across the valley, long steps make the gradients point to and fro, and in the velocity they partly cancel. So longer
 # steps are *stable*. Polyak's bound (1964) is $2(1+\beta)/\lambda$:
@@ -351,8 +355,8 @@ for beta in [0.0, 0.5, 0.8]:
 # units: 2,410 weights in four arrays. Nobody can draw its landscape, but nothing else changes. Its gradient comes from
 # `loss_and_gradients`, 12 lines written by hand.
 #
-# The loop below trains *every* network. This one sees 1,437 images. **Predict**, when it has run: of 360 others, which
-# it never saw, what share does it read right?
+# The loop below trains *every* network. This one sees 1,437 images. **Predict**: after the training, what share of 360
+# other images, which it never saw, does it read right?
 
 # %%
 from course_utils.lessons.sgd.digits_network import accuracy, loss_and_gradients
@@ -378,7 +382,7 @@ course.measured("digits_read", answer=share)
 course.draw.loss_curves({"SGD": losses}, f"{share:.1%} of the test images are read right")
 
 # %% [markdown]
-# The curve is ragged: each step sees another batch of 32, and that is the noise you measured. Down it goes
+# The curve is ragged: each step sees another batch of 32, and that is the noise you measured. It goes down
 # nevertheless.
 #
 # ## The same gradient, in four parts
@@ -398,9 +402,9 @@ for k in range(4):
     print(f"array {k}: equal to 1e-12:", np.allclose(mean, whole[k], rtol=0, atol=1e-12))
 
 # %% [markdown]
-# The mean of a batch is the mean of the means of its equally large parts, and no part needs another. So four computers
-# could work *at the same time*, if only they could take the mean in the end. How they talk is
-# [lesson 4](04_messages.ipynb); four that train as one is [lesson 6](06_data_parallel.ipynb).
+# The mean of a batch is the mean of the means of its equally large parts, and no part needs another part. So four
+# computers could work *at the same time*, if only they could take the mean at the end. [Lesson 4](04_messages.ipynb)
+# shows how computers talk, and [lesson 6](06_data_parallel.ipynb) how four of them train as one.
 
 # %% [markdown]
 # ## What you take with you

@@ -39,9 +39,10 @@ pictures.computation_graph(boxes, edges, "y = x · x + x, as a graph")
 course.predict("gradient_of_x", answer=...)  # a number
 
 # %% [markdown]
-# The **chain rule** finds it from behind. The gradient of `y` itself is 1. Every node passes its gradient on to its
-# parents, each time multiplied by the slope of its own operation; a node's `rule` computes these parts. What arrives on
-# several arrows is added up:
+# The **chain rule** finds it by working backwards. The gradient of `y` itself is 1. Every node passes its gradient on
+# to its
+# parents, each time multiplied by the slope of its own operation; a node's `rule` computes these parts. A node adds up
+# what arrives on its arrows:
 #
 # $$\text{gradient}(x) = \sum_{\text{child } c \text{ of } x} \text{gradient}(c) \cdot \frac{\partial c}{\partial x}$$
 
@@ -70,7 +71,7 @@ pictures.computation_graph(boxes, edges, title, order=[2, 1, 0], backward=True)
 
 # %% [markdown]
 # That is **reverse-mode automatic differentiation**, all of it: one walk, eight lines. Each operation brings its own
-# rule. From $g$, the gradient of its result:
+# rule. It starts from $g$, the gradient of its result:
 #
 # | operation | its parents get |
 # |---|---|
@@ -82,7 +83,7 @@ pictures.computation_graph(boxes, edges, title, order=[2, 1, 0], backward=True)
 # %% [markdown]
 # ## In which order?
 #
-# `walk` was given the nodes in an order made by `topological_order`. Must it be that one? A plainer idea: the last
+# We gave `walk` the nodes in an order made by `topological_order`. Must it be that order? A plainer idea: the last
 # node, then its parents, then *their* parents, level by level. We try it on $y = a + e^a$ with $a = x \cdot x$.
 
 
@@ -108,8 +109,8 @@ course.predict(
     "walked_by_level",
     answer=...,  # "a", "b" or "c"
     choices={
-        "a": "the same, sums may be taken in any order",
-        "b": "another number, and says nothing",
+        "a": "the same: sums may be taken in any order",
+        "b": "another number, without any error",
         "c": "nothing: it raises an error",
     },
 )
@@ -126,17 +127,18 @@ title = f"Level by level: {wrong:.4g}. In topological order: {right:.4g}"
 pictures.computation_graph(boxes, edges, title, order=order, backward=True)
 
 # %% [markdown]
-# Follow the numbers. The product was second, and passed on the 1 that it had. The part from `exp` made it 3.718, too
-# late for `x`. No error, only a wrong number.
+# Follow the numbers. The product came second, and passed on the 1 that it had. Then the part from `exp` made that 1 a
+# 3.718, too late for `x`. There was no error, only a wrong number.
 #
-# A node may pass its gradient on when it has *all* its parts, hence after all its children. Turned round: list each
+# A node may pass its gradient on when it has *all* its parts, so after all its children. The other way round: list each
 # node after its parents, and read the list from the end. That is a **topological order**, and
 # [your first exercise](../exercises/02_autodiff_and_optimizers.ipynb).
 
 # %% [markdown]
 # ## Arrays
 #
-# A graph of single numbers would be huge. So let a value be an array: rules stay the same, entry by entry. Two things
+# A graph of single numbers would be huge. So let a value be an array: the rules stay the same, entry by entry. Two
+# things
 # are new. The first is **broadcasting**: NumPy repeats the smaller array, here a row of 3 for each of 4 rows. A number
 # that was used four times gets four parts, and they are added up.
 
@@ -226,7 +228,7 @@ print(f"all, with biases and norms: {parameter_count(model):,}")
 # %% [markdown]
 # ## What does a gradient cost?
 #
-# To compute the loss is a **forward pass**, to walk back from it a **backward pass**.
+# A **forward pass** computes the loss; a **backward pass** walks back from it.
 #
 # There is a way without rules: nudge one weight a little, run forward, see how the loss changes, as in lesson 1. For
 # all nine million weights that is nine million forward passes.
@@ -258,11 +260,12 @@ days = parameter_count(model) * one / 86_400
 print(f"a nudge for each weight would take {days:.1f} days")
 
 # %% [markdown]
-# Each product forward means *two* backward, one for each factor. So the work of a backward pass is about that of two
+# Each product of the forward pass means *two* products backward, one for each factor. So the work of a backward pass is
+# about that of two
 # forward passes, *however many weights there are*: Griewank and Walther's cheap gradient principle. (Is your time far
 # from that? On a busy machine it can be: run both cells again.)
 #
-# The gradient is paid with memory, for all values are kept until the walk has passed them.
+# The price is memory: every value is kept until the backward walk has used it.
 
 # %% [markdown]
 # ## Which gradient is ready first?
@@ -271,7 +274,7 @@ print(f"a nudge for each weight would take {days:.1f} days")
 # parameter: a function that it calls the moment this parameter's gradient is complete.
 #
 # **Predict.** Which weights get their gradient first? And when *half of the time* of the backward pass is over, what
-# percentage of the gradient's bytes is there?
+# percentage of the gradient's bytes is ready?
 
 # %%
 course.predict(
@@ -302,23 +305,23 @@ by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
 pictures.ready_order(by_layer, times.end, "One backward pass of VGG-11", times.ends)
 
 # %% [markdown]
-# The last layers come first, and the last convolutions are heavy: many filters, small images. The first layers have
-# few weights and large images, so much of the *time* lies ahead when most of the *bytes* are there.
+# The last layers come first, and the last convolutions are heavy: many filters, small images. The first layers have few
+# weights and large images. So when most of the *bytes* are ready, much of the *time* still lies ahead.
 #
-# Along a pink line a gradient waits. It could travel to other machines while the rest is computed: lesson 7 does just
-# that, with these hooks.
+# A pink line shows how long a gradient waits. It could travel to other machines while the rest is computed: lesson 7
+# does just that, with these hooks.
 
 # %% [markdown]
 # ## What an optimizer remembers
 #
 # An **optimizer** makes steps of gradients. **Adam** and AdamW, which also shrinks the weights a little in each step,
-# are used most. For each weight it keeps two **running averages**, of the gradient and of its square: most of the old
+# are used most. For each weight Adam keeps two **running averages**, of the gradient and of its square: most of the old
 # value, a little of the new. It moves the weight *against* the mean, by
 #
 # $$\text{rate} \cdot \frac{\text{mean}}{\sqrt{\text{square}} + \text{eps}}$$
 #
 # (The tiny eps avoids 0 / 0.) So a weight with small gradients moves as far as one with large ones, if they keep
-# their sign. Both averages begin at 0 and need a correction: your fourth exercise. Adam against SGD, on our own
+# their sign. Both averages begin at 0 and need a correction: your fourth exercise. We compare Adam with SGD, on our own
 # gradients:
 
 
@@ -367,7 +370,7 @@ course.draw.loss_curves(by_epoch, title, x="epoch")
 # Handwritten digits, read by a network whose every gradient came from 150 lines. (Which of the two is ahead depends on
 # their rates: try others.)
 #
-# But look at `means` and `squares`: they are as large as the model, each. A float32 has 4 bytes.
+# But look at `means` and `squares`: each is as large as the model. A float32 has 4 bytes.
 #
 # **Predict.** How many bytes does each optimizer keep *for one weight*, beside the weight and its gradient?
 
@@ -402,13 +405,15 @@ pictures.bytes_per_parameter(bars, title)
 # The first three rows are measured, in PyTorch's own optimizers. The last is cited: with weights and gradients in 16
 # bits, Adam keeps a 32-bit copy of the weights beside its two averages (Rajbhandari et al. 2020, §3.1).
 #
-# 16 bytes either way: 7 billion weights need 112 GB, before the first image. Lesson 11 cuts the state into pieces, one
+# Both ways take 16 bytes for each weight: 7 billion weights need 112 GB, before the first image. Lesson 11 cuts the
+# state into pieces, one
 # for each rank.
 
 # %% [markdown]
 # ## What you take with you
 #
-# You can **walk** a graph backwards: topological order, one rule for each operation, parts added up. You can
+# You can **walk** a graph backwards: in topological order, with one rule for each operation, adding up the parts. You
+# can
 # **predict** when gradients are ready: the last layer's first, and most bytes long before the end. And you can
 # **count**: 0, 4 or 8 bytes for each weight.
 #

@@ -70,8 +70,8 @@ print("moves:   ", rate_text(bandwidth, "GB/s"))
 course.measured("balance", operations=4 * peak.median / bandwidth.median)
 
 # %% [markdown]
-# The computing rate is called the **peak**. A number that was fetched must be *used* as often as that, or the cores
-# wait for memory. A program that adds arrays waits: three numbers are moved for one addition. (Four on processors that
+# The computing rate is called the **peak**. The cores must *use* each fetched number that many times, or they wait for
+# memory. A program that adds arrays waits: three numbers are moved for one addition. (Four on processors that
 # read a line of memory before they write it: then the roof below is drawn up to a third too low.)
 #
 # ## The roof
@@ -100,13 +100,13 @@ for name, (x_shape, weight_shape) in shapes.items():
 #
 # $$T = \max\left(\frac{\text{FLOPs}}{\text{peak}},\ \frac{\text{bytes}}{\text{bandwidth}}\right)$$
 #
-# In terms of speed: at most peak, and at most bandwidth · $I$. Drawn over $I$, a slope, then a flat line: the
+# In terms of speed: at most peak, and at most bandwidth · $I$. Over $I$ this is a slope, then a flat line: the
 # **roofline**.
 #
 # Three small layers come between the convolutions. **Batch norm** brings each channel to mean 0 and spread 1. ReLU you
 # know. **Pooling** keeps the largest of four neighbours.
 #
-# **Predict.** These do 0.4 % of the arithmetic. Which share of the time?
+# **Predict.** These do 0.4 % of the arithmetic. Which share of the time do they take?
 
 # %%
 course.predict(
@@ -135,15 +135,15 @@ pictures.layer_roofline(timed, peak.median, bandwidth.median, title)
 # %% [markdown]
 # Left of the dashed **ridge** memory is the limit, right of it arithmetic.
 #
-# A dot far below the roof is a program worth improving. A dot above it says that the roof was measured with something
-# slower, or that the numbers never left the **cache**, a small fast memory beside the core.
+# A dot far below the roof is a program worth improving. A dot above the roof has one of two causes: the roof was
+# measured with something slower, or the numbers never left the **cache**, a small fast memory beside the core.
 #
 # Pooling has hardly any arithmetic, yet takes time. Is that the memory's fault? Try the same numbers in another order,
 # all channels of a pixel side by side.
 #
 # **Which is faster?** Two times differ even where the program is the same. So we measure **by turns**, A B A B …, and
-# divide round by round: a busy moment hits both. One is *faster* if it was so in four of five rounds, and by more than
-# 5 % in the median. Else it is a tie. All lessons keep to this rule.
+# divide round by round: a busy moment hits both. A program is *faster* if it won four of five rounds, and by more than
+# 5 % in the median. Otherwise the two tie. All lessons keep to this rule.
 
 # %% tags=["figure:03_pooling"]
 pool, x = torch.nn.MaxPool2d(2), torch.randn(batch, 64, 32, 32)
@@ -161,8 +161,8 @@ course.draw.measured_bars({"2 × 2 pooling": pair.bars}, pair.title, found)
 #
 # Three students measured VGG-11 in 2020, for the course CS744 in Wisconsin. Their first figure splits the time of some
 # batches in a row (20 of theirs, 2 of ours; they call it an iteration) into **forward**, **backward** and **step** (of
-# the optimizer). A layer's backward pass makes two products of the forward one's size: for its weights' gradient, and
-# its input's.
+# the optimizer). A layer's backward pass computes two products, each as large as the forward product: one for the
+# gradient of its weights, and one for the gradient of its input.
 #
 # **Predict.** How many times as long as forward does backward take?
 
@@ -182,8 +182,8 @@ course.draw.stacked_bars(training.bars, title)
 # Two products against one: about 2, if arithmetic were all. But there are also layers that wait for memory, and the
 # first layer needs no gradient of its input.
 #
-# At this pace, how long would an epoch take, all 50,000 images of the students? Beside ours stand *their* numbers, as
-# their text and first table give them; hatched, because nobody measured them here.
+# How long would an epoch take at this pace, with all 50,000 images of the students? *Their* numbers, from their text
+# and first table, stand beside ours. They are hatched, because nobody measured them here.
 
 # %% tags=["figure:03_epoch"]
 here = {"CPU": training.epoch()}
@@ -199,9 +199,9 @@ course.draw.measured_bars(bars, title, found, published=[step_shares.REPORT])
 # %% [markdown]
 # ## More threads
 #
-# A **thread** is a worker inside a process. torch cuts a product into parts, and its threads share them. The
-# students' second figure: they had 5 cores, and went from 1 to 9 threads. We take half as many channels in each
-# layer, which is quicker.
+# A **thread** is a worker inside a process. torch cuts a product into parts, and its threads share them. For their
+# second figure the students had 5 cores, and took 1 to 9 threads. We take half as many channels in each layer, to be
+# quicker.
 #
 # **Predict.** With twice as many threads as you have cores, forward and backward are…
 
@@ -230,12 +230,13 @@ found = sentences.threads_sentence(times, cores) + " " + threads.PUBLISHED
 pictures.time_by_threads(times, cores, "Forward and backward, VGG-11 half as wide", found)
 
 # %% [markdown]
-# What matters is how many cores you *may use*: a job on a cluster often gets a few of 64. 64 threads for 4 cores
-# are hardly ever faster than 4.
+# What matters is how many cores you *may use*: a job on a cluster often gets a few of 64. On 4 cores, 64 threads are
+# hardly ever faster than 4 threads.
 #
 # ## How far can it go?
 #
-# Some tasks need others' results. **Work** $W$ is how many tasks there are. **Depth** $D$ is how many lie on the
+# Some tasks need the results of other tasks. **Work** $W$ is how many tasks there are. **Depth** $D$ is how many lie on
+# the
 # longest path, one after the other. Adding 32 numbers takes 31 additions, as a *chain*, one by one, or as a *tree*:
 # neighbours first, then the sums of neighbours.
 
@@ -250,7 +251,8 @@ for name, graph in {"chain": chain_sum(32), "tree": tree_sum(32)}.items():
 
 # %% [markdown]
 # Let $T_p$ be the time with $p$ workers, counted in tasks. They share the work, so $T_p \ge W/p$. Nobody can shorten
-# the longest path: $T_p \ge D$. Both hold, so the *larger* of the two does. And if no worker rests while a task is
+# the longest path: $T_p \ge D$. Both hold, so $T_p$ is at least the *larger* of the two. And if no worker rests while a
+# task is
 # ready, not much is lost (Graham 1969; Brent 1974, for work level by level):
 #
 # $$\max(W/p,\ D)\ \le\ T_p\ \le\ W/p + D$$
@@ -281,7 +283,7 @@ pictures.between_bounds(measured, bounds, printed, title, found)
 
 # %% [markdown]
 # Why not *min*? Sixteen workers: min says "at least 2", though 5 tasks wait for each other. That is not wrong, only
-# weak, as "at least nothing" would be. Two conditions that *both* hold make a max. (Your exercise: `brent_bounds`.)
+# weak, as "at least nothing" would be. When two conditions *both* hold, take the max. (Your exercise: `brent_bounds`.)
 #
 # How deep is a network? An entry of a convolution's output adds up $k$ products (channels in, times its window): first
 # one step for the products, then a tree of $\lceil \log_2 k \rceil$ steps. For VGG-11:
@@ -297,9 +299,10 @@ for direction in ("forward", "backward"):
             print(f"{name:8} {work:14,} {depth:6} {work / depth:11,.0f}")
 
 # %% [markdown]
-# The backward pass has twice the products: each weight's gradient is a sum over all images and pixels, each input's one
-# over the outputs. $W/D$ is how many workers could be kept busy: tens of millions for the whole network. Order is not
-# what limits us. Bytes are: workers must be fed. That is why the rest of this course is about moving numbers.
+# The backward pass has twice the products: the gradient of a weight is a sum over all images and pixels, and the
+# gradient of an input is a sum over the outputs. $W/D$ is how many workers could be kept busy: tens of millions for the
+# whole network. The order of the tasks does not limit us. Bytes do: workers must be fed. That is why the rest of this
+# course is about moving numbers.
 #
 # ## Feeding it
 #
@@ -315,8 +318,8 @@ print(f"{count} files, {sum(map(len, jpegs)):,} bytes")
 print(f"{photos.disk_bytes(paths):,} bytes of disk: whole blocks for each file")
 
 # %% [markdown]
-# And in one file: how many there are, then where each begins (and the last one ends), then the photos. The numbers in
-# front are the **index**: any photo is two jumps away.
+# Now the same photos in one file. It holds the number of photos, then where each photo begins (and where the last one
+# ends), then the photos. The numbers in front are the **index**: any photo is two jumps away.
 
 # %%
 from course_utils.lessons.hardware.packed_samples import pack_samples, read_sample
@@ -331,7 +334,7 @@ print(f"{photos.disk_bytes([packed]):,} bytes of disk")
 # everything is **cold**. We ask the system to forget the files before each round. The disk's own counter then
 # says whether the bytes really came from it.
 #
-# **Predict.** Cold, how many times as long as the packed file do the single files take?
+# **Predict.** When the files are cold, how many times as long as the packed file do the single files take?
 
 # %%
 course.predict("files", within=1.5, cold=...)
@@ -383,8 +386,8 @@ found = sentences.workers_sentence(took, cores)
 course.draw.measured_bars(bars, f"Read and decode {count} photos", found)
 
 # %% [markdown]
-# Nobody shares an open file here: each worker opens the packed file for itself. So do ranks. Two of them, at the same
-# time, each in an order of its own:
+# Nobody shares an open file here: each worker opens the packed file for itself. So do ranks. Two ranks read at the same
+# time, each in its own order:
 
 # %%
 ranks = course.start(2)
@@ -401,7 +404,7 @@ assert run.results == [jpegs, jpegs]
 print(f"both ranks have read all {count}, and all are right")
 
 # %% [markdown]
-# And when a copy was interrupted? A file format shows its worth on the day something breaks:
+# What if somebody interrupts a copy? A file format shows its worth on the day something breaks:
 
 # %%
 packed.write_bytes(packed.read_bytes()[:-1000])

@@ -32,10 +32,9 @@ comm = MPI.COMM_WORLD
 print(f"I am rank {comm.rank} of {comm.size}")
 
 # %% [markdown]
-# One program, run four times. Only the rank differs. Whatever the processes are to do differently, you decide by
-# looking at it.
+# One program, run four times. Only the rank differs. Your program looks at its rank, and decides by it what to do.
 #
-# They share nothing. What does that mean? Guess what each rank prints, then run the cell.
+# The processes share nothing. What does that mean? Guess what each rank prints, then run the cell.
 
 # %% tags=["nbval-check-output"]
 # %%px
@@ -109,8 +108,8 @@ ranks.timeline()
 
 # %% [markdown]
 # That is a **deadlock**: each waits for the other, for ever. Why not with 10 numbers? MPI keeps a short message in a
-# buffer of its own and lets `Send` return. A long one waits for its receiver. How long is long, no standard says: a
-# program that needs short messages is wrong already.
+# buffer of its own and lets `Send` return. A long one waits for its receiver. No standard says how long is long: a
+# program that needs short messages is already wrong.
 #
 # Elsewhere a deadlock looks like work. Here every rank tells what it waits for, and you can have it drawn:
 
@@ -118,7 +117,8 @@ ranks.timeline()
 ranks.waits()
 
 # %% [markdown]
-# An arrow leads from who waits to who is waited for. Where the arrows run in a circle, and no message is on its way,
+# An arrow leads from the rank that waits to the rank that it waits for. Where the arrows run in a circle, and no
+# message is on its way,
 # nobody can ever move again. The course needs no clock to know that. It says so at once, and frees the ranks:
 
 # %%
@@ -149,8 +149,8 @@ ranks.waits()
 # After a run, the course goes through its messages once more, as if MPI kept none of them in a buffer: then both ranks
 # sit in `Send`. Such a program runs well for years, until somebody makes the arrays longer or moves to another machine.
 #
-# The same line comes for other things that go well and need not: a message that nobody receives, a request that nobody
-# waits for, an array that is changed while it is being sent.
+# The same line warns of other things that go well by luck: a message that nobody receives, a request that nobody waits
+# for, an array that is changed while it is being sent.
 
 # %% [markdown]
 # ## Not waiting
@@ -184,7 +184,8 @@ run.timeline()
 #
 # ## From one to all
 #
-# Rank 0 has a vector that everybody needs. The plain way: it sends it to one after the other. But after the first
+# Rank 0 has a vector that everybody needs. The plain way: rank 0 sends it to one rank after the other. But after the
+# first
 # message *two* ranks have it, and rank 1 could pass it on. So the holders can double in every round. **Predict** the
 # rounds with 64 ranks.
 
@@ -219,12 +220,13 @@ course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"
 
 # %% [markdown]
 # With $P$ ranks: $P - 1$ rounds against $\lceil\log_2 P\rceil$. Just as many messages, but some of them at the same
-# time. (What that saves: little where all ranks share one memory; in lesson 5 each has its own link.)
+# time. (It saves little where all ranks share one memory. In lesson 5 each rank has its own link.)
 #
 # ## Collectives
 #
 # One to all is so common that MPI has it ready: `bcast`, a **collective**: **every** rank calls it, and the library
-# chooses the algorithm. `reduce` is the way back, all to one, added up. Lower-case names take any Python object.
+# chooses the algorithm. `reduce` is the way back: all send to one, and the numbers are added up. Lower-case names take
+# any Python object.
 
 
 # %% tags=["nbval-check-output"]
@@ -258,7 +260,7 @@ title = "A collective is one call, made by every rank"
 course.draw.timelines(there_and_back, dealt, titles=titles, title=title)
 
 # %% [markdown]
-# A collective is a bar on every rank that takes part. What travels inside is the library's affair.
+# A collective is a bar on every rank that takes part. The library decides what travels inside.
 #
 # Three have no root:
 #
@@ -316,7 +318,8 @@ title = f"Rank 0 waits for rank 3 in: {waits or 'neither'}"
 course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 
 # %% [markdown]
-# A sum needs rank 3's number, so nobody has it before rank 3 has come: in training, the slowest worker sets the pace.
+# The sum needs rank 3's number, so no rank has the sum before rank 3 has come: in training, the slowest worker sets the
+# pace.
 # A short broadcast needs nothing from rank 3: rank 0 goes on.
 #
 # ## Big letters, small letters
@@ -355,8 +358,9 @@ course.measured("pickle", array=pickle / buffer, list=python / buffer)
 #
 # ## What does a message cost?
 #
-# Clocks of two computers never agree. So one measures a **ping-pong**: rank 0 sends, rank 1 sends back; half of the
-# shortest is one message. **Predict**: a thousand bytes take how many times as long as 1 byte? And a million bytes?
+# Clocks of two computers never agree. So we measure a **ping-pong**: rank 0 sends, rank 1 sends back. Half of the
+# shortest time is the time of one message. **Predict**: a thousand bytes take how many times as long as 1 byte? And a
+# million bytes?
 
 # %% tags=["figure:04_ping_pong"]
 from course_utils.lessons.messages.ping_pong import fit_alpha_beta, message_time
@@ -400,8 +404,8 @@ pictures.alpha_beta(sizes, seconds, alpha, beta)
 # with two numbers need not be true, only good enough to choose by. ($\alpha$ here contains Python and the course's own
 # bookkeeping; MPI by itself needs less.)
 #
-# It answers what you cannot try out here: a broadcast of 9.2 million weights of 4 bytes (VGG-11, a network of lessons 2
-# and 3) to 64 ranks. Rounds times time per round:
+# The model answers what you cannot try out here: a broadcast of 9.2 million weights of 4 bytes (VGG-11, a network of
+# lessons 2 and 3) to 64 ranks takes the number of rounds, times the time of a round:
 
 # %%
 one_message = message_time(4 * 9.2e6, alpha, beta)

@@ -638,7 +638,7 @@ pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 # The highest line is a **switch that adds**: each rank sends its vector once, in segments, the switch adds them and
 # sends the sum to all: $\alpha + \beta n$. It lies above 50 GB/s, more than a card can carry! The bus bandwidth's
 # $2\frac{P-1}{P}$ supposes that ranks add. Inside an H100's node NCCL lets the switches add (lesson 13), so a bus
-# bandwidth above the link's rate is no miracle there.
+# bandwidth above the link's rate is not a miracle there.
 #
 # ## What to take with you
 #

@@ -418,7 +418,7 @@ compression(found, compression_text(found))
 # %% [markdown]
 # The network has 1.2 MB of gradients: lesson 6's, with wider layers. Bytes are the operating system's count. Top-k's
 # numbers go from everybody to everybody: its advantage shrinks with $P$. Look at all three columns: twice as fast and
-# half as good is no gain. One of the 360 test images is 0.3 %, so a difference of 1 % is luck. (Your last exercise:
+# half as good is not a gain. One of the 360 test images is 0.3 %, so a difference of 1 % is luck. (Your last exercise:
 # `top_k_with_error_feedback`.)
 #
 # ## On one machine

@@ -164,7 +164,7 @@ title = "How old is a gradient that 7 workers bring?"
 pictures.staleness(ages, predicted=6, title=title, subtitle=staleness_text(7, ages))
 
 # %% [markdown]
-# Single gradients differ, for workers overtake each other. But why $W-1$ in the mean? Say a worker made updates 3, 7
+# Single gradients differ, for workers overtake each other. But why $W-1$ on average? Say a worker made updates 3, 7
 # and 12 of 12. It fetched right after update 3, so update 7 has a staleness of 3: updates 4, 5 and 6. In the same way
 # update 12 has 4, and update 3 has 2. The sum, 9, is all updates that were *not* its own. Each worker's sum is such a
 # number, $T$ minus its own updates. All workers together: $W\,T - T$, that is $W - 1$ for each of the $T$ updates.
@@ -199,7 +199,7 @@ lines, line = {"largest": longest}, {"largest": theory}
 course.draw.over_numbers(taus, lines, title, finding, predicted=line, **look)
 
 # %% [markdown]
-# One who steers by old news must steer gently: with a slope of $\tau$ steps ago, by about $\frac{\pi}{2\tau + 1}$,
+# With old slopes, step gently: with a slope of $\tau$ steps ago, by about $\frac{\pi}{2\tau + 1}$,
 # not 2. (The formula: Levin and May, 1976, on delayed difference equations.)
 #
 # Now the digits: the same 200 updates by one worker, whose gradients are always fresh, and by seven.
@@ -280,7 +280,7 @@ title, finding = straggler_text(times), races_text(races, 0.95)
 pictures.races(races, title, finding, target=0.95)
 
 # %% [markdown]
-# Left, against *epochs*: the straggler changes little. Whoever shows you only this column leaves out the waiting.
+# Left, against *epochs*: the straggler changes little. This column alone hides the time spent waiting.
 #
 # Right: who waits takes the straggler's time, at every step or at every mean; only the messages take no longer, so
 # synchronous SGD stays below 5 times. Asynchronous SGD loses at most one worker's share: $3\frac15$ workers' work is
@@ -350,7 +350,8 @@ title, finding = "16 rounds of 16 steps, three ways to meet", outer_text(sent, l
 pictures.loss_over_bytes(sent, losses, title, finding)
 
 # %% [markdown]
-# Who averages once in 16 steps sends a sixteenth. The mean alone goes only as far as one rank does; the outer step goes
+# A rank that averages once in 16 steps sends a sixteenth. The mean alone goes only as far as one rank does; the outer
+# step goes
 # on along the velocity, up to $\frac{0.7}{1 - 0.9} = 7$ times as far. Where AdamW's steps are short, as here, that
 # helps. Where they are long already, it shoots too far: try `rate=0.01, inner_steps=4`.
 #

@@ -26,7 +26,7 @@ ranks.load_torch()
 
 # %% [markdown]
 # So far every worker held the whole model. With Adam that is four numbers for each weight (lesson 2): the weight, its
-# gradient, a mean, a mean square. 16 bytes; for 7 billion weights 112 GB. An H100 GPU has 80.
+# gradient, a mean, a mean square. That is 16 bytes; for 7 billion weights it is 112 GB. An H100 GPU has 80 GB.
 #
 # More workers do not help: in data parallelism each holds everything. **Model parallelism**, says SURF's course: "Split
 # the model over multiple processors. Each processor sees all the data."
@@ -39,7 +39,7 @@ ranks.load_torch()
 # The model of this lesson and the next two is a small **transformer**: it reads characters and predicts the next one.
 # It is a list of ten layers: an **embedding** (a vector for each character), eight equal **blocks** (more of them
 # later), a **head** (a score for every character that could be next). `split_layers` cuts the list so that the fullest
-# rank holds as little as possible. Let a rank have room for 8 MB (pretended).
+# rank holds as little as possible. We pretend that a rank has room for 8 MB.
 #
 # [Exercise](../exercises/09_model_parallel.ipynb): `split_layers`.
 
@@ -110,12 +110,12 @@ course.measured("model_idle", percent=round(100 * idle))
 run.timeline(idle_text(idle, ranks=4))
 
 # %% [markdown]
-# Exact, and slow: with $P$ ranks, at any moment one works and $P-1$ wait. So $\frac{P-1}{P}$ of the time is idle,
+# It is exact, and slow: with $P$ ranks, at any moment one works and $P-1$ wait. So $\frac{P-1}{P}$ of the time is idle,
 # *wherever* you cut. Four ranks give four times the memory and not one step more per second. SURF's table says it: the
 # throughput of data parallelism "increases", that of model parallelism "decreases".
 #
-# [Lesson 10](10_pipeline.ipynb) fills the gaps with many small batches. Today's other way: all ranks work on
-# the *same* layer: **tensor parallelism**.
+# [Lesson 10](10_pipeline.ipynb) fills the gaps with many small batches. Today we take the other way, **tensor
+# parallelism**: all ranks work on the *same* layer.
 
 # %% [markdown]
 # ## Through a layer
@@ -124,14 +124,14 @@ run.timeline(idle_text(idle, ranks=4))
 #
 # - **by batch**: each rank takes some examples: data parallelism;
 # - **by column** of $W^\top$: it makes some of the outputs;
-# - **by row**: it takes some inputs, makes a *term* of every output.
+# - **by row**: it takes some inputs, and makes a *term* of every output.
 #
 # (The names are those of $W^\top$. torch stores $W$ as outputs × inputs, so a *column* cut takes **rows** of `weight`,
 # dimension 0, and a *row* cut takes its **columns**, dimension 1. `CUTS` says for each way which dimensions of $x$ and
 # of `weight` are cut.)
 #
-# Read what each way all-reduces; **predict** in the last line: with 16 examples, 1,152 inputs, 512 outputs, which way
-# moves least?
+# Read what each way all-reduces, and **predict** in the last line: with 16 examples, 1,152 inputs and 512 outputs,
+# which way moves least?
 
 # %%
 from course_utils.lessons.model_parallel.experiments import CUTS, cut_along
@@ -172,8 +172,9 @@ whole = pictures.Cut(x.shape, weight.shape, (16, 512), "", "")
 pictures.matrix_cuts(cuts, whole, 4, cuts_text(moved, examples=16))
 
 # %% [markdown]
-# What is summed? By batch, the gradient of $W$, for every rank has other examples; it is as large as $W$. By column,
-# the gradient of $x$, for each rank's outputs contribute to it. By row, $y$ itself.
+# What do the ranks sum? Cut by batch, they sum the gradient of $W$, as large as $W$, because every rank has other
+# examples. Cut by column, they sum the gradient of $x$, because each rank's outputs contribute to it. Cut by row, they
+# sum $y$ itself.
 #
 # The sizes of $x$ and $y$ grow with the examples, that of $W$ does not. From how many examples on is cutting the batch
 # cheapest, with 288 inputs and 128 outputs? Work it out, then run.
@@ -199,7 +200,7 @@ course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **lo
 # %% [markdown]
 # Few examples and many weights: cut the weights. Many examples and few weights, as in convolutions: cut the batch.
 # SURF's table calls the communication of data parallelism "low to moderate", that of model parallelism "high": with 16
-# examples you measured the opposite. FlexFlow finds that by searching: lesson 12.
+# examples you measured the opposite. FlexFlow finds this by searching: lesson 12.
 #
 # ## Two layers, one message
 #
@@ -215,11 +216,11 @@ course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **lo
 # %% [markdown]
 # Now a **multilayer perceptron**, `down(gelu(up(x)))`: one layer makes $x$ wider, one makes it narrow again; gelu, a
 # smooth relu, comes between. Here `up` is cut by row, `down` by column. `own_part(up, 1)` is this rank's part of `up`
-# along dimension 1. `split_over_ranks` moves nothing forward and all-gathers backward; `join_over_ranks` the other way
-# round.
+# along dimension 1. `split_over_ranks` moves nothing forward and all-gathers backward; `join_over_ranks` does the
+# opposite.
 #
-# **Predict**, in the last line. How many collectives is that, forward and backward together? And by *column first, then
-# by row*?
+# **Predict**, in the last line. How many collectives does it take, forward and backward together? How many are they
+# with `up` by *column* and `down` by *row*?
 
 # %%
 from course_utils.lessons.model_parallel import differentiable_collectives as moves
@@ -270,8 +271,8 @@ course.draw.timelines(*runs.values(), titles=titles, title=said)
 # Both are right. (The milliseconds say little: four ranks share this machine's cores.) But a row cut makes *terms of
 # a sum*, and the gelu of a sum is not the sum of gelus (last line printed). So the sum must be there *before* gelu.
 #
-# A column cut makes whole outputs, only fewer: just what a row cut takes as inputs. One
-# all-reduce forward, one backward, none between: the pair of **Megatron-LM** (Shoeybi and others, 2019, §3). Exercise:
+# A column cut makes whole outputs, only fewer of them: just what a row cut takes as inputs. So one all-reduce forward
+# and one backward are enough. This is the pair of **Megatron-LM** (Shoeybi and others, 2019, §3). Exercise:
 # `tensor_parallel_mlp`.
 
 # %% [markdown]
@@ -282,8 +283,8 @@ course.draw.timelines(*runs.values(), titles=titles, title=said)
 # a key are, the more of that character's value it takes. Several **heads** do this, each with queries, keys and values
 # of its own. A last layer, `out`, mixes what they found.
 #
-# For today only one thing matters: heads do not see each other before `out`, so they can be shared out. $q$, $k$, $v$
-# by column, head by head; `out` by row.
+# For today only one thing matters: heads do not see each other before `out`, so ranks can share them. We cut $q$, $k$,
+# $v$ by column, head by head, and `out` by row.
 
 # %% [markdown]
 # The same pair again. A whole block is
@@ -303,7 +304,8 @@ course.draw.timelines(*runs.values(), titles=titles, title=said)
 # mlp.down      = RowParallelLinear(mlp.down)
 # ```
 #
-# **Predict.** How many all-reduces does a block need, forward and backward together? And a model of 24 blocks?
+# **Predict.** How many all-reduces does a block need, forward and backward together? How many does a model of 24 blocks
+# need?
 
 # %%
 course.predict("model_block", one_block=..., blocks_24=...)
@@ -324,17 +326,17 @@ course.measured("model_block", one_block=each, blocks_24=24 * each)
 run.timeline(f"A block on 4 ranks: {each} collectives, forward and backward")
 
 # %% [markdown]
-# The output, the gradient of the input, and those of all twelve parameters equal one process's, in float64, with
-# dropout.
+# The output, the gradient of the input, and the gradients of all twelve parameters equal those of one process, in
+# float64, with dropout.
 #
-# The price: every all-reduce carries (examples × length × width) numbers, and the next layer *waits* for it; there is
-# little to hide it behind. So tensor parallelism stays inside one machine, where links are fast.
+# But every all-reduce carries (examples × length × width) numbers, and the next layer *waits* for it; there is little
+# to hide it behind. So tensor parallelism stays inside one machine, where links are fast.
 # [Lesson 11](11_hybrid_and_sharded.ipynb) combines the ways.
 
 # %% [markdown]
 # ## Chance
 #
-# Equal, with dropout? Chance comes in twice, and both are traps. **Predict:**
+# How can they be equal, with dropout? Chance comes in twice, and both times it is a trap. **Predict:**
 #
 # - *First weights.* A rank might make its part of `up` itself. Four ranks make 16 of the 64 hidden units (rows of `up`)
 #   each, all with `manual_seed(0)`. How many *different* units are there?
@@ -365,11 +367,12 @@ for own_seed in (True, False):
 course.measured("model_seed", units=units)
 
 # %% [markdown]
-# If `down` is made so, too, equal units get equal gradients and stay equal: you pay for four times the layer that you
-# get. (Before, the whole layer was made and then cut.)
+# If `down` is made in the same way, equal units get equal gradients and stay equal: you pay for four times the layer
+# that you get. (The cells above made the whole layer and then cut it.)
 #
-# Dropout stands in two kinds of places: *inside* attention, between column and row, where each rank holds other things;
-# and *behind the sum*, where all hold the same. We train a block and compare what should be copies:
+# Dropout stands in two kinds of places: *inside* attention, between column and row, where each rank holds other
+# numbers; and *behind the sum*, where all ranks hold the same numbers. We train a block and compare what should be
+# copies:
 
 # %% tags=["figure:09_seeds"]
 from course_utils.lessons.model_parallel.experiments import OWN_SEEDS, ranks_apart
@@ -385,7 +388,8 @@ look = {"across": "steps", "up": "largest difference between two ranks"}
 course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **look)
 
 # %% [markdown]
-# No error; but behind the sum, every rank goes on with another $x$, and copies are copies no longer. *Inside*, between
+# There is no error. But behind the sum, every rank goes on with another $x$, and the copies are no longer equal.
+# *Inside*, between
 # column and row, each rank may have a seed of its own: Megatron-LM does so, and equals one process on average. Our
 # ranks all draw the whole mask, and each takes its part. So they equal one process exactly.
 
@@ -419,10 +423,11 @@ forward = [in_phase(run.events, "forward") for run in (plain, cut)]
 course.draw.timelines(*forward, titles=["whole", "cut"], title=found)
 
 # %% [markdown]
-# (Drawn are forward passes.) An all-reduce *is* a reduce-scatter and an all-gather: the same bytes, with more of the
+# (The picture shows forward passes.) An all-reduce *is* a reduce-scatter and an all-gather: the same bytes, with more
+# of the
 # work between the two. (Ours keeps what it gathered for the backward pass. Korthikanti's keeps its part alone and
-# gathers once more: less memory, more bytes.) (The little more: a cut behind the embedding, a join before the head.)
-# Saved are memory, and work on norms and dropout.
+# gathers once more: less memory, more bytes.) (A cut behind the embedding and a join before the head add a little.) The
+# ranks save memory, and work on norms and dropout.
 #
 # gloo makes its reduce-scatter from an all-reduce, so we count what rings would send, and say nothing about time.
 
@@ -430,7 +435,7 @@ course.draw.timelines(*forward, titles=["whole", "cut"], title=found)
 # ## torch's own tool
 #
 # A **DTensor** is a tensor that knows how it lies on a **mesh** (ranks in rows and columns; here four in one row):
-# whole (`Replicate`), cut (`Shard`), or as terms of a sum (`Partial`). One says how layers are cut; the collectives
+# whole (`Replicate`), cut (`Shard`), or as terms of a sum (`Partial`). You say how layers are cut, and the collectives
 # follow:
 #
 # ```
@@ -508,12 +513,14 @@ for way, run in runs.items():
 pictures.memory(computed, {way: run.results[0] for way, run in runs.items()})
 
 # %% [markdown]
-# Memory is paid for with time: backward does forward again, its all-reduces too. Embedding and head are not cut here.
+# The price of this memory is time: backward does forward again, with its all-reduces. Embedding and head are not cut
+# here.
 #
 # ## What you take with you
 #
-# You can **place** layers on ranks: $P$ times the memory, one of $P$ at work. You can **cut** through them: column,
-# then row, one all-reduce each way in each half of a block. You can **compute** a rank's memory beforehand.
+# You can **place** layers on ranks: $P$ ranks have $P$ times the memory, but one rank works at a time. You can **cut**
+# through layers: column, then row, with one all-reduce each way in each half of a block. You can **compute** a rank's
+# memory beforehand.
 #
 # Next: [the exercises](../exercises/09_model_parallel.ipynb). Lesson 10: how are all stages kept busy? Lesson 11:
 # which mixture?

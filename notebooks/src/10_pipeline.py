@@ -52,7 +52,7 @@ print("with messages, rank 1:", *with_messages(whole_batch)[1])
 # 1F0 1F1 1F2 1B0 1B1 1B2
 # ```
 #
-# **Predict**, in percent: how idle are four ranks, in the mean, with the batch in one piece, and in eight?
+# **Predict**, in percent: how idle are four ranks on average, with the batch in one piece, and in eight?
 
 # %%
 course.predict("pipeline_idle", within=1.24, one=..., eight=...)

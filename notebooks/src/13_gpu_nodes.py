@@ -28,7 +28,7 @@ folder = Path(checkpoints.name)
 # - its **local rank**: which one it is *on its node*, so which GPU is its own;
 # - the **master**: name and port of the node where rank 0 waits for the others.
 #
-# **Predict.** On the eighth node, `gpu08`, sits the process with local rank 2. Its rank? The world size?
+# **Predict.** A process on the eighth node, `gpu08`, has local rank 2. What is its rank? What is the world size?
 
 # %%
 course.predict("forty", rank=..., world_size=...)
@@ -60,7 +60,8 @@ both = {"torchrun": torchrun, "srun": srun}
 pictures.launchers(both, "One process of forty, told twice")
 
 # %% [markdown]
-# Under `srun` nobody names a port. All ranks must choose the *same* one, without having met: the job's number decides.
+# Under `srun` nobody names a port. All ranks must choose the *same* port before they can talk: they compute it from the
+# job's number.
 #
 # ## One program
 #
@@ -74,9 +75,9 @@ pictures.launchers(both, "One process of forty, told twice")
 #             training.step(batch, place)
 # ```
 #
-# **NCCL**, NVIDIA's library, adds gradients up on GPUs, one for each rank; **gloo** on processors. Each rank tells the
-# others which GPUs it sees, and all decide alike: every rank gets a GPU of its own, or none gets one. The first line
-# says which it was, and why.
+# **NCCL**, NVIDIA's library, adds gradients up on GPUs, one for each rank; **gloo** adds them up on processors. Each
+# rank tells the others which GPUs it sees, and all decide alike: every rank gets a GPU of its own, or no rank gets a
+# GPU. The first line says how they decided, and why.
 #
 # **First way: this notebook's ranks.** Two of them, for a few seconds:
 
@@ -100,8 +101,8 @@ choices = {
 course.predict("three_ways", answer=..., choices=choices)  # "a", "b" or "c"
 
 # %% [markdown]
-# **Second way: `torchrun`**, as one types it into a terminal. `--standalone`: there is no other node, so torchrun
-# chooses a port by itself. (It has no password while it runs: on a machine that strangers use, take the ranks.)
+# **Second way: `torchrun`**, as you type it into a terminal. `--standalone` says that there is no other node, so
+# torchrun chooses a port by itself. (No password protects that port: on a machine that strangers use, take the ranks.)
 
 # %%
 from shlex import quote
@@ -114,7 +115,7 @@ log = run_command(f"torchrun --standalone --nproc-per-node=2 {command}/torchrun"
 losses["torchrun"] = losses_of(log)
 
 # %% [markdown]
-# **Third way: Slurm.** Nobody types into forty terminals at three in the morning. One hands in a **batch script**, and
+# **Third way: Slurm.** Nobody types into forty terminals at three in the morning. You hand in a **batch script**, and
 # Slurm runs it when the nodes are free. `#SBATCH` lines ask, `srun` starts. Here: two nodes, a process on each.
 # (Two options, `--signal` and `--requeue`, and the lines below `srun` wait for *The time is up*.)
 
@@ -136,7 +137,8 @@ course.measured("three_ways", answer="a" if same_loss(losses) else "b")
 course.draw.loss_curves(losses, ways_text(losses), x="epoch")
 
 # %% [markdown]
-# The launcher tells a process *who it is*, and nothing else. Same ranks, same seed, same batches: same curve.
+# The launcher tells a process *who it is*, and nothing else. The ranks, the seed and the batches are the same, so the
+# curve is the same.
 # Exercises: [`train_ddp`, `slurm_script`](../exercises/13_gpu_nodes.ipynb).
 #
 # Notebook and cluster go together, too. This line hands in a job, waits for it, and its eight ranks are yours, each
@@ -147,7 +149,7 @@ course.draw.loss_curves(losses, ways_text(losses), x="epoch")
 # ranks.run(train_ddp, settings, backend="gloo")     # gradients: NCCL
 # ```
 #
-# What it asks Slurm for:
+# It asks Slurm for these nodes and GPUs:
 
 # %% tags=["figure:13_eight"]
 from course_utils.ranks.slurm.batch_job import Job
@@ -186,12 +188,11 @@ pictures.dealt(epochs, "With set_epoch, every epoch has its own order", batch=8)
 # ## How well is the network used?
 #
 # An all-reduce of $n$ bytes in $t$ seconds has the **algorithm bandwidth** $\frac{n}{t}$. But a ring sends
-# $\frac{2(P-1)}{P}\,n$ bytes through each rank's link (lesson 5). What the *link* then carries is the **bus
-# bandwidth**:
+# $\frac{2(P-1)}{P}\,n$ bytes through each rank's link (lesson 5). The rate of the *link* is the **bus bandwidth**:
 #
 # $$\frac{n}{t} \cdot \frac{2(P-1)}{P}$$
 #
-# **Predict.** Each of 4 ranks has a link of 100 Mbit/s, 12.5 MB/s. Both bandwidths, in MB/s?
+# **Predict.** Each of 4 ranks has a link of 100 Mbit/s, 12.5 MB/s. What are both bandwidths, in MB/s?
 
 # %%
 course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ranks
@@ -226,11 +227,13 @@ finding = link_text(backend, n, P, bus[-1], link)
 course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, **look)
 
 # %% [markdown]
-# With two ranks the factor is 1. With more, the formula lets the algorithm bandwidth fall, though no link is slower.
+# With two ranks the factor is 1. With more ranks the factor grows, and the algorithm bandwidth falls, though no link is
+# slower.
 # The bus bandwidth can be compared with the link's data sheet, whatever $P$. So NVIDIA's nccl-tests print both
 # (`algbw`, `busbw`).
 #
-# **Where switches add**, this ends. Inside a node of H100s, NCCL lets the NVLink switch add (NVLink SHARP): a rank
+# **Where switches add**, this formula no longer holds. Inside a node of H100s, NCCL lets the NVLink switch add (NVLink
+# SHARP): a rank
 # sends its vector about once, not $\frac{2(P-1)}{P}$ times. nccl-tests then print a `busbw` of 480 GB/s on links of
 # 450 GB/s (its issues 212 and 272). The node is healthy: there `busbw` compares machines, and is not the rate of a
 # wire.
@@ -262,19 +265,20 @@ title, finding = sweep_text(sizes, rates, backend, P)
 course.draw.over_numbers(KiB, rates, title, finding, predicted=allowed, log=True, **look)
 
 # %% [markdown]
-# Small vectors are all latency: thousands of them never fill a link. So gradients travel in buckets (lesson 7). A data
-# sheet's rate is reached by large vectors only. (A dot at half of its line? gloo's reduce-scatter sends as much as an
+# Small vectors are all latency: thousands of them never fill a link. So gradients travel in buckets (lesson 7). Only
+# large vectors reach the rate of a data sheet. (A dot at half of its line? gloo's reduce-scatter sends as much as an
 # all-reduce.)
 #
-# And the bus bandwidth predicts: forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), a bus bandwidth of
-# 40 GB/s: $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s a step, if nothing is hidden.
+# And the bus bandwidth predicts. Take forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), and a bus
+# bandwidth of 40 GB/s. A step's all-reduce takes $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s, if nothing
+# is hidden.
 #
 # Exercise: `bus_bandwidth`.
 #
 # ## What does NCCL say?
 #
-# NCCL looks for the best way between two GPUs, and does not ask. Did it find the one that you paid for? With
-# `NCCL_DEBUG=INFO` it tells. This is a real start; we keep the lines that matter:
+# NCCL looks for the best way between two GPUs, and does not ask. Did it find the way that you paid for?
+# `NCCL_DEBUG=INFO` makes it tell. Here is a real start; we keep the lines that matter:
 
 # %%
 from course_utils.lessons.gpu_nodes.nccl_says import lines_that_matter, nccl_start, ways
@@ -283,7 +287,7 @@ start = nccl_start()
 print(start.origin, "", *lines_that_matter(start.log), sep="\n")
 
 # %% [markdown]
-# **Predict.** Over what do these two ranks talk?
+# **Predict.** Which way do the messages of these two ranks take?
 
 # %%
 choices = {
@@ -307,8 +311,9 @@ course.measured("nccl_way", answer=ways(start.log))
 # | `NET/IB` | InfiniBand (or RoCE) | between nodes: good |
 # | `NET/Socket` | TCP | between nodes that have InfiniBand: something is wrong |
 #
-# `nNodes` must be the number of your nodes. (Here two ranks share one GPU. NCCL would refuse; they were told to be two
-# nodes, so it found 2, and TCP.) `nvidia-smi topo -m` shows what there *is*: `NV18` between two GPUs means 18 NVLinks,
+# `nNodes` must be the number of your nodes. (Here two ranks share one GPU, which NCCL does not allow. So they pose as
+# two nodes, and it found 2, and TCP.) `nvidia-smi topo -m` shows what there *is*: `NV18` between two GPUs means 18
+# NVLinks,
 # `SYS` a way through both processors.
 
 # %% [markdown]
@@ -353,11 +358,12 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 # %% [markdown]
 # Every number is converted once, but a wide layer multiplies it 1024 times: the wider, the more bfloat16 can save;
 # without units for it, nothing. (An H100 was slower with it at *both* widths: these layers are nothing to it, and
-# bfloat16 means more orders.) The compiler costs seconds first: for long trainings.
+# bfloat16 means more orders.) The compiler takes seconds before the first step: use it for long trainings.
 #
 # ## A ladder for one GPU
 #
-# Before forty GPUs, one. VGG-11 (lesson 3), 512 small images in a step. Each rung keeps what the rungs below it have:
+# Before forty GPUs, one. It trains VGG-11 (lesson 3), with 512 small images in a step. Each rung keeps what the rungs
+# below it have:
 #
 # | Rung | What changes |
 # |---|---|
@@ -392,12 +398,12 @@ course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a ste
 
 # %% [markdown]
 # On the recorded H100 two rungs gain most: fewer bits (TF32), and the graph. After TF32, bfloat16 gains next to
-# nothing, and the compiler alone loses. Why? The GPU does a kernel in a few microseconds, and Python needs as long
-# for the next order. So the GPU *waits for orders*: quicker kernels do not help. One order for the whole step does.
+# nothing, and the compiler alone loses. Why? The GPU finishes a kernel in a few microseconds, and Python needs as long
+# to give the next order. So the GPU *waits for orders*: quicker kernels do not help. One order for the whole step does.
 # Lesson 14 shows that wait in a picture.
 #
-# At the top the GPU still does a quarter of what it could: these images are small, and so are the matrices. PaLM, with
-# its large ones, reached 46 % (the same paper).
+# At the top the GPU still does only a quarter of what it could: these images are small, and so are the matrices. PaLM
+# has large matrices, and reached 46 % (the same paper).
 #
 # ## A process dies
 #
@@ -405,13 +411,14 @@ course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a ste
 # rate, forty GPUs break off every seven or eight weeks.
 
 # %% [markdown]
-# So every 20 steps rank 0 writes a **checkpoint**: weights, the optimizer's velocities, place in the data, every rank's
-# random state; beside the old one, then renamed: nobody finds half.
+# So every 20 steps rank 0 writes a **checkpoint**: weights, the optimizer's velocities, the place in the data, every
+# rank's random state. It writes a new file beside the old one, then renames it: so nobody finds half a checkpoint.
 #
 # `--max-restarts=1`: when a process dies, torchrun ends the others and starts all again, once. `--die-at 38`: rank 1
 # kills itself after step 38.
 #
-# **Predict.** How many steps are done twice? By how many percent does the final loss differ from the undisturbed one?
+# **Predict.** How many steps are done twice? By how many percent does the final loss differ from that of the
+# undisturbed training?
 
 # %%
 course.predict("killed", steps_twice=..., loss_differs=...)  # steps, percent
@@ -429,20 +436,20 @@ course.measured("killed", steps_twice=repeated_steps(tries), loss_differs=apart)
 pictures.tries(tries, undisturbed, "Killed, and brought back")
 
 # %% [markdown]
-# (The traceback in between is rank 0's, which could no longer reach rank 1.) What was done after the last checkpoint is
-# lost, and done again, to the same numbers. Without the velocities it would be another curve; without `set_epoch` some
-# images would come twice after the restart.
+# (The traceback in between is rank 0's, which could no longer reach rank 1.) The steps after the last checkpoint are
+# lost. They are done again, and give the same numbers. Without the velocities the curve would differ; without
+# `set_epoch` some images would come twice after the restart.
 #
-# On several nodes, one torchrun runs on each (`torchrun_script` writes that job). It needs
-# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` in torch 2.13: otherwise the second try finds the addresses of the dead, and
-# waits.
+# On several nodes, one torchrun runs on each (`torchrun_script` writes that job). The job needs
+# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` in torch 2.13: otherwise the second try finds the addresses of dead processes,
+# and waits.
 
 # %% [markdown]
 # ## How often to save?
 #
 # Save often and you write much; save rarely and you lose much. Take Llama 3's failures, 419 in 54 days on 2,048 nodes.
 # *Assume* that a checkpoint takes a minute in which nobody trains, and a restart five. The **goodput** is the share of
-# the time in which work is done that lasts.
+# the time that goes into work that is kept.
 #
 # **Predict**: how many minutes of work between two checkpoints are best? What is the goodput then, in percent?
 
@@ -472,7 +479,7 @@ course.draw.over_numbers(minutes, {"drawn": list(drawn.values())}, title, findin
 # %% [markdown]
 # With an interval $t$, a checkpoint's seconds $C$ and a mean time $M$ between failures (MTBF), a share
 # $\frac{C}{t}$ of the time is written, and about $\frac{t}{2M}$ is lost. Their sum is least at $t = \sqrt{2\,C M}$
-# (Young 1974; Daly 2006). Near it the curve is flat: half or twice as long costs little.
+# (Young 1974; Daly 2006). Near the minimum the curve is flat: an interval half or twice as long costs little.
 #
 # $M$ is that of *all* nodes: four times as many nodes fail four times as often, and want half the interval. Nothing was
 # trained or killed here: time was added up. Exercise: `best_interval`.
@@ -484,8 +491,8 @@ course.draw.over_numbers(minutes, {"drawn": list(drawn.values())}, title, findin
 # finishes its step, writes a checkpoint, and ends with exit code 75, "try again"; the script then puts the job back
 # into the queue (`scontrol requeue`).
 #
-# If the one rank that hears a signal left, the others would wait for its gradient forever. So they agree: an all-reduce
-# of one number after each step. Here only rank 1 hears:
+# If only the rank that hears a signal stopped, the others would wait for its gradient forever. So all ranks agree: they
+# all-reduce one number after each step. Here only rank 1 hears:
 
 # %%
 from textwrap import fill
@@ -510,8 +517,8 @@ for rank, said in enumerate(results):
     print(fill(f"rank {rank}: {said}", 80))
 
 # %% [markdown]
-# Both stopped after the same step, and wrote one checkpoint. Handed in again, the training goes on, and nobody can tell
-# from the result:
+# Both stopped after the same step, and wrote one checkpoint. We hand the job in again. The training goes on, and the
+# result does not show that it ever stopped:
 
 # %%
 again = replace(slow, pause=0.0)
@@ -524,9 +531,10 @@ assert same_loss({"stopped": ended.losses, "never stopped": losses["ranks"]})
 # ## When the launch fails
 #
 # Forty processes write into one log, each when it can. Most errors in it are *consequences*: one rank fell, the others
-# complain that it is gone. Read for the one that fell **first**, and for who is *not* complaining.
+# complain that it is gone. Look for the rank that fell **first**, and for ranks that do *not* complain.
 #
-# Two real ones: two ranks on one node, then on two (the digit in front). **Predict** the cause of each.
+# Here are two real logs: of two ranks on one node, then of two ranks on two nodes (the digit in front). **Predict** the
+# cause of each.
 
 # %%
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
@@ -559,19 +567,19 @@ for cause in causes:
 pictures.log_map(first.log, "The loudest line is not the cause")
 
 # %% [markdown]
-# In the first log rank 0 speaks of a closed connection. Rank 1 says *nothing*. But torchrun's last block does, *Root
-# Cause (first observed failure)*: rank 1, exit code −9, killed by the system, whose own last line has the reason. In
-# the second, rank 0 wrote a file that rank 1 does not have: each node has a `/mnt/runs` of its own.
+# In the first log rank 0 speaks of a closed connection. Rank 1 says *nothing*. But torchrun's last block names it,
+# under *Root Cause (first observed failure)*: rank 1, exit code −9. The system killed it, and the system's own last
+# line has the reason. In
+# the second log, rank 0 wrote a file that rank 1 does not have: each node has a `/mnt/runs` of its own.
 #
-# `course doctor --log FILE` tells 17 kinds of failure apart. How? Exercise:
-# `explain_failure`.
+# `course doctor --log FILE` tells 17 kinds of failure apart. Your exercise `explain_failure` does the same.
 
 # %% [markdown]
 # ## What you take with you
 #
 # You can **start** a program in three ways, because it asks its launcher only who it is. You can **judge** a network by
 # its bus bandwidth, whatever the number of ranks, as long as only ranks add. And you can **bring back** a training that
-# died: checkpoints, agreed stops, and a log read for the one who fell first.
+# died: checkpoints, agreed stops, and a log that shows which rank fell first.
 #
 # Next: [the exercises](../exercises/13_gpu_nodes.ipynb). Then [lesson 14](14_profiling.ipynb): where did the time go?
 

@@ -195,7 +195,7 @@ pictures.profile(lanes, profile_text(lanes), "Three steps, an all-reduce after e
 # ## What does overlap change?
 #
 # **Predict.** The same step with lesson 7's buckets, which travel behind the backward pass. What percentage of the
-# communication is hidden then, in the mean of the ranks?
+# communication is hidden then, on average over the ranks?
 
 # %%
 course.predict("profile_hidden", within=1.5, percent=...)  # 0 to 100
@@ -314,7 +314,7 @@ course.measured("profile_slow_4", answer=letter_of(4))
 slow_and_better(4)
 
 # %% [markdown]
-# Messages of equal size end together and begin at different times. That is no slow network: rank 3 has nearly all of
+# Messages of equal size end together and begin at different times. That is not a slow network: rank 3 has nearly all of
 # the work. A batch goes from short to long texts; each rank takes an equal *number* of them. The cure: equal numbers
 # of *letters*.
 #

@@ -28,7 +28,7 @@ ranks.load_torch()
 # ## Two paragraphs
 #
 # SURF's course, from which this one comes, begins and ends with the same two paragraphs of TensorFlow's manual. Its
-# goal: that you understand them. (*Distributed training with TensorFlow*,
+# goal is that you understand them. (*Distributed training with TensorFlow*,
 # [tensorflow.org](https://www.tensorflow.org/guide/distributed_training), CC BY 4.0, as it stood in 2022.)
 
 # %%
@@ -39,7 +39,7 @@ title = "Two paragraphs of TensorFlow's manual"
 pictures.reading(PASSAGES, title, "Underlined: words to know", lessons=False)
 
 # %% [markdown]
-# Take a pencil, and note the underlined words that you could *not* explain to a colleague. We come back.
+# Take a pencil, and note the underlined words that you could *not* explain to a colleague. We come back to them.
 #
 # **Predict.** One of them has had no lesson in this course. Which?
 
@@ -102,7 +102,7 @@ run_on_two("by hand", by_hand)
 # Six tensors (three layers, each with weights and a bias): six broadcasts, six all-reduces.
 #
 # **DDP** takes both lines away. What `DistributedDataParallel(model)` does, its manual says in prose. **Predict**: how
-# many all-reduces in its step?
+# many all-reduces does its step make?
 
 # %%
 course.predict("ddp_calls", all_reduces=...)
@@ -125,9 +125,9 @@ run_on_two("DDP", with_ddp)
 course.measured("ddp_calls", all_reduces=steps["DDP"][0].count("all-reduce"))
 
 # %% [markdown]
-# The constructor compares shapes (small messages, one of them the other broadcast), and broadcasts rank 0's weights as
-# one vector. In its first step DDP sends all gradients as one vector, whatever their size. From the second on it has
-# buckets: the first of 1 MB, then 25 MB. These gradients fit into the first.
+# The constructor compares shapes (in small messages, one of which is the other broadcast), and broadcasts rank 0's
+# weights as one vector. In its first step DDP sends all gradients as one vector, whatever their size. From the second
+# step on it has buckets: the first of 1 MB, the others of 25 MB. These gradients fit into the first.
 #
 # **FSDP2** is lesson 11's ZeRO, stage 3: `fully_shard` leaves each rank a part of the weights. Again every rank begins
 # with `seed=rank`. **Predict.** After the step …
@@ -166,10 +166,11 @@ course.measured("fsdp_start", answer=start_letter(unlike, alone))
 run_on_two("FSDP2", with_fsdp)
 
 # %% [markdown]
-# No broadcast: each rank kept *its* part of *its* weights. Together they are one network, half rank 0's, half rank 1's,
-# and all ranks agree on it: lesson 6's "compare the replicas" finds nothing. It trains, but it is not what DDP does.
+# No broadcast: each rank kept *its* part of *its* weights. Together these parts are one network, half rank 0's, half
+# rank 1's, and all ranks agree on it: lesson 6's "compare the replicas" finds nothing. It trains, but DDP would train
+# another network.
 #
-# **Lightning** takes the loop as well. You say what a step *is*, its Trainer takes it. (An extra package;
+# **Lightning** takes the loop as well. You say what a step *is*, and its Trainer takes the steps. (An extra package;
 # `tools/set-up-beside lightning` brings it.)
 
 
@@ -198,7 +199,7 @@ def with_lightning(x, y):
 
 
 # %% [markdown]
-# (`on_these_ranks()` says: these ranks exist already. On a cluster one writes `strategy="ddp", devices=4,
+# (`on_these_ranks()` says: these ranks exist already. On a cluster you write `strategy="ddp", devices=4,
 # num_nodes=10`.)
 #
 # **Predict.** Which way sends most, once the ranks have begun alike?
@@ -243,7 +244,7 @@ course.draw.shares(
 # Each program takes the same step: the same weights to the last digits. (Counted from the calls, as rings would carry
 # them out.) FSDP2's broadcast is missing because *you* must see to an equal start.
 #
-# All four side by side; blue: what the first one does not have.
+# Here are all four, side by side. Blue lines are those that the first program does not have.
 
 # %%
 from course_utils.lessons.read_the_manual.tables import side_by_side
@@ -284,8 +285,8 @@ course.measured("dictionary", mean="b", server="d", you_divide="d")
 dictionary_table()
 
 # %% [markdown]
-# Each cell links to the page where it stands. We looked them up; of these, only PyTorch is installed here, so nothing
-# of the others was *run*.
+# Each cell links to the page where it stands. We looked them up. Only PyTorch is installed here, so we did not *run*
+# the others.
 #
 # ## A sentence, translated
 #
@@ -319,7 +320,8 @@ for mean, name in ((False, "as in TensorFlow, a sum"), (True, "as in DDP, a mean
 course.measured("translated", factor=float(moved.norm() / step.norm()))
 
 # %% [markdown]
-# Right *at home*; together they divide twice, and nothing fails: the steps are just four times too short. Exercise:
+# Each rule is right *at home*. Together they divide twice, and nothing fails: the steps are just four times too short.
+# Exercise:
 # [`match_terms`](../exercises/15_read_the_manual.ipynb).
 #
 # ## What manuals leave out
@@ -344,7 +346,7 @@ pictures.reading(PASSAGES, words_text(PASSAGES), under)
 
 # %% [markdown]
 # Word by word: what it means, and what you measured of it. Today's manual says `CommunicationImplementation` where
-# this one says `CollectiveCommunication`. Names change; what one can measure stays.
+# this one says `CollectiveCommunication`. Names change; what you can measure stays.
 
 # %%
 from course_utils.lessons.read_the_manual.tables import words_table
@@ -359,8 +361,8 @@ words_table()
 # Train a VGG-11 with an eighth of the channels on four nodes with links of 100 Mbit/s, within three budgets. You write
 # one function; the course measures.
 #
-# Naive: after each backward pass one all-reduce of all 145,898 gradients, in float32. **Predict.** For how many such
-# steps do the bytes last?
+# The naive way makes one all-reduce of all 145,898 gradients, in float32, after each backward pass. **Predict.** For
+# how many such steps does the budget of bytes last?
 
 # %%
 from course_utils.lessons.read_the_manual.capstone.task import BUDGET, NAIVE_STEPS
@@ -387,9 +389,10 @@ course.measured("capstone_steps", steps=BUDGET.bytes / sent)
 print(naive_steps_text(sent, BUDGET.bytes, NAIVE_STEPS))
 
 # %% [markdown]
-# So you must talk less often, or say less. All is allowed: local SGD (8), compression, accumulation (7), a rate that
-# falls (1). Held-out images never reach a rank. [The exercise](../exercises/15_read_the_manual.ipynb) says how to begin
-# small. Expect to miss a budget first.
+# So you must talk less often, or say less. You may use everything: local SGD (8), compression, accumulation (7), a rate
+# that falls (1). Held-out images never reach a rank. Batch norm judges them by its *running means*, which follow the
+# batches' means slowly, a tenth of the way in each training pass: after few passes they lag behind the weights. [The
+# exercise](../exercises/15_read_the_manual.ipynb) says how to begin small. Expect to miss a budget first.
 #
 # ## What you have done
 #

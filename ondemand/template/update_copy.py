@@ -177,7 +177,7 @@ def release_folder(release: str, branch: str) -> Iterator[Path]:
         return
     scratch = Path(tempfile.mkdtemp(prefix="release-"))
     try:
-        # git refuses a repository on disk that belongs to somebody else; this one is the site's, and meant.
+        # git rejects a repository on disk that belongs to somebody else; this one is the site's, and meant.
         (scratch / "gitconfig").write_text("[include]\n\tpath = ~/.gitconfig\n[safe]\n\tdirectory = *\n")
         environment = os.environ | {"GIT_CONFIG_GLOBAL": str(scratch / "gitconfig"), "GIT_TERMINAL_PROMPT": "0"}
         command = ["git", "clone", "--quiet", "--depth=1", f"--branch={branch}", "--", release, str(scratch / "course")]

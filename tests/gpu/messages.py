@@ -144,7 +144,7 @@ def recorded_backward(where: Where):
         yield equal(f"{name}, P = {ranks}", max(one[name] for one in results))
 
 
-@check(4, 13, shows="an MPI that cannot read a GPU's memory refuses the array in a line, and does not crash")
+@check(4, 13, shows="an MPI that cannot read a GPU's memory rejects the array in a line, and does not crash")
 def mpi_and_gpus(where: Where):
     try:
         from mpi4py import MPI
@@ -168,7 +168,7 @@ def mpi_and_gpus(where: Where):
     for name, call in calls.items():
         try:
             call()
-            refused = 0.0
+            rejected = 0.0
         except CourseError:
-            refused = 1.0
-        yield Row("gpu", f"{name} is refused", refused, "", "higher", 1.0, 0.0, 1)
+            rejected = 1.0
+        yield Row("gpu", f"{name} is rejected", rejected, "", "higher", 1.0, 0.0, 1)

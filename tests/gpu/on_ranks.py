@@ -41,7 +41,7 @@ def on_ranks(where: Where, world_size: int, work: Callable, *arguments: Any) -> 
 def share_a_gpu(rank: int) -> dict[str, str]:
     """The variables with which NCCL takes ranks on one GPU for nodes, joined by sockets over loopback.
 
-    It refuses two ranks of one node on one GPU, which it tells by the name of the node and the number of the GPU.
+    It rejects two ranks of one node on one GPU, which it tells by the name of the node and the number of the GPU.
     Source: NCCL, "Environment variables"; its src/init.cc, "Duplicate GPU detected".
     """
     apart = {"NCCL_HOSTID": f"rank-{rank}", "NCCL_NET": "Socket", "NCCL_SOCKET_IFNAME": "lo", "NCCL_MAX_CTAS": "2"}

@@ -37,7 +37,7 @@ def take_away() -> None:
 
 
 def short_path(call):
-    """Refuse the long paths that a Mac refuses."""
+    """Reject the long paths that a Mac rejects."""
 
     def checked(self, address, *rest):
         if self.family == socket.AF_UNIX and len(os.fsencode(address)) > LONGEST:

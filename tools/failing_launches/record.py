@@ -208,7 +208,7 @@ def gpu_out_of_memory() -> tuple[list[str], list[str]]:
 
 
 def illegal_access() -> tuple[list[str], list[str]]:
-    """A label is no class."""
+    """A label is not a class."""
     return on_gpu("gpu_labels", ranks=1)
 
 

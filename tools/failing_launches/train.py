@@ -67,7 +67,7 @@ def checkpoint(folder: str) -> None:
 
 
 def gpu_steps(chosen: str = "local") -> None:
-    """Average gradients on GPUs: each rank on its own (`local`), or all on the first, which NCCL refuses (`first`)."""
+    """Average gradients on GPUs: each rank on its own (`local`), or all on the first, which NCCL rejects (`first`)."""
     if chosen == "local":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     gradient = torch.ones(1000, device="cuda")
@@ -87,7 +87,7 @@ def gpu_memory() -> None:
 
 
 def gpu_labels() -> None:
-    """A label that is no class: eleven, numbered from 1, where the network has ten."""
+    """A label that is not a class: eleven, numbered from 1, where the network has ten."""
     scores = torch.randn(11, 10, device="cuda")
     loss = torch.nn.functional.cross_entropy(scores, torch.arange(1, 12, device="cuda"))
     print(f"loss {loss.item():.3f}", flush=True)

@@ -10,7 +10,7 @@ BENCHES: dict[str, str] = {
     "starts": "starting and stopping ranks again and again: failures, and what is left",
     "faults": "what a mistake on the ranks costs: seconds to the report, and until they work again",
     "hangs": "programs with people's mistakes: which are told, where, why and how soon; and no correct one",
-    "grader": "what the checks refuse, name and accept: people's answers, and mutants of the library's",
+    "grader": "what the checks reject, name and accept: people's answers, and mutants of the library's",
     "classroom": "how long a teacher waits for a class's marks: thirty submissions of each lesson",
     "checks": "how long a learner waits for a verdict: right answers, wrong ones, and those that hang",
     "allreduce": "every all-reduce over the vector's size: against MPI's, gloo, memcpy, and against its prediction",

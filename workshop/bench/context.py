@@ -42,7 +42,7 @@ def _ways() -> dict[str, Callable]:
 
 
 def equal(runs: int) -> list[Row]:
-    """Output and gradients beside one process; the ring also for a length that Ulysses refuses."""
+    """Output and gradients beside one process; the ring also for a length that Ulysses rejects."""
     from course_utils.lessons.long_texts.experiments import beside_one_process
     from course_utils.lessons.long_texts.zigzag import zigzag
 

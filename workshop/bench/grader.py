@@ -1,6 +1,6 @@
-"""How far the checks can be trusted: what they refuse, whether they name the mistake, and what they accept.
+"""How far the checks can be trusted: what they reject, whether they name the mistake, and what they accept.
 
-Wrong answers that people write must be refused, with the question that fits; right ones in all styles accepted,
+Wrong answers that people write must be rejected, with the question that fits; right ones in all styles accepted,
 whatever the numbers drawn; and of right answers with one small change each, none that matters may pass.
 """
 
@@ -19,7 +19,7 @@ from workshop.bench.rows import Row
 from workshop.mutants.campaign import PATIENCE, judged, mutants_in
 
 TARGETS = {
-    "wrong answers refused": 100.0,
+    "wrong answers rejected": 100.0,
     "right mistake named": 90.0,
     "right answers accepted": 100.0,
     "mutants killed": 100.0,
@@ -48,14 +48,14 @@ def grade(name: str, ranks: RanksLike, runs: int, bar: tqdm | None = None) -> li
     """The four rows of one exercise, on running ranks."""
     if bar is not None:
         bar.set_description(name)
-    refused, named = _wrong_answers(name, ranks, bar)
+    rejected, named = _wrong_answers(name, ranks, bar)
     accepted = _right_answers(name, ranks, runs, bar)
     tally = judged(name, ranks, bar=bar)
     for mutant in tally.survived:
         tqdm.write(f"survived: {mutant}", file=sys.stderr)
     wrong_mutants = len(tally.killed) + len(tally.not_equivalent) + len(tally.survived)
-    found = (_percent(refused), _percent(named), _percent(accepted), tally.share_killed)
-    counts = (len(refused), len(named), len(accepted), wrong_mutants)
+    found = (_percent(rejected), _percent(named), _percent(accepted), tally.share_killed)
+    counts = (len(rejected), len(named), len(accepted), wrong_mutants)
     return [
         Row("grader", f"{name}: {what}", value, "%", "higher", target, 0.0, count)
         for (what, target), value, count in zip(TARGETS.items(), found, counts, strict=True)
@@ -63,14 +63,14 @@ def grade(name: str, ranks: RanksLike, runs: int, bar: tqdm | None = None) -> li
 
 
 def _wrong_answers(name: str, ranks: RanksLike, bar: tqdm | None) -> tuple[list[bool], list[bool]]:
-    """Of each wrong answer whether it was refused, and whether with the words that its file says."""
-    refused, named = [], []
+    """Of each wrong answer whether it was rejected, and whether with the words that its file says."""
+    rejected, named = [], []
     for program, words in find(name).written.wrong:
         verdict = judge(find(name), program.function(), ranks, patience=PATIENCE)
-        refused.append(verdict.mark == "✗")
-        named.append(refused[-1] and words in str(verdict))
+        rejected.append(verdict.mark == "✗")
+        named.append(rejected[-1] and words in str(verdict))
         _tell(named[-1], f"{program.name}, wrong: {verdict}", verdict.seed, bar)
-    return refused, named
+    return rejected, named
 
 
 def _right_answers(name: str, ranks: RanksLike, runs: int, bar: tqdm | None) -> list[bool]:

@@ -67,7 +67,7 @@ def build_site(
     """
     out = (out or root / "site" / "build").resolve()
     if out.exists() and not is_website(out):
-        raise AuthoringError(f"{out} is no website, and what it holds would be lost: name a new folder with --out")
+        raise AuthoringError(f"{out} is not a website, and what it holds would be lost: name a new folder with --out")
     found = [page for page in pages(root, wanted) if page.kind != "solution"]
     with tempfile.TemporaryDirectory(prefix="course-site-") as folder:
         project = Path(folder)
@@ -159,7 +159,7 @@ def copy_documents(root: Path, project: Path, notebooks: list[Path]) -> list[str
 
 
 def tidy(built: Path) -> None:
-    """Remove from a built website what is no part of it: Sphinx's notes, and templates that the themes leave behind."""
+    """Remove what does not belong to a built website: notes of Sphinx, and templates that the themes leave behind."""
     for folder in (".doctrees", "_sources"):
         shutil.rmtree(built / folder, ignore_errors=True)
     for template in (built / "_static").glob("*.html"):

@@ -33,10 +33,10 @@ class Tally:
     """What became of the mutants of one exercise.
 
     Attributes:
-        killed: refused, and its file does not call it right.
+        killed: rejected, and its file does not call it right.
         equivalent: accepted, and its file says why.
         survived: accepted, and nobody has said why.
-        not_equivalent: refused although its file calls it right.
+        not_equivalent: rejected although its file calls it right.
     """
 
     exercise: str
@@ -148,7 +148,7 @@ def report(tallies: Sequence[Tally]) -> str:
         killed += len(tally.not_equivalent)
         lines.append(f"{tally.exercise:<{width}}  {killed + alike + survived:7}  {killed:6}  {alike:10}  {survived:8}")
     lines += [f"survived: {one.name}: {_as_entry(one)}" for tally in tallies for one in tally.survived]
-    lines += [f"called right, but refused: {one.name}: {one}" for tally in tallies for one in tally.not_equivalent]
+    lines += [f"called right, but rejected: {one.name}: {one}" for tally in tallies for one in tally.not_equivalent]
     return "\n".join(lines)
 
 

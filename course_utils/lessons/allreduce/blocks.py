@@ -39,7 +39,7 @@ def combine(incoming: np.ndarray, into: np.ndarray, op: "MPI.Op | None") -> None
 
 
 def check_operands(vector: np.ndarray, op: "MPI.Op | None") -> None:
-    """Refuse what these algorithms cannot do, before anything is sent.
+    """Reject what these algorithms cannot do, before anything is sent.
 
     Raises:
         ValueError: the vector is not a writeable, contiguous array of one dimension, or the operation not commutative.

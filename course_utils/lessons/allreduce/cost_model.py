@@ -1,7 +1,7 @@
 """What an all-reduce costs: rounds, messages and bytes, exactly as the trace counts them, and the time that they take.
 
 `algorithm` is a name in `ALGORITHMS`. P is the number of ranks, `world_size`; `length` counts elements, `itemsize` the
-bytes of one. Costs of a recursive algorithm where P is no power of two are those with the surplus ranks folded in.
+bytes of one. Costs of a recursive algorithm where P is not a power of two are those with the surplus ranks folded in.
 """
 
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ def halving_doubling_allreduce(
     blocks. Halving: at distance P/2, P/4, …, 1 each rank gives its partner the half that
     the partner is to go on with, and combines the other half; in the end rank r has the
     sum of block r. Doubling goes the same way back and swaps finished blocks. 2 log₂ P
-    rounds, 2 (P − 1)/P of the vector sent by each rank. Where P is no power of two, the
+    rounds, 2 (P − 1)/P of the vector sent by each rank. Where P is not a power of two, the
     surplus ranks are folded in first: two rounds more, of a whole vector.
 
     Args:

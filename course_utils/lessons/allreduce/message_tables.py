@@ -105,7 +105,7 @@ def double_tree(world_size: int, nbytes: float, lag: int = 4) -> Schedule:
     trees = [two_trees(rank, world_size) for rank in range(world_size)]
     rounds: list[Round] = []
     for adds in (True, False):
-        # What each rank must pass on, to whom, and after how many arrivals; trees in which it is no leaf come first.
+        # What each rank must pass on, to whom, and after how many arrivals; trees in which it is not a leaf come first.
         queues = [
             [
                 (tree, index, peer, len(children) if adds else int(parent is not None))

@@ -175,7 +175,7 @@ def fat_tree(
 def alpha_of(sizes: Sequence[float], seconds: Sequence[float], beta: float) -> Callable[[np.ndarray], np.ndarray]:
     """What measured messages cost beside their bytes, as a function of the size: seconds − β · size, interpolated.
 
-    A real library treats short messages in another way than long ones, so that α is no single number.
+    A real library treats short messages in another way than long ones, so that α is not a single number.
 
     Args:
         sizes, seconds: of a ping-pong, sizes rising.

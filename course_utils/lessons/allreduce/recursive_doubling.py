@@ -19,7 +19,7 @@ def recursive_doubling_allreduce(
 
     In round k a rank swaps its whole vector with the one 2^k away. After it every rank
     has the sum over its group of 2^(k + 1). log₂ P rounds, each rank sends the whole
-    vector in each. Where P is no power of two, the surplus ranks are folded in first: two
+    vector in each. Where P is not a power of two, the surplus ranks are folded in first: two
     rounds more, of a whole vector.
 
     Args:

@@ -25,7 +25,7 @@ class Dispatched(NamedTuple):
 
 
 def check_choices(tokens: torch.Tensor, experts: torch.Tensor, number: int) -> None:
-    """Refuse choices that do not fit.
+    """Reject choices that do not fit.
 
     Raises:
         CourseError: there is no such expert, or not one row of choices for each token.

@@ -252,7 +252,7 @@ def climb(
         steps: of which a measurement is the mean.
 
     Raises:
-        FloatingPointError: a loss is no number.
+        FloatingPointError: a loss is not a number.
     """
     trainers = {name: Trainer(rung, device, width, batch) for name, rung in rungs.items()}
     with ProgressBar(f"{len(rungs)} ways to take a step") as bar:
@@ -267,7 +267,7 @@ def climb(
         seconds = by_turns({name: lambda one=one: measure(one) for name, one in trainers.items()}, rounds)
     for name, trainer in trainers.items():
         if not torch.stack(trainer.losses).isfinite().all():
-            raise FloatingPointError(f"{name}: a loss is no number after {len(trainer.losses)} steps")
+            raise FloatingPointError(f"{name}: a loss is not a number after {len(trainer.losses)} steps")
     return Climb(
         machine_text(device),
         time.strftime("%Y-%m-%d"),

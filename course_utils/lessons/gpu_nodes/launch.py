@@ -94,7 +94,7 @@ def first_node(nodes: str) -> str:
     """
     found = re.match(r"([\w.-]+)(?:\[(\d+)[\d,-]*\]([\w.-]*))?(?:,|$)", nodes)
     if not found:
-        raise CourseError(f"{nodes!r} is no list of nodes. `scontrol show hostnames` takes one apart.")
+        raise CourseError(f"{nodes!r} is not a list of nodes. `scontrol show hostnames` takes one apart.")
     return "".join(part for part in found.groups() if part)
 
 

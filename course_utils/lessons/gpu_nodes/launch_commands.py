@@ -96,7 +96,7 @@ def training_folder() -> Path:
 def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
     """Give a batch script to Slurm, wait until its job is over, print and return what it said.
 
-    Without a Slurm, where it refuses the script, or where the job waits in the queue for too long (it is then
+    Without a Slurm, where it rejects the script, or where the job waits in the queue for too long (it is then
     cancelled), a line says so, and the log is "".
     """
     if not has_slurm():
@@ -114,7 +114,7 @@ def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
         check=False,
     )
     if asked.returncode:
-        print(f"Slurm refused the script: {asked.stderr.strip() or asked.stdout.strip()}\n{ACCOUNT}")
+        print(f"Slurm rejected the script: {asked.stderr.strip() or asked.stdout.strip()}\n{ACCOUNT}")
         return ""
     number = asked.stdout.strip().split(";")[0]
     if not _over(number, seconds):

@@ -83,7 +83,7 @@ exit "$status"
 
 
 def check_job(numbers: Sequence[int], gpus_per_node: int, warn_seconds: int, names: Sequence[str | None]) -> None:
-    """Refuse a job that cannot be meant.
+    """Reject a job that cannot be meant.
 
     Args:
         numbers: nodes, tasks on each, cores of each task, minutes.

@@ -70,10 +70,10 @@ def hybrid_step(
 
 
 def equal_shards(examples: int, ranks: int) -> None:
-    """Refuse a batch that cannot be dealt out evenly.
+    """Reject a batch that cannot be dealt out evenly.
 
     Raises:
-        CourseError: the batch is no multiple of the number of ranks.
+        CourseError: the batch is not a multiple of the number of ranks.
     """
     if examples % ranks:
         raise CourseError(

@@ -72,11 +72,11 @@ class TorchMeshTraining:
         """Read this rank's parts of what any mesh has written.
 
         Raises:
-            CourseError: the folder is no checkpoint, or one of another model.
+            CourseError: the folder is not a checkpoint, or one of another model.
         """
         if not (Path(folder) / ".metadata").is_file():
             raise CourseError(
-                f"{folder} is no checkpoint: it has no file .metadata, which is written last. "
+                f"{folder} is not a checkpoint: it has no file .metadata, which is written last. "
                 "Name the folder that was given to save, and look whether it ended without an error."
             )
         state = self._state()
@@ -154,7 +154,7 @@ def load_on_mesh(
         batches: to go on with.
 
     Raises:
-        CourseError: the folder is no checkpoint, or one of another model.
+        CourseError: the folder is not a checkpoint, or one of another model.
     """
     training = TorchMeshTraining(build(), sizes, rate)
     training.load(folder)

@@ -14,7 +14,7 @@ SAME = 1e-10
 
 
 def apart(one: Sequence[float] | torch.Tensor, other: Sequence[float] | torch.Tensor) -> float:
-    """The largest difference between two lists of numbers of one length, infinite where one is no number."""
+    """The largest difference between two lists of numbers of one length, infinite where one is not a number."""
     difference = np.abs(np.subtract(np.asarray(one), np.asarray(other))).max()
     return float(difference) if np.isfinite(difference) else float("inf")
 

@@ -34,7 +34,7 @@ def merge_attention(
     Dao et al. 2022, "FlashAttention", §3.1.
     """
     # exp(lse) / (exp(lse) + exp(other_lse)), without any exp that could be infinite.
-    # Where nothing was seen, -∞ - -∞ is no number: any share of two zeros will do.
+    # Where nothing was seen, -∞ - -∞ is not a number: any share of two zeros will do.
     apart = torch.where(lse == other_lse, 0.0, lse - other_lse)
     share, other_share = torch.sigmoid(apart), torch.sigmoid(-apart)
     merged = out * share.unsqueeze(-1) + other_out * other_share.unsqueeze(-1)

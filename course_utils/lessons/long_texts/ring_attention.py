@@ -47,7 +47,7 @@ def pass_on(tensor: torch.Tensor, incoming_shape: Sequence[int], group: Group = 
 
 
 def check_places(q: torch.Tensor, places: Sequence[torch.Tensor], group: Group = None) -> None:
-    """Refuse shares that are not those of these ranks, before anything is sent.
+    """Reject shares that are not those of these ranks, before anything is sent.
 
     Raises:
         CourseError: not one share for each rank, or this rank's has not as many places as it has queries.

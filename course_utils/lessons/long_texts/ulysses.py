@@ -40,7 +40,7 @@ def heads_for_tokens(x: torch.Tensor, group: Group = None) -> torch.Tensor:
 
 
 def check_heads(heads: Sequence[int], places: Sequence[torch.Tensor], world_size: int) -> None:
-    """Refuse what no all-to-all of equal parts can exchange.
+    """Reject what no all-to-all of equal parts can exchange.
 
     Raises:
         CourseError: heads or tokens cannot be divided among the ranks.

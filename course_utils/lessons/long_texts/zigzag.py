@@ -7,7 +7,7 @@ from course_utils.lessons.allreduce.blocks import block_bounds
 
 
 def check_length(length: int, world_size: int) -> None:
-    """Refuse a text that has not a token for each rank, and what is no number of ranks.
+    """Reject a text that has not a token for each rank, and what is not a number of ranks.
 
     Raises:
         CourseError: no rank, or fewer tokens than ranks.

@@ -80,7 +80,7 @@ def layer_activations(layer: nn.Module, batch: int, length: int, number_bytes: i
         return embedding_activations(batch, length)
     if isinstance(layer, Head):
         return head_activations(layer, batch, length, number_bytes)
-    raise CourseError(f"A {type(layer).__name__} is no layer of the character model. Give the model as it was made.")
+    raise CourseError(f"A {type(layer).__name__} is not a layer of the character model. Give the model as it was made.")
 
 
 def layer_input(layer: nn.Module, batch: int, length: int, number_bytes: int, parallelism: Parallelism) -> float:

@@ -80,7 +80,7 @@ def bytes_for_each_parameter(optimizer: str, precision: str) -> tuple[int, int, 
 
 
 def check_stage(stage: int, ranks: int) -> None:
-    """Refuse what is no stage of ZeRO, and what is no number of ranks.
+    """Reject what is not a stage of ZeRO, and what is not a number of ranks.
 
     Raises:
         CourseError: the stage is not 0, 1, 2 or 3, or there are fewer ranks than one.

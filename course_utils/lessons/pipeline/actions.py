@@ -55,7 +55,7 @@ def parse(text: str) -> Action:
     """
     found = _WRITTEN.fullmatch(text.strip())
     if found is None or found[2] not in COMPUTATIONS + MESSAGES:
-        raise CourseError(f"{text!r} is no action. Write stage, kind and micro-batch: 0F3 is stage 0, forward, 3.")
+        raise CourseError(f"{text!r} is not an action. Write stage, kind and micro-batch: 0F3 is stage 0, forward, 3.")
     return Action(found[2], int(found[1]), int(found[3]))
 
 
@@ -85,6 +85,6 @@ def micro_batches_of(schedule: Sequence[Sequence[Action]]) -> int:
 
 
 def whole_number(name: str, value: int, least: int = 1) -> None:
-    """Refuse what is no whole number of at least `least`."""
+    """Reject what is not a whole number of at least `least`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise CourseError(f"{name} is a whole number of at least {least}, not {value!r}.")

@@ -19,7 +19,7 @@ def interleaved_schedule(ranks: int, micro_batches: int, chunks: int = 2) -> Sch
         For each rank its 2 v m actions, in order.
 
     Raises:
-        CourseError: m is no multiple of P.
+        CourseError: m is not a multiple of P.
 
     Source: Narayanan et al. 2021, §2.2.2 and figure 4; the order is that of Megatron-LM.
     """

@@ -63,7 +63,7 @@ def _add(parameter: nn.Parameter, gradient: torch.Tensor) -> None:
 class Stage(nn.Sequential):
     """A part of the model, made of layers; its linear layers put their weight gradients aside.
 
-    Parameters have the names that they have in `nn.Sequential(*layers)`. What is no linear layer gets its weight
+    Parameters have the names that they have in `nn.Sequential(*layers)`. What is not a linear layer gets its weight
     gradients in the first half, as autograd gives them.
     """
 

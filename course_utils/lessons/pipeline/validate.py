@@ -56,7 +56,7 @@ def problems(
 ) -> list[str]:
     """Everything that is wrong with a schedule, one sentence each; an empty list if it can be run.
 
-    Looked for, in this order: something that is no action; a stage on two ranks; a forward or backward pass that is
+    Looked for, in this order: something that is not an action; a stage on two ranks; a forward or backward pass that is
     missing or done twice; a micro-batch used before it is there; a message without its other end; a deadlock; more in
     memory than allowed.
 
@@ -68,7 +68,7 @@ def problems(
         synchronous: sends wait for their receive.
     """
     foreign = [
-        f"rank {rank} has {thing!r} in its list, which is no Action"
+        f"rank {rank} has {thing!r} in its list, which is not an Action"
         for rank, actions in enumerate(schedule)
         for thing in actions
         if not isinstance(thing, Action)
@@ -89,7 +89,7 @@ def problems(
 
 
 def validate_schedule(schedule: Sequence[Sequence[Action]], **asked) -> None:
-    """Refuse a schedule that cannot be run.
+    """Reject a schedule that cannot be run.
 
     Args:
         asked: as for `problems`.

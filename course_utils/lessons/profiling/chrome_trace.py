@@ -71,7 +71,7 @@ def problems(trace: Mapping[str, Any], most: int = 10) -> list[str]:
 def _of_event(place: int, event: Any) -> list[str]:
     """What is wrong with one event by itself."""
     if not isinstance(event, dict):
-        return [f"Event {place} is no object."]
+        return [f"Event {place} is not an object."]
     kind, where = event.get("ph"), f"Event {place} ({event.get('name', 'without a name')})"
     if kind not in _NEEDED:
         return [f"{where} has the unknown kind ph={kind!r}."]

@@ -168,7 +168,8 @@ def obstacle() -> str | None:
     if _knob() or "unshare" in said or "mount" in said:
         return no_namespaces(said)
     return (
-        f"the kernel refuses ({said}); its administrator would load what is missing: `modprobe -a veth bridge sch_tbf`."
+        f"the kernel forbids that ({said}); an administrator would load what is missing: "
+        "`modprobe -a veth bridge sch_tbf`."
     )
 
 

@@ -74,7 +74,7 @@ def short_name(version: str) -> str:
 
 
 def check_number(ranks: object, cores: int) -> None:
-    """Refuse what cannot be meant.
+    """Reject what cannot be meant.
 
     Raises:
         CourseError: not a whole number from 1 to eight for each core.

@@ -73,9 +73,9 @@ class Job:
                 f"Take a multiple of {self.nodes}."
             )
         if self.memory is not None and not re.fullmatch(r"[1-9]\d*[KMGT]?", str(self.memory)):
-            raise CourseError(f'{self.memory!r} is no amount of memory. "64G" is 64 GB on each node.')
+            raise CourseError(f'{self.memory!r} is not an amount of memory. "64G" is 64 GB on each node.')
         if self.partition is not None and not re.fullmatch(r"[\w.,+-]+", self.partition):
-            raise CourseError(f"{self.partition!r} is no name of a partition. `sinfo` lists them.")
+            raise CourseError(f"{self.partition!r} is not a name of a partition. `sinfo` lists them.")
 
     @property
     def facts(self) -> dict:
@@ -169,7 +169,7 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
     """Hand the job in; returns its number, which the folder keeps with the command that ends it.
 
     Raises:
-        CourseError: no Slurm here, or it refuses the job; its own words are in the message.
+        CourseError: no Slurm here, or it rejects the job; its own words are in the message.
     """
     minder = [ranks_python(), "-m", "course_utils.ranks.slurm.minder", str(folder.path)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
@@ -183,7 +183,7 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
     except FileNotFoundError:
         raise CourseError("There is no Slurm here (no sbatch). `course.start(4)` uses this machine.") from None
     if asked.returncode:
-        raise CourseError(f"Slurm refused the job: {asked.stderr.strip() or asked.stdout.strip()}")
+        raise CourseError(f"Slurm rejected the job: {asked.stderr.strip() or asked.stdout.strip()}")
     number = asked.stdout.strip().split(";")[0]
     folder.write_facts(job=number, host=socket.gethostname(), end_with=["scancel", "--quiet", number])
     return number

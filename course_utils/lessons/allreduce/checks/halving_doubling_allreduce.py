@@ -60,6 +60,6 @@ EXERCISE = Exercise(
         "distance − 1, first = rank // distance · distance: it sends the partner's, receives into a buffer and "
         "combines its own. Then distance = 1, 2, …, active/2: send your blocks, receive into the partner's.",
     ),
-    symptoms={**spoken_of(__file__), "a rank sends to one that is no partner": _to_no_partner},
+    symptoms={**spoken_of(__file__), "a rank sends to one that is not a partner": _to_no_partner},
     praise=_praise,
 )

@@ -1,4 +1,4 @@
-"""The check of `recursive_doubling_allreduce`: log₂ P rounds of whole vectors, two more where P is no power of two."""
+"""The check of `recursive_doubling_allreduce`: log₂ P rounds of whole vectors, and two more for surplus ranks."""
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
 from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept

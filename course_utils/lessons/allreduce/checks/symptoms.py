@@ -42,7 +42,7 @@ def times_added(outcome: Outcome) -> np.ndarray:
     powers = 10.0 ** np.arange(outcome.world_size)
     whole = np.isfinite(now).all() and (now == np.floor(now)).all() and (now >= 0).all() and (now < 1e15).all()
     if given.dtype != np.float64 or not given.size or not (given == powers[:, None]).all() or not whole:
-        raise ValueError("these are no sums of powers of ten")
+        raise ValueError("these are not sums of powers of ten")
     digits = now.astype(np.int64)[:, :, None] // powers.astype(np.int64) % 10
     if not (digits @ powers == now).all():
         raise ValueError("a digit is larger than 9")
@@ -135,7 +135,7 @@ SYMPTOMS: dict[str, Recogniser] = {
     "two messages come into one place": _hasty(TAKEN),
     "numbers are used before they came": _used_before_it_came,
     "barriers are the only collectives": _only_barriers,
-    "P is no power of two": _no_power_of_two,
+    "P is not a power of two": _no_power_of_two,
     "P does not divide the length": _not_divisible,
     "there are fewer numbers than ranks": _short,
     "numbers of other places are added": _elsewhere,

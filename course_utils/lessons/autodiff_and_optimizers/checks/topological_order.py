@@ -13,7 +13,7 @@ from course_utils.lessons.autodiff_and_optimizers.autodiff import Node
 Graph = Sequence[tuple[int, ...]]
 """For each node the numbers of its parents, which are smaller than its own; the last node came from all others."""
 STRANGER, LEFT_OVER = -1, -2
-"""They stand for what is no node of the graph, and for a node of one for which the function was called before."""
+"""They stand for what is not a node of the graph, and for a node of one for which the function was called before."""
 MOST_LOOKS = 200_000
 
 
@@ -51,7 +51,7 @@ def nodes_of(graph: Graph) -> list[Node]:
 
 
 def numbers_of_nodes(function: Callable, graph: Graph, before: Graph = ()) -> Any:
-    """Which nodes the learner's function lists, as numbers; what is no list comes back as it is.
+    """Which nodes the learner's function lists, as numbers; what is not a list comes back as it is.
 
     Args:
         before: a graph for which it is called first; then it is called for a part of the other graph as well.

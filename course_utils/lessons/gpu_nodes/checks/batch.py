@@ -60,7 +60,7 @@ def options_of(text: str) -> dict[str, str]:
     """What the lines #SBATCH ask for: those before the first command, as sbatch reads them.
 
     Raises:
-        ValueError: sbatch would refuse the script; the text is what it would say.
+        ValueError: sbatch would reject the script; the text is what it would say.
     """
     if not text.startswith("#!"):
         raise ValueError("sbatch: error: This does not look like a batch script. The first line must start with #!")
@@ -216,8 +216,8 @@ def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Se
     found = {SCRIPT: ONE_TEXT, TEXT: text}
     try:
         found |= asked_for(text)
-    except ValueError as refused:
-        return found | {READ: str(refused)}
+    except ValueError as rejected:
+        return found | {READ: str(rejected)}
     if where := stops_at(text):
         return found | {READ: where}
     for number, given in enumerate(runs):
@@ -228,13 +228,15 @@ def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Se
 def taken_by_slurm(function: Callable, command: str, options: Mapping[str, Any]) -> tuple[bool, str]:
     """Whether a Slurm here has an opinion of the learner's script, and which: "yes", or its own words.
 
-    A refusal counts only where the same Slurm takes the plainest script: a busy or unset controller refuses all.
+    A rejection counts only where the same Slurm takes the plainest script: a busy or unset controller rejects all.
     """
-    refusal = said_by_sbatch(function(command, **options))
-    if refusal is None:
+    rejection = said_by_sbatch(function(command, **options))
+    if rejection is None:
         return True, TAKEN
     of_the_plainest = said_by_sbatch("#!/bin/sh\n#SBATCH --nodes=1 --time=5\ntrue\n")
-    return (True, refusal) if refusal != NO_SLURM and of_the_plainest is None else (False, of_the_plainest or refusal)
+    if rejection != NO_SLURM and of_the_plainest is None:
+        return True, rejection
+    return False, of_the_plainest or rejection
 
 
 def said_by_sbatch(text: str) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import refusals
+from course_utils.checks.cases import rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import count
 
@@ -28,7 +28,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(round(float(rng.uniform(2, 90)), 1), int(rng.integers(5000, 60_000)), int(rng.integers(3, 3000)))
     yield case(0.25, 10_000, 1)
     yield case(60, 6000.5, 2048)
-    yield from refusals("best_interval", [(0, 10, 1), (5, 0, 1), (5, 10, 0), (-5, 10, 1), (5, -1, 1), (5, 10, -2)])
+    yield from rejections("best_interval", [(0, 10, 1), (5, 0, 1), (5, 10, 0), (-5, 10, 1), (5, -1, 1), (5, 10, -2)])
 
 
 EXERCISE = Exercise(
@@ -44,5 +44,5 @@ EXERCISE = Exercise(
         "on average, a share t / 2M. For which t is their sum least? And what is M for all nodes together?",
         "M is `node_hours * 3600 / nodes`. The sum C / t + t / 2M is least where both are equal: `t * t = 2 * C * M`.",
     ),
-    praise=lambda outcome: "one node and thousands, seconds from hours; what makes no sense is refused",
+    praise=lambda outcome: "one node and thousands, seconds from hours; what makes no sense is rejected",
 )

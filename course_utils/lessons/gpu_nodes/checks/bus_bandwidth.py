@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import refusals
+from course_utils.checks.cases import rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import ranks
 
@@ -43,7 +43,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     no_sense += [(operation, 0, 1000, 1.0) for operation in LINK_BYTES]
     no_sense += [("broadcast", -1, 1000, 1.0), ("all_gather", 4, 1000, -0.5), ("reduce", 4, -1, 1.0)]
     no_sense += [("gather", 1, 0, 1.0), ("all_to_all", 4, 0, 0.0), ("send", 1, 1000, 0.0)]
-    yield from refusals("bus_bandwidth", no_sense)
+    yield from rejections("bus_bandwidth", no_sense)
 
 
 EXERCISE = Exercise(
@@ -58,8 +58,8 @@ EXERCISE = Exercise(
         "An all-reduce is a reduce-scatter and an all-gather. How many of the P blocks does a rank send in each of "
         "them? And how much of its vector does the root of a broadcast have to send, in any event?",
         "`(P - 1) / P` of the vector for reduce-scatter, all-gather and all-to-all, twice that for an all-reduce, 1 "
-        "for broadcast, reduce and send; times `algorithm_bandwidth(nbytes, seconds)`, which refuses times and bytes "
-        "that cannot be. Operations and ranks you refuse yourself, with a CourseError.",
+        "for broadcast, reduce and send; times `algorithm_bandwidth(nbytes, seconds)`, which rejects times and bytes "
+        "that cannot be. Operations and ranks you reject yourself, with a CourseError.",
     ),
-    praise=lambda outcome: "seven operations, one rank and a thousand; what cannot be meant is refused",
+    praise=lambda outcome: "seven operations, one rank and a thousand; what cannot be meant is rejected",
 )

@@ -88,12 +88,12 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     no_sense += [{"warn_seconds": 0}, {"cores_per_task": 0}]
     no_sense += [{"tasks_per_node": 0}, {"name": "my job"}, {"partition": "gpu\n#SBATCH --uid=0"}, {"minutes": 0}]
     for options in no_sense:
-        yield Case(f"slurm_script(…, **{options})", [(options,)], ["CourseError"], with_comm=False, harness=refused)
+        yield Case(f"slurm_script(…, **{options})", [(options,)], ["CourseError"], with_comm=False, harness=rejected)
     small = {"minutes": 5, "warn_seconds": 30}
     yield Case("sbatch --test-only", [("true", small)], None, with_comm=False, harness=taken_by_slurm, judge=_by_slurm)
 
 
-def refused(function: Callable, options: Options) -> str:
+def rejected(function: Callable, options: Options) -> str:
     """The name of the error that the learner's function raises, or "no error"."""
     return error_of(lambda: function(COMMAND, **options))
 

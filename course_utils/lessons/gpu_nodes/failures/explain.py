@@ -70,7 +70,7 @@ ADVICE = {
         "batch that only some ranks have.",
     ),
     "out of memory": (
-        "A rank asked for more memory than it may have: its allocator refused, or the kernel killed it.",
+        "A rank asked for more memory than it may have: its allocator gave none, or the kernel killed it.",
         "Use smaller batches or fewer ranks on the node, or ask for more memory (--mem); look whether "
         "tensors of past steps are kept.",
     ),

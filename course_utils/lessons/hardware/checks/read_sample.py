@@ -88,7 +88,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         expected = [[samples[index] for index in order] for order in orders]
         return Case(label, arguments, expected, harness=reads)
 
-    def refused(label: str, samples: list[bytes], size: int | None, wanted: dict[int, object]) -> Case:
+    def rejected(label: str, samples: list[bytes], size: int | None, wanted: dict[int, object]) -> Case:
         given = (packed(samples)[:size], list(wanted), list(wanted.values()))
         return Case(label, [given], harness=read_or_error, judge=_kept_its_word)
 
@@ -105,28 +105,28 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     n = int(rng.integers(6, 12))
     few = some(n)
     beyond = {0: few[0], n + 1000: "raised IndexError", n: "raised IndexError", n - 1: few[-1]}
-    yield refused(f"{n} samples, and numbers beyond the last", few, None, beyond)
-    yield refused(f"{n} samples, and numbers below 0", few, None, {-1: "raised IndexError", -n: "raised IndexError"})
-    yield refused("a file without samples", [], None, {0: "raised IndexError", -1: "raised IndexError"})
+    yield rejected(f"{n} samples, and numbers beyond the last", few, None, beyond)
+    yield rejected(f"{n} samples, and numbers below 0", few, None, {-1: "raised IndexError", -n: "raised IndexError"})
+    yield rejected("a file without samples", [], None, {0: "raised IndexError", -1: "raised IndexError"})
     offsets = offsets_of(few)
     last = {0: few[0], n - 2: few[n - 2], n - 1: "raised ValueError"}
-    yield refused("the last byte is missing", few, offsets[-1] - 1, last)
-    yield refused("the last sample is missing", few, offsets[-2], last)
+    yield rejected("the last byte is missing", few, offsets[-1] - 1, last)
+    yield rejected("the last sample is missing", few, offsets[-2], last)
     inside = {0: few[0], 1: "raised ValueError", n - 1: "raised ValueError"}
-    yield refused("cut off inside sample 1", [few[0], *(b"x" * 20 for _ in few[1:])], offsets[1] + 7, inside)
-    yield refused("cut off before the samples", few, offsets[0], {0: "raised ValueError", n - 1: "raised ValueError"})
-    yield refused(
+    yield rejected("cut off inside sample 1", [few[0], *(b"x" * 20 for _ in few[1:])], offsets[1] + 7, inside)
+    yield rejected("cut off before the samples", few, offsets[0], {0: "raised ValueError", n - 1: "raised ValueError"})
+    yield rejected(
         "cut off inside the index", few, 8 + 8 * (n // 2) + 3, {0: "raised ValueError", n - 1: "raised ValueError"}
     )
-    yield refused(
+    yield rejected(
         "the last offset is missing", few, offsets[0] - 8, {0: "raised ValueError", n - 1: "raised ValueError"}
     )
-    yield refused("the last byte of the index is missing", few, offsets[0] - 1, {n - 1: "raised ValueError"})
+    yield rejected("the last byte of the index is missing", few, offsets[0] - 1, {n - 1: "raised ValueError"})
     gone = {0: "raised ValueError", 1: "raised ValueError"}
-    yield refused("empty samples, and the last byte of the index is missing", [b"", b"", few[0]], 39, gone)
-    yield refused("5 bytes in all", few, 5, {0: "raised ValueError"})
-    yield refused("7 bytes in all", few, 7, {0: "raised ValueError"})
-    yield refused("an empty file", few, 0, {0: "raised ValueError"})
+    yield rejected("empty samples, and the last byte of the index is missing", [b"", b"", few[0]], 39, gone)
+    yield rejected("5 bytes in all", few, 5, {0: "raised ValueError"})
+    yield rejected("7 bytes in all", few, 7, {0: "raised ValueError"})
+    yield rejected("an empty file", few, 0, {0: "raised ValueError"})
     order = [int(index) for index in rng.integers(0, n, 30)]
     closed = {"samples": [few[index] for index in order], "files": "closed"}
     yield Case("30 samples, one after the other", [(packed(few), order)], [closed], harness=reads_and_closes)

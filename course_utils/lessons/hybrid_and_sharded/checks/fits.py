@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from course_utils.checks.cases import refusals
+from course_utils.checks.cases import rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.lessons.hybrid_and_sharded.checks.zero_memory import by_hand
 from course_utils.words import ranks
@@ -84,7 +84,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(Model(10**9, 4, 1, 7 * GIGABYTE), ", exactly as much as it needs")
     yield case(Model(10**9, 4, 3, 7 * GIGABYTE, 3 * GIGABYTE), ", exactly as much as it needs")
     yield case(Model(10**9, 4, 3, 7 * GIGABYTE - 1, 3 * GIGABYTE), ", one byte less than it needs")
-    yield from refusals("fits", [(10**9, 4, 4, 8e9), (10**9, 4, -1, 8e9), (10**9, 0, 1, 8e9)])
+    yield from rejections("fits", [(10**9, 4, 4, 8e9), (10**9, 4, -1, 8e9), (10**9, 0, 1, 8e9)])
 
 
 def _wrong(model: Model) -> list[str]:

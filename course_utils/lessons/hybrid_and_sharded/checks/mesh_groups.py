@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.cases import refusals
+from course_utils.checks.cases import rejections
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import same
 
@@ -37,7 +37,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case({"data": 1})
     yield case({"data": 3, "pipeline": 1, "tensor": 2})
     yield case({"data": 1, "tensor": 4})
-    yield from refusals("mesh_groups", [({},), ({"data": 0},), ({"data": 2, "tensor": -1},)])
+    yield from rejections("mesh_groups", [({},), ({"data": 0},), ({"data": 2, "tensor": -1},)])
     for axes, most in ((4, 4), (2, 6), (3, 3)):
         names = rng.permutation(AXES)[:axes]
         yield case({str(name): int(size) for name, size in zip(names, rng.integers(2, most + 1, axes), strict=True)})

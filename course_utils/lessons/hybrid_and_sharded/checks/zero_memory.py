@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import refusals
+from course_utils.checks.cases import rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import ranks
 
@@ -39,7 +39,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(int(rng.integers(10**3, 10**6)), int(rng.choice([7, 11, 13])), int(stage), *bytes_of)
     yield case(7.5e9, 1, 3)
     yield case(float(rng.integers(10**6, 10**9)), int(rng.integers(3, 99)), 2, 0.5, 0.25, 5.125)
-    yield from refusals("zero_memory", [(1000, 4, 4), (1000, 4, -1), (1000, 0, 2), (1000, -2, 0)])
+    yield from rejections("zero_memory", [(1000, 4, 4), (1000, 4, -1), (1000, 0, 2), (1000, -2, 0)])
 
 
 EXERCISE = Exercise(
@@ -56,5 +56,5 @@ EXERCISE = Exercise(
         "In the order in which the stages divide them the three are `[state_bytes, gradient_bytes, parameter_bytes]`: "
         "the first `stage` of them are divided by `ranks`, the others are whole. Multiply the sum by `parameters`.",
     ),
-    praise=lambda outcome: "all four stages, with the paper's bytes and with others; what makes no sense is refused",
+    praise=lambda outcome: "all four stages, with the paper's bytes and with others; what makes no sense is rejected",
 )

@@ -1,6 +1,6 @@
 """Seconds of one training step, part by part, on paper.
 
-What is left out: the optimizer's own arithmetic, layers that are no matrix products, starting kernels, slow GPUs. What
+What is left out: the optimizer's own arithmetic, layers that are not matrix products, starting kernels, slow GPUs. What
 is assumed: matrix products reach `cluster.efficiency` of the peak however they are cut; messages of tensor and pipeline
 parallelism hide behind nothing; those of data parallelism hide behind the backward pass, as in lesson 7.
 """

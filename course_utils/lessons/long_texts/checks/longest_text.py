@@ -5,7 +5,7 @@ from math import isqrt
 
 import numpy as np
 
-from course_utils.checks.cases import refusals
+from course_utils.checks.cases import rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import bytes_text, ranks
 
@@ -53,7 +53,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(0, (10**6, 4000, 30), 4)
     yield case(0, (10**6, 4000, 0), 1, 0.0)
     yield case(16 * 10**8, (16 * 10**9, 9 * 10**5, 0), 8)
-    yield from refusals("longest_text", [(100, 200, 5), (100, 101, 5, 1, 4), (100, 10, 5, 0, 0), (100, 10, 5, 0, -2)])
+    yield from rejections("longest_text", [(100, 200, 5), (100, 101, 5, 1, 4), (100, 10, 5, 0, 0), (100, 10, 5, 0, -2)])
 
 
 EXERCISE = Exercise(
@@ -71,5 +71,5 @@ EXERCISE = Exercise(
         "n = 2 room / (per_token + √(per_token² + 4 per_pair room)), also for per_pair = 0. Round down to a multiple "
         "of 2 P.",
     ),
-    praise=lambda outcome: "the longest text that fits, with and without pairs; what cannot be is refused",
+    praise=lambda outcome: "the longest text that fits, with and without pairs; what cannot be is rejected",
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.cases import refusals
+from course_utils.checks.cases import rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import count, ranks
 
@@ -35,7 +35,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(9, 7)
     yield case(4, 4)
     yield case(1, 1)
-    yield from refusals("zigzag", [(3, 4), (0, 1), (5, 0), (5, -1)])
+    yield from rejections("zigzag", [(3, 4), (0, 1), (5, 0), (5, -1)])
 
 
 EXERCISE = Exercise(
@@ -51,7 +51,7 @@ EXERCISE = Exercise(
         "Cut the text into 2 P pieces. A query of piece 0 sees nearly nothing, one of the last piece nearly all. Which "
         "two pieces see as much together as any other two?",
         "`bounds = block_bounds(length, 2 * world_size)`; piece b is `torch.arange(bounds[b], bounds[b + 1])`. Rank r "
-        "has the pieces r and 2 P - 1 - r, joined by `torch.cat`. `check_length` refuses what cannot be dealt out.",
+        "has the pieces r and 2 P - 1 - r, joined by `torch.cat`. `check_length` rejects what cannot be dealt out.",
     ),
     praise=lambda outcome: "every token once, and all ranks see as many pairs, also where nothing divides",
 )

@@ -12,7 +12,7 @@ from course_utils.words import count, ranks
 
 LOOKS = 500_000  # at costs: more than enough for 60 layers, far too few to try all cuts of them
 
-REFUSED = (
+REJECTED = (
     ("more ranks than layers", [1, 2], 3),
     ("more ranks than layers", [], 1),
     ("no rank", [1, 2], 0),
@@ -69,7 +69,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     many = quarters(60)
     label = f"{count(len(many), 'layer')} on {ranks(10)}"
     yield Case(label, [(many, 10)], [by_filling(many, 10)], with_comm=False, harness=with_few_looks)
-    for about, costs, pieces in REFUSED:
+    for about, costs, pieces in REJECTED:
         label = f"{about}, split_layers({costs}, {pieces})"
         yield Case(label, [(costs, pieces)], ["CourseError"], with_comm=False, harness=error_of)
 
@@ -126,5 +126,5 @@ EXERCISE = Exercise(
         "the cut is as good as the best": _as_good_a_cut,
         "it is a cut": _a_cut,
     },
-    praise=lambda outcome: "no cut is better, for few layers and for 60, and what cannot be cut is refused",
+    praise=lambda outcome: "no cut is better, for few layers and for 60, and what cannot be cut is rejected",
 )

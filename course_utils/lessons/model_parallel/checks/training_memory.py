@@ -39,7 +39,7 @@ def call(function: Callable, model: dict, layers: tuple[int, int], batch: int, l
     return found and found.parts()
 
 
-def refusal(function: Callable, *arguments: Any) -> str:
+def rejection(function: Callable, *arguments: Any) -> str:
     """The name of the error that such a call raises."""
     return error_of(partial(call, function), *arguments)
 
@@ -105,7 +105,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for ways in ({"optimizer": "adagrad"}, {"precision": "float8"}, {"zero": 4}, {"zero": -1}):
         given = (PLAIN, (0, 99), 2, 8, WAYS | ways)
         words = ", ".join(f"{name} {value}" for name, value in ways.items())
-        yield Case(f"what does not exist: {words}", [given], ["CourseError"], with_comm=False, harness=refusal)
+        yield Case(f"what does not exist: {words}", [given], ["CourseError"], with_comm=False, harness=rejection)
 
 
 def _in_another_order(case: Case, outcome: Outcome) -> bool:
@@ -129,7 +129,7 @@ EXERCISE = Exercise(
         "`numbers = sum(layer_parameters(layer, parallelism.tensor) for layer in model)`; each of the three sizes of "
         "`bytes_for_each_parameter` times numbers, divided by `parallelism.data` where the stage of ZeRO is at least 3 "
         "(parameters), 2 (gradients), 1 (state); last `saved_at_most(model, batch, length, NUMBER_BYTES[precision], "
-        "parallelism, checkpointing, in_flight)`. `check_stage` refuses a stage that does not exist.",
+        "parallelism, checkpointing, in_flight)`. `check_stage` rejects a stage that does not exist.",
     ),
     symptoms={"the parts are in another order": _in_another_order},
     praise=lambda outcome: (

@@ -1,4 +1,4 @@
-"""The check of `scaling_efficiency`: strong and weak, and refusals."""
+"""The check of `scaling_efficiency`: strong and weak, and rejections."""
 
 from collections.abc import Callable, Iterator
 
@@ -61,5 +61,5 @@ EXERCISE = Exercise(
         "world_size · seconds_alone where each does as much as one (weak). Before that, a ValueError for what makes "
         "no sense.",
     ),
-    praise=lambda outcome: "strong and weak scaling, and what makes no sense is refused",
+    praise=lambda outcome: "strong and weak scaling, and what makes no sense is rejected",
 )

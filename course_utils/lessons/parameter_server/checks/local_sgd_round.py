@@ -23,7 +23,7 @@ def wavy(weights: np.ndarray, batch: np.ndarray) -> np.ndarray:
 
 
 def of_a_pair(weights: np.ndarray, batch: dict) -> np.ndarray:
-    """The same of a batch that is no array."""
+    """The same of a batch that is not an array."""
     return wavy(weights, batch["inputs"] * batch["target"])
 
 

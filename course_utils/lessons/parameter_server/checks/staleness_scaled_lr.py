@@ -41,5 +41,5 @@ EXERCISE = Exercise(
         "is 0 old, by what can that be divided?",
         "Raise a `ValueError` where the staleness is below 0; else return `rate / max(1, staleness)`.",
     ),
-    praise=lambda outcome: "rate / τ, and the whole rate for a fresh gradient; a gradient from the future is refused",
+    praise=lambda outcome: "rate / τ, and the whole rate for a fresh gradient; a gradient from the future is rejected",
 )

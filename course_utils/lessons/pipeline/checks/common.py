@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Lines = list[list[str]]
 """For each rank its actions, as `2F0`."""
-NO_LISTS, NO_ACTION = "a list of lists is expected, one for each rank", "which is no Action"
+NO_LISTS, NO_ACTION = "a list of lists is expected, one for each rank", "which is not an Action"
 FLAT = "a list of other things than lists"
 BELOW_ZERO = "and stages and micro-batches are counted from 0"
 MOST_ACTIONS = 10_000
@@ -30,7 +30,7 @@ MOST_DRAWN = 400
 def as_lines(function: Callable, *given: Any) -> Lines | str:
     """Runs on a rank: what the function returned, as texts; as one text where it is something else.
 
-    What is no Action becomes a text that begins with "?". A grader lets in no other objects than plain ones.
+    What is not an Action becomes a text that begins with "?". A grader lets in no other objects than plain ones.
     """
     made = function(*given)
 

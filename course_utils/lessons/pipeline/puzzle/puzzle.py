@@ -168,7 +168,7 @@ def _no_schedule(puzzle: Puzzle, schedule: Sequence[Sequence[Action]]) -> list[s
     for rank, actions in enumerate(schedule):
         for thing in actions:
             if type(thing) is not Action or thing.kind not in COMPUTATIONS + MESSAGES:
-                return [f"rank {rank} has {thing!r} in its list, which is no action"]
+                return [f"rank {rank} has {thing!r} in its list, which is not an action"]
             if thing.stage != rank:
                 return [f"rank {rank} has {thing} in its list; in this puzzle stage {thing.stage} lies elsewhere"]
             if thing.micro_batch not in range(puzzle.micro_batches):

@@ -41,7 +41,7 @@ def walked(
     temperature: float,
     seed: int,
 ) -> Any:
-    """Runs on a rank: what came back, and the numbers of all that was simulated; a text where it is no strategy.
+    """Runs on a rank: what came back, and the numbers of all that was simulated; a text where it is not a strategy.
 
     Args:
         times: of all strategies, an axis for each operator.
@@ -93,7 +93,7 @@ def _wrong(outcome: Outcome) -> str | None:
     near = _near(begin, times.shape)
     for number in walk:
         if number not in near:
-            return "a strategy was simulated that is no single change away from any before it that fits"
+            return "a strategy was simulated that is not a single change away from any before it that fits"
         near |= _near(number, times.shape) if room.flat[number] else set()
     best = int(times[room].min()) if iterations else int(times.flat[begin])
     if told["takes"] <= best:
@@ -282,7 +282,7 @@ EXERCISE = Exercise(
     cases=_cases,
     hints=(
         "Two strategies have to be remembered on the way: which? What happens to each of them when a proposal is "
-        "quicker, when it is slower and accepted, when it is refused? And which proposals are not even simulated?",
+        "quicker, when it is slower and accepted, when it is rejected? And which proposals are not even simulated?",
         "`now, time = start, makespan_of(start)` and `best, least = now, time`. Then `iterations` times: `propose`; if "
         "it does not `fit`, go on; simulate it; if `metropolis_accept(time, new, temperature, random)`, go there; if "
         "`new < least`, it is the best so far.",

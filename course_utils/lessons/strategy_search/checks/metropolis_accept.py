@@ -69,7 +69,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("much slower", old, old + round(2.5 * warm), warm)
     yield case("so slow that 1 in 1000 is accepted", old, old + round(math.log(1000) * warm), warm)
     yield case("equally quick", old, old, warm)
-    yield case("times that are no whole numbers", 3.25, 3.75, float(rng.uniform(0.3, 0.9)))
+    yield case("times that are not whole numbers", 3.25, 3.75, float(rng.uniform(0.3, 0.9)))
     yield case("very much quicker", old * 10**6, old, warm / 1000)
     yield case("very much slower", old, old * 10**6, warm / 1000)
     yield case("temperature 0, slower", old, old + 1, 0)

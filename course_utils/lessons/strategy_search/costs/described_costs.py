@@ -105,7 +105,7 @@ def described_costs(
 
 
 def check_memory(graph: OperatorGraph, parts: Mapping[Key, PartShape], topology: DeviceTopology) -> None:
-    """Refuse a model that fits on the devices in no way at all.
+    """Reject a model that fits on the devices in no way at all.
 
     Two things are asked: whether each operator, cut as finely as can be, has room on its devices if nothing else were
     there, and whether all of them have room together.

@@ -34,7 +34,7 @@ class Operator:
         averages: numbers per channel that its norm averages over the batch forward, and again backward: they are summed
             over all devices that share the batch. 0 without batch norm.
         modules: what it runs, in this order, as names in the graph's `layers`: ("features.0", "features.1"). The sum
-            of an "add", and what "input" and "loss" do, is no module.
+            of an "add", and what "input" and "loss" do, is not a module.
     """
 
     name: str

@@ -57,7 +57,7 @@ def program(
         found: a sentence for them, on where the strategy comes from.
 
     Raises:
-        CourseError: `build` is no call; the strategy is for another graph or for more ranks; the model calls a
+        CourseError: `build` is not a call; the strategy is for another graph or for more ranks; the model calls a
             function that cannot be written down.
     """
     made = re.fullmatch(r"([\w.]+)\.(\w+)(\(.*\))", build.strip(), re.DOTALL)
@@ -72,7 +72,7 @@ def program(
 
 
 def _check(graph: OperatorGraph, strategy: Strategy, ranks: int) -> None:
-    """Refuse a strategy that is for another graph, or for more ranks."""
+    """Reject a strategy that is for another graph, or for more ranks."""
     if len(strategy) != len(graph.operators):
         raise CourseError(
             f"The strategy has {len(strategy)} configurations, and {graph.name} has {len(graph.operators)} operators. "
