@@ -249,7 +249,7 @@ course.draw.timelines(six, one, titles=titles)
 #
 # A program that carries messages for a framework is a **backend**: MPI, gloo, and NCCL on GPUs. "Pick an efficient
 # one", say SURF's slides. Here the same vectors go through mpi4py's `Allreduce`, through gloo's, and round lesson 5's
-# ring, by turns. **Predict:** is the same one the fastest for 1 KB, 32 KB and 1 MB?
+# ring, by turns. **Predict:** is the same one the fastest for 1, 32 and 1,024 KB?
 
 # %%
 course.predict("same_backend", answer=..., choices={"a": "yes", "b": "no"})
@@ -259,13 +259,13 @@ from course_utils.lessons.data_parallel.backends import backend_seconds
 from course_utils.lessons.data_parallel.sentences import fastest_text
 from course_utils.words import seconds_text
 
-sizes = [1_000, 32_000, 1_000_000]
+sizes = [1_000, 32_000, 1_024_000]
 timed = ranks.run(backend_seconds, sizes, runs=5, backend="gloo").results[0]
 medians = np.median(list(timed.values()), axis=2)  # a row for each program
 same = len(set(medians.argmin(axis=0))) == 1
 course.measured("same_backend", answer="a" if same else "b")
-look = {"across": "bytes of the vector", "up": "time", "unit": seconds_text}
-course.draw.over_numbers(sizes, timed, fastest_text(sizes, timed), log=True, **look)
+look = {"across": "KB of the vector", "up": "time", "unit": seconds_text}
+course.draw.over_numbers([1, 32, 1024], timed, fastest_text(sizes, timed), log=True, **look)
 
 # %% [markdown]
 # A library chooses its algorithm by the size of the vector, and two libraries choose differently. (The prediction is

@@ -16,9 +16,9 @@ Seconds = dict[str, list[list[float]]]
 
 
 def backend_seconds(sizes: Sequence[int], runs: int = 5) -> Seconds:
-    """On every rank of a group of gloo: seconds of an all-reduce by each program, from the start to the last rank's end.
+    """On every rank of a group of gloo: seconds of an all-reduce by each program, until the last rank has the sum.
 
-    All three add the same vectors, float32. MPI's Allreduce and the ring send over MPI's connections, gloo over its
+    All three add the same vectors, float32. MPI and the ring send over MPI's connections, gloo over its
     own; both pass the same links. A first round is not counted.
 
     Args:
