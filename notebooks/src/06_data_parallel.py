@@ -403,6 +403,44 @@ course.draw.over_numbers(
 # The linear rule is for SGD. For Adam and AdamW the *square root* is the rule (Malladi and others, 2022). Both scale a
 # rate that was right before: from 0.003, too small for one rank, AdamW does best with four times. Try it.
 #
+# ## How large a batch pays?
+#
+# A gradient of $B$ images has $|G_B|^2 = |G|^2 + \operatorname{tr}\Sigma / B$ on average: signal, and lesson 1's noise.
+# A rank's own gradient has a small $B$, the mean of all ranks' a large one: two equations, two unknowns. So ranks get
+# both for one number more a step. $\operatorname{tr}\Sigma / |G|^2$ is the **noise scale**, in images (McCandlish and
+# others, 2018): about the **critical batch**, beyond which more images hardly shorten the way.
+#
+# **Predict:** with the best rate for each batch, how many times fewer steps to a loss of 0.5 does 32 need than 8? And
+# 512 than 128?
+
+# %%
+course.predict("critical", within=1.3, from_8_to_32=..., from_128_to_512=...)
+
+# %%
+from course_utils.lessons.data_parallel import noise_scale
+
+measure = {"epochs": 2, "batch_size": 64, "rate": 0.2, "backend": "gloo"}
+_, norms = ranks.run(noise_scale.train_and_measure, data, **measure).results[0]
+scale = noise_scale.simple_noise_scale(norms, small_batch=16, large_batch=64)
+sizes, rates = [8, 32, 128, 512], (0.1, 0.2, 0.4)
+steps = [noise_scale.fewest_steps(data, B, rates, target=0.5) for B in sizes]
+fewer = [steps[0] / steps[1], steps[2] / steps[3]]
+course.measured("critical", from_8_to_32=fewer[0], from_128_to_512=fewer[1])
+
+# %% tags=["figure:06_critical"]
+from course_utils.lessons.data_parallel.sentences import critical_text
+
+fewest = steps[-1] / noise_scale.predicted_steps(sizes[-1], scale, 1)
+line = [noise_scale.predicted_steps(B, scale, fewest) for B in sizes]
+name, look = "steps to a loss of 0.5", {"across": "images in a batch", "up": "steps"}
+title = critical_text(sizes, steps, scale)
+course.draw.over_numbers(sizes, {name: steps}, title, predicted={name: line}, **look)
+
+# %% [markdown]
+# The line is $S_{\min}\,(1 + \text{noise scale} / B)$, drawn through the last dot. It promises an order of magnitude: far
+# left of the noise scale twice the batch saves half of the steps, far right of it nothing. There more ranks with as
+# many images each are wasted. As the loss falls the noise scale tends to grow: later, larger batches pay.
+#
 # ## What the mean does not mend
 #
 # Batch norm, known from lesson 3, subtracts from each feature the feature's mean over *the batch*, and divides by its

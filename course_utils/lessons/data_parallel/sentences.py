@@ -109,3 +109,18 @@ def fastest_text(sizes: Sequence[int], seconds: Mapping[str, Sequence[Sequence[f
         first = f"{best} first" if not level else f"no clear difference between {join([best, *level])}"
         told.append(f"{bytes_text(size)}: {first}")
     return "; ".join(told)
+
+
+def critical_text(sizes: Sequence[int], steps: Sequence[int], noise_scale: float) -> str:
+    """What larger batches save at both ends of the sizes, beside the noise scale.
+
+    Args:
+        sizes: of the batch, rising.
+        steps: the fewest to a loss with each.
+        noise_scale: in images.
+    """
+    first, last = (number_text(steps[place] / steps[place + 1]) for place in (0, len(steps) - 2))
+    return (
+        f"Noise scale: {noise_scale:.0f} images. From {sizes[0]} to {sizes[1]} images {first} times fewer steps, "
+        f"from {sizes[-2]} to {sizes[-1]} {last} times"
+    )
