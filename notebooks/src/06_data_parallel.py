@@ -265,7 +265,9 @@ medians = np.median(list(timed.values()), axis=2)  # a row for each program
 same = len(set(medians.argmin(axis=0))) == 1
 course.measured("same_backend", answer="a" if same else "b")
 look = {"across": "KB of the vector", "up": "time", "unit": seconds_text}
-course.draw.over_numbers([1, 32, 1024], timed, fastest_text(sizes, timed), log=True, **look)
+course.draw.over_numbers(
+    [1, 32, 1024], timed, fastest_text(sizes, timed), log=True, **look
+)
 
 # %% [markdown]
 # A library chooses its algorithm by the size of the vector, and two libraries choose differently. (The prediction is
@@ -423,7 +425,9 @@ measure = {"epochs": 2, "batch_size": 64, "rate": 0.2, "backend": "gloo"}
 _, norms = ranks.run(noise_scale.train_and_measure, data, **measure).results[0]
 scale = noise_scale.simple_noise_scale(norms, small_batch=16, large_batch=64)
 sizes, rates = [8, 32, 128, 512], (0.1, 0.2, 0.4)
-steps = [noise_scale.fewest_steps(data, B, rates, target=0.5) for B in sizes]
+each = course.per_rank(sizes)  # each rank tries one size, by itself
+search = data, each, rates, 0.5, 150
+steps = ranks.run(noise_scale.fewest_steps, *search, backend="gloo").results
 fewer = [steps[0] / steps[1], steps[2] / steps[3]]
 course.measured("critical", from_8_to_32=fewer[0], from_128_to_512=fewer[1])
 
@@ -437,7 +441,7 @@ title = critical_text(sizes, steps, scale)
 course.draw.over_numbers(sizes, {name: steps}, title, predicted={name: line}, **look)
 
 # %% [markdown]
-# The line is $S_{\min}\,(1 + \text{noise scale} / B)$, drawn through the last dot. It promises an order of magnitude: far
+# The line is $S_{\min}\,(1 + \text{noise scale} / B)$, through the last dot; it promises an order of magnitude. Far
 # left of the noise scale twice the batch saves half of the steps, far right of it nothing. There more ranks with as
 # many images each are wasted. As the loss falls the noise scale tends to grow: later, larger batches pay.
 #

@@ -381,7 +381,9 @@ for way in ("neighbours", "all-reduce"):
     sent[way] = run.bytes_per_rank[0] / run.results[0][0].nbytes / steps
     means = np.mean(run.results, axis=0)  # of all ranks, at each step
     curves[way] = [loss_and_gradients(unflat(w), *images[:2])[0] for w in means]
-course.measured("neighbours", neighbours=sent["neighbours"], all_reduce=sent["all-reduce"])
+course.measured(
+    "neighbours", neighbours=sent["neighbours"], all_reduce=sent["all-reduce"]
+)
 title = neighbours_text(curves["neighbours"], curves["all-reduce"])
 course.draw.loss_curves(curves, title, y="loss of the ranks' mean weights")
 
