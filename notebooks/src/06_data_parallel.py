@@ -245,6 +245,34 @@ course.draw.timelines(six, one, titles=titles)
 # The picture shows the fastest of three steps. The means are the same; so from here on we send one vector. (Lesson 7
 # packs *buckets*, and sends the first *during* the backward pass.)
 #
+# ## Whose all-reduce?
+#
+# A program that carries messages for a framework is a **backend**: MPI, gloo; lesson 13 has NCCL. "Pick an efficient
+# one", say SURF's slides. Here the same vectors go through mpi4py's `Allreduce`, through gloo's, and round lesson 5's
+# ring, by turns. **Predict:** is the same one the fastest for 1, 32 and 1,024 KB?
+
+# %%
+course.predict("same_backend", answer=..., choices={"a": "yes", "b": "no"})
+
+# %% tags=["figure:06_backends"]
+from course_utils.lessons.data_parallel.backends import backend_seconds
+from course_utils.lessons.data_parallel.sentences import fastest_text
+from course_utils.words import seconds_text
+
+sizes = [1_000, 32_000, 1_024_000]
+timed = ranks.run(backend_seconds, sizes, runs=5, backend="gloo").results[0]
+medians = np.median(list(timed.values()), axis=2)  # a row for each program
+same = len(set(medians.argmin(axis=0))) == 1
+course.measured("same_backend", answer="a" if same else "b")
+look = {"across": "KB of the vector", "up": "time", "unit": seconds_text}
+course.draw.over_numbers(
+    [1, 32, 1024], timed, fastest_text(sizes, timed), log=True, **look
+)
+
+# %% [markdown]
+# A library chooses its algorithm by the size of the vector, and two libraries choose differently. (The prediction is
+# judged by medians; the title names a first only where the rounds agree.) On your cluster, measure before you pick.
+#
 # ## Sum or mean?
 #
 # SURF's slides say: add up the gradients of the loss, $\nabla L = \sum_j \nabla L_j$. A slide later: multiply the
@@ -376,6 +404,46 @@ course.draw.over_numbers(
 # %% [markdown]
 # The linear rule is for SGD. For Adam and AdamW the *square root* is the rule (Malladi and others, 2022). Both scale a
 # rate that was right before: from 0.003, too small for one rank, AdamW does best with four times. Try it.
+#
+# ## How large a batch pays?
+#
+# A gradient of $B$ images has $|G_B|^2 = |G|^2 + \operatorname{tr}\Sigma / B$ on average: signal, and lesson 1's noise.
+# A rank's own gradient has a small $B$, the mean of all ranks' a large one: two equations, two unknowns. So ranks get
+# both for one number more a step. $\operatorname{tr}\Sigma / |G|^2$ is the **noise scale**, in images (McCandlish and
+# others, 2018): about the **critical batch**, beyond which more images hardly shorten the way.
+#
+# **Predict:** with the best rate for each batch, how many times fewer steps to a loss of 0.5 does 32 need than 8? And
+# 512 than 128?
+
+# %%
+course.predict("critical", within=1.3, from_8_to_32=..., from_128_to_512=...)
+
+# %%
+from course_utils.lessons.data_parallel import noise_scale
+
+measure = {"epochs": 2, "batch_size": 64, "rate": 0.2, "backend": "gloo"}
+_, norms = ranks.run(noise_scale.train_and_measure, data, **measure).results[0]
+scale = noise_scale.simple_noise_scale(norms, small_batch=16, large_batch=64)
+sizes, rates = [8, 32, 128, 512], (0.1, 0.2, 0.4)
+each = course.per_rank(sizes)  # each rank tries one size, by itself
+search = data, each, rates, 0.5, 150
+steps = ranks.run(noise_scale.fewest_steps, *search, backend="gloo").results
+fewer = [steps[0] / steps[1], steps[2] / steps[3]]
+course.measured("critical", from_8_to_32=fewer[0], from_128_to_512=fewer[1])
+
+# %% tags=["figure:06_critical"]
+from course_utils.lessons.data_parallel.sentences import critical_text
+
+fewest = steps[-1] / noise_scale.predicted_steps(sizes[-1], scale, 1)
+line = [noise_scale.predicted_steps(B, scale, fewest) for B in sizes]
+name, look = "steps to a loss of 0.5", {"across": "images in a batch", "up": "steps"}
+title = critical_text(sizes, steps, scale)
+course.draw.over_numbers(sizes, {name: steps}, title, predicted={name: line}, **look)
+
+# %% [markdown]
+# The line is $S_{\min}\,(1 + \text{noise scale} / B)$, through the last dot; it promises an order of magnitude. Far
+# left of the noise scale twice the batch saves half of the steps, far right of it nothing. There more ranks with as
+# many images each are wasted. As the loss falls the noise scale tends to grow: later, larger batches pay.
 #
 # ## What the mean does not mend
 #

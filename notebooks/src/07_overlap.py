@@ -260,6 +260,28 @@ course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
 # what is left of the backward pass when the first bucket leaves. So overlap gains most where both are equal. Did the
 # exposed part stay in your run? The last bucket holds the first layer, and leaves at the very end, whatever the batch.
 #
+# ## The one that nobody uses
+#
+# torch has an older way for several GPUs of one machine: `nn.DataParallel(model)`, one process with a thread for each
+# GPU. What does it do in *every* forward pass? Its own source says so:
+
+# %%
+import inspect
+
+from torch import nn
+
+source = inspect.getsource(nn.DataParallel.forward).splitlines()
+for name in ("scatter", "replicate", "parallel_apply", "gather"):
+    print(next(line.strip() for line in source if f"self.{name}(" in line))
+print("GPUs that it would use here:", nn.DataParallel(nn.Linear(2, 2)).device_ids)
+
+# %% [markdown]
+# Deal the images out, copy the *whole model* to each GPU, run the threads, collect the outputs on the first GPU. That
+# one sends $P-1$ models and takes in $P-1$ gradients each step: lesson 6's gather-scatter. And one Python serves
+# all threads: its **global interpreter lock** (GIL) lets one run at a time. Without GPUs the list is empty, and
+# `forward` just calls the model. [torch's manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html)
+# says: take DDP, on one machine, too.
+#
 # ## More workers
 #
 # **Strong scaling**: the same work for more workers, at best $P$ times as fast. **Weak scaling**: each has as much as
@@ -341,6 +363,35 @@ report_figures.traffic_by_workers(
 # %% [markdown]
 # Each node must send $2\frac{P-1}{P}$ times the gradient, as lesson 5 says. In the picture before, a
 # processor that waits for a message counts as not busy.
+#
+# ## A wider model
+#
+# "Don't try to parallelize very light workloads", lesson 6 quotes. So make the network wider: VGG-11 with 2, 4 and 8
+# channels in its first layer. Twice the channels are four times the weights: four times the bytes, and about four
+# times the computing. **Predict:** what becomes of the messages' share of a step?
+
+# %%
+course.predict("width", answer=..., choices={"a": "it shrinks", "b": "it grows"})
+
+# %% tags=["figure:07_width"]
+from course_utils.lessons.overlap.sentences import width_text
+from course_utils.vgg import vgg11
+
+channels, shares, both = [2, 4, 8], [], {ALONE: alone, "DDP": ways["DDP"]}
+for number in channels:
+    build = partial(vgg11, number / 64, seed=0)
+    taken = step_times(ranks, both, batch, 5, lambda _, build=build: build())
+    shares.append(taken.exposed_shares("DDP"))
+first, last = np.median(shares[0]), np.median(shares[-1])
+course.measured("width", answer="a" if last < first else "b")
+look = {"across": "channels of the first layer", "up": "messages' share of a step"}
+title = width_text(channels, shares)
+course.draw.over_numbers(channels, {"DDP": shares}, title, unit="{:.0%}".format, **look)
+
+# %% [markdown]
+# Bytes and computing grow together: by them alone the share would hardly move. What does not grow is each message's
+# $\alpha$, most of a small model's exchange. A model is easy to share where each weight is used often in a step: with a
+# larger batch, or larger images.
 #
 # ## Rarer messages
 #

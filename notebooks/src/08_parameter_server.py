@@ -357,6 +357,61 @@ pictures.loss_over_bytes(sent, losses, title, finding)
 #
 # AdamW's means and squares stay on each rank; only weights travel. Exercise: `outer_step`.
 #
+# ## Neighbours
+#
+# Must anybody know the mean of *all*? **D-PSGD** (Lian and others, 2017): the ranks stand on a ring. In every step each
+# averages its weights with those of its two neighbours, and then goes a step against its own gradient:
+#
+# $$w_r \leftarrow \tfrac13\,(w_{r-1} + w_r + w_{r+1}) - \eta\, g_r$$
+#
+# The replicas differ. **Predict:** how many vectors does each of 8 ranks send in a step? And an all-reduce round
+# lesson 5's ring?
+
+# %%
+course.predict("neighbours", within=1.05, neighbours=..., all_reduce=...)
+
+# %% tags=["figure:08_neighbours"]
+from course_utils.lessons.parameter_server.flat_network import unflat
+from course_utils.lessons.parameter_server.neighbours import train_among_neighbours
+from course_utils.lessons.parameter_server.sentences import neighbours_text
+from course_utils.lessons.sgd.digits_network import loss_and_gradients
+
+steps, curves, sent = 90, {}, {}
+for way in ("neighbours", "all-reduce"):
+    run = ranks.run(train_among_neighbours, images, steps, way, ranks=8)
+    sent[way] = run.bytes_per_rank[0] / run.results[0][0].nbytes / steps
+    means = np.mean(run.results, axis=0)  # of all ranks, at each step
+    curves[way] = [loss_and_gradients(unflat(w), *images[:2])[0] for w in means]
+course.measured(
+    "neighbours", neighbours=sent["neighbours"], all_reduce=sent["all-reduce"]
+)
+title = neighbours_text(curves["neighbours"], curves["all-reduce"])
+course.draw.loss_curves(curves, title, y="loss of the ranks' mean weights")
+
+# %% [markdown]
+# Two vectors, whatever $P$: not fewer than round the ring, but in 2 rounds in place of $2(P-1)$, and nobody waits for a
+# rank on the far side. How far apart are the replicas? For 60 steps their gradients pull them apart while
+# neighbours pull them together. Then, without gradients, each step leaves a share of the distance: the second largest
+# eigenvalue of the table of thirds, $\tfrac13\left(1 + 2\cos\frac{2\pi}{P}\right)$ from 4 ranks on.
+
+# %% tags=["figure:08_consensus"]
+from course_utils.lessons.parameter_server.neighbours import consensus_distance, shrinking
+
+far = {}
+for P in (4, 8):
+    options = {"only_average": 12, "ranks": P}
+    kept = ranks.run(train_among_neighbours, images, 60, "neighbours", **options).results
+    far[f"{P} ranks"] = [consensus_distance(at) for at in list(zip(*kept))[6::6]]
+    a_step = (far[f"{P} ranks"][-1] / far[f"{P} ranks"][-2]) ** (1 / 6)
+    print(f"{P} ranks: {a_step:.2f} left after a step, {shrinking(P):.2f} by the formula")
+title = "Gradients pull replicas apart until step 60; then neighbours alone"
+look = {"across": "step", "up": "distance of the weights from their mean", "log": True}
+course.draw.over_numbers(range(6, 73, 6), far, title, unit="{:.0e}".format, **look)
+
+# %% [markdown]
+# The longer the ring, the slower it agrees: news travel one rank a step. Other graphs agree faster, for more neighbours
+# each. (**AD-PSGD**, 2018: the same, and nobody waits.)
+#
 # ## Clinics
 #
 # Lesson 5's report ends with an idea: health workers across Africa train together, "sharing only the parameters"; no

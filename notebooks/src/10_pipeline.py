@@ -289,6 +289,49 @@ for name, schedule in every.items():
 picture
 
 # %% [markdown]
+# ## In a V
+#
+# Let the model go down the ranks and come back up: rank $r$ holds the stages $r$ and $2p-1-r$, each half as long. The
+# loss is then known on rank 0, where the batch came in, and all ranks keep equally much. **ZB-V** (Qi and others, 2024)
+# is zero bubble in this shape. **DualPipe-V** (DeepSeek, 2024) pairs each forward pass with a backward pass of another
+# micro-batch, so that on GPUs the messages of the one hide behind the other.
+#
+# **Predict:** for 4 ranks, 8 micro-batches and F, I, W equally long, 1F1B is idle for 27 %. ZB-V?
+
+# %%
+course.predict("pipeline_v", within=1.5, percent=...)
+
+# %%
+from course_utils.lessons.pipeline.v_shape import dual_pipe_v_schedule, zb_v_schedule
+from course_utils.lessons.pipeline.validate import peak_in_flight, validate_schedule
+
+v_shaped = {"ZB-V": zb_v_schedule(4, 8), "DualPipe-V": dual_pipe_v_schedule(4, 8)}
+plans = {}
+for name, schedule in ({"1F1B": one_f_one_b, "ZB-H1": h1} | v_shaped).items():
+    validate_schedule(schedule)
+    half = 0.5 if name in v_shaped else 1.0  # of a rank's layers in a stage
+    plans[name] = simulate_schedule(schedule, half * t, half * t, half * t)
+    idle, kept = plans[name].idle_share, max(peak_in_flight(schedule, half))
+    print(f"{name:10}: {idle:4.0%} idle as planned, keeps {kept:g} micro-batches")
+course.measured("pipeline_v", percent=round(100 * plans["ZB-V"].idle_share))
+
+# %% tags=["figure:10_v"]
+from course_utils.lessons.pipeline.sentences import idle_text
+
+v_runs, busy = {}, False
+for name, schedule in v_shaped.items():
+    v_runs[name] = timed_runs(ranks, schedule, t)[0]  # t for a stage: easier to time
+    busy |= disturbed(simulate_schedule(schedule, t, t, t), v_runs[name])
+    far = apart(schedule)
+    print(f"{name}: at most {far:.0e} from one process")
+    assert far < 1e-12
+title = BUSY if busy else idle_text(v_runs)
+pictures.pipelines(v_runs, title, in_seconds=list(v_runs))
+
+# %% [markdown]
+# ZB-V idles only at its slanted edges, as ZB-H2 does, with no more in memory than 1F1B's rank 0 keeps. The price: twice
+# as many messages. Here the pairs of DualPipe-V stand one after the other, so that it gains nothing beyond ZB-V.
+#
 # ## Schedules that do not work
 #
 # Two ranks; d has three micro-batches, the others two. **Predict**: which *can* be run, if a rank may keep two

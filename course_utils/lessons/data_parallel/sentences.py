@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from course_utils.measuring import larger
+from course_utils.measuring import Compared, larger
 from course_utils.trace.events import Event
-from course_utils.words import number_text, seconds_text
+from course_utils.words import bytes_text, join, number_text, seconds_text
 
 if TYPE_CHECKING:
     from course_utils.draw.message_timeline.timelines import HasEvents
@@ -92,3 +92,35 @@ def waiting_text(communication: Sequence[float], late: int) -> str:
         return f"Rank {late} is late, but all wait: this computer has more to do than that"
     times = statistics.fmean(others) / communication[late]
     return f"Rank {late} is late: the others' communication takes {number_text(times)} times as long as its own"
+
+
+def fastest_text(sizes: Sequence[int], seconds: Mapping[str, Sequence[Sequence[float]]]) -> str:
+    """Which program is the fastest at each size, where one is faster than every other by the rule for ties.
+
+    Args:
+        sizes: bytes.
+        seconds: program → at each size, the seconds of the rounds.
+    """
+    told = []
+    for place, size in enumerate(sizes):
+        runs = {name: by_size[place] for name, by_size in seconds.items()}
+        best = min(runs, key=lambda name: statistics.median(runs[name]))
+        level = [name for name in runs if name != best and not Compared(runs[best], runs[name]).first_is_faster]
+        first = f"{best} first" if not level else f"no clear difference between {join([best, *level])}"
+        told.append(f"{bytes_text(size)}: {first}")
+    return "; ".join(told)
+
+
+def critical_text(sizes: Sequence[int], steps: Sequence[int], noise_scale: float) -> str:
+    """What larger batches save at both ends of the sizes, beside the noise scale.
+
+    Args:
+        sizes: of the batch, rising.
+        steps: the fewest to a loss with each.
+        noise_scale: in images.
+    """
+    first, last = (number_text(steps[place] / steps[place + 1]) for place in (0, len(steps) - 2))
+    return (
+        f"Noise scale: {noise_scale:.0f} images. From {sizes[0]} to {sizes[1]} images {first} times fewer steps, "
+        f"from {sizes[-2]} to {sizes[-1]} {last} times"
+    )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.overlap.step_times import ALONE, StepTimes
-from course_utils.measuring import BUSY, TIE, Compared, tied
+from course_utils.measuring import AGREEING, BUSY, TIE, Compared, tied
 from course_utils.words import bytes_text, number_text, percent, seconds_text
 
 if TYPE_CHECKING:
@@ -129,3 +129,20 @@ def fewer_bytes_text(often: Sequence[int], once: Sequence[int], micro_batches: i
     told = f"A node sent {bytes_text(statistics.fmean(often))} and {bytes_text(statistics.fmean(once))}"
     near = "as many as there are micro-batches" if tied(times, micro_batches) else "by the kernel's count"
     return f"{told}: {number_text(times)} times less, {near}"
+
+
+def width_text(channels: Sequence[int], shares: Sequence[Sequence[float]]) -> str:
+    """What becomes of the messages' share of a step as the network grows wider.
+
+    Args:
+        channels: rising.
+        shares: for each width, the exposed communication as a share of the step, round by round.
+    """
+    first, last = (statistics.median(each) for each in (shares[0], shares[-1]))
+    told = (
+        f"From {channels[0]} to {channels[-1]} channels messages go from {percent(first)} to {percent(last)} of a step"
+    )
+    agree = sum(
+        (one > other) == (first > last) for one, other in zip(shares[0], shares[-1], strict=True)
+    ) >= AGREEING * len(shares[0])
+    return told if agree and not tied(first, last) else told + ": no clear difference"

@@ -66,6 +66,12 @@ class StepTimes:
         """The same for each round by itself: the way's step beyond the one of `alone` next to it. For a spread."""
         return [step - free for step, free in zip(self.seconds[way], self.seconds[ALONE], strict=True)]
 
+    def exposed_shares(self, way: str) -> list[float]:
+        """`exposed_by_round` as a share of the way's step; never below 0."""
+        return [
+            max(0.0, beyond) / step for beyond, step in zip(self.exposed_by_round(way), self.seconds[way], strict=True)
+        ]
+
     @property
     def bars(self) -> dict[str, dict[str, float]]:
         """For `draw.stacked_bars`: for each way the seconds of its computing and of its exposed communication.

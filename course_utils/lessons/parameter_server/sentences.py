@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from course_utils.lessons.parameter_server.digits_trainings import Curve
-from course_utils.measuring import NEAR, Compared, relative_errors
+from course_utils.measuring import NEAR, Compared, relative_errors, tied
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test images
@@ -200,3 +200,11 @@ def outer_text(sent: Mapping[str, Sequence[float]], losses: Mapping[str, Sequenc
     best = min(losses, key=lambda name: losses[name][-1])
     others = join([f"{losses[name][-1]:.2g} ({name}, {bytes_text(sent[name][-1])})" for name in losses if name != best])
     return f"Lowest: {losses[best][-1]:.2g} with {best}, for {bytes_text(sent[best][-1])}; beside it {others}"
+
+
+def neighbours_text(neighbours: Sequence[float], everybody: Sequence[float]) -> str:
+    """Where the losses of two trainings end: ranks that average with neighbours, and ranks that all average."""
+    one, other = neighbours[-1], everybody[-1]
+    if tied(one, other):
+        return f"Neighbours and the all-reduce end at {one:.3f} and {other:.3f}: no difference to speak of"
+    return f"Neighbours end at a loss of {one:.3f}, the all-reduce at {other:.3f}"

@@ -140,3 +140,8 @@ def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
     if abs(apart) <= _EQUAL:
         return f"{delay}; in this run wrong gradients were forgiven"
     return f"{delay}; in this run wrong gradients " + ("cost more" if apart > 0 else "did no harm")
+
+
+def idle_text(runs: Mapping[str, Timing]) -> str:
+    """How idle the ranks were with each schedule."""
+    return "Idle on the ranks: " + ", ".join(f"{percent(run.idle_share)} with {name}" for name, run in runs.items())

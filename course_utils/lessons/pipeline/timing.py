@@ -187,7 +187,7 @@ class _Walk:
         """Do one action, if what it needs is there."""
         now = self.clock[rank]
         if action.computes:
-            if not all(need in self.done for need in needs(action, rank, self.rank_of)):
+            if not all({need, _as_good(need)} & self.done.keys() for need in needs(action, rank, self.rank_of)):
                 return False
             end = self.done[action] = now + self.duration(action)
             self.entries.append(Timed(rank, action, now, end))
@@ -238,6 +238,12 @@ def needs(action: Action, rank: int, rank_of: dict[int, int]) -> list[Action]:
     if rank_of[stage + 1] != rank:
         return [*own, Action(RECV_B, stage, index)]
     return [*own, Action(action.kind, stage + 1, index)]
+
+
+def _as_good(need: Action) -> Action:
+    """What gives the same: a whole backward pass and its first half both make the gradient of the stage's input."""
+    other = {INPUT: BACKWARD, BACKWARD: INPUT}.get(need.kind, need.kind)
+    return Action(other, need.stage, need.micro_batch)
 
 
 def _made_by(send: Action) -> list[Action]:
