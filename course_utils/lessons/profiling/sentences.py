@@ -1,11 +1,15 @@
 """What a profile says, in a sentence: written here once, chosen by the numbers."""
 
+import re
 import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from course_utils.lessons.profiling.critical_path import TRANSFER, Piece, share_of_ranks
+from course_utils.lessons.profiling.flight_recorder import Told
 from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
+from course_utils.lessons.profiling.trace_difference import Change
 from course_utils.measuring import Measured, larger
 from course_utils.words import number_text, percent, seconds_text
 
@@ -134,3 +138,46 @@ def fed_bars(fed: "Fed") -> dict[str, dict[str, Measured]]:
         maker: {f"{maker}, {way}": Measured(tuple(seconds)) for way, seconds in ways.items()}
         for maker, ways in fed.seconds.items()
     }
+
+
+def critical_text(path: Sequence[Piece], ranks: int) -> str:
+    """A title: who is on the critical path for most of the time."""
+    own, transfers = share_of_ranks(path, ranks), sum(share_of_ranks(path, ranks, TRANSFER))
+    most = max(range(ranks), key=own.__getitem__)
+    if transfers > own[most]:
+        return f"The critical path: {percent(transfers)} of it is transfers"
+    return f"Rank {most} works for {percent(own[most])} of the critical path; {percent(transfers)} is transfers"
+
+
+def path_shares_text(path: Sequence[Piece], ranks: int) -> str:
+    """Each rank's own work on the path."""
+    own = share_of_ranks(path, ranks)
+    return ", ".join(f"rank {rank} {percent(share)}" for rank, share in enumerate(own)) + " of the path"
+
+
+def changes_text(changes: Sequence[Change]) -> str:
+    """A title: how much a rank's run has become shorter or longer, and by what most."""
+    total = sum(one.seconds for one in changes)
+    shorter = total < 0
+    largest = min(changes, key=lambda one: one.seconds if shorter else -one.seconds)
+    told = f"{seconds_text(abs(total))} {'less' if shorter else 'more'} in the mean of the ranks"
+    return f"{told}; what changed most: {largest.name}, {seconds_text(abs(largest.seconds))} {_way(largest)}"
+
+
+def _way(change: Change) -> str:
+    return "less" if change.seconds < 0 else "more"
+
+
+def agree(told: Told | None, report: str) -> bool:
+    """Whether fr_trace and the course's report name the same rank, and the same collective of the others."""
+    if told is None or told.operation not in report:
+        return False
+    own = re.search(rf"\brank {told.rank} (\w+)", report)
+    return bool(own) and own[1] != told.operation
+
+
+def both_reports_text(told: Told | None, report: str) -> str:
+    """The course's report of a hang, and what fr_trace says of it, one below the other."""
+    theirs = f"culprit rank {told.rank}, the others in {told.operation}. {told.error}" if told else "no culprit"
+    same = "Both name the same rank and operation." if agree(told, report) else "They do not name the same."
+    return f"the course: {report}\n\nfr_trace:   {theirs}\n\n{same}"
