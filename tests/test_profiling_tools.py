@@ -126,6 +126,8 @@ def test_changes_add_up_to_the_change_of_the_steps() -> None:
 def test_what_changed_is_said_and_drawn() -> None:
     found = [Change("aten::mm", 5.0, 1.0), Change(IDLE, 1.0, 2.0)]
     assert sentences.changes_text(found) == "3 s less in the mean of the ranks; what changed most: aten::mm, 4 s less"
+    assert sentences.changed_most(found) == "a" and sentences.changed_most(found[1:]) == "c"
+    assert sentences.changed_most([Change("gloo:all_reduce, exposed", 3.0, 1.0), *found[1:]]) == "b"
     slower = [Change("aten::mm", 1.0, 5.0), Change(IDLE, 2.0, 1.0)]
     assert sentences.changes_text(slower).endswith(
         "3 s more in the mean of the ranks; what changed most: aten::mm, 4 s more"
@@ -164,9 +166,8 @@ def test_fr_trace_and_our_report_name_the_same_rank_and_operation(ranks, tmp_pat
     assert flight_recorder.calls_of(dumps) == [
         ["all_reduce"] * 3 + [["all_reduce"], ["barrier"]][rank == 2] for rank in range(4)
     ]
-    for rank, dump in enumerate(dumps):
-        flight_recorder.write_dump(dump, tmp_path, rank)
-    told = flight_recorder.culprit(flight_recorder.fr_trace(tmp_path))
+    told = flight_recorder.compared(dumps, tmp_path)
+    assert sentences.culprit_letter(told, 2) == "a"
     assert (told.rank, told.operation) == (2, "all_reduce")
     assert "does not match found collective type: 'barrier'" in told.error
     assert "ranks 0, 1 and 3 all_reduce of 15 numbers, rank 2 barrier" in report
@@ -190,9 +191,8 @@ def all_well() -> None:
 def test_without_a_hang_there_is_no_culprit(ranks, tmp_path) -> None:
     report, dumps = flight_recorder.stuck(ranks, all_well)
     assert report == "" and flight_recorder.calls_of(dumps) == [["all_reduce"]] * 4
-    for rank, dump in enumerate(dumps):
-        flight_recorder.write_dump(dump, tmp_path, rank)
-    assert flight_recorder.culprit(flight_recorder.fr_trace(tmp_path)) is None
+    told = flight_recorder.compared(dumps, tmp_path)
+    assert told is None and sentences.culprit_letter(told, 2) == "c"
 
 
 def test_what_fr_trace_cannot_read_is_a_line(tmp_path) -> None:

@@ -1,4 +1,4 @@
-"""torch's Flight Recorder: each process keeps a list of its last collectives, and after a hang `fr_trace` compares them.
+"""torch's Flight Recorder: each process keeps a list of its last collectives; after a hang `fr_trace` compares them.
 
 The lists are kept over gloo as over NCCL, the last 2,000 entries of each process (`TORCH_FR_BUFFER_SIZE`). Over NCCL
 torch writes them by itself when a collective runs into its timeout (`TORCH_FR_DUMP_TEMP_FILE` says where to); over gloo
@@ -123,9 +123,13 @@ def culprit(words: str) -> Told | None:
     return found and Told(int(found["rank"]), found["operation"], found["error"].strip())
 
 
-def without_stack(words: str) -> str:
-    """What fr_trace says, without torch's own lines."""
-    return words.partition("collective stack trace")[0].strip()
+def compared(dumps: Sequence[Dump], folder: str | Path) -> Told | None:
+    """Leave the dumps of rank 0 and so on in a folder, in the place of others, and ask fr_trace for the culprit."""
+    for old in Path(folder).glob(f"{PREFIX}*"):
+        old.unlink()
+    for rank, dump in enumerate(dumps):
+        write_dump(dump, folder, rank)
+    return culprit(fr_trace(folder))
 
 
 def calls_of(dumps: Sequence[Dump]) -> list[list[str]]:

@@ -9,7 +9,7 @@ from course_utils.lessons.profiling.critical_path import TRANSFER, Piece, share_
 from course_utils.lessons.profiling.flight_recorder import Told
 from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
-from course_utils.lessons.profiling.trace_difference import Change
+from course_utils.lessons.profiling.trace_difference import IDLE, Change
 from course_utils.measuring import Measured, larger
 from course_utils.words import number_text, percent, seconds_text
 
@@ -164,6 +164,14 @@ def changes_text(changes: Sequence[Change]) -> str:
     return f"{told}; what changed most: {largest.name}, {seconds_text(abs(largest.seconds))} {_way(largest)}"
 
 
+def changed_most(changes: Sequence[Change]) -> str:
+    """ "a" where operators' own time has changed most, "b" exposed communication, "c" idle time."""
+    seconds = dict.fromkeys("abc", 0.0)
+    for one in changes:
+        seconds["c" if one.name == IDLE else "b" if one.name.endswith(", exposed") else "a"] += one.seconds
+    return max(seconds, key=lambda letter: abs(seconds[letter]))
+
+
 def _way(change: Change) -> str:
     return "less" if change.seconds < 0 else "more"
 
@@ -181,3 +189,8 @@ def both_reports_text(told: Told | None, report: str) -> str:
     theirs = f"culprit rank {told.rank}, the others in {told.operation}. {told.error}" if told else "no culprit"
     same = "Both name the same rank and operation." if agree(told, report) else "They do not name the same."
     return f"the course: {report}\n\nfr_trace:   {theirs}\n\n{same}"
+
+
+def culprit_letter(told: Told | None, rank: int) -> str:
+    """ "a" where fr_trace calls this rank the culprit, "b" another one, "c" nobody."""
+    return "c" if told is None else "a" if told.rank == rank else "b"
