@@ -260,8 +260,9 @@ assert not found
 # check above stands in for it.)
 
 # %% [markdown]
-# **TensorBoard** still shows them. But PyTorch has deprecated its tab (`torch-tb-profiler`): use Perfetto for one trace
-# and Holistic Trace Analysis, HTA, for the traces of many ranks. In a terminal in the course's folder (the first line only once; it downloads packages):
+# **TensorBoard** still shows them. But PyTorch has deprecated its tab (`torch-tb-profiler`): use Perfetto for one trace,
+# and Holistic Trace Analysis (HTA) for the traces of many ranks. In a terminal in the course's folder (the first line
+# only once; it downloads packages):
 #
 # ```
 # .venv/bin/pip install -c constraints.txt -e ".[tensorboard]"
