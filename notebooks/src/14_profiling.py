@@ -260,8 +260,8 @@ assert not found
 # check above stands in for it.)
 
 # %% [markdown]
-# **TensorBoard** still shows them. But PyTorch has deprecated its tab (`torch-tb-profiler`): use Perfetto for one trace,
-# and Holistic Trace Analysis (HTA) for the traces of many ranks. In a terminal in the course's folder (the first line
+# **TensorBoard** still shows them. But PyTorch has deprecated its tab (`torch-tb-profiler`): use Perfetto for one
+# trace, and Holistic Trace Analysis (HTA) for the traces of many ranks. In a terminal in the course's folder (the first line
 # only once; it downloads packages):
 #
 # ```
@@ -356,7 +356,7 @@ better_4 = profile_program(ranks, 4, fast=True)
 found = changes(slow_4.trace, better_4.trace)
 course.measured("profile_changed", answer=changed_most(found))
 said = "Slow program 4 and its cure, one run of each, by name"
-pictures.changed(together(found, 8), changes_text(found), said)
+pictures.changed(together(found, 6), changes_text(found), said)
 
 # %% [markdown]
 # Every moment of a rank has one name here: the operator that began last; else communication, exposed; else idle. So the
