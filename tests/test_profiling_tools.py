@@ -177,9 +177,9 @@ def test_fr_trace_and_our_report_name_the_same_rank_and_operation(ranks, tmp_pat
 
 def test_reports_that_differ_are_told_apart() -> None:
     report = "deadlock: collective number 4 is not the same on all ranks (ranks 0 and 1 all_reduce, rank 2 barrier)."
-    right = flight_recorder.Told(2, "all_reduce", "")
+    right = flight_recorder.Mismatch(2, "all_reduce", "")
     assert sentences.agree(right, report)
-    for wrong in (None, flight_recorder.Told(1, "all_reduce", ""), flight_recorder.Told(2, "broadcast", "")):
+    for wrong in (None, flight_recorder.Mismatch(1, "all_reduce", ""), flight_recorder.Mismatch(2, "broadcast", "")):
         assert not sentences.agree(wrong, report)
         assert "They do not name the same." in sentences.both_reports_text(wrong, report)
 

@@ -261,8 +261,8 @@ assert not found
 
 # %% [markdown]
 # **TensorBoard** still shows them. But PyTorch has deprecated its tab (`torch-tb-profiler`): use Perfetto for one
-# trace, and Holistic Trace Analysis (HTA) for the traces of many ranks. In a terminal in the course's folder (the first line
-# only once; it downloads packages):
+# trace, and Holistic Trace Analysis (HTA) for the traces of many ranks. In a terminal in the course's folder (the
+# first line only once; it downloads packages):
 #
 # ```
 # .venv/bin/pip install -c constraints.txt -e ".[tensorboard]"
@@ -345,7 +345,9 @@ collectives = critical_path.collectives_of(slow_4.trace, 4)
 path = critical_path.critical_path(slow_4.lanes, collectives)
 own = critical_path.share_of_ranks(path, 4)
 course.measured("profile_path", rank=own.index(max(own)))
-said = f"The bold line is the critical path. Own work: {path_shares_text(path, 4)}"
+said = (
+    f"The bold line is the critical path. Own work by rank: {path_shares_text(path, 4)}"
+)
 pictures.critical(slow_4.lanes, path, critical_text(path, 4), said)
 
 # %% tags=["figure:14_changed"]
@@ -403,7 +405,8 @@ slow_and_better(1)
 # ## When nothing moves any more
 #
 # A profiler writes its file at the end. A hang has none. So torch keeps the last 2,000 collectives of each process, the
-# **Flight Recorder**; over NCCL it leaves them in files when a collective times out. `torchfrtrace` compares the lists.
+# **Flight Recorder**; between GPUs it leaves them in files when a collective times out. `torchfrtrace` compares the
+# lists.
 #
 # Here rank 2 leaves out the fourth all-reduce, and all ranks meet in a barrier. **Predict**: whom will `torchfrtrace`
 # call the culprit?
@@ -434,8 +437,8 @@ print(both_reports_text(told, report))
 
 # %% [markdown]
 # The first position at which the lists differ, and who differs there: that is all that `torchfrtrace` knows. It is
-# enough. (torch 2.13 forgets to write the name of a gloo group, so the course puts it into the dumps; over NCCL it is
-# there.) What the lists cannot say is whether the *one* or the *many* are wrong: look at the line in your program.
+# enough. (torch 2.13 forgets to write the name of a gloo group, so the course puts it into the dumps.) What the lists
+# cannot say is whether the *one* or the *many* are wrong: look at the line in your program.
 
 # %% [markdown]
 # ## And a GPU?

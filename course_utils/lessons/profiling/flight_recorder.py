@@ -30,7 +30,7 @@ _TOLD = re.compile(
 
 
 @dataclass(frozen=True)
-class Told:
+class Mismatch:
     """What fr_trace says of the first collective that is not the same on all ranks.
 
     Attributes:
@@ -117,13 +117,13 @@ def fr_trace(folder: str | Path) -> str:
     return (done.stdout + done.stderr).replace("tabulate is not installed. Proceeding without it.", "").strip()
 
 
-def culprit(words: str) -> Told | None:
+def culprit(words: str) -> Mismatch | None:
     """The first culprit that fr_trace names; None where it finds nothing."""
     found = _TOLD.search(words)
-    return found and Told(int(found["rank"]), found["operation"], found["error"].strip())
+    return found and Mismatch(int(found["rank"]), found["operation"], found["error"].strip())
 
 
-def compared(dumps: Sequence[Dump], folder: str | Path) -> Told | None:
+def compared(dumps: Sequence[Dump], folder: str | Path) -> Mismatch | None:
     """Leave the dumps of rank 0 and so on in a folder, in the place of others, and ask fr_trace for the culprit."""
     for old in Path(folder).glob(f"{PREFIX}*"):
         old.unlink()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.profiling.critical_path import TRANSFER, Piece, share_of_ranks
-from course_utils.lessons.profiling.flight_recorder import Told
+from course_utils.lessons.profiling.flight_recorder import Mismatch
 from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
@@ -112,7 +112,7 @@ def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
 def orders_text(lanes: Sequence[Lanes]) -> str:
     """A title: how long a GPU waits for its orders, one by one and as one graph."""
     one_by_one, graph = (percent(one.idle_share) for one in lanes)
-    return f"Told kernel by kernel, the GPU is idle for {one_by_one} of a step; told once, for {graph}"
+    return f"Mismatch kernel by kernel, the GPU is idle for {one_by_one} of a step; told once, for {graph}"
 
 
 def fed_times(fed: "Fed") -> dict[str, float]:
@@ -152,7 +152,7 @@ def critical_text(path: Sequence[Piece], ranks: int) -> str:
 def path_shares_text(path: Sequence[Piece], ranks: int) -> str:
     """Each rank's own work on the path."""
     own = share_of_ranks(path, ranks)
-    return ", ".join(f"rank {rank} {percent(share)}" for rank, share in enumerate(own)) + " of the path"
+    return ", ".join(f"{rank}: {percent(share)}" for rank, share in enumerate(own))
 
 
 def changes_text(changes: Sequence[Change]) -> str:
@@ -176,7 +176,7 @@ def _way(change: Change) -> str:
     return "less" if change.seconds < 0 else "more"
 
 
-def agree(told: Told | None, report: str) -> bool:
+def agree(told: Mismatch | None, report: str) -> bool:
     """Whether fr_trace and the course's report name the same rank, and the same collective of the others."""
     if told is None or told.operation not in report:
         return False
@@ -184,13 +184,13 @@ def agree(told: Told | None, report: str) -> bool:
     return bool(own) and own[1] != told.operation
 
 
-def both_reports_text(told: Told | None, report: str) -> str:
+def both_reports_text(told: Mismatch | None, report: str) -> str:
     """The course's report of a hang, and what fr_trace says of it, one below the other."""
     theirs = f"culprit rank {told.rank}, the others in {told.operation}. {told.error}" if told else "no culprit"
     same = "Both name the same rank and operation." if agree(told, report) else "They do not name the same."
     return f"the course: {report}\n\nfr_trace:   {theirs}\n\n{same}"
 
 
-def culprit_letter(told: Told | None, rank: int) -> str:
+def culprit_letter(told: Mismatch | None, rank: int) -> str:
     """ "a" where fr_trace calls this rank the culprit, "b" another one, "c" nobody."""
     return "c" if told is None else "a" if told.rank == rank else "b"
