@@ -48,7 +48,7 @@ def conda() -> dict[str, str]:
     return found
 
 
-EVERYBODYS = declared(without=("lightning", "nbgrader", "site", "tensorboard"))
+EVERYBODYS = declared(without=("hta", "lightning", "nbgrader", "site", "tensorboard"))
 """Only some want those extras; environment.yml leaves it to them."""
 
 

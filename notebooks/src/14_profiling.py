@@ -260,8 +260,9 @@ assert not found
 # check above stands in for it.)
 
 # %% [markdown]
-# **TensorBoard** still shows them; PyTorch's manual now calls this deprecated and sends its readers to Perfetto. In a
-# terminal in the course's folder (the first line only once; it downloads packages):
+# **TensorBoard** still shows them. But PyTorch has deprecated its tab (`torch-tb-profiler`): use Perfetto for one
+# trace, and Holistic Trace Analysis (HTA) for the traces of many ranks. In a terminal in the course's folder (the
+# first line only once; it downloads packages):
 #
 # ```
 # .venv/bin/pip install -c constraints.txt -e ".[tensorboard]"
@@ -292,7 +293,8 @@ assert not found
 from course_utils.lessons.profiling.slow_programs import CHOICES, letter_of
 from course_utils.lessons.profiling.slow_programs import profile_program, race
 
-lanes = profile_program(ranks, 4).lanes
+slow_4 = profile_program(ranks, 4)
+lanes = slow_4.lanes
 pictures.profile(lanes, "Slow program 4, a whole run", profile_text(lanes))
 
 # %%
@@ -320,6 +322,47 @@ slow_and_better(4)
 #
 # How? That is your exercise `speed_up_4`. The losses are the same, and both ran by turns (lesson 3), so that a
 # busy moment hits both.
+#
+# ### Which rank would have to be faster?
+#
+# Walk backwards from the end. A rank did its own work until then, or it waited for an all-reduce: go on at the rank
+# that came to it last. This chain is the **critical path**. Whatever is not on it could take longer, and the run would
+# not.
+#
+# **Predict** for slow program 4. Whose own work has the largest share of the path? And which time shrinks most with the
+# cure, in the mean of the ranks?
+
+# %%
+course.predict("profile_path", rank=...)  # 0 to 3
+kinds = {"a": "operators", "b": "exposed communication", "c": "idle"}
+course.predict("profile_changed", answer=..., choices=kinds)  # "a" to "c"
+
+# %% tags=["figure:14_critical"]
+from course_utils.lessons.profiling import critical_path
+from course_utils.lessons.profiling.sentences import critical_text, path_shares_text
+
+collectives = critical_path.collectives_of(slow_4.trace, 4)
+path = critical_path.critical_path(slow_4.lanes, collectives)
+own = critical_path.share_of_ranks(path, 4)
+course.measured("profile_path", rank=own.index(max(own)))
+said = (
+    f"The bold line is the critical path. Own work by rank: {path_shares_text(path, 4)}"
+)
+pictures.critical(slow_4.lanes, path, critical_text(path, 4), said)
+
+# %% tags=["figure:14_changed"]
+from course_utils.lessons.profiling.sentences import changed_most, changes_text
+from course_utils.lessons.profiling.trace_difference import changes, together
+
+better_4 = profile_program(ranks, 4, fast=True)
+found = changes(slow_4.trace, better_4.trace)
+course.measured("profile_changed", answer=changed_most(found))
+said = "Slow program 4 and its cure, one run of each, by name"
+pictures.changed(together(found, 6), changes_text(found), said)
+
+# %% [markdown]
+# Every moment of a rank has one name here: the operator that began last; else communication, exposed; else idle. So the
+# bars add up to the change of the run. All ranks together compute the same letters as before: what goes is waiting.
 #
 # ### The second one
 
@@ -357,6 +400,45 @@ slow_and_better(1)
 # that is Python, no operator of torch. **A profiler sees what it was made for.** Gaps say where to look next.
 #
 # The better one still decodes each photo once. With a `DataLoader` and workers (lesson 3) that could hide, too.
+
+# %% [markdown]
+# ## When nothing moves any more
+#
+# A profiler writes its file at the end. A hang has none. So torch keeps the last 2,000 collectives of each process, the
+# **Flight Recorder**; between GPUs it leaves them in files when a collective times out. `torchfrtrace` compares the
+# lists.
+#
+# Here rank 2 leaves out the fourth all-reduce, and all ranks meet in a barrier. **Predict**: whom will `torchfrtrace`
+# call the culprit?
+
+# %%
+culprits = {"a": "rank 2", "b": "ranks 0, 1 and 3: they wait", "c": "nobody"}
+course.predict("profile_culprit", answer=..., choices=culprits)  # "a" to "c"
+
+
+# %%
+from course_utils.lessons.profiling import flight_recorder
+from course_utils.lessons.profiling.sentences import both_reports_text, culprit_letter
+
+
+def one_left_out():
+    for _ in range(3):
+        dist.all_reduce(torch.ones(1000))
+    if dist.get_rank() != 2:
+        dist.all_reduce(torch.ones(5, 3))
+    dist.barrier()
+
+
+# %%
+report, dumps = flight_recorder.stuck(ranks, one_left_out)
+told = flight_recorder.compared(dumps, course_home() / "flight_recorder")
+course.measured("profile_culprit", answer=culprit_letter(told, 2))
+print(both_reports_text(told, report))
+
+# %% [markdown]
+# The first position at which the lists differ, and who differs there: that is all that `torchfrtrace` knows. It is
+# enough. (torch 2.13 forgets to write the name of a gloo group, so the course puts it into the dumps.) What the lists
+# cannot say is whether the *one* or the *many* are wrong: look at the line in your program.
 
 # %% [markdown]
 # ## And a GPU?

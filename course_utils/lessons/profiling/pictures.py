@@ -1,4 +1,4 @@
-"""What torch.profiler saw on every rank: when it computed, when it communicated, and when it only waited."""
+"""What torch.profiler saw on every rank: when it computed, communicated or waited; the critical path; what changed."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -6,12 +6,13 @@ from typing import Protocol
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.patheffects import Normal, Stroke
 
 from course_utils.draw import style
 from course_utils.draw.boxes import Corners, boxes
 from course_utils.errors import CourseError
 from course_utils.lessons.profiling.intervals import length
-from course_utils.words import as_sentences, join, percent, time_unit
+from course_utils.words import as_sentences, join, percent, seconds_text, time_unit
 
 Times = Sequence[tuple[float, float]]
 """From when to when, in seconds; sorted and without overlaps."""
@@ -79,6 +80,92 @@ def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "", names: Se
     rows = " ".join(_row_text(name, one, begin) for name, one in zip(names, lanes, strict=True))
     picture.alt_text = f"What each rank did. {said} {rows}"
     return picture
+
+
+class OnPath(Protocol):
+    """A piece of the critical path; times in seconds."""
+
+    rank: int
+    begin: float
+    end: float
+    kind: str
+
+
+def critical(lanes: Sequence[Profiled], path: Sequence[OnPath], title: str, subtitle: str = "") -> Figure:
+    """Draw the lanes of all ranks, and over them the critical path as a bold line from rank to rank.
+
+    Args:
+        lanes: of rank 0 and so on.
+        path: in the order of time, as `critical_path` finds it; transfers are drawn in the lane of messages.
+        title: the finding.
+    """
+    picture = profile(lanes, title, subtitle)
+    (ax,) = picture.axes
+    begin, end = min(one.begin for one in lanes), max(one.end for one in lanes)
+    scale, _ = time_unit(end - begin)
+    x: list[float] = []
+    y: list[float] = []
+    for piece in path:
+        top = piece.rank * (_COMPUTING + _MESSAGES + _GAP)
+        middle = top + (_COMPUTING + _MESSAGES / 2 if piece.kind == "transfer" else _COMPUTING / 2)
+        x += [(piece.begin - begin) * scale, (piece.end - begin) * scale]
+        y += [middle, middle]
+    white = [Stroke(linewidth=5, foreground="white"), Normal()]
+    ax.plot(x, y, color="#111111", linewidth=2.6, solid_joinstyle="round", zorder=5, path_effects=white)
+    told = ", ".join(
+        f"{piece.kind} of rank {piece.rank} {seconds_text(piece.end - piece.begin)}" for piece in path[:12]
+    )
+    more = f", and {len(path) - 12} pieces more" if len(path) > 12 else ""
+    picture.alt_text += f" The critical path: {told}{more}."
+    return picture
+
+
+class Changed(Protocol):
+    """What became of a name; in seconds."""
+
+    name: str
+    before: float
+    after: float
+    seconds: float
+
+
+def changed(changes: Sequence[Changed], title: str, subtitle: str = "") -> Figure:
+    """Draw what changed between two runs: a bar for each name, to the left where time was gained.
+
+    Args:
+        changes: the largest first, as `trace_difference.changes` gives them.
+        title: the finding.
+    """
+    if not changes:
+        raise CourseError("pictures.changed: at least one change is needed.")
+    names = [style.shorten(one.name, 210, style.SMALL) for one in changes]
+    left = 0.3 + max(style.text_width(name, style.SMALL) for name in names) / style.DOTS
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[0.34 * len(names)], left=left, right=0.25)
+    longest = max(abs(one.seconds) for one in changes) or 1e-6
+    scale, unit = time_unit(longest)
+    for row, one in enumerate(changes):
+        colour = style.COLOURS["forward"] if one.seconds <= 0 else EXPOSED
+        ax.barh(row, one.seconds * scale, height=0.62, color=colour)
+        side, where = ("right", -3) if one.seconds <= 0 else ("left", 3)
+        words = ("\N{MINUS SIGN}" if one.seconds < 0 else "+") + seconds_text(abs(one.seconds))
+        ax.annotate(words, (one.seconds * scale, row), (where, 0), textcoords="offset points", ha=side, va="center")
+    ax.axvline(0, color="#555555", linewidth=0.8)
+    room = 0.25 * longest * scale
+    ax.set_xlim(min(0.0, *(one.seconds for one in changes)) * scale - room, room + _largest(changes) * scale)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_yticks(range(len(names)), names, fontsize=style.SMALL)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel(f"change, in {unit}; to the left is time gained", fontsize=style.TEXT, color="#555555")
+    told = "; ".join(
+        f"{one.name}, {seconds_text(one.before)} before, {seconds_text(one.after)} after" for one in changes
+    )
+    picture.alt_text = f"What changed. {as_sentences(title, subtitle)} {told}."
+    return picture
+
+
+def _largest(changes: Sequence[Changed]) -> float:
+    return max(0.0, *(one.seconds for one in changes))
 
 
 def without_gaps(times: Times, smallest: float) -> list[tuple[float, float]]:

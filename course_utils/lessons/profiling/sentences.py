@@ -1,11 +1,15 @@
 """What a profile says, in a sentence: written here once, chosen by the numbers."""
 
+import re
 import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from course_utils.lessons.profiling.critical_path import TRANSFER, Piece, share_of_ranks
+from course_utils.lessons.profiling.flight_recorder import Mismatch
 from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
+from course_utils.lessons.profiling.trace_difference import IDLE, Change
 from course_utils.measuring import Measured, larger
 from course_utils.words import number_text, percent, seconds_text
 
@@ -108,7 +112,7 @@ def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
 def orders_text(lanes: Sequence[Lanes]) -> str:
     """A title: how long a GPU waits for its orders, one by one and as one graph."""
     one_by_one, graph = (percent(one.idle_share) for one in lanes)
-    return f"Told kernel by kernel, the GPU is idle for {one_by_one} of a step; told once, for {graph}"
+    return f"Mismatch kernel by kernel, the GPU is idle for {one_by_one} of a step; told once, for {graph}"
 
 
 def fed_times(fed: "Fed") -> dict[str, float]:
@@ -134,3 +138,59 @@ def fed_bars(fed: "Fed") -> dict[str, dict[str, Measured]]:
         maker: {f"{maker}, {way}": Measured(tuple(seconds)) for way, seconds in ways.items()}
         for maker, ways in fed.seconds.items()
     }
+
+
+def critical_text(path: Sequence[Piece], ranks: int) -> str:
+    """A title: who is on the critical path for most of the time."""
+    own, transfers = share_of_ranks(path, ranks), sum(share_of_ranks(path, ranks, TRANSFER))
+    most = max(range(ranks), key=own.__getitem__)
+    if transfers > own[most]:
+        return f"The critical path: {percent(transfers)} of it is transfers"
+    return f"Rank {most} works for {percent(own[most])} of the critical path; {percent(transfers)} is transfers"
+
+
+def path_shares_text(path: Sequence[Piece], ranks: int) -> str:
+    """Each rank's own work on the path."""
+    own = share_of_ranks(path, ranks)
+    return ", ".join(f"{rank}: {percent(share)}" for rank, share in enumerate(own))
+
+
+def changes_text(changes: Sequence[Change]) -> str:
+    """A title: how much a rank's run has become shorter or longer, and by what most."""
+    total = sum(one.seconds for one in changes)
+    shorter = total < 0
+    largest = min(changes, key=lambda one: one.seconds if shorter else -one.seconds)
+    told = f"{seconds_text(abs(total))} {'less' if shorter else 'more'} in the mean of the ranks"
+    return f"{told}; what changed most: {largest.name}, {seconds_text(abs(largest.seconds))} {_way(largest)}"
+
+
+def changed_most(changes: Sequence[Change]) -> str:
+    """ "a" where operators' own time has changed most, "b" exposed communication, "c" idle time."""
+    seconds = dict.fromkeys("abc", 0.0)
+    for one in changes:
+        seconds["c" if one.name == IDLE else "b" if one.name.endswith(", exposed") else "a"] += one.seconds
+    return max(seconds, key=lambda letter: abs(seconds[letter]))
+
+
+def _way(change: Change) -> str:
+    return "less" if change.seconds < 0 else "more"
+
+
+def agree(told: Mismatch | None, report: str) -> bool:
+    """Whether fr_trace and the course's report name the same rank, and the same collective of the others."""
+    if told is None or told.operation not in report:
+        return False
+    own = re.search(rf"\brank {told.rank} (\w+)", report)
+    return bool(own) and own[1] != told.operation
+
+
+def both_reports_text(told: Mismatch | None, report: str) -> str:
+    """The course's report of a hang, and what fr_trace says of it, one below the other."""
+    theirs = f"culprit rank {told.rank}, the others in {told.operation}. {told.error}" if told else "no culprit"
+    same = "Both name the same rank and operation." if agree(told, report) else "They do not name the same."
+    return f"the course: {report}\n\nfr_trace:   {theirs}\n\n{same}"
+
+
+def culprit_letter(told: Mismatch | None, rank: int) -> str:
+    """ "a" where fr_trace calls this rank the culprit, "b" another one, "c" nobody."""
+    return "c" if told is None else "a" if told.rank == rank else "b"

@@ -1,0 +1,137 @@
+"""torch's Flight Recorder: each process keeps a list of its last collectives; after a hang `fr_trace` compares them.
+
+The lists are kept over gloo as over NCCL, the last 2,000 entries of each process (`TORCH_FR_BUFFER_SIZE`). Over NCCL
+torch writes them by itself when a collective runs into its timeout (`TORCH_FR_DUMP_TEMP_FILE` says where to); over gloo
+one asks for them, as here: the processes are still there when a run was broken off.
+
+Source: PyTorch, "Flight Recorder for Debugging Stuck Jobs" (tutorial); `torch.distributed.flight_recorder.fr_trace`.
+"""
+
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_utils.errors import CourseError, RankError
+
+if TYPE_CHECKING:
+    from course_utils.ranks.ranks import Ranks
+
+Dump = dict[str, Any]
+"""What a process has recorded: its version, its groups, and "entries", a collective each."""
+PREFIX = "rank_"
+_TOLD = re.compile(
+    r"collective: \w+:(?P<operation>\w+).*?error msg: Culprit rank (?P<rank>\d+); (?P<error>[^\n]*)", re.S
+)
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """What fr_trace says of the first collective that is not the same on all ranks.
+
+    Attributes:
+        rank: the culprit, as it calls the rank that does something else than the others.
+        operation: the others' collective, "all_reduce" for example.
+        error: what is wrong with the culprit.
+    """
+
+    rank: int
+    operation: str
+    error: str
+
+
+def recorded() -> Dump:
+    """What this process has recorded."""
+    from torch._C._distributed_c10d import _dump_fr_trace
+
+    return pickle.loads(_dump_fr_trace())
+
+
+def stuck(ranks: "Ranks", work: Callable[[], Any]) -> tuple[str, list[Dump]]:
+    """Run what hangs on all ranks, over gloo, and ask each of them afterwards what it has recorded since.
+
+    Returns:
+        The course's own report, "" if the work came to its end; and each rank's dump.
+    """
+    before, told = ranks.run(_recorded).results, ""
+    try:
+        ranks.run(work, backend="gloo")
+    except RankError as error:
+        told = str(error)
+    after = ranks.run(_recorded).results
+    return told, [since(dump, last_record(earlier)) for dump, earlier in zip(after, before, strict=True)]
+
+
+def _recorded(comm: Any) -> Dump:
+    return recorded()
+
+
+def last_record(dump: Dump) -> int:
+    """The number of the last entry; -1 without any."""
+    return max((entry["record_id"] for entry in dump["entries"]), default=-1)
+
+
+def since(dump: Dump, record: int) -> Dump:
+    """The entries behind this one, counted from 0; as if the process had begun there."""
+    kept = [entry for entry in dump["entries"] if entry["record_id"] > record]
+    return dump | {"entries": [entry | {"record_id": number} for number, entry in enumerate(kept)]}
+
+
+def with_group_names(dump: Dump) -> Dump:
+    """The same, in the form that fr_trace reads: each group under the name that the entries call it by.
+
+    torch 2.13 leaves out the name of a gloo group, and fr_trace would end with a KeyError.
+    """
+    names = {tuple(entry["process_group"]) for entry in dump["entries"]}
+    if not names or {name for name, _ in names} <= set(dump["pg_config"]):
+        return dump
+    if len(names) > 1 or len(dump["pg_config"]) > 1:
+        raise CourseError("flight recorder: of several gloo groups torch does not say which is which.")
+    ((name, description),), (group,) = names, dump["pg_config"].values()
+    return dump | {"pg_config": {name: group | {"name": name, "desc": description}}}
+
+
+def write_dump(dump: Dump, folder: str | Path, rank: int) -> Path:
+    """Write a rank's dump where fr_trace looks for it: `rank_0` and so on."""
+    path = Path(folder) / f"{PREFIX}{rank}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(pickle.dumps(with_group_names(dump)))
+    return path
+
+
+def fr_trace(folder: str | Path) -> str:
+    """Run `torchfrtrace` on a folder of dumps; its words.
+
+    Raises:
+        CourseError: it ended with an error.
+    """
+    module = "torch.distributed.flight_recorder.fr_trace"
+    command = [sys.executable, "-m", module, str(folder), "--prefix", PREFIX]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise CourseError(f"fr_trace: {done.stderr.strip().splitlines()[-1]}")
+    return (done.stdout + done.stderr).replace("tabulate is not installed. Proceeding without it.", "").strip()
+
+
+def culprit(words: str) -> Mismatch | None:
+    """The first culprit that fr_trace names; None where it finds nothing."""
+    found = _TOLD.search(words)
+    return found and Mismatch(int(found["rank"]), found["operation"], found["error"].strip())
+
+
+def compared(dumps: Sequence[Dump], folder: str | Path) -> Mismatch | None:
+    """Leave the dumps of rank 0 and so on in a folder, in the place of others, and ask fr_trace for the culprit."""
+    for old in Path(folder).glob(f"{PREFIX}*"):
+        old.unlink()
+    for rank, dump in enumerate(dumps):
+        write_dump(dump, folder, rank)
+    return culprit(fr_trace(folder))
+
+
+def calls_of(dumps: Sequence[Dump]) -> list[list[str]]:
+    """For each rank the collectives that it has begun, in order."""
+    return [[entry["profiling_name"].partition(":")[2] for entry in dump["entries"]] for dump in dumps]
