@@ -53,6 +53,14 @@ class Cluster:
         together = max(1, self.node // neighbours)
         return Network(self.latency, 1 / min(self.inside, together * self.between))
 
+    def sending(self, neighbours: int, members: int) -> float:
+        """Bytes in a second that each member of a group sends to one other member by its own link.
+
+        Not many links at once, as in `network`: round a ring of keys and values, or in an all-to-all, what a GPU has
+        for a GPU of another node leaves through its own link to other nodes.
+        """
+        return self.inside if neighbours * members <= self.node else self.between
+
 
 def A100(gpus: int) -> Cluster:  # noqa: N802
     """Nodes of eight: 80 GB, 312 TFLOP/s, NVLink 300 GB/s each way, InfiniBand 200 Gbit/s for each GPU.

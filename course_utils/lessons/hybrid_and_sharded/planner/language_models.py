@@ -15,6 +15,8 @@ class LanguageModel:
         source: where that stands.
         hidden: width of the perceptron's inner layer; None for four times `width`.
         key_heads: heads that have keys and values of their own; None for all.
+        experts: perceptrons of each layer among which a gate chooses; 0 for a dense model, which has one.
+        chosen: experts that each token goes through, k.
         gated: as Llama: a gate in the perceptron (three matrices), no biases, no dropout, places by rotation, norms
             without shifts, and a last layer of its own. Otherwise as GPT: the last layer is the embedding.
     """
@@ -29,6 +31,8 @@ class LanguageModel:
     hidden: int | None = None
     key_heads: int | None = None
     gated: bool = False
+    experts: int = 0
+    chosen: int = 1
 
     @property
     def inner(self) -> int:
@@ -42,11 +46,24 @@ class LanguageModel:
 
     @property
     def layer_parameters(self) -> float:
-        """Of one block: as GPT 12 h² + 13 h."""
+        """Of one block, with all its experts: as GPT 12 h² + 13 h."""
+        return self.shared_parameters + self.expert_parameters
+
+    @property
+    def shared_parameters(self) -> float:
+        """Of one block, without its experts: what every token goes through. Of a dense model everything."""
         attention = 2 * self.width**2 + 2 * self.width * self.key_width
-        perceptron = (3 if self.gated else 2) * self.width * self.inner
         small = 2 * self.width if self.gated else 4 * self.width + 5 * self.width + self.inner
-        return attention + perceptron + small
+        return attention + small + (self.width * self.experts if self.experts else self._perceptron)
+
+    @property
+    def expert_parameters(self) -> float:
+        """Of all experts of a block together."""
+        return self.experts * self._perceptron
+
+    @property
+    def _perceptron(self) -> float:
+        return (3 if self.gated else 2) * self.width * self.inner
 
     @property
     def token_parameters(self) -> float:
@@ -62,6 +79,8 @@ class LanguageModel:
     def flops(self, tokens: float, length: int) -> float:
         """Of a forward and a backward pass: 6 for each parameter and token, and for attention 12 L s h a token.
 
+        Of the experts a token goes through `chosen`; the others cost it nothing.
+
         Looking up an embedding is no arithmetic, so those parameters are left out, unless the last layer uses them.
 
         Args:
@@ -71,7 +90,8 @@ class LanguageModel:
         Source: Kaplan et al. 2020, "Scaling Laws for Neural Language Models", §2.1 (6 N); Narayanan et al. 2021,
         §5.1, equation 3 (attention: s / 6h of the rest).
         """
-        multiplied = self.layers * self.layer_parameters + self.token_parameters
+        active = self.shared_parameters + self.chosen * self._perceptron * (self.experts > 0)
+        multiplied = self.layers * active + self.token_parameters
         return tokens * (6 * multiplied + self.attention_flops(length))
 
     def attention_flops(self, length: int) -> float:
@@ -98,6 +118,23 @@ MODELS = {
     "Megatron 530B": LanguageModel(105, 20480, 128, 51200, 2048, 529.6e9, _MEGATRON),
     "Megatron 1T": LanguageModel(128, 25600, 160, 51200, 2048, 1008e9, _MEGATRON),
 }
+"""Dense ones, by name."""
+
+WITH_EXPERTS = {
+    "Mixtral 8x7B": LanguageModel(
+        32,
+        4096,
+        32,
+        32000,
+        32768,
+        46.7e9,
+        "Jiang et al. 2024, Mixtral of Experts, table 1",
+        14336,
+        experts=8,
+        chosen=2,
+        **_GROUPED,
+    ),
+}
 """By name."""
 
 
@@ -109,6 +146,7 @@ def model_named(model: str | LanguageModel) -> LanguageModel:
     """
     if isinstance(model, LanguageModel):
         return model
-    if model not in MODELS:
-        raise CourseError(f"There is no model {model!r}. Take one of {', '.join(MODELS)}, or make a LanguageModel.")
-    return MODELS[model]
+    known = MODELS | WITH_EXPERTS
+    if model not in known:
+        raise CourseError(f"There is no model {model!r}. Take one of {', '.join(known)}, or make a LanguageModel.")
+    return known[model]

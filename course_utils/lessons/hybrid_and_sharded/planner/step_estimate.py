@@ -2,24 +2,27 @@
 
 What is left out: the optimizer's own arithmetic, layers that are no matrix products, starting kernels, slow GPUs. What
 is assumed: matrix products reach `cluster.efficiency` of the peak however they are cut; messages of tensor and pipeline
-parallelism hide behind nothing; those of data parallelism hide behind the backward pass, as in lesson 7.
+parallelism, and those to experts and back, hide behind nothing; keys and values on their way round a ring hide behind
+attention; messages of data parallelism hide behind the backward pass, as in lesson 7.
 """
 
 from course_utils.lessons.allreduce.cost_model import allreduce_time
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import layers_on_stage
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, SELECTIVE, Layout
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, SELECTIVE, Layout
 from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_traffic
 from course_utils.lessons.pipeline.schedules import bubble_fraction
 
-COMPUTE, AGAIN, TENSOR, BUBBLE, PIPELINE, DATA = (
+COMPUTE, AGAIN, TENSOR, BUBBLE, PIPELINE, DATA, EXPERT, CONTEXT = (
     "compute",
     "computed again",
     "tensor messages",
     "bubble",
     "pipeline messages",
     "data messages",
+    "expert messages",
+    "context messages",
 )
 NUMBER_BYTES = 2
 BACKWARD_SHARE = 2 / 3
@@ -27,19 +30,22 @@ BACKWARD_SHARE = 2 / 3
 
 
 def step_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> dict[str, float]:
-    """Seconds of each part; their sum is the step."""
+    """Seconds of each part; their sum is the step. Parts that only some layouts have are there when they take time."""
     compute = compute_seconds(model, cluster, layout, length)
     again = compute * again_share(model, layout, length)
     tensor = tensor_seconds(model, cluster, layout, length)
+    expert = expert_seconds(model, cluster, layout, length)
+    context = max(0.0, context_seconds(model, cluster, layout, length) - _attention(model, cluster, layout, length))
+    more = {name: seconds for name, seconds in ((EXPERT, expert), (CONTEXT, context)) if seconds}
     lost = bubble_fraction(layout.pipeline, layout.micro_batches, layout.chunks)
     return {
         COMPUTE: compute,
         AGAIN: again,
         TENSOR: tensor,
-        BUBBLE: (compute + again + tensor) * lost / (1 - lost),
+        BUBBLE: (compute + again + tensor + expert + context) * lost / (1 - lost),
         PIPELINE: pipeline_seconds(model, cluster, layout, length),
         DATA: max(0.0, data_seconds(model, cluster, layout) - hidden_seconds(compute + again, layout)),
-    }
+    } | more
 
 
 def compute_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
@@ -72,10 +78,50 @@ def tensor_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, lengt
     """
     if layout.tensor == 1:
         return 0.0
-    size = NUMBER_BYTES * layout.micro_batch * length * model.width
+    size = NUMBER_BYTES * layout.micro_batch * length / layout.context * model.width
     each = allreduce_time("ring", layout.tensor, size, cluster.network(1, layout.tensor))
     number = (6 if layout.again == FULL else 4) * layers_on_stage(model, layout.pipeline) * layout.micro_batches
     return number * each
+
+
+def expert_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
+    """Four all-to-alls for each layer and micro-batch: to the experts and back, forward and backward; six where the
+    forward pass is done again.
+
+    In each a GPU sends its tokens k times, but for those of its own experts: k · tokens · width · (P − 1)/P numbers.
+    Of P GPUs on several nodes those on other nodes are reached by the GPU's own link.
+
+    Source: Lepikhin et al. 2020, "GShard", §3.1 (two all-to-alls forward); Rajbhandari et al. 2022, §5.2.
+    """
+    if layout.expert == 1:
+        return 0.0
+    tokens = layout.micro_batch * length / layout.context / layout.tensor
+    each = NUMBER_BYTES * model.chosen * tokens * model.width / layout.expert  # to each of the others
+    near = min(layout.expert, max(1, cluster.node // layout.tensor))
+    seconds = (layout.expert - 1) * cluster.latency
+    seconds += each * ((near - 1) / cluster.inside + (layout.expert - near) / cluster.between)
+    number = (6 if layout.again == FULL else 4) * layers_on_stage(model, layout.pipeline) * layout.micro_batches
+    return number * seconds
+
+
+def context_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
+    """Keys and values of each layer and micro-batch go round the ring, P − 1 steps, and back with their gradients: twice
+    as much. Once more where the forward pass is done again.
+
+    Source: Liu et al. 2023, "Ring Attention", §3.
+    """
+    if layout.context == 1:
+        return 0.0
+    size = NUMBER_BYTES * 2 * layout.micro_batch * length / layout.context * model.key_width / layout.tensor
+    step = cluster.latency + size / cluster.sending(layout.tensor, layout.context)
+    rounds = (3 if layout.again == NOTHING else 4) * (layout.context - 1)
+    return rounds * layers_on_stage(model, layout.pipeline) * layout.micro_batches * step
+
+
+def _attention(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
+    """Seconds of attention's products, behind which the ring hides."""
+    share = model.attention_flops(length) / model.flops(1, length)
+    return compute_seconds(model, cluster, layout, length) * share
 
 
 def pipeline_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
@@ -85,7 +131,7 @@ def pipeline_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, len
     """
     if layout.pipeline == 1:
         return 0.0
-    size = NUMBER_BYTES * layout.micro_batch * length * model.width / layout.tensor
+    size = NUMBER_BYTES * layout.micro_batch * length / layout.context * model.width / layout.tensor
     near = layout.gpus <= cluster.node
     seconds = cluster.latency + size / (cluster.inside if near else cluster.between)
     return 2 * (layout.chunks * layout.micro_batches + layout.pipeline - 1) * seconds
@@ -97,12 +143,21 @@ def data_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) -> floa
     Stages 0 and 1 add up the gradients of all micro-batches, and send once. Stage 2 has no room for whole gradients:
     it sends them after each micro-batch, and gathers parameters once. Stage 3 gathers and sends for each.
 
-    Source: Rajbhandari et al. 2020, §7.
+    GPUs that share a text have gradients of their own, too: what all keep is added up over data × context. An expert's
+    gradient is added up over those that keep this expert.
+
+    Source: Rajbhandari et al. 2020, §7; Rajbhandari et al. 2022, "DeepSpeed-MoE", §5.2.
     """
-    numbers = layers_on_stage(model, layout.pipeline) * model.layer_parameters + model.token_parameters
-    size = zero_traffic(numbers / layout.tensor, layout.data, layout.zero, NUMBER_BYTES)
+    layers, same = layers_on_stage(model, layout.pipeline), layout.replicas // layout.expert
+    shared = (layers * model.shared_parameters + model.token_parameters) / layout.tensor
+    experts = layers * model.expert_parameters / layout.tensor / layout.expert
     times = {2: (layout.micro_batches + 1) / 2, 3: layout.micro_batches}.get(layout.zero, 1)
-    return times * size * cluster.network(layout.tensor, layout.data).beta
+    far = cluster.network(layout.tensor, layout.replicas).beta
+    seconds = zero_traffic(shared, layout.replicas, layout.zero, NUMBER_BYTES) * far
+    if experts:
+        far = cluster.network(layout.tensor * layout.expert, same).beta
+        seconds += zero_traffic(experts, same, layout.zero, NUMBER_BYTES) * far
+    return times * seconds
 
 
 def hidden_seconds(working: float, layout: Layout) -> float:

@@ -10,10 +10,13 @@ NOTHING, SELECTIVE, FULL = "nothing", "attention", "everything"
 
 @dataclass(frozen=True)
 class Layout:
-    """How a training is cut over data × pipeline × tensor GPUs.
+    """How a training is cut over data × context × pipeline × tensor GPUs.
 
-    GPUs of one tensor-parallel group lie side by side, then those of a data-parallel group; the stages of the pipeline
-    are farthest apart. With tensor parallelism the sequence is cut too.
+    GPUs of one tensor-parallel group lie side by side, then those that share a text, then those of a data-parallel
+    group; the stages of the pipeline are farthest apart. With tensor parallelism the sequence is cut too.
+
+    Experts need no GPUs of their own: they are dealt out among `expert` of the data × context GPUs that would otherwise
+    all keep the same ones.
 
     Attributes:
         data, tensor, pipeline: GPUs along each axis.
@@ -22,8 +25,14 @@ class Layout:
         micro_batch: texts of one micro-batch, b.
         micro_batches: of one replica in a step, m.
         chunks: stages on each GPU; above 1 with the interleaved schedule.
+        context: GPUs that share each text, with keys and values going round a ring.
+        expert: GPUs among which a layer's experts are dealt out.
 
-    Source: the order of the axes Narayanan et al. 2021, §3.1 and §3.2.
+    Raises:
+        CourseError: an axis with no GPU, or experts dealt out among a number that does not divide data × context.
+
+    Source: the order of the axes Narayanan et al. 2021, §3.1 and §3.2; `context` Liu et al. 2023, "Ring Attention", §3;
+    `expert` Rajbhandari et al. 2022, "DeepSpeed-MoE", §5.2 (expert and data parallelism on the same GPUs).
     """
 
     data: int
@@ -34,15 +43,34 @@ class Layout:
     micro_batch: int
     micro_batches: int
     chunks: int = 1
+    context: int = 1
+    expert: int = 1
 
     def __post_init__(self) -> None:
         if self.again not in (NOTHING, SELECTIVE, FULL):
             raise CourseError(f"{self.again!r} cannot be computed again: {NOTHING!r}, {SELECTIVE!r} or {FULL!r} can.")
+        axes = {name: getattr(self, name) for name in ("data", "tensor", "pipeline", "context", "expert")}
+        for name, size in axes.items():
+            if not isinstance(size, int) or size < 1:
+                raise CourseError(f"Layout: {name} is {size!r}. Along each axis there is at least one GPU.")
+        if self.replicas % self.expert:
+            raise CourseError(
+                f"Layout: experts cannot be dealt out among {self.expert} of {self.replicas} GPUs (data × context)."
+                " Take a divisor."
+            )
 
     @property
     def gpus(self) -> int:
         """All of them."""
-        return self.data * self.tensor * self.pipeline
+        return self.data * self.context * self.tensor * self.pipeline
+
+    @property
+    def replicas(self) -> int:
+        """GPUs that keep the same part of the model, and add up its gradients: data × context.
+
+        Each has tokens of its own: another text, or another part of one.
+        """
+        return self.data * self.context
 
     @property
     def batch(self) -> int:
