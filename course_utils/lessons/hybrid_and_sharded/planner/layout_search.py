@@ -70,8 +70,8 @@ def plan(
     On paper only: formulas, with assumed rates. Real steps are slower where matrices are small or a link is shared, and
     which of two near choices is quicker only a run can say.
 
-    Tensor-parallel groups stay inside a node. Texts of more than `LONG` tokens may be shared by several GPUs; experts, if
-    the model has any, are dealt out. Of several sizes of the micro-batch the one is taken that fits and is
+    Tensor-parallel groups stay inside a node. Texts of more than `LONG` tokens may be shared by several GPUs; experts,
+    if the model has any, are dealt out. Of several sizes of the micro-batch the one is taken that fits and is
     quickest.
 
     Args:

@@ -91,7 +91,7 @@ def expert_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, lengt
     In each a GPU sends its tokens k times, but for those of its own experts: k · tokens · width · (P − 1)/P numbers.
     Of P GPUs on several nodes those on other nodes are reached by the GPU's own link.
 
-    Source: Lepikhin et al. 2020, "GShard", §3.1 (two all-to-alls forward); Rajbhandari et al. 2022, §5.2.
+    Source: Lepikhin et al. 2020, "GShard", §3.1 (two all-to-alls forward); Rajbhandari et al. 2022, "DeepSpeed-MoE".
     """
     if layout.expert == 1:
         return 0.0
@@ -105,8 +105,8 @@ def expert_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, lengt
 
 
 def context_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
-    """Keys and values of each layer and micro-batch go round the ring, P − 1 steps, and back with their gradients: twice
-    as much. Once more where the forward pass is done again.
+    """Keys and values of each layer and micro-batch go round the ring, P − 1 steps; on the way back with their
+    gradients, twice as much. Once more where the forward pass is done again.
 
     Source: Liu et al. 2023, "Ring Attention", §3.
     """
@@ -146,7 +146,7 @@ def data_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) -> floa
     GPUs that share a text have gradients of their own, too: what all keep is added up over data × context. An expert's
     gradient is added up over those that keep this expert.
 
-    Source: Rajbhandari et al. 2020, §7; Rajbhandari et al. 2022, "DeepSpeed-MoE", §5.2.
+    Source: Rajbhandari et al. 2020, §7; Rajbhandari et al. 2022, "DeepSpeed-MoE".
     """
     layers, same = layers_on_stage(model, layout.pipeline), layout.replicas // layout.expert
     shared = (layers * model.shared_parameters + model.token_parameters) / layout.tensor

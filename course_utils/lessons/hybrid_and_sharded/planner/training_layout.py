@@ -32,7 +32,7 @@ class Layout:
         CourseError: an axis with no GPU, or experts dealt out among a number that does not divide data × context.
 
     Source: the order of the axes Narayanan et al. 2021, §3.1 and §3.2; `context` Liu et al. 2023, "Ring Attention", §3;
-    `expert` Rajbhandari et al. 2022, "DeepSpeed-MoE", §5.2 (expert and data parallelism on the same GPUs).
+    `expert` Rajbhandari et al. 2022, "DeepSpeed-MoE" (expert and data parallelism on the same GPUs).
     """
 
     data: int
