@@ -81,7 +81,7 @@ def test_a_text_is_shared_along_context() -> None:
     assert part.parts() | {"activations": 0} == whole.parts() | {"activations": 0}
     assert data_seconds(model, cluster, alone) == data_seconds(model, cluster, shared)
     ring = ring_bytes(Shape(length, model.heads, model.width // model.heads, 8, number_bytes=2), 8)
-    step = 7 * cluster.latency + ring["forward"] / 8 / cluster.between
+    step = 7 * cluster.latency + ring["forward"] / 8 / cluster.sending(8, 8)
     seconds = context_seconds(model, cluster, replace(shared, again=NOTHING), length)
     assert ring["backward"] == 2 * ring["forward"] and seconds == pytest.approx(80 * 8 * 3 * step)
     assert context_seconds(model, cluster, shared, length) == pytest.approx(80 * 8 * 4 * step)
@@ -91,8 +91,8 @@ def test_the_search_deals_out_experts_and_shares_long_texts() -> None:
     found = plan("Mixtral 8x7B", H100(16), length=4096)
     assert {one.layout.expert for one in found} == {1, 2, 4, 8} and best(found) is not None
     assert any(", EP 8" in str(one) for one in found)
-    long = plan("Llama 7B", H100(8), batch=1, length=131072)
-    assert {one.layout.gpus for one in long} == {8} and best(long).layout.context > 1
+    long = plan("Llama 7B", H100(64), batch=8, length=32768)
+    assert {one.layout.gpus for one in long} == {64} and best(long).layout.context > 1
     assert "× CP" in str(best(long)) and not any(one.layout.context > 1 for one in plan(SEVEN, H100(8)))
 
 

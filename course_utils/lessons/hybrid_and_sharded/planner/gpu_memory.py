@@ -1,10 +1,13 @@
 """Bytes on the fullest GPU, in mixed precision with Adam, on paper."""
 
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Rates
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, SELECTIVE, Layout
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import EVERY_OTHER, FULL, SELECTIVE, Layout
 from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_memory
-from course_utils.lessons.model_parallel.memory_parts import Memory, bytes_for_each_parameter
+from course_utils.lessons.model_parallel.memory_parts import Memory
 
+NUMBER_BYTES = 2
+"""Of a number that computes or travels: bfloat16."""
 GATHERED = 2
 """Layers whose parameters stage 3 has gathered at a time: the one that computes, and the next."""
 
@@ -38,16 +41,32 @@ def layer_activations(
 def saved_activations(model: LanguageModel, layout: Layout, length: int, layers: int, in_flight: float) -> float:
     """What the blocks of a stage save for all micro-batches in flight.
 
-    Computed again from their inputs, each keeps 2 s b h / t, and one at a time everything.
+    Computed again from their inputs, each keeps 2 s b h / t, and one at a time everything. With every other product
+    again it keeps its input, q, v, attention's result, one wide vector of the perceptron and its result.
 
-    Source: Korthikanti et al. 2022, §4.2.3 and §5.
+    Source: Korthikanti et al. 2022, §4.2.3 and §5; torchtitan, parallelize_llama.py, "selective op".
     """
-    softmax = layout.again != SELECTIVE
-    whole = layer_activations(model, layout.micro_batch, length, layout.tensor, softmax, layout.context)
-    if layout.again != FULL:
-        return in_flight * layers * whole
-    entering = 2 * layout.micro_batch * length * model.width / layout.tensor / layout.context
-    return in_flight * layers * entering + whole
+    return in_flight * layers * _saved_by_block(model, layout, length) + _one_block(model, layout, length)
+
+
+def _saved_by_block(model: LanguageModel, layout: Layout, length: int) -> float:
+    tokens = layout.micro_batch * length / layout.tensor / layout.context
+    if layout.again == FULL:
+        return 2 * tokens * model.width
+    if layout.again == EVERY_OTHER:
+        wide = model.inner * (model.chosen if model.experts else 1)
+        return 2 * tokens * (4 * model.width + model.key_width + wide)
+    return _everything(model, layout, length)
+
+
+def _one_block(model: LanguageModel, layout: Layout, length: int) -> float:
+    """What one block has while the backward pass goes through it and computes again."""
+    return _everything(model, layout, length) if layout.again in (EVERY_OTHER, FULL) else 0.0
+
+
+def _everything(model: LanguageModel, layout: Layout, length: int) -> float:
+    softmax = layout.again != SELECTIVE and not layout.program.fused
+    return layer_activations(model, layout.micro_batch, length, layout.tensor, softmax, layout.context)
 
 
 def layers_on_stage(model: LanguageModel, pipeline: int) -> int:
@@ -55,7 +74,7 @@ def layers_on_stage(model: LanguageModel, pipeline: int) -> int:
     return -(-model.layers // pipeline)
 
 
-def gpu_memory(model: LanguageModel, layout: Layout, length: int) -> Memory:
+def gpu_memory(model: LanguageModel, layout: Layout, length: int, rates: Rates | None = None) -> Memory:
     """Bytes of each part on a GPU of the pipeline's first stage, or of its last if that has more.
 
     The first has the embedding and keeps min(P, m) micro-batches in flight; the last has the last layer, one
@@ -64,6 +83,10 @@ def gpu_memory(model: LanguageModel, layout: Layout, length: int) -> Memory:
     A text's tokens are divided over `context` GPUs, and so are activations and logits; ZeRO divides over data ×
     context.
     Experts are divided over `expert` GPUs first, and by ZeRO over those that keep the same ones.
+
+    Args:
+        rates: count also what is fitted. Each logit is there several times, but not while a block computes again: of
+            the two peaks the higher one counts. And the allocator holds more than it gives out.
 
     Source: Rajbhandari et al. 2020, §3.1 (2 + 2 + 12 bytes) and §5 (what is divided); Narayanan et al. 2021, §2.2
     (in flight, interleaved too); Korthikanti et al. 2022, §4.3 (logits); Rajbhandari et al. 2022,
@@ -74,7 +97,7 @@ def gpu_memory(model: LanguageModel, layout: Layout, length: int) -> Memory:
     if layout.chunks > 1:
         in_flight *= 1 + (stages - 1) / (stages * layout.chunks)
     tokens = layout.micro_batch * length / layout.context
-    logits = 4 * tokens * (model.vocabulary + model.width) / layout.tensor
+    logits = (rates.logit if rates else 4) * tokens * (model.vocabulary + model.width) / layout.tensor
     if stages == 1:
         ends = [(2 if model.gated else 1, 1.0, logits)]
     else:
@@ -84,6 +107,8 @@ def gpu_memory(model: LanguageModel, layout: Layout, length: int) -> Memory:
         shared = (layers * model.shared_parameters + embeddings * model.token_parameters) / layout.tensor
         experts = layers * model.expert_parameters / layout.tensor / layout.expert
         activations = saved_activations(model, layout, length, layers, flight) + more
+        if rates:
+            activations = rates.reserve * (activations - min(_one_block(model, layout, length), more))
         found.append(_with_activations(model, layout, shared, experts, activations))
     return max(found, key=lambda one: one.total)
 
@@ -95,7 +120,10 @@ def _with_activations(
         dense = zero_memory(shared, layout.replicas, layout.zero, *bytes_of)
         return dense + zero_memory(experts, layout.replicas // layout.expert, layout.zero, *bytes_of)
 
-    parameter, gradient, state = bytes_for_each_parameter("adam", "mixed")
+    parameter, gradient, state = layout.program.kept
     layer = (model.shared_parameters + model.expert_parameters / layout.expert) / layout.tensor
-    gathered = parameter * GATHERED * layer if layout.zero == 3 else 0
-    return Memory(kept(parameter, 0, 0) + gathered, kept(0, gradient, 0), kept(0, 0, state), activations)
+    if layout.zero < 3:
+        return Memory(kept(parameter, 0, 0), kept(0, gradient, 0), kept(0, 0, state), activations)
+    whole = shared + experts if layout.gathered else GATHERED * layer
+    gradients = gradient * whole if layout.gathered else kept(0, gradient, 0)
+    return Memory(kept(parameter, 0, 0) + NUMBER_BYTES * whole, gradients, kept(0, 0, state), activations)

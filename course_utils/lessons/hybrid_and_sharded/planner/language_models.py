@@ -138,6 +138,27 @@ WITH_EXPERTS = {
 """By name."""
 
 
+_NEMO, _MPT = "NeMo, performance_summary.md", "llm-foundry, scripts/train/benchmarking/README.md"
+
+BENCHMARKED = {
+    "Llama 3 8B": LanguageModel(32, 4096, 32, 128256, 8192, 8.0e9, _LLAMA3, hidden=14336, **_GROUPED),
+    "Llama 2 7B": LanguageModel(32, 4096, 32, 32000, 4096, 6.7e9, _NEMO, hidden=11008, gated=True),
+    "Llama 2 13B": LanguageModel(40, 5120, 40, 32000, 4096, 13.0e9, _NEMO, hidden=13824, gated=True),
+    "Llama 2 70B": LanguageModel(80, 8192, 64, 32000, 4096, 69e9, _NEMO, hidden=28672, **_GROUPED),
+    "GPT-3 5B": LanguageModel(24, 4096, 32, 51200, 2048, 5.0e9, _NEMO),
+    "GPT-3 20B": LanguageModel(44, 6144, 48, 51200, 2048, 20.3e9, _NEMO),
+    "Nemotron 8B": LanguageModel(32, 4096, 32, 256000, 4096, 7.5e9, _NEMO),
+    "Nemotron 22B": LanguageModel(40, 6144, 48, 256000, 4096, 19.7e9, _NEMO),
+    "Nemotron 340B": LanguageModel(96, 18432, 96, 256000, 4096, 336e9, _NEMO, hidden=73728, key_heads=8),
+    "MPT 7B": LanguageModel(32, 4096, 32, 50368, 2048, 6658859008, _MPT),
+    "MPT 13B": LanguageModel(40, 5120, 40, 50368, 2048, 12853954560, _MPT),
+    "MPT 30B": LanguageModel(48, 7168, 64, 50368, 2048, 29975214080, _MPT),
+    "MPT 70B": LanguageModel(80, 8192, 64, 50368, 2048, 64862437376, _MPT),
+}
+"""Only for `published_h100`. Where a source says nothing of the shape, it gives tokens and FLOP in a second, or the number
+of parameters: these shapes agree with that, which a test holds them to."""
+
+
 def model_named(model: str | LanguageModel) -> LanguageModel:
     """The model of this name; a model itself stays.
 
@@ -146,7 +167,7 @@ def model_named(model: str | LanguageModel) -> LanguageModel:
     """
     if isinstance(model, LanguageModel):
         return model
-    known = MODELS | WITH_EXPERTS
+    known = MODELS | WITH_EXPERTS | BENCHMARKED
     if model not in known:
         raise CourseError(f"There is no model {model!r}. Take one of {', '.join(known)}, or make a LanguageModel.")
     return known[model]

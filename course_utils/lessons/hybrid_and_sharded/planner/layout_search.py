@@ -9,14 +9,24 @@ from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
 from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import step_seconds
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, SELECTIVE, Layout
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import (
+    EVERY_OTHER,
+    FULL,
+    MODERN,
+    NOTHING,
+    PLAIN,
+    SELECTIVE,
+    Layout,
+    Program,
+)
 from course_utils.lessons.model_parallel.memory_parts import Memory
 
 TOKENS = 1 << 22
 """In one step, where no batch is given: four million, as for the models of table 2.1 in Brown et al. 2020."""
 TIE = 0.02
 """Shares of a step that the formulas cannot tell apart."""
-AGAIN_ORDER = (NOTHING, SELECTIVE, FULL)
+AGAIN_ORDER = (NOTHING, SELECTIVE, EVERY_OTHER, FULL)
+TRIED_AGAIN = (NOTHING, SELECTIVE, FULL)
 LONG = 16384
 """Tokens of a text from which on it may be shared by several GPUs; shorter ones need not be."""
 MICRO_BATCHES = (1, 2, 4, 8)
@@ -63,7 +73,11 @@ class Choice:
 
 
 def plan(
-    model: str | LanguageModel, cluster: Cluster, batch: int | None = None, length: int | None = None
+    model: str | LanguageModel,
+    cluster: Cluster,
+    batch: int | None = None,
+    length: int | None = None,
+    program: Program | None = None,
 ) -> list[Choice]:
     """Every choice of DP × TP × PP × ZeRO × computing again that uses all GPUs: those that fit first, quickest first.
 
@@ -78,6 +92,8 @@ def plan(
         model: a `LanguageModel`, or a name from `MODELS`.
         batch: texts in one step; None for about `TOKENS` tokens.
         length: tokens of a text; None for the model's context.
+        program: what the training program does; None for `MODERN` where the cluster's rates are fitted to such ones,
+            otherwise `PLAIN`.
 
     Raises:
         CourseError: no such model, or no way at all to deal out the batch.
@@ -88,7 +104,9 @@ def plan(
     length = length or model.context
     batch = batch or max(1, TOKENS // length)
     choices: dict[Layout, Choice] = {}
+    program = program or (MODERN if cluster.rates else PLAIN)
     for layout in layouts(model, cluster, batch, length):
+        layout = replace(layout, program=program)
         choice = judge(model, cluster, layout, length)
         same = replace(layout, micro_batch=1, micro_batches=1)
         if same not in choices or _order(choice) < _order(choices[same]):
@@ -125,7 +143,7 @@ def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -
         raise CourseError(f"The model has {has} in a layer: they cannot be dealt out among {layout.expert} GPUs.")
     if length % layout.context:
         raise CourseError(f"A text of {length} tokens cannot be shared by {layout.context} GPUs. Take a divisor.")
-    memory = gpu_memory(model, layout, length)
+    memory = gpu_memory(model, layout, length, cluster.rates)
     seconds = step_seconds(model, cluster, layout, length)
     flops = model.flops(layout.batch * length, length)
     share = flops / (sum(seconds.values()) * layout.gpus * cluster.flops)
@@ -151,7 +169,7 @@ def _with_axes(
 ) -> Iterator[Layout]:
     dealt = [one for one in _divisors(data * context) if model.experts % one == 0] if model.experts else [1]
     stages = range(4) if data * context > 1 else (0,)
-    for expert, zero, again, texts in product(dealt, stages, AGAIN_ORDER, MICRO_BATCHES):
+    for expert, zero, again, texts in product(dealt, stages, TRIED_AGAIN, MICRO_BATCHES):
         if batch // data % texts == 0:
             micro_batches = batch // data // texts
             axes = {"context": context, "expert": expert}

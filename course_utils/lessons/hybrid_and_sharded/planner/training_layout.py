@@ -4,8 +4,37 @@ from dataclasses import dataclass
 
 from course_utils.errors import CourseError
 
-NOTHING, SELECTIVE, FULL = "nothing", "attention", "everything"
-"""What the backward pass computes again: nothing; softmax and what stands around it; every block from its input."""
+NOTHING, SELECTIVE, EVERY_OTHER, FULL = "nothing", "attention", "every other product", "everything"
+"""What the backward pass computes again: nothing; softmax and what stands around it; every second matrix product of a
+block, and all that is no product (torchtitan's "selective op"); every block from its input."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a training program does, whatever the layout.
+
+    Attributes:
+        fused: attention never writes its weights to memory (FlashAttention).
+        compiled: operations that are no matrix products are fused with their neighbours.
+        float8: matrix products of the blocks take numbers of 8 bits.
+        hidden: messages of tensor and pipeline parallelism hide behind products, too.
+        kept: bytes of each parameter that ZeRO divides: the parameter, its gradient, the optimizer's state. (2, 2, 12)
+            where a second copy of the parameters is in float32, (4, 4, 8) where there is only that one, as in FSDP.
+
+    Source: Dao et al. 2022, "FlashAttention", §3; Rajbhandari et al. 2020, §3.1; `hidden` Wang et al. 2023, "Overlap
+    communication with dependent computation via decomposition", §4.
+    """
+
+    fused: bool = False
+    compiled: bool = False
+    float8: bool = False
+    hidden: bool = False
+    kept: tuple[float, float, float] = (2, 2, 12)
+
+
+PLAIN = Program()
+"""As in 2021: nothing of all that."""
+MODERN = Program(fused=True, compiled=True)
 
 
 @dataclass(frozen=True)
@@ -27,6 +56,9 @@ class Layout:
         chunks: stages on each GPU; above 1 with the interleaved schedule.
         context: GPUs that share each text, with keys and values going round a ring.
         expert: GPUs among which a layer's experts are dealt out.
+        program: what the training program does.
+        gathered: with ZeRO's stage 3, parameters stay gathered from the first micro-batch to the last, and gradients
+            whole: FSDP's `reshard_after_forward=False`, which spares messages for each micro-batch.
 
     Raises:
         CourseError: an axis with no GPU, or experts dealt out among a number that does not divide data × context.
@@ -45,10 +77,13 @@ class Layout:
     chunks: int = 1
     context: int = 1
     expert: int = 1
+    program: Program = PLAIN
+    gathered: bool = False
 
     def __post_init__(self) -> None:
-        if self.again not in (NOTHING, SELECTIVE, FULL):
-            raise CourseError(f"{self.again!r} cannot be computed again: {NOTHING!r}, {SELECTIVE!r} or {FULL!r} can.")
+        if self.again not in (NOTHING, SELECTIVE, EVERY_OTHER, FULL):
+            known = f"{NOTHING!r}, {SELECTIVE!r}, {EVERY_OTHER!r} or {FULL!r}"
+            raise CourseError(f"{self.again!r} cannot be computed again: {known} can.")
         axes = {name: getattr(self, name) for name in ("data", "tensor", "pipeline", "context", "expert")}
         for name, size in axes.items():
             if not isinstance(size, int) or size < 1:
