@@ -155,8 +155,8 @@ BENCHMARKED = {
     "MPT 30B": LanguageModel(48, 7168, 64, 50368, 2048, 29975214080, _MPT),
     "MPT 70B": LanguageModel(80, 8192, 64, 50368, 2048, 64862437376, _MPT),
 }
-"""Only for `published_h100`. Where a source says nothing of the shape, it gives tokens and FLOP in a second, or the number
-of parameters: these shapes agree with that, which a test holds them to."""
+"""Only for `published_h100`. Where a source says nothing of the shape, it gives tokens and FLOP in a second, or the
+number of parameters: these shapes agree with that, which a test holds them to."""
 
 
 def model_named(model: str | LanguageModel) -> LanguageModel:

@@ -32,11 +32,12 @@ TABLES = {
     "Megatron Bridge 25.11": _BRIDGE + "25.11 (commit 00b7660)",
     "MosaicML": _MOSAIC,
 }
-"""Where each table's rows stand. Assumed, as the sources do not say it: attention is fused everywhere. torchtitan cuts a
-step into as many micro-batches as there are stages of all ranks, and leaves parameters gathered where there is a pipeline
-(its pipelining_utils.py and parallelize_llama.py); its selective checkpointing is the one by operations (llama3_8b.toml).
-Megatron's runs compute nothing again, divide the optimizer's state, hide messages of tensors. MosaicML's nodes have the
-links of a DGX H100. Left out: models with experts whose heads together are not as wide as the model, and MPT below 7B."""
+"""Where each table's rows stand. What the sources do not say is assumed: attention is fused everywhere. torchtitan cuts
+a step into as many micro-batches as there are stages of all ranks, and leaves parameters gathered where there is a
+pipeline (its pipelining_utils.py and parallelize_llama.py); its selective checkpointing is the one by operations.
+Megatron's runs compute nothing again, divide the optimizer's state, and hide messages of tensor parallelism. MosaicML's
+nodes have the links of a DGX H100. Left out: models with experts whose heads together are not as wide as the model, and
+MPT below 7B."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,8 @@ class Errors:
     Attributes:
         rows, with_memory: how many.
         order: Kendall's τ of speed, over all pairs of rows of the same table.
+        layouts: the same over pairs that train the same model, so that only the layout, the length of a text and what
+            the program does are different.
     """
 
     rows: int
@@ -122,10 +125,12 @@ class Errors:
     with_memory: int
     memory: float
     order: float
+    layouts: float
 
     def __str__(self) -> str:
         return (
-            f"{self.rows} rows: step {100 * self.step:.0f} %, order τ = {self.order:.2f}; "
+            f"{self.rows} rows: step {100 * self.step:.0f} %, order τ = {self.order:.2f}, "
+            f"of the same model's rows {self.layouts:.2f}; "
             f"memory ({self.with_memory} rows) {100 * self.memory:.0f} %"
         )
 
@@ -136,7 +141,8 @@ def errors(runs: Sequence[H100Run], rates: Rates | None = None) -> Errors:
     step = [abs(choice.step / run.seconds - 1) for run, choice in found]
     memory = [abs(choice.memory.total / run.memory - 1) for run, choice in found if run.memory]
     speeds = [(run.table, run.speed, run.speed * run.seconds / choice.step) for run, choice in found]
-    return Errors(len(step), median(step), len(memory), median(memory), kendall(speeds))
+    same = [(f"{run.table} {run.name}", *pair) for (run, _), (_, *pair) in zip(found, speeds, strict=True)]
+    return Errors(len(step), median(step), len(memory), median(memory), kendall(speeds), kendall(same))
 
 
 def kendall(speeds: Sequence[tuple[str, float, float]]) -> float:
