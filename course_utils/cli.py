@@ -121,7 +121,7 @@ def plan(
     batch: Annotated[int | None, typer.Option(help="texts in a step; without, about four million tokens")] = None,
     length: Annotated[int | None, typer.Option(help="tokens of a text; without, the model's context")] = None,
 ) -> None:
-    """The best ten layouts for training a model, why each of the others loses, and what breaks first. Nothing is run."""
+    """The best ten layouts for training a model, why each other one loses, what breaks first. Nothing is run."""
     from course_utils.lessons.hybrid_and_sharded.planner.plan_report import report
 
     print(report(model, gpus, of, batch, length))

@@ -29,6 +29,8 @@ AGAIN_ORDER = (NOTHING, SELECTIVE, EVERY_OTHER, FULL)
 TRIED_AGAIN = (NOTHING, SELECTIVE, FULL)
 LONG = 16384
 """Tokens of a text from which on it may be shared by several GPUs; shorter ones need not be."""
+CHUNKS = (1, 2, 4)
+"""Stages on each GPU that are tried; Megatron's interleaved schedule wants m to be a multiple of P."""
 MICRO_BATCHES = (1, 2, 4, 8)
 """Texts of one micro-batch that are tried."""
 
@@ -67,6 +69,7 @@ class Choice:
         axes = f"DP {one.data} × TP {one.tensor} × PP {one.pipeline}"
         axes += f" × CP {one.context}" if one.context > 1 else ""
         axes += f", EP {one.expert}" if one.expert > 1 else ""
+        axes += f", {one.chunks} chunks" if one.chunks > 1 else ""
         zero = f", ZeRO {one.zero}" if one.replicas > 1 else ""
         again = f", {one.again} again" if one.again != NOTHING else ""
         return f"{axes}{zero}{again}"
@@ -85,8 +88,8 @@ def plan(
     which of two near choices is quicker only a run can say.
 
     Tensor-parallel groups stay inside a node. Texts of more than `LONG` tokens may be shared by several GPUs; experts,
-    if the model has any, are dealt out. Of several sizes of the micro-batch the one is taken that fits and is
-    quickest.
+    if the model has any, are dealt out. Of several sizes of the micro-batch, and numbers of chunks unless the program
+    is `PLAIN`, the one is taken that fits and is quickest.
 
     Args:
         model: a `LanguageModel`, or a name from `MODELS`.
@@ -105,10 +108,9 @@ def plan(
     batch = batch or max(1, TOKENS // length)
     choices: dict[Layout, Choice] = {}
     program = program or (MODERN if cluster.rates else PLAIN)
-    for layout in layouts(model, cluster, batch, length):
-        layout = replace(layout, program=program)
+    for layout in layouts(model, cluster, batch, length, program):
         choice = judge(model, cluster, layout, length)
-        same = replace(layout, micro_batch=1, micro_batches=1)
+        same = replace(layout, micro_batch=1, micro_batches=1, chunks=1)
         if same not in choices or _order(choice) < _order(choices[same]):
             choices[same] = choice
     if not choices:
@@ -150,7 +152,9 @@ def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -
     return Choice(layout, memory, seconds, cluster.usable * cluster.memory, share)
 
 
-def layouts(model: LanguageModel, cluster: Cluster, batch: int, length: int) -> Iterator[Layout]:
+def layouts(
+    model: LanguageModel, cluster: Cluster, batch: int, length: int, program: Program = PLAIN
+) -> Iterator[Layout]:
     """Every layout that uses all GPUs and deals the batch out evenly."""
     for tensor in _divisors(min(cluster.node, cluster.gpus)):
         if model.heads % tensor or cluster.gpus % tensor:
@@ -161,19 +165,22 @@ def layouts(model: LanguageModel, cluster: Cluster, batch: int, length: int) -> 
             replicas = cluster.gpus // tensor // pipeline
             for context in _divisors(replicas) if length > LONG else [1]:
                 if length % (context * tensor) == 0 and batch % (replicas // context) == 0:
-                    yield from _with_axes(model, batch, replicas // context, tensor, pipeline, context)
+                    yield from _with_axes(model, batch, replicas // context, tensor, pipeline, context, program)
 
 
 def _with_axes(
-    model: LanguageModel, batch: int, data: int, tensor: int, pipeline: int, context: int
+    model: LanguageModel, batch: int, data: int, tensor: int, pipeline: int, context: int, program: Program
 ) -> Iterator[Layout]:
     dealt = [one for one in _divisors(data * context) if model.experts % one == 0] if model.experts else [1]
     stages = range(4) if data * context > 1 else (0,)
-    for expert, zero, again, texts in product(dealt, stages, TRIED_AGAIN, MICRO_BATCHES):
-        if batch // data % texts == 0:
+    again_tried = TRIED_AGAIN if not program.fused else (NOTHING, EVERY_OTHER, FULL)
+    chunked = CHUNKS if pipeline > 1 and program != PLAIN else (1,)
+    for expert, zero, again, texts, chunks in product(dealt, stages, again_tried, MICRO_BATCHES, chunked):
+        whole = chunks == 1 or (model.layers % (pipeline * chunks) == 0 and batch // data // texts % pipeline == 0)
+        if batch // data % texts == 0 and whole:
             micro_batches = batch // data // texts
-            axes = {"context": context, "expert": expert}
-            yield Layout(data, tensor, pipeline, zero, again, texts, micro_batches, **axes)
+            more = {"context": context, "expert": expert, "program": program}
+            yield Layout(data, tensor, pipeline, zero, again, texts, micro_batches, chunks, **more)
 
 
 def _divisors(number: int) -> list[int]:
