@@ -12,12 +12,13 @@ from course_utils.lessons.hybrid_and_sharded.planner.pictures import published, 
 from course_utils.lessons.hybrid_and_sharded.planner.plan_report import break_even, report
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import (
     TABLES,
+    furthest_text,
     halves,
     kendall,
     published_runs,
 )
 from course_utils.lessons.hybrid_and_sharded.planner.rate_fit import BOUNDS, fit_rates
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, Layout, Program
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, Layout, TrainingProgram
 
 RUNS = published_runs()
 NEMO = {  # of each row of NeMo 24.07, and of Megatron Bridge 25.09: TFLOP/s on each GPU, as published beside the speed
@@ -61,6 +62,10 @@ def test_the_judged_half_is_predicted_as_well_as_asked() -> None:
     assert judged.step <= 0.10 and judged.memory <= 0.10 and judged.order >= 0.8
 
 
+def test_the_row_that_is_furthest_off_is_named() -> None:
+    assert "furthest off: step +" in furthest_text() and "memory +" in furthest_text()
+
+
 def test_order_is_counted_in_pairs_of_a_table() -> None:
     assert kendall([("a", 1, 1), ("a", 2, 5), ("b", 9, 0)]) == 1
     assert kendall([("a", 1, 3), ("a", 2, 2), ("a", 3, 1)]) == -1
@@ -72,7 +77,7 @@ def test_what_a_program_does_goes_the_right_way() -> None:
     model, cluster = MODELS["Llama 3 70B"], H100(64)
 
     def judged(**program):
-        return judge(model, cluster, Layout(8, 8, 1, 3, NOTHING, 1, 4, program=Program(**program)), 8192)
+        return judge(model, cluster, Layout(8, 8, 1, 3, NOTHING, 1, 4, program=TrainingProgram(**program)), 8192)
 
     plain, fused = judged(), judged(fused=True)
     assert fused.memory.total < 0.7 * plain.memory.total

@@ -485,6 +485,7 @@ planner_pictures.plans(plans)
 course.predict("planner_median", within=2, step=..., memory=...)  # percent
 
 # %% tags=["figure:11_published"]
+from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import furthest_text
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import halves
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import published_runs
 
@@ -494,12 +495,13 @@ course.measured(
 )
 for half, result in off.items():
     print(f"{half}: {result}")
+print(furthest_text())
 planner_pictures.published(published_runs())
 
 # %% [markdown]
 # τ, Kendall's: 1 when every two rows of a table stand in the right order, 0 for chance. Order is easy between models of
-# different size, hard between layouts of one model. Single rows are further off than the median: look at the squares
-# away from the line. Runs with experts, on-line checkpoints or slow links were not in the table: there nobody has judged.
+# different size, harder between layouts of one model. A good median hides bad rows, and peak memory is the weak side: see
+# the squares away from the line. No run with experts was in the table: there nobody has judged.
 #
 # In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best mixtures, why each loses, and what breaks first.
 

@@ -17,7 +17,7 @@ from course_utils.lessons.hybrid_and_sharded.planner.training_layout import (
     PLAIN,
     SELECTIVE,
     Layout,
-    Program,
+    TrainingProgram,
 )
 from course_utils.lessons.model_parallel.memory_parts import Memory
 
@@ -80,7 +80,7 @@ def plan(
     cluster: Cluster,
     batch: int | None = None,
     length: int | None = None,
-    program: Program | None = None,
+    program: TrainingProgram | None = None,
 ) -> list[Choice]:
     """Every choice of DP × TP × PP × ZeRO × computing again that uses all GPUs: those that fit first, quickest first.
 
@@ -153,7 +153,7 @@ def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -
 
 
 def layouts(
-    model: LanguageModel, cluster: Cluster, batch: int, length: int, program: Program = PLAIN
+    model: LanguageModel, cluster: Cluster, batch: int, length: int, program: TrainingProgram = PLAIN
 ) -> Iterator[Layout]:
     """Every layout that uses all GPUs and deals the batch out evenly."""
     for tensor in _divisors(min(cluster.node, cluster.gpus)):
@@ -169,7 +169,7 @@ def layouts(
 
 
 def _with_axes(
-    model: LanguageModel, batch: int, data: int, tensor: int, pipeline: int, context: int, program: Program
+    model: LanguageModel, batch: int, data: int, tensor: int, pipeline: int, context: int, program: TrainingProgram
 ) -> Iterator[Layout]:
     dealt = [one for one in _divisors(data * context) if model.experts % one == 0] if model.experts else [1]
     stages = range(4) if data * context > 1 else (0,)

@@ -15,7 +15,7 @@ from statistics import mean, median
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100, H100_500W, H200, Cluster, Rates
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, judge
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import Layout, Program
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import Layout, TrainingProgram
 
 GIB = 2**30
 _TITAN = "pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md (commit 31a17bf), December 2024, table "
@@ -101,7 +101,7 @@ def _run(number: int, row: dict[str, str]) -> H100Run:
     layout = Layout(
         **{name: int(row[name]) for name in whole},
         again=row["again"],
-        program=Program(fused=True, kept=kept, **program),
+        program=TrainingProgram(fused=True, kept=kept, **program),
         gathered="gathered" in options,
     )
     memory = float(row["memory_gib"]) * GIB if row["memory_gib"] else None
@@ -161,3 +161,16 @@ def halves(rates: Rates | None = None) -> dict[str, Errors]:
         "fitted": errors([run for run in runs if run.fits_rates], rates),
         "judged": errors([run for run in runs if not run.fits_rates], rates),
     }
+
+
+def furthest_text(rates: Rates | None = None) -> str:
+    """Which of the rows that judge are furthest off, in time and in memory, and which way."""
+    judged = [(run, run.predicted(rates)) for run in published_runs() if not run.fits_rates]
+    off = {
+        "step": [(choice.step / run.seconds - 1, run) for run, choice in judged],
+        "memory": [(choice.memory.total / run.memory - 1, run) for run, choice in judged if run.memory],
+    }
+    worst = {part: max(found, key=lambda one: abs(one[0])) for part, found in off.items()}
+    return "furthest off: " + ", ".join(
+        f"{part} {100 * error:+.0f} % ({run.table}, {run.name})" for part, (error, run) in worst.items()
+    )

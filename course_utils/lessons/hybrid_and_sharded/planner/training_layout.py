@@ -10,7 +10,7 @@ block, and all that is no product (torchtitan's "selective op"); every block fro
 
 
 @dataclass(frozen=True)
-class Program:
+class TrainingProgram:
     """What a training program does, whatever the layout.
 
     Attributes:
@@ -32,9 +32,9 @@ class Program:
     kept: tuple[float, float, float] = (2, 2, 12)
 
 
-PLAIN = Program()
+PLAIN = TrainingProgram()
 """As in 2021: nothing of all that."""
-MODERN = Program(fused=True, compiled=True)
+MODERN = TrainingProgram(fused=True, compiled=True)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Layout:
     chunks: int = 1
     context: int = 1
     expert: int = 1
-    program: Program = PLAIN
+    program: TrainingProgram = PLAIN
     gathered: bool = False
 
     def __post_init__(self) -> None:
