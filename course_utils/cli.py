@@ -114,6 +114,20 @@ def nbgrader(
 
 
 @app.command()
+def plan(
+    model: Annotated[str, typer.Argument(help="as published, for example 'Llama 3 70B'")],
+    gpus: Annotated[int, typer.Option(help="how many")] = 64,
+    of: Annotated[str, typer.Option(help="which: a100, h100, h100-500w, h200")] = "h100",
+    batch: Annotated[int | None, typer.Option(help="texts in a step; without, about four million tokens")] = None,
+    length: Annotated[int | None, typer.Option(help="tokens of a text; without, the model's context")] = None,
+) -> None:
+    """The best ten layouts for training a model, why each other one loses, what breaks first. Nothing is run."""
+    from course_utils.lessons.hybrid_and_sharded.planner.plan_report import report
+
+    print(report(model, gpus, of, batch, length))
+
+
+@app.command()
 def sweep() -> None:
     """End ranks that no notebook owns any more."""
     print("\n".join(end_what_is_left()) or "Nothing was left behind.")

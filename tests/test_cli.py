@@ -152,3 +152,13 @@ def test_exercises_lists_what_is_declared(capsys) -> None:
     assert status == 0 and line.split()[:3] == ["04", "tree_broadcast", "difficulty"] and "20 minutes" in line
     assert len(in_process(capsys, "exercises")[1].splitlines()) > len(lines)
     assert "Lesson 77 has no exercises yet." in course("exercises", "77").stderr
+
+
+def test_plan_says_which_layout_is_best(capsys) -> None:
+    code, said = in_process(capsys, "plan", "Llama 3 8B", "--gpus", "8", "--of", "h100")
+    assert code == 0 and "the quickest" in said and "Breaks first" in said
+
+
+def test_plan_refuses_a_model_that_it_does_not_know() -> None:
+    refused = course("plan", "GPT-9")
+    assert refused.returncode == 2 and "There is no model 'GPT-9'" in refused.stderr

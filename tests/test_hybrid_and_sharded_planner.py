@@ -1,13 +1,16 @@
 """The planner: published models have the parameters that were published, published runs take about as long as said."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.cost_model import allreduce_time
+from course_utils.lessons.experts.all_to_all import balanced_bytes
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import A100, H100, Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory, layer_activations
-from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS, LanguageModel
+from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS, WITH_EXPERTS, LanguageModel
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TIE, best, judge, plan
 from course_utils.lessons.hybrid_and_sharded.planner.pictures import plans, plans_finding
 from course_utils.lessons.hybrid_and_sharded.planner.published_runs import PUBLISHED, SPENT, ZERO_3, comparison
@@ -16,24 +19,81 @@ from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
     BUBBLE,
     COMPUTE,
     DATA,
+    EXPERT,
     PIPELINE,
     TENSOR,
+    context_seconds,
+    data_seconds,
+    expert_seconds,
     step_seconds,
 )
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, SELECTIVE, Layout
 from course_utils.lessons.hybrid_and_sharded.utilization import device_hours, energy, mfu
 from course_utils.lessons.hybrid_and_sharded.zero_formulas import fits
+from course_utils.lessons.long_texts.bytes_sent import Shape, ring_bytes
 from course_utils.lessons.model_parallel.activation_memory import block_activations
 from course_utils.lessons.model_parallel.training_memory import layer_parameters
 from course_utils.lessons.model_parallel.transformer import Block, character_model
 from course_utils.lessons.pipeline.schedules import bubble_fraction
 
 SEVEN = MODELS["Llama 7B"]
+MIXTRAL = WITH_EXPERTS["Mixtral 8x7B"]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_models_have_the_published_number_of_parameters(name) -> None:
-    assert MODELS[name].parameters == pytest.approx(MODELS[name].published, rel=0.02)
+@pytest.mark.parametrize("model", [*MODELS.values(), MIXTRAL], ids=[*MODELS, "Mixtral 8x7B"])
+def test_models_have_the_published_number_of_parameters(model) -> None:
+    assert model.parameters == pytest.approx(model.published, rel=0.02)
+
+
+def test_a_token_costs_only_the_experts_that_it_goes_through() -> None:
+    """Jiang et al. 2024, §1: 13 billion parameters are used for a token."""
+    used = (MIXTRAL.flops(1, 0) / 6 + MIXTRAL.token_parameters) / 1e9
+    assert used == pytest.approx(12.9, abs=0.1)
+    dense = LanguageModel(32, 4096, 32, 32000, 32768, 0, "", 14336, 8, True)
+    one = replace(MIXTRAL, experts=1, chosen=1)
+    assert one.layer_parameters == dense.layer_parameters + 4096, "and a gate"
+
+
+def test_experts_are_dealt_out_and_their_tokens_sent() -> None:
+    """Only experts' weights are divided; messages are what lesson 16 counts, four times a layer and micro-batch."""
+    cluster, length = H100(16), 4096
+    ones, eight = (Layout(16, 1, 1, 0, NOTHING, 1, 4, expert=expert) for expert in (1, 8))
+    saved = gpu_memory(MIXTRAL, ones, length).parameters - gpu_memory(MIXTRAL, eight, length).parameters
+    assert saved == pytest.approx(2 * 32 * MIXTRAL.expert_parameters * 7 / 8)
+    assert gpu_memory(MIXTRAL, ones, length).activations == gpu_memory(MIXTRAL, eight, length).activations
+    sent = balanced_bytes(length, 2, 4096, 2, 8)
+    seconds = expert_seconds(MIXTRAL, cluster, eight, length)
+    assert seconds == pytest.approx(4 * 32 * 4 * (7 * cluster.latency + sent / cluster.inside))
+    assert expert_seconds(MIXTRAL, cluster, replace(eight, again=FULL), length) == pytest.approx(1.5 * seconds)
+    far = expert_seconds(replace(MIXTRAL, experts=16), cluster, replace(eight, expert=16), length)
+    assert far > 4 * seconds, "half of the tokens leave the node"
+    assert data_seconds(MIXTRAL, cluster, eight) < data_seconds(MIXTRAL, cluster, ones), "experts have fewer replicas"
+    assert step_seconds(MIXTRAL, cluster, eight, length)[EXPERT] == seconds
+
+
+def test_a_text_is_shared_along_context() -> None:
+    """Activations are divided, gradients added up over data × context; keys and values travel as lesson 17 counts."""
+    model, cluster, length = MODELS["Llama 3 70B"], H100(64), 65536
+    alone, shared = Layout(8, 8, 1, 1, SELECTIVE, 1, 1), Layout(1, 8, 1, 1, SELECTIVE, 1, 8, context=8)
+    assert (shared.gpus, shared.batch, shared.replicas) == (64, 8, 8)
+    whole, part = (gpu_memory(model, layout, length) for layout in (alone, shared))
+    assert part.activations == pytest.approx(whole.activations / 8)
+    assert part.parts() | {"activations": 0} == whole.parts() | {"activations": 0}
+    assert data_seconds(model, cluster, alone) == data_seconds(model, cluster, shared)
+    ring = ring_bytes(Shape(length, model.heads, model.width // model.heads, 8, number_bytes=2), 8)
+    step = 7 * cluster.latency + ring["forward"] / 8 / cluster.sending(8, 8)
+    seconds = context_seconds(model, cluster, replace(shared, again=NOTHING), length)
+    assert ring["backward"] == 2 * ring["forward"] and seconds == pytest.approx(80 * 8 * 3 * step)
+    assert context_seconds(model, cluster, shared, length) == pytest.approx(80 * 8 * 4 * step)
+
+
+def test_the_search_deals_out_experts_and_shares_long_texts() -> None:
+    found = plan("Mixtral 8x7B", H100(16), length=4096)
+    assert {one.layout.expert for one in found} == {1, 2, 4, 8} and best(found) is not None
+    assert any(", EP 8" in str(one) for one in found)
+    long = plan("Llama 7B", H100(64), batch=8, length=32768)
+    assert {one.layout.gpus for one in long} == {64} and best(long).layout.context > 1
+    assert "× CP" in str(best(long)) and not any(one.layout.context > 1 for one in plan(SEVEN, H100(8)))
 
 
 def test_a_model_is_counted_as_the_courses_own_is() -> None:
@@ -191,6 +251,12 @@ def test_links_between_nodes_are_shared_by_groups_that_reach_over_them() -> None
         (lambda: plan("Llama 7B", A100(8), batch=3), None),
         (lambda: plan("GPT-2 1.5B", A100(512), batch=3), "cannot be dealt out"),
         (lambda: A100(12), "do not fill nodes"),
+        (lambda: Layout(1, 1, 1, 0, FULL, 1, 1, context=0), "context is 0"),
+        (lambda: Layout(1, 1, 1, 0, FULL, 1, 1, expert=1.5), "expert is 1.5"),
+        (lambda: Layout(4, 1, 1, 0, FULL, 1, 1, expert=8), "among 8 of 4 GPUs"),
+        (lambda: judge(SEVEN, A100(8), Layout(8, 1, 1, 0, FULL, 1, 1, expert=2), 2048), "no experts in a layer"),
+        (lambda: judge(MIXTRAL, A100(48), Layout(48, 1, 1, 0, FULL, 1, 1, expert=3), 2048), "8 experts in a layer"),
+        (lambda: judge(SEVEN, A100(8), Layout(1, 1, 1, 0, FULL, 1, 1, context=8), 1001), "cannot be shared by 8"),
         (lambda: Layout(1, 1, 1, 0, "some", 1, 1), "cannot be computed again"),
     ],
 )

@@ -473,6 +473,39 @@ planner_pictures.plans(plans)
 # largest also `tensor`, never beyond a node's 8 GPUs, or stages. Of two near mixtures only a run says which is quicker.
 
 # %% [markdown]
+# ### Is the planner right?
+#
+# Its rates (what share of a data sheet products, attention and memory reach) are **fitted**: to every other row of a
+# table of runs that others have published, on 8 to 1,024 GPUs. The rows between are not looked at; they judge. That is
+# how one notices a formula that only remembers its examples.
+#
+# **Predict.** By how many percent is a step's time off, in the median of the rows that judge? Peak memory?
+
+# %%
+course.predict("planner_median", within=2, step=..., memory=...)  # percent
+
+# %% tags=["figure:11_published"]
+from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import furthest_text
+from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import halves
+from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import published_runs
+
+off = halves()
+course.measured(
+    "planner_median", step=100 * off["judged"].step, memory=100 * off["judged"].memory
+)
+for half, result in off.items():
+    print(f"{half}: {result}")
+print(furthest_text())
+planner_pictures.published(published_runs())
+
+# %% [markdown]
+# τ, Kendall's: 1 when every two rows of a table stand in the right order, 0 for chance. Order is easy between models of
+# different size, harder between layouts of one model. A good median hides bad rows, and peak memory is the weak side: see
+# the squares away from the line. No run with experts was in the table: there nobody has judged.
+#
+# In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best mixtures, why each loses, and what breaks first.
+
+# %% [markdown]
 # ## How many hours, how much energy?
 #
 # A token's forward pass takes 2 operations for each of $N$ parameters, the backward pass 4. *Model FLOPs* (lesson 3)

@@ -1,9 +1,55 @@
 """GPUs, and the links inside their nodes and between them: assumed, from data sheets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.cost_model import Network
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What shares of the data sheet programs reach, and what else they keep: `rate_fit` finds them from published runs.
+
+    Attributes:
+        products: of the peak, large matrix products in bfloat16.
+        float8: of twice the peak, with casts.
+        attention: of the peak, fused attention, its whole square counted though a causal one computes half of it.
+        eager, compiled: how often the bytes that a block saves go through memory for what is no product, forward and
+            backward together; with one kernel for each operation, and with fused ones.
+        messages: of messages that hide behind arithmetic, the share that is paid all the same: they take processors and
+            memory from it, and the first and the last hide behind nothing.
+        links: of a link's data sheet.
+        capped: how fast GPUs are under a limit of 500 W, as a share of their speed at 700 W.
+        logit: bytes kept for each logit at the peak: it, its copy in float32, and its gradient.
+        reserve: what the allocator holds, as a multiple of what activations need: fragments.
+    """
+
+    products: float
+    float8: float
+    attention: float
+    eager: float
+    compiled: float
+    messages: float
+    links: float
+    capped: float
+    logit: float
+    reserve: float
+
+
+FITTED = Rates(
+    products=0.588,
+    float8=0.52,
+    attention=0.42,
+    eager=8.89,
+    compiled=3.02,
+    messages=0.52,
+    links=1.0,
+    capped=0.83,
+    logit=14.0,
+    reserve=1.06,
+)
+"""Fitted to the odd rows of `h100_runs.csv`; `rate_fit` prints them. `links` is at its bound: its rows tell it hardly
+from `messages`."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +66,9 @@ class Cluster:
         efficiency: the share of these that large matrix products reach. Assumed; the smaller the matrices, the lower.
         inside, between: bytes in a second, each way, of one GPU's link inside its node, and of its link to other nodes.
         latency: seconds of a message without content.
+        bandwidth: bytes in a second between a GPU and its memory; without limit where only products are counted.
+        clock: how fast the GPUs are, as a share of what their data sheet promises.
+        rates: fitted shares in the place of `efficiency`; None where there are none.
     """
 
     gpus: int
@@ -31,6 +80,9 @@ class Cluster:
     usable: float = 0.9
     efficiency: float = 0.6
     latency: float = 1e-5
+    bandwidth: float = float("inf")
+    clock: float = 1.0
+    rates: Rates | None = None
 
     def __post_init__(self) -> None:
         if self.gpus < 1 or self.node < 1 or (self.gpus > self.node and self.gpus % self.node):
@@ -48,10 +100,20 @@ class Cluster:
 
         Source: NCCL's rings; "bus bandwidth" in nccl-tests, doc/PERFORMANCE.md.
         """
+        reached = self.rates.links if self.rates else 1.0
         if neighbours * members <= self.node:
-            return Network(self.latency, 1 / self.inside)
+            return Network(self.latency, 1 / (reached * self.inside))
         together = max(1, self.node // neighbours)
-        return Network(self.latency, 1 / min(self.inside, together * self.between))
+        return Network(self.latency, 1 / (reached * min(self.inside, together * self.between)))
+
+    def sending(self, neighbours: int, members: int) -> float:
+        """Bytes in a second that each member of a group sends to one other member by its own link.
+
+        Not many links at once, as in `network`: round a ring of keys and values, or in an all-to-all, what a GPU has
+        for a GPU of another node leaves through its own link to other nodes.
+        """
+        reached = self.rates.links if self.rates else 1.0
+        return reached * (self.inside if neighbours * members <= self.node else self.between)
 
 
 def A100(gpus: int) -> Cluster:  # noqa: N802
@@ -63,10 +125,27 @@ def A100(gpus: int) -> Cluster:  # noqa: N802
 
 
 def H100(gpus: int) -> Cluster:  # noqa: N802
-    """Nodes of eight: 80 GB, 989 TFLOP/s (dense), NVLink 450 GB/s each way, 400 Gbit/s for each GPU.
+    """Nodes of eight: 80 GB at 3.35 TB/s, 989 TFLOP/s (dense), NVLink 450 GB/s each way, 400 Gbit/s for each GPU.
 
-    Such fast GPUs wait more for their memory: half of the arithmetic is assumed.
+    Such fast GPUs wait more for their memory. What they reach is fitted to published runs.
 
-    Source: NVIDIA, H100 and DGX H100 data sheets; the cluster of Grattafiori et al. 2024, §3.3.
+    Source: NVIDIA, H100 and DGX H100 data sheets; the cluster of Grattafiori et al. 2024, §3.3; `rate_fit`.
     """
-    return Cluster(gpus, 8, 80e9, 989e12, 450e9, 50e9, efficiency=0.5)
+    return Cluster(gpus, 8, 80e9, 989e12, 450e9, 50e9, efficiency=0.5, bandwidth=3.35e12, rates=FITTED)
+
+
+def H100_500W(gpus: int) -> Cluster:  # noqa: N802
+    """H100 GPUs as torchtitan's tables have them: 96 GB at 2.4 TB/s, and no more than 500 W.
+
+    Source: torchtitan, benchmarks/llama3_h100_202412_torchtitan.md, "Hardware".
+    """
+    return replace(H100(gpus), memory=102e9, bandwidth=2.4e12, clock=FITTED.capped)
+
+
+def H200(gpus: int) -> Cluster:  # noqa: N802
+    """As H100, with 141 GB at 4.8 TB/s. Source: NVIDIA, H200 data sheet."""
+    return replace(H100(gpus), memory=141e9, bandwidth=4.8e12)
+
+
+CLUSTERS = {"a100": A100, "h100": H100, "h100-500w": H100_500W, "h200": H200}
+"""By name."""

@@ -1,44 +1,72 @@
 """Bytes on the fullest GPU, in mixed precision with Adam, on paper."""
 
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Rates
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, SELECTIVE, Layout
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import EVERY_OTHER, FULL, SELECTIVE, Layout
 from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_memory
-from course_utils.lessons.model_parallel.memory_parts import Memory, bytes_for_each_parameter
+from course_utils.lessons.model_parallel.memory_parts import Memory
 
+NUMBER_BYTES = 2
+"""Of a number that computes or travels: bfloat16."""
 GATHERED = 2
 """Layers whose parameters stage 3 has gathered at a time: the one that computes, and the next."""
 
 
-def layer_activations(model: LanguageModel, batch: int, length: int, tensor: int, attention: bool) -> float:
+def layer_activations(
+    model: LanguageModel, batch: int, length: int, tensor: int, attention: bool, context: int = 1
+) -> float:
     """What a block saves on each of `tensor` GPUs, with the sequence cut too: as GPT s b h / t (34 + 5 a s / h).
 
     For Llama the same sum over other layers: fewer keys and values, three wide vectors in the perceptron instead of
     two, and no dropout, so that softmax's output is saved once and nothing has a mask.
 
+    With experts a token's row is there k times, on its way in and on its way out, and so is the perceptron's inside.
+    All experts are taken to be equally busy.
+
     Args:
         attention: count what stands around the softmax, 5 a s / h. Without, it is computed again or never written.
+        context: GPUs that share each text. Each has its own queries, and every key.
 
-    Source: Korthikanti et al. 2022, equations 4 and 6.
+    Source: Korthikanti et al. 2022, equations 4 and 6; `context` Liu et al. 2023, "Ring Attention", §3.
     """
     stream, inner = model.width, (3 if model.gated else 2) * model.inner
+    if model.experts:
+        inner = model.chosen * (inner + 2 * stream)
     numbers = 6 * stream + 2 * model.key_width + inner  # two norms, into qkv, q, into out, into up; k and v; perceptron
     masks = 0 if model.gated else 2 * stream
     softmax = (2 if model.gated else 5) * model.heads * length if attention else 0
-    return batch * length * (2 * numbers + masks + softmax) / tensor
+    return batch * length * (2 * numbers + masks + softmax) / tensor / context
 
 
 def saved_activations(model: LanguageModel, layout: Layout, length: int, layers: int, in_flight: float) -> float:
     """What the blocks of a stage save for all micro-batches in flight.
 
-    Computed again from their inputs, each keeps 2 s b h / t, and one at a time everything.
+    Computed again from their inputs, each keeps 2 s b h / t, and one at a time everything. With every other product
+    again it keeps its input, q, v, attention's result, one wide vector of the perceptron and its result.
 
-    Source: Korthikanti et al. 2022, §4.2.3 and §5.
+    Source: Korthikanti et al. 2022, §4.2.3 and §5; torchtitan, parallelize_llama.py, "selective op".
     """
-    whole = layer_activations(model, layout.micro_batch, length, layout.tensor, layout.again != SELECTIVE)
-    if layout.again != FULL:
-        return in_flight * layers * whole
-    entering = 2 * layout.micro_batch * length * model.width / layout.tensor
-    return in_flight * layers * entering + whole
+    return in_flight * layers * _saved_by_block(model, layout, length) + _one_block(model, layout, length)
+
+
+def _saved_by_block(model: LanguageModel, layout: Layout, length: int) -> float:
+    tokens = layout.micro_batch * length / layout.tensor / layout.context
+    if layout.again == FULL:
+        return 2 * tokens * model.width
+    if layout.again == EVERY_OTHER:
+        wide = model.inner * (model.chosen if model.experts else 1)
+        return 2 * tokens * (4 * model.width + model.key_width + wide)
+    return _everything(model, layout, length)
+
+
+def _one_block(model: LanguageModel, layout: Layout, length: int) -> float:
+    """What one block has while the backward pass goes through it and computes again."""
+    return _everything(model, layout, length) if layout.again in (EVERY_OTHER, FULL) else 0.0
+
+
+def _everything(model: LanguageModel, layout: Layout, length: int) -> float:
+    softmax = layout.again != SELECTIVE and not layout.program.fused
+    return layer_activations(model, layout.micro_batch, length, layout.tensor, softmax, layout.context)
 
 
 def layers_on_stage(model: LanguageModel, pipeline: int) -> int:
@@ -46,38 +74,56 @@ def layers_on_stage(model: LanguageModel, pipeline: int) -> int:
     return -(-model.layers // pipeline)
 
 
-def gpu_memory(model: LanguageModel, layout: Layout, length: int) -> Memory:
+def gpu_memory(model: LanguageModel, layout: Layout, length: int, rates: Rates | None = None) -> Memory:
     """Bytes of each part on a GPU of the pipeline's first stage, or of its last if that has more.
 
     The first has the embedding and keeps min(P, m) micro-batches in flight; the last has the last layer, one
     micro-batch, and its logits in float32. Matrices, embedding and logits are cut over the tensor-parallel GPUs.
 
+    A text's tokens are divided over `context` GPUs, and so are activations and logits; ZeRO divides over data ×
+    context.
+    Experts are divided over `expert` GPUs first, and by ZeRO over those that keep the same ones.
+
+    Args:
+        rates: count also what is fitted. Each logit is there several times, but not while a block computes again: of
+            the two peaks the higher one counts. And the allocator holds more than it gives out.
+
     Source: Rajbhandari et al. 2020, §3.1 (2 + 2 + 12 bytes) and §5 (what is divided); Narayanan et al. 2021, §2.2
-    (in flight, interleaved too); Korthikanti et al. 2022, §4.3 (logits).
+    (in flight, interleaved too); Korthikanti et al. 2022, §4.3 (logits); Rajbhandari et al. 2022,
+    "DeepSpeed-MoE" (experts).
     """
     layers, stages = layers_on_stage(model, layout.pipeline), layout.pipeline
     in_flight = float(min(stages, layout.micro_batches))
     if layout.chunks > 1:
         in_flight *= 1 + (stages - 1) / (stages * layout.chunks)
-    logits = 4 * layout.micro_batch * length * (model.vocabulary + model.width) / layout.tensor
+    tokens = layout.micro_batch * length / layout.context
+    logits = (rates.logit if rates else 4) * tokens * (model.vocabulary + model.width) / layout.tensor
     if stages == 1:
         ends = [(2 if model.gated else 1, 1.0, logits)]
     else:
         ends = [(1, in_flight, 0.0), (1, 1.0, logits)]
     found = []
     for embeddings, flight, more in ends:
-        numbers = (layers * model.layer_parameters + embeddings * model.token_parameters) / layout.tensor
+        shared = (layers * model.shared_parameters + embeddings * model.token_parameters) / layout.tensor
+        experts = layers * model.expert_parameters / layout.tensor / layout.expert
         activations = saved_activations(model, layout, length, layers, flight) + more
-        found.append(_with_activations(model, layout, numbers, activations))
+        if rates:
+            activations = rates.reserve * (activations - min(_one_block(model, layout, length), more))
+        found.append(_with_activations(model, layout, shared, experts, activations))
     return max(found, key=lambda one: one.total)
 
 
-def _with_activations(model: LanguageModel, layout: Layout, numbers: float, activations: float) -> Memory:
-    parameter, gradient, state = bytes_for_each_parameter("adam", "mixed")
-    gathered = parameter * GATHERED * model.layer_parameters / layout.tensor if layout.zero == 3 else 0
-    return Memory(
-        zero_memory(numbers, layout.data, layout.zero, parameter, 0, 0) + gathered,
-        zero_memory(numbers, layout.data, layout.zero, 0, gradient, 0),
-        zero_memory(numbers, layout.data, layout.zero, 0, 0, state),
-        activations,
-    )
+def _with_activations(
+    model: LanguageModel, layout: Layout, shared: float, experts: float, activations: float
+) -> Memory:
+    def kept(*bytes_of: float) -> float:
+        dense = zero_memory(shared, layout.replicas, layout.zero, *bytes_of)
+        return dense + zero_memory(experts, layout.replicas // layout.expert, layout.zero, *bytes_of)
+
+    parameter, gradient, state = layout.program.kept
+    layer = (model.shared_parameters + model.expert_parameters / layout.expert) / layout.tensor
+    if layout.zero < 3:
+        return Memory(kept(parameter, 0, 0), kept(0, gradient, 0), kept(0, 0, state), activations)
+    whole = shared + experts if layout.gathered else GATHERED * layer
+    gradients = gradient * whole if layout.gathered else kept(0, gradient, 0)
+    return Memory(kept(parameter, 0, 0) + NUMBER_BYTES * whole, gradients, kept(0, 0, state), activations)

@@ -15,6 +15,8 @@ class LanguageModel:
         source: where that stands.
         hidden: width of the perceptron's inner layer; None for four times `width`.
         key_heads: heads that have keys and values of their own; None for all.
+        experts: perceptrons of each layer among which a gate chooses; 0 for a dense model, which has one.
+        chosen: experts that each token goes through, k.
         gated: as Llama: a gate in the perceptron (three matrices), no biases, no dropout, places by rotation, norms
             without shifts, and a last layer of its own. Otherwise as GPT: the last layer is the embedding.
     """
@@ -29,6 +31,8 @@ class LanguageModel:
     hidden: int | None = None
     key_heads: int | None = None
     gated: bool = False
+    experts: int = 0
+    chosen: int = 1
 
     @property
     def inner(self) -> int:
@@ -42,11 +46,24 @@ class LanguageModel:
 
     @property
     def layer_parameters(self) -> float:
-        """Of one block: as GPT 12 h² + 13 h."""
+        """Of one block, with all its experts: as GPT 12 h² + 13 h."""
+        return self.shared_parameters + self.expert_parameters
+
+    @property
+    def shared_parameters(self) -> float:
+        """Of one block, without its experts: what every token goes through. Of a dense model everything."""
         attention = 2 * self.width**2 + 2 * self.width * self.key_width
-        perceptron = (3 if self.gated else 2) * self.width * self.inner
         small = 2 * self.width if self.gated else 4 * self.width + 5 * self.width + self.inner
-        return attention + perceptron + small
+        return attention + small + (self.width * self.experts if self.experts else self._perceptron)
+
+    @property
+    def expert_parameters(self) -> float:
+        """Of all experts of a block together."""
+        return self.experts * self._perceptron
+
+    @property
+    def _perceptron(self) -> float:
+        return (3 if self.gated else 2) * self.width * self.inner
 
     @property
     def token_parameters(self) -> float:
@@ -62,6 +79,8 @@ class LanguageModel:
     def flops(self, tokens: float, length: int) -> float:
         """Of a forward and a backward pass: 6 for each parameter and token, and for attention 12 L s h a token.
 
+        Of the experts a token goes through `chosen`; the others cost it nothing.
+
         Looking up an embedding is no arithmetic, so those parameters are left out, unless the last layer uses them.
 
         Args:
@@ -71,7 +90,8 @@ class LanguageModel:
         Source: Kaplan et al. 2020, "Scaling Laws for Neural Language Models", §2.1 (6 N); Narayanan et al. 2021,
         §5.1, equation 3 (attention: s / 6h of the rest).
         """
-        multiplied = self.layers * self.layer_parameters + self.token_parameters
+        active = self.shared_parameters + self.chosen * self._perceptron * (self.experts > 0)
+        multiplied = self.layers * active + self.token_parameters
         return tokens * (6 * multiplied + self.attention_flops(length))
 
     def attention_flops(self, length: int) -> float:
@@ -98,7 +118,45 @@ MODELS = {
     "Megatron 530B": LanguageModel(105, 20480, 128, 51200, 2048, 529.6e9, _MEGATRON),
     "Megatron 1T": LanguageModel(128, 25600, 160, 51200, 2048, 1008e9, _MEGATRON),
 }
+"""Dense ones, by name."""
+
+WITH_EXPERTS = {
+    "Mixtral 8x7B": LanguageModel(
+        32,
+        4096,
+        32,
+        32000,
+        32768,
+        47e9,
+        "Jiang et al. 2024, table 1",
+        14336,
+        experts=8,
+        chosen=2,
+        **_GROUPED,
+    ),
+}
 """By name."""
+
+
+_NEMO, _MPT = "NeMo, performance_summary.md", "llm-foundry, scripts/train/benchmarking/README.md"
+
+BENCHMARKED = {
+    "Llama 3 8B": LanguageModel(32, 4096, 32, 128256, 8192, 8.0e9, _LLAMA3, hidden=14336, **_GROUPED),
+    "Llama 2 7B": LanguageModel(32, 4096, 32, 32000, 4096, 6.7e9, _NEMO, hidden=11008, gated=True),
+    "Llama 2 13B": LanguageModel(40, 5120, 40, 32000, 4096, 13.0e9, _NEMO, hidden=13824, gated=True),
+    "Llama 2 70B": LanguageModel(80, 8192, 64, 32000, 4096, 69e9, _NEMO, hidden=28672, **_GROUPED),
+    "GPT-3 5B": LanguageModel(24, 4096, 32, 51200, 2048, 5.0e9, _NEMO),
+    "GPT-3 20B": LanguageModel(44, 6144, 48, 51200, 2048, 20.3e9, _NEMO),
+    "Nemotron 8B": LanguageModel(32, 4096, 32, 256000, 4096, 7.5e9, _NEMO),
+    "Nemotron 22B": LanguageModel(40, 6144, 48, 256000, 4096, 19.7e9, _NEMO),
+    "Nemotron 340B": LanguageModel(96, 18432, 96, 256000, 4096, 336e9, _NEMO, hidden=73728, key_heads=8),
+    "MPT 7B": LanguageModel(32, 4096, 32, 50368, 2048, 6658859008, _MPT),
+    "MPT 13B": LanguageModel(40, 5120, 40, 50368, 2048, 12853954560, _MPT),
+    "MPT 30B": LanguageModel(48, 7168, 64, 50368, 2048, 29975214080, _MPT),
+    "MPT 70B": LanguageModel(80, 8192, 64, 50368, 2048, 64862437376, _MPT),
+}
+"""Only for `published_h100`. Where a source says nothing of the shape, it gives tokens and FLOP in a second, or the
+number of parameters: these shapes agree with that, which a test holds them to."""
 
 
 def model_named(model: str | LanguageModel) -> LanguageModel:
@@ -109,6 +167,7 @@ def model_named(model: str | LanguageModel) -> LanguageModel:
     """
     if isinstance(model, LanguageModel):
         return model
-    if model not in MODELS:
-        raise CourseError(f"There is no model {model!r}. Take one of {', '.join(MODELS)}, or make a LanguageModel.")
-    return MODELS[model]
+    known = MODELS | WITH_EXPERTS | BENCHMARKED
+    if model not in known:
+        raise CourseError(f"There is no model {model!r}. Take one of {', '.join(known)}, or make a LanguageModel.")
+    return known[model]

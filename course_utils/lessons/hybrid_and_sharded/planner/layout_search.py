@@ -1,21 +1,36 @@
 """Every way to train a model on a cluster, on paper only: what each needs of memory and time, the quickest first."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
 from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import step_seconds
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, SELECTIVE, Layout
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import (
+    EVERY_OTHER,
+    FULL,
+    MODERN,
+    NOTHING,
+    PLAIN,
+    SELECTIVE,
+    Layout,
+    TrainingProgram,
+)
 from course_utils.lessons.model_parallel.memory_parts import Memory
 
 TOKENS = 1 << 22
 """In one step, where no batch is given: four million, as for the models of table 2.1 in Brown et al. 2020."""
 TIE = 0.02
 """Shares of a step that the formulas cannot tell apart."""
-AGAIN_ORDER = (NOTHING, SELECTIVE, FULL)
+AGAIN_ORDER = (NOTHING, SELECTIVE, EVERY_OTHER, FULL)
+TRIED_AGAIN = (NOTHING, SELECTIVE, FULL)
+LONG = 16384
+"""Tokens of a text from which on it may be shared by several GPUs; shorter ones need not be."""
+CHUNKS = (1, 2, 4)
+"""Stages on each GPU that are tried; Megatron's interleaved schedule wants m to be a multiple of P."""
 MICRO_BATCHES = (1, 2, 4, 8)
 """Texts of one micro-batch that are tried."""
 
@@ -52,26 +67,36 @@ class Choice:
     def __str__(self) -> str:
         one = self.layout
         axes = f"DP {one.data} × TP {one.tensor} × PP {one.pipeline}"
-        zero = f", ZeRO {one.zero}" if one.data > 1 else ""
+        axes += f" × CP {one.context}" if one.context > 1 else ""
+        axes += f", EP {one.expert}" if one.expert > 1 else ""
+        axes += f", {one.chunks} chunks" if one.chunks > 1 else ""
+        zero = f", ZeRO {one.zero}" if one.replicas > 1 else ""
         again = f", {one.again} again" if one.again != NOTHING else ""
         return f"{axes}{zero}{again}"
 
 
 def plan(
-    model: str | LanguageModel, cluster: Cluster, batch: int | None = None, length: int | None = None
+    model: str | LanguageModel,
+    cluster: Cluster,
+    batch: int | None = None,
+    length: int | None = None,
+    program: TrainingProgram | None = None,
 ) -> list[Choice]:
     """Every choice of DP × TP × PP × ZeRO × computing again that uses all GPUs: those that fit first, quickest first.
 
     On paper only: formulas, with assumed rates. Real steps are slower where matrices are small or a link is shared, and
     which of two near choices is quicker only a run can say.
 
-    Tensor-parallel groups stay inside a node. Of several sizes of the micro-batch the one is taken that fits and is
-    quickest.
+    Tensor-parallel groups stay inside a node. Texts of more than `LONG` tokens may be shared by several GPUs; experts,
+    if the model has any, are dealt out. Of several sizes of the micro-batch, and numbers of chunks unless the program
+    is `PLAIN`, the one is taken that fits and is quickest.
 
     Args:
         model: a `LanguageModel`, or a name from `MODELS`.
         batch: texts in one step; None for about `TOKENS` tokens.
         length: tokens of a text; None for the model's context.
+        program: what the training program does; None for `MODERN` where the cluster's rates are fitted to such ones,
+            otherwise `PLAIN`.
 
     Raises:
         CourseError: no such model, or no way at all to deal out the batch.
@@ -81,10 +106,11 @@ def plan(
     model = model_named(model)
     length = length or model.context
     batch = batch or max(1, TOKENS // length)
-    choices: dict[tuple, Choice] = {}
-    for layout in layouts(model, cluster, batch):
+    choices: dict[Layout, Choice] = {}
+    program = program or (MODERN if cluster.rates else PLAIN)
+    for layout in layouts(model, cluster, batch, length, program):
         choice = judge(model, cluster, layout, length)
-        same = (layout.data, layout.tensor, layout.pipeline, layout.zero, layout.again)
+        same = replace(layout, micro_batch=1, micro_batches=1, chunks=1)
         if same not in choices or _order(choice) < _order(choices[same]):
             choices[same] = choice
     if not choices:
@@ -105,30 +131,56 @@ def best(choices: Sequence[Choice]) -> Choice | None:
 
 def _effort(choice: Choice) -> tuple[int, int, int, float]:
     one = choice.layout
-    return AGAIN_ORDER.index(one.again), one.pipeline * one.tensor, one.zero, choice.step
+    return AGAIN_ORDER.index(one.again), one.pipeline * one.tensor * one.context * one.expert, one.zero, choice.step
 
 
 def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> Choice:
-    """Memory and time of one layout."""
-    memory = gpu_memory(model, layout, length)
+    """Memory and time of one layout.
+
+    Raises:
+        CourseError: the model or the text cannot be cut so.
+    """
+    if layout.expert > 1 and (not model.experts or model.experts % layout.expert):
+        has = f"{model.experts} experts" if model.experts else "no experts"
+        raise CourseError(f"The model has {has} in a layer: they cannot be dealt out among {layout.expert} GPUs.")
+    if length % layout.context:
+        raise CourseError(f"A text of {length} tokens cannot be shared by {layout.context} GPUs. Take a divisor.")
+    memory = gpu_memory(model, layout, length, cluster.rates)
     seconds = step_seconds(model, cluster, layout, length)
     flops = model.flops(layout.batch * length, length)
     share = flops / (sum(seconds.values()) * layout.gpus * cluster.flops)
     return Choice(layout, memory, seconds, cluster.usable * cluster.memory, share)
 
 
-def layouts(model: LanguageModel, cluster: Cluster, batch: int) -> Iterator[Layout]:
+def layouts(
+    model: LanguageModel, cluster: Cluster, batch: int, length: int, program: TrainingProgram = PLAIN
+) -> Iterator[Layout]:
     """Every layout that uses all GPUs and deals the batch out evenly."""
     for tensor in _divisors(min(cluster.node, cluster.gpus)):
+        if model.heads % tensor or cluster.gpus % tensor:
+            continue
         for pipeline in _divisors(cluster.gpus // tensor):
-            data = cluster.gpus // tensor // pipeline
-            if model.heads % tensor or cluster.gpus % tensor or pipeline > model.layers or batch % data:
+            if pipeline > model.layers:
                 continue
-            for zero in range(4) if data > 1 else (0,):
-                for again in AGAIN_ORDER:
-                    for texts in MICRO_BATCHES:
-                        if batch // data % texts == 0:
-                            yield Layout(data, tensor, pipeline, zero, again, texts, batch // data // texts)
+            replicas = cluster.gpus // tensor // pipeline
+            for context in _divisors(replicas) if length > LONG else [1]:
+                if length % (context * tensor) == 0 and batch % (replicas // context) == 0:
+                    yield from _with_axes(model, batch, replicas // context, tensor, pipeline, context, program)
+
+
+def _with_axes(
+    model: LanguageModel, batch: int, data: int, tensor: int, pipeline: int, context: int, program: TrainingProgram
+) -> Iterator[Layout]:
+    dealt = [one for one in _divisors(data * context) if model.experts % one == 0] if model.experts else [1]
+    stages = range(4) if data * context > 1 else (0,)
+    again_tried = TRIED_AGAIN if not program.fused else (NOTHING, EVERY_OTHER, FULL)
+    chunked = CHUNKS if pipeline > 1 and program != PLAIN else (1,)
+    for expert, zero, again, texts, chunks in product(dealt, stages, again_tried, MICRO_BATCHES, chunked):
+        whole = chunks == 1 or (model.layers % (pipeline * chunks) == 0 and batch // data // texts % pipeline == 0)
+        if batch // data % texts == 0 and whole:
+            micro_batches = batch // data // texts
+            more = {"context": context, "expert": expert, "program": program}
+            yield Layout(data, tensor, pipeline, zero, again, texts, micro_batches, chunks, **more)
 
 
 def _divisors(number: int) -> list[int]:

@@ -10,6 +10,7 @@ from course_utils.draw import style
 from course_utils.draw.bars import PARTS
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, best
+from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import GIB, H100Run, errors, halves
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _ROW = 0.66  # inches
@@ -114,3 +115,57 @@ def plans_finding(choices: Mapping[int, Mapping[str, Sequence[Choice]]]) -> str:
     first = f"{len(names) or 'none'} of {models} fit on {fewest} GPUs"
     others = [f"{len(names) or 'none'} on {gpus}" for gpus, names in rest]
     return f"On paper {join([first, *others])}"
+
+
+def published_finding() -> str:
+    """How far the planner is from the published runs that its rates were not fitted to."""
+    judged = halves()["judged"]
+    step, memory = percent(judged.step), percent(judged.memory)
+    return f"Judged by runs it was not fitted to: a step's time is off by {step} in the median, memory by {memory}"
+
+
+def published(runs: Sequence[H100Run]) -> Figure:
+    """Draw predicted against published: seconds of a step and peak memory, a mark for each run, both halves apart.
+
+    Args:
+        runs: of `published_runs`.
+    """
+    found = published_finding()
+    kinds = {
+        "the rates are fitted to these": (True, style.CURVES[5], "o"),
+        "these judge": (False, style.CURVES[1], "s"),
+    }
+    marks = {name: Patch(facecolor=colour) for name, (_, colour, _) in kinds.items()}
+    look = {"left": 0.75, "right": 0.2, "above": style.legend_height(list(marks), 0.75) + 0.1}
+    under = "Published runs on 8 to 1,024 H100 and H200 GPUs; on the line a prediction is right."
+    picture, axes = style.new_picture(found, under, heights=[2.8, 2.8], side_by_side=True, **look)
+    values = [(run, run.predicted()) for run in runs]
+    panels = {
+        "seconds of a step": [(run, run.seconds, one.step) for run, one in values],
+        "GiB at the peak": [(run, run.memory / GIB, one.memory.total / GIB) for run, one in values if run.memory],
+    }
+    for ax, (name, points) in zip(axes, panels.items(), strict=True):
+        for half, colour, mark in kinds.values():
+            here = [(there, said) for run, there, said in points if run.fits_rates == half]
+            x, y = zip(*here, strict=True)
+            ax.scatter(x, y, s=22, color=colour, marker=mark, linewidths=0.6, edgecolors="white", zorder=3)
+        both = [value for _, *pair in points for value in pair]
+        ends = [min(both) * 0.85, max(both) * 1.15]
+        ax.plot(ends, ends, color=style.FAINT, linewidth=1)
+        if ends[1] > 20 * ends[0]:
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+        ax.set_xlim(ends)
+        ax.set_ylim(ends)
+        ax.set_xlabel(f"published: {name}", fontsize=style.TEXT)
+        ax.set_ylabel("predicted", fontsize=style.TEXT)
+        ax.tick_params(labelsize=style.SMALL)
+        ax.spines[["top", "right"]].set_visible(False)
+    style.draw_legend(axes[0], marks)
+    fitted, judged = (errors([run for run in runs if run.fits_rates == half]) for half in (True, False))
+    picture.alt_text = (
+        f"Two panels, predicted against published. {found}. Rates are fitted to {fitted.rows} runs: step off by "
+        f"{100 * fitted.step:.0f} percent, memory by {100 * fitted.memory:.0f}; {judged.rows} judge: "
+        f"{100 * judged.step:.0f} and {100 * judged.memory:.0f} percent."
+    )
+    return picture

@@ -1,55 +1,86 @@
 """Seconds of one training step, part by part, on paper.
 
-What is left out: the optimizer's own arithmetic, layers that are not matrix products, starting kernels, slow GPUs. What
-is assumed: matrix products reach `cluster.efficiency` of the peak however they are cut; messages of tensor and pipeline
-parallelism hide behind nothing; those of data parallelism hide behind the backward pass, as in lesson 7.
+What is left out: starting kernels, slow GPUs; where a cluster has no fitted rates, also the optimizer's own arithmetic,
+and layers that are not matrix products. What is assumed: without fitted rates matrix products reach
+`cluster.efficiency` of the peak however they are cut; messages of tensor and pipeline parallelism, and those to experts
+and back, hide behind nothing; keys and values on their way round a ring hide behind attention; messages of data
+parallelism hide behind the backward pass, as in lesson 7.
 """
 
 from course_utils.lessons.allreduce.cost_model import allreduce_time
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Cluster
-from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import layers_on_stage
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import NUMBER_BYTES, layer_activations, layers_on_stage
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, SELECTIVE, Layout
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import (
+    EVERY_OTHER,
+    FULL,
+    NOTHING,
+    SELECTIVE,
+    Layout,
+)
 from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_traffic
 from course_utils.lessons.pipeline.schedules import bubble_fraction
 
-COMPUTE, AGAIN, TENSOR, BUBBLE, PIPELINE, DATA = (
+COMPUTE, AGAIN, TENSOR, BUBBLE, PIPELINE, DATA, EXPERT, CONTEXT, OPTIMIZER = (
     "compute",
     "computed again",
     "tensor messages",
     "bubble",
     "pipeline messages",
     "data messages",
+    "expert messages",
+    "context messages",
+    "optimizer",
 )
-NUMBER_BYTES = 2
 BACKWARD_SHARE = 2 / 3
 """Of a forward and a backward pass: the latter has twice the products."""
 
 
 def step_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> dict[str, float]:
-    """Seconds of each part; their sum is the step."""
+    """Seconds of each part; their sum is the step. Parts that only some layouts have are there when they take time."""
     compute = compute_seconds(model, cluster, layout, length)
     again = compute * again_share(model, layout, length)
-    tensor = tensor_seconds(model, cluster, layout, length)
+    paid = cluster.rates.messages if cluster.rates else 0.0
+    there = paid if layout.program.hidden and cluster.rates else 1.0
+    tensor = there * tensor_seconds(model, cluster, layout, length)
+    data, working = data_seconds(model, cluster, layout), hidden_seconds(compute + again, layout)
+    expert = expert_seconds(model, cluster, layout, length)
+    context = max(0.0, context_seconds(model, cluster, layout, length) - _attention(model, cluster, layout, length))
+    more = {name: seconds for name, seconds in ((EXPERT, expert), (CONTEXT, context)) if seconds}
+    if cluster.rates:
+        more[OPTIMIZER] = optimizer_seconds(model, cluster, layout)
     lost = bubble_fraction(layout.pipeline, layout.micro_batches, layout.chunks)
     return {
         COMPUTE: compute,
         AGAIN: again,
         TENSOR: tensor,
-        BUBBLE: (compute + again + tensor) * lost / (1 - lost),
-        PIPELINE: pipeline_seconds(model, cluster, layout, length),
-        DATA: max(0.0, data_seconds(model, cluster, layout) - hidden_seconds(compute + again, layout)),
-    }
+        BUBBLE: (compute + again + tensor + expert + context) * lost / (1 - lost),
+        PIPELINE: there * pipeline_seconds(model, cluster, layout, length),
+        DATA: max(0.0, data - working) + paid * min(data, working),
+    } | more
 
 
 def compute_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
     """Forward and backward pass of one GPU's share. Where stages are uneven, the fullest sets the pace.
 
-    Source: `LanguageModel.flops`.
+    With fitted rates: matrix products, attention and what is neither, one after the other. The last reads and writes
+    what a block saves several times, at the speed of the GPU's memory.
+
+    Source: `LanguageModel.flops`; "Data movement is all you need", Ivanov et al. 2021, §3 (what is no product waits for
+    memory).
     """
     uneven = layers_on_stage(model, layout.pipeline) * layout.pipeline / model.layers
-    flops = model.flops(layout.batch * length, length) / layout.gpus
-    return uneven * flops / (cluster.flops * cluster.efficiency)
+    tokens, rates = layout.batch * length / layout.gpus, cluster.rates
+    if rates is None:
+        return uneven * model.flops(tokens, length) / (cluster.flops * cluster.efficiency)
+    attention = tokens * model.attention_flops(length)
+    products = model.flops(tokens, length) - attention
+    last = 6 * tokens * model.token_parameters  # in bfloat16 in any case
+    quick = 2 * rates.float8 if layout.program.float8 else rates.products
+    seconds = (products - last) / quick + last / rates.products + attention / rates.attention
+    passes = rates.compiled if layout.program.compiled else rates.eager
+    saved = model.layers * layer_activations(model, 1, 1, 1, attention=False) + rates.logit * model.vocabulary
+    return uneven * (seconds / (cluster.clock * cluster.flops) + passes * saved * tokens / cluster.bandwidth)
 
 
 def again_share(model: LanguageModel, layout: Layout, length: int) -> float:
@@ -60,7 +91,21 @@ def again_share(model: LanguageModel, layout: Layout, length: int) -> float:
     """
     if layout.again == SELECTIVE:
         return model.attention_flops(length) / model.flops(1, length) / 3
+    if layout.again == EVERY_OTHER:
+        products = model.width * (model.key_width + model.width + model.inner)
+        return 2 * model.layers * products / model.flops(1, length)
     return 1 / 3 if layout.again == FULL else 0.0
+
+
+def optimizer_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) -> float:
+    """Adam reads gradient, parameter, mean and square of each number that it owns and writes the last three: 28 bytes.
+
+    Source: Kingma and Ba 2015, algorithm 1.
+    """
+    numbers = layers_on_stage(model, layout.pipeline) * model.shared_parameters + model.token_parameters
+    experts = layers_on_stage(model, layout.pipeline) * model.expert_parameters / layout.expert
+    owners = (layout.replicas, layout.replicas // layout.expert) if layout.zero else (1, 1)
+    return 28 * (numbers / owners[0] + experts / owners[1]) / layout.tensor / cluster.bandwidth
 
 
 def tensor_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
@@ -72,10 +117,50 @@ def tensor_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, lengt
     """
     if layout.tensor == 1:
         return 0.0
-    size = NUMBER_BYTES * layout.micro_batch * length * model.width
+    size = NUMBER_BYTES * layout.micro_batch * length / layout.context * model.width
     each = allreduce_time("ring", layout.tensor, size, cluster.network(1, layout.tensor))
     number = (6 if layout.again == FULL else 4) * layers_on_stage(model, layout.pipeline) * layout.micro_batches
     return number * each
+
+
+def expert_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
+    """Four all-to-alls for each layer and micro-batch: to the experts and back, forward and backward; six where the
+    forward pass is done again.
+
+    In each a GPU sends its tokens k times, but for those of its own experts: k · tokens · width · (P − 1)/P numbers.
+    Of P GPUs on several nodes those on other nodes are reached by the GPU's own link.
+
+    Source: Lepikhin et al. 2020, "GShard", §3.1 (two all-to-alls forward); Rajbhandari et al. 2022, "DeepSpeed-MoE".
+    """
+    if layout.expert == 1:
+        return 0.0
+    tokens = layout.micro_batch * length / layout.context / layout.tensor
+    each = NUMBER_BYTES * model.chosen * tokens * model.width / layout.expert  # to each of the others
+    near = min(layout.expert, max(1, cluster.node // layout.tensor))
+    seconds = (layout.expert - 1) * cluster.latency
+    seconds += each * ((near - 1) / cluster.inside + (layout.expert - near) / cluster.between)
+    number = (6 if layout.again == FULL else 4) * layers_on_stage(model, layout.pipeline) * layout.micro_batches
+    return number * seconds
+
+
+def context_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
+    """Keys and values of each layer and micro-batch go round the ring, P − 1 steps; on the way back with their
+    gradients, twice as much. Once more where the forward pass is done again.
+
+    Source: Liu et al. 2023, "Ring Attention", §3.
+    """
+    if layout.context == 1:
+        return 0.0
+    size = NUMBER_BYTES * 2 * layout.micro_batch * length / layout.context * model.key_width / layout.tensor
+    step = cluster.latency + size / cluster.sending(layout.tensor, layout.context)
+    rounds = (3 if layout.again == NOTHING else 4) * (layout.context - 1)
+    return rounds * layers_on_stage(model, layout.pipeline) * layout.micro_batches * step
+
+
+def _attention(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
+    """Seconds of attention's products, behind which the ring hides."""
+    share = model.attention_flops(length) / model.flops(1, length)
+    return compute_seconds(model, cluster, layout, length) * share
 
 
 def pipeline_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
@@ -85,7 +170,7 @@ def pipeline_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, len
     """
     if layout.pipeline == 1:
         return 0.0
-    size = NUMBER_BYTES * layout.micro_batch * length * model.width / layout.tensor
+    size = NUMBER_BYTES * layout.micro_batch * length / layout.context * model.width / layout.tensor
     near = layout.gpus <= cluster.node
     seconds = cluster.latency + size / (cluster.inside if near else cluster.between)
     return 2 * (layout.chunks * layout.micro_batches + layout.pipeline - 1) * seconds
@@ -97,12 +182,23 @@ def data_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) -> floa
     Stages 0 and 1 add up the gradients of all micro-batches, and send once. Stage 2 has no room for whole gradients:
     it sends them after each micro-batch, and gathers parameters once. Stage 3 gathers and sends for each.
 
-    Source: Rajbhandari et al. 2020, §7.
+    GPUs that share a text have gradients of their own, too: what all keep is added up over data × context. An expert's
+    gradient is added up over those that keep this expert.
+
+    Source: Rajbhandari et al. 2020, §7; Rajbhandari et al. 2022, "DeepSpeed-MoE".
     """
-    numbers = layers_on_stage(model, layout.pipeline) * model.layer_parameters + model.token_parameters
-    size = zero_traffic(numbers / layout.tensor, layout.data, layout.zero, NUMBER_BYTES)
+    layers, same = layers_on_stage(model, layout.pipeline), layout.replicas // layout.expert
+    shared = (layers * model.shared_parameters + model.token_parameters) / layout.tensor
+    experts = layers * model.expert_parameters / layout.tensor / layout.expert
     times = {2: (layout.micro_batches + 1) / 2, 3: layout.micro_batches}.get(layout.zero, 1)
-    return times * size * cluster.network(layout.tensor, layout.data).beta
+    if layout.gathered:
+        times = 1
+    far = cluster.network(layout.tensor, layout.replicas).beta
+    seconds = zero_traffic(shared, layout.replicas, layout.zero, NUMBER_BYTES) * far
+    if experts:
+        far = cluster.network(layout.tensor * layout.expert, same).beta
+        seconds += zero_traffic(experts, same, layout.zero, NUMBER_BYTES) * far
+    return times * seconds
 
 
 def hidden_seconds(working: float, layout: Layout) -> float:

@@ -4,16 +4,48 @@ from dataclasses import dataclass
 
 from course_utils.errors import CourseError
 
-NOTHING, SELECTIVE, FULL = "nothing", "attention", "everything"
-"""What the backward pass computes again: nothing; softmax and what stands around it; every block from its input."""
+NOTHING, SELECTIVE, EVERY_OTHER, FULL = "nothing", "attention", "every other product", "everything"
+"""What the backward pass computes again: nothing; softmax and what stands around it; every second matrix product of a
+block, and all that is no product (torchtitan's "selective op"); every block from its input."""
+
+
+@dataclass(frozen=True)
+class TrainingProgram:
+    """What a training program does, whatever the layout.
+
+    Attributes:
+        fused: attention never writes its weights to memory (FlashAttention).
+        compiled: operations that are no matrix products are fused with their neighbours.
+        float8: matrix products of the blocks take numbers of 8 bits.
+        hidden: messages of tensor and pipeline parallelism hide behind products, too.
+        kept: bytes of each parameter that ZeRO divides: the parameter, its gradient, the optimizer's state. (2, 2, 12)
+            where a second copy of the parameters is in float32, (4, 4, 8) where there is only that one, as in FSDP.
+
+    Source: Dao et al. 2022, "FlashAttention", §3; Rajbhandari et al. 2020, §3.1; `hidden` Wang et al. 2023, "Overlap
+    communication with dependent computation via decomposition", §4.
+    """
+
+    fused: bool = False
+    compiled: bool = False
+    float8: bool = False
+    hidden: bool = False
+    kept: tuple[float, float, float] = (2, 2, 12)
+
+
+PLAIN = TrainingProgram()
+"""As in 2021: nothing of all that."""
+MODERN = TrainingProgram(fused=True, compiled=True)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a training is cut over data × pipeline × tensor GPUs.
+    """How a training is cut over data × context × pipeline × tensor GPUs.
 
-    GPUs of one tensor-parallel group lie side by side, then those of a data-parallel group; the stages of the pipeline
-    are farthest apart. With tensor parallelism the sequence is cut too.
+    GPUs of one tensor-parallel group lie side by side, then those that share a text, then those of a data-parallel
+    group; the stages of the pipeline are farthest apart. With tensor parallelism the sequence is cut too.
+
+    Experts need no GPUs of their own: they are dealt out among `expert` of the data × context GPUs that would otherwise
+    all keep the same ones.
 
     Attributes:
         data, tensor, pipeline: GPUs along each axis.
@@ -22,8 +54,17 @@ class Layout:
         micro_batch: texts of one micro-batch, b.
         micro_batches: of one replica in a step, m.
         chunks: stages on each GPU; above 1 with the interleaved schedule.
+        context: GPUs that share each text, with keys and values going round a ring.
+        expert: GPUs among which a layer's experts are dealt out.
+        program: what the training program does.
+        gathered: with ZeRO's stage 3, parameters stay gathered from the first micro-batch to the last, and gradients
+            whole: FSDP's `reshard_after_forward=False`, which spares messages for each micro-batch.
 
-    Source: the order of the axes Narayanan et al. 2021, §3.1 and §3.2.
+    Raises:
+        CourseError: an axis with no GPU, or experts dealt out among a number that does not divide data × context.
+
+    Source: the order of the axes Narayanan et al. 2021, §3.1 and §3.2; `context` Liu et al. 2023, "Ring Attention", §3;
+    `expert` Rajbhandari et al. 2022, "DeepSpeed-MoE" (expert and data parallelism on the same GPUs).
     """
 
     data: int
@@ -34,15 +75,37 @@ class Layout:
     micro_batch: int
     micro_batches: int
     chunks: int = 1
+    context: int = 1
+    expert: int = 1
+    program: TrainingProgram = PLAIN
+    gathered: bool = False
 
     def __post_init__(self) -> None:
-        if self.again not in (NOTHING, SELECTIVE, FULL):
-            raise CourseError(f"{self.again!r} cannot be computed again: {NOTHING!r}, {SELECTIVE!r} or {FULL!r} can.")
+        if self.again not in (NOTHING, SELECTIVE, EVERY_OTHER, FULL):
+            known = f"{NOTHING!r}, {SELECTIVE!r}, {EVERY_OTHER!r} or {FULL!r}"
+            raise CourseError(f"{self.again!r} cannot be computed again: {known} can.")
+        axes = {name: getattr(self, name) for name in ("data", "tensor", "pipeline", "context", "expert")}
+        for name, size in axes.items():
+            if not isinstance(size, int) or size < 1:
+                raise CourseError(f"Layout: {name} is {size!r}. Along each axis there is at least one GPU.")
+        if self.replicas % self.expert:
+            raise CourseError(
+                f"Layout: experts cannot be dealt out among {self.expert} of {self.replicas} GPUs (data × context)."
+                " Take a divisor."
+            )
 
     @property
     def gpus(self) -> int:
         """All of them."""
-        return self.data * self.tensor * self.pipeline
+        return self.data * self.context * self.tensor * self.pipeline
+
+    @property
+    def replicas(self) -> int:
+        """GPUs that keep the same part of the model, and add up its gradients: data × context.
+
+        Each has tokens of its own: another text, or another part of one.
+        """
+        return self.data * self.context
 
     @property
     def batch(self) -> int:

@@ -1,0 +1,176 @@
+"""Training runs on H100 and H200 GPUs that others have published, beside what the planner says of the same layout.
+
+The table is `h100_runs.csv`. A row has what its source says, and where that is silent what `TABLES` says is assumed.
+Rows are numbered from 1: `rate_fit` fits the rates to the odd ones, and the even ones judge them.
+"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from statistics import mean, median
+
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100, H100_500W, H200, Cluster, Rates
+from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
+from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, judge
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import Layout, TrainingProgram
+
+GIB = 2**30
+_TITAN = "pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md (commit 31a17bf), December 2024, table "
+_BRIDGE = "NVIDIA-NeMo/Megatron-Bridge, docs/performance-summary.md, DGX-H100, container "
+_NEMO = "NVIDIA/NeMo, docs/source/performance/performance_summary.md (commit 070a0bb), DGX-H100, FP8, container 24.07"
+_MOSAIC = "mosaicml/llm-foundry, scripts/train/benchmarking/README.md (commit 061f2c7), H100 80GB BF16"
+_TRAINY = "pytorch/torchtitan, benchmarks/llama3-8b_h200_202506_trainy-whitefiber.md (commit 1af2937), June 2025"
+
+TABLES = {
+    **{f"torchtitan {number}": _TITAN + str(number) for number in range(1, 7)},
+    "Trainy H200": _TRAINY,
+    "NeMo 24.07": _NEMO,
+    "Megatron Bridge 25.09": _BRIDGE + "25.09",
+    "Megatron Bridge 25.11": _BRIDGE + "25.11 (commit 00b7660)",
+    "MosaicML": _MOSAIC,
+}
+"""Where each table's rows stand. What the sources do not say is assumed: attention is fused everywhere. torchtitan cuts
+a step into as many micro-batches as there are stages of all ranks, and leaves parameters gathered where there is a
+pipeline (its pipelining_utils.py and parallelize_llama.py); its selective checkpointing is the one by operations.
+Megatron's runs compute nothing again, divide the optimizer's state, and hide messages of tensor parallelism. MosaicML's
+nodes have the links of a DGX H100. Left out: models with experts whose heads together are not as wide as the model, and
+MPT below 7B."""
+
+
+@dataclass(frozen=True)
+class H100Run:
+    """A row: what was trained how, and what was measured.
+
+    Attributes:
+        number: from 1, in the order of the file.
+        speed: tokens in a second on each GPU.
+        memory: bytes at the peak, as torch's allocator holds them; None where it was not published.
+    """
+
+    number: int
+    table: str
+    name: str
+    layout: Layout
+    length: int
+    speed: float
+    memory: float | None
+
+    @property
+    def fits_rates(self) -> bool:
+        """Whether the rates are fitted to this row; otherwise it judges them."""
+        return self.number % 2 == 1
+
+    @property
+    def seconds(self) -> float:
+        """Of a step."""
+        return self.layout.batch * self.length / (self.speed * self.layout.gpus)
+
+    @property
+    def model(self) -> LanguageModel:
+        """What was trained."""
+        return model_named(self.name)
+
+    def cluster(self, rates: Rates | None = None) -> Cluster:
+        """On which GPUs; with the fitted rates or others."""
+        make = {"torchtitan": H100_500W, "Trainy": H200}.get(self.table.split()[0], H100)
+        cluster = make(self.layout.gpus)
+        if rates is None:
+            return cluster
+        return replace(cluster, rates=rates, clock=rates.capped if make is H100_500W else 1.0)
+
+    def predicted(self, rates: Rates | None = None) -> Choice:
+        """What the planner says of it."""
+        return judge(self.model, self.cluster(rates), self.layout, self.length)
+
+
+@cache
+def published_runs() -> tuple[H100Run, ...]:
+    """All rows."""
+    text = Path(__file__).with_name("h100_runs.csv").read_text()
+    return tuple(_run(number, row) for number, row in enumerate(csv.DictReader(text.splitlines()), start=1))
+
+
+def _run(number: int, row: dict[str, str]) -> H100Run:
+    options = row["options"].split()
+    program = {name: name in options for name in ("compiled", "float8", "hidden")}
+    kept = (4, 4, 8) if row["zero"] == "3" else (2, 4, 12)
+    whole = ("data", "tensor", "pipeline", "context", "chunks", "zero", "micro_batch", "micro_batches")
+    layout = Layout(
+        **{name: int(row[name]) for name in whole},
+        again=row["again"],
+        program=TrainingProgram(fused=True, kept=kept, **program),
+        gathered="gathered" in options,
+    )
+    memory = float(row["memory_gib"]) * GIB if row["memory_gib"] else None
+    speed = float(row["tokens_per_second_per_gpu"])
+    return H100Run(number, row["table"], row["model"], layout, int(row["length"]), speed, memory)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far predictions are from what was published: medians of |predicted / published - 1|, and the order.
+
+    Attributes:
+        rows, with_memory: how many.
+        order: Kendall's τ of speed, over all pairs of rows of the same table.
+        layouts: the same over pairs that train the same model, so that only the layout, the length of a text and what
+            the program does are different.
+    """
+
+    rows: int
+    step: float
+    with_memory: int
+    memory: float
+    order: float
+    layouts: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rows} rows: step {100 * self.step:.0f} %, order τ = {self.order:.2f}, "
+            f"of the same model's rows {self.layouts:.2f}; "
+            f"memory ({self.with_memory} rows) {100 * self.memory:.0f} %"
+        )
+
+
+def errors(runs: Sequence[H100Run], rates: Rates | None = None) -> Errors:
+    """Of these rows."""
+    found = [(run, run.predicted(rates)) for run in runs]
+    step = [abs(choice.step / run.seconds - 1) for run, choice in found]
+    memory = [abs(choice.memory.total / run.memory - 1) for run, choice in found if run.memory]
+    speeds = [(run.table, run.speed, run.speed * run.seconds / choice.step) for run, choice in found]
+    same = [(f"{run.table} {run.name}", *pair) for (run, _), (_, *pair) in zip(found, speeds, strict=True)]
+    return Errors(len(step), median(step), len(memory), median(memory), kendall(speeds), kendall(same))
+
+
+def kendall(speeds: Sequence[tuple[str, float, float]]) -> float:
+    """Kendall's τ of (table, published, predicted): of the pairs of a table, those in order less those out of order.
+
+    Source: Kendall 1938, "A new measure of rank correlation".
+    """
+    pairs = [(a[1] - b[1]) * (a[2] - b[2]) for a, b in combinations(speeds, 2) if a[0] == b[0] and a[1] != b[1]]
+    return mean((product > 0) - (product < 0) for product in pairs)
+
+
+def halves(rates: Rates | None = None) -> dict[str, Errors]:
+    """Errors of the rows that the rates were fitted to, and of those that judge them."""
+    runs = published_runs()
+    return {
+        "fitted": errors([run for run in runs if run.fits_rates], rates),
+        "judged": errors([run for run in runs if not run.fits_rates], rates),
+    }
+
+
+def furthest_text(rates: Rates | None = None) -> str:
+    """Which of the rows that judge are furthest off, in time and in memory, and which way."""
+    judged = [(run, run.predicted(rates)) for run in published_runs() if not run.fits_rates]
+    off = {
+        "step": [(choice.step / run.seconds - 1, run) for run, choice in judged],
+        "memory": [(choice.memory.total / run.memory - 1, run) for run, choice in judged if run.memory],
+    }
+    worst = {part: max(found, key=lambda one: abs(one[0])) for part, found in off.items()}
+    return "furthest off: " + ", ".join(
+        f"{part} {100 * error:+.0f} % ({run.table}, {run.name})" for part, (error, run) in worst.items()
+    )

@@ -1,0 +1,112 @@
+"""The planner against published runs on H100 GPUs: rates are fitted to half of them, and the other half judges."""
+
+from dataclasses import asdict
+
+import pytest
+
+from course_utils.errors import CourseError
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import FITTED, H100
+from course_utils.lessons.hybrid_and_sharded.planner.language_models import BENCHMARKED, MODELS
+from course_utils.lessons.hybrid_and_sharded.planner.layout_search import judge
+from course_utils.lessons.hybrid_and_sharded.planner.pictures import published, published_finding
+from course_utils.lessons.hybrid_and_sharded.planner.plan_report import break_even, report
+from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import (
+    TABLES,
+    furthest_text,
+    halves,
+    kendall,
+    published_runs,
+)
+from course_utils.lessons.hybrid_and_sharded.planner.rate_fit import BOUNDS, fit_rates
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, Layout, TrainingProgram
+
+RUNS = published_runs()
+NEMO = {  # of each row of NeMo 24.07, and of Megatron Bridge 25.09: TFLOP/s on each GPU, as published beside the speed
+    "NeMo 24.07": (736, 750, 782, 842, 776, 754, 759, 653, 554, 678, 697, 738),
+    "Megatron Bridge 25.09": (725, 727, 763),
+}
+
+
+def test_every_row_has_a_source_and_uses_eight_gpus_at_least() -> None:
+    assert len(RUNS) >= 20 and {run.table for run in RUNS} == set(TABLES)
+    assert all(run.layout.gpus >= 8 and run.layout.gpus % 8 == 0 for run in RUNS)
+    assert sum(run.memory is not None for run in RUNS) == 20
+
+
+@pytest.mark.parametrize("name", BENCHMARKED)
+def test_models_are_as_large_as_published(name) -> None:
+    assert BENCHMARKED[name].parameters == pytest.approx(BENCHMARKED[name].published, rel=0.02)
+
+
+@pytest.mark.parametrize("table", NEMO)
+def test_shapes_agree_with_the_arithmetic_that_was_published_beside_the_speed(table) -> None:
+    """Megatron Bridge counts half of attention's square, as it is causal."""
+    runs = [run for run in RUNS if run.table == table]
+    for run, teraflops in zip(runs, NEMO[table], strict=True):
+        half = run.model.attention_flops(run.length) / 2 if "Bridge" in table else 0
+        assert run.speed * (run.model.flops(1, run.length) - half) / 1e12 == pytest.approx(teraflops, rel=0.03), (
+            run.name
+        )
+
+
+def test_rates_are_those_that_the_fit_finds() -> None:
+    """From where they are no small move brings the fitted half nearer; the judged half is never looked at."""
+    odd = [run for run in RUNS if run.fits_rates]
+    assert len(odd) == 30 and fit_rates(FITTED, odd) == FITTED
+    assert all(BOUNDS[name][0] <= value <= BOUNDS[name][1] for name, value in asdict(FITTED).items())
+
+
+def test_the_judged_half_is_predicted_as_well_as_asked() -> None:
+    judged = halves()["judged"]
+    assert (judged.rows, judged.with_memory) == (30, 10)
+    assert judged.step <= 0.10 and judged.memory <= 0.10 and judged.order >= 0.8
+
+
+def test_the_row_that_is_furthest_off_is_named() -> None:
+    assert "furthest off: step +" in furthest_text() and "memory +" in furthest_text()
+
+
+def test_order_is_counted_in_pairs_of_a_table() -> None:
+    assert kendall([("a", 1, 1), ("a", 2, 5), ("b", 9, 0)]) == 1
+    assert kendall([("a", 1, 3), ("a", 2, 2), ("a", 3, 1)]) == -1
+
+
+def test_what_a_program_does_goes_the_right_way() -> None:
+    """Fused attention spares memory, compiled code and 8 bits time, hidden messages too; chunks in flight cost less
+    here, as the micro-batches are smaller (torchtitan's table 5)."""
+    model, cluster = MODELS["Llama 3 70B"], H100(64)
+
+    def judged(**program):
+        return judge(model, cluster, Layout(8, 8, 1, 3, NOTHING, 1, 4, program=TrainingProgram(**program)), 8192)
+
+    plain, fused = judged(), judged(fused=True)
+    assert fused.memory.total < 0.7 * plain.memory.total
+    for better in ("compiled", "float8", "hidden"):
+        assert judged(fused=True, **{better: True}).step < fused.step
+    once, chunks = (run.predicted() for run in RUNS if run.table == "torchtitan 5")
+    assert chunks.memory.total < once.memory.total and chunks.step < once.step
+
+
+def test_the_picture_marks_both_halves_and_says_how_near_they_are() -> None:
+    picture = published(RUNS)
+    found = halves()["judged"]
+    assert published_finding().startswith("Judged by runs")
+    assert f"{100 * found.step:.0f}" in picture.alt_text and "30 judge" in picture.alt_text
+
+
+def test_the_report_names_the_best_and_why_others_lose() -> None:
+    text = report("Llama 3 70B", 64, "h100")
+    lines = text.splitlines()
+    assert "othing was run" in text and "the quickest" in lines[2] and "slower: " in text
+    assert len([line for line in lines if "micro-batch" in line]) == 10
+    assert "Breaks first: " in text and "ommunication" in lines[-1]
+    assert "Nothing fits. Nearest: " in report("Llama 3 405B", 8, "h100")
+    with pytest.raises(CourseError, match="no numbers for 'abacus'"):
+        report("Llama 3 70B", 64, "abacus")
+
+
+def test_break_even_is_where_messages_take_as_long_as_the_arithmetic() -> None:
+    model = MODELS["Llama 7B"]
+    few, many = (break_even(model, H100, Layout(8, 1, 1, 1, FULL, 1, m), 2048) for m in (16, 256))
+    assert few is not None and many is not None and few < many
+    assert break_even(model, H100, Layout(8, 1, 1, 3, FULL, 1, 1), 64) is None
