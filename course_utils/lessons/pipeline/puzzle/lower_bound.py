@@ -79,7 +79,7 @@ def prove(puzzle: Puzzle, seconds: float, nodes: int = NODES) -> Proof | None:
 def lower_bound(puzzle: Puzzle) -> float:
     """Seconds that each schedule needs by its heads and tails alone, without a search."""
     search = _Search(puzzle, 0, 0)
-    return max(search.sums(rank).max() for rank in range(puzzle.ranks)) / _TICK
+    return int(max(search.sums(rank).max() for rank in range(puzzle.ranks))) / _TICK
 
 
 def _count(steps: Iterable[Step]) -> int:
