@@ -1,11 +1,15 @@
 """The puzzle of pipelines: what is judged, what is rejected, and the best that is known."""
 
+from dataclasses import replace
+
 import pytest
 
 from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.actions import Action, parse_schedule
 from course_utils.lessons.pipeline.puzzle.annealing import anneal, cost
 from course_utils.lessons.pipeline.puzzle.beat_1f1b import beat_1f1b
+from course_utils.lessons.pipeline.puzzle.lower_bound import Step, lower_bound, prove
+from course_utils.lessons.pipeline.puzzle.proof_check import check_proof
 from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, Puzzle, best_known, judge, random_puzzle
 from course_utils.lessons.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
 from course_utils.lessons.pipeline.send_and_receive import with_messages
@@ -90,3 +94,49 @@ def test_no_puzzle() -> None:
     ):
         with pytest.raises(CourseError, match=words):
             Puzzle(*times, 0, 0, memory, micro_batches)
+
+
+@pytest.mark.parametrize("name", PUZZLES)
+def test_nothing_is_faster_than_the_best_known(name) -> None:
+    puzzle = PUZZLES[name]
+    known = best_known(puzzle).seconds
+    proof = prove(puzzle, known)
+    assert 0 < check_proof(proof) <= len(proof)  # a circle is seen a few steps earlier
+    assert 0.98 * known <= lower_bound(puzzle) <= known + 1e-9, "within 2 % without a search already"
+    assert prove(puzzle, known + 0.1) is None, "a schedule contradicts it"
+
+
+@pytest.mark.parametrize("name", PUZZLES)
+def test_a_proof_with_a_mistake_is_refused(name) -> None:
+    proof = prove(PUZZLES[name], best_known(PUZZLES[name]).seconds)
+    first = proof.steps[0]
+    everything = tuple(Action("F", rank, n) for rank in range(PUZZLES[name].ranks) for n in range(8))
+    wrong = {
+        "another claim": replace(proof, seconds=proof.seconds + 0.1),
+        "no end": replace(proof, steps=()),
+        "too few actions": replace(proof, steps=(replace(first, actions=first.actions[:1]), *proof.steps[1:])),
+        "actions counted twice": replace(proof, steps=(replace(first, actions=first.actions * 2), *proof.steps[1:])),
+        "several ranks": replace(proof, steps=(Step("too long", everything),)),
+    }
+    for what, changed in wrong.items():
+        if what != "too few actions" or first.kind == "too long":
+            with pytest.raises(CourseError):
+                check_proof(changed)
+
+
+def test_the_proof_of_uneven_stages_looks_at_two_cases_and_both_are_needed() -> None:
+    proof = prove(PUZZLES["uneven"], best_known(PUZZLES["uneven"]).seconds)
+    (fork,) = [step for step in proof.steps if step.kind == "either"]
+    for cases in (fork.cases[:1], fork.cases[1:], (fork.cases[0], fork.cases[0])):
+        with pytest.raises(CourseError):
+            check_proof(replace(proof, steps=(*proof.steps[:-1], replace(fork, cases=cases))))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_schedule_is_below_a_proved_bound(seed) -> None:
+    puzzle = random_puzzle(seed)
+    seconds = judge(puzzle, anneal(puzzle, seed, 300)).seconds
+    bound = round(lower_bound(puzzle), 6)
+    assert puzzle.least_seconds() - 1e-9 <= bound <= seconds + 1e-9
+    proof = prove(puzzle, bound)
+    assert check_proof(proof) <= len(proof)

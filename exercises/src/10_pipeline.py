@@ -4,7 +4,7 @@
 # # Exercises: how are all stages kept busy?
 #
 # Here you write schedules, and the program that carries them out on real ranks. At the end
-# waits an open puzzle: nobody knows whether the best schedule so far is the best there is. The
+# waits a puzzle, whose best schedules are known and proved on the page. The
 # exercises belong to [lesson 10](../notebooks/10_pipeline.ipynb).
 #
 # The check draws your schedule below its verdict: a row for each rank, grey where it is idle.

@@ -469,7 +469,7 @@ for name, schedule in ({"GPipe": gpipe} | every).items():
 #
 # ## Beat 1F1B
 #
-# An open puzzle. Stages of different lengths, a link that takes its time, ranks that can keep only so much. Hand in
+# A puzzle. Stages of different lengths, a link that takes its time, ranks that can keep only so much. Hand in
 # *any* schedule; validator and simulator judge. (Planned, not run.) This is 1F1B on one of them:
 
 # %% tags=["figure:10_puzzle"]
@@ -489,6 +489,24 @@ pictures.pipelines(
 # %% [markdown]
 # Where would you begin? Exercise: `beat_1f1b`; a class shares a list of the best.
 #
+# And when may one stop? Suppose that a schedule were faster than the best known. A rank cannot begin before its first
+# micro-batch comes, has its work, and others still wait for its last gradient. If that is too much, no such schedule
+# is there; where it is not yet, both orders of two actions are tried. **Predict**: for which of the four puzzles is the
+# best known *proved* to be the best?
+
+# %%
+from course_utils.lessons.pipeline.puzzle.lower_bound import lower_bound, prove
+from course_utils.lessons.pipeline.puzzle.proof_check import check_proof
+from course_utils.lessons.pipeline.puzzle.puzzle import best_known
+from course_utils.lessons.pipeline.sentences import proved_text
+
+for name, each in PUZZLES.items():
+    known, proof = best_known(each).seconds, prove(each, best_known(each).seconds)
+    if proof:
+        check_proof(proof)  # by a program of its own; raises where a step does not follow
+    print(f"{name:10}", proved_text(known, lower_bound(each), proof))
+
+# %% [markdown]
 # ## What you take with you
 #
 # You can **write** a schedule: lists of `F`, `B` or `I` and `W`, checked before they run. You can **predict** its

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from course_utils.lessons.pipeline.actions import Action
+from course_utils.lessons.pipeline.puzzle.lower_bound import Proof
 from course_utils.lessons.pipeline.timing import Timing
 from course_utils.lessons.pipeline.validate import in_flight
 from course_utils.words import percent, seconds_text
@@ -145,3 +146,17 @@ def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
 def idle_text(runs: Mapping[str, Timing]) -> str:
     """How idle the ranks were with each schedule."""
     return "Idle on the ranks: " + ", ".join(f"{percent(run.idle_share)} with {name}" for name, run in runs.items())
+
+
+def proved_text(known: float, bound: float, proof: Proof | None) -> str:
+    """Whether the best known schedule is proved to be the best; if not, how far it is from what each one needs.
+
+    Args:
+        known: seconds of the best known schedule.
+        bound: seconds that each schedule needs without a search.
+        proof: that none is faster than the best known, already checked; None where none was found.
+    """
+    if proof is None:
+        return f"best known {known:g} s, none below {bound:g} s: a gap of {percent(1 - bound / known)} is open"
+    steps = f"{len(proof)} step{'s' if len(proof) > 1 else ''}"
+    return f"best known {known:g} s, proved in {steps} and {seconds_text(proof.took)}: gap 0"

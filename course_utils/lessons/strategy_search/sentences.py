@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from course_utils.lessons.strategy_search.graph.configurations import CUTS, Config, Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
+from course_utils.lessons.strategy_search.search.lower_bound import Bound
 from course_utils.measuring import CALM, Compared, relative_errors
 from course_utils.words import join, number_text, percent, seconds_text
 
@@ -119,3 +120,21 @@ def links_text(strategies: Mapping[float, str]) -> str:
     if different == 1:
         return f"On all {len(strategies)} links the same strategy is found"
     return f"The link decides: {different} different strategies are found on {len(strategies)} links"
+
+
+def bound_text(found: int, took: float, bound: Bound | None) -> str:
+    """How far what walks found is from the best, and the time that both searches took.
+
+    Args:
+        found: its nanoseconds. took: seconds of the walks.
+        bound: of all strategies; None where the search for it gave up.
+    """
+    if bound is None:
+        return "Too many beginnings are left: nothing is proved"
+    times = f"walks {seconds_text(took)}, bound {seconds_text(bound.took)}"
+    if bound.nanoseconds == found:
+        return f"Proved: no strategy is quicker than {seconds_text(found / 1e9)}, simulated; gap 0 ({times})"
+    gap = 1 - bound.nanoseconds / found
+    return (
+        f"The best takes {seconds_text(bound.nanoseconds / 1e9)}, simulated; the walks are {gap:.2%} from it ({times})"
+    )
