@@ -20,6 +20,7 @@ Source: Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective Communi
 """
 
 import functools
+import math
 import operator
 import pickle
 from collections.abc import Callable, Sequence
@@ -132,7 +133,7 @@ class Request:
             self.comm.me.open.pop(id(self), None)
             status = self.outcome()
             self.status = status
-            self.finished(self.comm.me.clock, status)
+            self.finished(self.comm._moment(), status)
 
     def wait_with(self, status: Status | None = None, call: str = "Wait") -> None:
         if not self.done:
@@ -464,6 +465,14 @@ class VirtualComm:
         self.me.events.append(None)
         return len(self.me.events) - 1
 
+    def _moment(self) -> float:
+        """The rank's time; where it keeps events, a later one each time, so that they keep their order."""
+        me = self.me
+        if not self._records:
+            return me.clock
+        me.moment = me.clock if me.clock > me.moment else max(me.moment + 1e-12, math.nextafter(me.moment, math.inf))
+        return me.moment
+
     def _add(
         self,
         name: str,
@@ -502,18 +511,18 @@ class VirtualComm:
         me, scheduler = self.me, self.scheduler
         peer = self.world_ranks[dest]
         size = round(size * self._scale)
-        began = me.clock
+        began = self._moment()
         message = scheduler.send(me, self.label, self.rank, peer, tag, data, size, kind)
         if self._records:
             if done:
-                self._add(name, "send", began, me.clock, peer, tag, size, 0, kind)
+                self._add(name, "send", began, self._moment(), peer, tag, size, 0, kind)
         elif not self.traced:
             me.sent_bytes -= size
             me.sent_messages -= 1
         return message
 
     def _start(self, name: str, data: Any, size: int, kind: str, dest: int, tag: int) -> Request:
-        began, line, place = self.me.clock, here()[0] if self._records else None, None
+        began, line, place = self._moment(), here()[0] if self._records else None, None
         message = self._handed_over(name, data, size, kind, dest, tag, done=False)
         finished = _nothing
         if self._records and message is not None:
@@ -604,7 +613,7 @@ class VirtualComm:
 
     def _await(self, name: str, source: int, tag: int, kind: str | None, status: Status | None) -> Sent:
         """Receive: wait, and record."""
-        began, place = self.me.clock, self._place()
+        began, place = self._moment(), self._place()
         wanted = self._begin(name, source, tag)
         return self._await_begun(name, wanted, began, place, source, kind, status)
 
@@ -613,7 +622,7 @@ class VirtualComm:
         message = self.scheduler.receive(me, wanted, f"{name}(source={_name(source)})")
         if self._records:
             peer = self.world_ranks[message.source]
-            self._add(name, "recv", began, me.clock, peer, message.tag, message.nbytes, 0, kind, place=place)
+            self._add(name, "recv", began, self._moment(), peer, message.tag, message.nbytes, 0, kind, place=place)
         if status is not None:
             found = _status(message)
             status.source, status.tag, status.count = found.source, found.tag, found.count
@@ -646,7 +655,7 @@ class VirtualComm:
         text = f"{name}(source={_name(source)})"
         if source == PROC_NULL:
             return Request(self, text, None, None)
-        began, line = self.me.clock, here()[0] if self._records else None
+        began, line = self._moment(), here()[0] if self._records else None
         place = self._place()
         wanted = self._begin(name, source, tag)
 
@@ -689,7 +698,7 @@ class VirtualComm:
             self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
             return
         source = self._certain(source, recvtag)
-        began, place = self.me.clock, self._place()
+        began, place = self._moment(), self._place()
         wanted = self._begin("Sendrecv", source, recvtag)
         self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
         message = self._await_begun("Sendrecv", wanted, began, place, source, kind_of(recvbuf), status)
@@ -765,10 +774,10 @@ class VirtualComm:
         self, name: str, agreed: str, part: Any, size: int, cost: tuple[str, float], take: Callable[[Gathering], Any]
     ) -> Any:
         """Meet the other ranks; then `take(gathering)` on each."""
-        began, me = self.me.clock, self.me
+        began, me = self._moment(), self.me
         gathering = self._come(agreed, part, cost)
         self.scheduler.join(me, gathering, name)
-        self._note(name, agreed, gathering, began, me.clock, size)
+        self._note(name, agreed, gathering, began, self._moment(), size)
         return take(gathering)
 
     def _come(self, agreed: str, part: Any, cost: tuple[str, float]) -> Gathering:
@@ -785,7 +794,7 @@ class VirtualComm:
             self._add(name, "collective", began, end, None, None, size, gathering.meeting.number, agreed, line=line)
 
     def _begun(self, name: str, agreed: str, part: Any, size: int, cost: tuple, take: Callable) -> Request:
-        began, line = self.me.clock, here()[0] if self._records else None
+        began, line = self._moment(), here()[0] if self._records else None
         gathering = self._come(agreed.replace(name, f"{name[1].upper()}{name[2:]}"), part, cost)
 
         def finished(end: float, status: Any) -> None:

@@ -86,6 +86,7 @@ class VirtualRank:
     def __init__(self, number: int) -> None:
         self.number = number
         self.clock = 0.0
+        self.moment = -1.0  # of the last event's beginning or end
         self.greenlet: greenlet.greenlet | None = None
         self.version = 0  # of its place in the queue; older ones are void
         self.boxes: dict[tuple[str, int], deque[Sent]] = {}
