@@ -419,6 +419,7 @@ class VirtualComm:
         self.rank = me.number if isinstance(world_ranks, range) else list(world_ranks).index(me.number)
         self._scale, self._records = scheduler.scale, scheduler.traced
         self._cost: dict[int, float] = {}
+        self._needs: dict[tuple[int, int], tuple] = {}
         scheduler.members.setdefault(label, world_ranks)
         return self
 
@@ -510,7 +511,8 @@ class VirtualComm:
             return None
         me, scheduler = self.me, self.scheduler
         peer = self.world_ranks[dest]
-        size = round(size * self._scale)
+        if self._scale != 1:
+            size = round(size * self._scale)
         began = self._moment()
         message = scheduler.send(me, self.label, self.rank, peer, tag, data, size, kind)
         if self._records:
@@ -540,7 +542,8 @@ class VirtualComm:
 
     def _send_buffer(self, name: str, start: Any, buf: Any, dest: int, tag: int) -> None:
         array = numbers(buf)
-        message = self._handed_over(name, array.copy(), array.nbytes, kind_of(buf), dest, tag)
+        kind = kind_of(buf) if self._records else ""
+        message = self._handed_over(name, array.copy(), array.nbytes, kind, dest, tag)
         if name == "Ssend" and message is not None:
             self._wait_until_taken(name, message, dest, tag)
 
@@ -600,10 +603,12 @@ class VirtualComm:
 
     def wants(self, source: int, tag: int) -> Wanted:
         """A receive, with what it waits for in words of the graph of waits."""
-        tag_wanted = None if tag == ANY_TAG else tag
-        anybody = source == ANY_SOURCE
-        need = Receive(Message(self.label, None if anybody else self.world_ranks[source], tag_wanted))
-        return Wanted(self.label, None if anybody else source, tag_wanted, need)
+        known = self._needs.get((source, tag))
+        if known is None:
+            sender, wanted_tag = None if source == ANY_SOURCE else source, None if tag == ANY_TAG else tag
+            need = Receive(Message(self.label, None if sender is None else self.world_ranks[sender], wanted_tag))
+            known = self._needs[source, tag] = self.label, sender, wanted_tag, need
+        return Wanted(*known)
 
     def _begin(self, name: str, source: int, tag: int) -> Wanted:
         self.check_peer(name, source, ANY_SOURCE)
@@ -701,7 +706,8 @@ class VirtualComm:
         began, place = self._moment(), self._place()
         wanted = self._begin("Sendrecv", source, recvtag)
         self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
-        message = self._await_begun("Sendrecv", wanted, began, place, source, kind_of(recvbuf), status)
+        kind = kind_of(recvbuf) if self._records else ""
+        message = self._await_begun("Sendrecv", wanted, began, place, source, kind, status)
         self._put("Sendrecv", recvbuf, message)
 
     def Sendrecv_replace(self, buf, dest, sendtag=0, source=ANY_SOURCE, recvtag=ANY_TAG, status=None):

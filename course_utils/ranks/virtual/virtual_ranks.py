@@ -9,8 +9,9 @@ import builtins
 import contextlib
 import io
 import sys
+import textwrap
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from
 from course_utils.ranks.hang_detector import cause_of
+from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Sample, Traffic
 from course_utils.ranks.run import Attempt, Run, events_of, spread
 from course_utils.ranks.virtual import stand_in
@@ -38,7 +40,8 @@ TRACED = 64
 """Ranks up to which each message is kept as an event, for pictures and for counting rounds."""
 _EACH = 40_000
 """Bytes that a rank takes beside what the function needs: its greenlet, its clock, its copy of the function."""
-_PER_MESSAGE = 15e-6
+_WIDTH = 88  # as the lines of real ranks
+_PER_MESSAGE = 25e-6
 """Seconds of real time that a message takes, about."""
 
 
@@ -282,6 +285,51 @@ class VirtualRanks:
 def assumed(world_size: int) -> Links:
     """A network where nothing was said: 1 µs and 10 GB/s between any two ranks. An assumption, measured nowhere."""
     return Links("1 µs and 10 GB/s between any two (assumed)", (1e-10,) * (2 * world_size), 1e-6)
+
+
+def behind_links(
+    ranks: int, link: str, latency: str | None, slow: Mapping[int, str] | None, ranks_per_node: int
+) -> Links:
+    """The network that `start` would emulate with these words, for as many nodes as one likes.
+
+    Raises:
+        CourseError: something that cannot be read, or ranks that share a node: a topology says how those are linked.
+    """
+    if ranks_per_node != 1:
+        raise CourseError(
+            "ranks_per_node= is for real ranks; virtual ones take network=two_level(P, node_size, between, inside)."
+        )
+    two = EmulatedNetwork.asked(2, link, latency)
+    rates = [two.rates[0]] * ranks
+    for rank, rate in (slow or {}).items():
+        if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < ranks:
+            raise CourseError(f"slow={{{rank!r}: …}}: the ranks are 0 to {ranks - 1}.")
+        rates[rank] = EmulatedNetwork.asked(2, rate).rates[0]
+    beta = tuple(8 / rate for rate in rates)
+    name = f"each behind a link of {link}" + (f", {latency} from the next" if latency else "")
+    return Links(name, beta * 2, two.latency)
+
+
+def start_virtual(
+    ranks: int, link: str | None, latency: str | None, slow: Mapping[int, str] | None, ranks_per_node: int, **more: Any
+) -> VirtualRanks:
+    """What `start(ranks, where="nowhere", …)` gives; prints one line that says what there is.
+
+    Raises:
+        CourseError: something that cannot be meant.
+    """
+    check_number(ranks)
+    if unknown := sorted(set(more) - {"network", "scale"}):
+        raise CourseError(f"start({unknown[0]}=…) is unknown. For virtual ranks there are: network, scale.")
+    if link is not None:
+        if more.get("network") is not None:
+            raise CourseError("Give link= or network=, not both.")
+        more["network"] = behind_links(ranks, link, latency, slow, ranks_per_node)
+    elif latency is not None or slow or ranks_per_node != 1:
+        EmulatedNetwork.asked(2, None, latency, slow, ranks_per_node)
+    made = VirtualRanks(ranks, **more)
+    print(textwrap.fill(made.facts["line"], _WIDTH, break_long_words=False, break_on_hyphens=False))
+    return made
 
 
 def check_number(ranks: Any) -> None:

@@ -78,7 +78,10 @@ def wires_of(network: Any, world_size: int) -> Wires:
 
 
 class _Routed:
-    """Links that queue: a message flows through all links of its way at once, as fast as the slowest lets it."""
+    """Links that queue: a message flows through all links of its way at once, as fast as the slowest lets it.
+
+    It takes its turn on all of them when it is handed over. Messages of the same instant do so in the order of ranks.
+    """
 
     def __init__(self, topology: Any) -> None:
         self._route, self._latency = topology.route, topology.latency
