@@ -171,7 +171,7 @@ def test_what_cannot_be_meant_is_rejected(asked, said) -> None:
 def test_what_is_for_slurm_is_rejected_here() -> None:
     with pytest.raises(CourseError, match="is for where="):
         course.start(4, nodes=2)
-    with pytest.raises(CourseError, match="only where="):
+    with pytest.raises(CourseError, match="are known, or nothing"):
         course.start(4, where="cloud")
 
 

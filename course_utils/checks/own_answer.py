@@ -36,15 +36,24 @@ def _hidden(place: str) -> Iterator[None]:
         yield
 
 
+_hiding: dict[Callable, list] = {}
+"""Functions that are hidden, each with its code, and by how many ranks: virtual ones share a process."""
+
+
 @contextlib.contextmanager
 def _exchanged(function: Callable) -> Iterator[None]:
     """Exchange the function's code: whoever has imported it under whatever name holds the same function."""
     function = inspect.unwrap(function)
-    code, function.__code__ = function.__code__, _that_raises(function.__name__)
+    hiding = _hiding.setdefault(function, [function.__code__, 0])
+    function.__code__ = _that_raises(function.__name__)
+    hiding[1] += 1
     try:
         yield
     finally:
-        function.__code__ = code
+        hiding[1] -= 1
+        if not hiding[1]:
+            function.__code__ = hiding[0]
+            del _hiding[function]
 
 
 def _that_raises(name: str) -> Any:

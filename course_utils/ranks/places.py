@@ -156,7 +156,7 @@ def place_of(ranks: int, network: EmulatedNetwork | None, where: str | None, job
         launch_ranks.check_number(ranks, allowed_cores())
         return Here(ranks, possible(network))
     if where != "slurm":
-        raise CourseError(f'start(where={where!r}): only where="slurm" is known, or nothing for this machine.')
+        raise CourseError(f'start(where={where!r}): "slurm" and "nowhere" are known, or nothing for this machine.')
     if network:
         raise CourseError("The nodes of a cluster have links of their own: leave link, latency and slow out.")
     known = set(batch_job.Job.__dataclass_fields__) - {"ranks"}

@@ -55,13 +55,19 @@ def start(
         latency: such as "1 ms": how long a message takes from one node to another, beside what the rate costs.
         slow: nodes with a link of their own rate, such as {2: "20 Mbit/s"}.
         ranks_per_node: how many neighbouring ranks share a node, and its link. Among themselves they need no link.
-        where: None for this machine; "slurm" for a batch job on a cluster's nodes.
-        job: for Slurm: `nodes`, `gpus_per_node`, `minutes`, `partition`, `cores_per_rank`, `memory`.
+        where: None for this machine; "slurm" for a batch job on a cluster's nodes; "nowhere" for virtual ranks: no
+            process, no network, this kernel alone, thousands of them, in virtual time. They end nothing that runs.
+        job: for Slurm: `nodes`, `gpus_per_node`, `minutes`, `partition`, `cores_per_rank`, `memory`. For virtual ranks:
+            `network`, a `Network` or a topology of lesson 5; `scale`, for how many numbers each number stands.
 
     Raises:
         CourseError: no MPI here, or no Slurm, or a number that makes no sense.
     """
     global _current
+    if where == "nowhere":
+        from course_utils.ranks.virtual.virtual_ranks import start_virtual
+
+        return start_virtual(ranks, link, latency, slow, ranks_per_node, **job)
     place = place_of(ranks, EmulatedNetwork.asked(ranks, link, latency, slow, ranks_per_node), where, job)
     running = current()
     same = running is not None and _are(running.facts, ranks, place)

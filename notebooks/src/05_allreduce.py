@@ -640,6 +640,59 @@ pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 # $2\frac{P-1}{P}$ supposes that ranks add. Inside an H100's node NCCL lets the switches add (lesson 13), so a bus
 # bandwidth above the link's rate is not a miracle there.
 #
+# ## Your own ring, on 128 ranks
+#
+# The simulator plays schedules that somebody wrote down beside each algorithm. A **virtual rank** runs the *function*
+# itself, any that uses `comm` and NumPy. `where="nowhere"` starts no process and sends nothing: all ranks take turns in
+# this kernel, and each has a clock of its own. A message takes as long as a network made of numbers says.
+#
+# Are these clocks right? Here is your `ring` with 200 KB on the network that we measured, beside the real nodes:
+
+# %%
+from course_utils.words import seconds_text
+
+for P in (4, 8):
+    our_nodes = switch(P, *link, overhead=0.0002, work=work)
+    nowhere = course.start(P, where="nowhere", network=our_nodes)
+    virtual = nowhere.run(add_up, ring).seconds
+    real = np.median(measured[f"{P} ranks"]["ring"][-1])
+    print("virtual:", seconds_text(virtual), " real:", seconds_text(real))
+
+# %% [markdown]
+# Now the nodes of 8 GPUs with one link each, and a question for which nobody wrote a schedule: what if the ring takes
+# its neighbours from *other* nodes? `scale=125` lets each number stand for 125, so 8,000 numbers are 4 MB. **Predict:**
+# how many times as long does the ring across the nodes take on 128 ranks?
+
+# %%
+course.predict("allreduce_across", within=1.5, factor=...)  # across / in order
+
+
+# %%
+def across_nodes(comm, vector):
+    # The next rank in this ring is on the next node.
+    node, place = divmod(comm.rank, 8)
+    in_turn = comm.Split(key=place * comm.size + node)
+    ring(in_turn, vector)
+    in_turn.Free()
+
+
+sizes_of_rings = [16, 64, 128]
+ways = {"neighbours on one node": ring, "neighbours on other nodes": across_nodes}
+took = {name: [] for name in ways}
+for P in sizes_of_rings:
+    nowhere = course.start(P, where="nowhere", network=one_link(P), scale=125)
+    for name, allreduce in ways.items():
+        took[name].append(1e3 * nowhere.run(add_up, allreduce, 8_000).seconds)
+inside, across = (milliseconds[-1] for milliseconds in took.values())
+course.measured("allreduce_across", factor=across / inside)
+title = f"Virtual, on no real node: across the nodes {across / inside:.1f} times as long on {P} ranks"
+pictures.over_ranks(sizes_of_rings, took, title, y="ms", unit="{:g}".format)
+
+# %% [markdown]
+# Across the nodes, all eight ranks of a node want its one link in every round. In order, one of them does. This was
+# your own function, and every block of every rank was really added: `add_up` has checked the sums. (1,024 ranks send
+# two million messages, which takes a minute or two: put 1024 into the list.)
+#
 # ## What to take with you
 #
 # - You can **write** all-reduces: in pairs for few rounds, in blocks for few bytes, in segments for no waiting.

@@ -24,6 +24,7 @@ BENCHES: dict[str, str] = {
     "memory": "what training keeps on every rank, computed against counted; published runs against the planner",
     "profiling": "five slow programs and how much faster they can be; exposed communication from traces; the profiler",
     "strategy": "strategies that are searched for: predicted against measured steps, rates of the search, the program",
+    "virtual": "virtual ranks: seconds for 256 and 1,024 of them, their time against real nodes, numbers equal to real",
     "network": "nodes behind links: gloo and a ring against the line rate, gather-scatter, round trips",
 }
 """Name and subject of every bench; the module has the same name."""

@@ -7,7 +7,6 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from array import array
 from collections.abc import Callable, Iterator
 
@@ -17,13 +16,13 @@ from course_utils import system
 from course_utils.machine import gpus
 from course_utils.ranks.engine import engine
 from course_utils.ranks.engine.output import captured
-from course_utils.ranks.engine.reply import Raised, RankTask, Reply, from_bytes, to_bytes
+from course_utils.ranks.engine.reply import Raised, RankTask, Reply, from_bytes, line_of, to_bytes
 from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.books import WORLD
 from course_utils.trace.in_thread import some_are_left
 from course_utils.trace.mpi import free_what_was_left
-from course_utils.trace.recorder import StopAsked, is_learners, place_of, recorder
+from course_utils.trace.recorder import StopAsked, place_of, recorder
 
 _BEGINNING = "the beginning of the run"
 _OTHERS_HEAR_OF_A_STOP = 0.5
@@ -224,7 +223,7 @@ def _guarded(work: Callable[[], object]) -> Reply:
     except StopAsked as stop:
         reply = Reply(rank, "interrupted", waiting=str(stop))
     except KeyboardInterrupt as error:
-        reply = Reply(rank, "interrupted", error=Raised("KeyboardInterrupt", "", _line_of(error)))
+        reply = Reply(rank, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))
     except MPIBroken as error:
         reply = Reply(rank, "unusable", error=raised(error))
     except BaseException as error:
@@ -252,7 +251,7 @@ def raised(error: BaseException) -> Raised:
         message = _of_mpi(message) + _MEANINGS.get(error.Get_error_class(), "")
     if isinstance(error, SystemExit):
         message = "the code asked its process to end; a rank goes on living"
-    return Raised(type(error).__name__, message, _line_of(error))
+    return Raised(type(error).__name__, message, line_of(error))
 
 
 _MEANINGS = {
@@ -268,15 +267,6 @@ def _of_mpi(message: str) -> str:
     call = re.search(r"MPI_(\w+?)(_c)?\(", message)
     reason = message.strip().splitlines()[-1].partition(": ")[2] or message
     return f"{call[1]}: {reason.strip()}" if call else reason.strip()
-
-
-def _line_of(error: BaseException) -> str:
-    frames = traceback.walk_tb(error.__traceback__)
-    own = [(frame.f_code.co_filename, line) for frame, line in frames if is_learners(frame.f_code.co_filename)]
-    own = [place for place in own if not place[0].endswith("<string>")]
-    if not own:
-        return ""
-    return place_of(*own[-1])
 
 
 def _execute(cell: str, communicator: int | None) -> Reply:

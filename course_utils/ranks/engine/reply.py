@@ -1,12 +1,14 @@
 """What the notebook sends to a rank and what comes back. Both travel as bytes made by cloudpickle."""
 
 import pickle
+import traceback
 from dataclasses import dataclass, field
 from typing import Any
 
 import cloudpickle
 
 from course_utils.trace.events import Event
+from course_utils.trace.recorder import is_learners, place_of
 
 
 @dataclass(slots=True)
@@ -84,3 +86,13 @@ def to_bytes(thing: Any) -> bytes:
 def from_bytes(data: bytes) -> Any:
     """What `to_bytes` packed."""
     return pickle.loads(data)
+
+
+def line_of(error: BaseException) -> str:
+    """The learner's innermost line that an exception came through, in words; "" where there is none."""
+    frames = traceback.walk_tb(error.__traceback__)
+    own = [(frame.f_code.co_filename, line) for frame, line in frames if is_learners(frame.f_code.co_filename)]
+    own = [place for place in own if not place[0].endswith("<string>")]
+    if not own:
+        return ""
+    return place_of(*own[-1])

@@ -1,0 +1,429 @@
+"""The scheduler of virtual ranks: whose clock is furthest behind goes on, so that whatever happens, happens in order.
+
+A virtual rank is a greenlet: a function that can be left in the middle and gone on with. Each has a clock of its own,
+in seconds of virtual time. A rank runs until it waits, or sends while another rank's clock is behind its own. So all
+messages enter the network in the order of virtual time, and ranks of equal clocks go in the order of their numbers:
+nothing depends on the computer, and the same run twice is the same to the nanosecond.
+
+Source: conservative simulation of processes in one address space as in SMPI (Clauss and others 2011, "Single Node
+On-Line Simulation of MPI Applications with SMPI").
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import greenlet
+
+from course_utils.ranks.virtual.wires import Wires
+from course_utils.trace.events import Event
+from course_utils.trace.waiting import IS_DONE, WAITS, Look, Meeting, Message, Need, Receive, Some, WaitGraph, unlike
+
+IN_VAIN = 1_000
+"""So often may a rank test in vain, while nothing else happens on any rank, before it counts as stuck."""
+_LOOK = 4_096
+"""Between two looks at the progress bar, so many changes from rank to rank."""
+
+
+class Left(BaseException):
+    """Raised in a virtual rank whose run is over: it waits for what will never come, or the learner has stopped it."""
+
+
+class Sent:
+    """A message under way, or waiting for its receiver.
+
+    Attributes:
+        source: the sender's number in the communicator.
+        data: a copy of what was sent.
+        arrival: the second at which its last byte arrives.
+        taken: called when it is matched, with the second; for a synchronous send.
+    """
+
+    __slots__ = ("source", "tag", "data", "nbytes", "kind", "arrival", "taken")
+
+    def __init__(self, source: int, tag: int, data: Any, nbytes: int, kind: str, arrival: float) -> None:
+        self.source, self.tag, self.data, self.nbytes, self.kind = source, tag, data, nbytes, kind
+        self.arrival = arrival
+        self.taken: Callable[[float], None] | None = None
+
+
+class Wanted:
+    """A receive: from whom, which tag (None for any), and the message, once it has one."""
+
+    __slots__ = ("channel", "source", "tag", "message", "need")
+
+    def __init__(self, channel: str, source: int | None, tag: int | None, need: Receive | None) -> None:
+        self.channel, self.source, self.tag, self.need = channel, source, tag, need
+        self.message: Sent | None = None
+
+    def fits(self, message: Sent) -> bool:
+        """Whether the message may be taken for it; the channel is the same."""
+        return self.source in (None, message.source) and self.tag in (None, message.tag)
+
+
+class Gathering:
+    """A collective to which ranks come: who has come, with what, and when it is over."""
+
+    def __init__(self, meeting: Meeting, size: int) -> None:
+        self.meeting, self.size = meeting, size
+        self.names: dict[int, str] = {}
+        self.parts: dict[int, Any] = {}
+        self.latest = 0.0
+        self.ends: float | None = None
+        self._shared: Any = None
+
+    def shared(self, make: Callable[[list], Any]) -> Any:
+        """What all ranks need of all parts, made once."""
+        if self._shared is None:
+            self._shared = (make([self.parts[rank] for rank in range(self.size)]),)
+        return self._shared[0]
+
+
+class VirtualRank:
+    """One rank: its clock, what has been sent to it, and what it waits for."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.clock = 0.0
+        self.moment = -1.0  # of the last event's beginning or end
+        self.greenlet: greenlet.greenlet | None = None
+        self.version = 0  # of its place in the queue; older ones are void
+        self.boxes: dict[tuple[str, int], deque[Sent]] = {}
+        self.posted: dict[tuple[str, int], deque[Wanted]] = {}
+        self.wanted: Wanted | None = None  # what it stands still for, if that is a message
+        self.waiting: tuple[str, Need | None] | None = None
+        self.testing = self.only_looks = False
+        self.in_vain = 0
+        self.done = False
+        self.met: dict[str, list[str]] = {}
+        self.events: list[Event] = []
+        self.sent_bytes = self.sent_messages = 0
+        self.open: dict[int, Any] = {}
+        self.notes: list[str] = []
+        self.printed: list[str] = []
+
+
+class Scheduler:
+    """Runs virtual ranks until all are done, or none can go on.
+
+    Attributes:
+        current: the rank that runs.
+        traced: whether events are kept.
+        scale: for how many numbers each number of a buffer stands.
+    """
+
+    def __init__(self, world_size: int, wires: Wires, traced: bool, scale: float, look: Callable[[], None]) -> None:
+        self.ranks = [VirtualRank(number) for number in range(world_size)]
+        self.wires, self.traced, self.scale = wires, traced, scale
+        self.gatherings: dict[tuple[str, int], Gathering] = {}
+        self.members: dict[str, Sequence[int]] = {}
+        self.current = self.ranks[0]
+        self.now = 0.0
+        self.stuck: WaitGraph | None = None
+        self.over = False
+        self.pressed = False
+        self._queue: list[tuple[float, int, int]] = []
+        self._moved = True  # whether anything but tests in vain has happened
+        self._look, self._until_look = look, _LOOK
+        self._main = greenlet.getcurrent()
+
+    # --- the loop ---------------------------------------------------------------------------------------------------
+
+    def run(self, work: Callable[[VirtualRank], None]) -> None:
+        """Call `work(rank)` on all ranks, in virtual time. It must not raise."""
+        for rank in self.ranks:
+            rank.greenlet = greenlet.greenlet(lambda rank=rank: self._life(rank, work))
+            rank.greenlet.switch()  # begun from here, none stands on the stack of another
+            heappush(self._queue, (0.0, rank.number, 0))
+        vain = 0
+        while not self.pressed:
+            following = self._next()
+            if following is None and not self._ask_again(vain):
+                break
+            vain = 0 if self._moved else vain + 1
+            if following is not None:
+                self._go_on(following)
+        self.over = True
+        if not all(rank.done for rank in self.ranks):
+            self.stuck = None if self.pressed else self._graph()
+            for rank in self.ranks:
+                if rank.done:
+                    continue
+                self.current = rank
+                if rank.greenlet:
+                    rank.greenlet.throw(Left)
+
+    def _life(self, rank: VirtualRank, work: Callable[[VirtualRank], None]) -> None:
+        self._main.switch()
+        try:
+            work(rank)
+        finally:
+            rank.done, self._moved = True, True
+
+    def _ask_again(self, vain: int) -> bool:
+        """Let ranks go on that test in vain, when nothing else happens: they may yet do something else."""
+        testing = [rank for rank in self.ranks if rank.testing]
+        if self._moved:
+            self._moved = False
+        elif vain > IN_VAIN:
+            return False
+        for rank in testing:
+            self._enqueue(rank, max(rank.clock, self.now))
+        return bool(testing)
+
+    def _next(self) -> VirtualRank | None:
+        queue, ranks = self._queue, self.ranks
+        while queue:
+            time, number, version = heappop(queue)
+            rank = ranks[number]
+            if rank.version == version and not rank.done:
+                rank.version += 1
+                if time > rank.clock:
+                    rank.clock = time
+                self.now = time
+                return rank
+        return None
+
+    def _go_on(self, rank: VirtualRank) -> None:
+        """Change to a rank; comes back when somebody changes to the one that called."""
+        self._until_look -= 1
+        if not self._until_look:
+            self._until_look = _LOOK
+            self._look()
+        self.current = rank
+        rank.greenlet.switch()
+
+    def _enqueue(self, rank: VirtualRank, time: float) -> None:
+        heappush(self._queue, (time, rank.number, rank.version))
+
+    def _stand_still(self, me: VirtualRank) -> None:
+        """Let others run until this rank is in the queue, and its turn has come."""
+        if self.over:
+            raise Left
+        following = self._next()
+        if following is None:
+            self._main.switch()
+        elif following is not me:
+            self._go_on(following)
+        self.current = me
+        if self.over:
+            raise Left
+
+    def in_turn(self, me: VirtualRank) -> None:
+        """Come back when no other rank is behind in time."""
+        queue = self._queue
+        if queue and queue[0][0] <= me.clock:
+            entry = (me.clock, me.number, me.version)
+            if queue[0] < entry:
+                heappush(queue, entry)
+                self._stand_still(me)
+
+    # --- messages ---------------------------------------------------------------------------------------------------
+
+    def send(
+        self, me: VirtualRank, channel: str, source: int, dest: int, tag: int, data: Any, nbytes: int, kind: str
+    ) -> Sent:
+        """Hand a message to the network. `source` counts in the communicator, `dest` in the run."""
+        self.in_turn(me)
+        self._moved, me.in_vain = True, 0
+        me.clock += self.wires.overhead
+        me.sent_bytes += nbytes
+        me.sent_messages += 1
+        arrival = self.wires.carry(me.number, dest, nbytes, me.clock)
+        message = Sent(source, tag, data, nbytes, kind, arrival)
+        receiver = self.ranks[dest]
+        waiting = receiver.posted.get((channel, source))
+        if waiting:
+            for wanted in waiting:
+                if wanted.tag is None or wanted.tag == tag:
+                    waiting.remove(wanted)
+                    wanted.message = message
+                    if receiver.wanted is wanted or receiver.testing:
+                        self._enqueue(receiver, max(arrival, receiver.clock))
+                    return message
+        box = receiver.boxes.get((channel, source))
+        if box is None:
+            box = receiver.boxes[channel, source] = deque()
+        box.append(message)
+        wanted = receiver.wanted
+        if receiver.testing or (wanted is not None and wanted.channel == channel and wanted.fits(message)):
+            self._enqueue(receiver, max(arrival, receiver.clock))
+        return message
+
+    def post(self, me: VirtualRank, wanted: Wanted) -> None:
+        """Begin to receive. A receive from any source takes its message when it is waited for."""
+        self._moved, me.in_vain = True, 0
+        if wanted.source is None:
+            return
+        box = me.boxes.get((wanted.channel, wanted.source))
+        if box:
+            for message in box:
+                if wanted.tag is None or wanted.tag == message.tag:
+                    box.remove(message)
+                    wanted.message = message
+                    return
+        key = wanted.channel, wanted.source
+        if key not in me.posted:
+            me.posted[key] = deque()
+        me.posted[key].append(wanted)
+
+    def withdraw(self, me: VirtualRank, wanted: Wanted) -> None:
+        """Receive nothing any more."""
+        if wanted.source is not None and wanted in me.posted.get((wanted.channel, wanted.source), ()):
+            me.posted[wanted.channel, wanted.source].remove(wanted)
+
+    def receive(self, me: VirtualRank, wanted: Wanted, text: str) -> Sent:
+        """Wait for a receive that was posted; the clock goes on to when the message is there, and has been taken in."""
+        if wanted.message is None:
+            if wanted.source is None:
+                wanted.message = self._from_anybody(me, wanted, text)
+            else:
+                me.wanted, me.waiting = wanted, (text, wanted.need)
+                self._stand_still(me)
+                me.wanted = me.waiting = None
+        message = wanted.message
+        there = message.arrival + self.wires.overhead
+        if there > me.clock:
+            me.clock = there
+        if message.taken:
+            message.taken(me.clock)
+        self._moved, me.in_vain = True, 0
+        return message
+
+    def _from_anybody(self, me: VirtualRank, wanted: Wanted, text: str) -> Sent:
+        message = self.first_to_come(me, wanted, text)
+        me.boxes[wanted.channel, message.source].remove(message)
+        return message
+
+    def first_to_come(self, me: VirtualRank, wanted: Wanted, text: str) -> Sent:
+        """Wait until a message has arrived that fits, and leave it where it is: of several the one that came first."""
+        me.wanted, me.waiting = wanted, (text, wanted.need)
+        while True:
+            message = self.earliest(me, wanted)
+            if message is not None:
+                time = max(me.clock, message.arrival)
+                if not self._queue or self._queue[0] > (time, me.number, me.version):
+                    me.clock = time
+                    break
+                self._enqueue(me, time)
+            self._stand_still(me)
+        me.wanted = me.waiting = None
+        return message
+
+    def earliest(self, me: VirtualRank, wanted: Wanted) -> Sent | None:
+        """Of the messages that fit, sent so far, the one that arrives first; each sender's stay in order."""
+        found = None
+        for (channel, source), box in me.boxes.items():
+            if channel != wanted.channel or wanted.source not in (None, source):
+                continue
+            first = next((message for message in box if wanted.tag is None or wanted.tag == message.tag), None)
+            if first and (found is None or (first.arrival, first.source) < (found.arrival, found.source)):
+                found = first
+        return found
+
+    def has_come(self, me: VirtualRank, wanted: Wanted) -> bool:
+        """Whether a receive could be completed at this rank's time; takes the message from anybody."""
+        if wanted.message is None and wanted.source is None:
+            found = self.earliest(me, wanted)
+            if found is not None and found.arrival <= me.clock:
+                me.boxes[wanted.channel, found.source].remove(found)
+                wanted.message = found
+        return wanted.message is not None and wanted.message.arrival <= me.clock
+
+    def test(self, me: VirtualRank, done: Callable[[], bool], text: str, need: Need | None) -> bool:
+        """Look once, at this rank's time. From the second look in vain on, time passes until something can change."""
+        self.in_turn(me)
+        if done():
+            self._moved, me.in_vain = True, 0
+            return True
+        me.in_vain += 1
+        if me.in_vain == 1:
+            return False
+        me.testing, me.waiting = True, (text, need)
+        coming = [box[0].arrival for box in me.boxes.values() if box and box[0].arrival > me.clock]
+        coming += self._coming(me)
+        if coming:
+            self._enqueue(me, min(coming))
+        self._stand_still(me)
+        me.testing, me.waiting = False, None
+        if done():
+            self._moved, me.in_vain = True, 0
+            return True
+        return False
+
+    def _coming(self, me: VirtualRank) -> list[float]:
+        """When what this rank has begun will be done, as far as that is known."""
+        times = (request.done_at() for request in me.open.values())
+        return [time for time in times if time is not None and time > me.clock]
+
+    def wait(self, me: VirtualRank, text: str, need: Need | None) -> None:
+        """Stand still until `wake`."""
+        me.waiting = text, need
+        self._stand_still(me)
+        me.waiting = None
+
+    def wake(self, rank: VirtualRank, time: float) -> None:
+        """Let a rank go on that stands still, at this second or later."""
+        self._enqueue(rank, max(time, rank.clock))
+
+    # --- collectives ------------------------------------------------------------------------------------------------
+
+    def come(
+        self, me: VirtualRank, channel: str, size: int, rank: int, name: str, part: Any, seconds: Callable[[], float]
+    ) -> Gathering:
+        """Take part in the next collective of a communicator, and do not wait.
+
+        Args:
+            name: with what must be the same on all ranks.
+            seconds: what the collective takes once all have come.
+        """
+        self._moved, me.in_vain = True, 0
+        names = me.met.setdefault(channel, [])
+        names.append(name)
+        key = channel, len(names)
+        gathering = self.gatherings.get(key)
+        if gathering is None:
+            gathering = self.gatherings[key] = Gathering(Meeting(channel, len(names), name), size)
+        gathering.names[rank], gathering.parts[rank] = name, part
+        gathering.latest = max(gathering.latest, me.clock)
+        if len(gathering.parts) == size and not unlike(gathering.names.values()):
+            gathering.ends = gathering.latest + seconds()
+            del self.gatherings[key]
+            for number in self.members[channel]:
+                other = self.ranks[number]
+                if other is not me and (other.testing or (other.waiting and self._needs(other, gathering))):
+                    self.wake(other, gathering.ends)
+        return gathering
+
+    def _needs(self, rank: VirtualRank, gathering: Gathering) -> bool:
+        need = rank.waiting[1]
+        needs = need.needs if isinstance(need, Some) else (need,)
+        same = gathering.meeting.communicator, gathering.meeting.number
+        return any(isinstance(one, Meeting) and (one.communicator, one.number) == same for one in needs)
+
+    def join(self, me: VirtualRank, gathering: Gathering, text: str) -> None:
+        """Wait until a collective is over."""
+        if gathering.ends is None:
+            self.wait(me, text, gathering.meeting)
+        me.clock = max(me.clock, gathering.ends)
+        self._moved, me.in_vain = True, 0
+
+    # --- when nobody can go on --------------------------------------------------------------------------------------
+
+    def _graph(self) -> WaitGraph:
+        """Who waits for whom: messages that were sent count, those that were received are forgotten."""
+        sent: dict[int, dict[Message, int]] = {rank.number: {} for rank in self.ranks}
+        for rank in self.ranks:
+            for (channel, source), box in rank.boxes.items():
+                for message in box:
+                    key = Message(channel, rank.number, message.tag)
+                    mine = sent[self.members[channel][source]]
+                    mine[key] = mine.get(key, 0) + 1
+        looks = {}
+        for rank in self.ranks:
+            met = {channel: (len(names), names[-32:]) for channel, names in rank.met.items()}
+            need = rank.waiting[1] if rank.waiting else None
+            state = IS_DONE if rank.done else WAITS
+            looks[rank.number] = Look(state, need, sent[rank.number], met=met)
+        return WaitGraph(looks, self.members)

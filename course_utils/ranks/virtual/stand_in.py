@@ -1,0 +1,260 @@
+"""What stands in for `mpi4py.MPI` while virtual ranks run, and what virtual ranks cannot do, said in a line."""
+
+import builtins
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from course_utils.errors import CourseError
+from course_utils.trace.recorder import is_learners
+
+ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED = -2, -1, -1, -32766
+"""As MPICH has them."""
+
+
+class VirtualRanksCannot(CourseError):
+    """A function wants what virtual ranks cannot do."""
+
+
+class InPlace:
+    """MPI.IN_PLACE."""
+
+
+class Op:
+    """An operation of MPI on NumPy arrays; of two Python objects, on themselves."""
+
+    def __init__(self, name: str, function: Callable, on_objects: Callable | None = None, commute: bool = True) -> None:
+        self.name, self._function, self._on_objects = name, function, on_objects or function
+        self._commute = commute
+
+    @classmethod
+    def Create(cls, function: Callable, commute: bool = False) -> "Op":
+        """An operation of one's own: function(incoming, inout, datatype), on buffers."""
+
+        def combine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+            result = np.array(second)
+            function(memoryview(np.array(first)), memoryview(result), None)
+            return result
+
+        return cls("another operation", combine, lambda first, second: function(first, second), commute)
+
+    def Is_commutative(self) -> bool:
+        return self._commute
+
+    def Free(self) -> None:
+        """Nothing to free."""
+
+    def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
+        if len(inbuf) != len(inoutbuf):
+            raise ValueError("Reduce_local: both buffers need the same length")
+        inoutbuf[...] = self.combine(inbuf, inoutbuf)
+
+    def combine(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Element by element, in the dtype of both."""
+        return np.asarray(self._function(first, second)).astype(second.dtype, copy=False)
+
+    def __call__(self, first: Any, second: Any) -> Any:
+        return self._on_objects(first, second)
+
+
+class Datatype:
+    """A type of numbers, by its bytes."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name, self.size, self.is_predefined = name, size, True
+
+    def Get_size(self) -> int:
+        return self.size
+
+
+class Status:
+    """Whom a message came from, with which tag, and how long it is."""
+
+    def __init__(self) -> None:
+        self.source, self.tag, self.count = ANY_SOURCE, ANY_TAG, 0
+
+    def Get_source(self) -> int:
+        return self.source
+
+    def Get_tag(self) -> int:
+        return self.tag
+
+    def Get_count(self, datatype: Any = None) -> int:
+        return self.count // (datatype.Get_size() if datatype is not None else 1)
+
+    def Is_cancelled(self) -> bool:
+        return False
+
+
+def _larger(first: Any, second: Any) -> Any:
+    return second if second > first else first
+
+
+def _smaller(first: Any, second: Any) -> Any:
+    return second if second < first else first
+
+
+_OPERATIONS = {
+    "SUM": (np.add, lambda a, b: a + b),
+    "PROD": (np.multiply, lambda a, b: a * b),
+    "MAX": (np.maximum, _larger),
+    "MIN": (np.minimum, _smaller),
+    "LAND": (np.logical_and, lambda a, b: bool(a) & bool(b)),
+    "LOR": (np.logical_or, lambda a, b: bool(a) | bool(b)),
+    "LXOR": (np.logical_xor, lambda a, b: bool(a) ^ bool(b)),
+    "BAND": (np.bitwise_and, lambda a, b: a & b),
+    "BOR": (np.bitwise_or, lambda a, b: a | b),
+    "BXOR": (np.bitwise_xor, lambda a, b: a ^ b),
+    "MAXLOC": (None, lambda a, b: b if b[0] > a[0] else a),
+    "MINLOC": (None, lambda a, b: b if b[0] < a[0] else a),
+}
+_DATATYPES = {
+    "BYTE": "u1", "CHAR": "i1", "SHORT": "i2", "INT": "i4", "LONG": "i8", "LONG_LONG": "i8", "FLOAT": "f4",
+    "DOUBLE": "f8", "INT8_T": "i1", "INT16_T": "i2", "INT32_T": "i4", "INT64_T": "i8", "UINT8_T": "u1",
+    "UINT16_T": "u2", "UINT32_T": "u4", "UINT64_T": "u8", "BOOL": "?", "C_BOOL": "?", "COMPLEX": "c8",
+    "DOUBLE_COMPLEX": "c16", "C_FLOAT_COMPLEX": "c8", "C_DOUBLE_COMPLEX": "c16",
+}  # fmt: skip
+OPERATIONS = {name: Op(name, *both) for name, both in _OPERATIONS.items()}
+IN_PLACE = InPlace()
+
+
+def op_of(op: Any) -> Op:
+    """An operation as ours; the real `mpi4py.MPI`'s too, where a module has loaded that.
+
+    Raises:
+        VirtualRanksCannot: it is of another kind.
+    """
+    if isinstance(op, Op):
+        return op
+    if op is None:
+        return OPERATIONS["SUM"]
+    real = _real_mpi()
+    for name, ours in OPERATIONS.items():
+        if real is not None and op == getattr(real, name):
+            return ours
+    raise VirtualRanksCannot(f"Virtual ranks know no operation {op!r}.")
+
+
+def is_in_place(buf: Any) -> bool:
+    """Whether this is MPI.IN_PLACE, ours or the real one."""
+    return isinstance(buf, InPlace) or type(buf).__name__ == "InPlaceType"
+
+
+_loaded: list[Any] = []
+
+
+def _real_mpi() -> Any:
+    return _loaded[-1] if _loaded else None
+
+
+class _Module(types.ModuleType):
+    """`MPI`, as virtual ranks see it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("COMM_WORLD", "COMM_SELF"):
+            raise VirtualRanksCannot(f"Virtual ranks have no MPI.{name}: use the `comm` that your function is given.")
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise VirtualRanksCannot(f"Virtual ranks have no MPI.{name}. `course.start(4)` starts real ones.")
+
+
+def module(clock: Callable[[], float], request: type, comm: type) -> types.ModuleType:
+    """A module that stands in for `mpi4py.MPI`; `MPI.Wtime()` is the rank's virtual time."""
+    mpi = _Module("mpi4py.MPI")
+    mpi.__dict__.update(OPERATIONS)
+    mpi.__dict__.update({name: Datatype(name, np.dtype(kind).itemsize) for name, kind in _DATATYPES.items()})
+    mpi.__dict__.update(
+        ANY_SOURCE=ANY_SOURCE, ANY_TAG=ANY_TAG, PROC_NULL=PROC_NULL, UNDEFINED=UNDEFINED, IN_PLACE=IN_PLACE,
+        COMM_NULL=None, REQUEST_NULL=None, Status=Status, Request=request, Prequest=request, Comm=comm,
+        Intracomm=comm, Cartcomm=comm, Op=Op, Datatype=Datatype, Exception=RuntimeError, Wtime=clock,
+        Wtick=lambda: 1e-9, Message=object,
+    )  # fmt: skip
+    return mpi
+
+
+@contextlib.contextmanager
+def standing_in(mpi: types.ModuleType) -> Iterator[None]:
+    """Inside, `from mpi4py import MPI` gives the stand-in, and what virtual ranks cannot do is refused."""
+    try:
+        import mpi4py as package
+    except ImportError:
+        package = types.ModuleType("mpi4py")
+    names = {"mpi4py": package, "mpi4py.MPI": mpi}
+    before = {name: sys.modules.get(name) for name in names}
+    had = package.__dict__.get("MPI")
+    _loaded.append(before["mpi4py.MPI"])
+    sys.modules.update(names)
+    package.MPI = mpi
+    try:
+        with contextlib.ExitStack() as back:
+            for owner, name, what in _REFUSED:
+                back.enter_context(_refused(owner, name, what))
+            yield
+    finally:
+        _loaded.pop()
+        for name, old in before.items():
+            if old is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = old
+        if had is None:
+            del package.MPI
+        else:
+            package.MPI = had
+
+
+_CLOCK = "read a clock: their time is virtual, and `MPI.Wtime()` says it"
+_PROCESS = "start a process"
+_REFUSED = [
+    (time, "sleep", "sleep: `comm.compute(seconds)` lets virtual time pass"),
+    *((time, name, _CLOCK) for name in ("time", "time_ns", "perf_counter", "perf_counter_ns")),
+    *((time, name, _CLOCK) for name in ("monotonic", "monotonic_ns", "process_time", "process_time_ns")),
+    (threading.Thread, "start", "start a thread"),
+    (subprocess.Popen, "__init__", _PROCESS),
+    *((os, name, _PROCESS) for name in ("fork", "system", "popen") if hasattr(os, name)),
+    (builtins, "input", "ask at the keyboard"),
+]
+_STEPS = 12
+"""So far outwards is looked for the learner's code, behind what the standard library puts in between."""
+
+
+_OURS = str(Path(__file__).resolve().parents[2])
+_LESSONS = f"{_OURS}{os.sep}lessons"
+
+
+def _is_machinery(filename: str) -> bool:
+    """Whether this is the course's own, and no lesson's: its bars and notes read real clocks."""
+    return filename.startswith(_OURS) and not filename.startswith(_LESSONS)
+
+
+@contextlib.contextmanager
+def _refused(owner: Any, name: str, what: str) -> Iterator[None]:
+    """Inside, the learner's code on this thread cannot call `owner.name`; everybody else can."""
+    original, thread = getattr(owner, name), threading.get_ident()
+    direct = owner is time
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() == thread:
+            frame = sys._getframe(1)
+            for _ in range(1 if direct else _STEPS):
+                if frame is None or _is_machinery(frame.f_code.co_filename):
+                    break
+                if is_learners(frame.f_code.co_filename):
+                    raise VirtualRanksCannot(f"Virtual ranks cannot {what}.")
+                frame = frame.f_back
+        return original(*args, **kwargs)
+
+    setattr(owner, name, refused)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)

@@ -1,0 +1,490 @@
+"""What a notebook holds of virtual ranks: the interface of `Ranks`, without a process, a network or a wait.
+
+What holds on real ranks holds here: each rank has copies of its own of the function and its arguments, and what it
+prints carries its number. What does not: a computation takes no time unless `comm.compute(seconds)` says so, the
+generator of `numpy.random.normal` and its like is one for all ranks, and modules are shared.
+"""
+
+import builtins
+import contextlib
+import io
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from course_utils import draw
+from course_utils.errors import CourseError, RankError
+from course_utils.machine import memory_left
+from course_utils.progress_bar import ProgressBar
+from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, to_bytes
+from course_utils.ranks.failure_report import describe, done_by, print_from
+from course_utils.ranks.hang_detector import cause_of
+from course_utils.ranks.links.network import EmulatedNetwork
+from course_utils.ranks.links.traffic import Sample, Traffic
+from course_utils.ranks.run import Attempt, Run, events_of, spread
+from course_utils.ranks.virtual import stand_in
+from course_utils.ranks.virtual.communicator import Request, VirtualComm
+from course_utils.ranks.virtual.scheduler import Left, Scheduler, VirtualRank
+from course_utils.ranks.virtual.wires import Links, wires_of
+from course_utils.trace.books import WORLD
+from course_utils.trace.events import Event
+from course_utils.trace.recorder import learners_frame, place_of
+from course_utils.words import bytes_text, count, seconds_text, wrapped
+
+MOST = 16_384
+"""Virtual ranks at once."""
+TRACED = 64
+"""Ranks up to which each message is kept as an event, for pictures and for counting rounds."""
+_EACH = 40_000
+"""Bytes that a rank takes beside what the function needs: its greenlet, its clock, its copy of the function."""
+_WIDTH = 88  # as the lines of real ranks
+_PER_MESSAGE = 25e-6
+"""Seconds of real time that a message takes, about."""
+
+
+@dataclass(frozen=True)
+class VirtualRun(Run):
+    """A call on all virtual ranks. Seconds are virtual; bytes are those that the numbers stand for.
+
+    Attributes:
+        network: what the messages went over, in words.
+        sent: for each rank, bytes and messages that it sent; the bytes of collectives count too.
+    """
+
+    network: str = ""
+    sent: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def messages(self) -> int:
+        """Messages sent from rank to rank."""
+        return sum(messages for _, messages in self.sent)
+
+    @property
+    def bytes_per_rank(self) -> list[int]:
+        """Bytes that each rank sent, or contributed to a collective."""
+        return [nbytes for nbytes, _ in self.sent]
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of messages when each rank sends one and receives one at a time.
+
+        Raises:
+            CourseError: there were too many ranks to keep each message.
+        """
+        if not self.events and self.messages:
+            raise CourseError(
+                "Rounds are counted from each message, kept up to 64 ranks; run(…, traced=True) keeps more."
+            )
+        return Run.rounds.func(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<virtual run on {count(self.world_size, 'rank')}: {seconds_text(self.seconds)} of virtual time, "
+            f"{count(self.messages, 'message')}, {bytes_text(self.bytes)}; {self.network}>"
+        )
+
+
+class VirtualRanks:
+    """Ranks that are no processes. Made by `course.start(n, where="nowhere")`.
+
+    Attributes:
+        world_size: how many there are.
+        facts: as those of `Ranks`.
+    """
+
+    connection = None
+    healthy = True
+
+    def __init__(self, world_size: int, network: Any = None, scale: float = 1.0) -> None:
+        """Args: as `start`'s.
+
+        Raises:
+            CourseError: there are too many, or the network fits another number of ranks.
+        """
+        check_number(world_size)
+        if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not scale > 0:
+            raise CourseError(f"scale={scale!r}: for how many numbers does each number stand? 1 or more.")
+        self.world_size, self.scale = world_size, scale
+        self._network = network if network is not None else assumed(world_size)
+        wires = wires_of(self._network, world_size)
+        self.facts = {"network": None, "virtual": wires.name, "ranks": [], "line": self._line(wires.name)}
+        self._last: VirtualRun | None = None
+        self._last_waits: tuple[Any, dict[int, str]] = (None, {})
+        self._last_events: list[Event] = []
+
+    def _line(self, name: str) -> str:
+        stand = f", each number stands for {self.scale:g}" if self.scale != 1 else ""
+        name = name.removeprefix(f"{self.world_size:,} ranks").strip(", ")
+        return f"{self.world_size:,} virtual ranks in this kernel, no process and no network: {name}{stand}"
+
+    # --- running ----------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        function: Callable,
+        *args: Any,
+        ranks: int | None = None,
+        network: Any = None,
+        scale: float | None = None,
+        traced: bool | None = None,
+        **kwargs: Any,
+    ) -> VirtualRun:
+        """Call `function(comm, *args, **kwargs)` once on every virtual rank and give back results and trace.
+
+        Args:
+            function, args: as for `Ranks.run`.
+            ranks: take only the first this many.
+            network, scale: for this run instead of those of `start`.
+            traced: keep each message as an event; None: up to 64 ranks.
+
+        Raises:
+            RankError: a rank raised, or ranks wait for what will never come; the text says which, where, and why.
+            CourseError: the function does what virtual ranks cannot, or the arguments make no sense.
+        """
+        size = self._size(ranks)
+        if not callable(function):
+            raise CourseError(
+                f"run needs a function, and got {function!r}. Write its name without quotes and brackets."
+            )
+        network = network if network is not None else self._network_for(size)
+        each = spread(args, kwargs, size)
+        work = _Work(
+            size, network, self.scale if scale is None else scale, size <= TRACED if traced is None else traced
+        )
+        with ProgressBar(f"{size:,} virtual ranks at work") as bar:
+            replies, cause = work.run(function, each, look=bar.look)
+        self._remember(work, replies)
+        if size <= TRACED:
+            for reply in replies:
+                print_from(reply.rank, reply.output)
+        else:
+            print_from(0, replies[0].output)
+        refused = next((r.error for r in replies if r.error and r.error.type == "VirtualRanksCannot"), None)
+        if refused:
+            where = f" ({refused.line})" if refused.line else ""
+            raise CourseError(f"{refused.message}{where}")
+        if trouble := describe(replies, cause):
+            raise RankError(trouble)
+        run = work.outcome(replies)
+        self._last = run
+        for note in run.notes:
+            print(wrapped(f"By luck: {note}"))
+        return run
+
+    def attempt(
+        self,
+        function: Callable,
+        arguments: list[tuple],
+        *,
+        with_comm: bool = True,
+        backend: str | None = None,
+        **_: Any,
+    ) -> Attempt:
+        """Call a function that may be wrong, with one tuple of arguments for each rank; never raises for its errors.
+
+        The replies carry the arguments as they are after the call.
+
+        Raises:
+            CourseError: it asks for a group of torch.
+        """
+        if backend:
+            raise CourseError(f"Virtual ranks have no group of torch.distributed ({backend}).")
+        size = self._size(len(arguments))
+        work = _Work(size, self._network_for(size), self.scale, traced=True, with_comm=with_comm)
+        replies, cause = work.run(function, [(own, {}) for own in arguments])
+        self._remember(work, replies)
+        return Attempt(replies, describe(replies, cause))
+
+    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **_: Any) -> list[Attempt]:
+        """Call functions that need no other rank, each with its arguments, one after the other."""
+        return [self.attempt(function, [own], with_comm=False) for function, own in tasks]
+
+    def _remember(self, work: "_Work", replies: list[Reply]) -> None:
+        self._last = None
+        self._last_events = events_of(replies)
+        self._last_waits = work.stuck, {reply.rank: done_by(reply) for reply in replies}
+
+    def _size(self, ranks: int | None) -> int:
+        size = self.world_size if ranks is None else ranks
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.world_size:
+            raise CourseError(f"{size!r} ranks were asked for; there are {self.world_size}.")
+        return size
+
+    def _network_for(self, size: int) -> Any:
+        """The network of all; where fewer take part, they are the first on it."""
+        if size != self.world_size and hasattr(self._network, "world_size"):
+            from dataclasses import replace
+
+            return replace(self._network, world_size=size)
+        return self._network
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def timeline(self, title: str | None = None):
+        """A picture of the messages of the last run, in virtual time."""
+        return draw.timeline(self._last_events, title=title, ranks=self.world_size)
+
+    def waits(self, title: str | None = None):
+        """A picture of who waited for whom when the last run was broken off as a deadlock.
+
+        Raises:
+            CourseError: it was not.
+        """
+        stuck, doing = self._last_waits
+        if stuck is None:
+            raise CourseError("The last run was no deadlock, so there is no waiting to draw.")
+        waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
+        return draw.waits(doing, waits_for, stuck.cycle(), title=title)
+
+    def traffic(self) -> Traffic:
+        """Bytes out of and into each rank during the last run, without headers; shows as a picture.
+
+        Raises:
+            CourseError: nothing has run yet, or no messages were kept.
+        """
+        sends = [event for event in self._last_events if event.kind == "send"]
+        if not sends:
+            raise CourseError("No message of a run was kept, so there is no traffic to show.")
+        size = self._last.world_size if self._last else self.world_size
+        end = max(event.end for event in self._last_events)
+        steps = [end * step / 200 for step in range(201)]
+        wires = wires_of(self._network_for(size), size)
+        rate = 8 / max(1e-30, (wires.alone(0, size - 1, 1e9) - wires.alone(0, size - 1, 0)) / 1e9)
+        out, into, samples = [0] * size, [0] * size, []
+        moments = sorted([(e.start, e.rank, e.bytes, out) for e in self._last_events if e.kind == "send"]
+                         + [(e.end, e.rank, e.bytes, into) for e in self._last_events if e.kind == "recv"],
+                         key=lambda moment: moment[:2])  # fmt: skip
+        at = 0
+        for step in steps:
+            while at < len(moments) and moments[at][0] <= step:
+                _, rank, nbytes, counter = moments[at]
+                counter[rank] += nbytes
+                at += 1
+            samples.append(Sample(step, tuple(out), tuple(into), (0.0,) * size))
+        return Traffic(samples, [round(rate)] * size)
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Nothing to end."""
+
+    def restart(self) -> "VirtualRanks":
+        """Nothing to start."""
+        return self
+
+    def load_torch(self) -> None:
+        """Nothing to load."""
+
+    def __repr__(self) -> str:
+        return f"<{self.facts['line']}>"
+
+
+def assumed(world_size: int) -> Links:
+    """A network where nothing was said: 1 µs and 10 GB/s between any two ranks. An assumption, measured nowhere."""
+    return Links("1 µs and 10 GB/s between any two (assumed)", (1e-10,) * (2 * world_size), 1e-6)
+
+
+def behind_links(
+    ranks: int, link: str, latency: str | None, slow: Mapping[int, str] | None, ranks_per_node: int
+) -> Links:
+    """The network that `start` would emulate with these words, for as many nodes as one likes.
+
+    Raises:
+        CourseError: something that cannot be read, or ranks that share a node: a topology says how those are linked.
+    """
+    if ranks_per_node != 1:
+        raise CourseError(
+            "ranks_per_node= is for real ranks; virtual ones take network=two_level(P, node_size, between, inside)."
+        )
+    two = EmulatedNetwork.asked(2, link, latency)
+    rates = [two.rates[0]] * ranks
+    for rank, rate in (slow or {}).items():
+        if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < ranks:
+            raise CourseError(f"slow={{{rank!r}: …}}: the ranks are 0 to {ranks - 1}.")
+        rates[rank] = EmulatedNetwork.asked(2, rate).rates[0]
+    beta = tuple(8 / rate for rate in rates)
+    name = f"each behind a link of {link}" + (f", {latency} from the next" if latency else "")
+    return Links(name, beta * 2, two.latency)
+
+
+def start_virtual(
+    ranks: int, link: str | None, latency: str | None, slow: Mapping[int, str] | None, ranks_per_node: int, **more: Any
+) -> VirtualRanks:
+    """What `start(ranks, where="nowhere", …)` gives; prints one line that says what there is.
+
+    Raises:
+        CourseError: something that cannot be meant.
+    """
+    check_number(ranks)
+    if unknown := sorted(set(more) - {"network", "scale"}):
+        raise CourseError(f"start({unknown[0]}=…) is unknown. For virtual ranks there are: network, scale.")
+    if link is not None:
+        if more.get("network") is not None:
+            raise CourseError("Give link= or network=, not both.")
+        more["network"] = behind_links(ranks, link, latency, slow, ranks_per_node)
+    elif latency is not None or slow or ranks_per_node != 1:
+        EmulatedNetwork.asked(2, None, latency, slow, ranks_per_node)
+    made = VirtualRanks(ranks, **more)
+    print(textwrap.fill(made.facts["line"], _WIDTH, break_long_words=False, break_on_hyphens=False))
+    return made
+
+
+def check_number(ranks: Any) -> None:
+    """Refuse what is no number of virtual ranks, or too many, and say what they would take.
+
+    Raises:
+        CourseError: so it is.
+    """
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
+        raise CourseError(f"start({ranks!r}): how many ranks? A number from 1 on.")
+    if ranks > MOST:
+        messages = 2 * (ranks - 1) * ranks
+        raise CourseError(
+            f"{ranks:,} virtual ranks would take {bytes_text(ranks * _EACH)} before they hold one number, and a ring "
+            f"on them {messages:.0e} messages, {seconds_text(messages * _PER_MESSAGE)}. At most {MOST:,} are started."
+        )
+
+
+class _Work:
+    """One call on virtual ranks."""
+
+    def __init__(self, size: int, network: Any, scale: float, traced: bool, with_comm: bool = True) -> None:
+        self.size, self.network, self.scale, self.traced, self.with_comm = size, network, scale, traced, with_comm
+        self.stuck = None
+
+    def run(
+        self, function: Callable, each: list[tuple[tuple, dict]], look: Callable[[], None] = lambda: None
+    ) -> tuple[list[Reply], str]:
+        """The replies of all ranks, and why the run was broken off, if it was."""
+        wires = wires_of(self.network, self.size)
+        packed = _packed(function, function)
+        shared = _packed(function, each[0]) if _alike(each) else None
+        check_memory(self.size, len(packed) + len(shared or _packed(function, each[0])))
+        self.scheduler = scheduler = Scheduler(self.size, wires, self.traced, self.scale, look)
+        replies: list[Reply] = []
+
+        def work(me: VirtualRank) -> None:
+            replies.append(self._life(me, packed, shared or _packed(function, each[me.number])))
+
+        mpi = stand_in.module(lambda: scheduler.current.clock, Request, VirtualComm)
+        with stand_in.standing_in(mpi), _printing(scheduler):
+            scheduler.run(work)
+        self.stuck = scheduler.stuck
+        for rank in scheduler.ranks:
+            if not any(reply.rank == rank.number for reply in replies) and scheduler.pressed:
+                replies.append(Reply(rank.number, "interrupted"))
+        replies.sort(key=lambda reply: reply.rank)
+        cause = "stopped by you." if scheduler.pressed else ""
+        return replies, cause or (cause_of(self.stuck) if self.stuck else "")
+
+    def _life(self, me: VirtualRank, packed: bytes, arguments: bytes) -> Reply:
+        scheduler, own = self.scheduler, ()
+        waiting = None
+        try:
+            function, (own, keywords) = from_bytes(packed), from_bytes(arguments)
+            comm = VirtualComm.on(scheduler, me, range(self.size), WORLD)
+            value = function(*((comm,) if self.with_comm else ()), *own, **keywords)
+            reply = Reply(me.number, "returned", value=value)
+        except Left as left:
+            if me.waiting:
+                waiting = f"{me.waiting[0]}{_place(left)}"
+            reply = Reply(me.number, "interrupted", waiting=waiting, error=None if waiting else Raised("Left", ""))
+        except KeyboardInterrupt as error:
+            scheduler.pressed = True
+            reply = Reply(me.number, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))
+        except BaseException as error:
+            text = (
+                "the code asked its process to end; a rank goes on living" if isinstance(error, SystemExit) else error
+            )
+            reply = Reply(me.number, "raised", error=Raised(type(error).__name__, str(text), line_of(error)))
+        reply.arguments, reply.events, reply.ended = own, [event for event in me.events if event], me.clock
+        reply.output = "".join(me.printed)
+        mine = [request for request in me.open.values() if request.by_learner and not request.taken]
+        reply.never_waited_for = tuple(f"{request.text}{request.place}" for request in mine)
+        forgotten = [f"nobody waits for {text}" for text in reply.never_waited_for]
+        reply.notes = tuple(dict.fromkeys([*me.notes, *forgotten]))
+        return reply
+
+    def outcome(self, replies: list[Reply]) -> VirtualRun:
+        """The run, when every rank returned."""
+        run = Run.of(replies)
+        sent = [(rank.sent_bytes, rank.sent_messages) for rank in self.scheduler.ranks]
+        own = {name: getattr(run, name) for name in ("results", "events", "seconds", "output", "noticed")}
+        return VirtualRun(**own, network=self.scheduler.wires.name, sent=sent)
+
+
+def _alike(each: list[tuple[tuple, dict]]) -> bool:
+    """Whether all ranks are given the very same objects, so that they need packing once."""
+    first, keywords = each[0]
+    return all(
+        len(own) == len(first)
+        and all(one is other for one, other in zip(own, first))
+        and all(more[key] is keywords[key] for key in keywords)
+        for own, more in each
+    )
+
+
+def _packed(function: Callable, thing: Any) -> bytes:
+    """As it would travel to a real rank, so that each virtual one has a copy of its own.
+
+    Raises:
+        CourseError: it holds something that cannot leave the notebook.
+    """
+    try:
+        return to_bytes(thing)
+    except Exception as error:
+        name = getattr(function, "__name__", "the function")
+        raise CourseError(
+            f"{name} uses something of the notebook that cannot be sent to the ranks ({error}). "
+            "Make it inside the function, or pass it as an argument."
+        ) from None
+
+
+def check_memory(size: int, nbytes: int) -> None:
+    """Refuse what does not fit into memory, before it is taken.
+
+    Raises:
+        CourseError: the ranks' copies need more than there is.
+    """
+    needed, left = size * (nbytes + _EACH), memory_left()
+    if needed > 0.8 * left:
+        raise CourseError(
+            f"{size:,} virtual ranks with {bytes_text(nbytes)} of function and arguments each need "
+            f"{bytes_text(needed)}; {bytes_text(left)} are free. Take shorter vectors, and scale=: each number then "
+            "stands for many."
+        )
+
+
+def _place(left: BaseException) -> str:
+    """Where a rank stood still, behind the call's name."""
+    traceback = left.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    frame = learners_frame(traceback.tb_frame if traceback else None)
+    return f", {place_of(frame.f_code.co_filename, frame.f_lineno)}" if frame else ""
+
+
+class _Output(io.TextIOBase):
+    """What the ranks print, kept for each of them; other threads print as before."""
+
+    def __init__(self, scheduler: Scheduler, before: Any) -> None:
+        self._scheduler, self._before, self._thread = scheduler, before, threading.get_ident()
+
+    def write(self, text: str) -> int:
+        if threading.get_ident() != self._thread:
+            return self._before.write(text)
+        self._scheduler.current.printed.append(text)
+        return len(text)
+
+
+@contextlib.contextmanager
+def _printing(scheduler: Scheduler) -> Iterator[None]:
+    before = builtins.print, sys.stdout
+    sys.stdout = _Output(scheduler, before[1])
+    try:
+        yield
+    finally:
+        sys.stdout = before[1]

@@ -1,0 +1,106 @@
+"""Virtual ranks: how long many of them take, how true their time is, and whether all else is as on real ranks."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+import course_utils as course
+from course_utils.lessons.allreduce.algorithms import ALGORITHMS
+from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds, work_per_message
+from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
+from course_utils.lessons.allreduce.network_topology import Topology, alpha_of, switch
+from course_utils.ranks.ranks import Ranks
+from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
+from workshop.bench.rows import Row, seconds_row, value_row
+
+LINK, LATENCY = "50 Mbit/s", "3 ms"
+SIZES = [1, 1_000, 4_000, 10_000, 20_000, 40_000, 100_000, 400_000]
+LENGTHS = [4_000, 16_000, 64_000, 200_000]
+NAMES = ("tree", "recursive doubling", "halving-doubling", "ring")
+LARGE = (("ring", 256, 5.0), ("halving-doubling", 1024, 2.0), ("ring", 1024, 60.0))
+
+
+def run(runs: int) -> list[Row]:
+    """Time large runs once or a few times; compare times, results and counts with nodes behind links."""
+    rows = [_large(name, size, target, min(runs, 3) if size < 1000 else 1) for name, size, target in LARGE]
+    return [*rows, _twice(), *_against_nodes(runs)]
+
+
+def one_vector(comm, allreduce, length=4096):
+    """One all-reduce of a vector of float32."""
+    vector = np.random.default_rng(comm.rank).normal(size=length).astype(np.float32)
+    allreduce(comm, vector)
+    return vector
+
+
+def _large(name: str, size: int, target: float, runs: int) -> Row:
+    seconds = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        VirtualRanks(size).run(one_vector, ALGORITHMS[name])
+        seconds.append(time.perf_counter() - began)
+    return seconds_row("virtual", f"{name} on {size:,} virtual ranks", seconds, target)
+
+
+def _twice() -> Row:
+    """Runs whose numbers are not the same the second time."""
+    unlike = 0
+    for allreduce in ALGORITHMS.values():
+        first, second = (VirtualRanks(32).run(one_vector, allreduce) for _ in range(2))
+        unlike += (first.events, first.seconds, first.sent) != (second.events, second.seconds, second.sent)
+    return Row("virtual", "runs that differ the second time", unlike, "", "lower", 0, 0.0, len(ALGORITHMS))
+
+
+def _against_nodes(runs: int) -> list[Row]:
+    """Times against nodes behind links, measured by ping-pong; results and counts against the same ranks."""
+    ranks = course.start(8, link=LINK, latency=LATENCY)
+    try:
+        times = ranks.run(message_seconds, SIZES, runs=5).results[0]
+        beta = (times[-1] - times[-2]) / (SIZES[-1] - SIZES[-2])
+        link, work = (alpha_of(SIZES, times, beta), beta), ranks.run(work_per_message).results[0]
+        rows, unlike, compared = [], 0, 0
+        for size in (4, 8):
+            network = switch(size, *link, overhead=0.0002, work=work)
+            measured = medians(measure(ranks, {name: ALGORITHMS[name] for name in NAMES}, LENGTHS, runs=max(3, runs),
+                                       world_size=size))  # fmt: skip
+            ours = partial(_virtual_seconds, VirtualRanks(size, network=network))
+            theirs = partial(_simulated_seconds, network)
+            rows.append(
+                value_row("virtual", f"error of the time on {size} nodes", _errors(measured, ours), "%", target=5)
+            )
+            rows.append(value_row("virtual", f"of lesson 5's simulator, {size} nodes", _errors(measured, theirs), "%"))
+        for allreduce in ALGORITHMS.values():
+            for size in (2, 3, 4, 5):
+                unlike += _differ(ranks, allreduce, size)
+                compared += 1
+    finally:
+        ranks.stop()
+    rows.append(Row("virtual", "results or counts unlike real ranks'", unlike, "", "lower", 0, 0.0, compared))
+    return rows
+
+
+def _virtual_seconds(ranks: VirtualRanks, name: str, nbytes: int) -> float:
+    return ranks.run(one_vector, ALGORITHMS[name], nbytes // 4).seconds
+
+
+def _simulated_seconds(network: Topology, name: str, nbytes: int) -> float:
+    return simulate_allreduce(name, network.world_size, nbytes, network).seconds
+
+
+def _errors(measured: Mapping[str, list[float]], predicted: Callable[[str, int], float]) -> list[float]:
+    """For each algorithm and length, by how many percent a time misses the measured one."""
+    return [
+        100 * abs(predicted(name, length) / seconds - 1)
+        for name, by_length in measured.items()
+        for length, seconds in zip(LENGTHS, by_length, strict=True)
+    ]
+
+
+def _differ(ranks: Ranks, allreduce: Callable, size: int) -> bool:
+    real = ranks.run(one_vector, allreduce, 1001, ranks=size)
+    virtual = VirtualRanks(size).run(one_vector, allreduce, 1001)
+    same = all(ours.tobytes() == theirs.tobytes() for ours, theirs in zip(virtual.results, real.results, strict=True))
+    counts = [(one.rounds, one.messages, one.bytes_per_rank, one.collectives) for one in (real, virtual)]
+    return not same or counts[0] != counts[1]
