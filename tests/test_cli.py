@@ -159,6 +159,6 @@ def test_plan_says_which_layout_is_best(capsys) -> None:
     assert code == 0 and "the quickest" in said and "Breaks first" in said
 
 
-def test_plan_refuses_a_model_that_it_does_not_know() -> None:
-    refused = course("plan", "GPT-9")
-    assert refused.returncode == 2 and "There is no model 'GPT-9'" in refused.stderr
+def test_plan_rejects_a_model_that_it_does_not_know() -> None:
+    rejected = course("plan", "GPT-9")
+    assert rejected.returncode == 2 and "There is no model 'GPT-9'" in rejected.stderr

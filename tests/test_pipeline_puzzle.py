@@ -107,7 +107,7 @@ def test_nothing_is_faster_than_the_best_known(name) -> None:
 
 
 @pytest.mark.parametrize("name", PUZZLES)
-def test_a_proof_with_a_mistake_is_refused(name) -> None:
+def test_a_proof_with_a_mistake_is_rejected(name) -> None:
     proof = prove(PUZZLES[name], best_known(PUZZLES[name]).seconds)
     first = proof.steps[0]
     everything = tuple(Action("F", rank, n) for rank in range(PUZZLES[name].ranks) for n in range(8))

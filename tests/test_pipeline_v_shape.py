@@ -42,7 +42,7 @@ def test_each_can_be_run_and_lies_in_a_v(schedule_of, ranks: int, micro_batches:
     assert homes == {stage: min(stage, 2 * ranks - 1 - stage) for stage in range(2 * ranks)}
 
 
-def test_few_micro_batches_are_left_out_or_refused() -> None:
+def test_few_micro_batches_are_left_out_or_rejected() -> None:
     assert problems(zb_v_schedule(4, 2), stages=8, micro_batches=2) == []
     with pytest.raises(CourseError, match="7 micro-batches for 8 stages"):
         dual_pipe_v_schedule(4, 7)

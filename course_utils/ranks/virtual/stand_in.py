@@ -183,7 +183,7 @@ def module(clock: Callable[[], float], request: type, comm: type) -> types.Modul
 
 @contextlib.contextmanager
 def standing_in(mpi: types.ModuleType) -> Iterator[None]:
-    """Inside, `from mpi4py import MPI` gives the stand-in, and what virtual ranks cannot do is refused."""
+    """Inside, `from mpi4py import MPI` gives the stand-in, and what virtual ranks cannot do is rejected."""
     try:
         import mpi4py as package
     except ImportError:
@@ -196,8 +196,8 @@ def standing_in(mpi: types.ModuleType) -> Iterator[None]:
     package.MPI = mpi
     try:
         with contextlib.ExitStack() as back:
-            for owner, name, what in _REFUSED:
-                back.enter_context(_refused(owner, name, what))
+            for owner, name, what in _REJECTED:
+                back.enter_context(_rejected(owner, name, what))
             yield
     finally:
         _loaded.pop()
@@ -214,7 +214,7 @@ def standing_in(mpi: types.ModuleType) -> Iterator[None]:
 
 _CLOCK = "read a clock: their time is virtual, and `MPI.Wtime()` says it"
 _PROCESS = "start a process"
-_REFUSED = [
+_REJECTED = [
     (time, "sleep", "sleep: `comm.compute(seconds)` lets virtual time pass"),
     *((time, name, _CLOCK) for name in ("time", "time_ns", "perf_counter", "perf_counter_ns")),
     *((time, name, _CLOCK) for name in ("monotonic", "monotonic_ns", "process_time", "process_time_ns")),
@@ -237,12 +237,12 @@ def _is_machinery(filename: str) -> bool:
 
 
 @contextlib.contextmanager
-def _refused(owner: Any, name: str, what: str) -> Iterator[None]:
+def _rejected(owner: Any, name: str, what: str) -> Iterator[None]:
     """Inside, the learner's code on this thread cannot call `owner.name`; everybody else can."""
     original, thread = getattr(owner, name), threading.get_ident()
     direct = owner is time
 
-    def refused(*args: Any, **kwargs: Any) -> Any:
+    def rejected(*args: Any, **kwargs: Any) -> Any:
         if threading.get_ident() == thread:
             frame = sys._getframe(1)
             for _ in range(1 if direct else _STEPS):
@@ -253,7 +253,7 @@ def _refused(owner: Any, name: str, what: str) -> Iterator[None]:
                 frame = frame.f_back
         return original(*args, **kwargs)
 
-    setattr(owner, name, refused)
+    setattr(owner, name, rejected)
     try:
         yield
     finally:

@@ -162,10 +162,10 @@ class VirtualRanks:
                 print_from(reply.rank, reply.output)
         else:
             print_from(0, replies[0].output)
-        refused = next((r.error for r in replies if r.error and r.error.type == "VirtualRanksCannot"), None)
-        if refused:
-            where = f" ({refused.line})" if refused.line else ""
-            raise CourseError(f"{refused.message}{where}")
+        rejected = next((r.error for r in replies if r.error and r.error.type == "VirtualRanksCannot"), None)
+        if rejected:
+            where = f" ({rejected.line})" if rejected.line else ""
+            raise CourseError(f"{rejected.message}{where}")
         if trouble := describe(replies, cause):
             raise RankError(trouble)
         run = work.outcome(replies)
@@ -235,7 +235,7 @@ class VirtualRanks:
         """
         stuck, doing = self._last_waits
         if stuck is None:
-            raise CourseError("The last run was no deadlock, so there is no waiting to draw.")
+            raise CourseError("The last run was not a deadlock, so there is no waiting to draw.")
         waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
         return draw.waits(doing, waits_for, stuck.cycle(), title=title)
 
@@ -333,7 +333,7 @@ def start_virtual(
 
 
 def check_number(ranks: Any) -> None:
-    """Refuse what is no number of virtual ranks, or too many, and say what they would take.
+    """Reject what is not a number of virtual ranks, or too many, and say what they would take.
 
     Raises:
         CourseError: so it is.
@@ -444,7 +444,7 @@ def _packed(function: Callable, thing: Any) -> bytes:
 
 
 def check_memory(size: int, nbytes: int) -> None:
-    """Refuse what does not fit into memory, before it is taken.
+    """Reject what does not fit into memory, before it is taken.
 
     Raises:
         CourseError: the ranks' copies need more than there is.

@@ -15,7 +15,7 @@ class TrainingProgram:
 
     Attributes:
         fused: attention never writes its weights to memory (FlashAttention).
-        compiled: operations that are no matrix products are fused with their neighbours.
+        compiled: operations that are not matrix products are fused with their neighbours.
         float8: matrix products of the blocks take numbers of 8 bits.
         hidden: messages of tensor and pipeline parallelism hide behind products, too.
         kept: bytes of each parameter that ZeRO divides: the parameter, its gradient, the optimizer's state. (2, 2, 12)
