@@ -8,7 +8,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.actions import Action, parse_schedule
 from course_utils.lessons.pipeline.puzzle.annealing import anneal, cost
 from course_utils.lessons.pipeline.puzzle.beat_1f1b import beat_1f1b
-from course_utils.lessons.pipeline.puzzle.lower_bound import Step, lower_bound, prove
+from course_utils.lessons.pipeline.puzzle.makespan_bound import ProofStep, lower_bound, prove
 from course_utils.lessons.pipeline.puzzle.proof_check import check_proof
 from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, Puzzle, best_known, judge, random_puzzle
 from course_utils.lessons.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
@@ -116,7 +116,7 @@ def test_a_proof_with_a_mistake_is_rejected(name) -> None:
         "no end": replace(proof, steps=()),
         "too few actions": replace(proof, steps=(replace(first, actions=first.actions[:1]), *proof.steps[1:])),
         "actions counted twice": replace(proof, steps=(replace(first, actions=first.actions * 2), *proof.steps[1:])),
-        "several ranks": replace(proof, steps=(Step("too long", everything),)),
+        "several ranks": replace(proof, steps=(ProofStep("too long", everything),)),
     }
     for what, changed in wrong.items():
         if what != "too few actions" or first.kind == "too long":

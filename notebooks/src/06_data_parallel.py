@@ -249,7 +249,7 @@ course.draw.timelines(six, one, titles=titles)
 #
 # A program that carries messages for a framework is a **backend**: MPI, gloo; lesson 13 has NCCL. "Pick an efficient
 # one", say SURF's slides. Here the same vectors go through mpi4py's `Allreduce`, through gloo's, and round lesson 5's
-# ring, by turns. **Predict:** is the same one the fastest for 1, 32 and 1,024 KB?
+# ring, one after the other, again and again. **Predict:** is the same one the fastest for 1, 32 and 1,024 KB?
 
 # %%
 course.predict("same_backend", answer=..., choices={"a": "yes", "b": "no"})

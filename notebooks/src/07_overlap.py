@@ -262,8 +262,8 @@ course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
 #
 # ## The one that nobody uses
 #
-# torch has an older way for several GPUs of one machine: `nn.DataParallel(model)`, one process with a thread for each
-# GPU. What does it do in *every* forward pass? Its own source says so:
+# torch has an older way for several GPUs of one machine: `nn.DataParallel(model)`, one process with a thread (lesson 3) for
+# each GPU. What does it do in *every* forward pass? Its own source says so:
 
 # %%
 import inspect
@@ -276,9 +276,9 @@ for name in ("scatter", "replicate", "parallel_apply", "gather"):
 print("GPUs that it would use here:", nn.DataParallel(nn.Linear(2, 2)).device_ids)
 
 # %% [markdown]
-# Deal the images out, copy the *whole model* to each GPU, run the threads, collect the outputs on the first GPU. That
+# Deal the images out, copy the *whole model* to each GPU, run all copies, collect the outputs on the first GPU. That
 # one sends $P-1$ models and takes in $P-1$ gradients each step: lesson 6's gather-scatter. And one Python serves
-# all threads: its **global interpreter lock** (GIL) lets one run at a time. Without GPUs the list is empty, and
+# all of them: its **global interpreter lock** (GIL) lets only one run at a time. Without GPUs the list is empty, and
 # `forward` just calls the model. [torch's manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html)
 # says: take DDP, on one machine, too.
 #

@@ -4,10 +4,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from course_utils.lessons.pipeline.actions import Action
-from course_utils.lessons.pipeline.puzzle.lower_bound import Proof
 from course_utils.lessons.pipeline.timing import Timing
 from course_utils.lessons.pipeline.validate import in_flight
-from course_utils.words import percent, seconds_text
+from course_utils.words import count, percent, seconds_text
 
 _NEAR = 2.5  # percentage points between plan and run that messages may cost
 _FAR = 6.0  # more than this has another cause: somebody else works on this machine
@@ -148,15 +147,15 @@ def idle_text(runs: Mapping[str, Timing]) -> str:
     return "Idle on the ranks: " + ", ".join(f"{percent(run.idle_share)} with {name}" for name, run in runs.items())
 
 
-def proved_text(known: float, bound: float, proof: Proof | None) -> str:
+def proved_text(known: float, bound: float, steps: int = 0, took: float = 0.0) -> str:
     """Whether the best known schedule is proved to be the best; if not, how far it is from what each one needs.
 
     Args:
         known: seconds of the best known schedule.
         bound: seconds that each schedule needs without a search.
-        proof: that none is faster than the best known, already checked; None where none was found.
+        steps: of the proof that none is faster than the best known, already checked; 0 where none was found.
+        took: seconds in which it was found.
     """
-    if proof is None:
+    if not steps:
         return f"best known {known:g} s, none below {bound:g} s: a gap of {percent(1 - bound / known)} is open"
-    steps = f"{len(proof)} step{'s' if len(proof) > 1 else ''}"
-    return f"best known {known:g} s, proved in {steps} and {seconds_text(proof.took)}: gap 0"
+    return f"best known {known:g} s, proved in {count(steps, 'step')} and {seconds_text(took)}: gap 0"

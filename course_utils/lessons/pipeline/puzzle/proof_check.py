@@ -1,4 +1,4 @@
-"""Follow a proof of `lower_bound.py` step by step. Nothing of the search is used: times are fractions, paths are plain.
+"""Follow a proof of `makespan_bound.py` step by step. Nothing of the search is used: times are fractions, paths are plain.
 
 Source: Carlier & Pinson 1989, "An Algorithm for Solving the Job-Shop Problem".
 """
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from course_utils.errors import CourseError
-from course_utils.lessons.pipeline.puzzle.lower_bound import Proof, Step
+from course_utils.lessons.pipeline.puzzle.makespan_bound import Proof, ProofStep
 from course_utils.lessons.pipeline.puzzle.puzzle import Puzzle
 
 Orders = dict[str, list[tuple[str, Fraction]]]
@@ -49,7 +49,7 @@ def _given(puzzle: Puzzle) -> tuple[dict[str, Fraction], Orders]:
     return lasts, orders
 
 
-def _follow(steps: Sequence[Step], lasts: dict[str, Fraction], orders: Orders, seconds: Fraction) -> int:
+def _follow(steps: Sequence[ProofStep], lasts: dict[str, Fraction], orders: Orders, seconds: Fraction) -> int:
     """Follow the steps of one case; what they put into the order holds in it alone."""
     orders = {one: list(after) for one, after in orders.items()}
     followed = 0

@@ -29,7 +29,7 @@ NODES = 400
 
 
 @dataclass(frozen=True)
-class Step:
+class ProofStep:
     """A step of a proof.
 
     Attributes:
@@ -41,7 +41,7 @@ class Step:
     kind: str
     actions: tuple[Action, ...]
     one: Action | None = None
-    cases: tuple[tuple["Step", ...], ...] = ()
+    cases: tuple[tuple["ProofStep", ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Proof:
 
     puzzle: Puzzle
     seconds: float
-    steps: tuple[Step, ...] = field(repr=False)
+    steps: tuple[ProofStep, ...] = field(repr=False)
     took: float
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ def lower_bound(puzzle: Puzzle) -> float:
     return int(max(search.sums(rank).max() for rank in range(puzzle.ranks))) / _TICK
 
 
-def _count(steps: Iterable[Step]) -> int:
+def _count(steps: Iterable[ProofStep]) -> int:
     return sum(1 + sum(map(_count, step.cases)) for step in steps)
 
 
@@ -138,7 +138,7 @@ class _Search:
             else:
                 what[rest[0]] = rest[1]
 
-    def refute(self) -> list[Step] | None:
+    def refute(self) -> list[ProofStep] | None:
         """Steps after which no schedule below the target is left; None if the search has to give up."""
         self.nodes -= 1
         mark = len(self.trail)
@@ -155,7 +155,7 @@ class _Search:
                 self.take_back(here)
                 if cases[-1] is None:
                     return None
-            steps.append(Step("either", (pair[1],), pair[0], tuple(map(tuple, cases))))
+            steps.append(ProofStep("either", (pair[1],), pair[0], tuple(map(tuple, cases))))
         self.take_back(mark)
         return steps
 
@@ -169,9 +169,9 @@ class _Search:
         work = ((heads >= heads[:, None]) * long) @ (tails >= tails[:, None]).T
         return np.where(work > 0, heads[:, None] + work + tails, 0)
 
-    def _forced(self) -> tuple[list[Step], bool]:
+    def _forced(self) -> tuple[list[ProofStep], bool]:
         """All that follows without a choice, and whether nothing is left to refute."""
-        steps: list[Step] = []
+        steps: list[ProofStep] = []
         again = True
         while again:
             again = False
@@ -181,7 +181,7 @@ class _Search:
                 if sums.max() >= self.target:
                     i, j = np.unravel_index(sums.argmax(), sums.shape)
                     chosen = np.flatnonzero((heads >= heads[i]) & (tails >= tails[j]))
-                    steps.append(Step("too long", tuple(own[n] for n in chosen)))
+                    steps.append(ProofStep("too long", tuple(own[n] for n in chosen)))
                     return steps, True
                 for kind in ("last", "first"):
                     for step in self._ends(rank, kind):
@@ -192,7 +192,7 @@ class _Search:
                                 self.put(*((other, step.one) if kind == "last" else (step.one, other)))
         return steps, False
 
-    def _ends(self, rank: int, kind: str) -> list[Step]:
+    def _ends(self, rank: int, kind: str) -> list[ProofStep]:
         """Which actions must come last (first) of which others: of each, where most follows from it."""
         heads, tails, long = self._numbers(rank)
         late, short = heads >= heads[:, None], tails >= tails[:, None]
@@ -216,10 +216,10 @@ class _Search:
             largest = gains.argmax()
             if gains[largest]:
                 actions = tuple(self.own[rank][n] for n in np.flatnonzero(sets[largest]))
-                found.append(Step(kind, actions, self.own[rank][one]))
+                found.append(ProofStep(kind, actions, self.own[rank][one]))
         return found
 
-    def _sum(self, step: Step) -> int:
+    def _sum(self, step: ProofStep) -> int:
         """What it takes if the step were not so."""
         everyone = (*step.actions, step.one)
         from_, to = (everyone, step.actions) if step.kind == "last" else (step.actions, everyone)
