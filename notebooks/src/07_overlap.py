@@ -262,8 +262,8 @@ course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
 #
 # ## The one that nobody uses
 #
-# torch has an older way for several GPUs of one machine: `nn.DataParallel(model)`, one process with a thread (lesson 3) for
-# each GPU. What does it do in *every* forward pass? Its own source says so:
+# torch has an older way for several GPUs of one machine: `nn.DataParallel(model)`, one process with a thread (lesson 3)
+# for each GPU. What does it do in *every* forward pass? Its own source says so:
 
 # %%
 import inspect

@@ -1,4 +1,6 @@
-"""Follow a proof of `makespan_bound.py` step by step. Nothing of the search is used: times are fractions, paths are plain.
+"""Follow a proof of `makespan_bound.py` step by step.
+
+Nothing of the search is used: times are fractions, paths are plain.
 
 Source: Carlier & Pinson 1989, "An Algorithm for Solving the Job-Shop Problem".
 """
