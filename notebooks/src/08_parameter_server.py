@@ -351,9 +351,8 @@ pictures.loss_over_bytes(sent, losses, title, finding)
 
 # %% [markdown]
 # A rank that averages once in 16 steps sends a sixteenth. The mean alone goes only as far as one rank does; the outer
-# step goes
-# on along the velocity, up to $\frac{0.7}{1 - 0.9} = 7$ times as far. Where AdamW's steps are short, as here, that
-# helps. Where they are long already, it shoots too far: try `rate=0.01, inner_steps=4`.
+# step goes on along the velocity, up to $\frac{0.7}{1 - 0.9} = 7$ times as far. Where AdamW's steps are short, as here,
+# that helps. Where they are long already, it shoots too far: try `rate=0.01, inner_steps=4`.
 #
 # AdamW's means and squares stay on each rank; only weights travel. Exercise: `outer_step`.
 #

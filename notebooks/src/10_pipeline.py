@@ -490,8 +490,8 @@ pictures.pipelines(
 # Where would you begin? Exercise: `beat_1f1b`; a class shares a list of the best.
 #
 # And when may one stop? Suppose that a schedule were faster than the best known. A rank cannot begin before its first
-# micro-batch comes, has its work, and others still wait for its last gradient. If that is too much, no such schedule
-# is there; where it is not yet, both orders of two actions are tried. **Predict**: for which of the four puzzles is the
+# micro-batch comes; then it has its own work; and after that others still wait for its last gradient. If the sum is too
+# long, there is no such schedule. Where it is not, both orders of two actions are tried, each in the same way. **Predict**: for which of the four puzzles is the
 # best known *proved* to be the best?
 
 # %%

@@ -308,7 +308,7 @@ course.measured("strategy_gap", percent=round(100 * gap))
 print(bound_text(found.nanoseconds, found.seconds, bound))
 
 # %% [markdown]
-# That holds for the simulated time. Whether the simulator is right is another question: soon.
+# That holds for the *simulated* time. Is the simulator right? A section below measures it.
 #
 # ## The program
 #

@@ -330,7 +330,7 @@ slow_and_better(4)
 # not.
 #
 # **Predict** for slow program 4. Whose own work has the largest share of the path? And which time shrinks most with the
-# cure, in the mean of the ranks?
+# cure, on average over the ranks?
 
 # %%
 course.predict("profile_path", rank=...)  # 0 to 3
