@@ -491,8 +491,8 @@ pictures.pipelines(
 #
 # And when may one stop? Suppose that a schedule were faster than the best known. A rank cannot begin before its first
 # micro-batch comes; then it has its own work; and after that others still wait for its last gradient. If the sum is too
-# long, there is no such schedule. Where it is not, both orders of two actions are tried, each in the same way. **Predict**: for which of the four puzzles is the
-# best known *proved* to be the best?
+# long, there is no such schedule. Where it is not, both orders of two actions are tried, each in the same way.
+# **Predict**: for which of the four puzzles is the best known *proved* to be the best?
 
 # %%
 from course_utils.lessons.pipeline.puzzle.makespan_bound import lower_bound, prove
