@@ -197,7 +197,7 @@ print(judge(puzzle, one_rank_at_a_time))
 # board
 # ```
 #
-# `board.picture("uneven")` draws the best that was handed in. Whoever reads the board judges
+# `board.picture("uneven")` draws the best that was handed in. Each reader of the board judges
 # its schedules again.
 
 # %%

@@ -96,7 +96,7 @@ course.draw.over_numbers(workers, lines, title, finding, predicted=predicted, **
 #
 # ## Nobody waits
 #
-# **Asynchronous SGD**: whoever comes is served at once, with a step against this *one* gradient. All of it:
+# **Asynchronous SGD**: the server serves each worker as it comes, with a step against this *one* gradient. All of it:
 
 
 # %%
@@ -105,7 +105,7 @@ def serve(comm, weights, rate, updates):
 
     gradient, status, order = np.empty_like(weights), MPI.Status(), []
     for _ in range(updates):
-        comm.Recv(gradient, source=MPI.ANY_SOURCE, status=status)  # whoever comes first
+        comm.Recv(gradient, source=MPI.ANY_SOURCE, status=status)  # the first that comes
         worker = status.Get_source()
         weights -= rate * gradient
         comm.Send(weights, dest=worker)  # nobody else is asked

@@ -49,7 +49,7 @@ nodes = [f"gpu{node:02}" for node in range(1, 11) for _ in range(4)]
 pictures.seats(nodes, "Forty GPUs", marked=[found.rank])
 
 # %% [markdown]
-# `find_launch` read that from **environment variables**: words that a process gets from whoever starts it.
+# `find_launch` read that from **environment variables**: words that a process gets from the program that starts it.
 # `torchrun` comes with PyTorch, and starts the processes of *one* node. `srun` comes with **Slurm**, the program that
 # shares out a cluster's nodes, and starts them on *all*.
 #

@@ -240,8 +240,8 @@ course.draw.over_numbers(factors, lines, capacity_text(factors, dropped, most), 
 # it pulls at the gate *against* what the text asks for.
 #
 # **Without a loss** (Wang and others 2024). Each expert has a bias $b_i$. Chosen are the largest $p_i + b_i$; the
-# weight stays $p_i$. After each step, whoever had less than the mean gets a little more bias, whoever had more a little
-# less.
+# weight stays $p_i$. After each step, an expert with fewer rows than the mean gets a little more bias, an expert with
+# more rows a little less.
 
 # %%
 from course_utils.lessons.experts.gate import balancing_loss, next_bias

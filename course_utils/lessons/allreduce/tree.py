@@ -38,7 +38,7 @@ def tree_allreduce(
     incoming = np.empty_like(vector)
     # 1, 2, 4, … below P: how far apart two ranks are that meet.
     distances = [1 << k for k in range((world_size - 1).bit_length())]
-    # Up to rank 0. Who has sent its sum has no part in later rounds.
+    # Up to rank 0. A rank that has sent its sum has no part in later rounds.
     for distance in distances:
         if rank % (2 * distance) == distance:
             comm.Send(vector, dest=rank - distance)

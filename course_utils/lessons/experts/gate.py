@@ -62,7 +62,7 @@ def balancing_loss(shares: torch.Tensor, load: torch.Tensor) -> torch.Tensor:
 
 
 def next_bias(bias: torch.Tensor, load: torch.Tensor, rate: float) -> torch.Tensor:
-    """The bias for the next step, balancing without a loss: whoever had less than the mean gets `rate` more.
+    """The bias for the next step, balancing without a loss: an expert with fewer rows than the mean gets `rate` more.
 
     The bias changes who is chosen, and no gradient: nothing pulls the gate away from what the text asks for.
 

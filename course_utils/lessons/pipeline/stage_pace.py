@@ -2,7 +2,7 @@
 
 Four stages on two cores cannot compute at once, so their run would show the cores and not the schedule. A stage that
 waits needs no core. Its arithmetic is still done, on a model so small that it takes no time; the rest of the stage time
-is slept. Whoever shows such a run says so.
+is slept. A page that shows such a run says so.
 """
 
 import time
