@@ -291,11 +291,12 @@ pictures.cost_over_iterations(found.history, title, **history)
 # 25,000 proposals, now hot, now cold. (■ would stop them, the best so far kept.) Is it the best? AlexNet is a chain:
 # all that fc6 sees of what came before is when each device is free, and how long each is busy after fc6's backward
 # pass. So, operator by operator, drop each beginning that is nowhere better than another, and each that must be slower
-# than what was found, whatever follows. If none is left, nothing is quicker. **Predict**: how many percent is the best
-# of all strategies quicker than what the walks found?
+# than what was found, whatever follows. If none is left, nothing is quicker. **Predict**: by how much is the
+# best of all strategies quicker than what the walks found?
 
 # %%
-course.predict("strategy_gap", within=2, percent=...)
+choices = {"a": "by nothing", "b": "by less than 5 %", "c": "by more"}
+course.predict("strategy_gap", answer=..., choices=choices)
 
 # %%
 from course_utils.lessons.strategy_search.search.lower_bound import bound_below
@@ -304,7 +305,7 @@ from course_utils.lessons.strategy_search.simulator.step_tables import make_tabl
 
 bound = bound_below(make_tables(graph, costs, 2), found.nanoseconds)
 gap = 1 - bound.nanoseconds / found.nanoseconds if bound else 1
-course.measured("strategy_gap", percent=round(100 * gap))
+course.measured("strategy_gap", answer="a" if gap == 0 else "b" if gap < 0.05 else "c")
 print(bound_text(found.nanoseconds, found.seconds, bound))
 
 # %% [markdown]

@@ -30,7 +30,7 @@ def all_to_all(rows: torch.Tensor, sent: Sequence[int], received: Sequence[int],
 def all_to_all_by_messages(
     rows: torch.Tensor, sent: Sequence[int], received: Sequence[int], group: Group = None
 ) -> torch.Tensor:
-    """The same from plain messages: what the collective does inside. A rank with nothing for another sends it nothing."""
+    """The same from plain messages, as the collective does inside. A rank with nothing for another sends it nothing."""
     rank, came = dist.get_rank(group), rows.new_empty((sum(received), *rows.shape[1:]))
     outgoing, incoming = rows.detach().split(list(sent)), came.split(list(received))
     incoming[rank].copy_(outgoing[rank])
