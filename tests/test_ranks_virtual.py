@@ -16,7 +16,7 @@ from course_utils.lessons.allreduce.cost_model import Network, allreduce_time, b
 from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
 from course_utils.lessons.allreduce.network_topology import fat_tree, switch, two_level
 from course_utils.lessons.allreduce.network_topology import ring as cables
-from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
+from course_utils.ranks.virtual_ranks import VirtualRanks
 
 WITH_COMM = [
     (exercise.name, program)

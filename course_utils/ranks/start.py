@@ -58,14 +58,14 @@ def start(
         where: None for this machine; "slurm" for a batch job on a cluster's nodes; "nowhere" for virtual ranks: no
             process, no network, this kernel alone, thousands of them, in virtual time. They end nothing that runs.
         job: for Slurm: `nodes`, `gpus_per_node`, `minutes`, `partition`, `cores_per_rank`, `memory`. For virtual ranks:
-            `network`, a `Network` or a topology of lesson 5; `scale`, for how many numbers each number stands.
+            `network`, α–β or a topology; `scale`, for how many numbers each number stands.
 
     Raises:
         CourseError: no MPI here, or no Slurm, or a number that makes no sense.
     """
     global _current
     if where == "nowhere":
-        from course_utils.ranks.virtual.virtual_ranks import start_virtual
+        from course_utils.ranks.virtual_ranks import start_virtual
 
         return start_virtual(ranks, link, latency, slow, ranks_per_node, **job)
     place = place_of(ranks, EmulatedNetwork.asked(ranks, link, latency, slow, ranks_per_node), where, job)

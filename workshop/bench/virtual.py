@@ -12,7 +12,7 @@ from course_utils.lessons.allreduce.allreduce_times import measure, medians, mes
 from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
 from course_utils.lessons.allreduce.network_topology import Topology, alpha_of, switch
 from course_utils.ranks.ranks import Ranks
-from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
+from course_utils.ranks.virtual_ranks import VirtualRanks
 from workshop.bench.rows import Row, seconds_row, value_row
 
 LINK, LATENCY = "50 Mbit/s", "3 ms"

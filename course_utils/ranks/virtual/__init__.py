@@ -1,1 +1,1 @@
-"""Ranks without processes: greenlets of this kernel, each with a clock of its own. Read `scheduler` first."""
+"""Ranks without processes: greenlets of this kernel, each with a clock of its own. Read `virtual_time` first."""

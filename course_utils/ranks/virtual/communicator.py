@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from course_utils.ranks.virtual import stand_in
-from course_utils.ranks.virtual.scheduler import Gathering, Scheduler, Sent, VirtualRank, Wanted
 from course_utils.ranks.virtual.stand_in import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED, Op, Status
+from course_utils.ranks.virtual.virtual_time import Gathering, Scheduler, Sent, VirtualRank, Wanted
 from course_utils.trace.events import BYTES, OBJECT, Event
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here

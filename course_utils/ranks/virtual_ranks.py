@@ -26,9 +26,9 @@ from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Sample, Traffic
 from course_utils.ranks.run import Attempt, Run, events_of, spread
 from course_utils.ranks.virtual import stand_in
+from course_utils.ranks.virtual.arrivals import OwnLinks, wires_of
 from course_utils.ranks.virtual.communicator import Request, VirtualComm
-from course_utils.ranks.virtual.scheduler import Left, Scheduler, VirtualRank
-from course_utils.ranks.virtual.wires import Links, wires_of
+from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
 from course_utils.trace.events import Event
 from course_utils.trace.recorder import learners_frame, place_of
@@ -151,7 +151,7 @@ class VirtualRanks:
             )
         network = network if network is not None else self._network_for(size)
         each = spread(args, kwargs, size)
-        work = _Work(
+        work = _VirtualCall(
             size, network, self.scale if scale is None else scale, size <= TRACED if traced is None else traced
         )
         with ProgressBar(f"{size:,} virtual ranks at work") as bar:
@@ -193,7 +193,7 @@ class VirtualRanks:
         if backend:
             raise CourseError(f"Virtual ranks have no group of torch.distributed ({backend}).")
         size = self._size(len(arguments))
-        work = _Work(size, self._network_for(size), self.scale, traced=True, with_comm=with_comm)
+        work = _VirtualCall(size, self._network_for(size), self.scale, traced=True, with_comm=with_comm)
         replies, cause = work.run(function, [(own, {}) for own in arguments])
         self._remember(work, replies)
         return Attempt(replies, describe(replies, cause))
@@ -202,7 +202,7 @@ class VirtualRanks:
         """Call functions that need no other rank, each with its arguments, one after the other."""
         return [self.attempt(function, [own], with_comm=False) for function, own in tasks]
 
-    def _remember(self, work: "_Work", replies: list[Reply]) -> None:
+    def _remember(self, work: "_VirtualCall", replies: list[Reply]) -> None:
         self._last = None
         self._last_events = events_of(replies)
         self._last_waits = work.stuck, {reply.rank: done_by(reply) for reply in replies}
@@ -282,14 +282,14 @@ class VirtualRanks:
         return f"<{self.facts['line']}>"
 
 
-def assumed(world_size: int) -> Links:
+def assumed(world_size: int) -> OwnLinks:
     """A network where nothing was said: 1 µs and 10 GB/s between any two ranks. An assumption, measured nowhere."""
-    return Links("1 µs and 10 GB/s between any two (assumed)", (1e-10,) * (2 * world_size), 1e-6)
+    return OwnLinks("1 µs and 10 GB/s between any two (assumed)", (1e-10,) * (2 * world_size), 1e-6)
 
 
 def behind_links(
     ranks: int, link: str, latency: str | None, slow: Mapping[int, str] | None, ranks_per_node: int
-) -> Links:
+) -> OwnLinks:
     """The network that `start` would emulate with these words, for as many nodes as one likes.
 
     Raises:
@@ -307,7 +307,7 @@ def behind_links(
         rates[rank] = EmulatedNetwork.asked(2, rate).rates[0]
     beta = tuple(8 / rate for rate in rates)
     name = f"each behind a link of {link}" + (f", {latency} from the next" if latency else "")
-    return Links(name, beta * 2, two.latency)
+    return OwnLinks(name, beta * 2, two.latency)
 
 
 def start_virtual(
@@ -348,7 +348,7 @@ def check_number(ranks: Any) -> None:
         )
 
 
-class _Work:
+class _VirtualCall:
     """One call on virtual ranks."""
 
     def __init__(self, size: int, network: Any, scale: float, traced: bool, with_comm: bool = True) -> None:

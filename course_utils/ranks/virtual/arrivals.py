@@ -31,7 +31,7 @@ class Wires(Protocol):
 
 
 @dataclass(frozen=True)
-class Links:
+class OwnLinks:
     """Ranks at one switch, each behind a link of its own: what `start(link=…)` emulates, without what that costs.
 
     Attributes:
@@ -60,8 +60,8 @@ def wires_of(network: Any, world_size: int) -> Wires:
     """The wires of a network that is given as numbers.
 
     Args:
-        network: one with links (`beta`, `route`, `latency`, …), such as those of lesson 5's `network_topology`; or one
-            with a method `message_seconds(nbytes)`, α–β with segments, such as lesson 5's `Network`.
+        network: one with links (`beta`, `route`, `latency`, …), as a topology has them; or one
+            with a method `message_seconds(nbytes)`.
 
     Raises:
         CourseError: it is neither, or is made for another number of ranks.
@@ -147,7 +147,9 @@ class _Shared(_Routed):
     """A `Network` whose links are shared: each rank has one, and the rest of a message's time is spent on the way."""
 
     def __init__(self, network: Any, world_size: int) -> None:
-        links = Links("", (network.beta,) * (2 * world_size), 0.0, network.overhead, network.gamma, 0.0, network.work)
+        links = OwnLinks(
+            "", (network.beta,) * (2 * world_size), 0.0, network.overhead, network.gamma, 0.0, network.work
+        )
         super().__init__(links)
         self.name = f"{world_size:,} ranks behind links"
         seconds: Callable[[float], float] = network.message_seconds

@@ -16,7 +16,7 @@ from typing import Any
 
 import greenlet
 
-from course_utils.ranks.virtual.wires import Wires
+from course_utils.ranks.virtual.arrivals import Wires
 from course_utils.trace.events import Event
 from course_utils.trace.waiting import IS_DONE, WAITS, Look, Meeting, Message, Need, Receive, Some, WaitGraph, unlike
 
