@@ -228,12 +228,12 @@ _STEPS = 12
 
 
 _OURS = str(Path(__file__).resolve().parents[2])
-_LESSONS = f"{_OURS}{os.sep}lessons"
+_TAUGHT = f"{_OURS}{os.sep}" + "lessons"
 
 
 def _is_machinery(filename: str) -> bool:
-    """Whether this is the course's own, and no lesson's: its bars and notes read real clocks."""
-    return filename.startswith(_OURS) and not filename.startswith(_LESSONS)
+    """Whether this is the course's own, and nothing that it teaches: its bars and notes read real clocks."""
+    return filename.startswith(_OURS) and not filename.startswith(_TAUGHT)
 
 
 @contextlib.contextmanager
