@@ -152,7 +152,7 @@ def test_what_is_not_known_is_rejected(optimizer, precision) -> None:
         training_memory(small_model(), 1, 4, optimizer, precision)
     with pytest.raises(CourseError, match="at least one rank"):
         Parallelism(tensor=0)
-    with pytest.raises(CourseError, match="no layer of the character model"):
+    with pytest.raises(CourseError, match="not a layer of the character model"):
         training_memory(nn.Sequential(nn.Linear(2, 2)), 1, 4)
 
 

@@ -258,7 +258,7 @@ def test_traces_that_do_not_belong_together_are_rejected(change, said) -> None:
         (complete("a", float("nan"), 1), "not a number"),
         (complete("a", 0, 1) | {"ts": "1"}, "not a number"),
         ({"ph": "?", "name": "a"}, "unknown kind"),
-        ([], "no object"),
+        ([], "not an object"),
         ({"ph": "M", "name": "process_name", "pid": 0, "args": {}}, r"lacks args\['name'\]"),
         (complete("child", 40, 300), "ends after it"),
         ({"ph": "s", "name": "a", "cat": "c", "id": 1, "pid": 0, "tid": 0, "ts": 1}, "one end only"),

@@ -231,7 +231,7 @@ choices = {
 }
 course.predict("clip_alone", answer=..., choices=choices)
 
-# %% tags=["figure:11_clipping"]
+# %%
 from functools import partial
 
 from course_utils.lessons.hybrid_and_sharded.gradient_clipping import (
@@ -484,7 +484,7 @@ planner_pictures.plans(plans)
 # %%
 course.predict("planner_median", within=2, step=..., memory=...)  # percent
 
-# %% tags=["figure:11_published"]
+# %%
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import furthest_text
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import halves
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import published_runs
@@ -519,7 +519,7 @@ planner_pictures.published(published_runs())
 # %%
 course.predict("hours", within=1.5, gpu_hours=..., megawatt_hours=...)
 
-# %% tags=["figure:11_mfu"]
+# %%
 from course_utils.lessons.hybrid_and_sharded.planner.published_runs import SPENT
 from course_utils.lessons.hybrid_and_sharded.sentences import utilizations_text
 from course_utils.lessons.hybrid_and_sharded.utilization import device_hours, energy
