@@ -15,7 +15,7 @@ from course_utils.ranks.failure_report import describe, done_by, print_from, see
 from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.links.traffic import Meter, Traffic
 from course_utils.ranks.px_magic import register
-from course_utils.ranks.run import Attempt, Run, events_of, spread
+from course_utils.ranks.run import Attempt, Run, events_of, picture_of_waits, sendable, spread
 from course_utils.ranks.stillness import StillnessNotice
 from course_utils.ranks.turn import turn
 from course_utils.trace.events import Event
@@ -276,11 +276,7 @@ class Ranks:
         Raises:
             CourseError: it was not.
         """
-        stuck, doing = self._last_waits
-        if stuck is None:
-            raise CourseError("The last cell or run was not a deadlock, so there is no waiting to draw.")
-        waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
-        return draw.waits(doing, waits_for, stuck.cycle(), title=title)
+        return picture_of_waits(*self._last_waits, "The last cell or run", title)
 
     def traffic(self) -> Traffic:
         """Bytes out of and into each node during the last cell or run, counted by the kernel; shows as a picture.
@@ -372,7 +368,7 @@ def _bytes_of(function: Callable) -> bytes:
     Raises:
         CourseError: it holds something that cannot leave this process.
     """
-    return _sendable(function, lambda: to_bytes(function))
+    return sendable(function, lambda: to_bytes(function))
 
 
 def _task(function: Callable, packed: bytes, arguments: tuple, keywords: dict, **more: Any) -> bytes:
@@ -381,18 +377,7 @@ def _task(function: Callable, packed: bytes, arguments: tuple, keywords: dict, *
     Raises:
         CourseError: an argument holds something that cannot leave this process.
     """
-    return _sendable(function, lambda: to_bytes(RankTask(packed, arguments, keywords, **more)))
-
-
-def _sendable(function: Callable, pack: Callable[[], bytes]) -> bytes:
-    try:
-        return pack()
-    except Exception as error:
-        name = getattr(function, "__name__", "the function")
-        raise CourseError(
-            f"{name} uses something of the notebook that cannot be sent to the ranks ({error}). "
-            "Make it inside the function, or pass it as an argument."
-        ) from None
+    return sendable(function, lambda: to_bytes(RankTask(packed, arguments, keywords, **more)))
 
 
 def _unmatched(replies: list[Reply]) -> bool:

@@ -1,6 +1,6 @@
 """What a call on the ranks gives back: results in rank order, and what the trace counted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -146,3 +146,35 @@ class Attempt:
     def run(self) -> Run | None:
         """The run, when every rank returned."""
         return None if self.trouble else Run.of(self.replies)
+
+
+def sendable(function: Callable, pack: Callable[[], bytes]) -> bytes:
+    """What `pack` gives: the function, or what it is called with, as bytes.
+
+    Raises:
+        CourseError: it holds something that cannot leave the notebook.
+    """
+    try:
+        return pack()
+    except Exception as error:
+        name = getattr(function, "__name__", "the function")
+        raise CourseError(
+            f"{name} uses something of the notebook that cannot be sent to the ranks ({error}). "
+            "Make it inside the function, or pass it as an argument."
+        ) from None
+
+
+def picture_of_waits(stuck: Any, doing: dict[int, str], what: str, title: str | None):
+    """Who waited for whom when `what` was broken off.
+
+    Args:
+        stuck: the graph of waits; None where it was not a deadlock.
+        doing: what each rank did.
+
+    Raises:
+        CourseError: it was not a deadlock.
+    """
+    if stuck is None:
+        raise CourseError(f"{what} was not a deadlock, so there is no waiting to draw.")
+    waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
+    return draw.waits(doing, waits_for, stuck.cycle(), title=title)

@@ -24,7 +24,7 @@ from course_utils.ranks.failure_report import describe, done_by, print_from
 from course_utils.ranks.hang_detector import cause_of
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Sample, Traffic
-from course_utils.ranks.run import Attempt, Run, events_of, spread
+from course_utils.ranks.run import Attempt, Run, events_of, picture_of_waits, sendable, spread
 from course_utils.ranks.virtual import stand_in
 from course_utils.ranks.virtual.arrivals import OwnLinks, wires_of
 from course_utils.ranks.virtual.communicator import Request, VirtualComm
@@ -233,11 +233,7 @@ class VirtualRanks:
         Raises:
             CourseError: it was not.
         """
-        stuck, doing = self._last_waits
-        if stuck is None:
-            raise CourseError("The last run was no deadlock, so there is no waiting to draw.")
-        waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
-        return draw.waits(doing, waits_for, stuck.cycle(), title=title)
+        return picture_of_waits(*self._last_waits, "The last run", title)
 
     def traffic(self) -> Traffic:
         """Bytes out of and into each rank during the last run, without headers; shows as a picture.
@@ -433,14 +429,7 @@ def _packed(function: Callable, thing: Any) -> bytes:
     Raises:
         CourseError: it holds something that cannot leave the notebook.
     """
-    try:
-        return to_bytes(thing)
-    except Exception as error:
-        name = getattr(function, "__name__", "the function")
-        raise CourseError(
-            f"{name} uses something of the notebook that cannot be sent to the ranks ({error}). "
-            "Make it inside the function, or pass it as an argument."
-        ) from None
+    return sendable(function, lambda: to_bytes(thing))
 
 
 def check_memory(size: int, nbytes: int) -> None:
