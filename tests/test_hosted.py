@@ -144,7 +144,7 @@ def test_the_first_cell_says_what_the_set_up_says_and_changes_nothing_where_it_f
     assert sys.path == before and os.environ["COURSE_PYTHON"] == "none yet"
 
 
-def test_the_first_cell_can_run_twice_and_lends_three_packages(clone, capsys) -> None:
+def test_the_first_cell_can_run_twice_and_lends_four_packages(clone, capsys) -> None:
     packages = clone / ".venv" / "lib" / "python3.12" / "site-packages"
     lines = ("#!/bin/sh", 'echo "for $PYTHON"', f"mkdir -p {packages}/ipyparallel", "echo Ready. Next: make lab", "")
     (clone / "tools" / "set-up").write_text("\n".join(lines))
@@ -154,6 +154,6 @@ def test_the_first_cell_can_run_twice_and_lends_three_packages(clone, capsys) ->
     assert said[0] == f"for {sys.executable}" and said[1].startswith("Ready: the cells") and said[2:] == said[:2]
     lent = clone / ".venv" / "lent"
     assert sys.path.count(str(lent)) == sys.path.count(str(clone)) == 1
-    assert sorted(file.name for file in lent.iterdir()) == ["cloudpickle", "ipyparallel", "mpi4py"]
+    assert sorted(file.name for file in lent.iterdir()) == ["cloudpickle", "greenlet", "ipyparallel", "mpi4py"]
     assert (lent / "ipyparallel").resolve() == packages / "ipyparallel"
     assert os.environ["COURSE_PYTHON"] == str(clone / ".venv" / "bin" / "python")

@@ -161,7 +161,10 @@ def one_left_out() -> None:
     dist.barrier()
 
 
-def test_fr_trace_and_our_report_name_the_same_rank_and_operation(ranks, tmp_path) -> None:
+@pytest.mark.parametrize("hangs_before", [0, 1])
+def test_fr_trace_and_our_report_name_the_same_rank_and_operation(ranks, tmp_path, hangs_before: int) -> None:
+    for _ in range(hangs_before):  # the next call makes a new group
+        flight_recorder.stuck(ranks, one_left_out)
     report, dumps = flight_recorder.stuck(ranks, one_left_out)
     assert flight_recorder.calls_of(dumps) == [
         ["all_reduce"] * 3 + [["all_reduce"], ["barrier"]][rank == 2] for rank in range(4)

@@ -1,7 +1,7 @@
 """The course in a hosted notebook, such as Colab's or Kaggle's: `%run /tmp/course/tools/hosted.py` in its first cell.
 
 The kernel there has an IPython, an ipykernel and a torch of the host's, and nothing of it is touched. The ranks get an
-environment of their own, .venv beside this folder, made by `tools/set-up`. The notebook borrows three packages of it,
+environment of their own, .venv beside this folder, made by `tools/set-up`. The notebook borrows four packages of it,
 and finds them before any that the host may have by their names.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
-LENT = ("cloudpickle", "ipyparallel", "mpi4py")
-"""What notebook and ranks must have of one version."""
+LENT = ("cloudpickle", "greenlet", "ipyparallel", "mpi4py")
+"""What notebook and ranks must have of one version, and what virtual ranks are made of."""
 
 
 def have_uv() -> None:

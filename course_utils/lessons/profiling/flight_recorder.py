@@ -63,7 +63,8 @@ def stuck(ranks: "Ranks", work: Callable[[], Any]) -> tuple[str, list[Dump]]:
     except RankError as error:
         told = str(error)
     after = ranks.run(_recorded).results
-    return told, [since(dump, last_record(earlier)) for dump, earlier in zip(after, before, strict=True)]
+    new = [since(dump, last_record(earlier)) for dump, earlier in zip(after, before, strict=True)]
+    return told, [with_all_ranks(dump, len(new)) for dump in new]
 
 
 def _recorded(comm: Any) -> Dump:
@@ -79,6 +80,19 @@ def since(dump: Dump, record: int) -> Dump:
     """The entries behind this one, counted from 0; as if the process had begun there."""
     kept = [entry for entry in dump["entries"] if entry["record_id"] > record]
     return dump | {"entries": [entry | {"record_id": number} for number, entry in enumerate(kept)]}
+
+
+def with_all_ranks(dump: Dump, ranks: int) -> Dump:
+    """The same, with all ranks in each group that torch says nobody is in, without which fr_trace compares nothing.
+
+    torch 2.13 forgets who is in a gloo group once the process has made a second such group.
+    """
+    everybody = str(list(range(ranks)))
+    groups = {
+        key: group | {"ranks": everybody} if group["ranks"] == "[]" else group
+        for key, group in dump["pg_config"].items()
+    }
+    return dump | {"pg_config": groups}
 
 
 def with_group_names(dump: Dump) -> Dump:
