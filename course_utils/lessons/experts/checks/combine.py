@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.torch_cases import drawn
+from course_utils.checks.torch_cases import drawn, gradient_for
 from course_utils.lessons.experts.checks.common import TOLERANCE, back, chosen, group_of, only_to_their_ranks, ways
 from course_utils.words import count, ranks
 
@@ -26,8 +26,8 @@ def combined(
     made, weights = made.clone().requires_grad_(), weights.clone().requires_grad_()
     more = () if group is None else (group,)
     y = function(made, weights, Dispatched(*way), *more)
-    if getattr(y, "requires_grad", False) and y.shape == upstream.shape:
-        (y * upstream).sum().backward()
+    if getattr(y, "requires_grad", False):
+        (y * gradient_for(y, upstream)).sum().backward()
     return {Y: y.detach() if hasattr(y, "detach") else y, OF_MADE: made.grad, OF_WEIGHTS: weights.grad}
 
 

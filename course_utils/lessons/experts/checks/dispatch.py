@@ -7,7 +7,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.symptoms import error_of
-from course_utils.checks.torch_cases import drawn
+from course_utils.checks.torch_cases import drawn, gradient_for
 from course_utils.lessons.experts.checks.common import TOLERANCE, back, chosen, group_of, only_to_their_ranks, ways
 from course_utils.words import count, ranks
 
@@ -28,8 +28,8 @@ def dispatched(
         return result
     found = dict(zip(FIELDS, result, strict=True))
     rows = found["rows"]
-    if getattr(rows, "requires_grad", False) and rows.shape == upstream.shape:
-        (rows * upstream).sum().backward()
+    if getattr(rows, "requires_grad", False):
+        (rows * gradient_for(rows, upstream)).sum().backward()
         found["rows"] = rows.detach()
     return found | {GRADIENT: tokens.grad}
 
