@@ -17,7 +17,7 @@ def drawn(rng: Any, *shape: int, dtype: str = "float64") -> "Tensor":
 def gradient_for(result: "Tensor", upstream: "Tensor") -> "Tensor":
     """`upstream`, the gradient of the right result; ones where this result has another shape.
 
-    So every rank goes backward. A rank that did not would let the others wait in the collectives of their backward pass.
+    So every rank goes backward. If one did not, the others would wait in the collectives of their backward passes.
     """
     return upstream if result.shape == upstream.shape else result.detach() * 0 + 1
 

@@ -7,8 +7,16 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.torch_cases import drawn, gradient_for
-from course_utils.lessons.experts.checks.common import TOLERANCE, back, chosen, group_of, only_to_their_ranks, ways
-from course_utils.words import count, ranks
+from course_utils.lessons.experts.checks.common import (
+    TOLERANCE,
+    back,
+    chosen,
+    group_of,
+    label_of,
+    only_to_their_ranks,
+    ways,
+)
+from course_utils.words import ranks
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -76,10 +84,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             expected += in_one(made, weights, every, ups)
             size = len(lengths) if groups > 1 else 0
             given += [(*four, size) for four in zip(made, weights, map(tuple, every), ups, strict=True)]
-        label = f"{ranks(len(given))}, {count(here, 'expert')} on each, k = {k}, {dtype}"
-        label += f", {how}" if how else ""
-        label += ", unequal numbers of tokens" if len(set(lengths)) > 1 else ""
-        label += f", {groups} groups" if groups > 1 else ""
+        label = label_of(lengths, k, here, how, dtype, groups)
         more = {"backend": "gloo", "harness": combined, "judge": only_to_their_ranks}
         return Case(label, given, expected, tolerance=TOLERANCE[dtype], **more)
 

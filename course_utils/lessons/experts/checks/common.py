@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Outcome
+from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,6 +64,14 @@ def back(made: Sequence["Tensor"], every: Sequence["Dispatched"]) -> list["Tenso
 
     parts = [one.split(way.received) for one, way in zip(made, every, strict=True)]
     return [torch.cat([parts[other][rank] for other in range(len(made))]) for rank in range(len(made))]
+
+
+def label_of(lengths: Sequence[int], k: int, here: int, how: str, dtype: str, groups: int) -> str:
+    """A case in words: how many ranks, each with how many tokens and experts."""
+    label = f"{ranks(len(lengths) * groups)}, {count(here, 'expert')} on each, k = {k}, {dtype}"
+    label += f", {how}" if how else ""
+    label += ", unequal numbers of tokens" if len(set(lengths)) > 1 else ""
+    return label + (f", {groups} groups" if groups > 1 else "")
 
 
 def group_of(size: int) -> Any:

@@ -8,8 +8,16 @@ import numpy as np
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.symptoms import error_of
 from course_utils.checks.torch_cases import drawn, gradient_for
-from course_utils.lessons.experts.checks.common import TOLERANCE, back, chosen, group_of, only_to_their_ranks, ways
-from course_utils.words import count, ranks
+from course_utils.lessons.experts.checks.common import (
+    TOLERANCE,
+    back,
+    chosen,
+    group_of,
+    label_of,
+    only_to_their_ranks,
+    ways,
+)
+from course_utils.words import ranks
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,10 +64,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
                 gradient = torch.zeros_like(tokens[rank]).index_add(0, way.order // k, up)
                 expected.append(dict(zip(FIELDS, way, strict=True)) | {GRADIENT: gradient})
                 given.append((tokens[rank], experts[rank], here, ups[rank], len(lengths) if groups > 1 else 0))
-        label = f"{ranks(len(given))}, {count(here, 'expert')} on each, k = {k}, {dtype}"
-        label += f", {how}" if how else ""
-        label += ", unequal numbers of tokens" if len(set(lengths)) > 1 else ""
-        label += f", {groups} groups" if groups > 1 else ""
+        label = label_of(lengths, k, here, how, dtype, groups)
         more = {"backend": "gloo", "harness": dispatched, "judge": only_to_their_ranks}
         return Case(label, given, expected, tolerance=TOLERANCE[dtype], **more)
 
