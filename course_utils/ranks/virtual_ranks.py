@@ -27,7 +27,8 @@ from course_utils.ranks.links.traffic import Sample, Traffic
 from course_utils.ranks.run import Attempt, Run, events_of, picture_of_waits, sendable, spread
 from course_utils.ranks.virtual import stand_in
 from course_utils.ranks.virtual.arrivals import OwnLinks, wires_of
-from course_utils.ranks.virtual.communicator import Request, VirtualComm
+from course_utils.ranks.virtual.communicator import VirtualComm
+from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
 from course_utils.trace.events import Event
