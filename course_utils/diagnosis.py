@@ -208,7 +208,7 @@ def _memory() -> Finding:
         f"{allowed / GIB:.1f} GiB allowed",
         allowed >= ENOUGH_MEMORY,
         needed=False,
-        remedy="Four ranks with torch take about 2 GiB: close other programs",
+        remedy="Four ranks with torch take about 2 GiB, beside GPUs several times as much: close other programs",
     )
 
 

@@ -274,6 +274,7 @@ def test_a_torchrun_on_every_node_starts_a_process_on_every_gpu() -> None:
     asked = dict(line.partition("=")[::2] for line in lines_of(text))
     assert {"nodes": "3", "ntasks-per-node": "1", "gpus-per-node": "4", "time": "30"}.items() <= asked.items()
     srun = text.partition("\nsrun ")[2]
+    assert """sh -c 'PET_RDZV_CONF=is_host=$((SLURM_PROCID == 0)) exec "$@"' sh""" in srun
     variables = "env OMP_NUM_THREADS=8 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
     assert f"{variables} torchrun --nnodes=3 --nproc-per-node=4 --max-restarts=3" in srun
     assert "--rdzv-endpoint=$MASTER_ADDR:$MASTER_PORT train.py --epochs 2" in srun

@@ -117,6 +117,38 @@ def test_a_controller_that_does_not_answer_ends_no_job(slurm_commands) -> None:
     assert over_text("12") == "Slurm's job 12 is over: Slurm says UNKNOWN."
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "PartitionTimeLimit",
+        "QOSMaxGRESPerJob",
+        "QOSMaxGRESPerNode",
+        "AssocMaxWallDurationPerJobLimit",
+        "InvalidAccount",
+    ],
+)
+def test_a_job_that_no_other_jobs_end_would_let_in_is_given_up(slurm_commands, reason: str) -> None:
+    slurm_commands("scontrol", f"echo JobState=PENDING Reason={reason}")
+    told = over_text("12")
+    assert told is not None and f"more than there is, or than you may have ({reason})" in told
+
+
+@pytest.mark.parametrize(
+    ("reason", "meant"),
+    [
+        ("Priority", "waits in the queue (Priority)"),
+        ("ReqNodeNotAvail, Reserved for maintenance", "(ReqNodeNotAvail: its nodes are down or reserved; `sinfo -R`"),
+        ("QOSMaxGRESPerUser", "(QOSMaxGRESPerUser: your other jobs use all that you may have at a time"),
+        ("AssocGrpGRES", "(AssocGrpGRES: your group's jobs use all that it may have"),
+        ("JobHeldUser", "(JobHeldUser: somebody holds it: `scontrol release"),
+    ],
+)
+def test_a_job_that_waits_says_for_what(slurm_commands, reason: str, meant: str) -> None:
+    slurm_commands("scontrol", f"echo JobState=PENDING Reason={reason}")
+    assert over_text("12") is None
+    assert meant in waiting_text("12")
+
+
 def test_a_script_that_slurm_rejects(tmp_path, slurm_commands, capsys) -> None:
     slurm_commands("sbatch", "echo no such partition >&2; exit 1")
     assert launch_commands.hand_in("true", tmp_path / "job") == ""

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from gpu.running import without_meaning
 
 from course_utils.errors import CourseError
 from course_utils.system import started_at
+from course_utils.trace import memory
 from course_utils.trace.memory import check_memory, device_of
 from workshop.bench.rows import Row
 
@@ -177,3 +179,19 @@ class OnGpu:
 def test_other_memory_is_rejected_in_a_line(given):
     with pytest.raises(CourseError, match=r"^Bcast: the array lies on .*(meta|CUDA).*tensor\.cpu\(\)\.numpy\(\)"):
         check_memory("Bcast", given)
+
+
+def test_an_mpi_that_reads_a_gpu_is_given_arrays_when_their_kernels_are_done(monkeypatch):
+    queue = ["kernel that computes the array"]
+    stream = SimpleNamespace(synchronize=lambda: queue.append("wait"))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
+    monkeypatch.setattr(memory, "cuda_aware", lambda: True)
+    monkeypatch.setattr(memory, "device_of", lambda buf: "cpu" if buf is None else "cuda:0")
+
+    @memory.memory_checked
+    class Comm:
+        def Send(self, buf, dest) -> None:
+            queue.append("MPI reads")
+
+    Comm().Send(torch.ones(3), dest=1)
+    assert queue == ["kernel that computes the array", "wait", "MPI reads"]

@@ -14,6 +14,9 @@ def torchrun_script(
     would find the addresses of the dead. torchrun passes exit code 75 on as 1, so Slurm does not queue the job again:
     hand the script in again, and the training goes on.
 
+    The job's first task is told that it keeps the torchruns' store (is_host). By itself torchrun compares MASTER_ADDR
+    with its machine's name: where that is an alias, or of another network, nobody would keep it, and all would wait.
+
     Args:
         command: what every process runs, without "python": "train.py --epochs 20".
         workers: processes on each node; as many as GPUs unless told otherwise, and one where there are none.
@@ -23,7 +26,7 @@ def torchrun_script(
     Raises:
         CourseError: a number cannot be meant.
 
-    Source: docs.pytorch.org, "torchrun", multi-node and elastic; Slurm's srun(1).
+    Source: docs.pytorch.org, "torchrun", multi-node and elastic, and "Rendezvous", is_host; Slurm's srun(1).
     """
     workers = (gpus_per_node or 1) if workers is None else workers
     for what, value, least in (("workers", workers, 1), ("restarts", restarts, 0)):
@@ -40,6 +43,11 @@ def torchrun_script(
     torchrun = " ".join(["torchrun", *(f"--{name}={value}" for name, value in options.items())])
     threads = max(1, job.get("cores_per_task", 1) // workers)
     variables = f"env OMP_NUM_THREADS={threads} TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
+    told = """sh -c 'PET_RDZV_CONF=is_host=$((SLURM_PROCID == 0)) exec "$@"' sh"""
     return slurm_script(
-        f"{variables} {torchrun} {command}", nodes=nodes, gpus_per_node=gpus_per_node, tasks_per_node=1, **job
+        f"{told} \\\n    {variables} {torchrun} {command}",
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        tasks_per_node=1,
+        **job,
     )

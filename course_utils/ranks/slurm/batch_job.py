@@ -32,7 +32,18 @@ _OVER = {
 }
 _PLUGINS = ("pmi2", "cray_shasta", "pmix")
 _GB_BESIDE_A_GPU = 8  # of a node's own memory, for a process with CUDA, NCCL and torch
-_NEVER = ("PartitionConfig", "PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "AssociationJobLimit")
+_NEVER = re.compile(
+    r"Partition(Config|NodeLimit|TimeLimit)|BadConstraints|AssociationJobLimit|AccountNotAllowed|Invalid(Account|QOS)"
+    r"|QOS(NotAllowed|JobLimit|Min\w+)|(Assoc|QOS)Max\w+Per(Job|Node)(Limit)?|MaxMemPerLimit"
+)
+"""Reasons for which a job waits that no other job's end takes away: Slurm's "Job Reason Codes"."""
+_WAITS_FOR = {
+    r"ReqNodeNotAvail|Nodes?Down|ReservedForMaintenance": "its nodes are down or reserved; `sinfo -R` says why",
+    r"(Assoc|QOS)Max\w+Per(User|Account)\w*": "your other jobs use all that you may have at a time: `squeue --me`",
+    r"(Assoc|QOS)Grp\w+": "your group's jobs use all that it may have at a time: `squeue -A …` lists them",
+    r"JobHeld(User|Admin)": "somebody holds it: `scontrol release …` lets it go",
+}
+"""What is said of reasons whose names alone do not tell what to do."""
 
 
 @dataclass(frozen=True)
@@ -208,15 +219,25 @@ def state_of(number: str) -> tuple[str, str]:
 def waiting_text(number: str) -> str:
     """What a job is waiting for, for a progress bar."""
     state, reason = state_of(number)
-    doing = {"PENDING": f"waits in the queue ({reason})", "NO ANSWER": "is not heard of now"}.get(state, "starts")
+    doing = {"PENDING": f"waits in the queue ({_reason_text(reason)})", "NO ANSWER": "is not heard of now"}
+    doing = doing.get(state, "starts")
     return f"Slurm's job {number} {doing}"
+
+
+def _reason_text(reason: str) -> str:
+    """A reason of Slurm's, with what it means where its name does not say."""
+    meant = next((text for pattern, text in _WAITS_FOR.items() if re.match(pattern, reason)), "")
+    return f"{reason.rstrip(',')}: {meant}" if meant else reason
 
 
 def over_text(number: str) -> str | None:
     """Why a job is over, or will never begin; None while it waits or runs."""
     state, reason = state_of(number)
-    if state == "PENDING" and reason in _NEVER:
-        return f"Slurm's job {number} asks for more than there is ({reason}): `sinfo` shows nodes, cores and limits."
+    if state == "PENDING" and _NEVER.fullmatch(reason):
+        return (
+            f"Slurm's job {number} asks for more than there is, or than you may have ({reason}): `sinfo` shows nodes, "
+            "cores and limits, `sacctmgr show qos` and `sacctmgr show assoc user=$USER` the limits of accounts."
+        )
     if state in ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "REQUEUED", "NO ANSWER"):
         return None
     why = _OVER.get(state, f"Slurm says {state}, {reason}".rstrip(", "))
