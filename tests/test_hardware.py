@@ -27,6 +27,7 @@ from course_utils.lessons.hardware.sentences import (
     epoch_sentence,
     layers_sentence,
     layers_title,
+    moved_sentence,
     pooling_sentence,
     reading_sentence,
     shares_sentence,
@@ -369,3 +370,24 @@ def test_photos_lie_beside_the_data_and_go_away(tmp_path, monkeypatch):
 
 def test_layers_without_a_kind_are_left_out():
     assert layer_costs.kind_of(nn.Flatten()) is None and layer_costs.kind_of(nn.Linear(1, 1)) == "linear"
+
+
+def test_a_sum_moves_a_number_more_where_its_time_says_so():
+    moved = machine_rates.numbers_moved(threads=1, rounds=3)
+    assert set(moved) == {"sum", "copy"}
+    assert all(len(values.values) == 3 and values.low > 0 for values in moved.values())
+
+
+@pytest.mark.parametrize(
+    ("moved", "found"),
+    [
+        ([3.9, 4.0, 4.1], "So this processor fetches what the sum only overwrites."),
+        ([2.9, 3.0, 3.1], "fetches nothing"),
+        ([3.4, 3.4, 3.5], "Between three and four"),
+        ([2.0, 4.0, 8.0], "busy"),
+    ],
+)
+def test_the_numbers_that_move_decide_what_the_sentence_says(moved, found):
+    text = moved_sentence({"sum": Measured(tuple(moved)), "copy": Measured((3.0,))})
+    assert found in text.splitlines()[-1]
+    assert f"A sum asks for 3, and moves {sorted(moved)[1]:.1f}" in text

@@ -3,8 +3,8 @@
 # %% [markdown]
 # # Exercises: who computes the gradient?
 #
-# Four functions. With the first three you have written the heart of an autodiff, with the fourth the most used
-# optimizer there is. They belong to [lesson 2](../notebooks/02_autodiff_and_optimizers.ipynb).
+# Four functions. With the first three you write the heart of an autodiff. The fourth is the step of Adam, which with
+# AdamW is the most used optimizer. They belong to [lesson 2](../notebooks/02_autodiff_and_optimizers.ipynb).
 #
 # Replace the line `raise NotImplementedError`, run the cell, and the next one checks it: against PyTorch, with new
 # numbers each time.

@@ -71,8 +71,25 @@ course.measured("balance", operations=4 * peak.median / bandwidth.median)
 
 # %% [markdown]
 # The computing rate is called the **peak**. The cores must *use* each fetched number that many times, or they wait for
-# memory. A program that adds arrays waits: three numbers are moved for one addition. (Four on processors that
-# read a line of memory before they write it: then the roof below is drawn up to a third too low.)
+# memory. A program that adds arrays waits: it asks for three numbers for one addition, two to read and one to write.
+#
+# Does the machine move only what a program asks for? It moves memory in *lines* of 64 bytes. Many processors fetch a
+# line even when the program only overwrites it: **write-allocate**. A sum *into* `left` overwrites lines that it has
+# just read. So it moves three numbers for certain, and tells us what other programs move.
+#
+# **Predict.** How many numbers move for each result of a sum into a third array, and of a copy?
+
+# %%
+course.predict("moved", within=1.15, sum=..., copy=...)
+
+# %%
+moved = machine_rates.numbers_moved()
+course.measured("moved", sum=moved["sum"].median, copy=moved["copy"].median)
+print(sentences.moved_sentence(moved))
+
+# %% [markdown]
+# Our bandwidth counts three numbers for each sum: what the program *asks* for, as McCalpin's benchmark STREAM does. If
+# four moved, memory is a third faster than that, and the roof below is too low.
 #
 # ## The roof
 #
@@ -135,8 +152,9 @@ pictures.layer_roofline(timed, peak.median, bandwidth.median, title)
 # %% [markdown]
 # Left of the dashed **ridge** memory is the limit, right of it arithmetic.
 #
-# A dot far below the roof is a program worth improving. A dot above the roof has one of two causes: the roof was
-# measured with something slower, or the numbers never left the **cache**, a small fast memory beside the core.
+# A dot far below the roof is a program worth improving. A dot above the roof has one of three causes: the roof was
+# measured with something slower, its bandwidth leaves out lines that are fetched to be overwritten, or the numbers
+# never left the **cache**, a small fast memory beside the core.
 #
 # Pooling has hardly any arithmetic, yet takes time. Is that the memory's fault? Try the same numbers in another order,
 # all channels of a pixel side by side.

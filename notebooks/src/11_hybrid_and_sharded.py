@@ -372,7 +372,7 @@ course.draw.shares(panels, stages_text(stages.kept, stages.sent))
 # Stages 1 and 2 save memory and send no byte more; stage 3 gathers weights twice: half as much again. (As rings. gloo
 # moves more. And for one backward pass a step: with $m$ micro-batches stage 2 must reduce after each, and sends
 # $\frac{m+1}{2}$ times as much.) In **mixed precision** a weight takes 2 bytes, its gradient 2, Adam 12: the weight in
-# float32, mean, square. Exercises: `zero_memory`, `fits`.
+# float32, mean, square. (Megatron-LM keeps gradients in float32, too: 18 bytes.) Exercises: `zero_memory`, `fits`.
 #
 # ## Written by four, read by two
 #

@@ -288,6 +288,10 @@ dictionary_table()
 # Each cell links to the page where it stands. We looked them up. Only PyTorch is installed here, so we did not *run*
 # the others.
 #
+# JAX's column needs one more idea. Most manuals describe what *one rank* does with its own part. Under `jit`, a program
+# of JAX names whole arrays, and the mean over all examples: a **global view**. You say how arrays are cut, and the
+# compiler adds the messages. Inside `shard_map` the program is that of one device again, and you call `pmean`.
+#
 # ## A sentence, translated
 #
 # TensorFlow's manual: gradients are summed over the replicas, so divide the loss "by `GLOBAL_BATCH_SIZE`". A colleague

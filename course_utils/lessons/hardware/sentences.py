@@ -9,6 +9,32 @@ from course_utils.lessons.hardware.threads import plateau
 from course_utils.measuring import Compared, Measured, larger, tied
 from course_utils.words import count, number_text, percent
 
+COUNTED = {"sum": 3, "copy": 2}
+"""How many numbers a program asks for, for each result."""
+
+
+def moved_sentence(moved: Mapping[str, Measured]) -> str:
+    """How many numbers each program moved for a result, beside what it asks for, and whether lines were fetched first.
+
+    Args:
+        moved: of a "sum" and a "copy", as `numbers_moved` measures them.
+    """
+    lines = [
+        f"A {name} asks for {asked}, and moves {moved[name].median:.1f} "
+        f"({moved[name].low:.1f} to {moved[name].high:.1f} in {len(moved[name].values)} rounds)."
+        for name, asked in COUNTED.items()
+    ]
+    more = moved["sum"].median - COUNTED["sum"]
+    if not moved["sum"].calm:
+        lines.append("The machine was busy meanwhile: run the cell again.")
+    elif more > 0.5:
+        lines.append("So this processor fetches what the sum only overwrites.")
+    elif more < 0.25:
+        lines.append("So this processor fetches nothing that the sum only overwrites.")
+    else:
+        lines.append("Between three and four: it fetches a part of what the sum overwrites, or others disturbed it.")
+    return "\n".join(lines)
+
 
 def layers_title(layers: Sequence[Layer], ridge: float) -> str:
     """What the layers left of the ridge have in common, as a title."""

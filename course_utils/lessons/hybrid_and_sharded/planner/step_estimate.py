@@ -111,7 +111,8 @@ def optimizer_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) ->
 def tensor_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
     """Four all-reduces of b s h numbers for each layer and micro-batch, six where the forward pass is done again.
 
-    With the sequence cut each is a reduce-scatter and an all-gather, which move as much.
+    With the sequence cut each is a reduce-scatter and an all-gather, which move as much. One more all-gather, in the
+    backward pass, is not counted: it hides behind the gradient of the weights.
 
     Source: Narayanan et al. 2021, §3.2; Korthikanti et al. 2022, §4.2.2.
     """
