@@ -100,3 +100,8 @@ def test_what_stashing_brought() -> None:
     assert said(1.0, 1.2, 1.0).endswith("in this run wrong gradients did no harm")
     for lost in (float("nan"), 30.0):
         assert said(1.0, 1.2, lost).endswith("without stashing the training falls apart")
+
+
+def test_a_schedule_is_called_proved_only_with_a_proof() -> None:
+    assert sentences.proved_text(4.0, 3.9, 12, 0.5) == "best known 4 s, proved in 12 steps and 500 ms: gap 0"
+    assert plain(sentences.proved_text(4.0, 3.0)) == "best known 4 s, none below 3 s: a gap of 25 % is open"

@@ -1,17 +1,28 @@
-"""The bound of lesson 12's search, held against all strategies tried one by one."""
+"""The bound of lesson 12's search, held against all strategies tried one by one, and its certificate."""
 
+import json
+from copy import deepcopy
+from dataclasses import asdict, replace
+
+import numpy as np
 import pytest
 
+from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
 from course_utils.lessons.strategy_search.costs.device_topology import describe
 from course_utils.lessons.strategy_search.experiments import GTX_1080_TI, REPORT, Workload
 from course_utils.lessons.strategy_search.graph.example_models import mlp
 from course_utils.lessons.strategy_search.graph.read_model import read_model
+from course_utils.lessons.strategy_search.search.certificate import Certificate
+from course_utils.lessons.strategy_search.search.certificate_check import check_certificate
 from course_utils.lessons.strategy_search.search.exhaustive import optimum_of
 from course_utils.lessons.strategy_search.search.lower_bound import bound_below
 from course_utils.lessons.strategy_search.search.many_walks import find_strategy
 from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators
+from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
+from course_utils.lessons.strategy_search.simulator.simulate import makespan
 from course_utils.lessons.strategy_search.simulator.step_tables import make_tables
+from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
 
 ALEXNET = Workload(
     "AlexNet", "course_utils.lessons.strategy_search.graph.example_models.alexnet", {}, (64, 3, 224, 224)
@@ -47,3 +58,130 @@ def test_on_two_gpus_the_walks_find_the_best(case) -> None:
     found = find_strategy(graph, costs, 2, iterations=25_000)
     bound = bound_below(make_tables(graph, costs, 2), found.nanoseconds)
     assert 0.95 * found.nanoseconds <= bound.nanoseconds <= found.nanoseconds
+    assert check_certificate(graph, costs, 2, bound.certificate)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", [REPORT, VGG11], ids=lambda case: case.name)
+def test_on_four_gpus_the_bound_is_reached_and_its_certificate_holds(case) -> None:
+    graph = case.graph()
+    costs = costs_of(graph, 4)
+    found = find_strategy(graph, costs, 4, iterations=25_000)
+    bound = bound_below(make_tables(graph, costs, 4), found.nanoseconds)
+    assert 0.95 * found.nanoseconds <= bound.nanoseconds <= found.nanoseconds
+    assert makespan(task_graph(graph, bound.strategy or found.strategy, costs)) == bound.nanoseconds
+    assert check_certificate(graph, costs, 4, bound.certificate)
+
+
+def test_on_four_devices_a_perceptron_is_bounded_and_the_bound_is_reached() -> None:
+    graph = read_model(mlp((64, 300, 10)), (32, 64))
+    costs = costs_of(graph, 4, 1e9)
+    best = optimum_of(make_tables(graph, costs, 4))[1]
+    bound = bound_below(make_tables(graph, costs, 4), 2 * best)
+    assert bound.nanoseconds == best == makespan(task_graph(graph, bound.strategy, costs))
+    assert check_certificate(graph, costs, 4, bound.certificate)
+
+
+def certified(target=1.5, rate=1e9):
+    """A perceptron, its costs, the certificate of its bound on two devices, and the best of all its strategies."""
+    graph = read_model(mlp((64, 300, 200, 10)), (32, 64))
+    costs = costs_of(graph, 2, rate)
+    tables = make_tables(graph, costs, 2)
+    best = optimum_of(tables)[1]
+    return graph, costs, bound_below(tables, round(target * best)).certificate, best
+
+
+def test_a_certificate_is_data_that_can_be_written_to_a_file() -> None:
+    graph, costs, certificate, best = certified()
+    read = Certificate(**json.loads(json.dumps(asdict(certificate))))
+    assert read.nanoseconds == best
+    assert check_certificate(graph, costs, 2, read) == check_certificate(graph, costs, 2, certificate) > 0
+
+
+def numbers_of(nested) -> list[tuple[list, int]]:
+    """Where each number of nested lists stands."""
+    found = []
+    for place, one in enumerate(nested):
+        found += numbers_of(one) if isinstance(one, list) else [(nested, place)] if one is not None else []
+    return found
+
+
+def test_a_falsified_certificate_is_rejected() -> None:
+    graph, costs, certificate, best = certified()
+    certificate = Certificate(**json.loads(json.dumps(asdict(certificate))))
+    with pytest.raises(CourseError, match="beginning"):
+        check_certificate(graph, costs, 2, replace(certificate, nanoseconds=best + 1))
+    for name, words in {"follow": "may take less|nothing follows", "work": "less work|nothing follows"}.items():
+        for number in range(len(numbers_of(getattr(certificate, name)))):
+            changed = deepcopy(getattr(certificate, name))
+            where, place = numbers_of(changed)[number]
+            where[place] += 10**9
+            with pytest.raises(CourseError, match=words):
+                check_certificate(graph, costs, 2, replace(certificate, **{name: changed}))
+
+
+def test_a_certificate_that_leaves_out_beginnings_is_rejected() -> None:
+    graph, costs, certificate, best = certified(target=100)
+    nothing = [[[[None] * 2] * 2 for _ in own] for own in certificate.work]
+    alone = replace(certificate, follow=nothing, work=[[0] * len(own) for own in certificate.work])
+    assert check_certificate(graph, costs, 2, alone), "all beginnings are kept, so no bound is needed"
+    needed = []
+    for level, kept in enumerate(certificate.beginnings):
+        for choice, own in enumerate(kept):
+            changed = list(map(list, certificate.beginnings))
+            changed[level][choice] = []
+            needed.append(any(sum(clocks) + sum(rest) <= 2 * (best - 1) for clocks, rest in own))  # both devices work
+            if needed[-1]:
+                with pytest.raises(CourseError, match="left out for no reason"):
+                    check_certificate(graph, costs, 2, replace(alone, beginnings=changed))
+            else:
+                assert check_certificate(graph, costs, 2, replace(alone, beginnings=changed))
+    assert sum(needed) > len(needed) / 2
+
+
+def test_no_changed_certificate_proves_more_than_is_true(seed) -> None:
+    random = np.random.default_rng(seed)
+    graph, costs, certificate, best = certified()
+    passed = 0
+    for _ in range(40):
+        changed = json.loads(json.dumps(asdict(certificate)))
+        name = ("beginnings", "follow", "work")[random.integers(3)]
+        where, place = numbers_of(changed[name])[random.integers(len(numbers_of(changed[name])))]
+        where[place] += int(random.integers(-best, best))
+        changed["nanoseconds"] += int(random.integers(-best // 2, 2))
+        try:
+            check_certificate(graph, costs, 2, Certificate(**changed))
+        except CourseError:
+            continue
+        passed += 1
+        assert changed["nanoseconds"] <= best
+    assert passed, "some certificates say less than they could"
+
+
+def test_a_certificate_of_other_devices_or_another_network_is_rejected() -> None:
+    graph, costs, certificate, _ = certified()
+    with pytest.raises(CourseError, match="another network"):
+        check_certificate(graph, costs_of(graph, 3), 3, certificate)
+    short = [[[row[:1] for row in own] for own in level] for level in certificate.follow]
+    with pytest.raises(CourseError, match="not of 2 devices"):
+        check_certificate(graph, costs, 2, replace(certificate, follow=short))
+    slower = costs_of(graph, 2, 1e12)
+    with pytest.raises(CourseError):
+        check_certificate(graph, slower, 2, certificate)
+
+
+def test_a_network_that_is_no_chain_is_rejected_in_a_line() -> None:
+    for number in range(20):
+        graph = random_graph(np.random.default_rng(number), 6)
+        if any(one.inputs != (n,) for n, one in enumerate(graph.operators[1:])):
+            break
+    costs = random_costs(np.random.default_rng(0), graph)
+    with pytest.raises(CourseError, match="reads the one before"):
+        bound_below(make_tables(graph, costs, 2), 10**12)
+    with pytest.raises(CourseError, match="reads the one before"):
+        check_certificate(graph, costs, 2, Certificate(0, [], [], []))
+
+
+def test_with_too_many_beginnings_the_search_gives_up(monkeypatch) -> None:
+    monkeypatch.setattr("course_utils.lessons.strategy_search.search.lower_bound.MOST", 2)
+    assert bound_below(make_tables(five_operators(), HandCosts(), 2), 10**9) is None

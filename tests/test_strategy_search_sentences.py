@@ -15,7 +15,9 @@ from course_utils.lessons.strategy_search.pictures import (
     fetched_numbers,
     operator_cuts,
 )
+from course_utils.lessons.strategy_search.search.certificate import Certificate
 from course_utils.lessons.strategy_search.search.known_ways import known_ways
+from course_utils.lessons.strategy_search.search.lower_bound import Bound
 from course_utils.lessons.strategy_search.simulator.five_operators import (
     COMPUTE,
     MILLISECOND,
@@ -147,3 +149,14 @@ def test_the_four_published_ways() -> None:
         "the report's": "conv1 to pool1 by sample, fc1 to loss on device 0",
         "fc by parameter": "conv1 to pool1 by sample, fc1 by parameter, loss by sample",
     }
+
+
+def test_only_what_is_proved_is_called_so() -> None:
+    def said(bound):
+        return sentences.bound_text(10**7, 2.0, bound and Bound(bound, None, Certificate(bound, [], [], []), 0.5, 1))
+
+    assert said(10**7) == ("Proved: no strategy is quicker than 10 ms, simulated; gap 0 (walks 2 s, bound 500 ms)")
+    assert said(9_700_000) == (
+        "The best takes 9.7 ms, simulated; the walks are 3.00% from it (walks 2 s, bound 500 ms)"
+    )
+    assert "nothing is proved" in said(None)

@@ -10,11 +10,15 @@ Source: Held & Karp 1962, "A Dynamic Programming Approach to Sequencing Problems
 """
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from course_utils.errors import CourseError
+from course_utils.lessons.strategy_search.graph.configurations import Config
+from course_utils.lessons.strategy_search.search.certificate import Certificate
 from course_utils.lessons.strategy_search.simulator.step_tables import NEVER, Tables, Whole
 
 MOST = 20_000
@@ -26,12 +30,32 @@ class Bound:
     """No strategy takes less than `nanoseconds`.
 
     Attributes:
+        strategy: one that takes just as long, memory left out; None where none is quicker than the target.
+        certificate: why; `certificate_check.py` checks it with a program of its own.
         took: seconds of the search. kept: beginnings that had to be looked at.
     """
 
     nanoseconds: int
+    strategy: list[Config] | None
+    certificate: Certificate = field(repr=False)
     took: float
     kept: int
+
+
+class _Beginnings(NamedTuple):
+    """Those that end with one choice of an operator.
+
+    Attributes:
+        clocks, rest: nanoseconds, (beginnings, devices).
+        choices: of all operators so far, (beginnings, operators).
+    """
+
+    clocks: Whole
+    rest: Whole
+    choices: Whole
+
+    def pick(self, numbers: Sequence[int] | Whole) -> "_Beginnings":
+        return _Beginnings(*(each[numbers] for each in self))
 
 
 def bound_below(tables: Tables, target: int) -> Bound | None:
@@ -44,32 +68,53 @@ def bound_below(tables: Tables, target: int) -> Bound | None:
         CourseError: an operator reads others than the one before.
     """
     began = time.perf_counter()
-    if any(len(own) != 1 or own[0].source not in (n, n + 1) for n, own in enumerate(tables.factors[1:])):
+    if any(len(own) != 1 or own[0].source != max(n, 1) for n, own in enumerate(tables.factors[1:])):
         raise CourseError("Only a network in which each operator reads the one before is bounded. Try the walks.")
     steps = [(_first(own[0].forward), _first(own[0].backward)) for own in tables.factors[1:]]
-    smallest, work = _rests(steps, tables.devices)
-    kept, before = 0, [(np.zeros((1, tables.devices), np.int64),) * 2]
-    for number, (forward, backward) in enumerate(steps):
+    follow, work = _follows(steps, tables.devices)
+    nothing = np.zeros((1, tables.devices), np.int64)
+    before, levels = [_Beginnings(nothing, nothing, np.zeros((1, 1), np.int64))], []
+    for (forward, backward), least_times, least_work in zip(steps, follow, work, strict=True):
         after = []
         for own in range(forward.shape[1]):
-            found = [
-                ((forward[x, own] + clocks[:, None]).max(2), (backward[x, own] + rest[:, :, None]).max(1))
-                for x, (clocks, rest) in enumerate(before)
-            ]
-            clocks, rest = (np.concatenate(each) for each in zip(*found, strict=True))
-            least = np.maximum(
-                (rest[:, :, None] + smallest[number][own] + clocks[:, None]).max((1, 2)),
-                -(-((rest + clocks).sum(1) + work[number][own]) // tables.devices),
-            )
+            all_of_them = _go_on(before, forward[:, own], backward[:, own], own)
+            least = _least(all_of_them, least_times[own], least_work[own])
             open_ = np.flatnonzero(least < target)
-            open_ = open_[least[open_].argsort(kind="stable")]
-            after.append(_best(clocks[open_], rest[open_]))
+            after.append(_best(all_of_them.pick(open_[least[open_].argsort(kind="stable")])))
         before = after
-        kept += (here := sum(len(clocks) for clocks, _ in before))
-        if here > MOST:
+        levels.append(before)
+        if sum(len(own.clocks) for own in before) > MOST:
             return None
-    ends = [int((clocks + rest).max(1).min()) for clocks, rest in before if len(clocks)]
-    return Bound(min([target, *ends]), time.perf_counter() - began, kept)
+    ends = [(int(end), column) for own in before for end, column in zip((own.clocks + own.rest).max(1), own.choices)]
+    least, column = min(ends, key=lambda end: end[0], default=(target, None))
+    kept = [[list(zip(own.clocks.tolist(), own.rest.tolist())) for own in level] for level in levels]
+    times = [
+        [[[None if ns < NEVER // 2 else ns for ns in row] for row in own] for own in each.tolist()] for each in follow
+    ]
+    certificate = Certificate(least, kept, times, [each.tolist() for each in work])
+    strategy = None if column is None else tables.strategy(column)
+    return Bound(
+        least, strategy, certificate, time.perf_counter() - began, sum(len(o) for level in kept for o in level)
+    )
+
+
+def _go_on(before: Sequence[_Beginnings], forward: Whole, backward: Whole, own: int) -> _Beginnings:
+    """All beginnings with one choice of the next operator behind them; its matrices (source, devices, devices)."""
+    found = [
+        _Beginnings(
+            (forward[x] + each.clocks[:, None]).max(2),
+            (backward[x] + each.rest[:, :, None]).max(1),
+            np.pad(each.choices, ((0, 0), (0, 1)), constant_values=own),
+        )
+        for x, each in enumerate(before)
+    ]
+    return _Beginnings(*(np.concatenate(each) for each in zip(*found, strict=True)))
+
+
+def _least(found: _Beginnings, follow: Whole, work: int) -> Whole:
+    """What each beginning takes at least, whatever follows."""
+    waits = (found.rest[:, :, None] + follow + found.clocks[:, None]).max((1, 2))
+    return np.maximum(waits, -(-((found.rest + found.clocks).sum(1) + work) // len(follow)))
 
 
 def _first(matrices: Whole) -> Whole:
@@ -80,7 +125,7 @@ def _times(left: Whole, right: Whole) -> Whole:
     return np.maximum((left[..., :, :, None] + right[..., None, :, :]).max(-2), NEVER)
 
 
-def _rests(steps: list[tuple[Whole, Whole]], devices: int) -> tuple[list[Whole], list[Whole]]:
+def _follows(steps: list[tuple[Whole, Whole]], devices: int) -> tuple[list[Whole], list[Whole]]:
     """For each operator and choice, of all that follows: the smallest entries, and the least work of all devices."""
     own = steps[-1][0].shape[1]
     nothing = np.where(np.eye(devices, dtype=bool), 0, NEVER)
@@ -92,11 +137,12 @@ def _rests(steps: list[tuple[Whole, Whole]], devices: int) -> tuple[list[Whole],
     return smallest, work
 
 
-def _best(clocks: Whole, rest: Whole) -> tuple[Whole, Whole]:
+def _best(found: _Beginnings) -> _Beginnings:
     """Without those that another is as good as, up to a shift."""
+    clocks, rest = found.clocks, found.rest
     taken: list[int] = []
     for one in range(len(clocks)):
         behind = (clocks[taken] - clocks[one]).max(1) + (rest[taken] - rest[one]).max(1)
         if not (behind <= 0).any():
             taken.append(one)
-    return clocks[taken], rest[taken]
+    return found.pick(taken)

@@ -1,0 +1,160 @@
+"""Check a certificate of `lower_bound.py`, operator by operator.
+
+Nothing of the search is used, and no matrix of its: each step of the program is carried out on clocks in plain Python.
+
+Source: Held & Karp 1962, "A Dynamic Programming Approach to Sequencing Problems" (dominated beginnings are dropped).
+"""
+
+from collections.abc import Iterable, Sequence
+
+from course_utils.errors import CourseError
+from course_utils.lessons.strategy_search.graph.configurations import Config
+from course_utils.lessons.strategy_search.graph.operator_graph import Operator, OperatorGraph
+from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
+from course_utils.lessons.strategy_search.search.certificate import Certificate
+from course_utils.lessons.strategy_search.simulator.program_steps import (
+    Costs,
+    Step,
+    compute,
+    exchange,
+    gradient_sums,
+    norm_sums,
+)
+from course_utils.progress_bar import ProgressBar
+
+Clocks = Sequence[float]
+"""Nanoseconds of each device, whole numbers; `_NEVER` where nothing is waited for."""
+_NEVER = float("-inf")
+
+
+def check_certificate(graph: OperatorGraph, costs: Costs, devices: int, certificate: Certificate) -> int:
+    """How many beginnings were looked at, kept or not; each has a reason.
+
+    Raises:
+        CourseError: a number that does not hold, or a beginning that may lead to a quicker strategy.
+    """
+    operators, choices = graph.operators, choices_of(graph, devices)
+    if any(operator.inputs != ((number - 1,) if number else ()) for number, operator in enumerate(operators)):
+        raise CourseError("The certificate is of a network in which each operator reads the one before.")
+    _check_sizes(certificate, [len(own) for own in choices[1:]], devices)
+    kept: Sequence = [[([0] * devices, [0] * devices)]]  # nothing is done yet
+    looked_at = 0
+    with ProgressBar("checking the certificate") as bar:
+        for level in range(len(operators) - 1):
+            follow, work = certificate.follow[level], certificate.work[level]
+            for x, a in enumerate(choices[level]):
+                for y, b in enumerate(choices[level + 1]):
+                    name = f"{operators[level + 1].name} {b}"
+                    steps = _steps(operators[level], a, operators[level + 1], b, costs)
+                    if level:
+                        before = certificate.follow[level - 1][x], certificate.work[level - 1][x]
+                        _check_bounds(name, *steps, before, (follow[y], work[y]))
+                    for clocks, rest in kept[x]:
+                        looked_at += 1
+                        new = _after(clocks, steps[0]), _remaining(rest, steps[1])
+                        quicker = any(_no_worse(one, new) for one in certificate.beginnings[level][y])
+                        if not quicker and _least(*new, follow[y], work[y]) < certificate.nanoseconds:
+                            raise CourseError(f"A beginning up to {name} is left out for no reason.")
+                bar.look()
+            kept = certificate.beginnings[level]
+    _check_ends(certificate)
+    return looked_at
+
+
+def _check_sizes(certificate: Certificate, sizes: Sequence[int], devices: int) -> None:
+    for each in (certificate.beginnings, certificate.follow, certificate.work):
+        if [len(own) for own in each] != sizes:
+            raise CourseError("The certificate is of another network, or of another number of devices.")
+    pairs = [pair for level in certificate.beginnings for own in level for pair in own]
+    tables = [own for level in certificate.follow for own in level]
+    if any(len(row) != devices for table in (*pairs, *tables) for row in table) or any(
+        len(own) != devices for own in tables
+    ):
+        raise CourseError(f"The certificate is not of {devices} devices.")
+
+
+def _steps(producer: Operator, a: Config, reader: Operator, b: Config, costs: Costs) -> tuple[list[Step], list[Step]]:
+    """What the reader does in its forward and in its backward pass, in the order of the program."""
+    forward = [
+        exchange(producer, a, reader, b, costs, "forward"),
+        compute(reader, b, costs, "forward"),
+        norm_sums(reader, b, costs),
+    ]
+    backward = [
+        norm_sums(reader, b, costs),
+        compute(reader, b, costs, "backward"),
+        gradient_sums(reader, b, costs),
+        exchange(producer, a, reader, b, costs, "backward"),
+    ]
+    return [step for step in forward if step], [step for step in backward if step]
+
+
+def _after(clocks: Clocks, steps: Iterable[Step]) -> Clocks:
+    """When each device is free after some steps: `clocks` say when it was before."""
+    for step in steps:
+        new = list(clocks)
+        for device, nanoseconds, partners in step:
+            new[device] = nanoseconds + max(clocks[one] for one in (device, *partners))
+        clocks = new
+    return clocks
+
+
+def _remaining(rest: Clocks, steps: Sequence[Step]) -> Clocks:
+    """How long it is to the end from before some steps: `rest` says it from after them."""
+    for step in reversed(steps):
+        new = [_NEVER if any(work.device == one for work in step) else here for one, here in enumerate(rest)]
+        for device, nanoseconds, partners in step:
+            for one in (device, *partners):
+                new[one] = max(new[one], nanoseconds + rest[device])
+        rest = new
+    return rest
+
+
+def _least(clocks: Clocks, rest: Clocks, follow: Sequence[Sequence[int | None]], work: int) -> float:
+    """What a beginning takes, whatever follows: the longest wait, or a device's share of all work, rounded up."""
+    between = _through(follow, clocks)
+    devices = len(clocks)
+    return max(*map(sum, zip(rest, between, strict=True)), -(-(sum(rest) + sum(clocks) + work) // devices))
+
+
+def _through(follow: Sequence[Sequence[int | None]], clocks: Clocks) -> Clocks:
+    """When each device is free before the backward pass, at the earliest."""
+    return [
+        max((clock + wait for clock, wait in zip(clocks, row, strict=True) if wait is not None), default=_NEVER)
+        for row in follow
+    ]
+
+
+def _no_worse(one: Sequence[Clocks], other: Sequence[Clocks]) -> bool:
+    """Whether all that may follow ends with `one` as early as with `other`: what clocks lose, rest gains."""
+    return sum(max(a - b for a, b in zip(*both, strict=True)) for both in zip(one, other, strict=True)) <= 0
+
+
+def _check_bounds(name: str, forward: list[Step], backward: list[Step], before: tuple, after: tuple) -> None:
+    """That waits and work of an operator are no more than the next one's and what lies between."""
+    (follow, work), (next_follow, next_work) = before, after
+    busy = next_work
+    for device in range(len(follow)):
+        alone = [0 if one == device else _NEVER for one in range(len(follow))]
+        there = _after(alone, forward)
+        busy += there[device] + _after(alone, backward)[device]
+        found = _after(_through(next_follow, there), backward)
+        for i, end in enumerate(found):
+            if follow[i][device] is not None and follow[i][device] > end:
+                raise CourseError(f"From device {device} to {i} it may take less, with {name}.")
+    if work > busy:
+        raise CourseError(f"There may be less work, with {name}.")
+
+
+def _check_ends(certificate: Certificate) -> None:
+    """That behind the last operator nothing is claimed to follow, and that all that was kept takes long enough."""
+    for follow, work, kept in zip(
+        *(each[-1] for each in (certificate.follow, certificate.work, certificate.beginnings))
+    ):
+        if work > 0 or any(
+            wait is not None and (i != j or wait > 0) for i, row in enumerate(follow) for j, wait in enumerate(row)
+        ):
+            raise CourseError("After the last operator nothing follows.")
+        for clocks, rest in kept:
+            if max(map(sum, zip(clocks, rest, strict=True))) < certificate.nanoseconds:
+                raise CourseError("A beginning that was kept leads to a quicker strategy.")
