@@ -9,7 +9,7 @@ from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import FITTED,
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import BENCHMARKED, MODELS
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import judge
 from course_utils.lessons.hybrid_and_sharded.planner.pictures import published, published_finding
-from course_utils.lessons.hybrid_and_sharded.planner.plan_report import break_even, report
+from course_utils.lessons.hybrid_and_sharded.planner.plan_report import largest_hidden, report
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import (
     TABLES,
     furthest_text,
@@ -105,8 +105,8 @@ def test_the_report_names_the_best_and_why_others_lose() -> None:
         report("Llama 3 70B", 64, "abacus")
 
 
-def test_break_even_is_where_messages_take_as_long_as_the_arithmetic() -> None:
+def test_a_larger_batch_hides_messages_on_more_gpus() -> None:
     model = MODELS["Llama 7B"]
-    few, many = (break_even(model, H100, Layout(8, 1, 1, 1, FULL, 1, m), 2048) for m in (16, 256))
+    few, many = (largest_hidden(model, H100, Layout(8, 1, 1, 1, FULL, 1, m), 2048) for m in (16, 256))
     assert few is not None and many is not None and few < many
-    assert break_even(model, H100, Layout(8, 1, 1, 3, FULL, 1, 1), 64) is None
+    assert largest_hidden(model, H100, Layout(8, 1, 1, 3, FULL, 1, 1), 64) is None

@@ -9,7 +9,9 @@ import torch.distributed as dist
 from torch import nn
 
 from course_utils.errors import CourseError
+from course_utils.lessons.allreduce.cost_model import Network, allreduce_time
 from course_utils.lessons.autodiff_and_optimizers.optimizers import adam_step
+from course_utils.lessons.hybrid_and_sharded.communication_bound import break_even
 from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups, place_of
 from course_utils.lessons.hybrid_and_sharded.hybrid_step import drifting_gradients, equal_shards, hybrid_step
 from course_utils.lessons.hybrid_and_sharded.zero1 import adam_shard, shard_length, zero1_step
@@ -96,6 +98,39 @@ def test_unknown_stages_are_rejected(stage, ranks) -> None:
         zero_memory(1e9, ranks, stage)
     with pytest.raises(CourseError):
         zero_traffic(1e9, ranks, stage)
+
+
+@pytest.mark.parametrize(("way", "stage", "operations"), [("data", 0, 4), ("fsdp", 3, 6)])
+def test_at_break_even_messages_take_as_long_as_the_arithmetic(way, stage, operations) -> None:
+    """Whatever the model's size; a tensor-parallel block likewise, whatever the batch."""
+    gpus = break_even(way, tokens=1e6, width=1024, flops=4e14, bandwidth=5e10)
+    for parameters in (1e6, 7e9):
+        working = operations * parameters * 1e6 / gpus / 4e14
+        assert zero_traffic(parameters, gpus, stage) / 5e10 == pytest.approx(working)
+    assert break_even(way, 1e6, 2048, 4e14, 5e10) == gpus
+    assert break_even(way, 2e6, 1024, 4e14, 5e10) == pytest.approx(2 * gpus - 1)
+
+
+def test_a_wider_model_may_be_cut_over_more_gpus_whatever_the_batch() -> None:
+    gpus, tokens, width = break_even("tensor", 4096, 1024, 4e14, 4e11), 4096, 1024
+    network = Network(alpha=0, beta=1 / 4e11)
+    messages = 4 * allreduce_time("ring", 3, 2 * tokens * width, network) * (gpus - 1) / gpus * 3 / 2
+    assert messages == pytest.approx(6 * 12 * width**2 * tokens / gpus / 4e14)
+    assert break_even("tensor", 9, 1024, 4e14, 4e11) == pytest.approx(gpus)
+    assert break_even("tensor", 9, 2048, 4e14, 4e11) == pytest.approx(2 * gpus - 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (("stages", 1, 1, 1, 1), "no way 'stages'"),
+        (("data", 0, 1, 1, 1), "above 0"),
+        (("data", 1, 1, -1, 1), "above 0"),
+    ],
+)
+def test_what_has_no_break_even_is_rejected(given, match) -> None:
+    with pytest.raises(CourseError, match=match):
+        break_even(*given)
 
 
 def parts(seed: int = 0) -> tuple[nn.Module, nn.Module]:

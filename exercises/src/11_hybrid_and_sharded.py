@@ -5,8 +5,8 @@
 #
 # Here you write what mixtures of parallelism are made of: the groups of a mesh, a network of
 # which one half is cut by examples and the other stands on one rank, an optimizer whose state
-# is divided, and the sums that say whether a model fits, and how well its GPUs are used. They belong to
-# [lesson 11](../notebooks/11_hybrid_and_sharded.ipynb).
+# is divided, and the sums that say whether a model fits, how well its GPUs are used, and how many there may be.
+# They belong to [lesson 11](../notebooks/11_hybrid_and_sharded.ipynb).
 #
 # The check looks at more than the numbers: it counts what is called, what is sent, and how
 # many bytes of state a rank keeps.
@@ -188,6 +188,31 @@ ranks.load_torch()
 #
 # ```python
 # mfu(2 * 70e9, 2e12, seconds=1_720_320 * 3600, devices=1, peak=312e12)  # Llama 2, on A100
+# ```
+
+# %% [markdown]
+# ## 8 · How many GPUs, before messages bind?
+#
+# The same batch on twice as many GPUs: each computes half as much, and sends nearly as much as before. From some N on
+# the step waits for messages. Write down both times, set them equal, solve for N: the function is one formula for each
+# of three ways.
+#
+# | | on N GPUs each computes, of X parameters | and sends, round rings |
+# |---|---|---|
+# | `"data"` | 4 X · tokens / N while it sends | an all-reduce of X gradients |
+# | `"fsdp"` | 6 X · tokens / N | two all-gathers of X parameters, a reduce-scatter of X gradients |
+# | `"tensor"` | 6 X · tokens / N, with X = 12 width² in each block | in each block ? all-reduces of ? numbers |
+
+# %% tags=["exercise"]
+# break_even
+
+# %% [markdown]
+# Which of the three depends on the batch? Which on the model? Your formula answers for an H100 (half of its peak, 989
+# TFLOP/s; 450 GB/s inside a node, 50 GB/s between nodes) and a batch of four million tokens:
+#
+# ```python
+# for way, link in (("data", 50e9), ("fsdp", 50e9), ("tensor", 450e9), ("tensor", 50e9)):
+#     print(way, break_even(way, 4e6, 8192, 0.5 * 989e12, link))
 # ```
 
 # %%

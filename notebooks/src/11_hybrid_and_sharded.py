@@ -504,7 +504,7 @@ planner_pictures.published(published_runs())
 # see the squares away from the line. No run with experts was in the table: there nobody has judged.
 #
 # In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best mixtures, why each loses, and what breaks
-# first.
+# first. How far a mixture scales, `data`, FSDP and `tensor` each have a formula. Exercise: `break_even`.
 
 # %% [markdown]
 # ## How many hours, how much energy?

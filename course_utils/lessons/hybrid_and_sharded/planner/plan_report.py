@@ -92,7 +92,7 @@ def breaks_first(model: LanguageModel, make: Callable[[int], Cluster], choice: C
     return f"Breaks first: {order[0]}; then {order[1]}."
 
 
-def break_even(model: LanguageModel, make: Callable[[int], Cluster], layout: Layout, length: int) -> int | None:
+def largest_hidden(model: LanguageModel, make: Callable[[int], Cluster], layout: Layout, length: int) -> int | None:
     """The largest number of GPUs on which messages of data parallelism still hide behind arithmetic, for one batch.
 
     The data axis is doubled, and each replica's share of the batch halved: what a GPU computes gets less, what it sends
@@ -130,7 +130,7 @@ def binding_text(model: LanguageModel, make: Callable[[int], Cluster], layout: L
     cluster = make(layout.gpus)
     if tensor_seconds(model, cluster, layout, length) > compute_seconds(model, cluster, layout, length):
         return "Communication binds already: messages of tensor parallelism take longer than the arithmetic."
-    most = break_even(model, make, layout, length)
+    most = largest_hidden(model, make, layout, length)
     if most is None:
         return "Communication binds already: messages of data parallelism take longer than what hides them."
     return f"The same batch on more GPUs, by the data axis: up to N = {most} communication does not bind."

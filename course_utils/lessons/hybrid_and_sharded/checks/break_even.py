@@ -1,0 +1,64 @@
+"""The check of `break_even`: three ways to train in parallel, each number changed alone, and what makes no sense."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_utils.checks.cases import rejections
+from course_utils.checks.exercise import Case, Exercise
+
+GIGA, TERA = 10**9, 10**12
+WAYS = ("data", "fsdp", "tensor")
+
+
+def by_hand(way: str, tokens: float, width: float, flops: float, bandwidth: float, number_bytes: float = 2) -> float:
+    """The solved equations: data and FSDP have the same, without the width; tensor has no tokens."""
+    amount = 9 * width if way == "tensor" else 2 * tokens
+    return 1 + amount / number_bytes * bandwidth / flops
+
+
+def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    def case(way: str, tokens: float, width: float, flops: float, bandwidth: float, *number_bytes: float) -> Case:
+        given = (way, tokens, width, flops, bandwidth, *number_bytes)
+        label = f"{way}, {tokens:,} tokens, width {width:,}, {flops / TERA:g} TFLOP/s, {bandwidth / GIGA:g} GB/s"
+        label += f", {number_bytes[0]:g} bytes" if number_bytes else ""
+        return Case(label, [given], [float(by_hand(*given))], with_comm=False, tolerance=1e-9)
+
+    for way in WAYS:
+        yield case(way, 1_000_000, 4000, 400 * TERA, 40 * GIGA)
+    yield case("data", 1000, 4000, 400 * TERA, 40 * GIGA)
+    for way in rng.permutation(WAYS):
+        tokens, width = int(rng.integers(10**4, 10**7)), 128 * int(rng.integers(8, 160))
+        yield case(str(way), tokens, width, int(rng.integers(50, 900)) * TERA, int(rng.integers(5, 450)) * GIGA)
+    for way in rng.permutation(WAYS):
+        tokens, width, of_each = int(rng.integers(10**5, 10**7)), 128 * int(rng.integers(8, 160)), rng.choice([1, 4, 8])
+        yield case(str(way), tokens, width, 300 * TERA, 30 * GIGA, int(of_each))
+    for way in WAYS:
+        yield case(way, 0.7, 0.55, 0.875, 0.625, 0.25)
+    for wrong in (("pipeline", 1e6, 4096, 4e14, 5e10), ("Data", 1e6, 4096, 4e14, 5e10), ("", 1e6, 4096, 4e14, 5e10)):
+        yield from rejections("break_even", [wrong])
+    right = (1e6, 4096, 4e14, 5e10, 2)
+    for place in range(len(right)):
+        for value in (0, -1):
+            given = [value if index == place else number for index, number in enumerate(right)]
+            yield from rejections("break_even", [(WAYS[place % 3], *given)])
+
+
+EXERCISE = Exercise(
+    library="communication_bound",
+    place=8,
+    minutes=15,
+    difficulty=2,
+    turn="on both sides of an equation, a time: arithmetic on N GPUs, and messages among N GPUs",
+    title="on how many GPUs a step waits for messages",
+    cases=_cases,
+    hints=(
+        "Write both times for a model of X parameters, with N in them. With `data` the arithmetic is "
+        "`4 * X * tokens / N / flops`, and the messages are `2 * (N - 1) / N * X * number_bytes / bandwidth`. What "
+        "stands on both sides?",
+        "X and the N below both fraction lines cancel; then `N - 1` stands alone. With `fsdp` there are 6 operations, "
+        "and three messages of half an all-reduce. With `tensor` a block has `12 * width**2` parameters, and each "
+        "all-reduce has `tokens * width` numbers.",
+    ),
+    praise=lambda outcome: "three ways; N grows with the tokens for data and FSDP, with the width for tensor",
+)
