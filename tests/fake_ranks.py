@@ -78,7 +78,7 @@ class FakeRanks:
             waits = [f"rank {reply.rank} waits in {reply.waiting}" for reply in stuck if reply.waiting]
             trouble = f"no progress for {patience:g} s. {'; '.join(waits)}."
         run = None if stuck else types.SimpleNamespace(events=[], notes=[], **self.counts)
-        return types.SimpleNamespace(replies=replies, trouble=trouble, run=run)
+        return types.SimpleNamespace(replies=replies, trouble=trouble, run=run, afterwards="")
 
     def attempt_each(self, tasks: list[tuple[Callable, tuple]], *, seconds=1.0, patience=3.0, limit=30.0) -> list:
         """The first alone: a second is over."""

@@ -117,8 +117,8 @@ def _trouble(outcome: Outcome) -> str | None:
             line = f", {error.line}" if error.line else ""
             return f"rank {reply.rank} raised {error.type}{message}{line}"
     trouble = outcome.attempt.trouble
-    if trouble and any(reply.kind == "lost" for reply in outcome.attempt.replies):
-        trouble += " New ranks were started; variables of the old ones are gone."
+    if trouble and outcome.attempt.afterwards:
+        trouble += f" {outcome.attempt.afterwards}"
     return f"r{trouble[1:]}" if trouble and trouble.startswith("Rank ") else trouble
 
 

@@ -1,10 +1,8 @@
 """The line from a notebook to its ranks: sends tasks, waits for replies, and notices when nothing moves any more."""
 
 import contextlib
-import signal
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +11,7 @@ import ipyparallel as ipp
 from course_utils.errors import RanksGone
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
 from course_utils.ranks.hang_detector import HangDetector, Seen, cause_of, unlike_calls
+from course_utils.ranks.presses import presses
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import IDLE, IMPORTS, TESTING, WAITING
@@ -38,23 +37,6 @@ def _on_the_rank(function: str, *arguments: Any) -> Any:
 def introductions(client: ipp.Client, path: list[str]) -> dict[int, ipp.AsyncResult]:
     """Ask who stands behind each engine id, and put `path` on the ranks' import path."""
     return {engine: client[engine].apply_async(_on_the_rank, "introduce", path) for engine in client.ids}
-
-
-@contextlib.contextmanager
-def presses() -> Iterator[list[bool]]:
-    """Inside, the stop button interrupts nothing; gives a list of how often it was pressed.
-
-    Half a submitted call would leave ranks waiting for the others, and half an import cannot be mended.
-    """
-    pressed: list[bool] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield pressed
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @dataclass

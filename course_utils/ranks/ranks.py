@@ -9,11 +9,12 @@ from course_utils import draw, system
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.connection import PATIENCE, Connection, Watched, presses
+from course_utils.ranks.connection import PATIENCE, Connection, Watched
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from, seen_of
 from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.links.traffic import Meter, Traffic
+from course_utils.ranks.presses import presses
 from course_utils.ranks.px_magic import register
 from course_utils.ranks.run import Attempt, Run, events_of, picture_of_waits, sendable, spread
 from course_utils.ranks.stillness import StillnessNotice
@@ -24,6 +25,8 @@ from course_utils.words import count, wrapped
 
 _MEETING = 1.0
 """Seconds in which ranks come together that can; it takes them some milliseconds."""
+
+_NEW_RANKS = "New ranks were started; variables of the old ones are gone."
 
 
 class Ranks:
@@ -120,7 +123,8 @@ class Ranks:
             self._be_usable()
             call, replies = self._call("call", tasks, patience=patience, limit=limit)
         self._be_usable(call)
-        return Attempt(replies, describe(replies, call.cause))
+        lost = any(reply.kind == "lost" for reply in replies)
+        return Attempt(replies, describe(replies, call.cause), _NEW_RANKS if lost else "")
 
     def attempt_each(
         self,

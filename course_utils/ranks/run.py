@@ -137,10 +137,11 @@ def events_of(replies: list[Reply]) -> list[Event]:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A call that may have failed: every rank's reply, and in words what went wrong."""
+    """A call that may have failed: every rank's reply, in words what went wrong, and what was lost by it."""
 
     replies: list[Reply]
     trouble: str | None
+    afterwards: str = ""
 
     @cached_property
     def run(self) -> Run | None:

@@ -19,7 +19,7 @@ from course_utils import draw
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, to_bytes
+from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, raised, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from
 from course_utils.ranks.hang_detector import cause_of
 from course_utils.ranks.links.network import EmulatedNetwork
@@ -393,10 +393,7 @@ class _VirtualCall:
             scheduler.pressed = True
             reply = Reply(me.number, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))
         except BaseException as error:
-            text = (
-                "the code asked its process to end; a rank goes on living" if isinstance(error, SystemExit) else error
-            )
-            reply = Reply(me.number, "raised", error=Raised(type(error).__name__, str(text), line_of(error)))
+            reply = Reply(me.number, "raised", error=raised(error))
         reply.arguments, reply.events, reply.ended = own, [event for event in me.events if event], me.clock
         reply.output = "".join(me.printed)
         mine = [request for request in me.open.values() if request.by_learner and not request.taken]

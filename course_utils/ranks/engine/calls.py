@@ -16,13 +16,23 @@ from course_utils import system
 from course_utils.machine import gpus
 from course_utils.ranks.engine import engine
 from course_utils.ranks.engine.output import captured
-from course_utils.ranks.engine.reply import Raised, RankTask, Reply, from_bytes, line_of, to_bytes
+from course_utils.ranks.engine.reply import (
+    Raised,
+    RankTask,
+    Reply,
+    from_bytes,
+    line_of,
+    not_unpacked,
+    packed,
+    raised,
+    to_bytes,
+)
 from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.books import WORLD
 from course_utils.trace.in_thread import some_are_left
 from course_utils.trace.mpi import free_what_was_left
-from course_utils.trace.recorder import StopAsked, place_of, recorder
+from course_utils.trace.recorder import StopAsked, recorder
 
 _BEGINNING = "the beginning of the run"
 _OTHERS_HEAR_OF_A_STOP = 0.5
@@ -140,7 +150,7 @@ def _perform(payload: bytes) -> Reply:
             task: RankTask = from_bytes(payload)
             function = from_bytes(task.function)
         except Exception as error:
-            return Reply(rank, "raised", error=Raised(type(error).__name__, f"{error} (while unpacking your function)"))
+            return not_unpacked(rank, error)
         reply = _guarded(lambda: _with_group(task, function))
         if reply.kind == "returned":
             reply.notes += tuple(dict.fromkeys(free_what_was_left()))
@@ -225,11 +235,11 @@ def _guarded(work: Callable[[], object]) -> Reply:
     except KeyboardInterrupt as error:
         reply = Reply(rank, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))
     except MPIBroken as error:
-        reply = Reply(rank, "unusable", error=raised(error))
+        reply = Reply(rank, "unusable", error=_raised(error))
     except BaseException as error:
         reply = Reply(rank, "interrupted", waiting=recorder.left)
         if not recorder.left:
-            reply = Reply(rank, "raised", error=raised(error))
+            reply = Reply(rank, "raised", error=_raised(error))
     reply.ended = time.perf_counter()
     reply.events = recorder.events
     own = [request for request in recorder.open.values() if request.by_learner]
@@ -239,19 +249,11 @@ def _guarded(work: Callable[[], object]) -> Reply:
     return reply
 
 
-def raised(error: BaseException) -> Raised:
-    """An exception in words, with the learner's innermost line."""
-    try:
-        message = str(error)
-    except Exception:
-        message = "(its text cannot be read)"
-    if isinstance(error, SyntaxError) and error.filename:
-        return Raised(type(error).__name__, error.msg, place_of(error.filename, error.lineno or 0))
+def _raised(error: BaseException) -> Raised:
+    """An exception in words; of MPI's own errors, which call failed, and why."""
     if isinstance(error, MPI.Exception):
-        message = _of_mpi(message) + _MEANINGS.get(error.Get_error_class(), "")
-    if isinstance(error, SystemExit):
-        message = "the code asked its process to end; a rank goes on living"
-    return Raised(type(error).__name__, message, line_of(error))
+        return raised(error, _of_mpi(str(error)) + _MEANINGS.get(error.Get_error_class(), ""))
+    return raised(error)
 
 
 _MEANINGS = {
@@ -315,10 +317,6 @@ def _stay() -> None:
 
 
 def _sendable(reply: Reply) -> bytes:
-    """The reply as bytes; where its value cannot be pickled, a reply that says so."""
+    """The reply as bytes, with the second at which its run began."""
     reply.began = recorder.began
-    try:
-        return to_bytes(reply)
-    except Exception as error:
-        problem = Raised(type(error).__name__, f"the result cannot be sent to the notebook: {error}")
-        return to_bytes(Reply(reply.rank, "raised", error=problem, events=reply.events, output=reply.output))
+    return packed(reply)

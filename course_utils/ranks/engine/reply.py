@@ -96,3 +96,33 @@ def line_of(error: BaseException) -> str:
     if not own:
         return ""
     return place_of(*own[-1])
+
+
+def raised(error: BaseException, message: str | None = None) -> Raised:
+    """An exception in words, with the learner's innermost line; `message` in the place of its own text."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return Raised(type(error).__name__, error.msg, place_of(error.filename, error.lineno or 0))
+    if isinstance(error, SystemExit):
+        message = "the code asked its process to end; a rank goes on living"
+    return Raised(type(error).__name__, _text_of(error) if message is None else message, line_of(error))
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(its text cannot be read)"
+
+
+def packed(reply: Reply) -> bytes:
+    """The reply as bytes; where its value cannot be pickled, a reply that says so."""
+    try:
+        return to_bytes(reply)
+    except Exception as error:
+        problem = Raised(type(error).__name__, f"the result cannot be sent to the notebook: {error}")
+        return to_bytes(Reply(reply.rank, "raised", error=problem, events=reply.events, output=reply.output))
+
+
+def not_unpacked(rank: int, error: BaseException) -> Reply:
+    """The reply of a rank that could not unpack its task."""
+    return Reply(rank, "raised", error=Raised(type(error).__name__, f"{error} (while unpacking your function)"))

@@ -32,9 +32,20 @@ def describe_end(folder: RanksFolder, dead: dict[int, int]) -> str:
     if not ended:
         return f"{ranks_in_words(sorted(dead))} ended."
     _, rank, status = min(ended)
-    if status == 128 + signal.SIGKILL and memory_kills() > folder.facts().get("memory_kills", 0):
-        return f"rank {rank} was ended by the system: there was no memory left (signal 9, SIGKILL)."
     place = last_line(folder.fault_file(rank)) if status > 128 else ""
+    return end_text(rank, status, folder.facts().get("memory_kills", 0), place)
+
+
+def end_text(rank: int, status: int, kills_before: int, place: str) -> str:
+    """A sentence on an end.
+
+    Args:
+        status: exit status; above 128 it stands for a signal.
+        kills_before: `memory_kills()` when the rank was started.
+        place: the learner's line that it was in; "" where that is not known.
+    """
+    if status == 128 + signal.SIGKILL and memory_kills() > kills_before:
+        return f"rank {rank} was ended by the system: there was no memory left (signal 9, SIGKILL)."
     return f"{status_text(rank, status).rstrip('.')}{place and f', at {place}'}."
 
 

@@ -26,7 +26,8 @@ ROOM = "COURSE_ROOM"
 _ROOM_BYTES = 8192
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX")
 _KEPT_PREFIXES = ("PYTHON", "LD_")
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
+"""For processes that share the cores."""
 _COURSE = Path(__file__).parents[3]
 
 
@@ -89,7 +90,7 @@ def _start(folder: RanksFolder, environment: Mapping[str, str]) -> None:
     """Start a server that knows nothing of its user's secrets: of the environment it gets what Python needs."""
     known = {
         **{name: value for name, value in environment.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)},
-        **_ONE_THREAD,
+        **ONE_THREAD,
         "PYTHONPATH": os.pathsep.join([str(_COURSE), *filter(None, [environment.get("PYTHONPATH")])]),
         "COURSE_RUNTIME": str(folder.path.parent),
         "MPLBACKEND": "agg",
