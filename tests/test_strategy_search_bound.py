@@ -10,7 +10,7 @@ import pytest
 from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
 from course_utils.lessons.strategy_search.costs.device_topology import describe
-from course_utils.lessons.strategy_search.experiments import GTX_1080_TI, REPORT, Workload
+from course_utils.lessons.strategy_search.experiments import GTX_1080_TI, REPORT, WIDE_VGG11, Workload, report_costs
 from course_utils.lessons.strategy_search.graph.example_models import mlp
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.search.certificate import Certificate
@@ -18,6 +18,7 @@ from course_utils.lessons.strategy_search.search.certificate_check import check_
 from course_utils.lessons.strategy_search.search.exhaustive import optimum_of
 from course_utils.lessons.strategy_search.search.lower_bound import bound_below
 from course_utils.lessons.strategy_search.search.many_walks import find_strategy
+from course_utils.lessons.strategy_search.search.proved import search_and_prove, shares_of_work
 from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators
 from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
@@ -27,7 +28,6 @@ from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
 ALEXNET = Workload(
     "AlexNet", "course_utils.lessons.strategy_search.graph.example_models.alexnet", {}, (64, 3, 224, 224)
 )
-VGG11 = Workload("VGG-11", "course_utils.vgg.vgg11", {"norm": False}, (128, 3, 32, 32))
 
 
 def costs_of(graph, devices, rate=12e9):
@@ -51,7 +51,7 @@ def test_small_networks_on_links_of_all_rates(devices, rate) -> None:
     assert bound_below(tables, 10 * best).nanoseconds == best
 
 
-@pytest.mark.parametrize("case", [REPORT, VGG11], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [REPORT, WIDE_VGG11], ids=lambda case: case.name)
 def test_on_two_gpus_the_walks_find_the_best(case) -> None:
     graph = case.graph()
     costs = costs_of(graph, 2)
@@ -62,7 +62,7 @@ def test_on_two_gpus_the_walks_find_the_best(case) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", [REPORT, VGG11], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [REPORT, WIDE_VGG11], ids=lambda case: case.name)
 def test_on_four_gpus_the_bound_is_reached_and_its_certificate_holds(case) -> None:
     graph = case.graph()
     costs = costs_of(graph, 4)
@@ -185,3 +185,29 @@ def test_a_network_that_is_no_chain_is_rejected_in_a_line() -> None:
 def test_with_too_many_beginnings_the_search_gives_up(monkeypatch) -> None:
     monkeypatch.setattr("course_utils.lessons.strategy_search.search.lower_bound.MOST", 2)
     assert bound_below(make_tables(five_operators(), HandCosts(), 2), 10**9) is None
+
+
+def test_walks_and_bound_are_told_together() -> None:
+    graph, costs, _, best = certified()
+    answer = search_and_prove(graph, costs, 2, iterations=2000, check=True)
+    assert answer.bound.nanoseconds == best and answer.checked > 0
+    assert makespan(task_graph(graph, answer.strategy, costs)) == best
+    assert answer.gap == 1 - best / answer.walks.nanoseconds
+    assert all(seconds * 1e9 >= best - 1 for seconds in answer.seconds().values())
+    assert search_and_prove(graph, costs, 2, iterations=100).checked is None
+
+
+def test_the_slower_a_device_the_less_work_it_gets() -> None:
+    graph = read_model(mlp((64, 3000, 2000, 10)), (320, 64))
+    alike, shares, times = report_costs(graph, 3), [], []
+    for speed in (1.0, 0.8, 0.6, 0.4, 0.01):
+        costs = report_costs(graph, 3, (1, 1, speed))
+        answer = search_and_prove(graph, costs, 3, iterations=2000)
+        shares.append(shares_of_work(graph, answer.strategy, alike, 3))
+        times.append(answer.bound.nanoseconds)
+    last = [own[2] for own in shares]
+    assert all(sum(own) == pytest.approx(1) for own in shares)
+    assert last[0] == pytest.approx(1 / 3, abs=0.05) and last[-1] == 0
+    assert last == sorted(last, reverse=True) and times == sorted(times)
+    without = search_and_prove(graph, report_costs(graph, 2), 2, iterations=2000)
+    assert times[-1] == without.bound.nanoseconds, "as if it were not there"

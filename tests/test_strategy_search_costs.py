@@ -1,5 +1,6 @@
 """Lesson 12's costs: described and measured, kept on the disk; devices and links that make no sense are rejected."""
 
+import itertools
 import json
 
 import pytest
@@ -19,6 +20,7 @@ from course_utils.lessons.strategy_search.costs.part_shapes import part_shapes
 from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
 from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18
 from course_utils.lessons.strategy_search.graph.read_model import read_model
+from course_utils.lessons.strategy_search.simulator.step_tables import make_tables
 
 GB = 10**9
 PCIE = (10e-6, 12e9)
@@ -47,6 +49,48 @@ def test_a_message_takes_latency_and_bytes_over_bandwidth():
     assert costs.exchange(12_000, 6_000, 2, (0, 1)) == 11_000  # both directions at once
     assert costs.all_reduce(12_000, 2, (0, 1)) == 2 * 10_000 + 1_000  # a ring: half of it there, half back
     assert costs.exchange(12_000, 0, 1) == costs.exchange(12_000, 0, 1, (1, 0))
+
+
+def test_on_a_device_with_half_the_speed_a_part_takes_twice_as_long():
+    graph, halves = small(), Config(sample=2, devices=(0, 1))
+    alike = described_costs(graph, two(), 1e12, 1e11)
+    unlike = described_costs(graph, describe({"a": GB, "b": GB}, PCIE, speeds=(1, 0.5)), 1e12, 1e11)
+    for operator in graph.operators[1:]:
+        for way in ("forward", "backward"):
+            first, second = (unlike.compute(operator, halves, place, way) for place in range(2))
+            assert first == alike.compute(operator, halves, 0, way)
+            assert second == 2 * alike.compute(operator, halves, 1, way)
+            assert unlike.compute(operator, Config(devices=(1,)), 0, way) == 2 * unlike.compute(
+                operator, Config(), 0, way
+            )
+    assert unlike.exchange(12_000, 0, 1, (0, 1)) == alike.exchange(12_000, 0, 1, (0, 1)), "links are as quick"
+
+
+def test_at_equal_speeds_all_is_as_without_speeds():
+    graph = NETWORKS["alexnet"]()
+    tables = [
+        make_tables(graph, described_costs(graph, describe({"a": GB, "b": GB}, PCIE, speeds), 1e12, 1e11), 2)
+        for speeds in ((), (1, 1))
+    ]
+    for one, other in zip(*(itertools.chain(*own.factors) for own in tables), strict=True):
+        assert (one.forward == other.forward).all() and (one.backward == other.backward).all()
+
+
+@pytest.mark.parametrize(
+    ("speeds", "words"),
+    [
+        ((1, 0), "b has a speed of 0; a speed is a finite number above 0"),
+        ((-1, 1), "a has a speed of -1"),
+        ((1, float("nan")), "b has a speed of nan"),
+        ((1, float("inf")), "b has a speed of inf"),
+        ((1,), "2 devices need a speed each; here are 1"),
+        ((1, 1, 1), "2 devices need a speed each; here are 3"),
+    ],
+)
+def test_speeds_that_make_no_sense_are_rejected_in_a_line(speeds, words):
+    with pytest.raises(CourseError, match=words) as error:
+        describe({"a": GB, "b": GB}, PCIE, speeds)
+    assert "\n" not in str(error.value)
 
 
 def test_the_slowest_link_of_those_concerned_counts():

@@ -1,5 +1,6 @@
 """Lesson 12's sentences, its network that is timed on paper, and two of its pictures."""
 
+import re
 from math import prod
 
 import pytest
@@ -13,11 +14,14 @@ from course_utils.lessons.strategy_search.pictures import (
     changed_steps,
     cut_text,
     fetched_numbers,
+    gaps,
     operator_cuts,
 )
 from course_utils.lessons.strategy_search.search.certificate import Certificate
 from course_utils.lessons.strategy_search.search.known_ways import known_ways
 from course_utils.lessons.strategy_search.search.lower_bound import Bound
+from course_utils.lessons.strategy_search.search.many_walks import Found
+from course_utils.lessons.strategy_search.search.proved import ProvedSearch
 from course_utils.lessons.strategy_search.simulator.five_operators import (
     COMPUTE,
     MILLISECOND,
@@ -160,3 +164,52 @@ def test_only_what_is_proved_is_called_so() -> None:
         "The best takes 9.7 ms, simulated; the walks are 3.00% from it (walks 2 s, bound 500 ms)"
     )
     assert "nothing is proved" in said(None)
+
+
+def searched(walks: int, bound: int | None, checked: float | None = None) -> ProvedSearch:
+    """As if walks had come to this many nanoseconds, and the bound were so."""
+    found = Found([ONE] * 5, walks, 2.0, {}, [], 0)
+    proved = bound and Bound(bound, None, Certificate(bound, [], [], []), 0.5, 1)
+    return ProvedSearch(five_operators(), HandCosts(), 2, found, proved or None, checked)
+
+
+def test_gaps_are_told_in_a_table_and_in_a_title() -> None:
+    searches = [searched(10**7, 10**7, 0.1), searched(10**7, 9_700_000), searched(10**7, None)]
+    head, reached, missed, unknown = sentences.gaps_table(searches).replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    assert head.split() == ["walks'", "best", "bound", "gap", "walks", "bound", "check"]
+    assert re.split(r"\s{2,}", reached) == [
+        "five operators, 2 devices",
+        "10.00 ms",
+        "10.00 ms",
+        "0 %",
+        "2 s",
+        "500 ms",
+        "100 ms",
+    ]
+    assert "3.00 %" in missed and missed.endswith("not run")
+    assert "none" in unknown and "unknown" in unknown and "gave up" in unknown
+    assert sentences.gaps_text(searches).replace("\N{NO-BREAK SPACE}", " ") == (
+        "The walks' best is proved to be the best in 1 of 3 cases; in 1 other at most 3.00 % above the bound; "
+        "nothing is proved in 1"
+    )
+    assert sentences.gaps_text(searches[:1]) == "The walks' best is proved to be the best in 1 of 1 cases"
+
+
+def test_a_slow_device_is_told_by_what_it_gets() -> None:
+    def said(*shares):
+        return sentences.slow_device_text([0.5, 0.75, 1.0], shares).replace("\N{NO-BREAK SPACE}", " ")
+
+    assert said(0, 0.3, 0.5) == "At speed 0.75 the slow device gets 30 % of the work, at 0.5 nothing"
+    assert said(0.2, 0.3, 0.5) == "Even at speed 0.5 the slow device gets 20 % of the work"
+    assert said(0, 0, 0) == "The last device gets no work at any speed"
+
+
+def test_bars_begin_at_the_bound() -> None:
+    cases = {"a": (1.0, {"data": 2.0, "walks": 1.0}), "b": (1.0, {"data": 4.0, "walks": 1.25})}
+    picture = gaps(cases, "Gaps")
+    assert [round(bar.get_width(), 6) for bar in picture.axes[0].patches] == [0.5, 0, 0.75, 0.2]
+    told = picture.alt_text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "a, walks: 0, proved: 1 s" in told and "b, data: 75 %: 4 s" in told
+    for wrong in ({}, {"a": (0.0, {"data": 1.0})}):
+        with pytest.raises(CourseError):
+            gaps(wrong, "Gaps")

@@ -309,6 +309,17 @@ course.measured("strategy_gap", answer="a" if gap == 0 else "b" if gap < 0.05 el
 print(bound_text(found.nanoseconds, found.seconds, bound))
 
 # %% [markdown]
+# Why believe it? The search hands over a **certificate**: all beginnings that it kept, and what it says of the rest. A
+# program that shares nothing with the search goes through it and asks a reason for each beginning that was left out:
+
+# %%
+from course_utils.lessons.strategy_search.search import certificate_check
+
+if bound:  # a certificate that is wrong raises here
+    checks = certificate_check.check_certificate(graph, costs, 2, bound.certificate)
+    print(f"Checked: {checks} beginnings, each kept, beaten by another, or too slow")
+
+# %% [markdown]
 # That holds for the *simulated* time. Is the simulator right? A section below measures it.
 #
 # ## The program
@@ -445,6 +456,87 @@ pictures.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names
 # The report suspected that its answer was not the best. What was missing: fully connected layers cut by *parameter*,
 # so that no GPU need wait. Krizhevsky did so by thought, in 2014. (The report's program also divided gradients that
 # it never summed: lesson 11.)
+#
+# ## How near do walks come?
+#
+# On larger networks and more GPUs of this kind, all described, none run. The search for the **lower bound** ends with a
+# strategy that reaches it, or with none: then the walks had the best. What is between is the **gap**. **Predict**: in
+# how many of four cases do the walks find the best, AlexNet and VGG-11 on two GPUs and on four?
+
+# %%
+course.predict("strategy_proved", cases=...)
+
+# %%
+from course_utils.lessons.strategy_search.experiments import REPORT, WIDE_VGG11
+from course_utils.lessons.strategy_search.search.proved import search_and_prove
+from course_utils.lessons.strategy_search.sentences import gaps_table
+
+checked = {2}  # GPUs; {2, 4} checks all certificates: some ten seconds more
+searches = []
+for workload, number in product((REPORT, WIDE_VGG11), (2, 4)):
+    network = workload.graph()
+    there = report_costs(network, number)
+    searches.append(search_and_prove(network, there, number, check=number in checked))
+course.measured("strategy_proved", cases=sum(not each.gap for each in searches))
+print(gaps_table(searches))
+
+# %% tags=["figure:12_gaps"]
+from course_utils.lessons.strategy_search.sentences import case_text, gaps_text
+
+cases = {
+    case_text(each): (each.bound.nanoseconds / 1e9, each.seconds())
+    for each in searches
+    if each.bound
+}
+pictures.gaps(cases, gaps_text(searches), "GPUs as described, simulated")
+
+# %% [markdown]
+# What did the walks miss? Perhaps something that a person would have tried:
+
+# %%
+missed = max(searches, key=lambda each: each.gap)
+print(f"{case_text(missed)}, the best known:")
+print(strategy_text(missed.graph, missed.strategy))
+
+# %% [markdown]
+# ## A slow GPU
+#
+# Now three GPUs, the third slower than the others: an older card, or one that somebody else uses, too. Its parts take
+# longer, its messages do not. All parts of an operator are equally large, so the others wait for it, or do without.
+# **Predict**: at which speed does the best strategy leave it out, the highest of 0.9, 0.8, … 0.4?
+
+# %%
+course.predict("strategy_slow_gpu", within=1.2, speed=...)
+
+# %%
+from course_utils.lessons.strategy_search.search.proved import shares_of_work
+
+speeds, work = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], []
+alike = report_costs(alexnet_graph, 3)
+for speed in speeds:
+    there = report_costs(alexnet_graph, 3, speeds=(1, 1, speed))
+    answer = search_and_prove(alexnet_graph, there, 3, iterations=10_000)
+    work.append(shares_of_work(alexnet_graph, answer.strategy, alike, 3)[2])
+    least = predicted_seconds(alexnet_graph, answer.strategy, there)
+    print(f"speed {speed:3}: {1e3 * least:.1f} ms a step, {work[-1]:4.0%} of the work")
+
+# %% tags=["figure:12_slow_gpu"]
+from course_utils.words import percent
+from course_utils.lessons.strategy_search.sentences import slow_device_text
+
+left_out = [speed for speed, share in zip(speeds, work) if not share]
+course.measured("strategy_slow_gpu", speed=max(left_out, default=0))
+lines = {"the best strategy": work}
+lines["if work could be cut at will"] = [speed / (2 + speed) for speed in speeds]
+look = {"across": "speed of the third GPU, the others': 1", "up": "its work"}
+title = slow_device_text(speeds, work)
+course.draw.over_numbers(speeds, lines, title, "Simulated", unit=percent, **look)
+
+# %% [markdown]
+# Cut in three, a layer takes a third at the slow GPU's speed; cut in two without it, a half. So below two thirds it
+# is in the way, if messages cost nothing. Cuts of unequal size would use it; this search, as FlexFlow's, has none.
+#
+# ## After FlexFlow
 #
 # What came after FlexFlow: Unity (2022) also rewrites the graph, Alpa (2022) takes integer programming in place of
 # walks. In XLA (GSPMD) and PyTorch (DTensor) people name how some tensors are cut, and the compiler finds the rest.

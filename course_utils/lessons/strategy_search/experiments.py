@@ -206,7 +206,16 @@ GTX_1080_TI = {"flops_per_second": 11.3e12, "bytes_per_second": 484e9}
 """Single precision and memory, by NVIDIA's data sheet."""
 
 
-def report_costs(graph: OperatorGraph) -> DeviceCosts:
-    """Two GTX 1080 Ti that talk over PCIe 3.0 with 16 lanes: 12 GB/s; described, as nobody has them here."""
-    cards = describe({"gpu0": 11 << 30, "gpu1": 11 << 30}, (10e-6, 12e9))
+WIDE_VGG11 = Workload("VGG-11", "course_utils.vgg.vgg11", {"norm": False}, (128, 3, 32, 32))
+"""VGG-11 in full width."""
+
+
+def report_costs(graph: OperatorGraph, devices: int = 2, speeds: Sequence[float] = ()) -> DeviceCosts:
+    """GTX 1080 Ti that talk over PCIe 3.0 with 16 lanes: 12 GB/s; described, as nobody has them here.
+
+    Args:
+        devices: how many; the report has two.
+        speeds: of each, as a factor on the data sheet's; none: all alike.
+    """
+    cards = describe({f"gpu{number}": 11 << 30 for number in range(devices)}, (10e-6, 12e9), speeds)
     return described_costs(graph, cards, **GTX_1080_TI)

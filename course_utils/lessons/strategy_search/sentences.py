@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from course_utils.lessons.strategy_search.graph.configurations import CUTS, Config, Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.search.lower_bound import Bound
+from course_utils.lessons.strategy_search.search.proved import ProvedSearch
 from course_utils.measuring import CALM, Compared, relative_errors
-from course_utils.words import join, number_text, percent, seconds_text
+from course_utils.words import count, join, number_text, percent, seconds_text
 
 _SAME = 0.005  # simulated times, which have no noise, are the same where they are nearer than this share
 
@@ -138,3 +139,51 @@ def bound_text(found: int, took: float, bound: Bound | None) -> str:
     return (
         f"The best takes {seconds_text(bound.nanoseconds / 1e9)}, simulated; the walks are {gap:.2%} from it ({times})"
     )
+
+
+def gaps_table(searches: Sequence[ProvedSearch]) -> str:
+    """A row for each search: the walks' best, the bound, the gap in percent, and the seconds of each."""
+    rows = [("", "walks' best", "bound", "gap", "walks", "bound", "check")]
+    for each in searches:
+        found, bound = each.walks, each.bound
+        gap = percent(each.gap, 2 if each.gap else 0)
+        proved = (f"{bound.nanoseconds / 1e6:.2f} ms", gap) if bound else ("none", "unknown")
+        times = seconds_text(found.seconds), seconds_text(bound.took) if bound else "gave up"
+        checked = "not run" if each.checked is None else seconds_text(each.checked)
+        rows.append((case_text(each), f"{found.nanoseconds / 1e6:.2f} ms", *proved, *times, checked))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def case_text(search: ProvedSearch) -> str:
+    """ "AlexNet, 2 devices"."""
+    return f"{search.graph.name}, {search.devices} devices"
+
+
+def gaps_text(searches: Sequence[ProvedSearch]) -> str:
+    """In how many cases the walks' best is proved to be the best, and how far it is from it in the others; a title."""
+    reached = [each for each in searches if each.bound and not each.gap]
+    missed = [each.gap for each in searches if each.bound and each.gap]
+    unknown = len(searches) - len(reached) - len(missed)
+    told = [f"The walks' best is proved to be the best in {len(reached)} of {len(searches)} cases"]
+    told += [f"in {count(len(missed), 'other')} at most {percent(max(missed), 2)} above the bound"] if missed else []
+    told += [f"nothing is proved in {unknown}"] if unknown else []
+    return "; ".join(told)
+
+
+def slow_device_text(speeds: Sequence[float], shares: Sequence[float]) -> str:
+    """What a device gets of the work as it grows slower, as a title.
+
+    Args:
+        speeds: of the device, as factors on the others'. shares: of all work, at each speed.
+    """
+    idle = [speed for speed, share in zip(speeds, shares, strict=True) if not share]
+    slowest = min(speeds)
+    if not idle:
+        share = shares[list(speeds).index(slowest)]
+        return f"Even at speed {slowest:g} the slow device gets {percent(share)} of the work"
+    busy = [speed for speed in speeds if speed > max(idle)]
+    if not busy:
+        return "The last device gets no work at any speed"
+    before = shares[list(speeds).index(min(busy))]
+    return f"At speed {min(busy):g} the slow device gets {percent(before)} of the work, at {max(idle):g} nothing"

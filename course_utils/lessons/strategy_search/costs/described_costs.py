@@ -31,7 +31,7 @@ class DeviceCosts:
 
     Attributes:
         topology: the devices and their links.
-        times: of each part.
+        times: of each part, on a device with speed 1.
         parts: the same parts with their shapes.
         spread: of the measured times, the width of the middle half as a share of the median: the median over all parts,
             weighted by their time. 0 where nothing was measured.
@@ -51,8 +51,9 @@ class DeviceCosts:
         """The part at `place`, with the elementwise operators that follow."""
         if operator.kind == "input":
             return 0
-        times = self.times[operator.name, config.parts, place]
-        return times.forward if direction == "forward" else times.backward
+        times, speeds = self.times[operator.name, config.parts, place], self.topology.speeds
+        nanoseconds = times.forward if direction == "forward" else times.backward
+        return round(nanoseconds / speeds[config.devices[place]]) if speeds else nanoseconds
 
     def exchange(self, sent: int, received: int, messages: int, devices: Sequence[int] = ()) -> int:
         """One device's share of an exchange.

@@ -1,5 +1,6 @@
 """The devices and the links between them, as somebody describes them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -45,9 +46,10 @@ class DeviceTopology:
         links: of each pair (a, b) with a < b, by number.
         sums: an all-reduce among this many devices, as measured; None: a ring over the slowest link.
         message: seconds that each message of an exchange costs beside the first two, one there and one back.
+        speeds: how fast each computes, as a factor: at 0.5 a part takes twice as long. Empty: all at 1.
 
     Raises:
-        CourseError: no devices, devices that cannot reach each other, a link on which nothing moves.
+        CourseError: no devices, devices that cannot reach each other, a link on which nothing moves, a speed of 0.
     """
 
     names: tuple[str, ...]
@@ -55,12 +57,18 @@ class DeviceTopology:
     links: Mapping[tuple[int, int], Link]
     sums: Mapping[int, Network] = field(default_factory=dict)
     message: float = 0.0
+    speeds: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.names:
             raise CourseError("There are no devices to spread a model over. Name at least one.")
         if self.memory and len(self.memory) != len(self.names):
             raise CourseError(f"{len(self.names)} devices need a memory each; here are {len(self.memory)}.")
+        if self.speeds and len(self.speeds) != len(self.names):
+            raise CourseError(f"{len(self.names)} devices need a speed each; here are {len(self.speeds)}.")
+        for one, speed in zip(self.names, self.speeds):
+            if not 0 < speed < math.inf:
+                raise CourseError(f"{one} has a speed of {speed:g}; a speed is a finite number above 0. Or leave the device out.")
         for device, one in enumerate(self.names):
             if self.memory and self.memory[device] <= 0:
                 raise CourseError(f"{one} has no memory. Leave it out, or say how many bytes it has.")
@@ -103,6 +111,7 @@ class DeviceTopology:
 def describe(
     memory: Mapping[str, int],
     links: Mapping[tuple[str, str], tuple[float, float]] | tuple[float, float],
+    speeds: Sequence[float] = (),
 ) -> DeviceTopology:
     """Devices that one does not have here.
 
@@ -111,9 +120,12 @@ def describe(
         links: (latency in seconds, bandwidth in bytes per second) of each pair that is connected, one direction at a
             time or both at once; what is not connected is reached through others, on the quickest way. One such pair of
             numbers stands for all: each device is connected with each.
+        speeds: how fast each device computes, as a factor, in the order of `memory`; none: all alike. Of parts of
+            unequal size the first device has the larger one, so let the slower devices come last.
 
     Raises:
-        CourseError: a link to a device that is not there, with no bandwidth, or none that leads to a device.
+        CourseError: a speed of 0 or less, more or fewer speeds than devices; a link to a device that is not there, with
+            no bandwidth, or none that leads to a device.
     """
     names = tuple(memory)
     if isinstance(links, tuple):
@@ -130,7 +142,8 @@ def describe(
         a, b = sorted((names.index(one), names.index(other)))
         direct[a, b] = latency, 1 / bandwidth
     ways = _quickest_ways(direct, len(names))
-    return DeviceTopology(names, tuple(memory.values()), {pair: Link(Network(*way)) for pair, way in ways.items()})
+    found = {pair: Link(Network(*way)) for pair, way in ways.items()}
+    return DeviceTopology(names, tuple(memory.values()), found, speeds=tuple(speeds))
 
 
 def _quickest_ways(direct: dict[tuple[int, int], tuple[float, float]], devices: int) -> dict:
