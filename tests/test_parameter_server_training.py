@@ -5,14 +5,17 @@ import pytest
 import torch
 
 import course_utils as course
+from course_utils.lessons.parameter_server import pictures
 from course_utils.lessons.parameter_server import sentences as said
 from course_utils.lessons.parameter_server.digits_trainings import (
     Curve,
     Pace,
+    Served,
     own_gradients,
     train_in_rounds,
     train_locally,
 )
+from course_utils.lessons.parameter_server.experiments import served
 from course_utils.lessons.parameter_server.outer_optimizer import AdamW, outer_step
 from course_utils.lessons.parameter_server.pictures import loss_over_bytes
 from course_utils.trace.events import phase_seconds
@@ -186,3 +189,20 @@ def test_three_ways_to_meet_send_what_they_should_and_say_which_ended_lowest(fou
     text = said.outer_text(sent, losses)
     assert f"with {best}, for" in text and all(way in text for way in losses)
     assert text in loss_over_bytes(sent, losses, "t", text).alt_text
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_virtual_workers_compute_what_real_ones_do(workers):
+    nowhere = course.start(workers + 1, where="nowhere", link="100 Mbit/s")
+    run = served(nowhere, course.data.digits_arrays(), workers, Pace(0.008))
+    alone = 1 / (0.008 + 2 * 2410 * 8 * 8e-8)
+    assert run.rate == pytest.approx(workers * alone, rel=0.05) and run.staleness == pytest.approx(workers - 1)
+    assert run.accuracy > 0.8
+
+
+def test_a_full_link_is_found_and_said():
+    virtual = [Served(1, 90.0, 0.0, 0.9), Served(7, 640.0, 6.0, 0.9), Served(200, 648.0, 199.0, 0.1)]
+    title, found = said.served_text(virtual, [Served(7, 800.0, 6.0, 0.9)])
+    assert "200 bring no more than 7 do" in title and "20\N{NO-BREAK SPACE}% with 7 workers" in found
+    assert "not full yet" in said.served_text(virtual[:2], [])[0]
+    assert "virtual, 200: 648 updates in a second" in pictures.served(virtual, virtual[:1], title).alt_text

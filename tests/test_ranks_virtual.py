@@ -13,10 +13,7 @@ from course_utils.checks.registry import declared, find
 from course_utils.errors import CourseError, RankError
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.cost_model import Network, allreduce_time, bytes_per_rank, rounds
-from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
-from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
-from course_utils.lessons.allreduce.network_topology import fat_tree, switch, two_level
-from course_utils.lessons.allreduce.network_topology import ring as cables
+from course_utils.lessons.allreduce.network_topology import switch
 from course_utils.ranks.virtual_ranks import VirtualRanks
 
 WITH_COMM = [
@@ -95,24 +92,6 @@ def test_the_calls_that_the_course_teaches_give_what_mpi_gives(four_ranks):
         for number, (ours, theirs) in enumerate(zip(virtual.results[rank], real.results[rank], strict=True)):
             assert np.allclose(ours, theirs, rtol=1e-15) if isinstance(ours, np.ndarray) else ours == theirs, number
     assert virtual.messages == real.messages and virtual.bytes_per_rank == real.bytes_per_rank
-
-
-def two_levels(comm, vector):
-    hierarchical_allreduce(comm, vector, node_size=4)
-
-
-@pytest.mark.parametrize("size", [12, 16])
-@pytest.mark.parametrize("algorithm", [*ALGORITHMS, "hierarchical"])
-@pytest.mark.parametrize("topology", [switch, cables, fat_tree, two_level], ids=lambda topology: topology.__name__)
-def test_a_schedule_that_was_written_down_and_the_function_itself_take_as_long(algorithm, topology, size):
-    if topology is cables and "ring" not in algorithm:
-        pytest.skip("messages of one instant that share cables queue rank by rank here, cable by cable there")
-    arguments = {switch: (1e-4, 1e-9), cables: (1e-4, 1e-9), fat_tree: (4, 1e-4, 1e-9)}
-    made = topology(size, *arguments.get(topology, (4, (1e-4, 1e-9), (1e-5, 1e-10))))
-    length = 48 if algorithm == "tree" else 48_000  # a tree's long vectors share a link there, and here leave in turn
-    run = VirtualRanks(size, network=made).run(sums, {**ALGORITHMS, "hierarchical": two_levels}[algorithm], length)
-    simulated = simulate_allreduce(algorithm, size, 8 * length, made, node_size=4)
-    assert math.isclose(run.seconds, simulated.seconds, rel_tol=2e-2 if algorithm == "tree" else 1e-6)
 
 
 @pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "recursive doubling", "tree"])

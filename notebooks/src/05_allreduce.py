@@ -162,7 +162,7 @@ course.draw.timelines(round_the_ring, segmented, titles=titles)
 # %% [markdown]
 # Twice the messages and rounds, each of half the size: the same bytes. A round costs less now, because nobody waits for
 # it to end. The libraries of lessons 6 and 13 cut blocks too. (Not faster in your run? *One* computer plays all nodes
-# here, and more messages are more work for it. *A network made of numbers*, below, measures that work.)
+# here, and more messages are more work for it. *Ranks that are not there*, below, measures that work.)
 #
 # Now count all six against their formulas: rounds, and the vectors that the busiest rank sends. (With 6,000 numbers
 # a block is one segment.) Where $P$ is not a power of two, doubling and halving-doubling take the largest power of two
@@ -351,7 +351,8 @@ pictures.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 # | double tree, in short segments | $2\log_2 P$ | $2$ |
 #
 # So two numbers of our network, from a ping-pong: $\alpha$, the time of an empty message, and $\beta$, what each
-# further byte of a long one adds.
+# further byte of a long one adds. **Predict**, for 8 ranks: which of tree, recursive doubling and ring is the fastest
+# for 4 KB, and which for 200 KB?
 
 # %%
 from course_utils.lessons.allreduce.cost_model import Network
@@ -370,11 +371,6 @@ times = ranks.run(message_seconds, sizes, runs=3).results[0]
 alpha, beta = two_numbers(times)
 network = Network(alpha, beta, shared=linked)  # messages at once share a link
 print(network_text(network))
-
-# %% [markdown]
-# **Predict**, for 8 ranks: which of tree, recursive doubling and ring is the fastest for 4 KB, and which for 200 KB?
-
-# %%
 options = {"a": "tree", "b": "recursive doubling", "c": "ring"}
 course.predict("allreduce_size", choices=options, short=..., long=...)  # two letters
 
@@ -469,32 +465,38 @@ for n, seconds in zip(two_sizes, timed, strict=True):
 # this makes a great difference. (Is the report nearer in your run? Then something else kept your computer busy, now or
 # during the ping-pong. The trace needs no clock: it counted $2\frac{P-1}{P}$ vectors in twice the rounds.)
 #
-# ## A network made of numbers
+# ## Ranks that are not there
 #
-# The table's formulas know nothing of links that are shared. A **simulator** does: every message queues for the links
-# on its way, and each rank goes on when its message has come. It knows our network from the same ping-pong.
+# The table's formulas know nothing of links that are shared. A **virtual rank** runs the *function itself*, any that
+# uses `comm` and NumPy. `where="nowhere"` starts no process and sends nothing: all ranks take turns in this kernel, and
+# each has a clock of its own. A message takes as long as a network made of numbers says, and waits for the links on its
+# way. Ours knows the network from the same ping-pong.
 #
 # One thing real nodes do not know: here one computer plays them all, and with more messages under way each waits longer
-# for its few cores. So we measure that `work` as well, and tell the simulator. Is it right then?
+# for its few cores. So we measure that `work` as well. Are the clocks right then? Virtual beside real:
 
 # %%
 from course_utils.lessons.allreduce.sentences import error_text
-from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
 from course_utils.lessons.allreduce.allreduce_times import work_per_message
 from course_utils.lessons.allreduce.network_topology import alpha_of, switch
+from course_utils.words import seconds_text
 
 work = ranks.run(work_per_message).results[0]  # seconds that a message delays another
-print(f"Each message under way delays every other by {1e6 * work:.0f} µs")
 link = (alpha_of(sizes, times, beta), beta)  # α here differs with the size, as measured
-simulated, clock = [], []
+# Of each message 0.2 ms are work of the rank itself, at both ends.
+our_nodes = switch(8, *link, overhead=0.0002, work=work)
+nowhere = course.start(8, where="nowhere", network=our_nodes)
+virtual, clock = [], []
 for panel, by_name in measured.items():
     P = int(panel.split()[0])
     for name, seconds in medians(by_name).items():
-        # Of each message 0.2 ms are work of the rank itself, at both ends.
-        made_up = switch(P, *link, overhead=0.0002, work=work)
-        simulated += [simulate_allreduce(name, P, n, made_up).seconds for n in lengths]
+        runs = [nowhere.run(add_up, ALGORITHMS[name], n // 4, ranks=P) for n in lengths]
+        virtual += [run.seconds for run in runs]
         clock += seconds
-print("Simulated against measured:", error_text(simulated, clock))
+    print(
+        f"{panel}, {name}: virtual {seconds_text(virtual[-1])}, real {seconds_text(clock[-1])}"
+    )
+print("Virtual against real:", error_text(virtual, clock))
 
 # %% [markdown]
 # ## Two levels
@@ -504,10 +506,17 @@ print("Simulated against measured:", error_text(simulated, clock))
 # them, an all-gather inside. With $N$ nodes $2\frac{N-1}{N}$ vectors go over each slow link. Here this is 1 vector in 2
 # rounds: each of a node's two ranks sends a quarter of the vector in each round.
 #
-# We start such nodes, send a ping-pong inside one and one between two, and let the simulator predict:
+# We start such nodes, and send a ping-pong inside one and one between two. Then virtual ranks say how long both ways
+# take. **Predict**: on the nodes, the ring takes how many times as long as two levels?
 
 # %%
+from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
 from course_utils.lessons.allreduce.network_topology import two_level
+
+
+def two_levels(comm, vector, node_size=2):
+    hierarchical_allreduce(comm, vector, node_size)
+
 
 ranks = course.start(4, link="100 Mbit/s", latency="3 ms", ranks_per_node=2)
 pairs = []
@@ -516,23 +525,15 @@ for other in (2, 1):  # on the other node, on the same one
     _, slope = two_numbers(times)
     pairs.append((alpha_of(sizes, times, slope), slope))
 nodes = two_level(4, 2, *pairs)
-for name in ("ring", "hierarchical"):
-    print(simulate_allreduce(name, 4, 1_000_000, nodes, node_size=2))
-
-# %% [markdown]
-# **Predict**: the ring takes how many times as long as two levels? Then both run, by turns (lesson 3).
-
-# %%
+nowhere = course.start(4, where="nowhere", network=nodes)
+flat, levels = (nowhere.run(add_up, way, 250_000) for way in (ring, two_levels))
+print("virtual:", seconds_text(flat.seconds), "and", seconds_text(levels.seconds))
 course.predict("allreduce_levels", within=1.2, factor=...)  # ring's time / hierarchical's
 
+# %% [markdown]
+# Now both run for real, by turns (lesson 3):
+
 # %%
-from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
-
-
-def two_levels(comm, vector):
-    hierarchical_allreduce(comm, vector, node_size=2)
-
-
 both = measure(ranks, {"ring": ring, "hierarchical": two_levels}, [1_000_000], runs=5)
 names = "hierarchical", "ring"
 pair = Compared(*(both[name][0] for name in names), names)
@@ -569,49 +570,64 @@ for order, allreduce in {"0, 1, 2, 3": ring, "0, 2, 1, 3": ring_across}.items():
 #
 # ## 1,024 ranks
 #
-# No laptop runs them; the simulator does. Nodes of 8 GPUs, as cheap clusters have them: one link of 100 Gbit/s and 5 µs
-# between nodes, 100 GB/s and 2 µs inside (assumed, not measured), and a vector of 4 MB. **Predict:** from 16 ranks to
-# 1,024, does the ring keep its bus bandwidth?
+# No laptop runs them. Virtual ranks do: your own `ring`, and every number really added. Nodes of 8 GPUs, as cheap
+# clusters have them: one link of 100 Gbit/s and 5 µs between nodes, 100 GB/s and 2 µs inside (assumed, not measured).
+# `scale=125` lets each number stand for 125, so 8,000 numbers are 4 MB.
+#
+# **Predict:** from 16 ranks to 1,024, does the ring keep its bus bandwidth? And which way is the fastest at 1,024 where
+# each GPU has a card of its own, as in nodes that are built for training (400 Gbit/s; only ranks add)?
 
 # %%
-choices = {"a": "it does", "b": "it loses most of it"}
-course.predict("allreduce_thousand", answer=..., choices=choices)
+kept = {"a": "the ring keeps it", "b": "it loses most of it"}
+course.predict("allreduce_thousand", answer=..., choices=kept)
+first = {"a": "two levels", "b": "halving-doubling", "c": "the ring"}
+course.predict("allreduce_cards", answer=..., choices=first)
+
+# %%
+from functools import partial
+
+from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
+from course_utils.lessons.allreduce.network_topology import ring_seconds
+
+last = 256  # 1024: your ring's two million messages run too, for a minute or two in each picture
+ways = {name: ALGORITHMS[name] for name in list(ALGORITHMS)[1:4]}
+ways |= {"ring": ring, "hierarchical": partial(two_levels, node_size=8)}
+
+
+def bus_rate(name, P, network):
+    if name == "ring" and last < P:
+        return bus_bandwidth("all_reduce", P, 4e6, ring_seconds(network, 4e6)) / 1e9
+    run = nowhere.run(add_up, ways[name], 8_000, ranks=P, network=network)
+    return bus_bandwidth("all_reduce", P, 4e6, run.seconds) / 1e9
+
 
 # %% tags=["figure:05_thousand"]
-many, names = [16, 32, 64, 256, 1024], [*list(ALGORITHMS)[1:5], "hierarchical"]
-
-
 def one_link(P):
     return two_level(P, 8, (5e-6, 8e-11), (2e-6, 1e-11), overhead=5e-7)
 
 
-def bus_rates(cluster):
-    rates = {name: [] for name in names}
-    for P in many:
-        for name in names:
-            seconds = simulate_allreduce(name, P, 4e6, cluster(P), node_size=8).seconds
-            rates[name].append(2 * (P - 1) / P * 4e6 / seconds / 1e9)
-    return rates
-
-
-rates = bus_rates(one_link)
-kept = rates["ring"][-1] > rates["ring"][0] / 2
-course.measured("allreduce_thousand", answer="a" if kept else "b")
-title = "Simulated, not run: bus bandwidth in GB/s, 4 MB, nodes of 8"
-pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
+nowhere = course.start(1024, where="nowhere", network=one_link(1024), scale=125)
+many = [16, 64, 256, 1024]
+rates = {name: [bus_rate(name, P, one_link(P)) for P in many] for name in ways}
+keeps = rates["ring"][-1] > rates["ring"][0] / 2
+course.measured("allreduce_thousand", answer="a" if keeps else "b")
+look = {
+    "y": "bus bandwidth, GB/s",
+    "unit": "{:g}".format,
+    "by_formula": {"ring": many[-1] > last},
+}
+if many[-1] > last:
+    look["subtitle"] = f"Dotted: the ring on more than {last} ranks, by formula"
+fastest = max(ways, key=lambda name: rates[name][-1])
+title = f"Virtual ranks, 4 MB, one link for 8 GPUs: {fastest} is the fastest on 1,024"
+pictures.over_ranks(many, rates, title, **look)
 
 # %% [markdown]
 # 2,046 rounds of latency eat the ring. Halving-doubling has few rounds, but the eight ranks of a node all want its one
 # link at once. Two levels are the fastest of all at 1,024. (On 16 ranks they beat the link's 12.5 GB/s, since most
 # bytes stay inside the nodes.)
 #
-# Nodes that are built for training have a card of 400 Gbit/s for *each* GPU. **Predict:** which wins now, if only ranks
-# add?
-
-# %%
-choices = {"a": "two levels again", "b": "halving-doubling", "c": "the ring"}
-course.predict("allreduce_cards", answer=..., choices=choices)
-
+# Now a card for each GPU:
 
 # %%
 from course_utils.lessons.allreduce.cost_model import adding_switch_time
@@ -621,77 +637,23 @@ def a_card_each(P):
     return switch(P, 5e-6, 2e-11, overhead=5e-7)
 
 
-rates = bus_rates(a_card_each)
-fastest = max(names, key=lambda name: rates[name][-1])
+rates = {name: [bus_rate(name, P, a_card_each(P)) for P in many] for name in ways}
+fastest = max(ways, key=lambda name: rates[name][-1])
 letters = {"hierarchical": "a", "halving-doubling": "b", "ring": "c"}
 course.measured("allreduce_cards", answer=letters.get(fastest, ""))
-card = Network(alpha=5e-6, beta=2e-11)
-switch_adds = adding_switch_time(4e6, card)  # by formula
+switch_adds = adding_switch_time(4e6, Network(alpha=5e-6, beta=2e-11))  # by formula
 rates["the switch adds"] = [2 * (P - 1) / P * 4e6 / switch_adds / 1e9 for P in many]
-title = f"Simulated, not run: with a card for each GPU, {fastest} is the fastest where ranks add"
-pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
+title = f"Virtual ranks, a card for each GPU: {fastest} is the fastest where ranks add"
+pictures.over_ranks(many, rates, title, **look)
 
 # %% [markdown]
 # Nobody waits for a link any more, so few rounds and few bytes decide. An algorithm is fast *on a network*: measure,
-# fit, simulate. (Try 25 MB.)
+# fit, and let virtual ranks run it. (Try 25 MB.)
 #
 # The highest line is a **switch that adds**: each rank sends its vector once, in segments, the switch adds them and
 # sends the sum to all: $\alpha + \beta n$. It lies above 50 GB/s, more than a card can carry! The bus bandwidth's
 # $2\frac{P-1}{P}$ supposes that ranks add. Inside an H100's node NCCL lets the switches add (lesson 13), so a bus
 # bandwidth above the link's rate is not a miracle there.
-#
-# ## Your own ring, on 128 ranks
-#
-# The simulator plays schedules that somebody wrote down beside each algorithm. A **virtual rank** runs the *function*
-# itself, any that uses `comm` and NumPy. `where="nowhere"` starts no process and sends nothing: all ranks take turns in
-# this kernel, and each has a clock of its own. A message takes as long as a network made of numbers says.
-#
-# Are these clocks right? Here is your `ring` with 200 KB on the network that we measured, beside the real nodes:
-
-# %%
-from course_utils.words import seconds_text
-
-for P in (4, 8):
-    our_nodes = switch(P, *link, overhead=0.0002, work=work)
-    nowhere = course.start(P, where="nowhere", network=our_nodes)
-    virtual = nowhere.run(add_up, ring).seconds
-    real = np.median(measured[f"{P} ranks"]["ring"][-1])
-    print("virtual:", seconds_text(virtual), " real:", seconds_text(real))
-
-# %% [markdown]
-# Now the nodes of 8 GPUs with one link each, and a question for which nobody wrote a schedule: what if the ring takes
-# its neighbours from *other* nodes? `scale=125` lets each number stand for 125, so 8,000 numbers are 4 MB. **Predict:**
-# how many times as long does the ring across the nodes take on 128 ranks?
-
-# %%
-course.predict("allreduce_across", within=1.5, factor=...)  # across / in order
-
-
-# %%
-def across_nodes(comm, vector):
-    # The next rank in this ring is on the next node.
-    node, place = divmod(comm.rank, 8)
-    in_turn = comm.Split(key=place * comm.size + node)
-    ring(in_turn, vector)
-    in_turn.Free()
-
-
-sizes_of_rings = [16, 64, 128]
-ways = {"neighbours on one node": ring, "neighbours on other nodes": across_nodes}
-took = {name: [] for name in ways}
-for P in sizes_of_rings:
-    nowhere = course.start(P, where="nowhere", network=one_link(P), scale=125)
-    for name, allreduce in ways.items():
-        took[name].append(1e3 * nowhere.run(add_up, allreduce, 8_000).seconds)
-inside, across = (milliseconds[-1] for milliseconds in took.values())
-course.measured("allreduce_across", factor=across / inside)
-title = f"Virtual, on no real node: across the nodes {across / inside:.1f} times as long on {P} ranks"
-pictures.over_ranks(sizes_of_rings, took, title, y="ms", unit="{:g}".format)
-
-# %% [markdown]
-# Across the nodes, all eight ranks of a node want its one link in every round. In order, one of them does. This was
-# your own function, and every block of every rank was really added: `add_up` has checked the sums. (1,024 ranks send
-# two million messages, which takes a minute or two: put 1024 into the list.)
 #
 # ## What to take with you
 #

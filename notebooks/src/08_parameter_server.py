@@ -239,6 +239,40 @@ course.draw.over_numbers(rates, ends, title, finding, **look)
 # slows down. Exercise: `staleness_scaled_lr`.
 
 # %% [markdown]
+# ## Two hundred workers
+#
+# We have seven workers. **Virtual ranks** (lesson 5) are as many as you like: all take turns in this kernel, and each
+# has a clock of its own. Each really computes its gradients, 8 ms pass on its clock, and a link of 100 Mbit/s lets
+# 19 KB through in 1.5 ms. They run the same `train_asynchronously`.
+#
+# **Predict**: with 200 workers, how many times as many updates in a second does the server make as with one? And what
+# is the mean staleness?
+
+# %%
+course.predict("two_hundred", within=1.3, speedup=..., staleness=...)
+
+# %%
+from course_utils.lessons.parameter_server.experiments import served
+
+many = [1, 3, 7, 20, 60, 200]
+nowhere = course.start(1 + many[-1], where="nowhere", link="100 Mbit/s")
+virtual = [served(nowhere, images, W, slow_enough) for W in many]
+real = [served(ranks, images, W, slow_enough) for W in (3, 7)]  # 4 ranks, and 8
+speedup, oldest = virtual[-1].rate / virtual[0].rate, virtual[-1].staleness
+course.measured("two_hundred", speedup=speedup, staleness=oldest)
+
+# %% tags=["figure:08_two_hundred"]
+from course_utils.lessons.parameter_server.sentences import served_text
+
+title, finding = served_text(virtual, real)
+pictures.served(virtual, real, title, finding)
+
+# %% [markdown]
+# The server's link lets one vector in and one out in $\beta n = 1.5$ ms: at most 650 updates in a second. A worker
+# needs $8 + 2\cdot 1.5 = 11$ ms for one, so about seven workers fill the link. All others only make gradients older:
+# $W-1$, and at this learning rate the training falls apart.
+
+# %% [markdown]
 # ## A straggler
 #
 # Why would anybody not wait? Because of lesson 6's late colleague. Three ways, four workers:

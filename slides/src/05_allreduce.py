@@ -1,11 +1,10 @@
-"""The pictures of deck 5 that its page does not have: timelines side by side, and its two levels simulated."""
+"""The pictures of deck 5 that its page does not have: timelines side by side, and its two levels on virtual ranks."""
 
 from types import SimpleNamespace
 
 from matplotlib.figure import Figure
 
 import course_utils as course
-from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
 from course_utils.words import seconds_text
 
 PAGE = {"lengths": [4_000, 8_000, 16_000, 32_000, 64_000, 125_000, 200_000]}  # bytes
@@ -27,12 +26,12 @@ def segments(page: SimpleNamespace) -> Figure:
     return course.draw.timelines(*runs, titles=page.titles, side_by_side=True, title=title)
 
 
-def simulated_levels(page: SimpleNamespace) -> Figure:
-    """A flat ring and two levels on the page's two nodes of two, simulated."""
-    runs = [simulate_allreduce(name, 4, 1_000_000, page.nodes, node_size=2) for name in ("ring", "hierarchical")]
+def two_levels(page: SimpleNamespace) -> Figure:
+    """A flat ring and two levels on the page's two nodes of two, by virtual ranks."""
+    runs = page.flat, page.levels
     flat, levels = (seconds_text(run.seconds) for run in runs)
-    title = f"Simulated: {flat} round the ring, {levels} on two levels"
+    title = f"Virtual ranks: {flat} round the ring, {levels} on two levels"
     return course.draw.timelines(*runs, titles=["ring", "hierarchical"], side_by_side=True, title=title)
 
 
-FIGURES = {"05_pairs": pairs, "05_segments": segments, "05_two_levels": simulated_levels}
+FIGURES = {"05_pairs": pairs, "05_segments": segments, "05_two_levels": two_levels}

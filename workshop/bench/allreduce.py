@@ -7,14 +7,16 @@ Against MPI_Allreduce on two ranks, against gloo behind links, against copying m
 import statistics
 from collections.abc import Sequence
 
+import numpy as np
+
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
 from course_utils.lessons.allreduce.cost_model import Network
-from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
 from course_utils.lessons.allreduce.network_fit import fit_links, fit_network, median_error
 from course_utils.lessons.allreduce.network_topology import Topology, switch
 from course_utils.lessons.allreduce.shared_links import fastest, predicted_seconds
 from course_utils.measuring import Compared
+from course_utils.ranks.virtual_ranks import VirtualRanks
 from workshop.bench.allreduce_ranks import (
     FURTHER_MESSAGE,
     MEMCPY,
@@ -41,7 +43,7 @@ SHORTEST = (1, 1000)  # bytes: messages that cost no more than an empty one
 MESSAGES = (1, *(1000 * kilo for kilo in (1, 8, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1000, 3000)))
 PING_PONG = tuple(4**power for power in range(12))  # 1 B to 4 MB
 FITS = {3: 0.04, 1: 0.13}  # segments: the median error that is allowed
-NAMED, PREDICTED, SIMULATED = 95.0, 0.05, 0.10  # percent of the cases; median errors
+NAMED, PREDICTED, VIRTUAL = 95.0, 0.05, 0.10  # percent of the cases; median errors
 LONG = 1 << 26  # bytes; shorter vectors are added more often
 
 
@@ -151,23 +153,23 @@ def shortest(taken: Seconds) -> float:
 
 
 def prediction_rows(seconds: dict[int, Seconds], network: Network, where: str) -> list[Row]:
-    """How far predictions and simulations are off; how often the fastest is named, strictly and with its ties."""
-    errors, simulated, strictly, right = [], [], [], []
+    """How far predictions and virtual times are off; how often the fastest is named, strictly and with its ties."""
+    errors, virtual, strictly, right = [], [], [], []
     for world_size, taken in seconds.items():
-        topology = as_topology(world_size, network)
+        nowhere = VirtualRanks(world_size, network=as_topology(world_size, network))
         for size in LINK_SIZES:
             measured = {name: taken[name, size] for name in ALGORITHMS}
             for name, times in measured.items():
                 middle = statistics.median(times)
                 errors.append(100 * abs(predicted_seconds(name, world_size, size, network) / middle - 1))
-                simulated.append(100 * abs(simulate_allreduce(name, world_size, size, topology).seconds / middle - 1))
+                virtual.append(100 * abs(virtual_seconds(nowhere, name, size) / middle - 1))
             named = fastest(world_size, size, network)
             best = min(measured, key=lambda name, measured=measured: statistics.median(measured[name]))
             strictly.append(named == best)
             right.append(not Compared(measured[best], measured[named]).first_is_faster)
     rows = [
         percent_row(f"predicted times, median error, {where}", errors, 100 * PREDICTED, "lower"),
-        percent_row(f"simulated times, median error, {where}", simulated, 100 * SIMULATED, "lower"),
+        percent_row(f"virtual times, median error, {where}", virtual, 100 * VIRTUAL, "lower"),
     ]
     for rule, hits in {"strictly the fastest": strictly, "the fastest or tied with it": right}.items():
         share = 100 * sum(hits) / len(hits)
@@ -175,11 +177,23 @@ def prediction_rows(seconds: dict[int, Seconds], network: Network, where: str) -
     return rows
 
 
+def virtual_seconds(nowhere: VirtualRanks, name: str, nbytes: int) -> float:
+    """Virtual seconds of an all-reduce of a vector of float32."""
+    return nowhere.run(one_vector, ALGORITHMS[name], nbytes // 4).seconds
+
+
+def one_vector(comm, allreduce, length=4096):
+    """One all-reduce of a vector of float32; returns the sum."""
+    vector = np.random.default_rng(comm.rank).normal(size=length).astype(np.float32)
+    allreduce(comm, vector)
+    return vector
+
+
 def as_topology(world_size: int, network: Network) -> Topology:
-    """The fitted network as the simulator takes it."""
+    """The fitted network as virtual ranks take it."""
     return switch(
         world_size,
-        network.alpha + network.work,  # the simulator counts the others' messages only
+        network.alpha + network.work,  # virtual ranks count the others' messages only
         network.beta,
         overhead=network.overhead,
         gamma=network.gamma,

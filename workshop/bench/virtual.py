@@ -4,15 +4,13 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-import numpy as np
-
 import course_utils as course
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds, work_per_message
-from course_utils.lessons.allreduce.message_simulator import simulate_allreduce
-from course_utils.lessons.allreduce.network_topology import Topology, alpha_of, switch
+from course_utils.lessons.allreduce.network_topology import alpha_of, switch
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.virtual_ranks import VirtualRanks
+from workshop.bench.allreduce import one_vector, virtual_seconds
 from workshop.bench.rows import Row, seconds_row, value_row
 
 LINK, LATENCY = "50 Mbit/s", "3 ms"
@@ -26,13 +24,6 @@ def run(runs: int) -> list[Row]:
     """Time large runs once or a few times; compare times, results and counts with nodes behind links."""
     rows = [_large(name, size, target, min(runs, 3) if size < 1000 else 1) for name, size, target in LARGE]
     return [*rows, _twice(), *_against_nodes(runs)]
-
-
-def one_vector(comm, allreduce, length=4096):
-    """One all-reduce of a vector of float32."""
-    vector = np.random.default_rng(comm.rank).normal(size=length).astype(np.float32)
-    allreduce(comm, vector)
-    return vector
 
 
 def _large(name: str, size: int, target: float, runs: int) -> Row:
@@ -65,12 +56,10 @@ def _against_nodes(runs: int) -> list[Row]:
             network = switch(size, *link, overhead=0.0002, work=work)
             measured = medians(measure(ranks, {name: ALGORITHMS[name] for name in NAMES}, LENGTHS, runs=max(3, runs),
                                        world_size=size))  # fmt: skip
-            ours = partial(_virtual_seconds, VirtualRanks(size, network=network))
-            theirs = partial(_simulated_seconds, network)
+            ours = partial(virtual_seconds, VirtualRanks(size, network=network))
             rows.append(
                 value_row("virtual", f"error of the time on {size} nodes", _errors(measured, ours), "%", target=5)
             )
-            rows.append(value_row("virtual", f"of lesson 5's simulator, {size} nodes", _errors(measured, theirs), "%"))
         for allreduce in ALGORITHMS.values():
             for size in (2, 3, 4, 5):
                 unlike += _differ(ranks, allreduce, size)
@@ -79,14 +68,6 @@ def _against_nodes(runs: int) -> list[Row]:
         ranks.stop()
     rows.append(Row("virtual", "results or counts unlike real ranks'", unlike, "", "lower", 0, 0.0, compared))
     return rows
-
-
-def _virtual_seconds(ranks: VirtualRanks, name: str, nbytes: int) -> float:
-    return ranks.run(one_vector, ALGORITHMS[name], nbytes // 4).seconds
-
-
-def _simulated_seconds(network: Topology, name: str, nbytes: int) -> float:
-    return simulate_allreduce(name, network.world_size, nbytes, network).seconds
 
 
 def _errors(measured: Mapping[str, list[float]], predicted: Callable[[str, int], float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Networks for the simulator: links with a rate each, and the way that a message takes over them.
+"""Networks for virtual ranks: links with a rate each, and the way that a message takes over them.
 
 A link carries one direction. Messages that want the same link at the same time queue for it: that is contention, and
 it is what makes one topology suit an algorithm better than another.
@@ -170,6 +170,20 @@ def fat_tree(
     return Topology(
         name, world_size, np.full(2 * world_size + 2 * leaves * spines, beta), route, latency, overhead, gamma
     )
+
+
+def ring_seconds(topology: Topology, nbytes: float) -> float:
+    """A ring all-reduce by formula: 2 (P − 1) hops of a block of nbytes / P.
+
+    A rank waits for its left neighbour only, so fast and slow hops balance: a hop counts with the mean of all. Only a
+    link that is busy all the time makes everybody wait.
+    """
+    ranks = np.arange(topology.world_size)
+    block = np.full(topology.world_size, nbytes / topology.world_size)
+    right = (ranks + 1) % topology.world_size
+    busy = topology.beta[topology.route(ranks, right)].max(axis=0) * block
+    hops = 2 * topology.overhead + topology.latency(ranks, right, block) + busy
+    return float(2 * (topology.world_size - 1) * max(hops.mean(), busy.max()))
 
 
 def alpha_of(sizes: Sequence[float], seconds: Sequence[float], beta: float) -> Callable[[np.ndarray], np.ndarray]:

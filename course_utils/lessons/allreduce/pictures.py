@@ -18,9 +18,7 @@ from course_utils.draw.lines import (
     room_for_names,
     round_numbers,
 )
-from course_utils.draw.message_timeline.timelines import timeline
 from course_utils.errors import CourseError
-from course_utils.lessons.allreduce.message_simulator import DRAWN, Simulated
 from course_utils.measuring import Compared
 from course_utils.words import bytes_text, join, percent, seconds_text
 
@@ -169,15 +167,18 @@ def over_ranks(
     y: str,
     unit: Callable[[float], str] = seconds_text,
     subtitle: str = "",
+    by_formula: Mapping[str, int] | None = None,
 ) -> Figure:
     """Draw one line for each algorithm over the number of ranks, on logarithmic axes, named at its right end.
 
     Args:
-        values: computed or simulated, for each algorithm at each number of ranks.
-        title: what is shown; say "simulated" where it is.
+        values: computed, or of virtual runs, for each algorithm at each number of ranks.
+        title: what is shown; say "virtual" where it is.
         y: what the values are.
         unit: turns a value into words for the axis.
+        by_formula: algorithm → how many of its last values a formula gave; the line to them is dotted.
     """
+    by_formula = by_formula or {}
     data = {name: np.asarray(line, float) for name, line in values.items()}
     if len(world_sizes) < 2 or any(len(line) != len(world_sizes) for line in data.values()):
         raise CourseError("over_ranks: two numbers of ranks at least, and as many values for each algorithm.")
@@ -187,7 +188,11 @@ def over_ranks(
     ax.set_yscale("log")
     colours = colours_of(list(data))
     for name, line in data.items():
-        ax.plot(world_sizes, line, color=colours[name], linewidth=1.8)
+        run = len(line) - by_formula.get(name, 0)
+        ax.plot(world_sizes[:run], line[:run], color=colours[name], linewidth=1.8)
+        if run < len(line):
+            begin = max(0, run - 1)
+            ax.plot(world_sizes[begin:], line[begin:], color=colours[name], linewidth=1.8, linestyle=":")
     low, high = min(line.min() for line in data.values()), max(line.max() for line in data.values())
     ax.set_ylim(low / 1.4, high * 1.4)
     ax.set_xlim(world_sizes[0] / 1.1, world_sizes[-1] * 1.05)
@@ -196,7 +201,9 @@ def over_ranks(
     label(ax, "ranks", y)
     name_ends(ax, {name: line[-1] for name, line in data.items()}, colours)
     ends = "; ".join(
-        f"{name}: " + " to ".join(unit(float(f"{value:.3g}")) for value in (line[0], line[-1]))
+        f"{name}: "
+        + " to ".join(unit(float(f"{value:.3g}")) for value in (line[0], line[-1]))
+        + (", by formula" if by_formula.get(name) else "")
         for name, line in data.items()
     )
     picture.alt_text = f"{title}. {y} from {world_sizes[0]} to {world_sizes[-1]:,} ranks: {ends}."
@@ -242,14 +249,3 @@ def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
     """(begin, length) of each stretch of true flags."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
     return [(int(begin), int(end - begin)) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
-
-
-def simulated_timeline(simulated: Simulated) -> Figure:
-    """The messages of a simulated all-reduce; the title says that nothing was run.
-
-    Raises:
-        CourseError: it has too many ranks, so their messages were not kept.
-    """
-    if not simulated.events:
-        raise CourseError(f"{simulated.world_size} ranks do not fit in a picture; up to {DRAWN} do.")
-    return timeline(simulated, title=f"Simulated, not run: {simulated.algorithm}, {simulated.topology}")

@@ -1,4 +1,4 @@
-"""The measurements of lesson 8 that its page, its slides and its bench share: a server's link, and three races."""
+"""The measurements of lesson 8 that its page, its slides and its bench share: a server's link, many workers, races."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -8,7 +8,13 @@ import numpy as np
 
 from course_utils.lessons.allreduce.allreduce_times import measure
 from course_utils.lessons.allreduce.ring import ring_allreduce
-from course_utils.lessons.parameter_server.digits_trainings import Curve, Pace, train_asynchronously, train_locally
+from course_utils.lessons.parameter_server.digits_trainings import (
+    Curve,
+    Pace,
+    Served,
+    train_asynchronously,
+    train_locally,
+)
 from course_utils.lessons.parameter_server.server import parameter_server_step
 from course_utils.lessons.sgd.digits_network import Arrays
 from course_utils.measuring import by_turns
@@ -17,6 +23,7 @@ if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load M
     from mpi4py import MPI
 
     from course_utils.ranks.ranks import Ranks
+    from course_utils.ranks.virtual_ranks import VirtualRanks
 
 WAYS = {
     "synchronous": (train_locally, 56, {"local_steps": 1, "rate": 0.6, "ranks": 4}),
@@ -51,6 +58,17 @@ def link_seconds(ranks: "Ranks", workers: Sequence[int], nbytes: int, runs: int 
             size = number + (name == "server")
             taken[name].append(measure(ranks, {name: allreduce}, [nbytes], runs, size)[name][0])
     return taken
+
+
+def served(ranks: "Ranks | VirtualRanks", images: Arrays, workers: int, pace: Pace, each: int = 5) -> Served:
+    """Train asynchronously with this many workers, real or virtual, and at least `each` updates of each worker."""
+    every = 10
+    updates = max(150, each * workers)
+    curve = ranks.run(train_asynchronously, images, updates, pace=pace, every=every, ranks=workers + 1).results[0]
+    half = len(curve.seconds) // 2
+    took = curve.seconds[-1] - curve.seconds[half]
+    rate = every * (len(curve.seconds) - 1 - half) / took
+    return Served(workers, rate, float(np.mean(curve.staleness[workers:])), curve.accuracies[-1])
 
 
 def race(ranks: "Ranks", images: Arrays, paces: Mapping[str, Pace], runs: int = 3) -> dict[str, dict[str, list[Curve]]]:

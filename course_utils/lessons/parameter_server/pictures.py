@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from course_utils.draw import style
 from course_utils.draw.lines import in_words, label, name_ends, room_for_names, round_numbers
 from course_utils.errors import CourseError
-from course_utils.lessons.parameter_server.digits_trainings import Curve
+from course_utils.lessons.parameter_server.digits_trainings import Curve, Served
 from course_utils.words import as_sentences, bytes_text, percent, seconds_text
 
 
@@ -65,6 +65,42 @@ def races(
         for name, runs in ways.items()
     )
     picture.alt_text = as_sentences("Curves of accuracy against epochs and against seconds", title, subtitle, told)
+    return picture
+
+
+def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtitle: str = "") -> Figure:
+    """Draw updates in a second, mean staleness and accuracy over the number of workers, one under the other.
+
+    Args:
+        virtual: a line. real: dots beside it.
+    """
+    parts = {"rate": "updates in a second", "staleness": "mean staleness", "accuracy": "test images recognised"}
+    marks = {
+        "virtual workers": Line2D([], [], color=style.CURVES[0], marker="o", markersize=4),
+        "real workers": Line2D([], [], color=style.CURVES[1], marker="D", markersize=7, linestyle=""),
+    }
+    look = {"left": 0.7, "above": style.legend_height(list(marks)) + 0.22}
+    picture, axes = style.new_picture(title, subtitle, heights=[1.25] * 3, **look)
+    counts = [run.workers for run in virtual]
+    for ax, (part, words) in zip(axes, parts.items(), strict=True):
+        ax.plot(counts, [getattr(run, part) for run in virtual], color=style.CURVES[0], marker="o", markersize=4)
+        there = [run.workers for run in real], [getattr(run, part) for run in real]
+        ax.plot(*there, color=style.CURVES[1], marker="D", markersize=7, linestyle="", zorder=1)
+        ax.set_xscale("log")
+        ax.set_ylim(bottom=0)
+        in_words(ax.xaxis, counts)
+        ax.yaxis.set_major_locator(MaxNLocator(4))
+        if part == "accuracy":
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value)))
+        label(ax, "workers" if ax is axes[-1] else "", words, above=True)
+    style.draw_legend(axes[0], marks, offset=0.28)
+    told = "; ".join(
+        f"{kind}, {run.workers}: {run.rate:.0f} updates in a second, staleness {run.staleness:.0f}, "
+        f"{percent(run.accuracy)} recognised"
+        for kind, runs in {"virtual": virtual, "real": real}.items()
+        for run in runs
+    )
+    picture.alt_text = as_sentences("Three panels over the number of workers", title, subtitle, told)
     return picture
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from course_utils.lessons.parameter_server.digits_trainings import Curve
+from course_utils.lessons.parameter_server.digits_trainings import Curve, Served
 from course_utils.measuring import NEAR, Compared, relative_errors, tied
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
+_FULL = 0.05  # a link within this share of its highest rate is full
 _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test images
 
 
@@ -43,6 +44,24 @@ def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> str
     said = join([f"{mean:.2f}" for mean in means.values()])
     start = f"The mean is {said}" + (f": near {workers} − 1 each time" if near else f"; {workers - 1} was predicted")
     return f"{start}. The oldest gradient: {join(oldest)}"
+
+
+def served_text(virtual: Sequence[Served], real: Sequence[Served]) -> tuple[str, str]:
+    """From how many workers on the server makes no more updates; and how far virtual rates are from real ones.
+
+    Args:
+        virtual: by rising number of workers. real: some of these numbers.
+    """
+    most = max(run.rate for run in virtual)
+    full = next(run for run in virtual if run.rate >= (1 - _FULL) * most)
+    last = virtual[-1]
+    if full is last:
+        title = f"{last.workers} virtual workers: the server's link is not full yet"
+    else:
+        title = f"Virtual workers: {last.workers} bring no more than {full.workers} do, and older gradients"
+    rates = {run.workers: run.rate for run in virtual}
+    apart = [f"{percent(abs(rates[run.workers] / run.rate - 1))} with {run.workers}" for run in real]
+    return title, f"Virtual and real workers' updates in a second differ by {join(apart)} workers"
 
 
 def rates_text(rates: Sequence[float], fresh: Sequence[float], stale: Sequence[float], scaled: Sequence[float]) -> str:

@@ -3,7 +3,6 @@
 Rank 0 is the server, all others are workers. Parameters and gradients are one flat NumPy vector each.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -98,6 +97,13 @@ def staleness_scaled_lr(rate: float, staleness: int) -> float:
     return rate / max(1, staleness)
 
 
+def _now() -> float:
+    """This rank's clock: of a virtual rank, its virtual time."""
+    from mpi4py import MPI
+
+    return MPI.Wtime()
+
+
 @dataclass
 class ServerHistory:
     """What the server remembers of a training.
@@ -113,11 +119,11 @@ class ServerHistory:
     seconds: list[float] = field(default_factory=list)
     updates: list[int] = field(default_factory=list)
     snapshots: list[np.ndarray] = field(default_factory=list)
-    _began: float = field(default_factory=time.perf_counter)
+    _began: float = field(default_factory=_now)
 
     def snapshot(self, updates: int, parameters: np.ndarray) -> None:
         """Keep a copy of the weights."""
-        self.seconds.append(time.perf_counter() - self._began)
+        self.seconds.append(_now() - self._began)
         self.updates.append(updates)
         self.snapshots.append(parameters.copy())
 
