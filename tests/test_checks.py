@@ -376,12 +376,15 @@ def test_an_exercise_that_is_only_planned_is_named_with_its_lesson(monkeypatch):
 def test_before_start_the_check_says_what_to_run(fake_ranks, monkeypatch):
     monkeypatch.setattr("course_utils.ranks.start.current", lambda: None)
     with pytest.raises(CourseError, match=r"Run `ranks = course.start\(4\)` first"):
-        course.check("rank_squared", lambda comm: 0)
+        course.check("average_gradients", lambda comm: 0)
 
 
 def test_check_prints_one_line(fake_ranks, capsys):
     assert course.check("rank_squared", lambda comm: comm.rank**2) is None
-    assert capsys.readouterr().out == "✓ rank_squared: each rank returned the square of its own number\n"
+    assert capsys.readouterr().out == (
+        "✓ rank_squared: each rank returned the square of its own number "
+        "(on 1 to 64 virtual ranks, then on your 4 ranks)\n"
+    )
 
 
 def test_a_hint_is_first_a_question_and_then_nearly_the_answer(fake_ranks, capsys, monkeypatch):

@@ -1,4 +1,4 @@
-"""`course.check`: judge a learner's function on the running ranks, keep the verdict, and show it."""
+"""`course.check`: judge a learner's function, keep the verdict, and show it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,28 +14,27 @@ _MISSING: Any = object()
 
 
 def check(name: str, function: Callable = _MISSING) -> None:
-    """Run your function on the running ranks and say in one line whether it is right; a notebook shows it as a panel.
+    """Run your function and say in one line whether it is right; a notebook shows it as a panel.
 
-    Sizes, dtypes and numbers are fresh on every call. ✓ right; ✗ what is wrong, and a question; ○ not begun.
+    What needs no communicator needs no running ranks. What needs a communicator and NumPy alone runs on virtual ranks
+    first, up to 64 of them, then on the running ones. Sizes, dtypes and numbers are fresh on every call.
+    ✓ right; ✗ what is wrong, and a question; ○ not begun.
 
     Args:
         name: of the exercise, in quotes.
         function: yours, without quotes and without parentheses.
 
     Raises:
-        CourseError: there is no such exercise, `function` is none, or no ranks are running; under nbgrader, which
-            reads marks out of errors, also where the verdict is not ✓.
+        CourseError: there is no such exercise, `function` is none, or only running ranks can judge it and there
+            are none; under nbgrader, which reads marks out of errors, also where the verdict is not ✓.
     """
-    from course_utils.checks.judge import judge
+    from course_utils.checks.virtual_first import verdict_on
     from course_utils.ranks.start import current
 
     exercise = find(name)
     _need_function(exercise.name, function)
-    ranks = current()
-    if ranks is None:
-        raise CourseError(f"No ranks are running yet. Run `{exercise.start(4)}` first, then this cell again.")
     with under_nbgrader.stderr_to_stdout():
-        verdict = judge(exercise, function, ranks)
+        verdict = verdict_on(exercise, function, current())
         SESSION.write(exercise=name, lesson=exercise.lesson, mark=verdict.mark, text=verdict.text)
         show(verdict, picture=exercise.picture)
     under_nbgrader.insist(verdict)

@@ -84,6 +84,7 @@ class Case:
         tolerance: relative to the largest expected number; None: what the dtype allows, and exact for integers.
         judge: an extra test; returns what is wrong, or None.
         harness: called as harness(function, *what the function would get) in place of the function itself.
+        timed: whether it measures time, which virtual ranks cannot say.
     """
 
     label: str
@@ -97,6 +98,7 @@ class Case:
     tolerance: float | None = None
     judge: Callable[[Outcome], str | None] | None = None
     harness: Callable | None = None
+    timed: bool = False
 
 
 Recogniser = Callable[[Case, Outcome], bool]

@@ -5,7 +5,7 @@ import inspect
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import cloudpickle
@@ -31,12 +31,18 @@ def fresh_seed() -> int:
         return int.from_bytes(os.urandom(4), "little")
 
 
+def cases_of(exercise: Exercise, seed: int, world_size: int) -> list[Case]:
+    """The exercise's cases for this many ranks; the same seed gives the same numbers."""
+    return list(exercise.cases(np.random.default_rng(seed), world_size))
+
+
 def judge(
     exercise: Exercise,
     function: Callable,
     ranks: RanksLike,
     *,
     seed: int | None = None,
+    cases: Sequence[Case] | None = None,
     patience: float = PATIENCE,
     limit: float | None = None,
     seconds: float = SECONDS,
@@ -50,6 +56,7 @@ def judge(
         function: the learner's; shipped to every rank.
         ranks: the running ranks.
         seed: of the cases' numbers; None draws a new one.
+        cases: what to run; None: the exercise's own, drawn with this seed for as many ranks.
         patience: seconds without progress after which the ranks are taken to hang.
         limit: seconds after which a case is ended in any event; None: the exercise's own.
         seconds: for which programs with known mistakes are run, to find the one that the answer makes.
@@ -61,7 +68,7 @@ def judge(
     """
     seed = fresh_seed() if seed is None else seed
     hidden = (exercise.library, *exercise.also_hidden) if hide else ()
-    cases = list(exercise.cases(np.random.default_rng(seed), ranks.world_size))
+    cases = cases_of(exercise, seed, ranks.world_size) if cases is None else cases
     fitting = [case for case in cases if len(case.arguments) <= ranks.world_size]
     left_out = max((len(case.arguments) for case in cases if len(case.arguments) > ranks.world_size), default=0)
     if not fitting:

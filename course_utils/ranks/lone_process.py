@@ -57,6 +57,11 @@ class _Task:
     seconds: float = math.inf
     path: list[str] = field(default_factory=lambda: [part for part in sys.path if part and Path(part).is_dir()])
 
+    @property
+    def who(self) -> str:
+        """Who ends where the process does."""
+        return "the process of the virtual ranks" if self.together else "rank 0"
+
 
 @dataclass
 class _Answer:
@@ -66,11 +71,13 @@ class _Answer:
         replies: in the order of its calls, as many as came to an end; as bytes while they travel.
         cause: why it was broken off, if it was.
         trouble: what virtual ranks say of it.
+        rejected: why they do not begin.
     """
 
     replies: list[Any]
     cause: str = ""
     trouble: str | None = None
+    rejected: str = ""
 
 
 class LoneProcess:
@@ -89,19 +96,21 @@ class LoneProcess:
             limit: seconds after which it is broken off.
 
         Raises:
-            CourseError: the process does not come up.
+            CourseError: the process does not come up, or its virtual ranks reject the task.
         """
         data = to_bytes(task)
         if not self._send(data):  # it has ended since the last task
             self.stop()
             self._send(data)
-        cause = self._wait(limit)
+        cause = self._wait(task, limit)
         try:
             if not self._line.poll(0):
                 raise EOFError
             answer: _Answer = from_bytes(self._line.recv_bytes())
         except (EOFError, OSError):
             return self._lost(task, cause)
+        if answer.rejected:
+            raise CourseError(answer.rejected)
         replies = [from_bytes(reply) for reply in answer.replies]
         return _Answer(replies, cause, describe(replies, cause) if cause else answer.trouble)
 
@@ -132,7 +141,14 @@ class LoneProcess:
         course = str(Path(__file__).parents[2])
         command = "import sys; sys.path.append(sys.argv[3]); from course_utils.ranks import lone_process as here; "
         self._process = subprocess.Popen(
-            [sys.executable, "-c", f"{command}here.serve(*sys.argv[1:3])", str(theirs.fileno()), self._folder.name, course],
+            [
+                sys.executable,
+                "-c",
+                f"{command}here.serve(*sys.argv[1:3])",
+                str(theirs.fileno()),
+                self._folder.name,
+                course,
+            ],
             env={**os.environ, **ONE_THREAD, "MPLBACKEND": "agg", "TQDM_DISABLE": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -149,18 +165,18 @@ class LoneProcess:
             self.stop()
             raise CourseError("The process that runs checks did not come up. `course.doctor()` looks for the reason.")
 
-    def _wait(self, limit: float) -> str:
+    def _wait(self, task: _Task, limit: float) -> str:
         """Wait for the answer, or the end of the process; why the task was broken off, if it was."""
         until = time.monotonic() + limit
         try:
             while not self._line.poll(max(0.0, min(_LOOK, until - time.monotonic()))):
                 if time.monotonic() > until:
-                    return self._broken_off(f"not finished after {limit:.0f} s.")
+                    return self._broken_off(task, f"not finished after {limit:.0f} s.")
         except KeyboardInterrupt:
-            return self._broken_off("stopped by you.")
+            return self._broken_off(task, "stopped by you.")
         return ""
 
-    def _broken_off(self, cause: str) -> str:
+    def _broken_off(self, task: _Task, cause: str) -> str:
         with presses():
             until = time.monotonic() + _STUBBORN
             while time.monotonic() < until and self._process.poll() is None:
@@ -168,13 +184,13 @@ class LoneProcess:
                 if self._line.poll(_LOOK):
                     return cause
             self._process.kill()
-        return f"{cause} rank 0 did not heed the interrupt and had to be ended."
+        return f"{cause} {task.who} did not heed the interrupt and had to be ended."
 
     def _lost(self, task: _Task, cause: str) -> _Answer:
         status = self._process.wait()
         if not cause:
             place = last_line(_faults(Path(self._folder.name)))
-            cause = end_text(0, 128 - status if status < 0 else status, self._kills, place)
+            cause = end_text(task.who, 128 - status if status < 0 else status, self._kills, place)
         self.stop()
         replies = [Reply(rank, "lost") for rank, _, _ in task.calls]
         return _Answer(replies, cause, describe(replies, cause))
@@ -218,9 +234,7 @@ class NoRanks:
         if any(reply.kind == "lost" for reply in answer.replies):
             return []
         causes = ["" if reply.kind == "returned" else answer.cause for reply in answer.replies]
-        return [
-            Attempt([reply], describe([reply], cause)) for reply, cause in zip(answer.replies, causes, strict=True)
-        ]
+        return [Attempt([reply], describe([reply], cause)) for reply, cause in zip(answer.replies, causes, strict=True)]
 
 
 class VirtualRanksApart:
@@ -357,6 +371,8 @@ def _on_virtual_ranks(task: _Task, interrupts: _Interrupts) -> _Answer:
     interrupts.heeded = True
     try:
         attempt = ranks.attempt(_Travelling(task.calls[0][1]), arguments)
+    except CourseError as error:
+        return _Answer([], rejected=str(error))
     except KeyboardInterrupt:
         return _Answer([packed(Reply(rank, "interrupted")) for rank, _, _ in task.calls])
     finally:

@@ -8,7 +8,7 @@ from typing import Any
 from course_utils import draw
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
-from course_utils.trace.events import Event, bytes_sent, count_rounds
+from course_utils.trace.events import Event, bytes_of_each, count_rounds
 from course_utils.trace.luck import by_luck
 from course_utils.words import count, ranks_in_words
 
@@ -88,10 +88,10 @@ class Run:
         """Messages sent from rank to rank; those inside a collective are MPI's own affair and not counted."""
         return sum(event.kind == "send" for event in self.events)
 
-    @property
+    @cached_property
     def bytes_per_rank(self) -> list[int]:
         """Bytes that each rank sent, or contributed to a collective."""
-        return [bytes_sent(self.events, rank) for rank in range(self.world_size)]
+        return bytes_of_each(self.events, self.world_size)
 
     @property
     def bytes(self) -> int:
@@ -132,6 +132,8 @@ def _on_ranks(noticed: Sequence[Sequence[str]]) -> list[str]:
 def events_of(replies: list[Reply]) -> list[Event]:
     """All ranks' events, with times counted from the moment at which the first rank began."""
     began = min((reply.began for reply in replies), default=0.0)
+    if not began:  # as on virtual ranks
+        return [event for reply in replies for event in reply.events]
     return [e._replace(start=e.start - began, end=e.end - began) for reply in replies for e in reply.events]
 
 

@@ -55,7 +55,8 @@ class ContainedProcesses(LocalRanks):
                 f"The machine had less than {least_memory() / 1e9:.1f} GB left, so all was ended; was it this notebook?"
             )
         if self.ended:
-            return status_text(*self.ended[0])
+            rank, status = self.ended[0]
+            return status_text(f"rank {rank}", status)
         return f"{ranks_in_words(self.dead() or list(range(len(self.pids))))} ended."
 
 

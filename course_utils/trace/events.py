@@ -100,7 +100,20 @@ def count_rounds(events: Iterable[Event]) -> int:
 
 def bytes_sent(events: Iterable[Event], rank: int) -> int:
     """Bytes that `rank` put in: the payload of its sends and its contribution to each collective."""
-    return sum(event.bytes for event in events if event.rank == rank and event.kind in ("send", "collective"))
+    return sum(event.bytes for event in events if event.rank == rank and event.kind in _PUT_IN)
+
+
+def bytes_of_each(events: Iterable[Event], world_size: int) -> list[int]:
+    """The same for each rank, in one pass."""
+    sent = [0] * world_size
+    for event in events:
+        if event.kind in _PUT_IN:
+            sent[event.rank] += event.bytes
+    return sent
+
+
+_PUT_IN = ("send", "collective")
+"""The kinds of events whose bytes a rank puts in."""
 
 
 def phase_seconds(events: Iterable[Event]) -> dict[tuple[int, str], float]:

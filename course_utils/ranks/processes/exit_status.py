@@ -33,31 +33,32 @@ def describe_end(folder: RanksFolder, dead: dict[int, int]) -> str:
         return f"{ranks_in_words(sorted(dead))} ended."
     _, rank, status = min(ended)
     place = last_line(folder.fault_file(rank)) if status > 128 else ""
-    return end_text(rank, status, folder.facts().get("memory_kills", 0), place)
+    return end_text(f"rank {rank}", status, folder.facts().get("memory_kills", 0), place)
 
 
-def end_text(rank: int, status: int, kills_before: int, place: str) -> str:
+def end_text(who: str, status: int, kills_before: int, place: str) -> str:
     """A sentence on an end.
 
     Args:
+        who: ended, such as "rank 2".
         status: exit status; above 128 it stands for a signal.
         kills_before: `memory_kills()` when the rank was started.
         place: the learner's line that it was in; "" where that is not known.
     """
     if status == 128 + signal.SIGKILL and memory_kills() > kills_before:
-        return f"rank {rank} was ended by the system: there was no memory left (signal 9, SIGKILL)."
-    return f"{status_text(rank, status).rstrip('.')}{place and f', at {place}'}."
+        return f"{who} was ended by the system: there was no memory left (signal 9, SIGKILL)."
+    return f"{status_text(who, status).rstrip('.')}{place and f', at {place}'}."
 
 
-def status_text(rank: int, status: int) -> str:
+def status_text(who: str, status: int) -> str:
     """A sentence on an exit status; above 128 it stands for a signal."""
     if status <= 128:
-        return f"rank {rank} ended itself, with exit code {status}."
+        return f"{who} ended itself, with exit code {status}."
     try:
         name = signal.Signals(status - 128).name
     except ValueError:
         name = "unknown"
-    said = f"rank {rank} was ended by signal {status - 128}, {name}"
+    said = f"{who} was ended by signal {status - 128}, {name}"
     return f"{said}{_WHY.get(name, '')}."
 
 

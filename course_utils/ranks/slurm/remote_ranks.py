@@ -67,7 +67,7 @@ class RemoteRanks:
         if not ended:
             return f"{ranks_in_words(self.dead())} cannot be reached any more: the node has failed, or the network."
         rank, status = next((pair for pair in ended if pair[1] != 0), ended[0])
-        return status_text(rank, status)
+        return status_text(f"rank {rank}", status)
 
     def _order(self, rank: int, what: str) -> None:
         write_whole(order_file(self.folder, rank), {"number": time.time_ns(), "what": what})

@@ -1,0 +1,218 @@
+"""Checks without ranks, and on virtual ranks before real ones; the process in which both run, whatever it is given."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import course_utils as course
+from course_utils import system
+from course_utils.checks.judge import cases_of
+from course_utils.checks.registry import declared, find
+from course_utils.checks.virtual_first import fits_virtual_ranks, needs_nothing, verdict_on
+from course_utils.errors import CourseError
+from course_utils.ranks.lone_process import NoRanks, VirtualRanksApart, lone_process
+
+
+def kind_of(exercise) -> str:
+    """Which ranks judge an exercise."""
+    cases = cases_of(exercise, 1, 4)
+    return "none" if needs_nothing(cases) else "virtual" if fits_virtual_ranks(exercise, cases) else "real"
+
+
+@pytest.fixture
+def no_ranks(monkeypatch, tmp_path):
+    """A notebook without ranks, with its own home."""
+    monkeypatch.setenv("COURSE_HOME", str(tmp_path))
+    monkeypatch.setattr("course_utils.ranks.start.current", lambda: None)
+
+
+def said(capsys, name: str, function) -> str:
+    course.check(name, function)
+    return capsys.readouterr().out.splitlines()[0]
+
+
+def test_which_exercises_need_which_ranks() -> None:
+    lessons = {"none": set(), "virtual": set(), "real": set()}
+    for exercise in declared():
+        lessons[kind_of(exercise)].add(exercise.lesson[:2])
+    assert {"01", "02", "12"} <= lessons["none"] and {"00", "04", "05", "08"} <= lessons["virtual"]
+    assert not {"01", "02", "12"} & (lessons["virtual"] | lessons["real"]) and {"06", "09", "17"} <= lessons["real"]
+
+
+# --- without ranks --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["momentum_step", "brent_bounds", "fit_alpha_beta", "shard_indices", "allreduce_time"])
+def test_what_needs_no_communicator_is_judged_without_ranks(name, no_ranks, capsys) -> None:
+    written = find(name).written
+    assert said(capsys, name, written.right[0].function()).startswith("✓")
+    program, question = written.wrong[0]
+    assert question in said(capsys, name, program.function())
+
+
+def test_an_endless_loop_is_broken_off_and_the_next_check_works() -> None:
+    def endless(*_):
+        while True:
+            pass
+
+    alone = NoRanks().attempt(endless, [()], limit=0.5)
+    assert alone.trouble.startswith("not finished after") and "was computing at" in alone.trouble
+    each = NoRanks().attempt_each([(abs, (-3,)), (endless, ())], limit=0.5)
+    assert each[0].replies[0].value == 3 and each[1].replies[0].kind == "interrupted"
+    virtual = VirtualRanksApart(3).attempt(endless, [()] * 3, limit=0.5)
+    assert virtual.trouble.startswith("not finished after")
+    assert NoRanks().attempt(abs, [(-3,)]).replies[0].value == 3
+
+
+@pytest.mark.parametrize("leave", [exit, sys.exit, quit], ids=["exit", "sys.exit", "quit"])
+def test_a_function_that_asks_to_exit_is_told_so(leave) -> None:
+    attempt = NoRanks().attempt(lambda: leave(), [()])
+    assert "SystemExit: the code asked its process to end" in attempt.trouble
+
+
+def test_a_crash_ends_the_process_and_nothing_else(no_ranks, capsys) -> None:
+    def crash(*_):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    line = said(capsys, "momentum_step", lambda *_: os._exit(3))
+    assert line.startswith("✗") and "ended itself, with exit code 3" in line and "New ranks" not in line
+    assert "was ended by signal 11, SIGSEGV, at line" in said(capsys, "momentum_step", crash)
+    assert "process of the virtual ranks ended itself" in said(capsys, "rank_squared", lambda comm: os._exit(3))
+    assert said(capsys, "momentum_step", find("momentum_step").written.right[0].function()).startswith("✓")
+
+
+def test_what_a_function_changes_in_the_process_does_not_reach_the_notebook() -> None:
+    numbers = [1, 2, 3]
+    attempt = NoRanks().attempt(list.clear, [(numbers,)])
+    assert attempt.replies[0].arguments == ([],) and numbers == [1, 2, 3]
+
+
+def test_what_cannot_be_sent_back_and_what_cannot_be_unpacked_are_told() -> None:
+    class Stubborn:
+        def __reduce__(self):
+            return int, ("no number",)
+
+    assert "cannot be sent to the notebook" in NoRanks().attempt(lambda: (x for x in "abc"), [()]).trouble
+    assert "while unpacking your function" in NoRanks().attempt(abs, [(Stubborn(),)]).trouble
+
+
+def test_the_process_ends_with_its_notebook_also_from_an_endless_loop() -> None:
+    program = """
+        import threading
+        from course_utils.ranks.lone_process import NoRanks, lone_process
+        def endless():
+            while True: pass
+        NoRanks().attempt(abs, [(1,)])
+        print(lone_process()._process.pid, flush=True)
+        NoRanks().attempt(endless, [()], limit=600)
+        """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
+    ) as notebook:
+        pid = int(notebook.stdout.readline())
+        began = system.started_at(pid)
+        notebook.kill()
+    while system.started_at(pid) == began:  # the test's own limit ends a wait in vain
+        time.sleep(0.05)
+    assert began
+
+
+def test_an_exercise_for_real_ranks_says_so(no_ranks) -> None:
+    with pytest.raises(CourseError, match=r"No ranks are running yet. Run `ranks = course.start\(4\)` first"):
+        course.check("average_gradients", lambda *_: 0)
+
+
+# --- virtual ranks first --------------------------------------------------------------------------------------------
+
+
+def squares(comm):
+    return comm.rank**2
+
+
+def test_a_verdict_says_on_which_ranks_it_stands(four_ranks) -> None:
+    exercise = find("rank_squared")
+    assert str(verdict_on(exercise, squares, four_ranks)).endswith("(on 1 to 64 virtual ranks, then on your 4 ranks)")
+    alone = verdict_on(exercise, squares, None)
+    assert alone.passed and "(on 1 to 64 virtual ranks; real ranks are still to come: `ranks = course.start(4)`" in str(
+        alone
+    )
+    wrong = verdict_on(exercise, lambda comm: comm.rank, four_ranks)
+    assert wrong.mark == "✗" and "Found on virtual ranks." in wrong.text
+    assert verdict_on(exercise, lambda comm: 1 / (5 - comm.size) and comm.rank**2, four_ranks).text.startswith(
+        "rank 0 raised ZeroDivisionError"
+    )
+
+
+def test_what_only_real_ranks_show_is_told_apart(four_ranks) -> None:
+    def only_in_one_process(comm):
+        return comm.rank**2 if len(set(comm.allgather(os.getpid()))) == 1 else 0
+
+    verdict = verdict_on(find("rank_squared"), only_in_one_process, four_ranks)
+    assert verdict.mark == "✗"
+    assert verdict.text.startswith("right on 1 to 64 virtual ranks; on your 4 ranks, rank 1 returned 0, expected 1")
+
+
+def thread(comm):
+    import threading
+
+    threading.Thread(target=print).start()
+    return comm.rank**2
+
+
+def process(comm):
+    import subprocess
+
+    subprocess.run(["true"])
+    return comm.rank**2
+
+
+def sleeps(comm):
+    import time
+
+    time.sleep(0.001)
+    return comm.rank**2
+
+
+def clock(comm):
+    import time
+
+    return comm.rank**2 + 0 * int(time.time())
+
+
+def world(comm):
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.rank**2
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (thread, "virtual ranks cannot start a thread"),
+        (process, "virtual ranks cannot start a process"),
+        (sleeps, "virtual ranks cannot sleep"),
+        (clock, "virtual ranks cannot read a clock"),
+        (world, "virtual ranks have no MPI.COMM_WORLD"),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+def test_what_virtual_ranks_cannot_do_is_said_and_real_ranks_judge_alone(function, words, four_ranks) -> None:
+    exercise = find("rank_squared")
+    verdict = verdict_on(exercise, function, four_ranks)
+    assert verdict.passed and f"(your 4 ranks judged alone, for {words}" in str(verdict) and "line" in str(verdict)
+    with pytest.raises(CourseError, match=f"(?i){words}.* Run `ranks = course.start"):
+        verdict_on(exercise, function, None)
+
+
+def test_the_same_seed_gives_the_same_verdict() -> None:
+    exercise = find("tree_broadcast")
+    function = exercise.written.right[0].function()
+    first, second = (verdict_on(exercise, function, None, seed=7) for _ in range(2))
+    assert first.text == second.text and first.events == second.events
+    lone_process().stop()
+    assert verdict_on(exercise, function, None, seed=7).events == first.events
