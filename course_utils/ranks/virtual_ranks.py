@@ -31,7 +31,7 @@ from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
 from course_utils.trace.events import Event
-from course_utils.trace.recorder import learners_frame, place_of
+from course_utils.trace.recorder import learners_frame, other_clocks, place_of
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
 MOST = 16_384
@@ -387,7 +387,7 @@ class _VirtualCall:
             replies.append(self._life(me, packed, shared or _packed(function, each[me.number])))
 
         mpi = stand_in.module(lambda: scheduler.current.clock, Request, VirtualComm)
-        with stand_in.standing_in(mpi), _printing(scheduler):
+        with stand_in.standing_in(mpi), _printing(scheduler), _phases(scheduler):
             scheduler.run(work)
         self.stuck = scheduler.stuck
         for rank in scheduler.ranks:
@@ -516,6 +516,16 @@ class _Output(io.TextIOBase):
             return self._before.write(text)
         self._scheduler.current.printed.append(text)
         return len(text)
+
+
+@contextlib.contextmanager
+def _phases(scheduler: Scheduler) -> Iterator[None]:
+    """Inside, phases are those of the rank that runs, in its time."""
+    other_clocks.append((scheduler.now_here, scheduler.add_phase))
+    try:
+        yield
+    finally:
+        other_clocks.pop()
 
 
 @contextlib.contextmanager

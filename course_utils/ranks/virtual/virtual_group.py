@@ -73,8 +73,7 @@ class VirtualGroup(dist.ProcessGroup):
         super().__init__(ranks.index(me.number), len(ranks))
         self._scheduler, self._me, self._ranks = scheduler, me, ranks
         self._comm = VirtualComm.on(scheduler, me, ranks, f"{BACKEND} {group_name}")
-        self._set_group_name(group_name)
-        self._set_group_desc(group_desc)
+        self._group_name, self._group_desc = group_name, group_desc
 
     def new_group(
         self, ranks: list[int], timeout: Any = None, pg_options: Any = None, group_name: str = "", group_desc: Any = ""
@@ -91,6 +90,9 @@ class VirtualGroup(dist.ProcessGroup):
     def getBackendName(self) -> str:
         """For torch's own C++ code, which would look into a group that says it is gloo's."""
         return "virtual"
+
+    group_name = property(lambda self: self._group_name)
+    group_desc = property(lambda self: self._group_desc)
 
     def _get_backend(self, device: Any) -> "VirtualGroup":
         return self

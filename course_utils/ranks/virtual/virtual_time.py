@@ -9,6 +9,7 @@ Source: conservative simulation of processes in one address space as in SMPI (Cl
 On-Line Simulation of MPI Applications with SMPI").
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -18,6 +19,7 @@ import greenlet
 
 from course_utils.ranks.virtual.arrivals import Wires
 from course_utils.trace.events import Event
+from course_utils.trace.recorder import here
 from course_utils.trace.waiting import IS_DONE, WAITS, Look, Meeting, Message, Need, Receive, Some, WaitGraph, unlike
 
 IN_VAIN = 1_000
@@ -103,6 +105,13 @@ class VirtualRank:
         self.notes: list[str] = []
         self.printed: list[str] = []
 
+    def next_moment(self) -> float:
+        """The rank's time, later each time, so that what happened at once keeps its order."""
+        self.moment = (
+            self.clock if self.clock > self.moment else max(self.moment + 1e-12, math.nextafter(self.moment, math.inf))
+        )
+        return self.moment
+
 
 class Scheduler:
     """Runs virtual ranks until all are done, or none can go on.
@@ -166,6 +175,16 @@ class Scheduler:
                 self.current = rank
                 if rank.greenlet:
                     rank.greenlet.throw(Left)
+
+    def now_here(self) -> float:
+        """A moment of the rank that runs."""
+        return self.current.next_moment() if self.traced else self.current.clock
+
+    def add_phase(self, name: str, start: float, end: float) -> None:
+        """Keep a phase of the rank that runs."""
+        if self.traced:
+            line = here()[0]
+            self.current.events.append(Event(self.current.number, name, "phase", None, None, 0, start, end, line))
 
     def _life(self, rank: VirtualRank, work: Callable[[VirtualRank], None]) -> None:
         self._main.switch()
