@@ -1,6 +1,5 @@
 """One rank in a communicator of virtual ranks: its number there, its clock, and the events that it records."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -71,11 +70,7 @@ class Member:
 
     def _moment(self) -> float:
         """The rank's time; where it keeps events, a later one each time, so that they keep their order."""
-        me = self.me
-        if not self._records:
-            return me.clock
-        me.moment = me.clock if me.clock > me.moment else max(me.moment + 1e-12, math.nextafter(me.moment, math.inf))
-        return me.moment
+        return self.me.next_moment() if self._records else self.me.clock
 
     def _add(
         self,

@@ -196,6 +196,7 @@ def standing_in(mpi: types.ModuleType) -> Iterator[None]:
     package.MPI = mpi
     try:
         with contextlib.ExitStack() as back:
+            back.enter_context(on_a_rank())
             for owner, name, what in _REJECTED:
                 back.enter_context(_rejected(owner, name, what))
             yield
@@ -237,13 +238,31 @@ def _is_machinery(filename: str) -> bool:
 
 
 @contextlib.contextmanager
+def on_a_rank() -> Iterator[None]:
+    """Inside, this thread runs virtual ranks."""
+    _of_ranks.add(threading.get_ident())
+    try:
+        yield
+    finally:
+        _of_ranks.discard(threading.get_ident())
+
+
+def is_on_a_rank() -> bool:
+    """Whether the thread that calls runs virtual ranks; a notebook has others."""
+    return threading.get_ident() in _of_ranks
+
+
+_of_ranks: set[int] = set()
+
+
+@contextlib.contextmanager
 def _rejected(owner: Any, name: str, what: str) -> Iterator[None]:
-    """Inside, the learner's code on this thread cannot call `owner.name`; everybody else can."""
-    original, thread = getattr(owner, name), threading.get_ident()
+    """Inside, the learner's code on a rank's thread cannot call `owner.name`; everybody else can."""
+    original = getattr(owner, name)
     direct = owner is time
 
     def rejected(*args: Any, **kwargs: Any) -> Any:
-        if threading.get_ident() == thread:
+        if is_on_a_rank():
             frame = sys._getframe(1)
             for _ in range(1 if direct else _STEPS):
                 if frame is None or _is_machinery(frame.f_code.co_filename):

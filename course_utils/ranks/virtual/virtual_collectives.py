@@ -64,11 +64,26 @@ class VirtualCollectives(Member):
             self._add(name, "collective", began, end, None, None, size, gathering.meeting.number, agreed, line=line)
 
     def _begun(self, name: str, agreed: str, part: Any, size: int, cost: tuple, take: Callable) -> Request:
+        """A nonblocking collective: it meets the blocking one, though MPI does not let the two meet."""
+        return self.begin(name, agreed, agreed.replace(name, f"{name[1].upper()}{name[2:]}"), part, size, cost, take)
+
+    def begin(
+        self, name: str, call: str, agreed: str, part: Any, size: int, cost: tuple[str, float], take: Callable
+    ) -> Request:
+        """Take part in the next collective, and do not wait.
+
+        Args:
+            name, call: of its event.
+            agreed: what must be the same on all ranks.
+            part, size: what this rank brings, and how many bytes that are.
+            cost: a way of `collective_costs`, and its n in bytes.
+            take: called with the gathering when the request ends.
+        """
         began, line = self._moment(), here()[0] if self._records else None
-        gathering = self._come(agreed.replace(name, f"{name[1].upper()}{name[2:]}"), part, cost)
+        gathering = self._come(agreed, part, cost)
 
         def finished(end: float, status: Any) -> None:
-            self._note(name, agreed, gathering, began, end, size, line)
+            self._note(name, call, gathering, began, end, size, line)
 
         return CollectiveRequest(self, name, gathering, take, finished)
 
