@@ -254,7 +254,7 @@ course.draw.timelines(six, one, titles=titles)
 # %%
 course.predict("same_backend", answer=..., choices={"a": "yes", "b": "no"})
 
-# %%
+# %% tags=["figure:06_backends"]
 from course_utils.lessons.data_parallel.backends import backend_seconds
 from course_utils.lessons.data_parallel.sentences import fastest_text
 from course_utils.words import seconds_text
@@ -352,7 +352,7 @@ course.draw.loss_curves(curves, title, x="step of 128 images")
 # step stands for four short ones, *as long as the gradient hardly turns on the way*. Early in training it does turn.
 # Twice the rate, and you see it:
 
-# %% tags=["figure:06_warm_up"]
+# %%
 from course_utils.lessons.data_parallel.gradients import scaled_learning_rate
 from course_utils.lessons.data_parallel.sentences import climbs_text
 
@@ -431,7 +431,7 @@ steps = ranks.run(noise_scale.fewest_steps, *search, backend="gloo").results
 fewer = [steps[0] / steps[1], steps[2] / steps[3]]
 course.measured("critical", from_8_to_32=fewer[0], from_128_to_512=fewer[1])
 
-# %%
+# %% tags=["figure:06_critical"]
 from course_utils.lessons.data_parallel.sentences import critical_text
 
 fewest = steps[-1] / noise_scale.predicted_steps(sizes[-1], scale, 1)

@@ -373,7 +373,7 @@ report_figures.traffic_by_workers(
 # %%
 course.predict("width", answer=..., choices={"a": "it shrinks", "b": "it grows"})
 
-# %%
+# %% tags=["figure:07_width"]
 from course_utils.lessons.overlap.sentences import width_text
 from course_utils.vgg import vgg11
 

@@ -368,7 +368,7 @@ ways = {"a": "a mean at every step", "b": "the plain mean", "c": "an outer step"
 course.predict("diloco", answer=..., choices=ways)
 course.predict("diloco_bytes", within=1.1, times=...)
 
-# %%
+# %% tags=["figure:08_outer"]
 from course_utils.lessons.parameter_server.digits_trainings import train_in_rounds
 from course_utils.lessons.parameter_server.sentences import outer_text
 
@@ -403,7 +403,7 @@ pictures.loss_over_bytes(sent, losses, title, finding)
 # %%
 course.predict("neighbours", within=1.05, neighbours=..., all_reduce=...)
 
-# %%
+# %% tags=["figure:08_neighbours"]
 from course_utils.lessons.parameter_server.flat_network import unflat
 from course_utils.lessons.parameter_server.neighbours import train_among_neighbours
 from course_utils.lessons.parameter_server.sentences import neighbours_text
@@ -427,7 +427,7 @@ course.draw.loss_curves(curves, title, y="loss of the ranks' mean weights")
 # neighbours pull them together. Then, without gradients, each step leaves a share of the distance: the second largest
 # eigenvalue of the table of thirds, $\tfrac13\left(1 + 2\cos\frac{2\pi}{P}\right)$ from 4 ranks on.
 
-# %%
+# %% tags=["figure:08_apart"]
 from course_utils.lessons.parameter_server.neighbours import consensus_distance, shrinking
 
 far = {}

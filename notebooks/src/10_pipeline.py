@@ -315,7 +315,7 @@ for name, schedule in ({"1F1B": one_f_one_b, "ZB-H1": h1} | v_shaped).items():
     print(f"{name:10}: {idle:4.0%} idle as planned, keeps {kept:g} micro-batches")
 course.measured("pipeline_v", percent=round(100 * plans["ZB-V"].idle_share))
 
-# %%
+# %% tags=["figure:10_v"]
 from course_utils.lessons.pipeline.sentences import idle_text
 
 v_runs, busy = {}, False

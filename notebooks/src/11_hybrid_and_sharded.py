@@ -231,7 +231,7 @@ choices = {
 }
 course.predict("clip_alone", answer=..., choices=choices)
 
-# %%
+# %% tags=["figure:11_clipped"]
 from functools import partial
 
 from course_utils.lessons.hybrid_and_sharded.gradient_clipping import (
@@ -519,7 +519,7 @@ planner_pictures.published(published_runs())
 # %%
 course.predict("hours", within=1.5, gpu_hours=..., megawatt_hours=...)
 
-# %%
+# %% tags=["figure:11_mfu"]
 from course_utils.lessons.hybrid_and_sharded.planner.published_runs import SPENT
 from course_utils.lessons.hybrid_and_sharded.sentences import utilizations_text
 from course_utils.lessons.hybrid_and_sharded.utilization import device_hours, energy

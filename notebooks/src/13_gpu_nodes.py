@@ -456,7 +456,7 @@ pictures.tries(tries, undisturbed, "Killed, and brought back")
 # %%
 course.predict("interval", within=1.5, minutes=..., goodput=...)
 
-# %%
+# %% tags=["figure:13_interval"]
 from course_utils.lessons.gpu_nodes.save_interval import best_interval, goodput
 from course_utils.lessons.gpu_nodes.save_interval import simulated_goodput
 from course_utils.lessons.gpu_nodes.sentences import intervals_text

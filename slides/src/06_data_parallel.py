@@ -8,7 +8,6 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from matplotlib.figure import Figure
-from torch.utils.data import DistributedSampler
 
 import course_utils as course
 from course_utils.draw import style
@@ -121,35 +120,6 @@ def no_broadcast(page: SimpleNamespace) -> Figure:
     return course.draw.loss_curves(curves, title, y="distance")
 
 
-def forgotten_epoch(page: SimpleNamespace) -> Figure:
-    """The first images of rank 0 in three epochs, the sampler told which epoch it is, and not told."""
-    shown, images = 7, page.data.train_x.reshape(-1, 8, 8)
-    picture, axes = style.new_picture(
-        "Rank 0's first batch: always the same, unless the sampler is told the epoch",
-        heights=[2.1, 2.1],
-        left=0.75,
-        below=0.1,
-        side_by_side=True,
-    )
-    for ax, told in zip(axes, (False, True), strict=True):
-        sampler = DistributedSampler(range(len(images)), num_replicas=4, rank=0)
-        ax.axis("off")
-        ax.set(xlim=(0, shown), ylim=(3, -0.4))
-        ax.text(0, -0.2, "with set_epoch" if told else "without set_epoch", fontsize=style.TEXT, fontweight="bold")
-        for epoch in range(3):
-            if told:
-                sampler.set_epoch(epoch)
-            ax.text(-0.15, epoch + 0.5, f"epoch {epoch}", ha="right", va="center", fontsize=style.TEXT)
-            for place, index in enumerate(list(sampler)[:shown]):
-                extent = (place + 0.05, place + 0.95, epoch + 0.95, epoch + 0.05)
-                ax.imshow(images[index], cmap="gray_r", extent=extent, aspect="auto")
-        ax.set(xlim=(0, shown), ylim=(3, -0.4))
-    picture.alt_text = (
-        "The first images of rank 0 in three epochs. Without set_epoch they are the same in each; with it, others."
-    )
-    return picture
-
-
 FIGURES = {
     "06_shards": shards,
     "06_opinions": opinions,
@@ -157,5 +127,4 @@ FIGURES = {
     "06_rates": rates,
     "06_norm_statistics": norm_statistics,
     "06_no_broadcast": no_broadcast,
-    "06_forgotten_epoch": forgotten_epoch,
 }

@@ -1,10 +1,7 @@
-"""The pictures of deck 11 that its page does not have: the hybrid beside one process, and a shorter table of plans."""
-
-from types import SimpleNamespace
+"""The picture of deck 11 that its page does not have: a shorter table of plans."""
 
 from matplotlib.figure import Figure
 
-import course_utils as course
 from course_utils.draw import style
 from course_utils.lessons.hybrid_and_sharded.planner import pictures
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100
@@ -15,16 +12,10 @@ MODELS = ("GPT-2 1.5B", "Llama 7B", "Llama 3 70B", "GPT-3 175B", "Megatron 1T")
 DRAFT = {"PAGE": {"steps": 4, "text_steps": 5}, "GPUS": (8,)}
 
 
-def hybrid(page: SimpleNamespace) -> Figure:
-    """The losses of the page's hybrid beside those of one process."""
-    lines = {"one process": page.serial.losses, "hybrid": page.hybrid.results[0].losses}
-    return course.draw.loss_curves(lines, "Two kinds of parallelism in one network")
-
-
 def plans() -> Figure:
     """What fits on how many GPUs, on paper: five of the page's nine models."""
     choices = {gpus: {name: plan(name, H100(gpus)) for name in MODELS} for gpus in GPUS}
     return pictures.plans(choices, width=style.SLIDE_WIDTH)
 
 
-FIGURES = {"11_hybrid": hybrid, "11_plans": plans}
+FIGURES = {"11_plans": plans}

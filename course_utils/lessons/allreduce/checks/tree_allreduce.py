@@ -32,10 +32,10 @@ EXERCISE = Exercise(
         "It is the tree broadcast of lesson 4 backwards, and then forwards. Of two ranks that meet, one sends its sum "
         "and waits for the result, the other adds. Which ranks still hold something after the first round, and after "
         "the second?",
-        "Up: distance = 1, 2, 4, … while distance < P. A rank that leaves the remainder `distance` when divided by "
-        "2 · distance sends to rank − distance. A rank that leaves none receives from rank + distance, if there is "
-        "one, into an array of its own, and combines. Down: the same distances backwards; who sent receives now, into "
-        "`vector`, and who received sends.",
+        "Up: distance = 1, 2, 4, … while distance < P. A rank that leaves the remainder `distance` when divided by 2 "
+        "· distance sends to rank − distance. A rank that leaves none receives from rank + distance, if there is one, "
+        "into an array of its own, and combines. Down: the same distances backwards; the sender now receives, into "
+        "`vector`, and the receiver sends.",
     ),
     symptoms=spoken_of(__file__),
     praise=_praise,

@@ -72,8 +72,8 @@ EXERCISE = Exercise(
     cases=_cases,
     hints=(
         "`gradient` is (rows, columns), `b` is (inner, columns), and the gradient of `a` must be (rows, inner). Which "
-        "product of the first two has this shape? And where one matrix was used for seven others, how many parts has "
-        "its gradient, and what becomes of them?",
+        "product of the first two has this shape? And where one matrix was used for seven others, how many parts does "
+        "its gradient have, and what do you do with them?",
         "For `a`: `gradient @ b` with b's last two axes swapped; for `b`: `a` with its last two axes swapped, "
         "`@ gradient`. Then `unbroadcast(…, a.shape)` and `unbroadcast(…, b.shape)`.",
     ),

@@ -165,12 +165,12 @@ EXERCISE = Exercise(
     title="parents before children",
     cases=_cases,
     hints=(
-        "When may a node be put on the list? Only when all its parents stand there. So what has to be done before a "
-        "node is put there, and how do you know that you have been at a node before?",
+        "When may a node be put on the list? Only when all its parents are on it. So what must you do before you put "
+        "a node there, and how do you know that you have visited a node before?",
         "Write a function `visit(node)` inside: return at once if the node is in a set of those seen; else put it into "
         "the set, visit each of its parents, and then append it to the list. Begin with `visit(last)`.",
     ),
     praise=lambda outcome: (
-        "every node stands once and after its parents, with one visit each, however many ways there are"
+        "every node is listed once and after its parents, with one visit each, whatever the number of ways"
     ),
 )

@@ -108,8 +108,8 @@ EXERCISE = Exercise(
     needs_torch=True,
     picture=False,
     hints=(
-        "`dist.all_reduce` adds in place. What is missing from a sum to be a mean? And what must a rank do that has "
-        "nothing to add, while the others wait for it?",
+        "`dist.all_reduce` adds in place. What turns a sum into a mean? And what must a rank with nothing to add do, "
+        "while the others wait for it?",
         "For every parameter with `requires_grad`: where `grad` is None, put `torch.zeros_like(parameter)` there; then "
         "`dist.all_reduce(parameter.grad)` and divide by `dist.get_world_size()`.",
     ),

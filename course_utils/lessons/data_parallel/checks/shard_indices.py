@@ -79,8 +79,8 @@ EXERCISE = Exercise(
     cases=_cases,
     needs_torch=True,
     hints=(
-        "All ranks must cut the same order into pieces, and none may ask another. What do they have in common from "
-        "which each could draw the order for itself, so that it is another one in every epoch?",
+        "All ranks must cut the same order into pieces, and no rank may ask another. What do all ranks know, from "
+        "which each can draw the same order, and a different order in every epoch?",
         "`order = torch.randperm(n, generator=torch.Generator().manual_seed(seed + epoch))`. Repeat it until it is "
         "long enough, cut it off at world_size · ⌈n / world_size⌉, and take `[rank::world_size]`.",
     ),

@@ -71,5 +71,5 @@ EXERCISE = Exercise(
         "count for each expert. Without a loop: `experts.T.flatten()`, its `one_hot`, `cumsum(dim=0)`; keep where the "
         "place is at most `limit`.",
     ),
-    praise=lambda outcome: "first choices first, earlier tokens first, and −1 for who finds no place",
+    praise=lambda outcome: "first choices first, earlier tokens first, and −1 for a choice without a place",
 )

@@ -111,7 +111,7 @@ EXERCISE = Exercise(
     cases=_cases,
     needs_torch=True,
     hints=(
-        "What a rank received, it now sends. The rows come back in the order in which they had left: which token, and "
+        "A rank now sends what it received. The rows come back in the order in which they left: which token, and "
         "which of its choices, is row i for?",
         "`back = exchanged(made, way.received, way.sent, group)`. The weight of row i is "
         "`weights.flatten()[way.order[i]]`, its token `way.order[i] // k`: `index_add` adds up their answers.",

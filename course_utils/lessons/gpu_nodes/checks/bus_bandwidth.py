@@ -56,10 +56,10 @@ EXERCISE = Exercise(
     cases=_cases,
     hints=(
         "An all-reduce is a reduce-scatter and an all-gather. How many of the P blocks does a rank send in each of "
-        "them? And how much of its vector does the root of a broadcast have to send, in any event?",
+        "them? And how much of its vector must the root of a broadcast send at least?",
         "`(P - 1) / P` of the vector for reduce-scatter, all-gather and all-to-all, twice that for an all-reduce, 1 "
-        "for broadcast, reduce and send; times `algorithm_bandwidth(nbytes, seconds)`, which rejects times and bytes "
-        "that cannot be. Operations and ranks you reject yourself, with a CourseError.",
+        "for broadcast, reduce and send; times `algorithm_bandwidth(nbytes, seconds)`, which rejects impossible times "
+        "and bytes. You reject operations and ranks yourself, with a CourseError.",
     ),
-    praise=lambda outcome: "seven operations, one rank and a thousand; what cannot be meant is rejected",
+    praise=lambda outcome: "seven operations, one rank and a thousand; what makes no sense is rejected",
 )

@@ -146,15 +146,15 @@ EXERCISE = Exercise(
     needs_torch=True,
     drawing=_drawing,
     hints=(
-        "Write the loop first, without any checkpoint: epochs, batches, steps, losses. Then ask of each thing that "
-        "changes in it: where does it stand after a restart? Which of them has only rank 0, which has every rank?",
+        "Write the loop first, without any checkpoint: epochs, batches, steps, losses. Then ask for each thing that "
+        "changes in it: what is it after a restart? Which of them does only rank 0 hold, which does every rank?",
         "`found = read_checkpoint(training.file)` has what you saved: `load_state_dict` of model and optimizer, "
         '`set_random_states(found["random"])`, `Place(**found["place"])`. Then epoch by epoch: `set_epoch`, and for '
         "`batch in training.batches()[place.batch:]`: step, `agreed()`, perhaps save, perhaps raise. To save: all "
         "ranks call `gather_random_states()`, rank 0 `save_checkpoint`s a dict, all meet in `dist.barrier()`.",
     ),
     symptoms={
-        "it waits for who has left": _waits_for_who_has_left,
+        "it waits for a rank that has left": _waits_for_who_has_left,
         "the killed write": _writes_when_killed,
         "other ranks write too": _others_write,
         "losses are lost": _losses_are_lost,

@@ -117,7 +117,7 @@ EXERCISE = Exercise(
     picture=False,
     hints=(
         "The square of the whole gradient's norm is a sum over all its numbers. Which of them does only this rank "
-        "have, which have others, too, and along which axis?",
+        "hold, which do other ranks hold, too, and along which axis?",
         "A sum of squares of `cut`, added up in `groups['tensor']`; then that of `replicated` on top, once; then all "
         "of it added up in `groups['pipeline']`. Its square root is the norm. Every gradient is multiplied in place by "
         "`min(1.0, max_norm / (norm + 1e-6))`, on every rank.",

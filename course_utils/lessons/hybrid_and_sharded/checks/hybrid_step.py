@@ -107,8 +107,8 @@ EXERCISE = Exercise(
     needs_torch=True,
     picture=False,
     hints=(
-        "Autograd does not follow a tensor to another rank. From which tensor does rank 0 begin its part of the graph, "
-        "what does every rank need from it to go on backward in its own, and with which call?",
+        "Autograd does not follow a tensor to another rank. With which tensor does rank 0's part of the graph begin? "
+        "What must rank 0 send to every rank, so that it can go on backward in its own part, and by which call?",
         "`dist.gather` of `activations.detach().contiguous()` and of the targets; on rank 0 "
         "`whole = torch.cat(shards).requires_grad_()`, the loss, `backward()`, and `dist.scatter` of "
         "`list(whole.grad.chunk(ranks))`; on every rank `activations.backward(gradient)`, then `dist.all_reduce` of "

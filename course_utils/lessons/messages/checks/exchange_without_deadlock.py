@@ -81,8 +81,8 @@ EXERCISE = Exercise(
     title="two ranks swap vectors at once",
     cases=_cases,
     hints=(
-        "A call that waits is one too many before the other side can answer. Which call says where the partner's "
-        "vector is to go, but does not wait for it?",
+        "If the first call of both ranks waits, neither can answer. Which call says where the partner's vector should "
+        "go, but does not wait for it?",
         "Make room with `np.empty_like(vector)`. Start `request = comm.Irecv(room, source=partner)`, then Send, "
         "then `request.Wait()`.",
     ),

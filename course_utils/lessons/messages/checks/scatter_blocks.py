@@ -80,7 +80,7 @@ EXERCISE = Exercise(
     cases=_cases,
     hints=(
         "Every rank has to know how long its block is before it can make room for it. Who knows the length, and how "
-        "do the others hear of it? And what do 7 elements over 4 ranks look like: 2, 2, 2, 1?",
+        "do the others learn it? And what do 7 elements over 4 ranks look like: 2, 2, 2, 1?",
         "First `comm.bcast((len(vector), vector.dtype) …)` from the root. The count of rank r is length // P, and one "
         "more where r < length % P. Then `comm.Scatterv([vector, counts], block, root=root)`, None off the root.",
     ),

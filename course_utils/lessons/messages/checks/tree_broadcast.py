@@ -28,7 +28,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         vectors = [random_vector(rng, length, dtype) for _ in range(size)]
         rounds = (size - 1).bit_length()
         sent = rounds * (vectors[0].nbytes + HEADERS)
-        odd = ", no power of two" if size & (size - 1) and root == 0 else ""
+        odd = ", not a power of two" if size & (size - 1) and root == 0 else ""
         return Case(
             f"{ranks(size)}{odd}, {root_text(root)}, {count(length, f'{dtype} number')}",
             [(vector.copy(), root) for vector in vectors],
@@ -92,8 +92,9 @@ EXERCISE = Exercise(
     hints=(
         "After the first message two ranks hold the vector, after the second round four. Count the ranks from the "
         "root: at which distances are the holders of round k, and to which distance does each of them send?",
-        "distance = (rank − root) % P, step = 1, 2, 4, … while step < P. Who has distance < step sends to the rank "
-        "`step` further on, if there is one (distance + step < P). Who has step ≤ distance < 2 · step receives.",
+        "distance = (rank − root) % P, step = 1, 2, 4, … while step < P. A rank with distance < step sends to the "
+        "rank `step` further on, if there is one (distance + step < P). A rank with step ≤ distance < 2 · step "
+        "receives.",
     ),
     symptoms={
         "a rank receives nothing": _left_out,

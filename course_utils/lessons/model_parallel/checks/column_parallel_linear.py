@@ -55,7 +55,7 @@ EXERCISE = Exercise(
     needs_torch=True,
     hints=(
         "Forward, every rank has all of x already. Backward, each rank knows only how its own outputs want x to "
-        "change. What has the layer before to hear?",
+        "change. What must the layer before receive?",
         "Give the linear layer not x but `moved(x, unmoved, …)`: the same numbers forward; backward "
         "`all_reduced(gradient, group)`. The gradients of weight and bias belong to this rank alone.",
     ),

@@ -25,7 +25,7 @@ EXERCISE = Exercise(
     needs_torch=True,
     hints=(
         "y = x₀W₀ᵀ + x₁W₁ᵀ + … + b, one term on each rank. After the sum all ranks go on with the same y. When y's "
-        "gradient comes back, what of it does a rank not have yet?",
+        "gradient comes back, which part of it does a rank still lack?",
         "`moved(linear(x, weight), …, unmoved)`: forward `all_reduced(term, group)`, backward nothing. Add bias after "
         "the sum, where all ranks have the same: then each copy of it gets the whole gradient.",
     ),

@@ -117,7 +117,7 @@ EXERCISE = Exercise(
         "on? And if you knew the best cuts of the layers behind the first piece, how would you choose where it ends?",
         "`worst[k][first]`, the best for the layers from `first` on with k ranks, is the least over `end` of "
         "`max(sum(costs[first:end]), worst[k - 1][end])`; with k = 0 it is 0 at the end and infinite elsewhere. Then "
-        "go from the first layer on: each piece ends as late as it can without being dearer than `worst[ranks][0]`.",
+        "go from the first layer on: each piece ends as late as it can without costing more than `worst[ranks][0]`.",
     ),
     symptoms={
         "all cuts are tried": _all_cuts_tried,

@@ -123,9 +123,9 @@ EXERCISE = Exercise(
     cases=_cases,
     needs_torch=True,
     hints=(
-        "For each parameter three things stay as long as training lasts. How many bytes has each of them? And of how "
-        "many replicas together is there only one? The batch is already this rank's: what does that say about its "
-        "activations?",
+        "For each parameter three things stay as long as training lasts. How many bytes has each of them? And which "
+        "of these do the replicas divide among themselves? The batch is already this rank's: what does that say about "
+        "its activations?",
         "`numbers = sum(layer_parameters(layer, parallelism.tensor) for layer in model)`; each of the three sizes of "
         "`bytes_for_each_parameter` times numbers, divided by `parallelism.data` where the stage of ZeRO is at least 3 "
         "(parameters), 2 (gradients), 1 (state); last `saved_at_most(model, batch, length, NUMBER_BYTES[precision], "

@@ -65,7 +65,7 @@ EXERCISE = Exercise(
         "You go through the gradients from the last to the first. What do you have to know at each, to decide whether "
         "it still goes into the open bucket?",
         "`for place in reversed(range(len(sizes)))`: open a new bucket where there is none yet, where `sizes[place]` "
-        "is more than the room left in the last one, or where its dtype is another one; then append `place` to the "
+        "is more than the room left in the last one, or where its dtype differs; then append `place` to the "
         "last bucket.",
     ),
     praise=lambda outcome: (

@@ -138,8 +138,8 @@ EXERCISE = Exercise(
     title="train alone for a while, then average",
     cases=_cases,
     hints=(
-        "What does a local step need from the other ranks? And after the last one, what do all ranks put together: "
-        "their gradients, or what they have arrived at?",
+        "What does a local step need from the other ranks? And after the last one, what do all ranks average: their "
+        "gradients, or the weights that they have reached?",
         "For each batch: `parameters -= rate * gradient(parameters, batch)`. Then `comm.Allreduce(parameters, total)` "
         "into an array of its own, and `parameters[:] = total / comm.size`, also on a rank without batches.",
     ),

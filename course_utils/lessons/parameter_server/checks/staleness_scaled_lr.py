@@ -37,8 +37,8 @@ EXERCISE = Exercise(
     title="a shorter step for an older gradient",
     cases=_cases,
     hints=(
-        "A gradient that is 4 updates old should move the weights a quarter as far as one that is 1 old. And one that "
-        "is 0 old, by what can that be divided?",
+        "A gradient that is 4 updates old should move the weights a quarter as far as one that is 1 old. And by what "
+        "can you divide for a gradient that is 0 old?",
         "Raise a `ValueError` where the staleness is below 0; else return `rate / max(1, staleness)`.",
     ),
     praise=lambda outcome: "rate / τ, and the whole rate for a fresh gradient; a gradient from the future is rejected",

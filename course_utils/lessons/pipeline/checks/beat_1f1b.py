@@ -117,9 +117,9 @@ EXERCISE = Exercise(
     hints=(
         "Look at 1F1B's picture: where does a rank wait, and for whom? Which half of a backward pass is the other rank "
         "waiting for, and which half can wait itself until there is nothing else to do?",
-        "Begin with 1F1B and write I, W in the place of every B: the gradients leave earlier. Then put W off while the "
-        "rank's memory allows it. Or make the schedule while a clock runs: whoever can begin first begins, I before F "
-        "before W. Or move actions at random and keep what `judge` finds valid and faster.",
+        "Begin with 1F1B and write I, W in the place of every B: the gradients leave earlier. Then put W off while "
+        "the rank's memory allows it. Or make the schedule while a clock runs: the action that can begin first "
+        "begins, I before F before W. Or move actions at random and keep what `judge` finds valid and faster.",
     ),
     symptoms={"there is one list for all ranks": common.one_list},
     praise=_praise,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Lines = list[list[str]]
 """For each rank its actions, as `2F0`."""
 NO_LISTS, NO_ACTION = "a list of lists is expected, one for each rank", "which is not an Action"
-FLAT = "a list of other things than lists"
+FLAT = "a list of things other than lists"
 BELOW_ZERO = "and stages and micro-batches are counted from 0"
 MOST_ACTIONS = 10_000
 MOST_DRAWN = 400

@@ -171,7 +171,7 @@ def too_few(case: Case, outcome: Outcome) -> bool:
     return any(len(result["found"]) != len(result["wanted"]) for result in outcome.results)
 
 
-SYMPTOMS = {"other things than numbers come back": no_numbers, "there are too few numbers, or too many": too_few}
+SYMPTOMS = {"things other than numbers come back": no_numbers, "there are too few numbers, or too many": too_few}
 """Of every race."""
 
 

@@ -79,8 +79,8 @@ EXERCISE = Exercise(
     drawing=bars_of(TRAINING),
     praise=praised(TARGET),
     hints=(
-        "What does the profile show between two training steps? Is the work that is done there in the second epoch "
-        "any other work than in the first?",
+        "What does the profile show between two training steps? Does the second epoch do other work there than the "
+        "first?",
         "Before the first epoch: `photos = torch.stack([decode(path.read_bytes()) for path in paths])`. In the epochs, "
         "`for x, y in zip(photos.split(BATCH), labels.split(BATCH))`.",
     ),

@@ -281,7 +281,7 @@ EXERCISE = Exercise(
     title="the search for the best strategy",
     cases=_cases,
     hints=(
-        "Two strategies have to be remembered on the way: which? What happens to each of them when a proposal is "
+        "Which two strategies must you remember on the way? What happens to each of them when a proposal is "
         "quicker, when it is slower and accepted, when it is rejected? And which proposals are not even simulated?",
         "`now, time = start, makespan_of(start)` and `best, least = now, time`. Then `iterations` times: `propose`; if "
         "it does not `fit`, go on; simulate it; if `metropolis_accept(time, new, temperature, random)`, go there; if "

@@ -97,8 +97,8 @@ EXERCISE = Exercise(
     title="whether to go on with a slower strategy",
     cases=_cases,
     hints=(
-        "Which answer needs no chance at all? For the rest: with which probability is `random.random()`, which lies "
-        "evenly between 0 and 1, smaller than p? And what happens to your formula at temperature 0?",
+        "Which answer needs no chance at all? For the rest: with which probability is `random.random()`, which is "
+        "uniform between 0 and 1, smaller than p? And what happens to your formula at temperature 0?",
         "If `new <= old`, True. Else, at a temperature above 0, whether `random.random()` is less than "
         "`math.exp(-(new - old) / temperature)`.",
     ),

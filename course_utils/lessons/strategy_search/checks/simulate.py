@@ -135,13 +135,13 @@ EXERCISE = Exercise(
     place=2,
     minutes=10,
     difficulty=1,
-    turn="begin every task as soon as its device is free and what it is after has ended",
+    turn="begin every task as soon as its device is free and the tasks before it have ended",
     title="when every task begins and ends",
     cases=_cases,
     hints=(
-        "Take the tasks in their order. For what has a task to wait on its own device, and for what elsewhere? When "
+        "Take the tasks in their order. What must a task wait for on its own device, and what elsewhere? When "
         "you come to it, which of these times are known already?",
-        "Keep `free`, for each device when it has done its last task. A task begins at the maximum of "
+        "Keep `free`: for each device, the time at which its last task ends. A task begins at the maximum of "
         "`free.get(task.device, 0)` and the ends of all tasks in `task.after`; it ends `task.nanoseconds` later, and "
         "then its device is free again.",
     ),

@@ -185,9 +185,10 @@ EXERCISE = Exercise(
     cases=_cases,
     hints=(
         "Write down the steps of a network of two operators in their order. In each step some devices work: which is "
-        "the last task of each of them before this step? For whom has one to wait that sends to another device?",
-        "Keep `last`, for each device the number of its latest task, and write a helper `add(name, step)`. In it first "
-        "`before = dict(last)`; then for each `device, nanoseconds, partners` of the step a Task, after those of "
+        "the last task of each of them before this step? For which tasks must a device wait before it sends to "
+        "another?",
+        "Keep `last`, for each device the number of its latest task, and write a helper `add(name, step)`. It begins "
+        "with `before = dict(last)`; then for each `device, nanoseconds, partners` of the step a Task, after those of "
         "`before` that belong to the device and its partners. Forward: exchanges, compute, norm_sums. Backward in "
         "reverse: norm_sums, compute, gradient_sums, exchanges.",
     ),
