@@ -23,11 +23,12 @@ from course_utils.words import count
 COMMANDS = ("sbatch", "srun", "scontrol", "scancel")
 QUEUE_SECONDS = 24 * 3600.0
 """How long a job may wait in the queue; the learner can interrupt the cell at any time."""
+MORE_MEMORY = '`course.start(…, memory="64G")` asks for more on each node'
 _OVER = {
     "TIMEOUT": "its time was up: `course.start(…, minutes=…)` asks for more",
     "CANCELLED": "somebody cancelled it with scancel",
     "NODE_FAIL": "one of its nodes failed",
-    "OUT_OF_MEMORY": "a node had no memory left",
+    "OUT_OF_MEMORY": f"it took more memory than it may use: {MORE_MEMORY}",
     "PREEMPTED": "another job took its place",
 }
 _PLUGINS = ("pmi2", "cray_shasta", "pmix")

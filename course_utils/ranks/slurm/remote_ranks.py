@@ -3,11 +3,12 @@
 Each has a minder beside it, a small process (see `minder`). Notebook and minders meet at the hub (see `hub`).
 """
 
+import re
 import time
 
 from course_utils.ranks.processes.exit_status import status_text
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.ranks.slurm.batch_job import over_text
+from course_utils.ranks.slurm.batch_job import MORE_MEMORY, over_text
 from course_utils.ranks.slurm.hub import HubLine
 from course_utils.ranks.slurm.minder import IDLE_SECONDS, MinderReport
 from course_utils.trace.activity import IDLE, Activity
@@ -16,8 +17,22 @@ from course_utils.words import ranks_in_words
 SILENT_SECONDS = 60.0
 """A minder that has told nothing for so long is gone, and its node with it."""
 _LOOK_SECONDS = 0.05
+_SECONDS_FOR_THE_LOG = 1.0
 _SECONDS_FOR_SLURM = 10.0
 """How long Slurm may take to say why it ends a job, after its ranks have been told to end."""
+_MEMORY = re.compile(r"exceeded (job )?memory limit|oom_kill|Out Of Memory", re.IGNORECASE)
+"""What slurmstepd writes where it ends a process, or has the kernel end it, for its memory."""
+
+
+def short_of_memory(folder: RanksFolder) -> bool:
+    """Has Slurm ended ranks for their memory? It may take a moment to say so."""
+    deadline = time.monotonic() + _SECONDS_FOR_THE_LOG
+    log = folder.path / "ranks.log"
+    while not (found := log.exists() and _MEMORY.search(log.read_text(errors="replace"))):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return bool(found)
 
 
 class RemoteRanks:
@@ -26,7 +41,7 @@ class RemoteRanks:
     lag = 2 * IDLE_SECONDS
 
     def __init__(self, folder: RanksFolder, ranks: int, job: str) -> None:
-        self.job, self._hub = job, HubLine(folder, asks=True)
+        self.folder, self.job, self._hub = folder, job, HubLine(folder, asks=True)
         self._reports = [MinderReport(IDLE, 0, "")] * ranks
         self._heard = [time.monotonic()] * ranks
         self._looked = 0.0
@@ -61,6 +76,8 @@ class RemoteRanks:
         deadline = time.monotonic() + (_SECONDS_FOR_SLURM if any(one.asked for one in self._reports) else 0.0)
         while (over := over_text(self.job)) is None and time.monotonic() < deadline:
             time.sleep(0.2)
+        if short_of_memory(self.folder):
+            return f"A rank of Slurm's job {self.job} took more memory than the job may use: {MORE_MEMORY}."
         if over:
             return over
         ended = [(rank, one.ended) for rank, one in enumerate(self._reports) if one.ended is not None]
