@@ -1,16 +1,20 @@
 """A real Slurm on this machine for as long as a test needs it: one controller, two nodes named c1 and c2.
 
-Two slurmd share the machine and tell each other apart by name and port. Everything listens on loopback, keeps its
-files in one folder, and is ended by process number. It needs root and Debian's packages slurm-wlm and munge.
+Apart, each node has a network, a host name, a /tmp and a /dev/shm of its own, and shares the folders that are named, as
+nodes share a home. Otherwise two slurmd share the machine, tell each other apart by name and port, and listen on
+loopback. Each node claims two GPUs, which are plain files: Slurm deals them out, and nothing can compute on them.
+All files lie in one folder, and every process is ended by its number; with the last one, the nodes' networks go.
+It needs root and Debian's packages slurm-wlm and munge.
 """
 
 import os
+import random
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +23,26 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "sinfo", "scancel
 NODES = ("c1", "c2")
 CORES = 4
 """Of each node, as Slurm believes: more than there are, so that four ranks fit on two nodes of a small machine."""
+GPUS = 2
+"""Of each node, as Slurm believes."""
+MEMORY_PER_CORE = 2000
+"""MB that a job may use where it asks for no memory; Slurm ends what takes more than it was given."""
 READY_SECONDS = 20
+_NODE = """
+hostname "$1"
+mount --bind "$2" /etc/hosts
+mount -t tmpfs -o mode=1777 tmpfs "$3"
+mkdir "$3/own"
+for folder in $4; do mkdir -p "$3${folder#/tmp}"; mount --bind "$folder" "$3${folder#/tmp}"; done
+mount --move "$3" /tmp
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+ip link set lo up
+until ip link show eth0; do sleep 0.02; done
+ip addr add "$5/24" dev eth0
+ip link set eth0 up
+exec slurmd -D -N "$1"
+"""
+"""Becomes a node. Arguments: its name, the file of all names, a place for its /tmp, shared folders, its address."""
 
 
 def obstacle() -> str:
@@ -38,10 +61,28 @@ class SlurmHere:
     Attributes:
         folder: of its configuration, logs and state.
         environment: in which its commands are to be called.
+        apart: the network of nodes of their own, such as "10.211.7"; "" where they share the machine.
     """
 
     folder: Path
     environment: dict[str, str]
+    apart: str = ""
+
+    @property
+    def address(self) -> str:
+        """This machine's, as the nodes reach it."""
+        return f"{self.apart}.254" if self.apart else "127.0.0.1"
+
+    def node_address(self, node: str) -> str:
+        return f"{self.apart}.{NODES.index(node) + 1}" if self.apart else "127.0.0.1"
+
+    def set_variables(self, patch) -> None:
+        """Let this process find Slurm's commands, and its nodes this process."""
+        for name, value in self.environment.items():
+            patch.setenv(name, value)
+        patch.setenv("COURSE_ADDRESS", self.address)
+        if not self.apart:
+            patch.setenv("GLOO_SOCKET_IFNAME", "lo")
 
     def call(self, *command: str, seconds: float = 30.0) -> str:
         """What a command prints; raises `CalledProcessError` where it fails."""
@@ -54,15 +95,28 @@ class SlurmHere:
         return dict(line.split() for line in lines)
 
 
+def can_be_apart() -> bool:
+    """Whether nodes may have networks and mounts of their own here."""
+    tried = "ip link add course-try type veth peer name course-end && mount -t tmpfs tmpfs /tmp"
+    options = {"capture_output": True, "check": False}
+    return subprocess.run(["unshare", "--mount", "--uts", "--net", "sh", "-c", tried], **options).returncode == 0
+
+
 @contextmanager
-def slurm_here() -> Iterator[SlurmHere]:
-    """Start a Slurm, and end it with all its jobs."""
+def slurm_here(shared: Sequence[Path] | None = None) -> Iterator[SlurmHere]:
+    """Start a Slurm, and end it with all its jobs.
+
+    Args:
+        shared: folders that nodes share, which are otherwise apart if the system allows it; None: they share all.
+    """
     with tempfile.TemporaryDirectory(prefix="course-slurm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        slurm = SlurmHere(folder, environment_of(folder))
+        apart = shared is not None and can_be_apart()
+        network = f"10.{random.randrange(200, 250)}.{random.randrange(256)}" if apart else ""
+        slurm = SlurmHere(folder, environment_of(folder), network)
         daemons: list[subprocess.Popen] = []
         try:
-            start_all(slurm, daemons)
+            start_all(slurm, daemons, [folder, Path(__file__).parents[1], *(shared or ())])
             yield slurm
         finally:
             subprocess.run(
@@ -82,22 +136,38 @@ def environment_of(folder: Path) -> dict[str, str]:
     return {**inherited, "PATH": path, "SLURM_CONF": str(folder / "slurm.conf")}
 
 
-def start_all(slurm: SlurmHere, daemons: list[subprocess.Popen]) -> None:
+def start_all(slurm: SlurmHere, daemons: list[subprocess.Popen], shared: Sequence[Path]) -> None:
     """munged, slurmctld and two slurmd, one after the other; returns when both nodes are idle."""
     folder = slurm.folder
-    write_settings(folder)
+    write_settings(slurm)
 
-    def daemon(*command: str) -> None:
+    def daemon(*command: str) -> int:
         log = (folder / f"{command[0]}-{len(daemons)}.out").open("w")
         daemons.append(subprocess.Popen(command, env=slurm.environment, stdout=log, stderr=subprocess.STDOUT))
         log.close()
+        return daemons[-1].pid
 
     files = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "log", "pid", "seed")]
     daemon("munged", "--foreground", "--force", f"--socket={folder}/munge.socket", "--num-threads=1", *files)
     wait_until((folder / "munge.socket").exists, READY_SECONDS)
-    daemon("slurmctld", "-D")
+    if slurm.apart:
+        switch = daemon("unshare", "--net", "sleep", "infinity")
+        plug_in(switch, slurm)
+        named = (
+            f"mount --bind {folder}/hosts /etc/hosts; exec slurmctld -D"  # it listens where its machine's name leads
+        )
+        daemon("unshare", "--mount", "sh", "-e", "-c", named)
+    else:
+        daemon("slurmctld", "-D")
     for node in NODES:
-        daemon("slurmd", "-D", "-N", node)
+        if slurm.apart:
+            place = folder / f"tmp-{node}"
+            place.mkdir()
+            own = [node, str(folder / "hosts"), str(place), " ".join(map(str, shared)), slurm.node_address(node)]
+            enter = ["unshare", "--mount", "--uts", "--net", "sh", "-e", "-c", _NODE, "node", *own]
+            connect(daemon(*enter), switch, node)
+        else:
+            daemon("slurmd", "-D", "-N", node)
 
     def ready() -> bool:
         try:
@@ -110,8 +180,37 @@ def start_all(slurm: SlurmHere, daemons: list[subprocess.Popen]) -> None:
         raise RuntimeError(f"Slurm did not start. What it wrote:\n{said}")
 
 
-def write_settings(folder: Path) -> None:
-    """The key for munge, and slurm.conf."""
+def in_network_of(process: int, command: str) -> None:
+    """Run lines of shell in the network of a process that has one of its own."""
+    subprocess.run(["nsenter", f"--net=/proc/{process}/ns/net", "sh", "-e", "-c", command], check=True)
+
+
+def has_its_own(process: int) -> bool:
+    return os.readlink(f"/proc/{process}/ns/net") != os.readlink("/proc/self/ns/net")
+
+
+def plug_in(switch: int, slurm: SlurmHere) -> None:
+    """Connect this machine with the switch, a network that a process keeps."""
+    assert wait_until(lambda: has_its_own(switch), READY_SECONDS)
+    in_network_of(switch, "ip link add switch type bridge; ip link set switch up")
+    here = f"cs{switch}"
+    lines = [f"ip link add {here} type veth peer name host netns {switch}"]
+    lines += [f"ip addr add {slurm.address}/24 dev {here}", f"ip link set {here} up"]
+    subprocess.run(["sh", "-e", "-c", "; ".join(lines)], check=True)
+    in_network_of(switch, "ip link set host master switch up")
+
+
+def connect(node: int, switch: int, name: str) -> None:
+    """Give a node its eth0, and plug the other end into the switch."""
+    assert wait_until(lambda: has_its_own(node), READY_SECONDS)
+    in_network_of(
+        switch, f"ip link add {name} type veth peer name eth0 netns {node}; ip link set {name} master switch up"
+    )
+
+
+def write_settings(slurm: SlurmHere) -> None:
+    """The key for munge, the names of the nodes, slurm.conf and gres.conf."""
+    folder = slurm.folder
     key = folder / "munge.key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o400)
@@ -120,15 +219,24 @@ def write_settings(folder: Path) -> None:
     nodes = []
     for node, port in zip(NODES, ports, strict=True):
         (folder / f"spool-{node}").mkdir()
-        nodes.append(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={CORES} RealMemory=1000")
+        known_as = f"NodeName={node} NodeHostname={node if slurm.apart else host} NodeAddr={slurm.node_address(node)}"
+        nodes.append(f"{known_as} Port={port} CPUs={CORES} RealMemory=64000 Gres=gpu:{GPUS}")
+    for number in range(GPUS):
+        (folder / f"nvidia{number}").touch()
+    (folder / "gres.conf").write_text(
+        f"NodeName={','.join(NODES)} Name=gpu File={folder}/nvidia[0-{GPUS - 1}]\n"
+    )
+    names = [f"{slurm.address} {host}", *(f"{slurm.node_address(node)} {node}" for node in NODES)]
+    (folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *names]) + "\n")
     settings = {
         "ClusterName": "course",
-        "SlurmctldHost": f"{host}(127.0.0.1)",
+        "SlurmctldHost": f"{host}({slurm.address})",
         "SlurmctldPort": controller,
         "SlurmUser": "root",
         "AuthType": "auth/munge",
         "AuthInfo": f"socket={folder}/munge.socket,cred_expire=20",  # s: so long a requeued job waits, else 120
-        "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",  # listen on the address given, loopback
+        # Listen on the address given. srun would take that of its machine's name, which other nodes may not reach.
+        "CommunicationParameters": "NoCtldInAddrAny" if slurm.apart else "NoCtldInAddrAny,NoInAddrAny",
         "StateSaveLocation": folder / "state",
         "SlurmdSpoolDir": f"{folder}/spool-%n",
         "SlurmctldPidFile": folder / "slurmctld.pid",
@@ -140,7 +248,12 @@ def write_settings(folder: Path) -> None:
         "MpiDefault": "pmi2",
         "SlurmdParameters": "config_overrides",  # believe the CPUs below
         "SelectType": "select/cons_tres",
-        "SelectTypeParameters": "CR_Core",
+        "SelectTypeParameters": "CR_Core_Memory",
+        "DefMemPerCPU": MEMORY_PER_CORE,
+        "JobAcctGatherType": "jobacct_gather/linux",
+        "JobAcctGatherFrequency": "task=1",
+        "JobAcctGatherParams": "OverMemoryKill",
+        "GresTypes": "gpu",
         "ReturnToService": 2,
         "KillWait": 2,
         "JobRequeue": 1,

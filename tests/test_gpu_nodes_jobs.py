@@ -34,15 +34,12 @@ def slurm(tmp_path_factory) -> Iterator[SlurmHere]:
     if why := obstacle():
         assert os.environ.get("CI") != "true", f"under CI=true Slurm must run: {why}"
         pytest.skip(why)
-    with slurm_here() as running, pytest.MonkeyPatch.context() as patch:
+    with slurm_here([tmp_path_factory.getbasetemp()]) as running, pytest.MonkeyPatch.context() as patch:
         conf = running.folder / "slurm.conf"
         conf.write_text(conf.read_text().replace("KillWait=2", "KillWait=30"))
         running.call("scontrol", "reconfigure")
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
+        running.set_variables(patch)
         patch.setenv("COURSE_SHARED", str(tmp_path_factory.mktemp("shared")))
-        patch.setenv("COURSE_ADDRESS", "127.0.0.1")
-        patch.setenv("GLOO_SOCKET_IFNAME", "lo")
         yield running
 
 

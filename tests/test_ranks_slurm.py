@@ -25,12 +25,9 @@ def slurm(tmp_path_factory) -> Iterator[SlurmHere]:
         assert os.environ.get("CI") != "true", f"under CI=true Slurm must run: {why}"
         pytest.skip(why)
     shared = tmp_path_factory.mktemp("shared")
-    with slurm_here() as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
+    with slurm_here([tmp_path_factory.getbasetemp()]) as running, pytest.MonkeyPatch.context() as patch:
+        running.set_variables(patch)
         patch.setenv("COURSE_SHARED", str(shared))
-        patch.setenv("COURSE_ADDRESS", "127.0.0.1")
-        patch.setenv("GLOO_SOCKET_IFNAME", "lo")
         yield running
 
 
@@ -51,6 +48,52 @@ def healthy(four) -> Ranks:
 def test_four_tasks_lie_on_two_nodes(slurm) -> None:
     said = slurm.call("srun", "--nodes=2", "--ntasks-per-node=2", "sh", "-c", "echo $SLURM_PROCID $SLURMD_NODENAME")
     assert sorted(said.split("\n")[:-1]) == ["0 c1", "1 c1", "2 c2", "3 c2"]
+
+
+@pytest.fixture
+def nodes_apart(slurm) -> SlurmHere:
+    if not slurm.apart:
+        assert os.environ.get("CI") != "true", "under CI=true nodes must have networks of their own"
+        pytest.skip("this system allows no networks and mounts for nodes")
+    return slurm
+
+
+@pytest.mark.timeout(120)
+def test_nodes_have_addresses_names_and_a_tmp_of_their_own_and_share_a_home(nodes_apart, healthy, tmp_path) -> None:
+    def look(comm, shared: str) -> tuple[str, str, bool, list[str], list[str]]:
+        import socket
+        import tempfile
+
+        name = socket.gethostname()
+        for folder in (tempfile.gettempdir(), shared):
+            Path(folder, f"rank-{comm.rank}").touch()
+        comm.barrier()
+        seen = [sorted(file.name for file in Path(place).glob("rank-*")) for place in (tempfile.gettempdir(), shared)]
+        return name, socket.gethostbyname(name), Path("/tmp/own").exists(), *seen
+
+    first, _, _, last = healthy.run(look, str(tmp_path)).results
+    of_node = {0: ["rank-0", "rank-1"], 3: ["rank-2", "rank-3"]}
+    everyone = [*of_node[0], *of_node[3]]
+    assert first == ("c1", nodes_apart.node_address("c1"), True, of_node[0], everyone)
+    assert last == ("c2", nodes_apart.node_address("c2"), True, of_node[3], everyone)
+
+
+@pytest.mark.timeout(120)
+def test_all_three_libraries_take_the_network_between_the_nodes(nodes_apart, healthy) -> None:
+    def networks(comm) -> list[str | None]:
+        return [os.environ.get(f"{name}_SOCKET_IFNAME") for name in ("GLOO", "NCCL")] + [os.environ["UCX_NET_DEVICES"]]
+
+    assert healthy.run(networks).results == [["eth0"] * 3] * 4
+
+
+@pytest.mark.timeout(120)
+def test_what_a_rank_does_is_written_into_no_file(healthy) -> None:
+    folder = healthy.connection.folder.path
+    healthy.run(lambda comm: comm.barrier())
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("*") if file.name != "turn"}
+    healthy.run(lambda comm: [comm.allreduce(1) for _ in range(100)])
+    assert {file: file.stat().st_mtime_ns for file in folder.glob("*") if file.name != "turn"} == before
+    assert not list(folder.glob("activity-*"))
 
 
 def add_over_torch() -> list[float]:
@@ -100,6 +143,40 @@ def test_ranks_that_hang_are_told_so_and_work_on(healthy) -> None:
 def test_a_rank_that_ends_is_named(healthy, end, said) -> None:
     with pytest.raises(RanksGone, match=said):
         healthy.run(end)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+def test_a_rank_that_takes_too_much_memory_is_told_what_to_ask_for(slurm) -> None:
+    def take(comm) -> int:
+        taken = bytearray(1_500_000_000) if comm.rank == 1 else b""
+        comm.barrier()
+        time.sleep(20)  # Slurm looks once a second
+        return len(taken)
+
+    ranks = course.start(2, where="slurm", nodes=2, memory="900M")
+    try:
+        with pytest.raises(RanksGone, match=r"took more memory than the job may use: .*memory=\"64G\""):
+            ranks.run(take)
+    finally:
+        ranks.stop()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+def test_a_job_gets_the_gpus_cores_and_memory_that_it_asks_for(slurm) -> None:
+    def given(comm) -> str:
+        return os.environ["SLURM_GPUS_ON_NODE"]
+
+    ranks = course.start(2, where="slurm", nodes=2, gpus_per_node=2)
+    try:
+        assert ranks.run(given).results == ["2", "2"]
+        told = slurm.call("scontrol", "show", "job", ranks.connection.folder.facts()["job"])
+        assert "NumCPUs=8 NumTasks=2 CPUs/Task=4" in told and "mem=16G" in told and "gres:gpu:2" in told
+    finally:
+        ranks.stop()
+    with pytest.raises(CourseError, match="Slurm rejected the job: .*not available"):
+        course.start(2, where="slurm", nodes=2, gpus_per_node=3)
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.errors import CourseError
 from course_utils.gpu_seats import PROCESSORS, Seat, own_seat, place
+from course_utils.tcp_store import tcp_store
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def process_group(launch: Launch | None = None, backend: str | None = None) -> I
     """Meet the other processes. Ranks of a notebook have met already: their default group is used, and left alone.
 
     Every rank sends every other its seat, once, over gloo. Rank 0 prints the line that says who trains over what.
-    Under torchrun and srun rank 0 listens on a port that is open to whoever reaches the node, without a password:
+    Under torchrun and srun rank 0 listens on a port without a password, under torchrun on all addresses of the node:
     on a machine that strangers use, the ranks of `course.start` do not.
 
     Args:
@@ -188,7 +189,11 @@ def process_group(launch: Launch | None = None, backend: str | None = None) -> I
 
 
 def _meet(launch: Launch) -> None:
-    """Make the default group, over gloo."""
+    """Make the default group, over gloo.
+
+    Raises:
+        CourseError: under srun, the port at which the processes would meet is taken.
+    """
     import torch.distributed as dist
 
     known = {"rank": launch.rank, "world_size": launch.world_size, "timeout": TIMEOUT}
@@ -196,7 +201,9 @@ def _meet(launch: Launch) -> None:
         store, _, _ = next(dist.rendezvous("env://", launch.rank, launch.world_size, timeout=TIMEOUT))
         dist.init_process_group("gloo", store=dist.PrefixStore(_attempt(), store), **known)
     elif launch.by == "srun":
-        dist.init_process_group("gloo", init_method=f"tcp://{launch.master}", **known)
+        host, _, port = launch.master.rpartition(":")
+        store = tcp_store(host, int(port), launch.world_size, TIMEOUT, serve=launch.rank == 0)
+        dist.init_process_group("gloo", store=store, **known)
     else:
         dist.init_process_group("gloo", store=dist.HashStore(), **known)
 

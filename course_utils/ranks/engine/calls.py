@@ -169,7 +169,7 @@ def _with_group(task: RankTask, function: Callable) -> object:
         inner, again = _together(size, number, fits(made_for))
         if task.backend == "nccl":
             take_own_gpu(inner)
-        with torch_group(task.meeting, engine.world.rank, made_for, again=again):
+        with torch_group(inner, task.meeting, made_for, again=again):
             _begin_together(task)
             return engine.run_learners(function, *task.arguments, **task.keywords)
     if not task.with_comm:

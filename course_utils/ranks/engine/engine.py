@@ -15,7 +15,7 @@ from types import FrameType
 from mpi4py import MPI
 
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.trace.activity import IMPORTS, RUNNING, ActivityFile
+from course_utils.trace.activity import ACTIVITY, IMPORTS, RUNNING, ActivityFile
 from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
 from course_utils.trace.recorder import recorder, warning_text
 from course_utils.trace.requests import PersistentRequest, TracedRequest
@@ -141,6 +141,12 @@ def _wait_for(file: Path, seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
+def _activity_place() -> Path | int:
+    """A file of the folder, which the notebook maps too; or the memory that a minder has made and looks at."""
+    descriptor = os.environ.pop(ACTIVITY, "")
+    return int(descriptor) if descriptor else folder.activity_file(_WORLD.rank)
+
+
 def main(path: str) -> None:
     """Join MPI, put the traced communicator in the place of `MPI.COMM_WORLD`, and serve the notebook."""
     global communicators, folder, world
@@ -152,7 +158,7 @@ def main(path: str) -> None:
     faulthandler.enable(faults)
     faulthandler.register(signal.SIGUSR1, faults)  # `kill -USR1` writes down where a rank is, whatever it is in
     recorder.rank = _WORLD.rank
-    recorder.activity = ActivityFile(folder.activity_file(_WORLD.rank))
+    recorder.activity = ActivityFile(_activity_place())
     os.environ["COURSE_RANK"] = str(_WORLD.rank)
     communicators = Communicators()
     world = TracedComm(communicators.get(_WORLD.size, 0))

@@ -1,12 +1,15 @@
 """A group of torch.distributed for one call, whose ranks meet through a file in the ranks' own folder.
 
-torch's TCPStore listens on every interface without a password; a file in a folder of mode 0700 does not.
+torch's TCPStore has no password; a file in a folder of mode 0700 needs none. Only where the folder's disk does not lock
+files for all ranks, as some network file systems, they meet at a TCPStore after all, which listens on one address.
 """
 
 import contextlib
+import fcntl
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -14,6 +17,7 @@ import torch.distributed.nn.functional  # noqa: F401 - first imported inside a g
 from torch.distributed import distributed_c10d
 
 from course_utils.gpu_seats import own_seat, place
+from course_utils.tcp_store import own_address, tcp_store
 from course_utils.trace.recorder import recorder
 from course_utils.trace.torch_distributed import record_calls
 
@@ -64,11 +68,44 @@ def _leave_the_last_group() -> None:
         dist.destroy_process_group()
 
 
-def _store(meeting: str, rank: int, world_size: int) -> dist.Store:
-    if not meeting.startswith("tcp://"):
-        return dist.FileStore(meeting, world_size)
-    host, _, port = meeting.removeprefix("tcp://").partition(":")
-    return dist.TCPStore(host, int(port), world_size, is_master=rank == 0, timeout=TIMEOUT)
+_lock: dict[int, bool] = {}  # number of ranks → whether the disk of their files locks them
+
+
+def store_for(inner: "MPI.Intracomm", file: str) -> dist.Store:
+    """Where the ranks of a communicator meet: through a file that does not exist yet, or at rank 0's address.
+
+    All of them must ask.
+    """
+    if inner.size not in _lock:
+        _lock[inner.size] = locks_hold(inner, Path(file).with_name("locks"))
+    if _lock[inner.size]:
+        return dist.FileStore(file, inner.size)
+    if inner.rank == 0:
+        host = own_address()
+        store = tcp_store(host, 0, inner.size, TIMEOUT, serve=True)
+        inner.bcast((host, store.port))
+        return store
+    return tcp_store(*inner.bcast(None), inner.size, TIMEOUT, serve=False)
+
+
+def locks_hold(inner: "MPI.Intracomm", file: Path) -> bool:
+    """Whether a lock that rank 0 takes keeps all other ranks out: some disks have no locks, some only on each node."""
+    with file.open("a") as own:
+        first = _taken(own) if inner.rank == 0 else None
+        inner.barrier()
+        well = first if inner.rank == 0 else _taken(own) is False
+        return all(inner.allgather(well))
+
+
+def _taken(file: IO) -> bool | None:
+    """Whether a lock could be had; None where there are none."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def take_own_gpu(inner: "MPI.Intracomm") -> None:
@@ -83,12 +120,12 @@ def take_own_gpu(inner: "MPI.Intracomm") -> None:
 
 
 @contextlib.contextmanager
-def torch_group(meeting: str, rank: int, wanted: MadeFor, *, again: bool) -> Iterator[None]:
+def torch_group(inner: "MPI.Intracomm", meeting: str, wanted: MadeFor, *, again: bool) -> Iterator[None]:
     """`torch.distributed` inside, with its default group. The group stays until a call needs another one.
 
     Args:
-        meeting: a file that does not exist yet; or, where the ranks share no files, an address of rank 0's,
-            "tcp://10.77.0.1:20000".
+        inner: a plain communicator of these ranks.
+        meeting: a file that does not exist yet.
         wanted: how many ranks, and with which backend.
         again: take the group of the last call, which fits on all ranks.
     """
@@ -97,9 +134,9 @@ def torch_group(meeting: str, rank: int, wanted: MadeFor, *, again: bool) -> Ite
     if not again:
         _leave_the_last_group()
         _made_for = None
-        store = _store(meeting, rank, wanted.world_size)
+        store = store_for(inner, meeting)
         dist.init_process_group(
-            _BACKENDS[wanted.backend], store=store, rank=rank, world_size=wanted.world_size, timeout=TIMEOUT
+            _BACKENDS[wanted.backend], store=store, rank=inner.rank, world_size=wanted.world_size, timeout=TIMEOUT
         )
         _made_for = wanted
     try:

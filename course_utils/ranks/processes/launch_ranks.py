@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.errors import CourseError
@@ -129,12 +130,17 @@ def environment_of(folder: RanksFolder, threads: int) -> dict[str, str]:
 
 
 def launch_controller(
-    folder: RanksFolder, environment: dict[str, str], *options: str, server: RanksFolder | None = None
+    folder: RanksFolder,
+    environment: dict[str, str],
+    *options: str,
+    server: RanksFolder | None = None,
+    watch: Sequence[str] = (),
 ) -> None:
     """Start the controller and the watch on this machine; without options the controller listens on loopback only.
 
     Args:
         server: the fork server, from which the controller comes if it is up already.
+        watch: another module than the watch's, which watches and does more, and what it is told beside the folder.
     """
     (folder.path / "security").mkdir(mode=0o700)
     controller = ["course_utils.ranks.engine.controller", f"--profile-dir={folder.path}", *_CONTROLLER]
@@ -143,8 +149,8 @@ def launch_controller(
     if not (server and forking.fork(server, controller, environment, log)):
         detached([ranks_python(), "-m", *controller], environment, log)
     unmarked = {key: value for key, value in environment.items() if key != MARK}
-    watch = [ranks_python(), "-m", "course_utils.ranks.processes.watchdog", str(folder.path)]
-    detached(watch, unmarked, folder.path / "watch.log")
+    module, *told = watch or ("course_utils.ranks.processes.watchdog",)
+    detached([ranks_python(), "-m", module, str(folder.path), *told], unmarked, folder.path / "watch.log")
 
 
 def _existing_path() -> list[str]:

@@ -197,8 +197,3 @@ def sweep() -> list[str]:
             folder.end()
             lines.append(f"{folder.path.name}: ended {count} processes that had no notebook any more")
     return lines
-
-
-def beat_file(folder: RanksFolder) -> Path:
-    """What the notebook's watch rewrites while somebody owns the ranks."""
-    return folder.path / "watch-beat"

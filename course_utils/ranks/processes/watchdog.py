@@ -5,25 +5,19 @@ a second and does the tidying when the last is gone.
 Started as `python -m course_utils.ranks.processes.watchdog FOLDER`.
 """
 
-import contextlib
-import itertools
 import signal
 import sys
 import time
 from pathlib import Path
 
-from course_utils.ranks.processes.ranks_folder import RanksFolder, beat_file
+from course_utils.ranks.processes.ranks_folder import RanksFolder
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def watch(folder: RanksFolder) -> None:
     """End the set when its owners are gone, or its folder: somebody may have tidied up a folder for temporary files."""
-    for beat in itertools.count():
-        if not folder.living_owners():
-            break
-        with contextlib.suppress(OSError):
-            beat_file(folder).write_text(str(beat))  # for minders on other nodes
+    while folder.living_owners():
         time.sleep(SECONDS_BETWEEN_LOOKS)
     folder.end()
 

@@ -23,14 +23,16 @@ from course_utils.words import count
 COMMANDS = ("sbatch", "srun", "scontrol", "scancel")
 QUEUE_SECONDS = 24 * 3600.0
 """How long a job may wait in the queue; the learner can interrupt the cell at any time."""
+MORE_MEMORY = '`course.start(…, memory="64G")` asks for more on each node'
 _OVER = {
     "TIMEOUT": "its time was up: `course.start(…, minutes=…)` asks for more",
     "CANCELLED": "somebody cancelled it with scancel",
     "NODE_FAIL": "one of its nodes failed",
-    "OUT_OF_MEMORY": "a node had no memory left",
+    "OUT_OF_MEMORY": f"it took more memory than it may use: {MORE_MEMORY}",
     "PREEMPTED": "another job took its place",
 }
 _PLUGINS = ("pmi2", "cray_shasta", "pmix")
+_ENGINE_PORTS = 9  # of ipyparallel's controller, on which engines connect
 _GB_BESIDE_A_GPU = 8  # of a node's own memory, for a process with CUDA, NCCL and torch
 _NEVER = re.compile(
     r"Partition(Config|NodeLimit|TimeLimit)|BadConstraints|AssociationJobLimit|AccountNotAllowed|Invalid(Account|QOS)"
@@ -130,6 +132,36 @@ def address() -> str:
     return found
 
 
+def ports(listening: str) -> tuple[list[int], list[int]]:
+    """On which ports of this machine the nodes reach the controller, and the hub: free ones of $COURSE_PORTS.
+
+    Without it, the system chooses them, and both lists are empty.
+
+    Raises:
+        CourseError: it is no such range, or too few are free.
+    """
+    if not (text := os.environ.get("COURSE_PORTS", "")):
+        return [], []
+    asked = re.fullmatch(r"(\d+)-(\d+)", text)
+    if not asked or not 0 < int(asked[1]) <= int(asked[2]) < 1 << 16:
+        raise CourseError(f'COURSE_PORTS={text} is not a range of ports. "50000-50099" is one.')
+    free = [port for port in range(int(asked[1]), int(asked[2]) + 1) if _is_free(listening, port)]
+    if len(free) < _ENGINE_PORTS + 1:
+        raise CourseError(
+            f"Ranks on nodes need {_ENGINE_PORTS + 1} ports of this machine, and {len(free)} of COURSE_PORTS={text} "
+            "are free."
+        )
+    return free[:_ENGINE_PORTS], free[_ENGINE_PORTS:]
+
+
+def _is_free(listening: str, port: int) -> bool:
+    try:
+        socket.create_server((listening, port)).close()
+    except OSError:
+        return False
+    return True
+
+
 def mpi_plugin() -> str:
     """How srun tells ranks of each other: $COURSE_SRUN_MPI, or of what this Slurm has the first that MPICH speaks.
 
@@ -171,8 +203,12 @@ def launch(folder: RanksFolder, job: Job) -> None:
     """Start the controller beside the notebook, and hand the job in; returns at once."""
     reached = address()
     own = {**environment_of(folder, job.cores_per_rank), "COURSE_ADDRESS": reached}
-    options = (f"--ip={reached}", "--IPController.enable_curve=True")
-    launch_controller(folder, {**os.environ, **own}, *options)
+    for_engines, for_the_hub = ports(reached)
+    options = [f"--ip={reached}", "--IPController.enable_curve=True"]
+    if for_engines:
+        options.append(f"--IPController.engine_ports={','.join(map(str, for_engines))}")
+    hub = ("course_utils.ranks.slurm.hub", reached, *map(str, for_the_hub))
+    launch_controller(folder, {**os.environ, **own}, *options, watch=hub)
     submit(folder, job, own)
 
 

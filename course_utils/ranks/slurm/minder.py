@@ -1,13 +1,12 @@
 """The minder of a rank on another node: starts it, tells the notebook what it does, and does what the notebook asks.
 
 It runs beside its rank, as a process of its own, so a rank that hangs, computes or dies can still be seen and ended.
-What it sees goes into a file of the ranks' folder, which all nodes share; what the notebook wants comes the same way.
+It tells the hub what it sees, and hears from it what the notebook wants; see `hub`.
 Started under srun as `python -m course_utils.ranks.slurm.minder FOLDER`.
 """
 
 import contextlib
 import ipaddress
-import json
 import os
 import signal
 import socket
@@ -18,16 +17,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from course_utils.ranks.processes.ranks_folder import RanksFolder, beat_file
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.slurm.hub import BEAT_SECONDS, HubLine, hub_file
 from course_utils.system import cpu_seconds
-from course_utils.trace.activity import IDLE, RUNNING, TESTING, ActivityFile
+from course_utils.trace.activity import ACTIVITY, IDLE, RUNNING, TESTING, ActivityFile, shared_memory
 
 BUSY_SECONDS, IDLE_SECONDS = 0.05, 0.5
 """Between two looks: while the rank works, and while it has nothing to do."""
-BEAT_SECONDS = 2.0
-"""A report is written at least so often, so that silence means something."""
-ALONE_SECONDS = 60.0
-"""When the notebook's watch has been silent for so long, the rank is ended: nobody needs it any more."""
+ALONE_SECONDS = 120.0
+"""When the hub has been silent for so long, the rank is ended: nobody needs it any more."""
+UNREACHABLE_SECONDS = 30.0
+"""The same for a hub that has never been heard."""
+_FILE_SECONDS = 60.0  # that a shared file system may take to show a new file
 _RANK_VARIABLES = ("SLURM_PROCID", "PMI_RANK", "PMIX_RANK")
 
 
@@ -36,14 +37,12 @@ class MinderReport:
     """What a minder has seen.
 
     Attributes:
-        beat: counts the reports.
         state, progress, text, look: of the rank's `Activity`.
         computed: CPU seconds of the rank so far.
         ended: the exit status, 128 + the signal for a violent end; None while the rank lives.
         asked: the batch system's signal for the end came before: the rank did not end by itself.
     """
 
-    beat: int
     state: int
     progress: int
     text: str
@@ -53,41 +52,19 @@ class MinderReport:
     asked: bool = False
 
 
-def report_file(folder: RanksFolder, rank: int) -> Path:
-    """Where a rank's minder writes."""
-    return folder.path / f"minder-{rank}.json"
-
-
-def order_file(folder: RanksFolder, rank: int) -> Path:
-    """Where a notebook writes what a rank's minder must do: a number that no other order has, and a word."""
-    return folder.path / f"order-{rank}.json"
-
-
-def write_whole(file: Path, content: object) -> None:
-    """Write JSON so that a reader finds all of it or none."""
-    scratch = file.with_suffix(".new")
-    scratch.write_text(json.dumps(content))
-    scratch.replace(file)
-
-
-def read_whole(file: Path) -> dict | None:
-    """What `write_whole` wrote; None before there is anything."""
-    with contextlib.suppress(OSError, ValueError):
-        return json.loads(file.read_text())
-    return None
-
-
 class Minder:
-    """Looks after one rank, its child."""
+    """Looks after one rank, its child. It asks no file for anything: the node's file systems may be slow."""
 
     def __init__(self, folder: RanksFolder, rank: int, command: list[str]) -> None:
-        self.folder, self.rank = folder, rank
-        self.activity = ActivityFile(folder.activity_file(rank))
-        self.child = subprocess.Popen(command, close_fds=False)  # MPI's start hands a descriptor down
+        self.rank, self.line = rank, HubLine(folder, asks=False)
+        memory = shared_memory()
+        os.set_inheritable(memory, True)
+        self.activity = ActivityFile(memory)
+        environment = {**os.environ, ACTIVITY: str(memory)}
+        self.child = subprocess.Popen(command, close_fds=False, env=environment)  # MPI's start hands a descriptor down
         self.asked = False
-        self.beat, self.written, self.told = 0, 0.0, None
-        self.obeyed = 0
-        self.heard, self.heard_at = None, time.monotonic()
+        self.written, self.told = 0.0, None
+        self.began, self.heard_at = time.monotonic(), None
         signal.signal(signal.SIGTERM, self.leave)
 
     def leave(self, *_: object) -> None:
@@ -106,6 +83,9 @@ class Minder:
                 self.child.wait(IDLE_SECONDS if self.activity.read().state == IDLE else BUSY_SECONDS)
         status = status if status >= 0 else 128 - status
         self.tell(status)
+        self.line.close()
+        if self.heard_at is None:
+            print(unreachable_text(socket.gethostname(), self.line.address), flush=True)
         return status
 
     def tell(self, ended: int | None = None) -> None:
@@ -113,12 +93,10 @@ class Minder:
         seen = self.activity.read()
         new = (seen.state, seen.progress, ended)
         if new != self.told or time.monotonic() - self.written > BEAT_SECONDS:
-            self.beat += 1
             self.told, self.written = new, time.monotonic()
             look, computed = seen.look.decode(), self.computed()
-            report = MinderReport(self.beat, seen.state, seen.progress, seen.text, look, computed, ended, self.asked)
-            with contextlib.suppress(OSError):  # the folder is gone, or full: the next report may come through
-                write_whole(report_file(self.folder, self.rank), asdict(report))
+            report = MinderReport(seen.state, seen.progress, seen.text, look, computed, ended, self.asked)
+            self.line.tell({"rank": self.rank, "report": asdict(report)})
 
     def computed(self) -> float:
         """CPU seconds of the rank so far."""
@@ -128,26 +106,45 @@ class Minder:
 
     def obey(self) -> None:
         """Do what the notebook has asked for since the last look."""
-        order = read_whole(order_file(self.folder, self.rank))
-        if order is None or order["number"] == self.obeyed:
-            return
-        self.obeyed = order["number"]
-        if order["what"] == "kill":
-            self.child.kill()
-        else:
-            self.activity.ask_to_stop()
-            if self.activity.read().state in (RUNNING, TESTING):
-                self.child.send_signal(signal.SIGINT)
+        for message in self.line.heard():
+            self.heard_at = time.monotonic()
+            if message.get("order") == "kill":
+                self.child.kill()
+            elif message.get("order") == "interrupt":
+                self.activity.ask_to_stop()
+                if self.activity.read().state in (RUNNING, TESTING):
+                    self.child.send_signal(signal.SIGINT)
 
     def needed(self) -> bool:
-        """Does anybody still want the rank? Its folder is there, and the watch beside the notebook lives."""
-        if not self.folder.path.exists():
-            return False
-        with contextlib.suppress(OSError):
-            beat = beat_file(self.folder).read_text()
-            if beat != self.heard:
-                self.heard, self.heard_at = beat, time.monotonic()
+        """Does anybody still want the rank? The hub beside the notebook lives while somebody does."""
+        if self.heard_at is None:
+            return time.monotonic() - self.began < UNREACHABLE_SECONDS
         return time.monotonic() - self.heard_at < ALONE_SECONDS
+
+
+def unreachable_text(node: str, hub: str) -> str:
+    """What to do where a node does not reach the machine of the notebook."""
+    return (
+        f"{node} reaches nobody at {hub}, where the notebook is. Does a firewall stand between them? Start the "
+        "notebook on a compute node, or ask which ports are open: `export COURSE_PORTS=50000-50099`, before JupyterLab "
+        "starts. Is it the wrong network? `export COURSE_ADDRESS=…` names another address of the notebook's machine."
+    )
+
+
+def wait_for_hub(folder: RanksFolder) -> None:
+    """Until the hub's file is seen on this node.
+
+    Raises:
+        SystemExit: it does not come.
+    """
+    deadline = time.monotonic() + _FILE_SECONDS
+    while not hub_file(folder).exists():
+        if time.monotonic() > deadline:
+            sys.exit(
+                f"{socket.gethostname()} does not see {hub_file(folder)}: all nodes must see the folder of the ranks. "
+                "`export COURSE_SHARED=…` before JupyterLab starts names one that they do."
+            )
+        time.sleep(IDLE_SECONDS)
 
 
 def own_rank() -> int:
@@ -189,5 +186,7 @@ def network_variables(environment: Mapping[str, str]) -> dict[str, str]:
 if __name__ == "__main__":
     os.umask(0o077)
     os.environ.update(network_variables(os.environ))
+    ranks = RanksFolder(Path(sys.argv[1]))
+    wait_for_hub(ranks)
     engine = [sys.executable, "-m", "course_utils.ranks.engine.engine", sys.argv[1]]
-    sys.exit(Minder(RanksFolder(Path(sys.argv[1])), own_rank(), engine).mind())
+    sys.exit(Minder(ranks, own_rank(), engine).mind())

@@ -1,33 +1,48 @@
 """Ranks on other nodes, looked after without asking them: as `LocalRanks`, for the ranks of a batch job.
 
-Each has a minder beside it, a small process (see `minder`). Notebook and minders write each other files in the ranks'
-folder, which all nodes share.
+Each has a minder beside it, a small process (see `minder`). Notebook and minders meet at the hub (see `hub`).
 """
 
+import re
 import time
 
 from course_utils.ranks.processes.exit_status import status_text
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.ranks.slurm.batch_job import over_text
-from course_utils.ranks.slurm.minder import IDLE_SECONDS, MinderReport, order_file, read_whole, report_file, write_whole
+from course_utils.ranks.slurm.batch_job import MORE_MEMORY, over_text
+from course_utils.ranks.slurm.hub import HubLine
+from course_utils.ranks.slurm.minder import IDLE_SECONDS, MinderReport
 from course_utils.trace.activity import IDLE, Activity
 from course_utils.words import ranks_in_words
 
-SILENT_SECONDS = 20.0
-"""A minder that has written nothing for so long is gone, and its node with it."""
+SILENT_SECONDS = 60.0
+"""A minder that has told nothing for so long is gone, and its node with it."""
 _LOOK_SECONDS = 0.05
+_SECONDS_FOR_THE_LOG = 1.0
 _SECONDS_FOR_SLURM = 10.0
 """How long Slurm may take to say why it ends a job, after its ranks have been told to end."""
+_MEMORY = re.compile(r"exceeded (job )?memory limit|oom_kill|Out Of Memory", re.IGNORECASE)
+"""What slurmstepd writes where it ends a process, or has the kernel end it, for its memory."""
+
+
+def short_of_memory(folder: RanksFolder) -> bool:
+    """Has Slurm ended ranks for their memory? It may take a moment to say so."""
+    deadline = time.monotonic() + _SECONDS_FOR_THE_LOG
+    log = folder.path / "ranks.log"
+    while not (found := log.exists() and _MEMORY.search(log.read_text(errors="replace"))):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return bool(found)
 
 
 class RemoteRanks:
-    """Ranks of a batch job, each seen and told through the files that it shares with its minder."""
+    """Ranks of a batch job, each seen and told through the hub that their minders talk to."""
 
     lag = 2 * IDLE_SECONDS
 
     def __init__(self, folder: RanksFolder, ranks: int, job: str) -> None:
-        self.folder, self.job = folder, job
-        self._reports = [MinderReport(0, IDLE, 0, "") for _ in range(ranks)]
+        self.folder, self.job, self._hub = folder, job, HubLine(folder, asks=True)
+        self._reports = [MinderReport(IDLE, 0, "")] * ranks
         self._heard = [time.monotonic()] * ranks
         self._looked = 0.0
 
@@ -52,15 +67,17 @@ class RemoteRanks:
         return ""  # its dumps lie on its own node
 
     def interrupt(self, rank: int) -> None:
-        self._order(rank, "interrupt")
+        self._hub.ask({"rank": rank, "order": "interrupt"})
 
     def kill(self, rank: int) -> None:
-        self._order(rank, "kill")
+        self._hub.ask({"rank": rank, "order": "kill"})
 
     def how_it_ended(self) -> str:
         deadline = time.monotonic() + (_SECONDS_FOR_SLURM if any(one.asked for one in self._reports) else 0.0)
         while (over := over_text(self.job)) is None and time.monotonic() < deadline:
             time.sleep(0.2)
+        if short_of_memory(self.folder):
+            return f"A rank of Slurm's job {self.job} took more memory than the job may use: {MORE_MEMORY}."
         if over:
             return over
         ended = [(rank, one.ended) for rank, one in enumerate(self._reports) if one.ended is not None]
@@ -69,16 +86,11 @@ class RemoteRanks:
         rank, status = next((pair for pair in ended if pair[1] != 0), ended[0])
         return status_text(f"rank {rank}", status)
 
-    def _order(self, rank: int, what: str) -> None:
-        write_whole(order_file(self.folder, rank), {"number": time.time_ns(), "what": what})
-
     def _look(self) -> None:
-        """Read what the minders have written, if that is not just done."""
-        now = time.monotonic()
-        if now - self._looked < _LOOK_SECONDS:
+        """Ask for what the minders have told last, if that is not just done."""
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
-        self._looked = now
-        for rank, before in enumerate(self._reports):
-            found = read_whole(report_file(self.folder, rank))
-            if found is not None and found["beat"] != before.beat:
-                self._reports[rank], self._heard[rank] = MinderReport(**found), now
+        answer = self._hub.ask({"look": True}) or {}
+        self._looked = time.monotonic()
+        for rank, (age, report) in answer.items():
+            self._reports[int(rank)], self._heard[int(rank)] = MinderReport(**report), self._looked - age
