@@ -270,12 +270,13 @@ class _FileReader:
                 self.sources[LIBRARY] = library_source(self.library)
             if base and base not in self.sources:
                 near = nearest(base, list(self.sources))
-                raise self._error(line, f"`{name}` changes `{base}`, which is not written whole here.{near}")
+                raise self._error(line, f"`{name}` changes `{base}`, which is neither written whole here nor right.{near}")
             try:
                 change = exchanged if _EXCHANGE.match(text) else patched
                 source = change(self.sources[base], text) if base else text
             except CourseError as error:
                 raise self._error(line, f"`{name}`: {error}") from None
+            self.sources[name] = source  # the changes that make no difference may change what is a change itself
             yield Program(self.exercise, name, source, idea, base)
 
     def _read(self, text: str) -> None:
