@@ -484,3 +484,14 @@ with_sliders(lambda width: Picture((width, 1)), width=IntSlider(value=2, min=1, 
     subprocess.run([*command, tmp_path / "sliders.ipynb"], check=True, timeout=120, capture_output=True)
     ran = nbformat.read(tmp_path / "sliders.ipynb", as_version=4)
     assert all(cell.outputs[0]["data"]["image/png"] for cell in ran.cells)
+
+
+def test_bars_begin_at_the_bound() -> None:
+    cases = {"a": (1.0, {"data": 2.0, "walks": 1.0}), "b": (1.0, {"data": 4.0, "walks": 1.25})}
+    picture = draw.above_bound(cases, "Gaps")
+    assert [round(bar.get_width(), 6) for bar in picture.axes[0].patches] == [0.5, 0, 0.75, 0.2]
+    told = picture.alt_text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "a, walks: 0, proved: 1 s" in told and "b, data: 75 %: 4 s" in told
+    for wrong in ({}, {"a": (0.0, {"data": 1.0})}, {"a": (1.0, {})}):
+        with pytest.raises(CourseError):
+            draw.above_bound(wrong, "Gaps")

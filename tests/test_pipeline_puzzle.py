@@ -8,7 +8,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.actions import Action, parse_schedule
 from course_utils.lessons.pipeline.puzzle.annealing import anneal, cost
 from course_utils.lessons.pipeline.puzzle.beat_1f1b import beat_1f1b
-from course_utils.lessons.pipeline.puzzle.makespan_bound import ProofStep, lower_bound, prove
+from course_utils.lessons.pipeline.puzzle.makespan_bound import ProofStep, longest_stretches, lower_bound, prove
 from course_utils.lessons.pipeline.puzzle.proof_check import check_proof
 from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, Puzzle, best_known, judge, random_puzzle
 from course_utils.lessons.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
@@ -104,6 +104,16 @@ def test_nothing_is_faster_than_the_best_known(name) -> None:
     assert 0 < check_proof(proof) <= len(proof)  # a circle is seen a few steps earlier
     assert 0.98 * known <= lower_bound(puzzle) <= known + 1e-9, "within 2 % without a search already"
     assert prove(puzzle, known + 0.1) is None, "a schedule contradicts it"
+
+
+@pytest.mark.parametrize("name", PUZZLES)
+def test_what_a_rank_waits_for_does_and_leaves_to_others_makes_the_bound(name) -> None:
+    puzzle = PUZZLES[name]
+    stretches = longest_stretches(puzzle)
+    assert max(map(sum, stretches)) == pytest.approx(lower_bound(puzzle))
+    own = [sum(times) for times in zip(puzzle.forward, puzzle.input_gradient, puzzle.weight_gradient, strict=True)]
+    for stretch, each in zip(stretches, own, strict=True):
+        assert min(stretch) >= 0 and 0 < stretch.work <= puzzle.micro_batches * each + 1e-9
 
 
 @pytest.mark.parametrize("name", PUZZLES)

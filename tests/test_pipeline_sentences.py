@@ -105,3 +105,19 @@ def test_what_stashing_brought() -> None:
 def test_a_schedule_is_called_proved_only_with_a_proof() -> None:
     assert sentences.proved_text(4.0, 3.9, 12, 0.5) == "best known 4 s, proved in 12 steps and 500 ms: gap 0"
     assert plain(sentences.proved_text(4.0, 3.0)) == "best known 4 s, none below 3 s: a gap of 25 % is open"
+
+
+def test_a_rank_that_needs_as_long_as_the_best_known_proves_it() -> None:
+    parts = [(1.0, 2.0, 1.0), (2.0, 2.0, 1.0)]
+    assert sentences.stretches_text(parts, 6.0) == "Rank 1 needs 5 s in each schedule; the best known takes 6 s"
+    assert sentences.stretches_text(parts, 5.0).endswith("takes 5 s: proved")
+
+
+def test_puzzles_are_told_with_the_gaps_that_are_open() -> None:
+    seconds = {"even": 10.0, "tight": 20.0}
+    assert sentences.proofs_text(seconds, seconds).startswith(
+        "Proved: no schedule is faster than the best known, in any"
+    )
+    assert plain(sentences.proofs_text(seconds, {"even": 10.0, "tight": 19.0})) == (
+        "The best known is proved to be the best in 1 of 2 puzzles; open: 5.0 % in tight"
+    )

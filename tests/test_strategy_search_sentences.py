@@ -14,7 +14,6 @@ from course_utils.lessons.strategy_search.pictures import (
     changed_steps,
     cut_text,
     fetched_numbers,
-    gaps,
     operator_cuts,
 )
 from course_utils.lessons.strategy_search.search.certificate import Certificate
@@ -202,14 +201,3 @@ def test_a_slow_device_is_told_by_what_it_gets() -> None:
     assert said(0, 0.3, 0.5) == "At speed 0.75 the slow device gets 30 % of the work, at 0.5 nothing"
     assert said(0.2, 0.3, 0.5) == "Even at speed 0.5 the slow device gets 20 % of the work"
     assert said(0, 0, 0) == "The last device gets no work at any speed"
-
-
-def test_bars_begin_at_the_bound() -> None:
-    cases = {"a": (1.0, {"data": 2.0, "walks": 1.0}), "b": (1.0, {"data": 4.0, "walks": 1.25})}
-    picture = gaps(cases, "Gaps")
-    assert [round(bar.get_width(), 6) for bar in picture.axes[0].patches] == [0.5, 0, 0.75, 0.2]
-    told = picture.alt_text.replace("\N{NO-BREAK SPACE}", " ")
-    assert "a, walks: 0, proved: 1 s" in told and "b, data: 75 %: 4 s" in told
-    for wrong in ({}, {"a": (0.0, {"data": 1.0})}):
-        with pytest.raises(CourseError):
-            gaps(wrong, "Gaps")

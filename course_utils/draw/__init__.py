@@ -10,6 +10,7 @@ from course_utils.lazy import attach
 
 if TYPE_CHECKING:
     from course_utils.draw.bars import SharesPanel as SharesPanel
+    from course_utils.draw.bars import above_bound as above_bound
     from course_utils.draw.bars import measured_bars as measured_bars
     from course_utils.draw.bars import shares as shares
     from course_utils.draw.bars import stacked_bars as stacked_bars

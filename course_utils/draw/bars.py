@@ -1,7 +1,7 @@
 """Charts of horizontal bars, laid out once: cut into parts, with whiskers, in panels; published values are hatched.
 
-`stacked_bars`, `shares` and `measured_bars` are whole charts. Where a lesson's picture needs more, it is put together
-from the parts at the end.
+`stacked_bars`, `shares`, `measured_bars` and `above_bound` are whole charts. Where a lesson's picture needs more, it is
+put together from the parts at the end.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -236,6 +236,48 @@ def _range_text(values: Measured) -> str:
     """The median, and from where to where the runs lie, if there are several."""
     ends = f" ({seconds_text(values.low)} to {seconds_text(values.high)})" if len(values.values) > 1 else ""
     return seconds_text(values.median) + ends
+
+
+def above_bound(cases: Mapping[str, tuple[float, Mapping[str, float]]], title: str, subtitle: str = "") -> Figure:
+    """Draw how far above a lower bound times are: a group of bars for each case, whose left edge is the bound.
+
+    Args:
+        cases: by name, the bound's seconds and those of what is compared with it; the same names in all cases.
+    """
+    names = list(dict.fromkeys(name for _, ways in cases.values() for name in ways))
+    if not names or any(not bound > 0 for bound, _ in cases.values()):
+        raise CourseError("above_bound: one case at least, each with a bound above 0 and something to compare with it.")
+    above = {case: {name: 1 - bound / s for name, s in ways.items()} for case, (bound, ways) in cases.items()}
+    texts = {
+        (case, name): f"{_gap_text(share)}: {seconds_text(cases[case][1][name])}"
+        for case, ways in above.items()
+        for name, share in ways.items()
+    }
+    legend = {name: Patch(facecolor=style.CURVES[index]) for index, name in enumerate(names)}
+    left, right = room_for_names(list(cases)), room_for_ends(list(texts.values()))
+    high = style.legend_height(list(legend), left, right)
+    heights = [0.26 * len(names) * len(cases)]
+    picture, (ax,) = style.new_picture(title, subtitle, heights=heights, left=left, right=right, above=high)
+    ax.set_xlim(0, max(share for ways in above.values() for share in ways.values()) or 0.01)
+    tall = 0.8 / len(names)
+    for row, (case, ways) in enumerate(above.items()):
+        for place, (name, share) in enumerate(ways.items()):
+            at = row + (place - (len(names) - 1) / 2) * tall
+            ax.barh(at, share, height=0.9 * tall, color=legend[name].get_facecolor())
+            write_end(ax, at, share, texts[case, name], size=style.SMALL)
+    name_rows(ax, cases)
+    ax.axvline(0, color=style.INK, linewidth=1.8)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share) if share else "the bound"))
+    ax.set_xlabel("share of its time that is above the bound", fontsize=style.TEXT, color="#555555")
+    style.draw_legend(ax, legend)
+    told = "; ".join(f"{case}, {name}: {text}" for (case, name), text in texts.items())
+    picture.alt_text = f"How far times are above a bound, as shares of them. {title}. {subtitle} {told}."
+    return picture
+
+
+def _gap_text(share: float) -> str:
+    return percent(share, 2 if share < 0.1 else 0) if share else "0, proved"
 
 
 # --- the parts of such a chart --------------------------------------------------------------------------------------

@@ -489,24 +489,55 @@ pictures.pipelines(
 # %% [markdown]
 # Where would you begin? Exercise: `beat_1f1b`; a class shares a list of the best.
 #
-# And when may one stop? Suppose that a schedule were faster than the best known. A rank cannot begin before its first
-# micro-batch comes; then it has its own work; and after that others still wait for its last gradient. If the sum is too
-# long, there is no such schedule. Where it is not, both orders of two actions are tried, each in the same way.
+# And when may one stop? A rank cannot begin before its first micro-batch comes; then it has its own work; and after its
+# last gradient the ranks before it still have theirs. No schedule takes less than such a sum: the longest is a
+# **lower bound**.
+
+# %%
+from course_utils.lessons.pipeline.puzzle.makespan_bound import longest_stretches
+from course_utils.lessons.pipeline.puzzle.puzzle import best_known
+from course_utils.lessons.pipeline.sentences import stretches_text
+
+stretches = longest_stretches(puzzle)
+words = "must wait", "its own work", "others still wait for it"
+bars = {f"rank {r}": dict(zip(words, each)) for r, each in enumerate(stretches)}
+course.draw.stacked_bars(bars, stretches_text(stretches, best_known(puzzle).seconds))
+
+# %% [markdown]
+# Where a gap is left, suppose that a schedule were faster than the best known. Then some orders follow: an action must
+# be the last of some others, else the sum is too long. Where none follows, both orders of two actions are tried, each
+# in the same way, until nothing is left.
+#
 # **Predict**: for which of the four puzzles is the best known *proved* to be the best?
+
+# %%
+course.predict("pipeline_proved", puzzles=...)  # how many of the four
 
 # %%
 from course_utils.lessons.pipeline.puzzle.makespan_bound import lower_bound, prove
 from course_utils.lessons.pipeline.puzzle.proof_check import check_proof
-from course_utils.lessons.pipeline.puzzle.puzzle import best_known
-from course_utils.lessons.pipeline.sentences import proved_text
+from course_utils.lessons.pipeline.sentences import proofs_text, proved_text
 
+known = {name: best_known(each).seconds for name, each in PUZZLES.items()}
+bounds = {}
 for name, each in PUZZLES.items():
-    known, proof = best_known(each).seconds, prove(each, best_known(each).seconds)
-    found = ()
+    proof, found = prove(each, known[name]), ()
     if proof:
-        check_proof(proof)  # by a program of its own; raises where a step does not follow
+        check_proof(proof)  # by a program of its own; raises where a step is wrong
         found = len(proof), proof.took
-    print(f"{name:10}", proved_text(known, lower_bound(each), *found))
+    bounds[name] = known[name] if proof else lower_bound(each)
+    print(f"{name:10}", proved_text(known[name], lower_bound(each), *found))
+
+# %% tags=["figure:10_proofs"]
+proved = [name for name in known if bounds[name] == known[name]]
+course.measured("pipeline_proved", puzzles=len(proved))
+plain = {name: each.one_f_one_b().seconds for name, each in PUZZLES.items()}
+cases = {
+    name: (bounds[name], {"1F1B": plain[name], "best known": known[name]})
+    for name in PUZZLES
+}
+title = proofs_text(known, bounds)
+course.draw.above_bound(cases, title, "Simulated, by the puzzles' times")
 
 # %% [markdown]
 # ## What you take with you

@@ -459,7 +459,7 @@ pictures.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names
 #
 # ## How near do walks come?
 #
-# On larger networks and more GPUs of this kind, all described, none run. The search for the **lower bound** ends with a
+# On larger networks and more GPUs of this kind, all described, none run. The search for the lower bound ends with a
 # strategy that reaches it, or with none: then the walks had the best. What is between is the **gap**. **Predict**: in
 # how many of four cases do the walks find the best, AlexNet and VGG-11 on two GPUs and on four?
 
@@ -488,7 +488,7 @@ cases = {
     for each in searches
     if each.bound
 }
-pictures.gaps(cases, gaps_text(searches), "GPUs as described, simulated")
+course.draw.above_bound(cases, gaps_text(searches), "GPUs as described, simulated")
 
 # %% [markdown]
 # What did the walks miss? Perhaps something that a person would have tried:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from course_utils.lessons.pipeline.actions import Action
 from course_utils.lessons.pipeline.timing import Timing
 from course_utils.lessons.pipeline.validate import in_flight
-from course_utils.words import count, percent, seconds_text
+from course_utils.words import count, join, percent, seconds_text
 
 _NEAR = 2.5  # percentage points between plan and run that messages may cost
 _FAR = 6.0  # more than this has another cause: somebody else works on this machine
@@ -159,3 +159,29 @@ def proved_text(known: float, bound: float, steps: int = 0, took: float = 0.0) -
     if not steps:
         return f"best known {known:g} s, none below {bound:g} s: a gap of {percent(1 - bound / known)} is open"
     return f"best known {known:g} s, proved in {count(steps, 'step')} and {seconds_text(took)}: gap 0"
+
+
+def stretches_text(stretches: Sequence[Sequence[float]], known: float) -> str:
+    """Which rank needs longest, by what comes before, its work and what follows, beside the best known; a title.
+
+    Args:
+        stretches: of each rank, seconds of the three. known: seconds of the best known schedule.
+    """
+    sums = [sum(each) for each in stretches]
+    longest = max(sums)
+    told = f"Rank {sums.index(longest)} needs {longest:g} s in each schedule; the best known takes {known:g} s"
+    return f"{told}: proved" if round(known - longest, 6) <= 0 else told
+
+
+def proofs_text(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> str:
+    """In how many puzzles the best known schedule is proved to be the best, and the gaps of the others; a title.
+
+    Args:
+        seconds: of the best known schedule of each puzzle. bounds: what is proved that each schedule takes.
+    """
+    open_ = {name: 1 - bounds[name] / known for name, known in seconds.items() if round(known - bounds[name], 6) > 0}
+    if not open_:
+        return f"Proved: no schedule is faster than the best known, in any of {count(len(seconds), 'puzzle')}"
+    gaps = join([f"{percent(gap, 1)} in {name}" for name, gap in open_.items()])
+    proved = f"{len(seconds) - len(open_)} of {len(seconds)} puzzles"
+    return f"The best known is proved to be the best in {proved}; open: {gaps}"

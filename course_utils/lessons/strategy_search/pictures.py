@@ -11,7 +11,6 @@ from matplotlib.patches import Patch, Polygon, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from course_utils.draw import style
-from course_utils.draw.bars import name_rows, room_for_ends, room_for_names, write_end
 from course_utils.draw.boxes import boxes
 from course_utils.draw.lines import BROKEN, in_words, label, measured_points, round_numbers
 from course_utils.draw.style import paler
@@ -30,7 +29,7 @@ from course_utils.lessons.strategy_search.graph.configurations import (
 from course_utils.lessons.strategy_search.graph.operator_graph import Operator, OperatorGraph
 from course_utils.lessons.strategy_search.simulator.simulate import simulate
 from course_utils.lessons.strategy_search.simulator.task_graph import Task
-from course_utils.words import join, percent, seconds_text, time_unit
+from course_utils.words import join, seconds_text, time_unit
 
 OWN, FETCHED, ELSEWHERE = "on this device", "fetched from another", "on others"
 _BOX_COLOURS = {OWN: style.COLOURS["forward"], FETCHED: style.COLOURS["communication"], ELSEWHERE: "#DDDDDD"}
@@ -153,48 +152,6 @@ def _cuboid(ax: Axes, x: float, across: tuple, up: tuple, deep: tuple, colour: s
     for name, corners in faces.items():
         face = paler(colour, _TINTS[name])
         ax.add_patch(Polygon([at(*corner) for corner in corners], facecolor=face, edgecolor="white", linewidth=0.7))
-
-
-def gaps(cases: Mapping[str, tuple[float, Mapping[str, float]]], title: str, subtitle: str = "") -> Figure:
-    """Draw how far above a bound steps are: a group of bars for each case, whose left edge is the bound.
-
-    Args:
-        cases: by name, the bound's seconds and those of each strategy; the same strategies in all cases.
-    """
-    names = list(dict.fromkeys(name for _, ways in cases.values() for name in ways))
-    if not names or any(not bound > 0 for bound, _ in cases.values()):
-        raise CourseError("gaps: one case at least, each with a bound above 0 and one strategy or more.")
-    above = {case: {name: 1 - bound / s for name, s in ways.items()} for case, (bound, ways) in cases.items()}
-    texts = {
-        (case, name): f"{_above_text(share)}: {seconds_text(cases[case][1][name])}"
-        for case, ways in above.items()
-        for name, share in ways.items()
-    }
-    legend = {name: Patch(facecolor=style.CURVES[index]) for index, name in enumerate(names)}
-    left, right = room_for_names(list(cases)), room_for_ends(list(texts.values()))
-    high = style.legend_height(list(legend), left, right)
-    heights = [0.26 * len(names) * len(cases)]
-    picture, (ax,) = style.new_picture(title, subtitle, heights=heights, left=left, right=right, above=high)
-    ax.set_xlim(0, max(share for ways in above.values() for share in ways.values()) or 0.01)
-    tall = 0.8 / len(names)
-    for row, (case, ways) in enumerate(above.items()):
-        for place, (name, share) in enumerate(ways.items()):
-            at = row + (place - (len(names) - 1) / 2) * tall
-            ax.barh(at, share, height=0.9 * tall, color=legend[name].get_facecolor())
-            write_end(ax, at, share, texts[case, name], size=style.SMALL)
-    name_rows(ax, cases)
-    ax.axvline(0, color=style.INK, linewidth=1.8)
-    ax.xaxis.set_major_locator(MaxNLocator(5))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share) if share else "the bound"))
-    ax.set_xlabel("share of a step that is above the bound", fontsize=style.TEXT, color="#555555")
-    style.draw_legend(ax, legend)
-    told = "; ".join(f"{case}, {name}: {text}" for (case, name), text in texts.items())
-    picture.alt_text = f"How far steps are above a bound, as shares of the step. {title}. {subtitle} {told}."
-    return picture
-
-
-def _above_text(share: float) -> str:
-    return percent(share, 2 if share < 0.1 else 0) if share else "0, proved"
 
 
 CHANGED = "must be computed again"

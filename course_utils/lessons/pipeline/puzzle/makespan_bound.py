@@ -16,6 +16,7 @@ Source: Carlier & Pinson 1989, "An Algorithm for Solving the Job-Shop Problem" (
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,10 +77,24 @@ def prove(puzzle: Puzzle, seconds: float, nodes: int = NODES) -> Proof | None:
     return None if steps is None else Proof(puzzle, seconds, tuple(steps), time.perf_counter() - began)
 
 
+class Stretch(NamedTuple):
+    """Some actions of a rank, in seconds: what must come before them, their own work, what must still follow."""
+
+    before: float
+    work: float
+    after: float
+
+
+def longest_stretches(puzzle: Puzzle) -> list[Stretch]:
+    """Of each rank, the actions whose head, work and tail are longest together."""
+    search = _Search(puzzle, 0, 0)
+    return [Stretch(*(part / _TICK for part in search.longest(rank))) for rank in range(puzzle.ranks)]
+
+
 def lower_bound(puzzle: Puzzle) -> float:
     """Seconds that each schedule needs by its heads and tails alone, without a search."""
     search = _Search(puzzle, 0, 0)
-    return int(max(search.sums(rank).max() for rank in range(puzzle.ranks))) / _TICK
+    return max(sum(search.longest(rank)) for rank in range(puzzle.ranks)) / _TICK
 
 
 def _count(steps: Iterable[ProofStep]) -> int:
@@ -168,6 +183,12 @@ class _Search:
         heads, tails, long = self._numbers(rank)
         work = ((heads >= heads[:, None]) * long) @ (tails >= tails[:, None]).T
         return np.where(work > 0, heads[:, None] + work + tails, 0)
+
+    def longest(self, rank: int) -> tuple[int, int, int]:
+        """Head, work and tail of the actions for which their sum is longest."""
+        sums, (heads, tails, _) = self.sums(rank), self._numbers(rank)
+        i, j = np.unravel_index(sums.argmax(), sums.shape)
+        return int(heads[i]), int(sums[i, j] - heads[i] - tails[j]), int(tails[j])
 
     def _forced(self) -> tuple[list[ProofStep], bool]:
         """All that follows without a choice, and whether nothing is left to refute."""

@@ -68,7 +68,9 @@ class DeviceTopology:
             raise CourseError(f"{len(self.names)} devices need a speed each; here are {len(self.speeds)}.")
         for one, speed in zip(self.names, self.speeds):
             if not 0 < speed < math.inf:
-                raise CourseError(f"{one} has a speed of {speed:g}; a speed is a finite number above 0. Or leave the device out.")
+                raise CourseError(
+                    f"{one} has a speed of {speed:g}; a speed is a finite number above 0. Or leave the device out."
+                )
         for device, one in enumerate(self.names):
             if self.memory and self.memory[device] <= 0:
                 raise CourseError(f"{one} has no memory. Leave it out, or say how many bytes it has.")
