@@ -9,7 +9,7 @@ from course_utils.lessons.model_parallel.memory_parts import Memory
 NUMBER_BYTES = 2
 """Of a number that computes or travels: bfloat16."""
 GATHERED = 2
-"""Layers whose parameters stage 3 has gathered at a time: the one that computes, and the next."""
+"""Layers whose parameters stage 3 has gathered at a time: the one that computes, and with prefetch the next."""
 
 
 def layer_activations(
@@ -84,6 +84,8 @@ def gpu_memory(model: LanguageModel, layout: Layout, length: int, rates: Rates |
     context.
     Experts are divided over `expert` GPUs first, and by ZeRO over those that keep the same ones.
 
+    In a V the first GPU has both ends, and no more in flight than without chunks: 2 P halves of a stage.
+
     Args:
         rates: count also what is fitted. Each logit is there several times, but not while a block computes again: of
             the two peaks the higher one counts. And the allocator holds more than it gives out.
@@ -94,12 +96,14 @@ def gpu_memory(model: LanguageModel, layout: Layout, length: int, rates: Rates |
     """
     layers, stages = layers_on_stage(model, layout.pipeline), layout.pipeline
     in_flight = float(min(stages, layout.micro_batches))
-    if layout.chunks > 1:
+    if layout.chunks > 1 and not layout.zero_bubble:
         in_flight *= 1 + (stages - 1) / (stages * layout.chunks)
     tokens = layout.micro_batch * length / layout.context
     logits = (rates.logit if rates else 4) * tokens * (model.vocabulary + model.width) / layout.tensor
     if stages == 1:
         ends = [(2 if model.gated else 1, 1.0, logits)]
+    elif layout.zero_bubble:
+        ends = [(2 if model.gated else 1, in_flight, logits)]
     else:
         ends = [(1, in_flight, 0.0), (1, 1.0, logits)]
     found = []
@@ -117,13 +121,14 @@ def _with_activations(
     model: LanguageModel, layout: Layout, shared: float, experts: float, activations: float
 ) -> Memory:
     def kept(*bytes_of: float) -> float:
-        dense = zero_memory(shared, layout.replicas, layout.zero, *bytes_of)
+        dense = zero_memory(shared, layout.replicas // layout.copies, layout.zero, *bytes_of)
         return dense + zero_memory(experts, layout.replicas // layout.expert, layout.zero, *bytes_of)
 
     parameter, gradient, state = layout.program.kept
+    state = 0 if layout.offload else state
     layer = (model.shared_parameters + model.expert_parameters / layout.expert) / layout.tensor
     if layout.zero < 3:
         return Memory(kept(parameter, 0, 0), kept(0, gradient, 0), kept(0, 0, state), activations)
-    whole = shared + experts if layout.gathered else GATHERED * layer
+    whole = shared + experts if layout.gathered else (GATHERED if layout.program.prefetch else 1) * layer
     gradients = gradient * whole if layout.gathered else kept(0, gradient, 0)
     return Memory(kept(parameter, 0, 0) + NUMBER_BYTES * whole, gradients, kept(0, 0, state), activations)
