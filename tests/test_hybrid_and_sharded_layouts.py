@@ -14,8 +14,8 @@ from course_utils.lessons.hybrid_and_sharded.planner.collective_times import (
     ring_seconds,
     tree_latency,
 )
-from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import A100, H100
-from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import A100, FITTED, H100
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory, in_one_block, layer_activations
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS, WITH_EXPERTS
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import best, judge, layouts, plan
 from course_utils.lessons.hybrid_and_sharded.planner.plan_report import decides, overfull
@@ -29,7 +29,14 @@ from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
     exposed_seconds,
     optimizer_seconds,
 )
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, MODERN, NOTHING, PLAIN, Layout
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import (
+    EVERY_OTHER,
+    FULL,
+    MODERN,
+    NOTHING,
+    PLAIN,
+    Layout,
+)
 from course_utils.lessons.pipeline.schedules import bubble_fraction
 from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.lessons.pipeline.v_shape import zb_v_schedule
@@ -173,3 +180,43 @@ def test_latency_decides_on_two_thousand_gpus_and_not_on_eight() -> None:
 def test_experts_are_not_kept_in_copies() -> None:
     tried = layouts(WITH_EXPERTS["Mixtral 8x7B"], H100(128), 128, 4096, MODERN)
     assert all(one.expert == 1 or one.copies == 1 for one in tried)
+
+
+def test_a_fused_loss_has_its_logits_twice_and_no_copies() -> None:
+    layout = Layout(8, 1, 1, 3, EVERY_OTHER, 2, 1, program=replace(MODERN, kept=(4, 4, 8)))
+    fused = replace(layout, program=replace(layout.program, fused_loss=True))
+    memories = [gpu_memory(SEVEN, one, 8192, FITTED) for one in (layout, fused)]
+    logits = 2 * 8192 * (SEVEN.vocabulary + SEVEN.width)
+    assert memories[0].activations - memories[1].activations == pytest.approx(
+        FITTED.reserve * (FITTED.logit * logits - max(4 * logits, in_one_block(SEVEN, fused, 8192)))
+    )
+
+
+def test_the_two_peaks_of_a_backward_pass_never_coincide() -> None:
+    """At the loss every logit is there, in a block what it computes again and its gradient: the larger one counts."""
+    layout = Layout(8, 1, 1, 3, FULL, 1, 1, program=MODERN)
+    layer = SEVEN.layer_parameters
+    block = layer_activations(SEVEN, 1, 2048, 1, attention=False)
+    assert in_one_block(SEVEN, layout, 2048) == pytest.approx(block + (2 + 2) * layer)
+    assert in_one_block(SEVEN, replace(layout, zero=1), 2048) == pytest.approx(block)
+    kept = 32 * 2 * 2048 * SEVEN.width
+    logits = FITTED.logit * 2048 * (SEVEN.vocabulary + SEVEN.width)
+    found = gpu_memory(SEVEN, layout, 2048, FITTED).activations
+    assert found == pytest.approx(FITTED.reserve * (kept + max(block + 4 * layer, logits)))
+
+
+def test_torchs_own_stages_have_buffers_for_all_micro_batches() -> None:
+    layout = Layout(1, 4, 8, 1, FULL, 1, 16, program=MODERN)
+    by_torch = replace(layout, program=replace(MODERN, dtensor=True))
+    short = replace(SEVENTY, vocabulary=1024)  # the first stage is the fullest
+    few, many = (
+        gpu_memory(short, replace(by_torch, micro_batches=m), 8192, FITTED).activations
+        - gpu_memory(short, replace(layout, micro_batches=m), 8192, FITTED).activations
+        for m in (16, 64)
+    )
+    message = 2 * 8192 * SEVENTY.width / 4
+    assert many - few == pytest.approx(FITTED.reserve * (64 - 16) * message)
+    assert few == pytest.approx(FITTED.reserve * ((16 + 8) * message + 2 * 2 * 8192 * SEVENTY.width * 3 / 4))
+    long = [gpu_memory(SEVENTY, replace(by_torch, micro_batches=m), 8192, FITTED).activations for m in (128, 256)]
+    logits = 2 * 8192 * SEVENTY.vocabulary / 4
+    assert long[1] - long[0] == pytest.approx(FITTED.reserve * 128 * (logits + message)), "the last stage keeps logits"

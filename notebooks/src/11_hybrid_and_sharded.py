@@ -502,8 +502,9 @@ planner_pictures.published(published_runs())
 
 # %% [markdown]
 # τ, Kendall's: 1 when every two rows of a table stand in the right order, 0 for chance. Order is easy between models of
-# different size, harder between layouts of one model. A good median hides bad rows, and peak memory is the weak side:
-# see the squares away from the line. No run with experts was in the table: there nobody has judged.
+# different size, harder between layouts of one model: there some pairs differ by less than one percent. A good median
+# hides bad rows: see the squares away from the line. What no formula here explains of the largest models' memory is
+# gaps between blocks. No run with experts was in the table: there nobody has judged.
 #
 # In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best mixtures, why each loses, and what breaks
 # first. How far a mixture scales, `data`, FSDP and `tensor` each have a formula. Exercise: `break_even`.

@@ -19,11 +19,17 @@ class TrainingProgram:
         float8: matrix products of the blocks take numbers of 8 bits.
         hidden: messages of tensor and pipeline parallelism hide behind products, too.
         prefetch: with ZeRO's stage 3, the next layer's parameters are gathered while this one computes.
+        fused_loss: the loss is one kernel forward and one backward: of the logits there are only they and their
+            gradient, in 16 bits.
+        dtensor: tensor parallelism and stages are torch's own. Products keep their gathered inputs; the loss of cut
+            logits is computed operation by operation; stages have buffers for all micro-batches, the last keeps all
+            logits.
         kept: bytes of each parameter that ZeRO divides: the parameter, its gradient, the optimizer's state. (2, 2, 12)
             where a second copy of the parameters is in float32, (4, 4, 8) where there is only that one, as in FSDP.
 
     Source: Dao et al. 2022, "FlashAttention", §3; Rajbhandari et al. 2020, §3.1; `hidden` Wang et al. 2023, "Overlap
-    communication with dependent computation via decomposition", §4.
+    communication with dependent computation via decomposition", §4; `dtensor` torch,
+    distributed/tensor/parallel/loss.py and distributed/pipelining/stage.py.
     """
 
     fused: bool = False
@@ -31,6 +37,8 @@ class TrainingProgram:
     float8: bool = False
     hidden: bool = False
     prefetch: bool = True
+    fused_loss: bool = False
+    dtensor: bool = False
     kept: tuple[float, float, float] = (2, 2, 12)
 
 
