@@ -1,6 +1,6 @@
 """The planner against published runs on H100 GPUs: rates are fitted to half of them, and the other half judges."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -59,11 +59,29 @@ def test_rates_are_those_that_the_fit_finds() -> None:
 def test_the_judged_half_is_predicted_as_well_as_asked() -> None:
     judged = halves()["judged"]
     assert (judged.rows, judged.with_memory) == (30, 10)
-    assert judged.step <= 0.10 and judged.memory <= 0.10 and judged.order >= 0.8
+    assert judged.step <= 0.10 and judged.memory <= 0.05 and judged.order >= 0.8
+
+
+def test_no_row_of_memory_is_far_off_whatever_the_model() -> None:
+    """70B and 405B were up to 23 % too low before torch's own buffers were counted, H200 40 % too high."""
+    off = {run.number: run.predicted().memory.total / run.memory - 1 for run in RUNS if run.memory}
+    assert max(off.values()) < 0.10 and min(off.values()) > -0.17
+    without = {
+        run.number: replace(run, layout=replace(run.layout, program=replace(run.layout.program, dtensor=False)))
+        for run in RUNS
+        if run.layout.program.dtensor
+    }
+    assert len(without) == 8
+    for number, run in without.items():
+        assert abs(run.predicted().memory.total / run.memory - 1) > abs(off[number]) + 0.03
 
 
 def test_the_row_that_is_furthest_off_is_named() -> None:
-    assert "furthest off: step +" in furthest_text() and "memory +" in furthest_text()
+    judged = [(run, run.predicted()) for run in RUNS if not run.fits_rates]
+    step = max((choice.step / run.seconds - 1 for run, choice in judged), key=abs)
+    memory = max((choice.memory.total / run.memory - 1 for run, choice in judged if run.memory), key=abs)
+    assert f"furthest off: step {100 * step:+.0f} %" in furthest_text()
+    assert f"memory {100 * memory:+.0f} %" in furthest_text()
 
 
 def test_order_is_counted_in_pairs_of_a_table() -> None:

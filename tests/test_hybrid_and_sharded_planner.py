@@ -63,7 +63,7 @@ def test_experts_are_dealt_out_and_their_tokens_sent() -> None:
     assert gpu_memory(MIXTRAL, ones, length).activations == gpu_memory(MIXTRAL, eight, length).activations
     sent = balanced_bytes(length, 2, 4096, 2, 8)
     seconds = expert_seconds(MIXTRAL, cluster, eight, length)
-    assert seconds == pytest.approx(4 * 32 * 4 * (7 * cluster.latency + sent / cluster.inside))
+    assert seconds == pytest.approx(4 * 32 * 4 * (7 * cluster.hop + sent / cluster.inside))
     assert expert_seconds(MIXTRAL, cluster, replace(eight, again=FULL), length) == pytest.approx(1.5 * seconds)
     far = expert_seconds(replace(MIXTRAL, experts=16), cluster, replace(eight, expert=16), length)
     assert far > 4 * seconds, "half of the tokens leave the node"
@@ -124,16 +124,16 @@ def test_flops_are_those_of_the_paper() -> None:
 
 @pytest.mark.parametrize("run", PUBLISHED, ids=lambda run: f"{run.model} on {run.layout.gpus}")
 def test_published_runs_fit_and_take_about_as_long_as_predicted(run) -> None:
-    """With one efficiency for all: 17 % less for the smallest model, 11 % more for the largest, others within 6 %."""
+    """With one efficiency for all: 18 % less for the smallest model, 11 % more for the largest, others within 7 %."""
     predicted = run.predicted()
     assert predicted.fits
-    assert predicted.step == pytest.approx(run.seconds, rel=0.18)
+    assert predicted.step == pytest.approx(run.seconds, rel=0.19)
 
 
 def test_published_runs_are_predicted_well_on_the_whole() -> None:
     apart = sorted(abs(run.predicted().step / run.seconds - 1) for run in PUBLISHED)
     assert apart[len(apart) // 2] < 0.06
-    assert "published 13.8 s, predicted 13.8 s" in comparison()[1]
+    assert "published 13.8 s, predicted 13.5 s" in comparison()[1]
 
 
 def test_zero_3_is_as_quick_as_predicted_only_where_its_messages_are_hidden() -> None:
@@ -217,7 +217,9 @@ def test_stages_of_zero_take_memory_down_and_traffic_up() -> None:
     found = [judge(SEVEN, slow, Layout(64, 1, 1, zero, FULL, 1, 4), 2048) for zero in range(4)]
     kept = [one.memory.total for one in found]
     assert kept == sorted(kept, reverse=True)
-    assert found[0].seconds[DATA] == found[1].seconds[DATA] < found[3].seconds[DATA]
+    assert found[1].seconds[DATA] < found[0].seconds[DATA] < found[3].seconds[DATA], "many small messages, or few"
+    bytes_only = [data_seconds(SEVEN, replace(slow, hop=0, latency=0), one.layout) for one in found]
+    assert bytes_only[0] == pytest.approx(bytes_only[1])
 
 
 def test_uneven_stages_take_as_long_as_the_fullest() -> None:
@@ -258,6 +260,9 @@ def test_links_between_nodes_are_shared_by_groups_that_reach_over_them() -> None
         (lambda: judge(MIXTRAL, A100(48), Layout(48, 1, 1, 0, FULL, 1, 1, expert=3), 2048), "8 experts in a layer"),
         (lambda: judge(SEVEN, A100(8), Layout(1, 1, 1, 0, FULL, 1, 1, context=8), 1001), "cannot be shared by 8"),
         (lambda: Layout(1, 1, 1, 0, "some", 1, 1), "cannot be computed again"),
+        (lambda: Layout(8, 1, 1, 3, FULL, 1, 1, copies=3), "cannot keep 3 copies"),
+        (lambda: Layout(8, 1, 1, 3, FULL, 1, 1, copies=2, expert=2), "no experts"),
+        (lambda: Layout(1, 1, 4, 0, FULL, 1, 8, zero_bubble=True), "ZB-V has two chunks"),
     ],
 )
 def test_what_cannot_be_is_rejected(call, match) -> None:
@@ -270,9 +275,9 @@ def test_what_cannot_be_is_rejected(call, match) -> None:
 
 def test_the_table_says_what_fits() -> None:
     choices = {gpus: {name: plan(name, H100(gpus)) for name in ("Llama 7B", "Llama 3 405B")} for gpus in (8, 64)}
-    assert plans_finding(choices) == "On paper 1 of 2 models fit on 8 GPUs and 1 on 64"
+    assert plans_finding(choices) == "On paper 1 of 2 models fit on 8 GPUs and 2 on 64"
     picture = plans(choices)
-    assert "Llama 3 405B on 64 GPUs: none of" in picture.alt_text and "nothing was measured" in picture.alt_text
+    assert "Llama 3 405B on 8 GPUs: none of" in picture.alt_text and "nothing was measured" in picture.alt_text
     assert plans_finding({8: {"Llama 3 405B": choices[8]["Llama 3 405B"]}}) == "On paper none of 1 model fit on 8 GPUs"
     with pytest.raises(CourseError, match="the same models"):
         plans({8: choices[8], 64: {}})

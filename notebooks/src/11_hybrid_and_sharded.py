@@ -445,7 +445,8 @@ for stage in range(4):
 # %% [markdown]
 # And activations? And the time of a step? A **planner** goes through every mixture: cited formulas for memory, compute
 # and messages (in `course_utils/lessons/hybrid_and_sharded/planner/`), assumed GPUs and links, four million **tokens**
-# (pieces of words) in a step. Of 80 GB it fills at most 72.
+# (pieces of words) in a step. Of 80 GB it fills at most 72; Adam's state may move to the node's own memory, 250 GB for
+# each GPU.
 #
 # **Predict.** Of nine published models: which is the largest that fits on 8 such GPUs? On 512?
 
@@ -468,9 +469,10 @@ course.measured("largest", on_8=fitting[8][-1], on_512=fitting[512][-1])
 planner_pictures.plans(plans)
 
 # %% [markdown]
-# (DP, TP, PP: ranks along `data`, `tensor`, `pipeline`. *Again*: what checkpointing computes twice.) Read a column
-# downwards: the larger the model, the more kinds are mixed. Small models need `data` alone, larger ones ZeRO, the
-# largest also `tensor`, never beyond a node's 8 GPUs, or stages. Of two near mixtures only a run says which is quicker.
+# (DP, TP, PP: ranks along `data`, `tensor`, `pipeline`. *Again*: what checkpointing computes twice. *ZB-V*: lesson 10's
+# V. *Offloaded*: the node's processors step, with Adam's state in their memory.) Read a column downwards: the larger
+# the model, the more kinds are mixed. Small models need `data` alone, larger ones ZeRO, the largest also `tensor`,
+# never beyond a node's 8 GPUs, or stages. Of two near mixtures only a run says which is quicker.
 
 # %% [markdown]
 # ### Is the planner right?
@@ -500,8 +502,9 @@ planner_pictures.published(published_runs())
 
 # %% [markdown]
 # τ, Kendall's: 1 when every two rows of a table stand in the right order, 0 for chance. Order is easy between models of
-# different size, harder between layouts of one model. A good median hides bad rows, and peak memory is the weak side:
-# see the squares away from the line. No run with experts was in the table: there nobody has judged.
+# different size, harder between layouts of one model: there some pairs differ by less than one percent. A good median
+# hides bad rows: see the squares away from the line. What no formula here explains of the largest models' memory is
+# gaps between blocks. No run with experts was in the table: there nobody has judged.
 #
 # In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best mixtures, why each loses, and what breaks
 # first. How far a mixture scales, `data`, FSDP and `tensor` each have a formula. Exercise: `break_even`.

@@ -37,16 +37,16 @@ class Rates:
 
 
 FITTED = Rates(
-    products=0.588,
+    products=0.609,
     float8=0.52,
     attention=0.42,
-    eager=8.89,
+    eager=10.255,
     compiled=3.02,
-    messages=0.52,
+    messages=0.55,
     links=1.0,
-    capped=0.83,
-    logit=14.0,
-    reserve=1.06,
+    capped=0.825,
+    logit=13.4,
+    reserve=1.11,
 )
 """Fitted to the odd rows of `h100_runs.csv`; `rate_fit` prints them. `links` is at its bound: its rows tell it hardly
 from `messages`."""
@@ -60,15 +60,22 @@ class Cluster:
         gpus: all of them.
         node: GPUs on one node.
         memory: bytes of one GPU.
-        usable: the share of it for what the formulas count. The rest is for what they leave out: buffers of messages,
-            tensors that live for one operation, gaps.
+        usable: the share of it for what the formulas count. The rest is for what they leave out: the driver, tensors
+            that live for one operation, gaps.
         flops: of one GPU in a second at most, in bfloat16.
         efficiency: the share of these that large matrix products reach. Assumed; the smaller the matrices, the lower.
         inside, between: bytes in a second, each way, of one GPU's link inside its node, and of its link to other nodes.
-        latency: seconds of a message without content.
+        latency: seconds of a message without content, from node to node.
+        hop: the same inside a node.
         bandwidth: bytes in a second between a GPU and its memory; without limit where only products are counted.
         clock: how fast the GPUs are, as a share of what their data sheet promises.
         rates: fitted shares in the place of `efficiency`; None where there are none.
+        host_link: bytes in a second, each way, between a GPU and its node's own memory.
+        host_bandwidth: bytes in a second between a node's processors and their memory, a GPU's share.
+        host_memory: bytes of a node's own memory, a GPU's share.
+
+    Source: `latency` and `hop` NCCL, src/graph/tuning.cc (hwLat, rings, "Simple"); the host of a DGX A100: PCIe 4, 16
+    channels of DDR4-3200, 1 TB.
     """
 
     gpus: int
@@ -80,9 +87,13 @@ class Cluster:
     usable: float = 0.9
     efficiency: float = 0.6
     latency: float = 1e-5
+    hop: float = 3.4e-6
     bandwidth: float = float("inf")
     clock: float = 1.0
     rates: Rates | None = None
+    host_link: float = 32e9
+    host_bandwidth: float = 410e9 / 8
+    host_memory: float = 1e12 / 8
 
     def __post_init__(self) -> None:
         if self.gpus < 1 or self.node < 1 or (self.gpus > self.node and self.gpus % self.node):
@@ -102,7 +113,7 @@ class Cluster:
         """
         reached = self.rates.links if self.rates else 1.0
         if neighbours * members <= self.node:
-            return Network(self.latency, 1 / (reached * self.inside))
+            return Network(self.hop, 1 / (reached * self.inside))
         together = max(1, self.node // neighbours)
         return Network(self.latency, 1 / (reached * min(self.inside, together * self.between)))
 
@@ -127,11 +138,13 @@ def A100(gpus: int) -> Cluster:  # noqa: N802
 def H100(gpus: int) -> Cluster:  # noqa: N802
     """Nodes of eight: 80 GB at 3.35 TB/s, 989 TFLOP/s (dense), NVLink 450 GB/s each way, 400 Gbit/s for each GPU.
 
-    Such fast GPUs wait more for their memory. What they reach is fitted to published runs.
+    Such fast GPUs wait more for their memory. What they reach is fitted to published runs. The host: PCIe 5, 16
+    channels of DDR5-4800, 2 TB.
 
     Source: NVIDIA, H100 and DGX H100 data sheets; the cluster of Grattafiori et al. 2024, §3.3; `rate_fit`.
     """
-    return Cluster(gpus, 8, 80e9, 989e12, 450e9, 50e9, efficiency=0.5, bandwidth=3.35e12, rates=FITTED)
+    host = {"host_link": 64e9, "host_bandwidth": 614e9 / 8, "host_memory": 2e12 / 8}
+    return Cluster(gpus, 8, 80e9, 989e12, 450e9, 50e9, efficiency=0.5, bandwidth=3.35e12, rates=FITTED, **host)
 
 
 def H100_500W(gpus: int) -> Cluster:  # noqa: N802

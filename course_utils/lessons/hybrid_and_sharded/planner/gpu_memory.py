@@ -8,8 +8,10 @@ from course_utils.lessons.model_parallel.memory_parts import Memory
 
 NUMBER_BYTES = 2
 """Of a number that computes or travels: bfloat16."""
+EXPONENTIAL = 4
+"""Bytes of a logit more where torch computes the loss of cut logits: its exponential in float32, beside all others."""
 GATHERED = 2
-"""Layers whose parameters stage 3 has gathered at a time: the one that computes, and the next."""
+"""Layers whose parameters stage 3 has gathered at a time: the one that computes, and with prefetch the next."""
 
 
 def layer_activations(
@@ -41,12 +43,12 @@ def layer_activations(
 def saved_activations(model: LanguageModel, layout: Layout, length: int, layers: int, in_flight: float) -> float:
     """What the blocks of a stage save for all micro-batches in flight.
 
-    Computed again from their inputs, each keeps 2 s b h / t, and one at a time everything. With every other product
+    Computed again from their inputs, each keeps 2 s b h / t. With every other product
     again it keeps its input, q, v, attention's result, one wide vector of the perceptron and its result.
 
     Source: Korthikanti et al. 2022, §4.2.3 and §5; torchtitan, parallelize_llama.py, "selective op".
     """
-    return in_flight * layers * _saved_by_block(model, layout, length) + _one_block(model, layout, length)
+    return in_flight * layers * _saved_by_block(model, layout, length)
 
 
 def _saved_by_block(model: LanguageModel, layout: Layout, length: int) -> float:
@@ -62,6 +64,52 @@ def _saved_by_block(model: LanguageModel, layout: Layout, length: int) -> float:
 def _one_block(model: LanguageModel, layout: Layout, length: int) -> float:
     """What one block has while the backward pass goes through it and computes again."""
     return _everything(model, layout, length) if layout.again in (EVERY_OTHER, FULL) else 0.0
+
+
+def in_one_block(model: LanguageModel, layout: Layout, length: int) -> float:
+    """What lives while the backward pass goes through one block: what it computes again, inputs gathered from the
+    tensor-parallel GPUs, and with ZeRO's stages 2 and 3 the block's whole gradient and its copy that travels.
+
+    Source: Zhao et al. 2023, "PyTorch FSDP", §3.2.1.
+    """
+    gathered = 0.0
+    if layout.program.dtensor:
+        tokens = layout.micro_batch * length / layout.context
+        bytes_of = 1 if layout.program.float8 else NUMBER_BYTES
+        gathered = 2 * bytes_of * tokens * model.width * (1 - 1 / layout.tensor)
+    gradient = NUMBER_BYTES + layout.program.kept[1] if layout.zero >= 2 else 0
+    layer = (model.shared_parameters + model.expert_parameters / layout.expert) / layout.tensor
+    return _one_block(model, layout, length) + gathered + gradient * layer
+
+
+def _at_the_loss(model: LanguageModel, layout: Layout, length: int, rates: Rates | None) -> float:
+    """What the last layer and the loss have of one micro-batch: its input, and each logit several times."""
+    each = rates.logit if rates else 4
+    if rates and layout.program.fused_loss:
+        each = 2 * NUMBER_BYTES
+    elif rates and layout.program.dtensor and layout.tensor > 1:
+        each += EXPONENTIAL
+    tokens = layout.micro_batch * length / layout.context
+    return each * tokens * (model.vocabulary + model.width) / layout.tensor
+
+
+def _stage_messages(model: LanguageModel, layout: Layout, length: int, in_flight: float) -> float:
+    """Buffers of torch's stages: one for each micro-batch and message that comes in, and results that are in flight.
+
+    The first and the last stage of all have messages from one side only.
+    """
+    if not layout.program.dtensor or layout.pipeline == 1:
+        return 0.0
+    message = NUMBER_BYTES * layout.micro_batch * length / layout.context * model.width / layout.tensor
+    return message * ((2 * layout.chunks - 1) * layout.micro_batches + in_flight)
+
+
+def _logits_kept(model: LanguageModel, layout: Layout, length: int) -> float:
+    """torch's stages hand out the results of all micro-batches at the end of a step."""
+    if not layout.program.dtensor:
+        return 0.0
+    tokens = layout.micro_batches * layout.micro_batch * length / layout.context
+    return NUMBER_BYTES * tokens * model.vocabulary / layout.tensor
 
 
 def _everything(model: LanguageModel, layout: Layout, length: int) -> float:
@@ -84,6 +132,8 @@ def gpu_memory(model: LanguageModel, layout: Layout, length: int, rates: Rates |
     context.
     Experts are divided over `expert` GPUs first, and by ZeRO over those that keep the same ones.
 
+    In a V the first GPU has both ends, and no more in flight than without chunks: 2 P halves of a stage.
+
     Args:
         rates: count also what is fitted. Each logit is there several times, but not while a block computes again: of
             the two peaks the higher one counts. And the allocator holds more than it gives out.
@@ -94,21 +144,27 @@ def gpu_memory(model: LanguageModel, layout: Layout, length: int, rates: Rates |
     """
     layers, stages = layers_on_stage(model, layout.pipeline), layout.pipeline
     in_flight = float(min(stages, layout.micro_batches))
-    if layout.chunks > 1:
+    if layout.chunks > 1 and not layout.zero_bubble:
         in_flight *= 1 + (stages - 1) / (stages * layout.chunks)
-    tokens = layout.micro_batch * length / layout.context
-    logits = (rates.logit if rates else 4) * tokens * (model.vocabulary + model.width) / layout.tensor
+    logits = _at_the_loss(model, layout, length, rates)
+    outputs = _logits_kept(model, layout, length)
     if stages == 1:
-        ends = [(2 if model.gated else 1, 1.0, logits)]
+        ends = [(2 if model.gated else 1, 1.0, logits, 0.0)]
+    elif layout.zero_bubble:
+        ends = [(2 if model.gated else 1, in_flight, logits, outputs)]
     else:
-        ends = [(1, in_flight, 0.0), (1, 1.0, logits)]
+        ends = [(1, in_flight, 0.0, 0.0), (1, 1.0, logits, outputs)]
     found = []
-    for embeddings, flight, more in ends:
+    for embeddings, flight, loss, results in ends:
         shared = (layers * model.shared_parameters + embeddings * model.token_parameters) / layout.tensor
         experts = layers * model.expert_parameters / layout.tensor / layout.expert
-        activations = saved_activations(model, layout, length, layers, flight) + more
+        activations = saved_activations(model, layout, length, layers, flight)
         if rates:
-            activations = rates.reserve * (activations - min(_one_block(model, layout, length), more))
+            most = max(in_one_block(model, layout, length), loss)
+            messages = _stage_messages(model, layout, length, flight)
+            activations = rates.reserve * (activations + most + results + messages)
+        else:
+            activations += _one_block(model, layout, length) + loss
         found.append(_with_activations(model, layout, shared, experts, activations))
     return max(found, key=lambda one: one.total)
 
@@ -117,13 +173,14 @@ def _with_activations(
     model: LanguageModel, layout: Layout, shared: float, experts: float, activations: float
 ) -> Memory:
     def kept(*bytes_of: float) -> float:
-        dense = zero_memory(shared, layout.replicas, layout.zero, *bytes_of)
+        dense = zero_memory(shared, layout.replicas // layout.copies, layout.zero, *bytes_of)
         return dense + zero_memory(experts, layout.replicas // layout.expert, layout.zero, *bytes_of)
 
     parameter, gradient, state = layout.program.kept
+    state = 0 if layout.offload else state
     layer = (model.shared_parameters + model.expert_parameters / layout.expert) / layout.tensor
     if layout.zero < 3:
         return Memory(kept(parameter, 0, 0), kept(0, gradient, 0), kept(0, 0, state), activations)
-    whole = shared + experts if layout.gathered else GATHERED * layer
+    whole = shared + experts if layout.gathered else (GATHERED if layout.program.prefetch else 1) * layer
     gradients = gradient * whole if layout.gathered else kept(0, gradient, 0)
     return Memory(kept(parameter, 0, 0) + NUMBER_BYTES * whole, gradients, kept(0, 0, state), activations)

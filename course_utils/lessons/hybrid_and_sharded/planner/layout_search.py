@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from course_utils.errors import CourseError
+from course_utils.lessons.hybrid_and_sharded.planner.collective_times import buffer_bytes
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
@@ -33,6 +34,8 @@ CHUNKS = (1, 2, 4)
 """Stages on each GPU that are tried; Megatron's interleaved schedule wants m to be a multiple of P."""
 MICRO_BATCHES = (1, 2, 4, 8)
 """Texts of one micro-batch that are tried."""
+SHARDING_NODES = (1, 8)
+"""Nodes over which ZeRO's stage 3 divides where not over all: HSDP, with as many copies as that leaves."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,9 @@ class Choice:
         memory: bytes of each part on the fullest GPU.
         seconds: of each part of a step.
         room: bytes of a GPU that may be used for it.
+        buffers: bytes that NCCL takes of this room.
+        host: bytes of the node's own memory that are used for each GPU, and
+        host_room: how many there are.
         peak_share: of what the GPUs could compute at most in this time, the share that the model needs: without what is
             computed again ("model FLOPs utilization").
     """
@@ -53,11 +59,19 @@ class Choice:
     seconds: dict[str, float]
     room: float
     peak_share: float
+    buffers: float = 0.0
+    host: float = 0.0
+    host_room: float = float("inf")
+
+    @property
+    def needed(self) -> float:
+        """Bytes of the room: what is counted by part, and NCCL's buffers."""
+        return self.memory.total + self.buffers
 
     @property
     def fits(self) -> bool:
-        """Whether a GPU has as much memory."""
-        return self.memory.total <= self.room
+        """Whether a GPU has as much memory, and its node."""
+        return self.needed <= self.room and self.host <= self.host_room
 
     @property
     def step(self) -> float:
@@ -69,8 +83,11 @@ class Choice:
         axes = f"DP {one.data} × TP {one.tensor} × PP {one.pipeline}"
         axes += f" × CP {one.context}" if one.context > 1 else ""
         axes += f", EP {one.expert}" if one.expert > 1 else ""
-        axes += f", {one.chunks} chunks" if one.chunks > 1 else ""
+        chunks = f", {one.chunks} chunks" if one.chunks > 1 else ""
+        axes += ", ZB-V" if one.zero_bubble else chunks
         zero = f", ZeRO {one.zero}" if one.replicas > 1 else ""
+        zero += f" in {one.copies} copies" if one.copies > 1 else ""
+        zero += ", optimizer offloaded" if one.offload else ""
         again = f", {one.again} again" if one.again != NOTHING else ""
         return f"{axes}{zero}{again}"
 
@@ -88,8 +105,9 @@ def plan(
     which of two near choices is quicker only a run can say.
 
     Tensor-parallel groups stay inside a node. Texts of more than `LONG` tokens may be shared by several GPUs; experts,
-    if the model has any, are dealt out. Of several sizes of the micro-batch, and numbers of chunks unless the program
-    is `PLAIN`, the one is taken that fits and is quickest.
+    if the model has any, are dealt out. Of several sizes of the micro-batch the one is taken that fits and is quickest.
+    Unless the program is `PLAIN`, so it is with the numbers of chunks, ZB-V, and HSDP; and where a layout does not fit,
+    the optimizer's state may go to the node's own memory.
 
     Args:
         model: a `LanguageModel`, or a name from `MODELS`.
@@ -110,7 +128,9 @@ def plan(
     program = program or (MODERN if cluster.rates else PLAIN)
     for layout in layouts(model, cluster, batch, length, program):
         choice = judge(model, cluster, layout, length)
-        same = replace(layout, micro_batch=1, micro_batches=1, chunks=1)
+        if not choice.fits and program != PLAIN:
+            choice = min(choice, judge(model, cluster, replace(layout, offload=True), length), key=_order)
+        same = replace(layout, micro_batch=1, micro_batches=1, chunks=1, zero_bubble=False, copies=1)
         if same not in choices or _order(choice) < _order(choices[same]):
             choices[same] = choice
     if not choices:
@@ -122,16 +142,17 @@ def best(choices: Sequence[Choice]) -> Choice | None:
     """The quickest choice that fits; None where none does.
 
     Formulas cannot tell choices apart that are within `TIE` of it. Of those it is the simplest: the one that computes
-    least again, cuts the model into the fewest pieces, and has the lowest stage of ZeRO.
+    least again, cuts the model into the fewest pieces, offloads nothing, and has the lowest stage of ZeRO.
     """
     fitting = [choice for choice in choices if choice.fits]
     near = [choice for choice in fitting if choice.step <= (1 + TIE) * min(one.step for one in fitting)]
     return min(near, key=_effort, default=None)
 
 
-def _effort(choice: Choice) -> tuple[int, int, int, float]:
+def _effort(choice: Choice) -> tuple[int, int, bool, int, float]:
     one = choice.layout
-    return AGAIN_ORDER.index(one.again), one.pipeline * one.tensor * one.context * one.expert, one.zero, choice.step
+    pieces = one.pipeline * one.tensor * one.context * one.expert
+    return AGAIN_ORDER.index(one.again), pieces, one.offload, one.zero, choice.step
 
 
 def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> Choice:
@@ -149,7 +170,12 @@ def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -
     seconds = step_seconds(model, cluster, layout, length)
     flops = model.flops(layout.batch * length, length)
     share = flops / (sum(seconds.values()) * layout.gpus * cluster.flops)
-    return Choice(layout, memory, seconds, cluster.usable * cluster.memory, share)
+    kept_elsewhere = 0.0
+    if layout.offload:
+        here = gpu_memory(model, replace(layout, offload=False), length, cluster.rates)
+        kept_elsewhere = here.optimizer_state
+    room, buffers = cluster.usable * cluster.memory, buffer_bytes(layout)
+    return Choice(layout, memory, seconds, room, share, buffers, kept_elsewhere, cluster.host_memory)
 
 
 def layouts(
@@ -165,7 +191,8 @@ def layouts(
             replicas = cluster.gpus // tensor // pipeline
             for context in _divisors(replicas) if length > LONG else [1]:
                 if length % (context * tensor) == 0 and batch % (replicas // context) == 0:
-                    yield from _with_axes(model, batch, replicas // context, tensor, pipeline, context, program)
+                    for layout in _with_axes(model, batch, replicas // context, tensor, pipeline, context, program):
+                        yield from _with_copies(layout, cluster)
 
 
 def _with_axes(
@@ -180,7 +207,20 @@ def _with_axes(
         if batch // data % texts == 0 and whole:
             micro_batches = batch // data // texts
             more = {"context": context, "expert": expert, "program": program}
-            yield Layout(data, tensor, pipeline, zero, again, texts, micro_batches, chunks, **more)
+            layout = Layout(data, tensor, pipeline, zero, again, texts, micro_batches, chunks, **more)
+            yield layout
+            if chunks == 2 and micro_batches >= 2 * pipeline - 1:
+                yield replace(layout, zero_bubble=True)
+
+
+def _with_copies(layout: Layout, cluster: Cluster) -> Iterator[Layout]:
+    """This layout; with ZeRO's stage 3 also those that divide over fewer nodes than there are."""
+    yield layout
+    if layout.zero == 3 and layout.expert == 1 and layout.program != PLAIN:
+        for nodes in SHARDING_NODES:
+            parts = nodes * cluster.node // layout.tensor
+            if layout.replicas % parts == 0 and layout.replicas > parts:
+                yield replace(layout, copies=layout.replicas // parts)
 
 
 def _divisors(number: int) -> list[int]:

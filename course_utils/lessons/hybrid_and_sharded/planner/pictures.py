@@ -11,9 +11,11 @@ from course_utils.draw.bars import PARTS
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, best
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import GIB, H100Run, errors, halves
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import EVERY_OTHER, FULL, NOTHING
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _ROW = 0.66  # inches
+_AGAIN = {EVERY_OTHER: "half", FULL: "all"}
 _ON_PAPER = (
     "Formulas; nothing was measured. A cell: the best choice; a step's time, the fullest GPU's memory, the share"
     " of the peak that the model uses. Bars: "
@@ -95,7 +97,9 @@ def _cell(ax: Axes, place: int, row: int, chosen: Choice | None, found: Sequence
         return
     one = chosen.layout
     ways = [f"ZeRO {one.zero}"] if one.data > 1 else []
-    ways += [f"{one.again} again"] if one.again != "nothing" else []
+    ways += ["ZB-V"] if one.zero_bubble else []
+    ways += ["offloaded"] if one.offload else []
+    ways += [f"{_AGAIN.get(one.again, one.again)} again"] if one.again != NOTHING else []
     lines = [f"DP {one.data} × TP {one.tensor} × PP {one.pipeline}", ", ".join(ways) or "plain", _amounts(chosen)]
     for line, (text, weight) in enumerate(zip(lines, ("bold", "normal", "normal"), strict=True)):
         ax.text(x, row + 0.18 + 0.22 * line, style.shorten(text, pixels - 12), fontweight=weight, **write)

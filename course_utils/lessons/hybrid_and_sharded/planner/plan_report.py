@@ -1,13 +1,14 @@
 """What `course plan` prints: the best layouts, why each of the others loses, and what breaks first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import CLUSTERS, Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
-from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, plan
+from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TIE, Choice, judge, plan
 from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
+    DATA,
     compute_seconds,
     data_seconds,
     hidden_seconds,
@@ -53,7 +54,7 @@ def report(model: str, gpus: int, of: str, batch: int | None = None, length: int
         kept = bytes_text(choice.memory.total)
         micro = choice.layout.micro_batch
         lines.append(f"{place:2}  {choice}, micro-batch {micro}: {seconds_text(choice.step)}, {kept}; {why}")
-    lines += ["", breaks_first(described, make, first, length)]
+    lines += ["", breaks_first(described, make, first, length), *decides(described, make, found, length)]
     out = [choice for choice in found if not choice.fits and choice.step < first.step]
     if out:
         quickest = min(out, key=lambda choice: choice.step)
@@ -73,16 +74,17 @@ def loses(choice: Choice, first: Choice) -> str:
 
 def overfull(choice: Choice) -> str:
     """What does not fit, and which part takes most."""
+    if choice.host > choice.host_room:
+        state, room = bytes_text(choice.host), bytes_text(choice.host_room)
+        return f"{state} of optimizer state for {room} of its node's memory"
     part = max(choice.memory.parts().items(), key=lambda item: item[1])
-    return (
-        f"{bytes_text(choice.memory.total)} of {bytes_text(choice.room)}, most of it {part[0]} ({bytes_text(part[1])})"
-    )
+    return f"{bytes_text(choice.needed)} of {bytes_text(choice.room)}, most of it {part[0]} ({bytes_text(part[1])})"
 
 
 def breaks_first(model: LanguageModel, make: Callable[[int], Cluster], choice: Choice, length: int) -> str:
     """How near the best choice is to its limits: the share of memory that is used, and of messages that is seen."""
     name, amount = max(choice.memory.parts().items(), key=lambda item: item[1])
-    memory = choice.memory.total / choice.room
+    memory = choice.needed / choice.room
     layout, cluster = choice.layout, make(choice.layout.gpus)
     hiding = hidden_seconds(compute_seconds(model, cluster, layout, length), layout)
     messages = data_seconds(model, cluster, layout) / hiding
@@ -90,6 +92,49 @@ def breaks_first(model: LanguageModel, make: Callable[[int], Cluster], choice: C
     data_text = f"messages of data parallelism take {percent(messages)} of the arithmetic that hides them"
     order = [memory_text, data_text] if memory >= messages else [data_text, memory_text]
     return f"Breaks first: {order[0]}; then {order[1]}."
+
+
+def decides(model: LanguageModel, make: Callable[[int], Cluster], found: Sequence[Choice], length: int) -> list[str]:
+    """A sentence for each thing without which the best choice would not be the best, or not as quick.
+
+    Args:
+        found: of `plan`, the best choice first.
+    """
+    first, cluster = found[0], make(found[0].layout.gpus)
+
+    def without(**changes) -> Choice:
+        return judge(model, cluster, replace(first.layout, **changes), length)
+
+    lines = []
+    if first.layout.zero_bubble:
+        step = seconds_text(without(zero_bubble=False, chunks=1).step)
+        lines.append(f"ZB-V decides: as 1F1B the quickest takes {step}.")
+    if first.layout.copies > 1:
+        lines.append(
+            f"HSDP decides: with ZeRO over all GPUs the quickest takes {seconds_text(without(copies=1).step)}."
+        )
+    if first.layout.offload:
+        here = without(offload=False)
+        saved = here.memory.optimizer_state
+        lines.append(
+            f"Offload decides: {bytes_text(saved)} of optimizer state lie in the node's own memory. On the GPU the"
+            f" quickest needs {overfull(here)}."
+        )
+    alone = without(program=replace(first.layout.program, prefetch=False))
+    if first.layout.zero == 3 and alone.step > (1 + TIE) * first.step:
+        lines.append(f"Prefetch decides: without it the quickest takes {seconds_text(alone.step)}.")
+    near = [one for one in found if not one.fits and one.memory.total <= one.room and one.step < first.step]
+    if near:
+        quicker = min(near, key=lambda one: one.step)
+        step, buffers = seconds_text(quicker.step), bytes_text(quicker.buffers)
+        lines.append(f"NCCL's buffers decide: {quicker} takes {step}, but with {buffers} of buffers it does not fit.")
+    direct = judge(model, replace(cluster, latency=0.0, hop=0.0), first.layout, length)
+    if first.step > (1 + TIE) * direct.step:
+        lines.append(
+            f"Latency decides: if empty messages cost nothing the quickest would take {seconds_text(direct.step)}; of"
+            f" that, {DATA} {seconds_text(direct.seconds[DATA])} in place of {seconds_text(first.seconds[DATA])}."
+        )
+    return lines
 
 
 def largest_hidden(model: LanguageModel, make: Callable[[int], Cluster], layout: Layout, length: int) -> int | None:

@@ -34,7 +34,8 @@ TABLES = {
 }
 """Where each table's rows stand. What the sources do not say is assumed: attention is fused everywhere. torchtitan cuts
 a step into as many micro-batches as there are stages of all ranks, and leaves parameters gathered where there is a
-pipeline (its pipelining_utils.py and parallelize_llama.py); its selective checkpointing is the one by operations.
+pipeline (its pipelining_utils.py and parallelize_llama.py); its selective checkpointing is the one by operations; from
+2025 on torch.compile takes the loss, too (its components/loss.py).
 Megatron's runs compute nothing again, divide the optimizer's state, and hide messages of tensor parallelism. MosaicML's
 nodes have the links of a DGX H100. Left out: models with experts whose heads together are not as wide as the model, and
 MPT below 7B."""
@@ -95,7 +96,7 @@ def published_runs() -> tuple[H100Run, ...]:
 
 def _run(number: int, row: dict[str, str]) -> H100Run:
     options = row["options"].split()
-    program = {name: name in options for name in ("compiled", "float8", "hidden")}
+    program = {name: name in options for name in ("compiled", "float8", "hidden", "fused_loss", "dtensor")}
     kept = (4, 4, 8) if row["zero"] == "3" else (2, 4, 12)
     whole = ("data", "tensor", "pipeline", "context", "chunks", "zero", "micro_batch", "micro_batches")
     layout = Layout(

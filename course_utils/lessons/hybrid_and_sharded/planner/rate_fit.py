@@ -14,7 +14,7 @@ BOUNDS = {
     "products": (0.3, 1.0),
     "float8": (0.2, 1.0),
     "attention": (0.1, 1.0),
-    "eager": (0.5, 10.0),
+    "eager": (0.5, 20.0),
     "compiled": (0.5, 10.0),
     "messages": (0.0, 1.0),
     "links": (0.3, 1.0),

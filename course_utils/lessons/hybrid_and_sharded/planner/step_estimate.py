@@ -4,10 +4,11 @@ What is left out: starting kernels, slow GPUs; where a cluster has no fitted rat
 and layers that are not matrix products. What is assumed: without fitted rates matrix products reach
 `cluster.efficiency` of the peak however they are cut; messages of tensor and pipeline parallelism, and those to experts
 and back, hide behind nothing; keys and values on their way round a ring hide behind attention; messages of data
-parallelism hide behind the backward pass, as in lesson 7.
+parallelism hide behind the backward pass, as in lesson 7, and FSDP's gathers behind the layer before.
 """
 
 from course_utils.lessons.allreduce.cost_model import allreduce_time
+from course_utils.lessons.hybrid_and_sharded.planner.collective_times import allreduce_seconds, ring_seconds
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import NUMBER_BYTES, layer_activations, layers_on_stage
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel
@@ -18,7 +19,6 @@ from course_utils.lessons.hybrid_and_sharded.planner.training_layout import (
     SELECTIVE,
     Layout,
 )
-from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_traffic
 from course_utils.lessons.pipeline.schedules import bubble_fraction
 
 COMPUTE, AGAIN, TENSOR, BUBBLE, PIPELINE, DATA, EXPERT, CONTEXT, OPTIMIZER = (
@@ -34,6 +34,10 @@ COMPUTE, AGAIN, TENSOR, BUBBLE, PIPELINE, DATA, EXPERT, CONTEXT, OPTIMIZER = (
 )
 BACKWARD_SHARE = 2 / 3
 """Of a forward and a backward pass: the latter has twice the products."""
+BUCKET = 25 << 20
+"""Bytes of gradients in one message, where ZeRO divides nothing: DDP's `bucket_cap_mb`."""
+PART_NUMBERS = 40_000_000
+"""Numbers in one message of ZeRO's stages 1 and 2, but a million for each GPU at least: Megatron-LM's `bucket_size`."""
 
 
 def step_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> dict[str, float]:
@@ -43,21 +47,47 @@ def step_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length:
     paid = cluster.rates.messages if cluster.rates else 0.0
     there = paid if layout.program.hidden and cluster.rates else 1.0
     tensor = there * tensor_seconds(model, cluster, layout, length)
-    data, working = data_seconds(model, cluster, layout), hidden_seconds(compute + again, layout)
+    data = data_seconds(model, cluster, layout)
     expert = expert_seconds(model, cluster, layout, length)
     context = max(0.0, context_seconds(model, cluster, layout, length) - _attention(model, cluster, layout, length))
     more = {name: seconds for name, seconds in ((EXPERT, expert), (CONTEXT, context)) if seconds}
-    if cluster.rates:
+    if cluster.rates or layout.offload:
         more[OPTIMIZER] = optimizer_seconds(model, cluster, layout)
-    lost = bubble_fraction(layout.pipeline, layout.micro_batches, layout.chunks)
+    parts = (compute, again, tensor, expert, context)
     return {
         COMPUTE: compute,
         AGAIN: again,
         TENSOR: tensor,
-        BUBBLE: (compute + again + tensor + expert + context) * lost / (1 - lost),
+        BUBBLE: bubble_seconds(layout, *parts, attention=_attention_share(model, length)),
         PIPELINE: there * pipeline_seconds(model, cluster, layout, length),
-        DATA: max(0.0, data - working) + paid * min(data, working),
+        DATA: exposed_seconds(data, compute, again, layout, model.layers, paid),
     } | more
+
+
+def bubble_seconds(
+    layout: Layout, compute: float, again: float, tensor: float, expert: float, context: float, attention: float
+) -> float:
+    """Seconds that a GPU waits for others of its pipeline, where a step works as long as is given here.
+
+    1F1B loses P - 1 passes of a micro-batch, interleaved stages a v-th of it. ZB-V loses (P - 1)/2 times the longest
+    of a forward pass, the first half of a backward pass, and twice what this half has more than the second. Only the
+    weights' gradients can wait for the second half; attention has none.
+
+    Args:
+        attention: its share of the arithmetic.
+
+    Source: Narayanan et al. 2021, §2.2; for ZB-V lesson 10's simulation of torch's order, where F ≤ I and m ≥ 2P - 1.
+    """
+    whole = compute + again + tensor + expert + context
+    if not layout.zero_bubble:
+        lost = bubble_fraction(layout.pipeline, layout.micro_batches, layout.chunks)
+        return whole * lost / (1 - lost)
+    messages = (tensor + expert + context) / (3 if layout.again == FULL else 2)
+    forward = compute * (1 - BACKWARD_SHARE) + messages
+    weights = compute * (1 - BACKWARD_SHARE) * (1 - attention)
+    inputs = whole - forward - weights
+    longest = max(forward, inputs, 2 * (inputs - weights))
+    return (layout.pipeline - 1) / 2 * longest / layout.micro_batches
 
 
 def compute_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
@@ -90,7 +120,7 @@ def again_share(model: LanguageModel, layout: Layout, length: int) -> float:
     Source: Korthikanti et al. 2022, §5 and appendix A.
     """
     if layout.again == SELECTIVE:
-        return model.attention_flops(length) / model.flops(1, length) / 3
+        return _attention_share(model, length) / 3
     if layout.again == EVERY_OTHER:
         products = model.width * (model.key_width + model.width + model.inner)
         return 2 * model.layers * products / model.flops(1, length)
@@ -100,12 +130,19 @@ def again_share(model: LanguageModel, layout: Layout, length: int) -> float:
 def optimizer_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) -> float:
     """Adam reads gradient, parameter, mean and square of each number that it owns and writes the last three: 28 bytes.
 
-    Source: Kingma and Ba 2015, algorithm 1.
+    Where its state lies in the node's own memory, its processors do that; gradients travel there and parameters back.
+
+    Source: Kingma and Ba 2015, algorithm 1; Ren et al. 2021, "ZeRO-Offload", §4.
     """
     numbers = layers_on_stage(model, layout.pipeline) * model.shared_parameters + model.token_parameters
     experts = layers_on_stage(model, layout.pipeline) * model.expert_parameters / layout.expert
-    owners = (layout.replicas, layout.replicas // layout.expert) if layout.zero else (1, 1)
-    return 28 * (numbers / owners[0] + experts / owners[1]) / layout.tensor / cluster.bandwidth
+    whole = layout.replicas // layout.copies
+    owners = (whole, layout.replicas // layout.expert) if layout.zero else (1, 1)
+    owned = (numbers / owners[0] + experts / owners[1]) / layout.tensor
+    if layout.offload:
+        travels = layout.program.kept[1] + NUMBER_BYTES
+        return owned * (28 / cluster.host_bandwidth + travels / cluster.host_link)
+    return 28 * owned / cluster.bandwidth
 
 
 def tensor_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
@@ -138,7 +175,7 @@ def expert_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, lengt
     tokens = layout.micro_batch * length / layout.context / layout.tensor
     each = NUMBER_BYTES * model.chosen * tokens * model.width / layout.expert  # to each of the others
     near = min(layout.expert, max(1, cluster.node // layout.tensor))
-    seconds = (layout.expert - 1) * cluster.latency
+    seconds = (near - 1) * cluster.hop + (layout.expert - near) * cluster.latency
     seconds += each * ((near - 1) / cluster.inside + (layout.expert - near) / cluster.between)
     number = (6 if layout.again == FULL else 4) * layers_on_stage(model, layout.pipeline) * layout.micro_batches
     return number * seconds
@@ -153,15 +190,18 @@ def context_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, leng
     if layout.context == 1:
         return 0.0
     size = NUMBER_BYTES * 2 * layout.micro_batch * length / layout.context * model.key_width / layout.tensor
-    step = cluster.latency + size / cluster.sending(layout.tensor, layout.context)
+    step = cluster.network(layout.tensor, layout.context).alpha + size / cluster.sending(layout.tensor, layout.context)
     rounds = (3 if layout.again == NOTHING else 4) * (layout.context - 1)
     return rounds * layers_on_stage(model, layout.pipeline) * layout.micro_batches * step
 
 
 def _attention(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
     """Seconds of attention's products, behind which the ring hides."""
-    share = model.attention_flops(length) / model.flops(1, length)
-    return compute_seconds(model, cluster, layout, length) * share
+    return compute_seconds(model, cluster, layout, length) * _attention_share(model, length)
+
+
+def _attention_share(model: LanguageModel, length: int) -> float:
+    return model.attention_flops(length) / model.flops(1, length)
 
 
 def pipeline_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
@@ -173,7 +213,7 @@ def pipeline_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, len
         return 0.0
     size = NUMBER_BYTES * layout.micro_batch * length / layout.context * model.width / layout.tensor
     near = layout.gpus <= cluster.node
-    seconds = cluster.latency + size / (cluster.inside if near else cluster.between)
+    seconds = cluster.hop + size / cluster.inside if near else cluster.latency + size / cluster.between
     return 2 * (layout.chunks * layout.micro_batches + layout.pipeline - 1) * seconds
 
 
@@ -184,9 +224,13 @@ def data_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) -> floa
     it sends them after each micro-batch, and gathers parameters once. Stage 3 gathers and sends for each.
 
     GPUs that share a text have gradients of their own, too: what all keep is added up over data × context. An expert's
-    gradient is added up over those that keep this expert.
+    gradient is added up over those that keep this expert. With several copies, parts of gradients are added up over
+    them, too.
 
-    Source: Rajbhandari et al. 2020, §7; Rajbhandari et al. 2022, "DeepSpeed-MoE".
+    Each message has its latency: one for each bucket of gradients, with stage 3 for each layer.
+
+    Source: Rajbhandari et al. 2020, §7; Rajbhandari et al. 2022, "DeepSpeed-MoE"; Zhao et al. 2023, "PyTorch FSDP",
+    §3.2.2 (copies).
     """
     layers, same = layers_on_stage(model, layout.pipeline), layout.replicas // layout.expert
     shared = (layers * model.shared_parameters + model.token_parameters) / layout.tensor
@@ -194,12 +238,46 @@ def data_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) -> floa
     times = {2: (layout.micro_batches + 1) / 2, 3: layout.micro_batches}.get(layout.zero, 1)
     if layout.gathered:
         times = 1
-    far = cluster.network(layout.tensor, layout.replicas).beta
-    seconds = zero_traffic(shared, layout.replicas, layout.zero, NUMBER_BYTES) * far
+    seconds = _group_seconds(cluster, layout, shared, layout.tensor, layout.replicas, layers + 1)
     if experts:
-        far = cluster.network(layout.tensor * layout.expert, same).beta
-        seconds += zero_traffic(experts, same, layout.zero, NUMBER_BYTES) * far
+        seconds += _group_seconds(cluster, layout, experts, layout.tensor * layout.expert, same, layers)
     return times * seconds
+
+
+def _group_seconds(
+    cluster: Cluster, layout: Layout, numbers: float, neighbours: int, members: int, layers: int
+) -> float:
+    """ZeRO's messages among the members of one group, each of which has a gradient for all these numbers."""
+    nbytes, parts = NUMBER_BYTES * numbers, members // layout.copies
+    if layout.zero == 0:
+        return allreduce_seconds(cluster, neighbours, members, nbytes, -int(-nbytes // BUCKET))
+    pieces = layers if layout.zero == 3 else -int(-numbers // max(PART_NUMBERS, 1_000_000 * members))
+    halves = 3 if layout.zero == 3 else 2
+    seconds = halves * ring_seconds(cluster, neighbours, parts, nbytes, pieces)
+    return seconds + allreduce_seconds(cluster, neighbours * parts, layout.copies, nbytes / parts, pieces)
+
+
+def exposed_seconds(data: float, compute: float, again: float, layout: Layout, layers: int, paid: float = 0.0) -> float:
+    """What a step waits for of ZeRO's messages.
+
+    With stage 3 two gathers and a reduce-scatter hide behind the forward and the backward pass, but the first gather
+    and the last reduce-scatter behind nothing. Without prefetch no gather hides.
+
+    Args:
+        paid: of messages that hide, the share that is paid all the same.
+
+    Source: Zhao et al. 2023, "PyTorch FSDP", §3.3 (prefetch).
+    """
+    forward, backward = compute * (1 - BACKWARD_SHARE), compute * BACKWARD_SHARE + again
+    if layout.zero < 3:
+        passes = [(data, hidden_seconds(compute + again, layout))]
+    elif layout.program.prefetch:
+        passes = [(data / 3, forward), (2 * data / 3, backward)]
+    else:
+        passes = [(data / 3, 0.0), (data / 3, 0.0), (data / 3, backward)]
+    waits = sum(max(0.0, sent - working) + paid * min(sent, working) for sent, working in passes)
+    ends = 2 * data / 3 / layers / layout.micro_batches if layout.zero == 3 else 0.0
+    return max(waits, ends)
 
 
 def hidden_seconds(working: float, layout: Layout) -> float:
