@@ -18,7 +18,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.report import NONE_YET
 from course_utils.lessons.read_the_manual.capstone import kept_results
-from course_utils.lessons.read_the_manual.capstone.on_ranks import FirstGradient, count_images, weights_of
+from course_utils.lessons.read_the_manual.capstone.on_ranks import FirstStep, count_images, weights_of
 from course_utils.lessons.read_the_manual.capstone.past_the_links import PastTheLinks
 from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
 from course_utils.lessons.read_the_manual.capstone.result import (
@@ -26,6 +26,7 @@ from course_utils.lessons.read_the_manual.capstone.result import (
     SUM,
     WEIGHTS,
     Result,
+    began_apart,
     disagreement,
     missed,
     past_the_links,
@@ -101,10 +102,12 @@ def layer_by_layer(model, images):
 )
 def test_images_are_counted_however_they_pass_through_the_model(pass_through) -> None:
     model = network(0)
-    passes = count_images(model)
-    pass_through(model, torch.zeros(4, 3, 32, 32))
+    looks = []
+    passes = count_images(model, lambda: looks.append(len(passes)))
+    for _ in range(5):
+        pass_through(model, torch.zeros(4, 3, 32, 32))
     pass_through(model.eval(), torch.zeros(2, 3, 32, 32))
-    assert [size for size, _ in passes] == [4]
+    assert [size for size, _ in passes] == [4] * 5 and looks == [1, 2, 4]
 
 
 def sent_by_one_all_reduce(numbers: int) -> tuple[int, str]:
@@ -211,8 +214,10 @@ def test_each_way_past_the_links_is_counted(way, what, tmp_path) -> None:
     past = PastTheLinks()
     assert past.so_far(0)["memory"] == past.so_far(0)["Unix sockets"] == 0
     kept = way(tmp_path)
+    past.look()
+    del kept
     counted = past.so_far(0)
-    assert counted[what] >= (1 if what == "Unix sockets" else 10**6), kept
+    assert counted[what] >= (1 if what == "Unix sockets" else 10**6)
 
 
 def test_who_only_reads_what_is_mapped_hands_nothing_over(tmp_path) -> None:
@@ -275,20 +280,29 @@ TOTAL = sum(one["own"] for one in GRADIENTS)
         (SUM, "conv1.weight is more than 3.5 times as long", (".weight", 4.0), None),
         (MEANS, "these weights recognise 9", (".running_mean", 4.0), TOTAL / 4),
         (MEANS, "these weights recognise 9", (".running_var", 1e-3), None),
-        (WEIGHTS, "the weights are wrong", ("linear.weight", 0.0), None),
+        (WEIGHTS, "the weights are wrong, and not only", ("linear.weight", 0.0), None),
     ],
 )
 def test_it_is_named_which_of_sum_means_and_weights_is_wrong(taught, part, words, change, used) -> None:
     weights, held_out = taught
     weights = scaled(weights, *change) if change else weights
-    measured = [one | {"weights": weights} | ({} if used is None else {"used": used}) for one in GRADIENTS]
+    measured = [
+        one | {"weights": weights, "began": np.zeros(10)} | ({} if used is None else {"used": used})
+        for one in GRADIENTS
+    ]
     found, text = wrong_part(measured, held_out)
     assert found == part and words in text
 
 
+def test_weights_of_ranks_that_began_apart_are_wrong(taught) -> None:
+    measured = [one | {"weights": taught[0], "began": np.full(10, 0.1 * rank)} for rank, one in enumerate(GRADIENTS)]
+    assert wrong_part(measured, taught[1])[0] == WEIGHTS
+    assert began_apart(measured) and not began_apart(measured[:1] + [measured[1] | {"began": None}])
+
+
 def test_the_first_gradient_is_seen_before_and_behind_its_all_reduce() -> None:
     model = network(0)
-    with FirstGradient(model) as first:
+    with FirstStep(model) as first:
         optimizer = torch.optim.SGD(model.parameters(), 0.05)
         for factor in (4, 7):
             optimizer.zero_grad()
@@ -298,6 +312,7 @@ def test_the_first_gradient_is_seen_before_and_behind_its_all_reduce() -> None:
             optimizer.step()
     np.testing.assert_allclose(first.used, 4 * first.own)
     assert np.any(first.own)
+    np.testing.assert_array_equal(first.began, network(0).linear.bias.detach())
 
 
 def test_an_untrained_network_knows_little() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.lessons.read_the_manual.capstone.past_the_links import NOTHING_SHARED
 from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK
 from course_utils.lessons.read_the_manual.capstone.task import (
     BUDGET,
@@ -30,8 +31,6 @@ SUM, MEANS, WEIGHTS = "sum", "running means", "weights"
 """What can be wrong with a model that is not accurate."""
 LEAST = IMAGES * 64
 """Bytes that every node sends at least: this many are its images, one for each pixel, and its weights are more."""
-NOTHING_SHARED = "nodes share neither files nor memory, and what one learns must be sent"
-"""Ends the line about what went past the links."""
 _SECONDS = f"Seconds: a rank's processor (a naive step is {1000 * STEP_SECONDS:g} ms at most), and its bytes at {LINKS}"
 _HERE = "what the kernel counted on each rank's sockets" if LINUX else "what each rank's trace tells"
 COUNTED = {
@@ -129,11 +128,19 @@ def wrong_part(
         return SUM, f"the sum is wrong: the optimizer's first gradient of {name} is the ranks' sum, and not their mean"
     if name := _too_long(weights):
         return SUM, f"the sum is wrong: {name} is more than {LONG:g} times as long as at first, as no training makes it"
+    if began_apart(measured):
+        return WEIGHTS, "the weights are wrong: in its first step a rank had others than rank 0"
     without = recognised(weights, *held_out, running_means=False)
     seen = f"with the images' own means in their place, these weights recognise {percent(without, 1)}"
     if without >= budget.accuracy:
         return MEANS, f"the running means are wrong, and not the weights: {seen}"
     return WEIGHTS, f"the weights are wrong, and not only the running means: {seen}"
+
+
+def began_apart(measured: Sequence[dict[str, Any]]) -> bool:
+    """Whether the ranks had different weights in their first step, as far as one saw them."""
+    began = [one["began"] for one in measured if one["began"] is not None]
+    return any(not np.allclose(one, began[0], rtol=0.01, atol=1e-3) for one in began)
 
 
 def _summed_gradient(measured: Sequence[dict[str, Any]]) -> str | None:

@@ -11,7 +11,7 @@ from course_utils.lessons.read_the_manual.capstone import result
 from course_utils.lessons.read_the_manual.capstone.kept_results import keep
 from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
 from course_utils.lessons.read_the_manual.capstone.result import COUNTED, used
-from course_utils.lessons.read_the_manual.capstone.task import BUDGET, LINKS, NAIVE_STEPS, deal
+from course_utils.lessons.read_the_manual.capstone.task import BUDGET, LINKS, deal
 
 if TYPE_CHECKING:
     from course_utils.lessons.read_the_manual.capstone.result import Result
@@ -82,11 +82,8 @@ def _start_costs(case: Case, outcome: Outcome) -> bool:
     return _missed("bytes")(case, outcome) and sent <= BUDGET.bytes
 
 
-def _sent_little(case: Case, outcome: Outcome) -> bool:
-    """Not accurate, and no rank sent more than two all-reduces."""
-    result = case.judge.result
-    little = 2 * result.naive_sent / NAIVE_STEPS
-    return "accuracy" in result.misses() and max(result.sent) < little
+def _began_apart(case: Case, outcome: Outcome) -> bool:
+    return _missed("accuracy")(case, outcome) and result.began_apart(outcome.results)
 
 
 def _wrong(part: str) -> Recogniser:
@@ -118,7 +115,7 @@ EXERCISE = Exercise(
         "too many bytes are sent": _missed("bytes"),
         "it takes too many seconds": _slow,
         "it is not accurate": _missed("accuracy"),
-        "it is not accurate and little was sent": _sent_little,
+        "it is not accurate and the ranks began with different weights": _began_apart,
         "most bytes are sent before the first image": _start_costs,
         "the sum is wrong": _wrong(result.SUM),
         "the running means are wrong": _wrong(result.MEANS),
