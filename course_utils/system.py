@@ -226,6 +226,19 @@ def shared_names_of(pid: int) -> set[str]:
     return found
 
 
+def shared_mappings(file: str = "/proc/self/maps") -> dict[str, int]:
+    """Where this process has mapped files or named memory that others may map too, for writing → bytes; Linux alone."""
+    found = {}
+    with contextlib.suppress(OSError), open(file) as lines:
+        for fields in (line.split(maxsplit=5) for line in lines):
+            name = fields[-1].strip()
+            device = name.startswith("/dev/") and not name.startswith(f"{_SHARED_MEMORY}/")
+            if len(fields) == 6 and fields[1][1] == "w" and fields[1][3] == "s" and not device:
+                first, _, end = fields[0].partition("-")
+                found[fields[0]] = int(end, 16) - int(first, 16)
+    return found
+
+
 def remove_shared(name: str) -> None:
     """Remove such a name, if it is there; what is mapped stays until its processes end."""
     with contextlib.suppress(OSError):

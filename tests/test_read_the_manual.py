@@ -122,7 +122,8 @@ def test_sentences_are_chosen_by_the_numbers() -> None:
     assert said == "After the start B sends 2 times as much, and keeps 50\N{NO-BREAK SPACE}%"
     assert "as much as the first, and keeps as much" in sentences.sent_and_kept_text(steps, "by hand")
     assert "sends nothing" in sentences.sent_and_kept_text({"by hand": first[:1]}, "by hand")
-    assert sentences.naive_steps_text(1e6, 12_000_000, 60).endswith("12 MB are 12 steps, of 60")
+    assert sentences.naive_steps_text(1e6, 12_000_000, 60).endswith("12 MB last for 12 steps, of 60")
+    assert sentences.naive_steps_text(1e6, 1_200_000, 60).endswith("1.2 MB last for 1 step, of 60")
     assert sentences.naive_steps_text(1e5, 12_000_000, 60).endswith("enough for all 60")
 
 

@@ -372,7 +372,7 @@ words_table()
 from course_utils.lessons.read_the_manual.capstone.task import BUDGET, NAIVE_STEPS
 
 print(f"at least {BUDGET.accuracy:.0%} of images that no rank has seen,")
-print(f"at most {BUDGET.bytes / 1e6:.0f} MB out of each node, counted by the kernel,")
+print(f"at most {BUDGET.bytes / 1e6:g} MB out of each node, counted by the kernel,")
 print(f"at most {BUDGET.seconds:.0%} of the time of {NAIVE_STEPS} naive steps")
 course.predict("capstone_steps", within=1.15, steps=...)
 
@@ -393,10 +393,13 @@ course.measured("capstone_steps", steps=BUDGET.bytes / sent)
 print(naive_steps_text(sent, BUDGET.bytes, NAIVE_STEPS))
 
 # %% [markdown]
-# So you must talk less often, or say less. You may use everything: local SGD (8), compression, accumulation (7), a rate
-# that falls (1). Held-out images never reach a rank. Batch norm judges them by its *running means*, which follow the
-# batches' means slowly, a tenth of the way in each training pass: after few passes they lag behind the weights. [The
-# exercise](../exercises/15_read_the_manual.ipynb) says how to begin small. Expect to miss a budget first.
+# The usual start is more than that: rank 0's broadcast of its weights sends them twice. So you need two ideas at
+# least: a cheaper start (6, and FSDP2 above), and local SGD (8) or compression (7) after it. A rate that falls (1)
+# helps. [The exercise](../exercises/15_read_the_manual.ipynb) has a table of what each idea reaches alone.
+#
+# Held-out images never reach a rank. Batch norm judges them by its *running means*, which follow each rank's batches
+# slowly, a tenth of the way in each training pass: after few passes they lag behind the weights, and each rank has
+# others. Expect to miss a budget first.
 #
 # ## What you have done
 #

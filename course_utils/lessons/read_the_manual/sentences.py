@@ -8,7 +8,7 @@ import torch
 from course_utils.lessons.read_the_manual.framework_steps import AT_THE_START, Stepped, apart, parts
 from course_utils.lessons.read_the_manual.passages import Passage
 from course_utils.measuring import larger, tied
-from course_utils.words import bytes_text, number_text, percent
+from course_utils.words import bytes_text, count, number_text, percent
 
 SAME = 1e-9
 """Weights in float64 nearer than this are the same but for the order of additions."""
@@ -54,7 +54,8 @@ def sent_and_kept_text(steps: Mapping[str, Sequence[Stepped]], most: str) -> str
 def naive_steps_text(sent: float, bytes_budget: int, steps: int) -> str:
     """How far a budget of bytes goes where every step sends this many."""
     possible = int(bytes_budget // sent)
-    said = f"A step sends {bytes_text(sent)} from each node, and {bytes_text(bytes_budget)} are {possible} steps"
+    lasts = f"{bytes_text(bytes_budget)} last for {count(possible, 'step')}"
+    said = f"A step sends {bytes_text(sent)} from each node, and {lasts}"
     return f"{said}, of {steps}" if possible < steps else f"{said}: enough for all {steps}"
 
 

@@ -1,7 +1,8 @@
 """What runs on the ranks: a few steps of naive data parallelism as the measure, then the learner's training."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
-from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK, SentBytes, written
+from course_utils.lessons.read_the_manual.capstone.past_the_links import NOTHING_SHARED, PastTheLinks, written
+from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK, SentBytes
 from course_utils.lessons.read_the_manual.capstone.task import NAIVE_BATCH, RATE, STEP_SECONDS, as_images, network
 
 TIMED, WARM_UP = 4, 1
@@ -28,11 +31,11 @@ class _Meter:
 
     def __init__(self) -> None:
         dist.barrier()
-        self._sent, self._written = SentBytes(), written()
+        self._sent, self.past = SentBytes(), PastTheLinks()
         self._clock, self._processor = time.perf_counter(), time.process_time()
 
     def read(self, shortened: float | None = None) -> dict[str, Any]:
-        """What was sent, what was written beside it, in how many seconds, and where it was counted.
+        """What was sent, what was handed over past the links, in how many seconds, and where it was counted.
 
         Args:
             shortened: the processor's seconds count so much each; None, after naive steps: as `STEP_SECONDS` has it.
@@ -42,9 +45,8 @@ class _Meter:
         if shortened is None:
             shortened = min(1.0, TIMED * STEP_SECONDS / computed)
         seconds = seconds_of(computed, 8 * sent / RATE, took if self._sent.where == LINK else None, shortened)
-        beside = max(0, written() - self._written - sent)
-        where = self._sent.where
-        return {"sent": sent, "beside": beside, "seconds": seconds, "shortened": shortened, "where": where}
+        past, where = self.past.so_far(sent), self._sent.where
+        return {"sent": sent, "past": past, "seconds": seconds, "shortened": shortened, "where": where}
 
 
 def seconds_of(computed: float, sending: float, took: float | None, shortened: float) -> float:
@@ -70,36 +72,96 @@ def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarra
     Returns:
         "weights": name → array, or None where no VGG-11 came back; "returned": its type's name; "images": how many the
         model was trained on, each time counted; "sent" and "seconds" of the training, "where" they were counted;
-        "beside": bytes that were written elsewhere, into files; "shortened": how much a second of the processor counts;
-        "naive_sent" and "naive_seconds" of one step of naive data parallelism.
+        "start": bytes that were written before the first image; "past": see `PastTheLinks.so_far`; "shortened": how
+        much a second of the processor counts; "began", "own" and "used": see `FirstStep`; "naive_sent" and
+        "naive_seconds" of one step of naive data parallelism.
     """
     images, classes = as_images(pixels), torch.from_numpy(labels)
     naive = naive_step(network(0), images, classes)
     shortened = naive.pop("shortened")
     model, wanted = network(seed), network(seed).state_dict()
-    seen = count_images(model)
     torch.manual_seed(seed)
-    meter = _Meter()
-    returned = function(model, images, classes)
-    told = meter.read(shortened)
-    weights = weights_of(returned, wanted)
-    return told | {"weights": weights, "returned": type(returned).__name__, "images": sum(seen), **naive}
+    with FirstStep(model) as first:
+        meter, before = _Meter(), written()
+        passes = count_images(model, meter.past.look)
+        with _said_of_unix_sockets(meter.past):
+            returned = function(model, images, classes)
+        told = meter.read(shortened)
+    told |= {"weights": weights_of(returned, wanted), "returned": type(returned).__name__}
+    told |= {"images": sum(size for size, _ in passes), "start": passes[0][1] - before if passes else 0}
+    return told | {"began": first.began, "own": first.own, "used": first.used, **naive}
 
 
-def count_images(model: nn.Module) -> list[int]:
-    """A list that grows by the size of each batch that the model's first convolution gets while it is trained.
+@contextmanager
+def _said_of_unix_sockets(past: PastTheLinks) -> Iterator[None]:
+    """Behind links no Unix socket leads to another node: an error there says so."""
+    try:
+        yield
+    except OSError as error:
+        if past.so_far(0)["Unix sockets"]:
+            error.strerror = f"{error.strerror}; {NOTHING_SHARED}"
+        raise
+
+
+def count_images(model: nn.Module, look: Callable[[], object] = lambda: None) -> list[tuple[int, int]]:
+    """A list that grows by each batch that the model's first convolution gets while it is trained.
 
     That is the layer which all images pass, be the model called as a whole, layer by layer, or in stages.
+
+    Args:
+        look: called before the first, second, fourth, eighth … of them.
+
+    Returns:
+        For each (images, bytes that this process had written before it).
     """
-    sizes: list[int] = []
+    passes: list[tuple[int, int]] = []
 
     def count(layer: nn.Module, given: tuple[torch.Tensor, ...], named: dict[str, torch.Tensor]) -> None:
         if layer.training:
-            sizes.append(len(given[0] if given else named["input"]))
+            passes.append((len(given[0] if given else named["input"]), written()))
+            if len(passes).bit_count() == 1:
+                look()
 
     first = next(layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
     first.register_forward_pre_hook(count, with_kwargs=True)
-    return sizes
+    return passes
+
+
+class FirstStep:
+    """Looks at the last layer's bias in the first step, until the end of the `with` block.
+
+    Attributes:
+        began: its values in the first backward pass, (classes,); None where none ran.
+        own: its gradient as this rank's backward passes made it, or None.
+        used: the same as the optimizer got it; None where none of torch's took a step.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._bias = [layer for layer in model.modules() if isinstance(layer, nn.Linear)][-1].bias
+        self.began: np.ndarray | None = None
+        self.own: np.ndarray | None = None
+        self.used: np.ndarray | None = None
+
+    def __enter__(self) -> "FirstStep":
+        self._hooks = [
+            self._bias.register_post_accumulate_grad_hook(self._made),
+            register_optimizer_step_pre_hook(self._taken),
+        ]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    def _made(self, bias: torch.Tensor) -> None:
+        if self.began is None:
+            self.began = bias.detach().numpy().copy()
+        if self.used is None:
+            self.own = bias.grad.numpy().copy()
+
+    def _taken(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
+        if self.used is None and self._bias.grad is not None:
+            self.used = self._bias.grad.numpy().copy()
 
 
 def naive_step(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:

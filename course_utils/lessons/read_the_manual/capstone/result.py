@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.lessons.read_the_manual.capstone.past_the_links import NOTHING_SHARED
 from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK
 from course_utils.lessons.read_the_manual.capstone.task import (
     BUDGET,
@@ -22,8 +23,12 @@ from course_utils.words import percent
 
 AGREE = 1e-4
 """Parameters of two ranks are equal up to so much, relative to the largest."""
-FILES = 1_000_000
-"""Bytes that a training may write into files."""
+PAST_THE_LINKS = 100_000
+"""Bytes that a training may write into files, or map of shared memory: what it prints, and no tensors of the model."""
+LONG = 3.5
+"""Weights this many times as long as the first ones are too long; the sum of four ranks' is four times."""
+SUM, MEANS, WEIGHTS = "sum", "running means", "weights"
+"""What can be wrong with a model that is not accurate."""
 LEAST = IMAGES * 64
 """Bytes that every node sends at least: this many are its images, one for each pixel, and its weights are more."""
 _SECONDS = f"Seconds: a rank's processor (a naive step is {1000 * STEP_SECONDS:g} ms at most), and its bytes at {LINKS}"
@@ -98,15 +103,60 @@ def recognised(
 
 
 def disagreement(measured: Sequence[dict[str, Any]]) -> str | None:
-    """The first rank whose parameters are not rank 0's, and where; None where all agree."""
+    """The first rank whose weights, or running means, are not rank 0's, and where; None where all agree."""
     first = measured[0]["weights"]
-    names = [name for name in first if name.endswith((".weight", ".bias"))]
-    for rank, one in enumerate(measured[1:], start=1):
-        for name in names:
-            apart = float(np.max(np.abs(one["weights"][name] - first[name])))
-            if not apart <= AGREE * float(np.max(np.abs(first[name]))) + 1e-7:
-                return f"rank {rank}'s {name} differs from rank 0's by up to {apart:.2g}"
+    parts = {"weights": (".weight", ".bias"), "running means": (".running_mean", ".running_var")}
+    for part, endings in parts.items():
+        for name in filter(lambda name: name.endswith(endings), first):
+            for rank, one in enumerate(measured[1:], start=1):
+                apart = float(np.max(np.abs(one["weights"][name] - first[name])))
+                if not apart <= AGREE * float(np.max(np.abs(first[name]))) + 1e-7:
+                    return f"{part} of the ranks differ: rank {rank}'s {name} is up to {apart:.2g} from rank 0's"
     return None
+
+
+def wrong_part(
+    measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, np.ndarray], budget: Budget = BUDGET
+) -> tuple[str, str]:
+    """Which of `SUM`, `MEANS` and `WEIGHTS` makes a model inaccurate, and how one sees it, in words.
+
+    Args:
+        measured: of a training whose model recognises too little.
+    """
+    weights = measured[0]["weights"]
+    if name := _summed_gradient(measured):
+        return SUM, f"the sum is wrong: the optimizer's first gradient of {name} is the ranks' sum, and not their mean"
+    if name := _too_long(weights):
+        return SUM, f"the sum is wrong: {name} is more than {LONG:g} times as long as at first, as no training makes it"
+    if began_apart(measured):
+        return WEIGHTS, "the weights are wrong: in its first step a rank had others than rank 0"
+    without = recognised(weights, *held_out, running_means=False)
+    seen = f"with the images' own means in their place, these weights recognise {percent(without, 1)}"
+    if without >= budget.accuracy:
+        return MEANS, f"the running means are wrong, and not the weights: {seen}"
+    return WEIGHTS, f"the weights are wrong, and not only the running means: {seen}"
+
+
+def began_apart(measured: Sequence[dict[str, Any]]) -> bool:
+    """Whether the ranks had different weights in their first step, as far as one saw them."""
+    began = [one["began"] for one in measured if one["began"] is not None]
+    return any(not np.allclose(one, began[0], rtol=0.01, atol=1e-3) for one in began)
+
+
+def _summed_gradient(measured: Sequence[dict[str, Any]]) -> str | None:
+    """The tensor whose first gradient every optimizer got as the ranks' sum; None where it did not."""
+    if any(one["own"] is None or one["used"] is None for one in measured):
+        return None
+    total = sum(one["own"] for one in measured)
+    apart = max(float(np.linalg.norm(one["used"] - total)) for one in measured)
+    return "linear.bias" if apart <= 0.02 * float(np.linalg.norm(total)) else None
+
+
+def _too_long(weights: dict[str, np.ndarray]) -> str | None:
+    """The first layer whose weights are longer than any training makes them; None where there is none."""
+    first = {name: values.numpy() for name, values in network(0).state_dict().items() if name.endswith(".weight")}
+    norm = np.linalg.norm
+    return next((name for name, values in first.items() if not norm(weights[name]) < LONG * norm(values)), None)
 
 
 def used(result: Result, budget: Budget = BUDGET) -> str:
@@ -139,16 +189,24 @@ def unfit(measured: Sequence[dict[str, Any]]) -> str | None:
     idle = [rank for rank, one in enumerate(measured) if not one["images"]]
     if idle:
         return f"on rank {idle[0]} no image went through the `model` that it was given, in training"
-    apart = disagreement(measured)
-    return f"the ranks do not agree: {apart}" if apart else None
+    return disagreement(measured)
 
 
-def not_by_links(measured: Sequence[dict[str, Any]]) -> str | None:
-    """Why what the nodes have learned cannot have gone over their links, in words; None where it can."""
+def past_the_links(measured: Sequence[dict[str, Any]]) -> str | None:
+    """What a rank put where others could read it without a link, in words; None where there was nothing."""
+    done = {"files": "wrote {} into files", "memory": "mapped {} of shared memory"}
     for rank, one in enumerate(measured):
-        if one["beside"] > FILES:
-            wrote = megabytes_text(one["beside"])
-            return f"rank {rank} wrote {wrote} into files; nodes share no files, and what one learns must be sent"
+        for what, words in done.items():
+            if (amount := one["past"][what]) > PAST_THE_LINKS:
+                return f"rank {rank} {words.format(megabytes_text(amount))}; {NOTHING_SHARED}"
+        if one["past"]["Unix sockets"]:
+            return f"rank {rank} sent through a Unix socket, which ends within its node; {NOTHING_SHARED}"
+    return None
+
+
+def too_little(measured: Sequence[dict[str, Any]]) -> str | None:
+    """Which rank sent less than its images teach, in words; None where none did."""
+    for rank, one in enumerate(measured):
         if one["sent"] < LEAST:
             return f"rank {rank} sent {megabytes_text(one['sent'])}, too little for what its images teach"
     return None

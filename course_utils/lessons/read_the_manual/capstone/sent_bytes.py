@@ -1,4 +1,4 @@
-"""What the kernel has counted for this rank: bytes that left it, and the processor's seconds."""
+"""What the kernel has counted for this rank: bytes that left it."""
 
 import contextlib
 import os
@@ -60,8 +60,3 @@ def sockets() -> dict[int, int]:
                     if sent is not None:
                         found[status.st_ino] = sent
     return found
-
-
-def written() -> int:
-    """Bytes that this process has written so far, into sockets and files alike; 0 where the kernel does not say."""
-    return system.own_io("wchar")

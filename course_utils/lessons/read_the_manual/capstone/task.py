@@ -39,9 +39,9 @@ class Budget:
         seconds: the most that the training may take, as a share of what naive data parallelism takes on these ranks.
     """
 
-    accuracy: float = 0.92
-    bytes: int = 12_000_000
-    seconds: float = 0.85
+    accuracy: float = 0.90
+    bytes: int = 1_200_000
+    seconds: float = 0.30
 
 
 BUDGET = Budget()

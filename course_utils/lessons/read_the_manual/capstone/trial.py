@@ -12,7 +12,14 @@ from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
 from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
-from course_utils.lessons.read_the_manual.capstone.result import Result, megabytes_text, result_of, time_text, unfit
+from course_utils.lessons.read_the_manual.capstone.result import (
+    Result,
+    megabytes_text,
+    past_the_links,
+    result_of,
+    time_text,
+    unfit,
+)
 from course_utils.lessons.read_the_manual.capstone.task import LINKS, NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
 from course_utils.ranks.run import per_rank
 
@@ -56,7 +63,7 @@ def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Result
     pixels, labels = (per_rank([shard[one] for shard in dealt.shards]) for one in (0, 1))
     seeds = per_rank([int(rng.integers(2**31)) for _ in dealt.shards])
     measured = ranks.run(trained, function, seeds, pixels, labels, backend="gloo").results
-    if problem := unfit(measured):
+    if problem := past_the_links(measured) or unfit(measured):
         sent, seconds = (max(one[name] for one in measured) for name in ("sent", "seconds"))
         used = f"So far a node sends {megabytes_text(sent)} and takes {time_text(seconds)}."
         raise CourseError(f"This training cannot be weighed yet: {problem}. {used}")

@@ -11,14 +11,10 @@ from course_utils.lessons.read_the_manual.capstone import result
 from course_utils.lessons.read_the_manual.capstone.kept_results import keep
 from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
 from course_utils.lessons.read_the_manual.capstone.result import COUNTED, used
-from course_utils.lessons.read_the_manual.capstone.task import BUDGET, LINKS, NAIVE_STEPS, deal, network
+from course_utils.lessons.read_the_manual.capstone.task import BUDGET, LINKS, deal
 
 if TYPE_CHECKING:
     from course_utils.lessons.read_the_manual.capstone.result import Result
-
-
-LONG = 3.5
-"""This many times as long as the first weights is too long; the sum of four ranks' is four times."""
 
 
 def measured(function: Callable, *given: Any) -> dict[str, Any]:
@@ -31,26 +27,27 @@ class Judge:
 
     Attributes:
         result: what the last training reached and used; None where its weights could not be judged.
-        weights: rank 0's.
+        wrong_part: one of `result.SUM`, `result.MEANS` and `result.WEIGHTS`; "" where the model is accurate.
     """
 
     def __init__(self, held_out: tuple[np.ndarray, np.ndarray]) -> None:
         self._held_out = held_out
         self.result: Result | None = None
-        self.weights: dict[str, np.ndarray] = {}
-
-    def accuracy_without_running_means(self) -> float:
-        """Of rank 0's weights, where batch norm takes the means of the images themselves."""
-        return result.recognised(self.weights, *self._held_out, running_means=False)
+        self.wrong_part = ""
 
     def __call__(self, outcome: Outcome) -> str | None:
-        if unfit := result.unfit(outcome.results) or result.not_by_links(outcome.results):
-            return unfit
+        self.result, self.wrong_part = None, ""
+        for reason in (result.past_the_links, result.unfit, result.too_little):
+            if why := reason(outcome.results):
+                return why
         self.result = result.result_of(outcome.results, self._held_out)
-        self.weights = outcome.results[0]["weights"]
         if in_notebook():
             keep(self.result)
-        return result.missed(self.result)
+        missed = result.missed(self.result)
+        if "accuracy" not in self.result.misses():
+            return missed
+        self.wrong_part, seen = result.wrong_part(outcome.results, self._held_out)
+        return f"{missed}. Look: {seen}"
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -79,30 +76,24 @@ def _slow(case: Case, outcome: Outcome) -> bool:
     return "not finished" in outcome.wrong or _missed("seconds")(case, outcome)
 
 
-def _sent_little(case: Case, outcome: Outcome) -> bool:
-    """Not accurate, and no rank sent more than a copy of the weights or two."""
-    result = case.judge.result
-    little = 3 * result.naive_sent / NAIVE_STEPS
-    return "accuracy" in result.misses() and max(result.sent) < little
+def _start_costs(case: Case, outcome: Outcome) -> bool:
+    """Too many bytes are sent, and without those that were written before the first image there would be enough."""
+    sent = max(one["sent"] - one["start"] for one in outcome.results)
+    return _missed("bytes")(case, outcome) and sent <= BUDGET.bytes
 
 
-def _means_lag(case: Case, outcome: Outcome) -> bool:
-    missed = "accuracy" in case.judge.result.misses()
-    return missed and case.judge.accuracy_without_running_means() >= BUDGET.accuracy
+def _began_apart(case: Case, outcome: Outcome) -> bool:
+    return _missed("accuracy")(case, outcome) and result.began_apart(outcome.results)
 
 
-def _too_long(case: Case, outcome: Outcome) -> bool:
-    """Whether a layer's weights are longer than any training makes them."""
-    first = {name: values.numpy() for name, values in network(0).state_dict().items() if name.endswith(".weight")}
-    norm, weights = np.linalg.norm, case.judge.weights
-    kept = all(norm(weights[name]) < LONG * norm(values) for name, values in first.items())
-    return "accuracy" in case.judge.result.misses() and not kept
+def _wrong(part: str) -> Recogniser:
+    return lambda case, outcome: case.judge.wrong_part == part
 
 
 EXERCISE = Exercise(
     library="capstone.averaged_weights",
     place=2,
-    minutes=40,
+    minutes=60,
     difficulty=3,
     turn="train on all nodes, send little, and return the same model everywhere",
     title="VGG-11 on four slow links, within budgets",
@@ -110,22 +101,24 @@ EXERCISE = Exercise(
     needs_torch=True,
     drawing=_drawing,
     hints=(
-        "One gradient has 584 KB, and an all-reduce among four nodes sends one and a half times as much. How many "
-        "steps does that leave within the budget of bytes? Which lessons had ways to send more seldom, and which to "
-        "send fewer bytes each time?",
-        "Lesson 8: `broadcast_parameters(model)`; then, some eight times, go through all images in batches of 16 with "
-        "`torch.optim.SGD(model.parameters(), 0.05)` and, at the end of each time, replace every floating-point tensor "
-        "of `model.state_dict()` by its mean over the ranks, with `dist.all_reduce`. Lesson 7 instead: "
-        '`DistributedDataParallel` with `compress(module, "PowerSGD")`, from '
-        "`course_utils.lessons.overlap.compression`, and a learning rate that falls.",
+        "One copy of the weights has 584 KB; a broadcast sends two out of rank 0, and an all-reduce among four nodes "
+        "one and a half out of each. How many of them does the budget allow? How can all ranks have the same first "
+        "weights if nobody sends any? And which lessons send more seldom, which fewer bytes each time?",
+        "The start: `torch.manual_seed(0)` and `layer.reset_parameters()` on every rank, then another seed for each "
+        "rank's batches. After that, lesson 8: local SGD with a rate of 0.05 for three epochs in batches of 16, and of "
+        "0.01 for three more; after each three, the mean of `model.state_dict()`'s floating-point tensors, by "
+        "`dist.all_reduce` of their `.half()`. Or lesson 7: `top_k_with_error_feedback` on all gradients as one "
+        "vector, 0.2 % of it in each step, `dist.all_gather` of indices and values; and the mean of the running means "
+        "at the end.",
     ),
     symptoms={
         "too many bytes are sent": _missed("bytes"),
         "it takes too many seconds": _slow,
         "it is not accurate": _missed("accuracy"),
-        "it is not accurate and little was sent": _sent_little,
-        "it is accurate without the running means": _means_lag,
-        "weights are many times too long": _too_long,
+        "it is not accurate and the ranks began with different weights": _began_apart,
+        "most bytes are sent before the first image": _start_costs,
+        "the sum is wrong": _wrong(result.SUM),
+        "the running means are wrong": _wrong(result.MEANS),
     },
     praise=_praise,
     limit=90.0,
