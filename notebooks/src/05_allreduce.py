@@ -433,17 +433,7 @@ course.draw.over_numbers(
 # **How full are the links?** **Bus bandwidth** is $2\frac{P-1}{P}\,n$ divided by the time: what each link must carry
 # at least, per second, where only ranks add. Unlike $n$ over time it can be compared with the link's own rate,
 # whatever $P$. Ours lets 6.25 MB pass in a second; about 5 % of that are the addresses that each packet carries.
-
-# %%
-from course_utils.lessons.allreduce.sentences import bus_text, kept_text
-
-for panel, by_name in measured.items():
-    for name, runs in by_name.items():
-        P, seconds = int(panel.split()[0]), np.median(runs[-1])
-        print(f"{panel}, 200 KB, {name:20}", bus_text(P, 200_000, seconds))
-print(kept_text(measured))
-
-# %% [markdown]
+#
 # ## A formula put right
 #
 # Formulas in reports can be wrong, and a clock finds out. The report gives the *butterfly*, "a recursive halving
@@ -451,8 +441,11 @@ print(kept_text(measured))
 # Your timeline of halving-doubling says $2\log_2 P\,\alpha + 2\frac{P-1}{P}\beta n$. Let the clock decide, on 8 ranks:
 
 # %%
-from course_utils.lessons.allreduce.sentences import formula_text
+from course_utils.lessons.allreduce.sentences import bus_text, formula_text, kept_text
 
+for name, runs in measured["8 ranks"].items():
+    print(f"200 KB, {name:20}", bus_text(8, 200_000, np.median(runs[-1])))
+print(kept_text(measured))
 butterfly = {"halving-doubling": halving_doubling_allreduce}
 two_sizes = [4_000, 500_000]
 timed = measure(ranks, butterfly, two_sizes, runs=5)["halving-doubling"]
@@ -493,9 +486,8 @@ for panel, by_name in measured.items():
         runs = [nowhere.run(add_up, ALGORITHMS[name], n // 4, ranks=P) for n in lengths]
         virtual += [run.seconds for run in runs]
         clock += seconds
-    print(
-        f"{panel}, {name}: virtual {seconds_text(virtual[-1])}, real {seconds_text(clock[-1])}"
-    )
+    ends = seconds_text(virtual[-1]), seconds_text(clock[-1])
+    print(f"{panel}, {name}, 200 KB: virtual {ends[0]}, real {ends[1]}")
 print("Virtual against real:", error_text(virtual, clock))
 
 # %% [markdown]
@@ -530,10 +522,8 @@ flat, levels = (nowhere.run(add_up, way, 250_000) for way in (ring, two_levels))
 print("virtual:", seconds_text(flat.seconds), "and", seconds_text(levels.seconds))
 course.predict("allreduce_levels", within=1.2, factor=...)  # ring's time / hierarchical's
 
-# %% [markdown]
-# Now both run for real, by turns (lesson 3):
-
 # %%
+# Now both run for real, by turns (lesson 3).
 both = measure(ranks, {"ring": ring, "hierarchical": two_levels}, [1_000_000], runs=5)
 names = "hierarchical", "ring"
 pair = Compared(*(both[name][0] for name in names), names)

@@ -405,6 +405,82 @@ course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a ste
 # At the top the GPU still does only a quarter of what it could: these images are small, and so are the matrices. PaLM
 # has large matrices, and reached 46 % (the same paper).
 #
+# ## Forty GPUs, before they are paid for
+#
+# Would forty such GPUs do forty times the work? **Virtual ranks** (lesson 5) say it before you pay: forty of them take
+# turns in this kernel. On each, the top rung's step passes on its clock. Then lesson 5's two levels add up VGG-11's
+# gradients, 37 MB. Nothing is hidden. Inside a node: 300 GB/s and 3 µs; between nodes 5 µs (assumed), and one of three
+# networks.
+#
+# **Predict.** How many times the images of one GPU do forty do in a second: with one link of 25 Gbit/s for each node,
+# and with four cards of 400 Gbit/s in each node?
+
+# %%
+course.predict("forty_played", within=1.5, ethernet=..., four_cards=...)
+
+# %%
+from course_utils.lessons.allreduce.network_topology import two_level
+from course_utils.lessons.gpu_nodes.played_step import on_nodes, played_step
+from course_utils.vgg import vgg11
+
+alone = sorted(climbed.seconds[top])[len(climbed.seconds[top]) // 2]
+weights = sum(parameter.numel() for parameter in vgg11().parameters())
+GPUs, numbers = [4, 8, 20, 40], 9_200  # each number stands for about 1,000
+networks = {
+    "25 Gbit/s a node": 25,
+    "400 Gbit/s a node": 400,
+    "4 × 400 Gbit/s a node": 1600,
+}
+
+
+def cluster(P, Gbit):
+    return two_level(P, 4, (5e-6, 8e-9 / Gbit), (3e-6, 1 / 300e9))
+
+
+def times_one(P, Gbit):
+    run = nowhere.run(
+        played_step, alone, numbers, on_nodes, ranks=P, network=cluster(P, Gbit)
+    )
+    return P * alone / max(run.results)[0]
+
+
+# %% tags=["figure:13_forty_played"]
+from course_utils.lessons.gpu_nodes.sentences import played_text
+
+nowhere = course.start(
+    40, where="nowhere", network=cluster(40, 25), scale=weights / numbers
+)
+times = {name: [times_one(P, Gbit) for P in GPUs] for name, Gbit in networks.items()}
+slow, fast = (times[name][-1] for name in list(networks)[::2])
+course.measured("forty_played", ethernet=slow, four_cards=fast)
+look = {
+    "across": "virtual GPUs",
+    "up": "times the images of one GPU",
+    "unit": "{:.2g}".format,
+}
+title, finding = played_text(GPUs, times)
+course.draw.over_numbers(GPUs, times, title, finding, **look)
+
+# %% [markdown]
+# Behind 25 Gbit/s, 37 MB take longer than the step itself: pay for a network first, or compute more between two sums
+# (larger batches; lesson 7 hides a part). May you trust these clocks? The same function on this page's four real ranks,
+# and on four virtual ones behind such links:
+
+# %%
+from course_utils.words import seconds_text
+
+real = ranks.run(played_step, 0.05, 100_000, on_nodes, runs=5).results
+nowhere = course.start(4, where="nowhere", link="100 Mbit/s")
+virtual = nowhere.run(played_step, 0.05, 100_000, on_nodes).results
+middle = sorted(map(max, zip(*real, strict=True)))[2]  # of each step the slowest rank
+print(
+    "A step on 4 ranks, virtual:",
+    seconds_text(max(virtual)[0]),
+    " real:",
+    seconds_text(middle),
+)
+
+# %% [markdown]
 # ## A process dies
 #
 # On 16,384 GPUs, Llama 3's training broke off 419 times in 54 days (Grattafiori et al. 2024, section 3.3.4): at that

@@ -26,7 +26,7 @@ def segments(page: SimpleNamespace) -> Figure:
     return course.draw.timelines(*runs, titles=page.titles, side_by_side=True, title=title)
 
 
-def two_levels(page: SimpleNamespace) -> Figure:
+def levels_on_virtual_ranks(page: SimpleNamespace) -> Figure:
     """A flat ring and two levels on the page's two nodes of two, by virtual ranks."""
     runs = page.flat, page.levels
     flat, levels = (seconds_text(run.seconds) for run in runs)
@@ -34,4 +34,4 @@ def two_levels(page: SimpleNamespace) -> Figure:
     return course.draw.timelines(*runs, titles=["ring", "hierarchical"], side_by_side=True, title=title)
 
 
-FIGURES = {"05_pairs": pairs, "05_segments": segments, "05_two_levels": two_levels}
+FIGURES = {"05_pairs": pairs, "05_segments": segments, "05_two_levels": levels_on_virtual_ranks}

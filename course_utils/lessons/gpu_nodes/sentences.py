@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
 from course_utils.measuring import NEAR, Compared, Measured, relative_errors
-from course_utils.words import bytes_text, count, percent, seconds_text
+from course_utils.words import bytes_text, count, join, number_text, percent, seconds_text
 
 if TYPE_CHECKING:
     from course_utils.lessons.gpu_nodes.ladder import Climb
@@ -25,6 +25,21 @@ CHANGES = {
     "+ CUDA graph": "how the GPU is told",
 }
 """A rung of the ladder → what it changes."""
+
+
+def played_text(gpus: Sequence[int], times: Mapping[str, Sequence[float]]) -> tuple[str, str]:
+    """What the most GPUs bring on the slowest and the fastest of some networks; and where four do more than more do.
+
+    Args:
+        times: network → for each number of GPUs, how many times the images of one.
+    """
+    ends = {name: line[-1] for name, line in times.items()}
+    slow, fast = min(ends, key=ends.get), max(ends, key=ends.get)
+    title = f"Virtual: {gpus[-1]} GPUs do {number_text(ends[slow])} to {number_text(ends[fast])} times the work of one"
+    lost = [name for name, line in times.items() if line[1] < line[0]]
+    if lost:
+        return title, f"With {join(lost)}, {gpus[1]} GPUs do less than {gpus[0]} on one node"
+    return title, f"The slowest network: {slow}; the fastest: {fast}"
 
 
 def same_loss(losses: Mapping[str, Sequence[float]]) -> bool:

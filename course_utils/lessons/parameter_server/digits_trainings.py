@@ -5,13 +5,13 @@ as long as a larger one would compute: ranks that sleep share two cores without 
 virtual ranks nobody sleeps: that time passes on the rank's clock.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.lessons.messages.played_computation import compute_for
 from course_utils.lessons.parameter_server.flat_network import endless, first_weights, flat_gradient, unflat
 from course_utils.lessons.parameter_server.local_sgd import federated_average, local_sgd_round
 from course_utils.lessons.parameter_server.outer_optimizer import AdamW, outer_step
@@ -263,12 +263,9 @@ def train_in_rounds(
 def _paced_gradient(
     comm: "MPI.Intracomm", weights: np.ndarray, batch: tuple[np.ndarray, np.ndarray], seconds: float
 ) -> np.ndarray:
-    """The gradient of the batch, after this many seconds of sleep; a phase of the trace."""
-    if hasattr(comm, "compute"):  # a virtual rank
-        comm.compute(seconds)
-        return flat_gradient(weights, *batch)
+    """The gradient of the batch, after as long as a larger network would compute; a phase of the trace."""
     with phase("gradient"):
-        time.sleep(seconds)
+        compute_for(comm, seconds)
         return flat_gradient(weights, *batch)
 
 

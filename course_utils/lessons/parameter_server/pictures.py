@@ -79,8 +79,8 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
         "virtual workers": Line2D([], [], color=style.CURVES[0], marker="o", markersize=4),
         "real workers": Line2D([], [], color=style.CURVES[1], marker="D", markersize=7, linestyle=""),
     }
-    look = {"left": 0.7, "above": style.legend_height(list(marks)) + 0.22}
-    picture, axes = style.new_picture(title, subtitle, heights=[1.25] * 3, **look)
+    look = {"left": 0.7, "between": 0.6, "above": style.legend_height(list(marks)) + 0.22}
+    picture, axes = style.new_picture(title, subtitle, heights=[0.95] * 3, **look)
     counts = [run.workers for run in virtual]
     for ax, (part, words) in zip(axes, parts.items(), strict=True):
         ax.plot(counts, [getattr(run, part) for run in virtual], color=style.CURVES[0], marker="o", markersize=4)
@@ -89,7 +89,7 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
         ax.set_xscale("log")
         ax.set_ylim(bottom=0)
         in_words(ax.xaxis, counts)
-        ax.yaxis.set_major_locator(MaxNLocator(4))
+        ax.yaxis.set_major_locator(MaxNLocator(3))
         if part == "accuracy":
             ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value)))
         label(ax, "workers" if ax is axes[-1] else "", words, above=True)

@@ -60,8 +60,12 @@ def served_text(virtual: Sequence[Served], real: Sequence[Served]) -> tuple[str,
     else:
         title = f"Virtual workers: {last.workers} bring no more than {full.workers} do, and older gradients"
     rates = {run.workers: run.rate for run in virtual}
-    apart = [f"{percent(abs(rates[run.workers] / run.rate - 1))} with {run.workers}" for run in real]
-    return title, f"Virtual and real workers' updates in a second differ by {join(apart)} workers"
+    errors = [abs(rates[run.workers] / run.rate - 1) for run in real]
+    apart = [f"{percent(error)} with {run.workers}" for error, run in zip(errors, real, strict=True)]
+    told = f"Virtual and real workers' updates in a second differ by {join(apart)} workers"
+    if max(errors, default=0.0) > NEAR:
+        told += ". Is the computer busy with something else?"
+    return title, told if real else ""
 
 
 def rates_text(rates: Sequence[float], fresh: Sequence[float], stale: Sequence[float], scaled: Sequence[float]) -> str:
