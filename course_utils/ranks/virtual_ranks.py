@@ -2,7 +2,10 @@
 
 What holds on real ranks holds here: each rank has copies of its own of the function and its arguments, and what it
 prints carries its number. What does not: a computation takes no time unless `comm.compute(seconds)` says so, the
-generator of `numpy.random.normal` and its like is one for all ranks, and modules are shared.
+generator of `numpy.random.normal` and its like is one for all ranks, and modules are shared: who changes one changes it
+for all, and what counts the memory of a process counts that of all ranks.
+
+With `backend="gloo"` the ranks use torch.distributed, in threads that run one at a time (`virtual.rank_threads`).
 """
 
 import builtins
