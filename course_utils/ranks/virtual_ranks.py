@@ -1,8 +1,13 @@
 """What a notebook holds of virtual ranks: the interface of `Ranks`, without a process, a network or a wait.
 
 What holds on real ranks holds here: each rank has copies of its own of the function and its arguments, and what it
-prints carries its number. What does not: a computation takes no time unless `comm.compute(seconds)` says so, the
-generator of `numpy.random.normal` and its like is one for all ranks, and modules are shared.
+prints carries its number. What does not: a computation takes no time unless `comm.compute(seconds)` says so. That
+includes additions, however they are written: NumPy tells nobody that it adds. Only where MPI adds, in `Reduce`,
+`Allreduce` and their like, each byte costs the network's γ, where it has one (`virtual.collective_costs`). The generator
+of `numpy.random.normal` and its like is one for all ranks, and modules are shared: who changes one changes it for all,
+and what counts the memory of a process counts that of all ranks.
+
+With `backend="gloo"` the ranks use torch.distributed, in threads that run one at a time (`virtual.rank_threads`).
 """
 
 import builtins
@@ -10,7 +15,6 @@ import contextlib
 import io
 import sys
 import textwrap
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,15 +31,18 @@ from course_utils.ranks.links.traffic import Sample, Traffic
 from course_utils.ranks.run import Attempt, Run, events_of, picture_of_waits, sendable, spread
 from course_utils.ranks.virtual import stand_in
 from course_utils.ranks.virtual.arrivals import OwnLinks, wires_of
-from course_utils.ranks.virtual.communicator import Request, VirtualComm
+from course_utils.ranks.virtual.communicator import VirtualComm
+from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
 from course_utils.trace.events import Event
-from course_utils.trace.recorder import learners_frame, place_of
+from course_utils.trace.recorder import learners_frame, other_clocks, place_of
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
 MOST = 16_384
 """Virtual ranks at once."""
+MOST_WITH_TORCH = 1_024
+"""Virtual ranks at once that use torch.distributed, for each of which is a thread."""
 TRACED = 64
 """Ranks up to which each message is kept as an event, for pictures and for counting rounds."""
 _EACH = 40_000
@@ -130,6 +137,7 @@ class VirtualRanks:
         network: Any = None,
         scale: float | None = None,
         traced: bool | None = None,
+        backend: str | None = None,
         **kwargs: Any,
     ) -> VirtualRun:
         """Call `function(comm, *args, **kwargs)` once on every virtual rank and give back results and trace.
@@ -137,8 +145,11 @@ class VirtualRanks:
         Args:
             function, args: as for `Ranks.run`.
             ranks: take only the first this many.
-            network, scale: for this run instead of those of `start`.
+            network, scale: for this run instead of those of `start`. What the function adds itself costs no time;
+                `comm.compute(seconds)` says what a computation takes.
             traced: keep each message as an event; None: up to 64 ranks.
+            backend: "gloo" for torch.distributed: its default group is set up for the call, and there is no `comm`.
+                `dist.group.WORLD.compute(seconds)` lets virtual time pass.
 
         Raises:
             RankError: a rank raised, or ranks wait for what will never come; the text says which, where, and why.
@@ -149,11 +160,11 @@ class VirtualRanks:
             raise CourseError(
                 f"run needs a function, and got {function!r}. Write its name without quotes and brackets."
             )
+        _check_backend(backend, size)
         network = network if network is not None else self._network_for(size)
         each = spread(args, kwargs, size)
-        work = _VirtualCall(
-            size, network, self.scale if scale is None else scale, size <= TRACED if traced is None else traced
-        )
+        scale, traced = self.scale if scale is None else scale, size <= TRACED if traced is None else traced
+        work = _VirtualCall(size, network, scale, traced, backend=backend)
         with ProgressBar(f"{size:,} virtual ranks at work") as bar:
             replies, cause = work.run(function, each, look=bar.look)
         self._remember(work, replies)
@@ -188,12 +199,12 @@ class VirtualRanks:
         The replies carry the arguments as they are after the call.
 
         Raises:
-            CourseError: it asks for a group of torch.
+            CourseError: it asks for a backend that virtual ranks have not.
         """
-        if backend:
-            raise CourseError(f"Virtual ranks have no group of torch.distributed ({backend}).")
         size = self._size(len(arguments))
-        work = _VirtualCall(size, self._network_for(size), self.scale, traced=True, with_comm=with_comm)
+        _check_backend(backend, size)
+        network = self._network_for(size)
+        work = _VirtualCall(size, network, self.scale, traced=True, with_comm=with_comm, backend=backend)
         replies, cause = work.run(function, [(own, {}) for own in arguments])
         self._remember(work, replies)
         return Attempt(replies, describe(replies, cause))
@@ -347,8 +358,17 @@ def check_number(ranks: Any) -> None:
 class _VirtualCall:
     """One call on virtual ranks."""
 
-    def __init__(self, size: int, network: Any, scale: float, traced: bool, with_comm: bool = True) -> None:
-        self.size, self.network, self.scale, self.traced, self.with_comm = size, network, scale, traced, with_comm
+    def __init__(
+        self,
+        size: int,
+        network: Any,
+        scale: float,
+        traced: bool,
+        with_comm: bool = True,
+        backend: str | None = None,
+    ) -> None:
+        self.size, self.network, self.scale, self.traced = size, network, scale, traced
+        self.with_comm, self.backend = with_comm and not backend, backend
         self.stuck = None
 
     def run(
@@ -359,14 +379,21 @@ class _VirtualCall:
         packed = _packed(function, function)
         shared = _packed(function, each[0]) if _alike(each) else None
         check_memory(self.size, len(packed) + len(shared or _packed(function, each[0])))
-        self.scheduler = scheduler = Scheduler(self.size, wires, self.traced, self.scale, look)
+        with _torch_threads() if self.backend else contextlib.nullcontext() as threads:
+            self.scheduler = Scheduler(self.size, wires, self.traced, self.scale, look, threads)
+            return self._schedule(packed, shared, function, each)
+
+    def _schedule(
+        self, packed: bytes, shared: bytes | None, function: Callable, each: list[tuple[tuple, dict]]
+    ) -> tuple[list[Reply], str]:
+        scheduler = self.scheduler
         replies: list[Reply] = []
 
         def work(me: VirtualRank) -> None:
             replies.append(self._life(me, packed, shared or _packed(function, each[me.number])))
 
         mpi = stand_in.module(lambda: scheduler.current.clock, Request, VirtualComm)
-        with stand_in.standing_in(mpi), _printing(scheduler):
+        with stand_in.standing_in(mpi), _printing(scheduler), _phases(scheduler):
             scheduler.run(work)
         self.stuck = scheduler.stuck
         for rank in scheduler.ranks:
@@ -381,8 +408,9 @@ class _VirtualCall:
         waiting = None
         try:
             function, (own, keywords) = from_bytes(packed), from_bytes(arguments)
-            comm = VirtualComm.on(scheduler, me, range(self.size), WORLD)
-            value = function(*((comm,) if self.with_comm else ()), *own, **keywords)
+            comm = (VirtualComm.on(scheduler, me, range(self.size), WORLD),) if self.with_comm else ()
+            with self._default_group(me):
+                value = function(*comm, *own, **keywords)
             reply = Reply(me.number, "returned", value=value)
         except Left as left:
             if me.waiting:
@@ -401,12 +429,39 @@ class _VirtualCall:
         reply.notes = tuple(dict.fromkeys([*me.notes, *forgotten]))
         return reply
 
+    def _default_group(self, me: VirtualRank) -> contextlib.AbstractContextManager:
+        if not self.backend:
+            return contextlib.nullcontext()
+        from course_utils.ranks.virtual.torch_ranks import default_group
+
+        return default_group(self.scheduler, me, self.size)
+
     def outcome(self, replies: list[Reply]) -> VirtualRun:
         """The run, when every rank returned."""
         run = Run.of(replies)
         sent = [(rank.sent_bytes, rank.sent_messages) for rank in self.scheduler.ranks]
         own = {name: getattr(run, name) for name in ("results", "events", "seconds", "output", "noticed")}
         return VirtualRun(**own, network=self.scheduler.wires.name, sent=sent)
+
+
+def _torch_threads() -> contextlib.AbstractContextManager:
+    from course_utils.ranks.virtual.torch_ranks import torch_threads
+
+    return torch_threads()
+
+
+def _check_backend(backend: str | None, size: int) -> None:
+    """Reject groups of torch that virtual ranks cannot make.
+
+    Raises:
+        CourseError: so it is.
+    """
+    if backend not in (None, "gloo"):
+        raise CourseError(f'Virtual ranks cannot use backend={backend!r}: they compute on processors, as "gloo" does.')
+    if backend and size > MOST_WITH_TORCH:
+        raise CourseError(
+            f"{size:,} virtual ranks with torch would be {size:,} threads. At most {MOST_WITH_TORCH:,} are started."
+        )
 
 
 def _alike(each: list[tuple[tuple, dict]]) -> bool:
@@ -457,13 +512,23 @@ class _Output(io.TextIOBase):
     """What the ranks print, kept for each of them; other threads print as before."""
 
     def __init__(self, scheduler: Scheduler, before: Any) -> None:
-        self._scheduler, self._before, self._thread = scheduler, before, threading.get_ident()
+        self._scheduler, self._before = scheduler, before
 
     def write(self, text: str) -> int:
-        if threading.get_ident() != self._thread:
+        if not stand_in.is_on_a_rank():
             return self._before.write(text)
         self._scheduler.current.printed.append(text)
         return len(text)
+
+
+@contextlib.contextmanager
+def _phases(scheduler: Scheduler) -> Iterator[None]:
+    """Inside, phases are those of the rank that runs, in its time."""
+    other_clocks.append((scheduler.now_here, scheduler.add_phase))
+    try:
+        yield
+    finally:
+        other_clocks.pop()
 
 
 @contextlib.contextmanager

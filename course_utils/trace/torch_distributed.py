@@ -11,55 +11,21 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch.distributed import c10d_logger, distributed_c10d
+from torch.distributed import distributed_c10d
 
 from course_utils.trace import waits_in_backward
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.buffers_in_use import unchanged
 from course_utils.trace.in_thread import InThread
 from course_utils.trace.recorder import StopAsked, here, recorder
+from course_utils.trace.torch_calls import COLLECTIVES, agreed, bytes_of, collective_call, message_call
 from course_utils.trace.waiting import Meeting, Need
 from course_utils.words import ranks_in_words
-
-# A group's method: the function of torch.distributed that calls it, and the place of the argument whose bytes are this
-# rank's contribution.
-_COLLECTIVES = {
-    "allreduce": ("all_reduce", 0),
-    "allreduce_coalesced": ("all_reduce_coalesced", 0),
-    "broadcast": ("broadcast", 0),
-    "reduce": ("reduce", 0),
-    "gather": ("gather", 1),
-    "scatter": ("scatter", 1),
-    "allgather": ("all_gather", 1),
-    "allgather_coalesced": ("all_gather_coalesced", 1),
-    "all_gather_single": ("all_gather_single", 1),
-    "all_gather_single_coalesced": ("all_gather_single_coalesced", 1),
-    "reduce_scatter": ("reduce_scatter", 1),
-    "reduce_scatter_single": ("reduce_scatter_single", 1),
-    "reduce_scatter_single_coalesced": ("reduce_scatter_single_coalesced", 1),
-    "alltoall": ("all_to_all", 1),
-    "all_to_all_single": ("all_to_all_single", 1),
-    "barrier": ("barrier", None),
-}
-_ALIKE = ("allreduce", "broadcast", "reduce", "allgather", "all_gather_single")
-"""Collectives for which every rank brings a tensor of the same size."""
-_TORCH = str(Path(torch.__file__).parent)
-_MESSAGES = ("send", "recv", "isend", "irecv")
-
-
-def _bytes_of(value: Any) -> int:
-    if isinstance(value, torch.Tensor):
-        return value.numel() * value.element_size()
-    if isinstance(value, (list, tuple)):
-        return sum(map(_bytes_of, value))
-    return 0
 
 
 def _on_gpu(value: Any) -> bool:
@@ -250,12 +216,11 @@ class TracedGroup(dist.ProcessGroup):
     def _message(self, kind: str, start: Callable, tensors: list[torch.Tensor], end: int | None, tag: int) -> dist.Work:
         if not self.recording:
             return start(tensors, end, tag)
-        within, outside = _callers(sys._getframe().f_back.f_back)
-        name = next((name for name in reversed(within) if name in _MESSAGES), kind)
         line, place = here()
         began = time.perf_counter()
         group, members = self._books()
         peer = None if end is None else members[end]
+        name, text, by_learner = message_call(kind, peer, sys._getframe().f_back.f_back)
         sends = kind == "send"
         need = (recorder.books.send if sends else recorder.books.receive)(group, members, peer, tag)
 
@@ -264,15 +229,11 @@ class TracedGroup(dist.ProcessGroup):
             if not sends and stop < float("inf"):
                 source = members[work._source_rank()] if peer is None else peer
                 recorder.books.took(group, source, tag)
-            recorder.add(name, kind, began, stop, peer=source, tag=tag, size=_bytes_of(tensors), line=line, comm=group)
+            recorder.add(name, kind, began, stop, peer=source, tag=tag, size=bytes_of(tensors), line=line, comm=group)
 
         work = start(tensors, end, tag)
         sent = _memory_of(tensors[0]) if sends and name == "isend" and tensors[0].device.type == "cpu" else None
-        who = f"dst={peer}" if sends else "any source" if peer is None else f"src={peer}"
-        inside = _inside(outside)
-        where = f" in {within[-1]}" if within[-1:] == ["batch_isend_irecv"] else inside
-        text = f"{name}({who}){where}"
-        traced = TracedWork(work, text, place, finished, need, by_learner=not inside, on_gpu=_on_gpu(tensors))
+        traced = TracedWork(work, text, place, finished, need, by_learner, on_gpu=_on_gpu(tensors))
         if sent is not None:
             traced.finished = unchanged(sent, traced, finished)
         return traced
@@ -305,12 +266,11 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
         start = getattr(self._plain, method)
         if not self.recording:
             return start(*args, **kwargs)
-        within, outside = _callers(sys._getframe().f_back)
-        called = within[0] if within else name
-        size = 0 if contribution is None else _bytes_of(args[contribution])
+        called, text, by_learner = collective_call(name, sys._getframe().f_back)
+        size = 0 if contribution is None else bytes_of(args[contribution])
         line, place = here()
         began = time.perf_counter()
-        need = recorder.books.meet(*self._books(), f"{called}{_agreed(method, contribution, args, kwargs)}")
+        need = recorder.books.meet(*self._books(), f"{called}{agreed(method, contribution, args, kwargs)}")
         if recorder.activity:  # where it is another collective elsewhere, gloo may end this process
             recorder.activity.write(RUNNING, look=recorder.books.begun(need))
         try:
@@ -327,58 +287,14 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
         def finished(end: float) -> None:
             recorder.add_collective(called, need.name, need, began, end, size, line)
 
-        inside = _inside(outside)
-        text = f"{within[-1] if within else name}{inside}"
         on_gpu = isinstance(work, _Queued) or _on_gpu(args)
-        return TracedWork(work, text, place, finished, need, by_learner=not inside, on_gpu=on_gpu)
+        return TracedWork(work, text, place, finished, need, by_learner, on_gpu=on_gpu)
 
     return collective
 
 
-for _method, (_name, _contribution) in _COLLECTIVES.items():
+for _method, (_name, _contribution) in COLLECTIVES.items():
     setattr(TracedGroup, _method, _recorded(_method, _name, _contribution))
-
-
-def _callers(frame: FrameType | None) -> tuple[list[str], FrameType | None]:
-    """The functions of torch.distributed that have led to the call of a group's method, the innermost first.
-
-    And the frame around them: the learner's, or that of something in torch which communicates by itself.
-    """
-    names = []
-    while frame is not None and frame.f_code.co_filename in (distributed_c10d.__file__, c10d_logger.__file__):
-        if frame.f_code.co_filename == distributed_c10d.__file__:
-            names.append(frame.f_code.co_name)
-        frame = frame.f_back
-    return names, frame
-
-
-def _inside(frame: FrameType | None) -> str:
-    """What the learner has called that communicates by itself: " in backward", " in DistributedDataParallel".
-
-    Without any frame a thread of torch's has called, with no Python below it: so a GPU's backward pass does.
-    """
-    if frame is None:
-        return " in backward"
-    called = None
-    while frame is not None and frame.f_code.co_filename.startswith(_TORCH):
-        called, frame = frame.f_code, frame.f_back
-    if called is None:
-        return ""
-    owner, _, name = called.co_qualname.rpartition(".")
-    return f" in {'forward' if name.endswith('_call_impl') else owner if name == '__init__' else name}"
-
-
-def _agreed(method: str, contribution: int | None, args: tuple, kwargs: dict) -> str:
-    """What else must be the same on all ranks of a collective: root, operation, the size of each rank's tensor."""
-    options = kwargs.get("opts", args[-1] if args else None)
-    root = f"root={options.rootRank}" if hasattr(options, "rootRank") else ""
-    operation = options.reduceOp.op.name.removeprefix("SUM") if hasattr(options, "reduceOp") else ""
-    more = ", ".join(filter(None, [root, operation and f"op={operation}"]))
-    size = ""
-    if method in _ALIKE:
-        mine = args[contribution]
-        size = f" of {(mine if isinstance(mine, torch.Tensor) else mine[0]).numel()} numbers"
-    return f"{f'({more})' if more else ''}{size}"
 
 
 _PlainGroup = dist.ProcessGroup

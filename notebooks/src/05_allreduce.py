@@ -644,7 +644,8 @@ pictures.over_ranks(many, rates, title, y="GB/s", unit="{:g}".format)
 #
 # The simulator plays schedules that somebody wrote down beside each algorithm. A **virtual rank** runs the *function*
 # itself, any that uses `comm` and NumPy. `where="nowhere"` starts no process and sends nothing: all ranks take turns in
-# this kernel, and each has a clock of its own. A message takes as long as a network made of numbers says.
+# this kernel, and each has a clock of its own. A message takes as long as a network made of numbers says. What your
+# function adds takes no time there; `comm.compute(seconds)` would say what it costs.
 #
 # Are these clocks right? Here is your `ring` with 200 KB on the network that we measured, beside the real nodes:
 

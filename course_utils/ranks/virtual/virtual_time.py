@@ -9,6 +9,7 @@ Source: conservative simulation of processes in one address space as in SMPI (Cl
 On-Line Simulation of MPI Applications with SMPI").
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -18,6 +19,7 @@ import greenlet
 
 from course_utils.ranks.virtual.arrivals import Wires
 from course_utils.trace.events import Event
+from course_utils.trace.recorder import here
 from course_utils.trace.waiting import IS_DONE, WAITS, Look, Meeting, Message, Need, Receive, Some, WaitGraph, unlike
 
 IN_VAIN = 1_000
@@ -87,7 +89,7 @@ class VirtualRank:
         self.number = number
         self.clock = 0.0
         self.moment = -1.0  # of the last event's beginning or end
-        self.greenlet: greenlet.greenlet | None = None
+        self.greenlet: Any = None  # or a thread that is gone on with as a greenlet is
         self.version = 0  # of its place in the queue; older ones are void
         self.boxes: dict[tuple[str, int], deque[Sent]] = {}
         self.posted: dict[tuple[str, int], deque[Wanted]] = {}
@@ -103,6 +105,13 @@ class VirtualRank:
         self.notes: list[str] = []
         self.printed: list[str] = []
 
+    def next_moment(self) -> float:
+        """The rank's time, later each time, so that what happened at once keeps its order."""
+        self.moment = (
+            self.clock if self.clock > self.moment else max(self.moment + 1e-12, math.nextafter(self.moment, math.inf))
+        )
+        return self.moment
+
 
 class Scheduler:
     """Runs virtual ranks until all are done, or none can go on.
@@ -113,7 +122,21 @@ class Scheduler:
         scale: for how many numbers each number of a buffer stands.
     """
 
-    def __init__(self, world_size: int, wires: Wires, traced: bool, scale: float, look: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        world_size: int,
+        wires: Wires,
+        traced: bool,
+        scale: float,
+        look: Callable[[], None],
+        carriers: tuple[Callable, Any] | None = None,
+    ) -> None:
+        """Args:
+        look: called now and then, for a progress bar.
+        carriers: what makes of a function something that can be gone on with, and what stands for the caller;
+            None for greenlets.
+        """
+        self._carry, self._main = carriers or (greenlet.greenlet, greenlet.getcurrent())
         self.ranks = [VirtualRank(number) for number in range(world_size)]
         self.wires, self.traced, self.scale = wires, traced, scale
         self.gatherings: dict[tuple[str, int], Gathering] = {}
@@ -126,14 +149,13 @@ class Scheduler:
         self._queue: list[tuple[float, int, int]] = []
         self._moved = True  # whether anything but tests in vain has happened
         self._look, self._until_look = look, _LOOK
-        self._main = greenlet.getcurrent()
 
     # --- the loop ---------------------------------------------------------------------------------------------------
 
     def run(self, work: Callable[[VirtualRank], None]) -> None:
         """Call `work(rank)` on all ranks, in virtual time. It must not raise."""
         for rank in self.ranks:
-            rank.greenlet = greenlet.greenlet(lambda rank=rank: self._life(rank, work))
+            rank.greenlet = self._carry(lambda rank=rank: self._life(rank, work))
             rank.greenlet.switch()  # begun from here, none stands on the stack of another
             heappush(self._queue, (0.0, rank.number, 0))
         vain = 0
@@ -153,6 +175,16 @@ class Scheduler:
                 self.current = rank
                 if rank.greenlet:
                     rank.greenlet.throw(Left)
+
+    def now_here(self) -> float:
+        """A moment of the rank that runs."""
+        return self.current.next_moment() if self.traced else self.current.clock
+
+    def add_phase(self, name: str, start: float, end: float) -> None:
+        """Keep a phase of the rank that runs."""
+        if self.traced:
+            line = here()[0]
+            self.current.events.append(Event(self.current.number, name, "phase", None, None, 0, start, end, line))
 
     def _life(self, rank: VirtualRank, work: Callable[[VirtualRank], None]) -> None:
         self._main.switch()

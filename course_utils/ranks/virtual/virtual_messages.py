@@ -1,0 +1,274 @@
+"""Messages from one virtual rank to another: sends, receives, both at once, and looking ahead.
+
+Every message is copied when it is sent, as MPI does with short ones: no send waits for its receiver, but for `Ssend`.
+What would hang with long messages is told as luck after the run.
+"""
+
+import functools
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from course_utils.ranks.virtual.buffers import kind_of, numbers, put
+from course_utils.ranks.virtual.member import Member
+from course_utils.ranks.virtual.stand_in import ANY_SOURCE, ANY_TAG, PROC_NULL, Status
+from course_utils.ranks.virtual.virtual_requests import (
+    Persistent,
+    ReceiveRequest,
+    Request,
+    SynchronousSend,
+    records_nothing,
+    status_of,
+)  # fmt: skip
+from course_utils.ranks.virtual.virtual_time import Sent, Wanted
+from course_utils.trace.events import OBJECT
+from course_utils.trace.pickles import pickled
+from course_utils.trace.recorder import here
+from course_utils.trace.waiting import Message, Receive, Send
+
+
+def source_text(source: int) -> str:
+    """A source in words: its number, or that it may be any."""
+    return "ANY_SOURCE" if source == ANY_SOURCE else str(source)
+
+
+class VirtualMessages(Member):
+    """Messages between two ranks of a communicator, under mpi4py's names."""
+
+    # --- sending ----------------------------------------------------------------------------------------------------
+
+    def _handed_over(
+        self, name: str, data: Any, size: int, kind: str, dest: int, tag: int, done: bool = True
+    ) -> Sent | None:
+        """Send; `done` where the event ends here too."""
+        self.check_peer(name, dest)
+        if dest == PROC_NULL:
+            return None
+        me, scheduler = self.me, self.scheduler
+        peer = self.world_ranks[dest]
+        if self._scale != 1:
+            size = round(size * self._scale)
+        began = self._moment()
+        message = scheduler.send(me, self.label, self.rank, peer, tag, data, size, kind)
+        if self._records:
+            if done:
+                self._add(name, "send", began, self._moment(), peer, tag, size, 0, kind)
+        elif not self.traced:
+            me.sent_bytes -= size
+            me.sent_messages -= 1
+        return message
+
+    def _start(self, name: str, data: Any, size: int, kind: str, dest: int, tag: int) -> Request:
+        began, line, place = self._moment(), here()[0] if self._records else None, None
+        message = self._handed_over(name, data, size, kind, dest, tag, done=False)
+        finished = records_nothing
+        if self._records and message is not None:
+            place = self._place()
+            peer = self.world_ranks[dest]
+
+            def finished(end: float, status: Any) -> None:
+                more = peer, tag, message.nbytes, 0, kind
+                self._add(name, "send", began, end, *more, line=line, place=place)
+
+        if message is None or name not in ("Issend", "issend", "Ssend_init"):
+            return Request(self, f"{name}(dest={dest})", finished, None)
+        need = Send(Message(self.label, self.world_ranks[dest], tag))
+        return SynchronousSend(self, f"{name}(dest={dest})", finished, need).watches(message)
+
+    def _send_buffer(self, name: str, start: Any, buf: Any, dest: int, tag: int) -> None:
+        array = numbers(buf)
+        kind = kind_of(buf) if self._records else ""
+        message = self._handed_over(name, array.copy(), array.nbytes, kind, dest, tag)
+        if name == "Ssend" and message is not None:
+            self._wait_until_taken(name, message, dest, tag)
+
+    def _start_buffer(self, name: str, start: Any, buf: Any, dest: int, tag: int) -> Request:
+        array = numbers(buf)
+        return self._start(name, array.copy(), array.nbytes, kind_of(buf), dest, tag)
+
+    def _wait_until_taken(self, name: str, message: Sent, dest: int, tag: int) -> None:
+        need = Send(Message(self.label, self.world_ranks[dest], tag))
+        if message.taken is None:
+            SynchronousSend(self, f"{name}(dest={dest})", None, need).watches(message).Wait()
+
+    def _send_object(self, name: str, obj: Any, dest: int, tag: int) -> None:
+        data = pickled(obj)
+        message = self._handed_over(name, data, len(data), OBJECT, dest, tag)
+        if name == "ssend" and message is not None:
+            self._wait_until_taken(name, message, dest, tag)
+
+    def _start_object(self, name: str, obj: Any, dest: int, tag: int) -> Request:
+        data = pickled(obj)
+        return self._start(name, data, len(data), OBJECT, dest, tag)
+
+    def Send(self, buf, dest, tag=0):
+        self._send_buffer("Send", None, buf, dest, tag)
+
+    def Ssend(self, buf, dest, tag=0):
+        self._send_buffer("Ssend", None, buf, dest, tag)
+
+    def Rsend(self, buf, dest, tag=0):
+        self._send_buffer("Rsend", None, buf, dest, tag)
+
+    def Bsend(self, buf, dest, tag=0):
+        self._send_buffer("Bsend", None, buf, dest, tag)
+
+    def Isend(self, buf, dest, tag=0):
+        return self._start_buffer("Isend", None, buf, dest, tag)
+
+    def Issend(self, buf, dest, tag=0):
+        return self._start_buffer("Issend", None, buf, dest, tag)
+
+    def send(self, obj, dest, tag=0):
+        self._send_object("send", obj, dest, tag)
+
+    def ssend(self, obj, dest, tag=0):
+        self._send_object("ssend", obj, dest, tag)
+
+    def isend(self, obj, dest, tag=0):
+        return self._start_object("isend", obj, dest, tag)
+
+    def issend(self, obj, dest, tag=0):
+        return self._start_object("issend", obj, dest, tag)
+
+    def Send_init(self, buf, dest, tag=0):
+        return Persistent(self, lambda: self._start_buffer("Send_init", None, buf, dest, tag))
+
+    # --- receiving --------------------------------------------------------------------------------------------------
+
+    def wants(self, source: int, tag: int) -> Wanted:
+        """A receive, with what it waits for in words of the graph of waits."""
+        known = self._needs.get((source, tag))
+        if known is None:
+            sender, wanted_tag = None if source == ANY_SOURCE else source, None if tag == ANY_TAG else tag
+            need = Receive(Message(self.label, None if sender is None else self.world_ranks[sender], wanted_tag))
+            known = self._needs[source, tag] = self.label, sender, wanted_tag, need
+        return Wanted(*known)
+
+    def _begin(self, name: str, source: int, tag: int) -> Wanted:
+        self.check_peer(name, source, ANY_SOURCE)
+        wanted = self.wants(source, tag)
+        self.scheduler.post(self.me, wanted)
+        return wanted
+
+    def _await(self, name: str, source: int, tag: int, kind: str | None, status: Status | None) -> Sent:
+        """Receive: wait, and record."""
+        began, place = self._moment(), self._place()
+        wanted = self._begin(name, source, tag)
+        return self._await_begun(name, wanted, began, place, source, kind, status)
+
+    def _await_begun(self, name, wanted, began, place, source, kind, status) -> Sent:
+        me = self.me
+        message = self.scheduler.receive(me, wanted, f"{name}(source={source_text(source)})")
+        if self._records:
+            peer = self.world_ranks[message.source]
+            self._add(name, "recv", began, self._moment(), peer, message.tag, message.nbytes, 0, kind, place=place)
+        if status is not None:
+            found = status_of(message)
+            status.source, status.tag, status.count = found.source, found.tag, found.count
+        return message
+
+    def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> Request:
+        return self._receiving(
+            name, source, tag, lambda message: put(name, buf, message.data, message.source), kind_of(buf)
+        )
+
+    def _irecv(self, name: str, source: int, tag: int) -> Request:
+        return self._receiving(name, source, tag, None, OBJECT)
+
+    def _receiving(self, name: str, source: int, tag: int, take: Callable | None, kind: str) -> Request:
+        text = f"{name}(source={source_text(source)})"
+        if source == PROC_NULL:
+            return Request(self, text, None, None)
+        began, line = self._moment(), here()[0] if self._records else None
+        place = self._place()
+        wanted = self._begin(name, source, tag)
+
+        def finished(end: float, status: Status | None) -> None:
+            if self._records:
+                message = wanted.message
+                more = self.world_ranks[message.source], message.tag, message.nbytes, 0, kind
+                self._add(name, "recv", began, end, *more, line=line, place=place)
+
+        take = take or functools.partial(_unpickled, text)
+        return ReceiveRequest(self, text, wanted, take, finished)
+
+    def Recv(self, buf, source=ANY_SOURCE, tag=ANY_TAG, status=None):
+        if source == PROC_NULL:
+            return
+        source = self._certain(source, tag)
+        message = self._await("Recv", source, tag, kind_of(buf), status)
+        put("Recv", buf, message.data, message.source)
+
+    def recv(self, buf=None, source=ANY_SOURCE, tag=ANY_TAG, status=None):
+        return self._irecv("recv", source, tag).wait(status)
+
+    def _certain(self, source: int, tag: int, send: Any = None) -> int:
+        """The rank to receive from, for those who look closer."""
+        return source
+
+    def Irecv(self, buf, source=ANY_SOURCE, tag=ANY_TAG):
+        return self._start_receive("Irecv", buf, source, tag)
+
+    def irecv(self, buf=None, source=ANY_SOURCE, tag=ANY_TAG):
+        return self._irecv("irecv", source, tag)
+
+    def Recv_init(self, buf, source=ANY_SOURCE, tag=ANY_TAG):
+        return Persistent(self, lambda: self._start_receive("Recv_init", buf, source, tag))
+
+    # --- both, and looking ahead ------------------------------------------------------------------------------------
+
+    def Sendrecv(self, sendbuf, dest, sendtag=0, recvbuf=None, source=ANY_SOURCE, recvtag=ANY_TAG, status=None):
+        if source == PROC_NULL:
+            self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
+            return
+        source = self._certain(source, recvtag)
+        began, place = self._moment(), self._place()
+        wanted = self._begin("Sendrecv", source, recvtag)
+        self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
+        kind = kind_of(recvbuf) if self._records else ""
+        message = self._await_begun("Sendrecv", wanted, began, place, source, kind, status)
+        put("Sendrecv", recvbuf, message.data, message.source)
+
+    def Sendrecv_replace(self, buf, dest, sendtag=0, source=ANY_SOURCE, recvtag=ANY_TAG, status=None):
+        self.Sendrecv(np.array(buf), dest, sendtag, buf, source, recvtag, status)
+
+    def sendrecv(self, sendobj, dest, sendtag=0, recvbuf=None, source=ANY_SOURCE, recvtag=ANY_TAG, status=None):
+        receive = self._irecv("sendrecv", source, recvtag)
+        self._send_object("sendrecv", sendobj, dest, sendtag)
+        return receive.wait(status)
+
+    def Probe(self, source=ANY_SOURCE, tag=ANY_TAG, status=None):
+        wanted = self.wants(source, tag)
+        message = self.scheduler.first_to_come(self.me, wanted, f"Probe(source={source_text(source)})")
+        if status is not None:
+            found = status_of(message)
+            status.source, status.tag, status.count = found.source, found.tag, found.count
+        return True
+
+    def Iprobe(self, source=ANY_SOURCE, tag=ANY_TAG, status=None):
+        wanted, me = self.wants(source, tag), self.me
+
+        def come() -> bool:
+            message = self.scheduler.earliest(me, wanted)
+            return message is not None and message.arrival <= me.clock
+
+        found = self.scheduler.test(me, come, f"Iprobe(source={source_text(source)})", wanted.need)
+        if found and status is not None:
+            seen = status_of(self.scheduler.earliest(me, wanted))
+            status.source, status.tag, status.count = seen.source, seen.tag, seen.count
+        return found
+
+    probe, iprobe = Probe, Iprobe
+
+
+def _unpickled(text: str, message: Sent) -> Any:
+    try:
+        return pickle.loads(message.data)
+    except Exception as error:
+        raise ValueError(
+            f"{text}: the message from rank {message.source} is not a pickled object. "
+            "Send goes with Recv, send with recv."
+        ) from error
