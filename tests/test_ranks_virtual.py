@@ -1,8 +1,13 @@
 """Virtual ranks: what comes out, and is counted, is what real ranks give; what they cannot do is said."""
 
+import _thread
+import concurrent.futures
 import math
+import multiprocessing
+import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -212,9 +217,40 @@ def calls_the_world(comm):
     MPI.COMM_WORLD.Barrier()
 
 
+def starts_a_thread_below(comm):
+    _thread.start_new_thread(print, ())
+
+
+def asks_a_pool(comm):
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        pool.submit(print)
+
+
+def starts_another_python(comm):
+    multiprocessing.get_context("fork").Process(target=print).start()
+
+
+def looks_at_its_thread(comm):
+    return time.thread_time()
+
+
+def reads_the_date(comm):
+    return time.ctime()
+
+
+def asks_at_the_keyboard(comm):
+    return input()
+
+
 @pytest.mark.parametrize(
     ("function", "told"),
     [
+        (starts_a_thread_below, "cannot start a thread"),
+        (asks_a_pool, "cannot start a thread"),
+        (starts_another_python, "cannot start a process"),
+        (looks_at_its_thread, "cannot read a clock"),
+        (reads_the_date, "cannot read a clock"),
+        (asks_at_the_keyboard, "cannot ask at the keyboard"),
         (starts_a_thread, "cannot start a thread"),
         (starts_a_process, "cannot start a process"),
         (sleeps, "cannot sleep: `comm.compute"),
@@ -227,6 +263,43 @@ def test_what_virtual_ranks_cannot_do_is_said_in_a_line(function, told):
         VirtualRanks(2).run(function)
     assert told in str(caught.value) and "\n" not in str(caught.value)
     assert time.perf_counter() > 0 and "virtual" not in repr(time.sleep)
+
+
+def test_a_real_communicator_that_a_module_has_is_not_called(monkeypatch):
+    real, world = types.ModuleType("mpi4py.MPI"), object()
+    real.COMM_WORLD = world
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", real)
+    monkeypatch.setattr(sys.modules[__name__], "loaded", real, raising=False)
+    with pytest.raises(CourseError, match="have no MPI.COMM_WORLD: use the `comm`"):
+        VirtualRanks(2).run(asks_the_real_world)
+    assert real.COMM_WORLD is world
+
+
+def asks_the_real_world(comm):
+    return sys.modules[__name__].loaded.COMM_WORLD.rank
+
+
+def adds(comm, way):
+    vector, other = np.ones(1000), np.ones(1000)
+    if way == "in place":
+        vector += other
+    elif way == "into":
+        np.add(vector, other, out=vector)
+    elif way == "anew":
+        vector = vector + other
+    elif way == "said":
+        vector += other
+        comm.compute(1e-9 * vector.nbytes)
+    elif way == "by MPI":
+        comm.Reduce(vector, other, root=0)
+
+
+def test_adding_costs_nothing_however_it_is_written_but_what_is_said_and_what_mpi_adds():
+    free, adding = (VirtualRanks(2, network=Network(0.0, 0.0, gamma=gamma)) for gamma in (0.0, 1e-9))
+    times = {way: adding.run(adds, way).seconds for way in ("in place", "into", "anew", "said", "by MPI")}
+    assert times["in place"] == times["into"] == times["anew"] == 0
+    assert times["said"] == times["by MPI"] == pytest.approx(8e-6)
+    assert free.run(adds, "by MPI").seconds == 0
 
 
 def test_a_rank_has_copies_of_its_own_and_prints_with_its_number(capsys):

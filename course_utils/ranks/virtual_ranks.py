@@ -1,8 +1,13 @@
 """What a notebook holds of virtual ranks: the interface of `Ranks`, without a process, a network or a wait.
 
 What holds on real ranks holds here: each rank has copies of its own of the function and its arguments, and what it
-prints carries its number. What does not: a computation takes no time unless `comm.compute(seconds)` says so, the
-generator of `numpy.random.normal` and its like is one for all ranks, and modules are shared.
+prints carries its number. What does not: a computation takes no time unless `comm.compute(seconds)` says so. That
+includes additions, however they are written: NumPy tells nobody that it adds. Only where MPI adds, in `Reduce`,
+`Allreduce` and their like, each byte costs the network's γ, where it has one (`virtual.collective_costs`). The generator
+of `numpy.random.normal` and its like is one for all ranks, and modules are shared: who changes one changes it for all,
+and what counts the memory of a process counts that of all ranks.
+
+With `backend="gloo"` the ranks use torch.distributed, in threads that run one at a time (`virtual.rank_threads`).
 """
 
 import builtins
@@ -140,7 +145,8 @@ class VirtualRanks:
         Args:
             function, args: as for `Ranks.run`.
             ranks: take only the first this many.
-            network, scale: for this run instead of those of `start`.
+            network, scale: for this run instead of those of `start`. What the function adds itself costs no time;
+                `comm.compute(seconds)` says what a computation takes.
             traced: keep each message as an event; None: up to 64 ranks.
             backend: "gloo" for torch.distributed: its default group is set up for the call, and there is no `comm`.
                 `dist.group.WORLD.compute(seconds)` lets virtual time pass.

@@ -6,9 +6,8 @@
 # Five ways to the same sum, and the formula that says which one is quickest. They belong to
 # [lesson 5](../notebooks/05_allreduce.ipynb).
 #
-# The check counts: rounds, messages, and the bytes that each rank sends. It runs your function with 1 to 4 ranks, on
-# vectors of any length and dtype, and a correct sum that cost too much is rejected. After `course.start(8)` it tries 5
-# to 8 ranks as well.
+# The check counts: rounds, messages, and the bytes that each rank sends. It runs your function with up to 64
+# virtual ranks, then with your own, on vectors of any length and dtype. A correct sum that cost too much is rejected.
 
 # %%
 import numpy as np

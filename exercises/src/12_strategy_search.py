@@ -37,8 +37,6 @@ from course_utils.lessons.strategy_search.simulator.program_steps import (
 )
 from course_utils.lessons.strategy_search.simulator.task_graph import Task
 
-ranks = course.start(1)
-
 # %% [markdown]
 # ## 1 · Everything that a step does
 #
@@ -171,6 +169,3 @@ course.progress()
 
 # %% [markdown]
 # Next: lesson 13, where the ranks are GPUs on many nodes.
-
-# %%
-ranks.stop()

@@ -237,8 +237,9 @@ ranks.status()
 # %% [markdown]
 # ## How you will practise
 #
-# Each lesson has an exercise notebook. There you write the body of a function, and `course.check` runs it on the ranks
-# with numbers that are new every time. A function that is not written yet gets a circle:
+# Each lesson has an exercise notebook. There you write the body of a function, and `course.check` runs it with
+# numbers that are new every time: first on up to 64 *virtual ranks*, which share one process (lesson 5), then on yours.
+# A function that is not written yet gets a circle:
 
 
 # %%

@@ -1,13 +1,22 @@
-"""Virtual ranks: how long many of them take, how true their time is, and whether all else is as on real ranks."""
+"""Virtual ranks: how long they and checks on them take, how true their time is, and what differs from real ranks."""
 
+import contextlib
+import io
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
 import course_utils as course
+from course_utils.checks.exercise import Exercise
+from course_utils.checks.judge import cases_of, judge
+from course_utils.checks.registry import chosen, find
+from course_utils.checks.run_cases import RanksLike
+from course_utils.checks.virtual_first import fits_virtual_ranks, larger_cases, needs_nothing
+from course_utils.checks.written import Program
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds, work_per_message
 from course_utils.lessons.allreduce.network_topology import alpha_of, switch
+from course_utils.ranks.lone_process import VirtualRanksApart
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.virtual_ranks import VirtualRanks
 from workshop.bench.allreduce import one_vector, virtual_seconds
@@ -23,7 +32,7 @@ LARGE = (("ring", 256, 5.0), ("halving-doubling", 1024, 2.0), ("ring", 1024, 60.
 def run(runs: int) -> list[Row]:
     """Time large runs once or a few times; compare times, results and counts with nodes behind links."""
     rows = [_large(name, size, target, min(runs, 3) if size < 1000 else 1) for name, size, target in LARGE]
-    return [*rows, _twice(), *_against_nodes(runs)]
+    return [*rows, _twice(), *_against_nodes(runs), *_checks(runs)]
 
 
 def _large(name: str, size: int, target: float, runs: int) -> Row:
@@ -85,3 +94,56 @@ def _differ(ranks: Ranks, allreduce: Callable, size: int) -> bool:
     same = all(ours.tobytes() == theirs.tobytes() for ours, theirs in zip(virtual.results, real.results, strict=True))
     counts = [(one.rounds, one.messages, one.bytes_per_rank, one.collectives) for one in (real, virtual)]
     return not same or counts[0] != counts[1]
+
+
+def _checks(runs: int) -> list[Row]:
+    """How long checks take on virtual ranks, against the same on as many real ones, by turns."""
+    virtual = VirtualRanksApart(4)
+    with contextlib.redirect_stdout(io.StringIO()):
+        ranks = course.start(4)
+    try:
+        rows = [row for lesson in ("04", "05") for row in _checks_of(lesson, runs, virtual, ranks)]
+    finally:
+        ranks.stop()
+    return rows
+
+
+def _checks_of(lesson: str, runs: int, virtual: RanksLike, real: RanksLike) -> list[Row]:
+    """Rows for a lesson's exercises that need a communicator alone, over all answers that people write for them."""
+    exercises = [exercise for exercise in chosen([lesson]) if _is_for_virtual_ranks(exercise)]
+    right = [program for exercise in exercises for program in exercise.written.right]
+    wrong = [program for exercise in exercises for program, _ in exercise.written.wrong]
+    rows = []
+    for kind, programs in (("right", right), ("wrong", wrong)):
+        pairs = [(_check_seconds(one, virtual), _check_seconds(one, real)) for _ in range(runs) for one in programs]
+        known = [(ours, theirs) for ours, theirs in pairs if ours is not None]
+        ours, theirs = zip(*known, strict=True)
+        name = f"lesson {int(lesson)}, {kind} answers"
+        rows.append(seconds_row("virtual", f"{name}: a check on 4 virtual ranks", ours))
+        rows.append(seconds_row("virtual", f"{name}: a check on 4 real ranks", theirs))
+        rows.append(
+            value_row("virtual", f"{name}: all checks, virtual / real", [sum(ours) / sum(theirs)], "×", target=0.1)
+        )
+    more = [_seconds_of_larger(exercise) for exercise in exercises]
+    return [*rows, seconds_row("virtual", f"lesson {int(lesson)}: further cases, up to 64 virtual ranks", more)]
+
+
+def _is_for_virtual_ranks(exercise: Exercise) -> bool:
+    cases = cases_of(exercise, 1, 4)
+    return fits_virtual_ranks(exercise, cases) and not needs_nothing(cases)
+
+
+def _check_seconds(program: Program, ranks: RanksLike) -> float | None:
+    """Seconds until the verdict, on virtual ranks without cases that measure time; None where they cannot run it."""
+    exercise, function = find(program.exercise), program.function()
+    began = time.perf_counter()
+    cases = [case for case in cases_of(exercise, 1, 4) if isinstance(ranks, Ranks) or not case.timed]
+    verdict = judge(exercise, function, ranks, seed=1, cases=cases)
+    return None if "VirtualRanksCannot" in verdict.text else time.perf_counter() - began
+
+
+def _seconds_of_larger(exercise: Exercise) -> float:
+    function, cases = exercise.written.right[0].function(), larger_cases(exercise, 1, 4)
+    began = time.perf_counter()
+    judge(exercise, function, VirtualRanksApart(64), seed=1, cases=cases, limit=60.0)
+    return time.perf_counter() - began

@@ -49,7 +49,7 @@ class Member:
         return self.label
 
     def compute(self, seconds: float) -> None:
-        """Let virtual time pass on this rank: what a computation costs is for the caller to say."""
+        """Let virtual time pass on this rank: what a computation costs, additions too, is for the caller to say."""
         began = self.me.clock
         self.me.clock += seconds
         self.scheduler._moved = True

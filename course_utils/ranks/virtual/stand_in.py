@@ -1,5 +1,6 @@
 """What stands in for `mpi4py.MPI` while virtual ranks run, and what virtual ranks cannot do, said in a line."""
 
+import _thread
 import builtins
 import contextlib
 import os
@@ -156,12 +157,42 @@ def _real_mpi() -> Any:
     return _loaded[-1] if _loaded else None
 
 
+_REAL_ONES = "COMM_WORLD", "COMM_SELF"
+
+
+class _NoWorld:
+    """Stands for a real communicator in the real `mpi4py.MPI`, where a module has loaded that."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        raise _no_world(self._name)
+
+
+def _no_world(name: str) -> VirtualRanksCannot:
+    return VirtualRanksCannot(f"Virtual ranks have no MPI.{name}: use the `comm` that your function is given.")
+
+
+@contextlib.contextmanager
+def _without_world(real: types.ModuleType | None) -> Iterator[None]:
+    """Inside, nothing can be called on the real module's communicators."""
+    before = {name: real.__dict__[name] for name in _REAL_ONES if real is not None and name in real.__dict__}
+    for name in before:
+        setattr(real, name, _NoWorld(name))
+    try:
+        yield
+    finally:
+        for name, comm in before.items():
+            setattr(real, name, comm)
+
+
 class _Module(types.ModuleType):
     """`MPI`, as virtual ranks see it."""
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("COMM_WORLD", "COMM_SELF"):
-            raise VirtualRanksCannot(f"Virtual ranks have no MPI.{name}: use the `comm` that your function is given.")
+        if name in _REAL_ONES:
+            raise _no_world(name)
         if name.startswith("__"):
             raise AttributeError(name)
         raise VirtualRanksCannot(f"Virtual ranks have no MPI.{name}. `course.start(4)` starts real ones.")
@@ -197,6 +228,7 @@ def standing_in(mpi: types.ModuleType) -> Iterator[None]:
     try:
         with contextlib.ExitStack() as back:
             back.enter_context(on_a_rank())
+            back.enter_context(_without_world(before["mpi4py.MPI"]))
             for owner, name, what in _REJECTED:
                 back.enter_context(_rejected(owner, name, what))
             yield
@@ -214,14 +246,17 @@ def standing_in(mpi: types.ModuleType) -> Iterator[None]:
 
 
 _CLOCK = "read a clock: their time is virtual, and `MPI.Wtime()` says it"
-_PROCESS = "start a process"
+_PROCESS, _THREAD = "start a process", "start a thread"
 _REJECTED = [
     (time, "sleep", "sleep: `comm.compute(seconds)` lets virtual time pass"),
     *((time, name, _CLOCK) for name in ("time", "time_ns", "perf_counter", "perf_counter_ns")),
     *((time, name, _CLOCK) for name in ("monotonic", "monotonic_ns", "process_time", "process_time_ns")),
-    (threading.Thread, "start", "start a thread"),
+    *((time, name, _CLOCK) for name in ("thread_time", "thread_time_ns", "clock_gettime") if hasattr(time, name)),
+    *((time, name, _CLOCK) for name in ("ctime", "localtime", "gmtime")),
+    (threading.Thread, "start", _THREAD),
+    (_thread, "start_new_thread", _THREAD),
     (subprocess.Popen, "__init__", _PROCESS),
-    *((os, name, _PROCESS) for name in ("fork", "system", "popen") if hasattr(os, name)),
+    *((os, name, _PROCESS) for name in ("fork", "forkpty", "system", "popen", "posix_spawn") if hasattr(os, name)),
     (builtins, "input", "ask at the keyboard"),
 ]
 _STEPS = 12

@@ -15,7 +15,7 @@ from torch import Tensor
 from course_utils.ranks.virtual import torch_collectives
 from course_utils.ranks.virtual.communicator import VirtualComm
 from course_utils.ranks.virtual.stand_in import ANY_SOURCE
-from course_utils.ranks.virtual.torch_collectives import Plan
+from course_utils.ranks.virtual.torch_collectives import CollectivePlan
 from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Scheduler, Sent, VirtualRank
 from course_utils.trace.torch_calls import COLLECTIVES, agreed, bytes_of, collective_call, message_call
@@ -143,7 +143,7 @@ def _work(request: Request, call: Any, result: list[Tensor]) -> VirtualWork:
 
 def _collective(method: str, name: str, contribution: int | None) -> Callable:
     """The method of a group that begins a collective."""
-    plan: Callable[..., Plan] = getattr(torch_collectives, method)
+    plan: Callable[..., CollectivePlan] = getattr(torch_collectives, method)
 
     def collective(self: VirtualGroup, *args: Any, **kwargs: Any) -> dist.Work:
         comm, call = self._comm, collective_call(name, sys._getframe(1))

@@ -1,0 +1,94 @@
+"""Whatever people write for exercises that need a communicator alone: virtual ranks and real ones say the same of it.
+
+A right answer has the same bits and the same counts; a wrong one gets the same question.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from course_utils.checks.exercise import Exercise, Outcome
+from course_utils.checks.judge import cases_of, judge
+from course_utils.checks.registry import declared, find
+from course_utils.checks.run_cases import RanksLike, outcomes
+from course_utils.checks.virtual_first import fits_virtual_ranks, needs_nothing
+from course_utils.checks.written import Program
+from course_utils.ranks.lone_process import VirtualRanksApart
+
+SEED = 1
+UNHURRIED = 60.0
+"""Seconds for the search for a mistake: on a busy machine a question must not depend on the clock."""
+ONLY_REAL = ("VirtualRanksCannot", "by luck")
+"""What virtual ranks say of an answer that real ones judge alone; and what depends on how messages pass one another."""
+
+
+def on_virtual_ranks(exercise: Exercise) -> bool:
+    cases = cases_of(exercise, SEED, 4)
+    return fits_virtual_ranks(exercise, cases) and not needs_nothing(cases)
+
+
+EXERCISES = [exercise for exercise in declared() if on_virtual_ranks(exercise)]
+
+
+def long_from(number: int, programs: list, first: int) -> Any:
+    """Mark all but the first programs of an exercise as long."""
+    return pytest.param(programs[number], marks=pytest.mark.long if number >= first else ())
+
+
+RIGHT = [long_from(i, e.written.right, 1) for e in EXERCISES for i in range(len(e.written.right))]
+WRONG = [
+    long_from(i, [program for program, _ in e.written.wrong], 1) for e in EXERCISES for i in range(len(e.written.wrong))
+]
+
+
+def name_of(program: Program) -> str:
+    return f"{program.exercise}-{program.name}"
+
+
+def outcomes_of(program: Program, ranks: RanksLike) -> Iterator[Outcome]:
+    exercise = find(program.exercise)
+    untimed = [case for case in cases_of(exercise, SEED, 4) if not case.timed]
+    return outcomes([(case, program.function()) for case in untimed], ranks, limit=60.0)
+
+
+def bits(thing: Any) -> Any:
+    """Equal where two things are equal to the last bit."""
+    if isinstance(thing, np.ndarray | np.generic):
+        return str(thing.dtype), thing.shape, thing.tobytes()
+    if isinstance(thing, list | tuple):
+        return [bits(part) for part in thing]
+    if isinstance(thing, dict):
+        return {key: bits(part) for key, part in thing.items()}
+    return thing.hex() if isinstance(thing, float) else repr(thing)
+
+
+def counts(outcome: Outcome) -> tuple:
+    run = outcome.run
+    return run.rounds, run.messages, run.bytes_per_rank, run.collectives
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("program", RIGHT, ids=name_of)
+def test_a_right_answer_gives_the_same_bits_and_counts(program, four_ranks):
+    for virtual, real in zip(outcomes_of(program, VirtualRanksApart(4)), outcomes_of(program, four_ranks), strict=True):
+        label = real.case.label
+        assert (virtual.wrong, real.wrong) == ("", ""), label
+        assert bits(virtual.results) == bits(real.results), label
+        assert bits(virtual.arguments) == bits(real.arguments), label
+        assert counts(virtual) == counts(real), label
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("program", WRONG, ids=name_of)
+def test_a_wrong_answer_gets_the_same_question(program, four_ranks):
+    exercise = find(program.exercise)
+    cases = [case for case in cases_of(exercise, SEED, 4) if not case.timed]
+    given = {"seed": SEED, "cases": cases, "seconds": UNHURRIED, "limit": 12.0, "patience": 1.5}
+    virtual = judge(exercise, program.function(), VirtualRanksApart(4), **given)
+    if "VirtualRanksCannot" in virtual.text:
+        pytest.skip("real ranks judge it alone: " + virtual.text.partition("VirtualRanksCannot: ")[2])
+    real = judge(exercise, program.function(), four_ranks, **given)
+    assert virtual.mark == real.mark, f"{virtual}\n{real}"
+    assert virtual.details.get("question") == real.details.get("question"), f"{virtual}\n{real}"
