@@ -223,9 +223,7 @@ def write_settings(slurm: SlurmHere) -> None:
         nodes.append(f"{known_as} Port={port} CPUs={CORES} RealMemory=64000 Gres=gpu:{GPUS}")
     for number in range(GPUS):
         (folder / f"nvidia{number}").touch()
-    (folder / "gres.conf").write_text(
-        f"NodeName={','.join(NODES)} Name=gpu File={folder}/nvidia[0-{GPUS - 1}]\n"
-    )
+    (folder / "gres.conf").write_text(f"NodeName={','.join(NODES)} Name=gpu File={folder}/nvidia[0-{GPUS - 1}]\n")
     names = [f"{slurm.address} {host}", *(f"{slurm.node_address(node)} {node}" for node in NODES)]
     (folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *names]) + "\n")
     settings = {

@@ -103,7 +103,7 @@ def test_no_file_is_an_exercise_for_which_nobody_has_written(tmp_path) -> None:
     [
         ("`2 * x` → `3 * x`", "`4 * x` → `3 * x`", "line 18: `thrice`: `4 \\* x` stands nowhere"),
         ("`2 * x` → `3 * x`", "`result` → `3 * x`", "`result` stands at more than one place"),
-        ("`thrice` is `plain`", "`thrice` is `plane`", "which is neither written whole here nor right. Did you mean 'plain'"),
+        ("`thrice` is `plain`", "`thrice` is `plane`", "neither written whole here nor right. Did you mean 'plain'"),
         ("-    result = 2 * x", "-    result = 4 * x", "These lines stand nowhere"),
         ("`to_the_x` is", "`thrice` is", "two programs are called `thrice`"),
         ("## Wrong", "## Wrongly", "no part is called 'Wrongly'"),

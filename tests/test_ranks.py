@@ -456,7 +456,7 @@ def test_run_needs_a_function(four_ranks, wrong) -> None:
 def test_arguments_that_do_not_fit_are_rejected_before_anything_runs(four_ranks) -> None:
     with pytest.raises(CourseError, match="2 values for 4 ranks"):
         four_ranks.run(who, course.per_rank([1, 2]))
-    with pytest.raises(CourseError, match="9 ranks were asked for; 4 are running"):
+    with pytest.raises(CourseError, match="9 ranks were asked for; there are 4"):
         four_ranks.run(who, ranks=9)
     with pytest.raises(CourseError, match='"gloo" and "nccl" are known here'):
         four_ranks.run(who, backend="mpi")

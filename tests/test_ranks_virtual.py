@@ -99,6 +99,37 @@ def test_the_calls_that_the_course_teaches_give_what_mpi_gives(four_ranks):
     assert virtual.messages == real.messages and virtual.bytes_per_rank == real.bytes_per_rank
 
 
+def several_requests(comm):
+    from mpi4py import MPI
+
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    found, sends = [], [comm.isend((comm.rank, number), dest=right, tag=number) for number in range(6)]
+    requests = [comm.irecv(source=left, tag=number) for number in range(6)]
+    place, value = MPI.Request.waitany(requests[:1])
+    found += [place, value, MPI.Request.Waitany(requests[:1]) == MPI.UNDEFINED]
+    places = []
+    while (done := MPI.Request.testsome(requests[1:4])[0]) is not None:
+        places += done
+    found += [sorted(places), MPI.Request.Testany(requests[:4]), MPI.Request.waitsome(requests[:4])]
+    while not (last := MPI.Request.testall(requests[4:]))[0]:
+        pass
+    found += [last[1], MPI.Request.waitall(sends) == [None] * 6]
+    own, got = np.empty(2), np.empty(2)
+    again = [comm.Send_init(own, dest=right), comm.Recv_init(got, source=left)]
+    for number in range(3):
+        own[:] = comm.rank, number
+        MPI.Prequest.Startall(again)
+        MPI.Request.Waitall(again)
+        found.append(got.tolist())
+    for request in again:
+        request.Free()
+    return found
+
+
+def test_several_requests_are_waited_for_as_mpi_does(four_ranks):
+    assert VirtualRanks(4).run(several_requests).results == four_ranks.run(several_requests).results
+
+
 @pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "recursive doubling", "tree"])
 def test_on_a_textbooks_network_the_time_is_that_of_the_formula(algorithm):
     run = VirtualRanks(8, network=TWO).run(sums, ALGORITHMS[algorithm], 800)

@@ -270,7 +270,9 @@ class _FileReader:
                 self.sources[LIBRARY] = library_source(self.library)
             if base and base not in self.sources:
                 near = nearest(base, list(self.sources))
-                raise self._error(line, f"`{name}` changes `{base}`, which is neither written whole here nor right.{near}")
+                raise self._error(
+                    line, f"`{name}` changes `{base}`, which is neither written whole here nor right.{near}"
+                )
             try:
                 change = exchanged if _EXCHANGE.match(text) else patched
                 source = change(self.sources[base], text) if base else text

@@ -16,11 +16,9 @@ from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.links.traffic import Meter, Traffic
 from course_utils.ranks.presses import presses
 from course_utils.ranks.px_magic import register
-from course_utils.ranks.run import Attempt, Run, events_of, picture_of_waits, sendable, spread
+from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
 from course_utils.ranks.stillness import StillnessNotice
 from course_utils.ranks.turn import turn
-from course_utils.trace.events import Event
-from course_utils.trace.waiting import WaitGraph
 from course_utils.words import count, wrapped
 
 _MEETING = 1.0
@@ -29,7 +27,7 @@ _MEETING = 1.0
 _NEW_RANKS = "New ranks were started; variables of the old ones are gone."
 
 
-class Ranks:
+class Ranks(LastRun):
     """Processes that wait for work. Made by `course.start(n)`.
 
     Attributes:
@@ -38,8 +36,6 @@ class Ranks:
 
     def __init__(self, connection: Connection, facts: dict, start_again: Callable[[], tuple[Connection, dict]]) -> None:
         self._start_again = start_again
-        self._last_events: list[Event] = []
-        self._last_waits: tuple[WaitGraph | None, dict[int, str]] = (None, {})
         self._meter = Meter([], None)
         self._take(connection, facts)
 
@@ -74,7 +70,7 @@ class Ranks:
             CourseError: the arguments make no sense.
         """
         size = self._size(ranks)
-        _check_function("run", function)
+        check_function(function)
         if backend not in (None, "gloo", "nccl"):
             raise CourseError(f'run(backend={backend!r}): "gloo" and "nccl" are known here.')
         each = spread(args, kwargs, size)
@@ -154,12 +150,6 @@ class Ranks:
         """Start new ranks where a call has ended some, or has left them unable to use MPI."""
         if not self._usable or (call and call.lost):
             self._bring_back()
-
-    def _size(self, ranks: int | None) -> int:
-        size = self.world_size if ranks is None else ranks
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.world_size:
-            raise CourseError(f"{size!r} ranks were asked for; {self.world_size} are running.")
-        return size
 
     def _meeting(self, backend: str | None) -> str:
         """A file that does not exist yet, at which the ranks of a torch group meet."""
@@ -270,18 +260,6 @@ class Ranks:
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
-    def timeline(self, title: str | None = None):
-        """A picture of the messages of the last cell or run."""
-        return draw.timeline(self._last_events, title=title, ranks=self.world_size)
-
-    def waits(self, title: str | None = None):
-        """A picture of who waited for whom when the last cell or run was broken off as a deadlock.
-
-        Raises:
-            CourseError: it was not.
-        """
-        return picture_of_waits(*self._last_waits, "The last cell or run", title)
-
     def traffic(self) -> Traffic:
         """Bytes out of and into each node during the last cell or run, counted by the kernel; shows as a picture.
 
@@ -357,13 +335,6 @@ class Ranks:
         if self.connection is None:
             return f"<{count(self.world_size, 'rank')}, stopped>"
         return f"<{self.facts['line'].rstrip('.')}>"
-
-
-def _check_function(call: str, function: Any) -> None:
-    if not callable(function):
-        raise CourseError(
-            f"{call} needs a function, and got {function!r}. Write its name without quotes and without brackets."
-        )
 
 
 def _bytes_of(function: Callable) -> bytes:

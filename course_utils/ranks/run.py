@@ -10,6 +10,7 @@ from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
 from course_utils.trace.events import Event, bytes_of_each, count_rounds
 from course_utils.trace.luck import by_luck
+from course_utils.trace.waiting import WaitGraph
 from course_utils.words import count, ranks_in_words
 
 
@@ -167,17 +168,47 @@ def sendable(function: Callable, pack: Callable[[], bytes]) -> bytes:
         ) from None
 
 
-def picture_of_waits(stuck: Any, doing: dict[int, str], what: str, title: str | None):
-    """Who waited for whom when `what` was broken off.
-
-    Args:
-        stuck: the graph of waits; None where it was not a deadlock.
-        doing: what each rank did.
+def check_function(function: Any) -> None:
+    """Reject what `run` cannot call.
 
     Raises:
-        CourseError: it was not a deadlock.
+        CourseError: it is no function.
     """
-    if stuck is None:
-        raise CourseError(f"{what} was not a deadlock, so there is no waiting to draw.")
-    waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
-    return draw.waits(doing, waits_for, stuck.cycle(), title=title)
+    if not callable(function):
+        raise CourseError(f"run needs a function, and got {function!r}. Write its name without quotes and brackets.")
+
+
+class LastRun:
+    """What ranks, real and virtual, show of what ran on them last.
+
+    Attributes:
+        world_size: how many ranks there are.
+        last_is_called: how sentences speak of it.
+    """
+
+    world_size: int
+    last_is_called = "The last cell or run"
+    _last_events: Sequence[Event] = ()
+    _last_waits: tuple[WaitGraph | None, dict[int, str]] = (None, {})
+
+    def _size(self, ranks: int | None) -> int:
+        size = self.world_size if ranks is None else ranks
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.world_size:
+            raise CourseError(f"{size!r} ranks were asked for; there are {self.world_size}.")
+        return size
+
+    def timeline(self, title: str | None = None):
+        """A picture of the messages of the last cell or run."""
+        return draw.timeline(self._last_events, title=title, ranks=self.world_size)
+
+    def waits(self, title: str | None = None):
+        """A picture of who waited for whom when the last cell or run was broken off as a deadlock.
+
+        Raises:
+            CourseError: it was not.
+        """
+        stuck, doing = self._last_waits
+        if stuck is None:
+            raise CourseError(f"{self.last_is_called} was not a deadlock, so there is no waiting to draw.")
+        waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
+        return draw.waits(doing, waits_for, stuck.cycle(), title=title)

@@ -3,9 +3,10 @@
 What holds on real ranks holds here: each rank has copies of its own of the function and its arguments, and what it
 prints carries its number. What does not: a computation takes no time unless `comm.compute(seconds)` says so. That
 includes additions, however they are written: NumPy tells nobody that it adds. Only where MPI adds, in `Reduce`,
-`Allreduce` and their like, each byte costs the network's γ, where it has one (`virtual.collective_costs`). The generator
-of `numpy.random.normal` and its like is one for all ranks, and modules are shared: who changes one changes it for all,
-and what counts the memory of a process counts that of all ranks.
+`Allreduce` and their like, each byte costs the network's γ, where it has one (`virtual.collective_costs`).
+
+The generator of `numpy.random.normal` and its like is one for all ranks, and modules are shared: who changes one
+changes it for all, and what counts the memory of a process counts that of all ranks.
 
 With `backend="gloo"` the ranks use torch.distributed, in threads that run one at a time (`virtual.rank_threads`).
 """
@@ -19,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_utils import draw
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
@@ -27,15 +27,14 @@ from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, 
 from course_utils.ranks.failure_report import describe, done_by, print_from
 from course_utils.ranks.hang_detector import cause_of
 from course_utils.ranks.links.network import EmulatedNetwork
-from course_utils.ranks.links.traffic import Sample, Traffic
-from course_utils.ranks.run import Attempt, Run, events_of, picture_of_waits, sendable, spread
+from course_utils.ranks.links.traffic import Traffic, traffic_of
+from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
 from course_utils.ranks.virtual import stand_in
 from course_utils.ranks.virtual.arrivals import OwnLinks, wires_of
 from course_utils.ranks.virtual.communicator import VirtualComm
 from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
-from course_utils.trace.events import Event
 from course_utils.trace.recorder import learners_frame, other_clocks, place_of
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
@@ -94,7 +93,7 @@ class VirtualRun(Run):
         )
 
 
-class VirtualRanks:
+class VirtualRanks(LastRun):
     """Ranks that are no processes. Made by `course.start(n, where="nowhere")`.
 
     Attributes:
@@ -104,6 +103,7 @@ class VirtualRanks:
 
     connection = None
     healthy = True
+    last_is_called = "The last run"
 
     def __init__(self, world_size: int, network: Any = None, scale: float = 1.0) -> None:
         """Args: as `start`'s.
@@ -119,8 +119,6 @@ class VirtualRanks:
         wires = wires_of(self._network, world_size)
         self.facts = {"network": None, "virtual": wires.name, "ranks": [], "line": self._line(wires.name)}
         self._last: VirtualRun | None = None
-        self._last_waits: tuple[Any, dict[int, str]] = (None, {})
-        self._last_events: list[Event] = []
 
     def _line(self, name: str) -> str:
         stand = f", each number stands for {self.scale:g}" if self.scale != 1 else ""
@@ -156,10 +154,7 @@ class VirtualRanks:
             CourseError: the function does what virtual ranks cannot, or the arguments make no sense.
         """
         size = self._size(ranks)
-        if not callable(function):
-            raise CourseError(
-                f"run needs a function, and got {function!r}. Write its name without quotes and brackets."
-            )
+        check_function(function)
         _check_backend(backend, size)
         network = network if network is not None else self._network_for(size)
         each = spread(args, kwargs, size)
@@ -218,12 +213,6 @@ class VirtualRanks:
         self._last_events = events_of(replies)
         self._last_waits = work.stuck, {reply.rank: done_by(reply) for reply in replies}
 
-    def _size(self, ranks: int | None) -> int:
-        size = self.world_size if ranks is None else ranks
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= self.world_size:
-            raise CourseError(f"{size!r} ranks were asked for; there are {self.world_size}.")
-        return size
-
     def _network_for(self, size: int) -> Any:
         """The network of all; where fewer take part, they are the first on it."""
         if size != self.world_size and hasattr(self._network, "world_size"):
@@ -234,44 +223,18 @@ class VirtualRanks:
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
-    def timeline(self, title: str | None = None):
-        """A picture of the messages of the last run, in virtual time."""
-        return draw.timeline(self._last_events, title=title, ranks=self.world_size)
-
-    def waits(self, title: str | None = None):
-        """A picture of who waited for whom when the last run was broken off as a deadlock.
-
-        Raises:
-            CourseError: it was not.
-        """
-        return picture_of_waits(*self._last_waits, "The last run", title)
-
     def traffic(self) -> Traffic:
         """Bytes out of and into each rank during the last run, without headers; shows as a picture.
 
         Raises:
             CourseError: nothing has run yet, or no messages were kept.
         """
-        sends = [event for event in self._last_events if event.kind == "send"]
-        if not sends:
+        if not any(event.kind == "send" for event in self._last_events):
             raise CourseError("No message of a run was kept, so there is no traffic to show.")
         size = self._last.world_size if self._last else self.world_size
-        end = max(event.end for event in self._last_events)
-        steps = [end * step / 200 for step in range(201)]
         wires = wires_of(self._network_for(size), size)
         rate = 8 / max(1e-30, (wires.alone(0, size - 1, 1e9) - wires.alone(0, size - 1, 0)) / 1e9)
-        out, into, samples = [0] * size, [0] * size, []
-        moments = sorted([(e.start, e.rank, e.bytes, out) for e in self._last_events if e.kind == "send"]
-                         + [(e.end, e.rank, e.bytes, into) for e in self._last_events if e.kind == "recv"],
-                         key=lambda moment: moment[:2])  # fmt: skip
-        at = 0
-        for step in steps:
-            while at < len(moments) and moments[at][0] <= step:
-                _, rank, nbytes, counter = moments[at]
-                counter[rank] += nbytes
-                at += 1
-            samples.append(Sample(step, tuple(out), tuple(into), (0.0,) * size))
-        return Traffic(samples, [round(rate)] * size)
+        return traffic_of(self._last_events, size, round(rate))
 
     # --- the end ----------------------------------------------------------------------------------------------------
 

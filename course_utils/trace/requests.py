@@ -2,7 +2,7 @@
 
 import pickle
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from mpi4py import MPI
 
 from course_utils.trace.buffers_in_use import contiguous, note_overlap, unchanged
 from course_utils.trace.recorder import here, recorder
+from course_utils.trace.several_requests import SeveralRequests, Startable
 from course_utils.trace.waiting import Need, Some
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Waitable:
         return self.taken
 
 
-class TracedRequest(Waitable, MPI.Request):
+class TracedRequest(SeveralRequests, Waitable, MPI.Request):
     """`MPI.Request` of a message through buffers, or of a collective. Takes the class's place in `mpi4py.MPI`."""
 
     done = False
@@ -109,64 +110,36 @@ class TracedRequest(Waitable, MPI.Request):
     free = Free
 
     @classmethod
-    def Waitall(cls, requests, statuses=None):
-        _wait_for_all(requests)
-        return True
+    def active(cls, requests):
+        return _active(requests)
 
     @classmethod
-    def waitall(cls, requests, statuses=None):
-        _wait_for_all(requests)
-        return [_object(request) for request in requests]
-
-    @classmethod
-    def Testall(cls, requests, statuses=None):
-        done = _tested("Testall", requests, all([_complete(request) for request in requests]))
-        if done:
-            _take(requests, range(len(requests)))
-        return done
-
-    @classmethod
-    def testall(cls, requests, statuses=None):
-        done = cls.Testall(requests)
-        return done, [_object(request) for request in requests] if done else None
-
-    @classmethod
-    def Waitany(cls, requests, status=None):
-        return _first(requests, _wait_for_some("Waitany", requests))
-
-    @classmethod
-    def waitany(cls, requests, status=None):
-        index = cls.Waitany(requests)
-        return index, _object(requests[index]) if index >= 0 else None
-
-    @classmethod
-    def Testany(cls, requests, status=None):
-        ready = _ready(requests)
-        flag = _tested("Testany", requests, bool(ready)) or not _active(requests)
-        return _first(requests, ready), flag
-
-    @classmethod
-    def testany(cls, requests, status=None):
-        index, flag = cls.Testany(requests)
-        return index, flag, _object(requests[index]) if index >= 0 else None
-
-    @classmethod
-    def Waitsome(cls, requests, statuses=None):
-        return _take(requests, _wait_for_some("Waitsome", requests))
-
-    @classmethod
-    def waitsome(cls, requests, statuses=None):
-        return _with_objects(requests, cls.Waitsome(requests))
-
-    @classmethod
-    def Testsome(cls, requests, statuses=None):
+    def look(cls, call, requests, all_of_them):
         active, ready = _active(requests), _ready(requests)
-        _tested("Testsome", requests, bool(ready))
-        return _take(requests, ready) if active else None
+        done = len(ready) == len(active) if all_of_them else bool(ready) or not active
+        return ready if _tested(call, requests, done) else None
 
     @classmethod
-    def testsome(cls, requests, statuses=None):
-        return _with_objects(requests, cls.Testsome(requests))
+    def wait_for_all(cls, requests):
+        _wait_for_all(requests)
+
+    @classmethod
+    def wait_for_some(cls, call, requests):
+        _, place = here()
+        text, need = _any_of(requests)
+        active, ready = _active(requests), []
+
+        def done() -> bool:
+            ready[:] = _ready(requests)
+            return not active or bool(ready)
+
+        recorder.wait(done, f"{call} for any of {text}", place, need)
+        return ready
+
+    @classmethod
+    def take(cls, request, status=None):
+        if hasattr(request, "complete"):
+            request.taken = True
 
 
 # --- several requests; what was given back once counts as inactive, as MPI.REQUEST_NULL does --------------------------
@@ -182,35 +155,6 @@ def _active(requests: Sequence[Any]) -> list[int]:
 
 def _ready(requests: Sequence[Any]) -> list[int]:
     return [index for index in _active(requests) if _complete(requests[index])]
-
-
-def _take(requests: Sequence[Any], ready: Iterable[int]) -> list[int] | None:
-    for index in ready:
-        if hasattr(requests[index], "complete"):
-            requests[index].taken = True
-    return list(ready) or None
-
-
-def _first(requests: Sequence[Any], ready: Sequence[int]) -> int:
-    return (_take(requests, ready[:1]) or [MPI.UNDEFINED])[0]
-
-
-def _object(request: Any) -> Any:
-    """What a receive of an object has received; None for other requests."""
-    return getattr(request, "value", None)
-
-
-def _with_objects(requests: Sequence[Any], indices: list[int] | None) -> tuple[list[int] | None, list | None]:
-    return indices, None if indices is None else [_object(requests[index]) for index in indices]
-
-
-def _wait_for_some(call: str, requests: Sequence[Any]) -> list[int]:
-    """Poll until some active requests are done, and say which; at once where none is active."""
-    _, place = here()
-    text, need = _any_of(requests)
-    active = _active(requests)
-    recorder.wait(lambda: not active or _ready(requests), f"{call} for any of {text}", place, need)
-    return _ready(requests)
 
 
 def _any_of(requests: Sequence[Any]) -> tuple[str, Need | None]:
@@ -317,7 +261,7 @@ class PickledReceive(Waitable):
     cancel = Free = free = Cancel
 
 
-class PersistentRequest(Waitable):
+class PersistentRequest(Startable, Waitable):
     """What `Send_init` and `Recv_init` make: each `Start` begins the nonblocking call anew.
 
     It takes the place of `MPI.Prequest`, in `mpi4py.MPI` too.
@@ -326,42 +270,9 @@ class PersistentRequest(Waitable):
     def __init__(self, call: str, begin: Callable[[], TracedRequest]) -> None:
         self._begin = begin
         recorder.has_made(self, call)
-        self._active: TracedRequest | None = None
-
-    def Start(self) -> None:
-        """Begin.
-
-        Raises:
-            ValueError: what was begun before is not complete.
-        """
-        if self._active is not None and not self._active.taken:
-            raise ValueError(f"Start: {self._active.text} is still under way; wait for it before it starts again")
-        self._active = self._begin()
-
-    @staticmethod
-    def Startall(requests: "Sequence[PersistentRequest]") -> None:
-        """Begin them all."""
-        for request in requests:
-            request.Start()
-
-    @property
-    def text(self) -> str:
-        return self._active.text if self._active else "an inactive request"
-
-    @property
-    def place(self) -> str:
-        return self._active.place if self._active else ""
-
-    @property
-    def need(self) -> Need | None:
-        return self._active.need if self._active else None
 
     def complete(self, status: MPI.Status | None = None) -> bool:
         return self._active is None or self._active.complete(status)
-
-    def wait_with(self, status: MPI.Status | None = None, call: str = "Wait") -> None:
-        if self._active is not None:
-            self._active.wait_with(status, call)
 
     def Free(self) -> None:
         recorder.has_freed(self)
@@ -369,12 +280,3 @@ class PersistentRequest(Waitable):
             recorder.keep(self._active)
 
     wait, test, free = Waitable.Wait, Waitable.Test, Free
-
-    @property
-    def taken(self) -> bool:
-        return self._active is None or self._active.taken
-
-    @taken.setter
-    def taken(self, value: bool) -> None:
-        if self._active is not None:
-            self._active.taken = value

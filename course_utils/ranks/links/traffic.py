@@ -6,14 +6,17 @@ headers, whoever sent it: MPI, gloo, or a learner's own socket. Where ranks shar
 
 import contextlib
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from course_utils import draw
 from course_utils.errors import CourseError
 from course_utils.system import cpu_seconds
+from course_utils.trace.events import Event
 from course_utils.trace.kernel_counters import interface_bytes
 
 _INTERVAL = 0.01  # seconds between samples, to begin with
+_STEPS = 200  # between samples of a run whose messages are known
 _MOST_SAMPLES = 2000  # then every second one is dropped, and the interval doubled
 
 
@@ -74,6 +77,29 @@ class Traffic:
         nodes = enumerate(zip(self.sent, self.received, strict=True))
         told = "; ".join(f"node {node}: {out:,} bytes out, {into:,} in" for node, (out, into) in nodes)
         return f"<traffic of {self.seconds:.2f} s. {told}>"
+
+
+def traffic_of(events: Iterable[Event], ranks: int, rate: int) -> Traffic:
+    """What messages moved, by their events: a message leaves when its send begins, and has come when its receive ends.
+
+    Args:
+        events: with sends and receives, in seconds since the run began.
+        ranks: each a node of its own.
+        rate: of each link, in bits per second.
+    """
+    moves = [e for e in events if e.kind in ("send", "recv")]
+    moves = sorted((e.start if e.kind == "send" else e.end, e.rank, e.bytes, e.kind) for e in moves)
+    end = moves[-1][0] if moves else 0.0
+    counted = {"send": [0] * ranks, "recv": [0] * ranks}
+    samples, at = [], 0
+    for step in range(_STEPS + 1):
+        while at < len(moves) and moves[at][0] <= end * step / _STEPS:
+            _, rank, nbytes, kind = moves[at]
+            counted[kind][rank] += nbytes
+            at += 1
+        idle = (0.0,) * ranks
+        samples.append(Sample(end * step / _STEPS, tuple(counted["send"]), tuple(counted["recv"]), idle))
+    return Traffic(samples, [rate] * ranks)
 
 
 class Meter:

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.ranks.virtual.stand_in import PROC_NULL, UNDEFINED
+from course_utils.ranks.virtual.stand_in import PROC_NULL
 from course_utils.ranks.virtual.virtual_collectives import VirtualCollectives
 from course_utils.ranks.virtual.virtual_messages import VirtualMessages
+from course_utils.trace.several_requests import UNDEFINED
 
 
 class VirtualComm(VirtualMessages, VirtualCollectives):

@@ -17,8 +17,9 @@ import numpy as np
 
 from course_utils.errors import CourseError
 from course_utils.trace.recorder import is_learners
+from course_utils.trace.several_requests import UNDEFINED, Startable
 
-ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED = -2, -1, -1, -32766
+ANY_SOURCE, ANY_TAG, PROC_NULL = -2, -1, -1
 """As MPICH has them."""
 
 
@@ -205,7 +206,7 @@ def module(clock: Callable[[], float], request: type, comm: type) -> types.Modul
     mpi.__dict__.update({name: Datatype(name, np.dtype(kind).itemsize) for name, kind in _DATATYPES.items()})
     mpi.__dict__.update(
         ANY_SOURCE=ANY_SOURCE, ANY_TAG=ANY_TAG, PROC_NULL=PROC_NULL, UNDEFINED=UNDEFINED, IN_PLACE=IN_PLACE,
-        COMM_NULL=None, REQUEST_NULL=None, Status=Status, Request=request, Prequest=request, Comm=comm,
+        COMM_NULL=None, REQUEST_NULL=None, Status=Status, Request=request, Prequest=Startable, Comm=comm,
         Intracomm=comm, Cartcomm=comm, Op=Op, Datatype=Datatype, Exception=RuntimeError, Wtime=clock,
         Wtick=lambda: 1e-9, Message=object,
     )  # fmt: skip

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_utils.ranks.virtual.stand_in import UNDEFINED, Status
+from course_utils.ranks.virtual.stand_in import Status
 from course_utils.ranks.virtual.virtual_time import Gathering, Sent, Wanted
 from course_utils.trace.recorder import here
+from course_utils.trace.several_requests import SeveralRequests, Startable
 from course_utils.trace.waiting import Need, Some
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def records_nothing(end: float, status: Status | None) -> None:
     """For a send that is done when it begins, and was recorded then."""
 
 
-class Request:
+class Request(SeveralRequests):
     """A message or a collective under way.
 
     Attributes:
@@ -86,7 +87,7 @@ class Request:
         return self.value
 
     def Test(self, status: Status | None = None) -> bool:
-        self.taken = _tested("Test", [self], all)
+        self.taken = self.taken or _tested("Test", [self], all)
         if self.taken:
             self.take_by_look(status)
         return self.taken
@@ -105,74 +106,36 @@ class Request:
     free, cancel = Free, Cancel
 
     @classmethod
-    def Waitall(cls, requests: Sequence["Request"], statuses: Any = None) -> bool:
+    def active(cls, requests):
+        return [place for place, request in enumerate(requests) if request is not None and not request.taken]
+
+    @classmethod
+    def look(cls, call, requests, all_of_them):
+        active = cls.active(requests)
+        if not _tested(call, [requests[place] for place in active], all if all_of_them else any):
+            return None
+        return [place for place in active if requests[place].done or requests[place].could_end()]
+
+    @classmethod
+    def wait_for_all(cls, requests):
         for request in requests:
             if request is not None:
                 request.wait_with(call="Waitall")
                 request.taken = True
-        return True
 
     @classmethod
-    def waitall(cls, requests: Sequence["Request"], statuses: Any = None) -> list:
-        cls.Waitall(requests)
-        return [getattr(request, "value", None) for request in requests]
+    def wait_for_some(cls, call, requests):
+        ready = None
+        while ready is None:
+            ready = cls.look(call, requests, False)
+        return ready
 
     @classmethod
-    def Testall(cls, requests: Sequence["Request"], statuses: Any = None) -> bool:
-        return not requests or (_tested("Testall", requests, all) and _take_all(requests))
-
-    @classmethod
-    def testall(cls, requests: Sequence["Request"], statuses: Any = None) -> tuple[bool, list | None]:
-        done = cls.Testall(requests)
-        return done, cls.waitall(requests) if done else None
-
-    @classmethod
-    def Waitany(cls, requests: Sequence["Request"], status: Status | None = None) -> int:
-        while _active(requests) and not _tested("Waitany", requests, any):
-            pass
-        return _first(requests, status)
-
-    @classmethod
-    def waitany(cls, requests: Sequence["Request"], status: Status | None = None) -> tuple[int, Any]:
-        index = cls.Waitany(requests, status)
-        return index, requests[index].value if index >= 0 else None
-
-    @classmethod
-    def Testany(cls, requests: Sequence["Request"], status: Status | None = None) -> tuple[int, bool]:
-        if _active(requests) and not _tested("Testany", requests, any):
-            return UNDEFINED, False
-        return _first(requests, status), True
-
-    @classmethod
-    def Waitsome(cls, requests: Sequence["Request"], statuses: Any = None) -> list[int] | None:
-        while _active(requests) and not _tested("Waitsome", requests, any):
-            pass
-        ready = [index for index in _active(requests) if requests[index].could_end()]
-        for index in ready:
-            requests[index].take_by_look()
-        return ready or None
+    def take(cls, request, status=None):
+        request.take_by_look(status)
 
 
-def _take_all(requests: Sequence[Request | None]) -> bool:
-    for index in _active(requests):
-        requests[index].take_by_look()
-    return True
-
-
-def _active(requests: Sequence[Request | None]) -> list[int]:
-    return [index for index, request in enumerate(requests) if request is not None and not request.taken]
-
-
-def _first(requests: Sequence[Request], status: Status | None) -> int:
-    for index in _active(requests):
-        if requests[index].done or requests[index].could_end():
-            requests[index].take_by_look(status)
-            return index
-    return UNDEFINED
-
-
-def _tested(call: str, requests: Sequence[Request | None], quantity: Callable) -> bool:
-    active = [request for request in requests if request is not None and not request.taken]
+def _tested(call: str, active: Sequence[Request], quantity: Callable) -> bool:
     if not active:
         return True
     comm = active[0].comm
@@ -265,29 +228,14 @@ class CollectiveRequest(Request):
         self._take(self.gathering)
 
 
-class Persistent(Request):
-    """What `Send_init` and `Recv_init` make: each `Start` begins anew."""
+class Persistent(Startable, Request):
+    """A message that can be started again."""
 
     def __init__(self, comm: "Member", begin: Callable[[], Request]) -> None:
-        self._begin, self._active = begin, None
-        self.comm = comm
-
-    def Start(self) -> None:
-        if self._active is not None and not self._active.taken:
-            raise ValueError(f"Start: {self._active.text} is still under way; wait for it before it starts again")
-        self._active = self._begin()
-
-    @staticmethod
-    def Startall(requests: Sequence["Persistent"]) -> None:
-        for request in requests:
-            request.Start()
+        self.comm, self._begin = comm, begin
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_active"], name)
-
-    def wait_with(self, status: Status | None = None, call: str = "Wait") -> None:
-        if self._active is not None:
-            self._active.wait_with(status, call)
+        return getattr(self._active, name)
 
     def could_end(self) -> bool:
         return self._active is None or self._active.could_end()
@@ -295,18 +243,7 @@ class Persistent(Request):
     def Free(self) -> None:
         """Nothing to free."""
 
-    text = property(lambda self: self._active.text if self._active else "an inactive request")
-    need = property(lambda self: self._active.need if self._active else None)
     done = property(lambda self: self._active is None or self._active.done)
-
-    @property
-    def taken(self) -> bool:
-        return self._active is None or self._active.taken
-
-    @taken.setter
-    def taken(self, value: bool) -> None:
-        if self._active is not None:
-            self._active.taken = value
 
 
 def status_of(message: Sent) -> Status:

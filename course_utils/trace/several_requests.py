@@ -1,0 +1,170 @@
+"""What requests of real and of virtual ranks share: MPI's calls on several at once, and those that start again.
+
+What was given back once counts as inactive, as MPI.REQUEST_NULL does.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from course_utils.trace.waiting import Need
+
+UNDEFINED = -32766
+"""As MPICH has it."""
+
+
+class SeveralRequests:
+    """Class methods of a class of requests, which have `taken`, and `value` where they receive an object."""
+
+    # --- what real and virtual requests differ in; places are those in the list ------------------------------------
+
+    @classmethod
+    def active(cls, requests: Sequence[Any]) -> list[int]:
+        """The places of those that are neither null nor given back."""
+        raise NotImplementedError
+
+    @classmethod
+    def look(cls, call: str, requests: Sequence[Any], all_of_them: bool) -> list[int] | None:
+        """Look once: the places of the active ones that are done; None where not all, or not any, of them are."""
+        raise NotImplementedError
+
+    @classmethod
+    def wait_for_all(cls, requests: Sequence[Any]) -> None:
+        """Return when all are done and given back."""
+        raise NotImplementedError
+
+    @classmethod
+    def wait_for_some(cls, call: str, requests: Sequence[Any]) -> list[int]:
+        """Return when any of the active ones are done, with their places; at once where none is active."""
+        raise NotImplementedError
+
+    @classmethod
+    def take(cls, request: Any, status: Any = None) -> None:
+        """Give back a request that is done."""
+        raise NotImplementedError
+
+    # --- what they share --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _taken(cls, requests: Sequence[Any], places: list[int], status: Any = None) -> list[int]:
+        for place in places:
+            cls.take(requests[place], status)
+        return places
+
+    @classmethod
+    def _first(cls, requests: Sequence[Any], ready: list[int], status: Any) -> int:
+        return (cls._taken(requests, ready[:1], status) or [UNDEFINED])[0]
+
+    @classmethod
+    def Waitall(cls, requests, statuses=None):
+        cls.wait_for_all(requests)
+        return True
+
+    @classmethod
+    def waitall(cls, requests, statuses=None):
+        cls.wait_for_all(requests)
+        return [_object_of(request) for request in requests]
+
+    @classmethod
+    def Testall(cls, requests, statuses=None):
+        ready = cls.look("Testall", requests, True)
+        cls._taken(requests, ready or [])
+        return ready is not None
+
+    @classmethod
+    def testall(cls, requests, statuses=None):
+        done = cls.Testall(requests)
+        return done, [_object_of(request) for request in requests] if done else None
+
+    @classmethod
+    def Waitany(cls, requests, status=None):
+        return cls._first(requests, cls.wait_for_some("Waitany", requests), status)
+
+    @classmethod
+    def waitany(cls, requests, status=None):
+        place = cls.Waitany(requests, status)
+        return place, _object_of(requests[place]) if place >= 0 else None
+
+    @classmethod
+    def Testany(cls, requests, status=None):
+        ready = cls.look("Testany", requests, False)
+        return cls._first(requests, ready or [], status), ready is not None
+
+    @classmethod
+    def testany(cls, requests, status=None):
+        place, done = cls.Testany(requests, status)
+        return place, done, _object_of(requests[place]) if place >= 0 else None
+
+    @classmethod
+    def Waitsome(cls, requests, statuses=None):
+        return cls._taken(requests, cls.wait_for_some("Waitsome", requests)) or None
+
+    @classmethod
+    def waitsome(cls, requests, statuses=None):
+        return _with_objects(requests, cls.Waitsome(requests))
+
+    @classmethod
+    def Testsome(cls, requests, statuses=None):
+        if not cls.active(requests):
+            return None
+        return cls._taken(requests, cls.look("Testsome", requests, False) or [])
+
+    @classmethod
+    def testsome(cls, requests, statuses=None):
+        return _with_objects(requests, cls.Testsome(requests))
+
+
+class Startable:
+    """What `Send_init` and `Recv_init` make: each `Start` begins the nonblocking call anew."""
+
+    _begin: Callable[[], Any]
+    _active: Any = None
+
+    def Start(self) -> None:
+        """Begin.
+
+        Raises:
+            ValueError: what was begun before is not complete.
+        """
+        if self._active is not None and not self._active.taken:
+            raise ValueError(f"Start: {self._active.text} is still under way; wait for it before it starts again")
+        self._active = self._begin()
+
+    @staticmethod
+    def Startall(requests: "Sequence[Startable]") -> None:
+        """Begin them all."""
+        for request in requests:
+            request.Start()
+
+    @property
+    def text(self) -> str:
+        return self._active.text if self._active else "an inactive request"
+
+    @property
+    def place(self) -> str:
+        return self._active.place if self._active else ""
+
+    @property
+    def need(self) -> Need | None:
+        return self._active.need if self._active else None
+
+    def wait_with(self, status: Any = None, call: str = "Wait") -> None:
+        if self._active is not None:
+            self._active.wait_with(status, call)
+
+    @property
+    def taken(self) -> bool:
+        return self._active is None or self._active.taken
+
+    @taken.setter
+    def taken(self, value: bool) -> None:
+        if self._active is not None:
+            self._active.taken = value
+
+
+def _object_of(request: Any) -> Any:
+    """What a receive of an object has received; None for other requests."""
+    return getattr(request, "value", None)
+
+
+def _with_objects(requests: Sequence[Any], places: list[int] | None) -> tuple[list[int] | None, list | None]:
+    return places, None if places is None else [_object_of(requests[place]) for place in places]
