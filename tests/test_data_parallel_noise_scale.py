@@ -60,5 +60,5 @@ def test_steps_are_counted_until_the_loss_is_reached() -> None:
 
 
 def test_the_sentence_says_what_both_ends_save() -> None:
-    told = "Noise scale: 32 images. From 8 to 32 images 2 times fewer steps, from 128 to 512 1.2 times"
+    told = "Noise scale: 32 images. From 8 to 32 images: 2 times fewer steps; from 128 to 512: 1.2 times"
     assert critical_text([8, 32, 128, 512], [40, 20, 12, 10], 32.2) == told

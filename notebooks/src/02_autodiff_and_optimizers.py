@@ -40,15 +40,15 @@ course.predict("gradient_of_x", answer=...)  # a number
 
 # %% [markdown]
 # The **chain rule** finds it by working backwards. The gradient of `y` itself is 1. Every node passes its gradient on
-# to its
-# parents, each time multiplied by the slope of its own operation; a node's `rule` computes these parts. A node adds up
-# what arrives on its arrows:
+# to its parents. Each part is multiplied by the slope of the node's own operation, $\frac{\partial c}{\partial x}$: by
+# how much its result $c$ grows when the parent $x$ does. A node's `rule` computes these parts. A node adds up what
+# arrives on its arrows:
 #
 # $$\text{gradient}(x) = \sum_{\text{child } c \text{ of } x} \text{gradient}(c) \cdot \frac{\partial c}{\partial x}$$
 
 
 # %%
-def walk(order):  # from the last node back to the inputs
+def walk(order):  # a list of all nodes, from the last back to the inputs
     for node in order:
         node.gradient = np.zeros_like(node.value)
     order[0].gradient = np.ones_like(order[0].value)
@@ -59,7 +59,7 @@ def walk(order):  # from the last node back to the inputs
 
 
 def backward(last):
-    walk(topological_order(last)[::-1])
+    walk(topological_order(last)[::-1])  # which order this is: the next section
 
 
 # %% tags=["figure:02_backward_graph"]
@@ -127,8 +127,8 @@ title = f"Level by level: {wrong:.4g}. In topological order: {right:.4g}"
 pictures.computation_graph(boxes, edges, title, order=order, backward=True)
 
 # %% [markdown]
-# Follow the numbers. The product came second, and passed on the 1 that it had. Then the part from `exp` made that 1 a
-# 3.718, too late for `x`. There was no error, only a wrong number.
+# Follow the numbers. The product `a` came second, and passed on the 1 that it had. Then came the part from `exp`, and
+# the gradient of `a` became $1 + e = 3.718$: too late for `x`. There was no error, only a wrong number.
 #
 # A node may pass its gradient on when it has *all* its parts, so after all its children. The other way round: list each
 # node after its parents, and read the list from the end. That is a **topological order**, and
@@ -138,9 +138,8 @@ pictures.computation_graph(boxes, edges, title, order=order, backward=True)
 # ## Arrays
 #
 # A graph of single numbers would be huge. So let a value be an array: the rules stay the same, entry by entry. Two
-# things
-# are new. The first is **broadcasting**: NumPy repeats the smaller array, here a row of 3 for each of 4 rows. A number
-# that was used four times gets four parts, and they are added up.
+# things are new. The first is **broadcasting**: NumPy repeats the smaller array, here a row of 3 for each of 4 rows. A
+# number that was used four times gets four parts, and they are added up.
 
 # %% tags=["nbval-check-output"]
 bias = Node(np.zeros(3), "bias")
@@ -151,12 +150,12 @@ print("value", bias.value, " gradient", bias.gradient)
 # %% [markdown]
 # *Forward repeats, backward adds.* The helper `unbroadcast` does the adding, for any two shapes.
 #
-# The second is the product of matrices. If `c = a @ b` and $g$ is the gradient of `c`, shapes leave only one way to
-# put the factors together:
+# The second is the product of matrices. Let `c = a @ b`, and let $g$ be the gradient of `c`. The shapes leave only one
+# way to put the factors together ($b^T$ is $b$ with rows and columns swapped):
 #
 # $$\text{gradient}(a) = g\, b^T \qquad \text{gradient}(b) = a^T g$$
 #
-# Your second exercise is `matmul_backward`, for stacks of matrices too.
+# Your second exercise is `matmul_backward`, also for arrays that hold many matrices in a row.
 #
 # Now a real network: two layers, and a batch of 64 handwritten digits, of 64 pixels each.
 
@@ -200,6 +199,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 loss.backward()
+# requires_grad: torch remembers what is made of these
 tensors = [torch.tensor(array, requires_grad=True) for array in start]
 scores = network(torch.tensor(train_x[:64]), tensors)
 cross_entropy(scores, torch.tensor(train_y[:64])).backward()
@@ -213,8 +213,8 @@ for node, tensor in zip(nodes, tensors):
 # and its tests compare it with PyTorch on 150 random graphs.
 #
 # From here on PyTorch walks, for a network of another size: **VGG-11**. It has eight **convolutions**, layers that
-# slide small filters over the image, and a **linear layer** (`x @ W + b`) at the end. You will meet it again in lessons
-# 3, 6 and 7.
+# slide small filters over the image, and a **linear layer** (`x @ W + b`) at the end. Behind each convolution a *norm*
+# scales its results (lesson 3). You will meet VGG-11 again in lessons 3, 6 and 7.
 
 # %% tags=["nbval-check-output"]
 from course_utils.vgg import parameter_count, vgg11
@@ -248,6 +248,7 @@ def forward():
     return cross_entropy(model(images), labels)
 
 
+# Seven times: seconds of the forward pass, and when each gradient was there.
 times = measure_ready_order(model, forward, repeats=7)
 
 # %%
@@ -261,9 +262,8 @@ print(f"a nudge for each weight would take {days:.1f} days")
 
 # %% [markdown]
 # Each product of the forward pass means *two* products backward, one for each factor. So the work of a backward pass is
-# about that of two
-# forward passes, *however many weights there are*: Griewank and Walther's cheap gradient principle. (Is your time far
-# from that? On a busy machine it can be: run both cells again.)
+# about that of two forward passes, *whatever the number of weights*: Griewank and Walther's cheap gradient principle.
+# (Is your time far from that? On a busy machine it can be: run both cells again.)
 #
 # The price is memory: every value is kept until the backward walk has used it.
 
@@ -298,7 +298,7 @@ course.measured("ready_first", answer=answers[weights[0].partition(".")[0]])
 # %% tags=["figure:02_ready"]
 from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
 
-# The seven passes that we timed had such hooks too, and each noted the time.
+# The seven passes that we timed had such hooks, too. Each hook noted the time.
 course.measured("ready_at_half_time", percent=round(100 * times.share_ready(0.5)))
 # What scales a convolution's results, its norm, counts as a part of it.
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
@@ -321,8 +321,8 @@ pictures.ready_order(by_layer, times.end, "One backward pass of VGG-11", times.e
 # $$\text{rate} \cdot \frac{\text{mean}}{\sqrt{\text{square}} + \text{eps}}$$
 #
 # (The tiny eps avoids 0 / 0.) So a weight with small gradients moves as far as one with large ones, if they keep
-# their sign. Both averages begin at 0 and need a correction: your fourth exercise. We compare Adam with SGD, on our own
-# gradients:
+# their sign. Both averages begin at 0, so at first they are too small. They need a correction: your fourth exercise. We
+# compare Adam with SGD, on our own gradients:
 
 
 # %%
@@ -396,7 +396,7 @@ def row(weights, gradient, state):
 
 
 bars = {name: row(4, 4, state) for name, state in kept.items()}
-bars["Adam, 16 bit (ZeRO's count)"] = row(2, 2, 12)
+bars["Adam, 16 bit (cited)"] = row(2, 2, 12)
 megabytes = parameter_count(model) * (8 + kept["Adam"]) / 1e6
 title = f"VGG-11 with Adam: {megabytes:.0f} MB before the first image"
 pictures.bytes_per_parameter(bars, title)
@@ -405,17 +405,15 @@ pictures.bytes_per_parameter(bars, title)
 # The first three rows are measured, in PyTorch's own optimizers. The last is cited: with weights and gradients in 16
 # bits, Adam keeps a 32-bit copy of the weights beside its two averages (Rajbhandari et al. 2020, §3.1).
 #
-# Both ways take 16 bytes for each weight: 7 billion weights need 112 GB, before the first image. Lesson 11 cuts the
-# state into pieces, one
-# for each rank.
+# Both ways of Adam take 16 bytes for each weight: $4 + 4 + 8$, or $2 + 2 + 12$. 7 billion weights need 112 GB, before
+# the first image. Lesson 11 cuts the state into pieces, one for each rank.
 
 # %% [markdown]
 # ## What you take with you
 #
 # You can **walk** a graph backwards: in topological order, with one rule for each operation, adding up the parts. You
-# can
-# **predict** when gradients are ready: the last layer's first, and most bytes long before the end. And you can
-# **count**: 0, 4 or 8 bytes for each weight.
+# can **predict** when gradients are ready: the last layer's first, and most of the bytes long before the end. And you
+# can **count**: 0, 4 or 8 bytes for each weight.
 #
 # Next: [the exercises](../exercises/02_autodiff_and_optimizers.ipynb). Then [lesson 3](03_hardware.ipynb) asks what
 # limits one machine.

@@ -37,9 +37,9 @@ ranks.load_torch()
 # ## Between layers
 #
 # The model of this lesson and the next two is a small **transformer**: it reads characters and predicts the next one.
-# It is a list of ten layers: an **embedding** (a vector for each character), eight equal **blocks** (more of them
-# later), a **head** (a score for every character that could be next). `split_layers` cuts the list so that the fullest
-# rank holds as little as possible. We pretend that a rank has room for 8 MB.
+# It is a list of ten layers: an **embedding** (a vector for each character), eight equal **blocks** (this page opens
+# one later), a **head** (a score for every character that could be next). `split_layers` cuts the list so that the
+# fullest rank holds as little as possible. We pretend that a rank has room for 8 MB.
 #
 # [Exercise](../exercises/09_model_parallel.ipynb): `split_layers`.
 
@@ -77,7 +77,7 @@ def in_turns(comm, stage, x, target):
     first, last = comm.rank == 0, comm.rank == comm.size - 1
     if not first:
         x = torch.tensor(comm.recv(source=comm.rank - 1), requires_grad=True)
-    with phase("forward"):
+    with phase("forward"):  # the picture names it so
         y = loss_of(stage(x), target) if last else stage(x)
     if not last:
         comm.send(y.detach().numpy(), dest=comm.rank + 1)
@@ -120,18 +120,18 @@ run.timeline(idle_text(idle, ranks=4))
 # %% [markdown]
 # ## Through a layer
 #
-# A fully connected layer: $y = x\,W^\top$, $x$ of (examples × inputs), $W$ of (outputs × inputs). It is cut
+# A fully connected layer: $y = x\,W^\top$, $x$ of (examples × inputs), $W$ of (outputs × inputs). Three ways to cut it:
 #
-# - **by batch**: each rank takes some examples: data parallelism;
-# - **by column** of $W^\top$: it makes some of the outputs;
-# - **by row**: it takes some inputs, and makes a *term* of every output.
+# | cut | a rank takes | and makes | it has of `weight` |
+# |---|---|---|---|
+# | **by batch** | some examples | all their outputs | all: data parallelism |
+# | **by column** | all inputs | some outputs | a part of dimension 0 |
+# | **by row** | some inputs | a *term* of every output | a part of dimension 1 |
 #
-# (The names are those of $W^\top$. torch stores $W$ as outputs × inputs, so a *column* cut takes **rows** of `weight`,
-# dimension 0, and a *row* cut takes its **columns**, dimension 1. `CUTS` says for each way which dimensions of $x$ and
-# of `weight` are cut.)
+# (*Column* and *row* are those of $W^\top$; torch stores $W$, `weight`. `CUTS` lists the dimensions that are cut.)
 #
-# Read what each way all-reduces, and **predict** in the last line: with 16 examples, 1,152 inputs and 512 outputs,
-# which way moves least?
+# Read in the next cell what each way all-reduces. **Predict** in its last line: with 16 examples, 1,152 inputs and 512
+# outputs, which way moves least?
 
 # %%
 from course_utils.lessons.model_parallel.experiments import CUTS, cut_along
@@ -146,7 +146,7 @@ def one_layer(way, x, weight):
         if way == "by row":
             dist.all_reduce(y.detach())  # in place: y is the sum now
     with phase("backward"):
-        y.sum().backward()
+        y.sum().backward()  # any loss does: only bytes count here
         if way != "by row":
             dist.all_reduce(weight.grad if way == "by batch" else x.grad)
     return x.shape, weight.shape, y.shape
@@ -204,7 +204,8 @@ course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **lo
 #
 # ## Two layers, one message
 #
-# In both cuts of $W$, something moves forward *or* backward. Two functions tell autograd:
+# In both cuts of $W$, something moves forward *or* backward. Autograd (lesson 2) knows nothing of other ranks. So there
+# are two functions that hand $x$ or $y$ on, with a rule of their own for the backward pass:
 #
 # | | forward | backward |
 # |---|---|---|
@@ -278,13 +279,13 @@ course.draw.timelines(*runs.values(), titles=titles, title=said)
 # %% [markdown]
 # ## Attention, by heads
 #
-# Half of a transformer's block is such a perceptron; the other is **attention**. Each character makes three vectors: a
-# *query*, a *key*, a *value*. Its query is compared with the key of every character so far. The more alike a query and
-# a key are, the more of that character's value it takes. Several **heads** do this, each with queries, keys and values
-# of its own. A last layer, `out`, mixes what they found.
+# Half of a transformer's block is such a perceptron; the other is **attention**. Linear layers make three vectors of
+# each character's: a *query*, a *key*, a *value*. Its query is compared with the key of every character so far. The
+# more alike a query and a key are, the more of that character's value it takes. Several **heads** do this, each with
+# queries, keys and values of its own. A last layer, `out`, mixes what they found.
 #
-# For today only one thing matters: heads do not see each other before `out`, so ranks can share them. We cut $q$, $k$,
-# $v$ by column, head by head, and `out` by row.
+# For today only one thing matters: heads do not see each other before `out`, so each rank can take some of them. We cut
+# the layers of queries, keys and values by column, head by head, and `out` by row.
 
 # %% [markdown]
 # The same pair again. A whole block is
@@ -329,8 +330,8 @@ run.timeline(f"A block on 4 ranks: {each} collectives, forward and backward")
 # The output, the gradient of the input, and the gradients of all twelve parameters equal those of one process, in
 # float64, with dropout.
 #
-# But every all-reduce carries (examples × length × width) numbers, and the next layer *waits* for it; there is little
-# to hide it behind. So tensor parallelism stays inside one machine, where links are fast.
+# But every all-reduce carries (examples × length × width) numbers, and the next layer *waits* for it: there is little
+# else to compute meanwhile. So tensor parallelism stays inside one machine, where links are fast.
 # [Lesson 11](11_hybrid_and_sharded.ipynb) combines the ways.
 
 # %% [markdown]
@@ -338,8 +339,8 @@ run.timeline(f"A block on 4 ranks: {each} collectives, forward and backward")
 #
 # How can they be equal, with dropout? Chance comes in twice, and both times it is a trap. **Predict:**
 #
-# - *First weights.* A rank might make its part of `up` itself. Four ranks make 16 of the 64 hidden units (rows of `up`)
-#   each, all with `manual_seed(0)`. How many *different* units are there?
+# - *First weights.* A rank might draw its part of `up` itself. Each of four ranks draws 16 of the 64 hidden units (rows
+#   of `up`), all with `manual_seed(0)`. How many *different* units are there?
 # - *Dropout.* Each rank drops with a seed of its own, everywhere. Norms and some biases are not cut: every rank has a
 #   copy. What happens to them?
 
@@ -367,8 +368,8 @@ for own_seed in (True, False):
 course.measured("model_seed", units=units)
 
 # %% [markdown]
-# If `down` is made in the same way, equal units get equal gradients and stay equal: you pay for four times the layer
-# that you get. (The cells above made the whole layer and then cut it.)
+# If `down` is drawn in the same way, equal units get equal gradients and stay equal: you pay for 64 units and get 16.
+# (The cells above drew the whole layer and then cut it.)
 #
 # Dropout stands in two kinds of places: *inside* attention, between column and row, where each rank holds other
 # numbers; and *behind the sum*, where all ranks hold the same numbers. We train a block and compare what should be
@@ -389,9 +390,9 @@ course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **look)
 
 # %% [markdown]
 # There is no error. But behind the sum, every rank goes on with another $x$, and the copies are no longer equal.
-# *Inside*, between
-# column and row, each rank may have a seed of its own: Megatron-LM does so, and equals one process on average. Our
-# ranks all draw the whole mask, and each takes its part. So they equal one process exactly.
+# *Inside*, between column and row, each rank may have a seed of its own: Megatron-LM does so, and equals one process on
+# average. Our ranks all draw for the whole tensor which numbers become zero, and each takes its part. So they equal one
+# process exactly.
 
 # %% [markdown]
 # ## The sequence, too
@@ -423,13 +424,13 @@ forward = [in_phase(run.events, "forward") for run in (plain, cut)]
 course.draw.timelines(*forward, titles=["whole", "cut"], title=found)
 
 # %% [markdown]
-# (The picture shows forward passes.) An all-reduce *is* a reduce-scatter and an all-gather: the same bytes, with more
-# of the
-# work between the two. (Ours keeps what it gathered for the backward pass. Korthikanti's keeps its part alone and
-# gathers once more: less memory, more bytes.) (A cut behind the embedding and a join before the head add a little.) The
-# ranks save memory, and work on norms and dropout.
+# An all-reduce *is* a reduce-scatter and an all-gather. So the bytes are the same, and norms and dropout now lie
+# between the two, where each rank has its part only: less memory, less work. (A cut behind the embedding and a join
+# before the head add a little.) The picture shows forward passes.
 #
-# gloo makes its reduce-scatter from an all-reduce, so we count what rings would send, and say nothing about time.
+# Ours keeps for the backward pass what it gathered. Korthikanti's keeps its part alone and gathers once more: less
+# memory, more bytes. gloo makes its reduce-scatter from an all-reduce, so we count what rings would send, and say
+# nothing about time.
 
 # %% [markdown]
 # ## torch's own tool
@@ -513,8 +514,9 @@ for way, run in runs.items():
 pictures.memory(computed, {way: run.results[0] for way, run in runs.items()})
 
 # %% [markdown]
-# The price of this memory is time: backward does forward again, with its all-reduces. Embedding and head are not cut
-# here.
+# Count in inputs of a block. Without checkpointing each of 4 blocks keeps 10.6 and the head 3.6: 46 in all. With it the
+# 4 inputs stay, and 9.6 more for the one block that is just computed again: $\frac{13.6}{46}$, 30 %. The price is time:
+# backward does forward again, with its all-reduces. (Embedding and head are not cut here.)
 #
 # ## What you take with you
 #

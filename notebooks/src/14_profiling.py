@@ -36,12 +36,12 @@ from course_utils.lessons.profiling import pictures
 
 computing = [(0, 4), (6, 9)]
 communication = [(2, 6), (5, 7)]
-rank_0 = Lanes(0, 0, 10, computing, communication, {})
+rank_0 = Lanes(0, 0, 10, computing, communication, {})  # rank 0, from 0 to 10
 pictures.profile([rank_0], "Ten seconds, made up to be counted")
 
 # %% [markdown]
-# Three words. **Hidden**: communication while the rank computes. **Exposed**: communication while it does not, so the
-# rank waits. **Idle**: neither of the two.
+# Three words. **Hidden**: communication while the rank computes; pale in our pictures. **Exposed**: communication while
+# it does not, so the rank waits; dark. **Idle**: neither computing nor communication.
 #
 # **Predict**, by counting seconds in the picture. What percentage of the communication is hidden? What percentage
 # of the ten seconds is idle?
@@ -66,9 +66,10 @@ course.measured("profile_by_hand", hidden=round(100 * hidden), idle=round(100 * 
 # ## One rank
 #
 # `torch.profiler` notes when each **operator** of torch begins and ends: an **event**. Operators call operators:
-# `aten::conv2d` calls `aten::convolution`, and so on, down to the one that works. Its time without what it calls is its
-# **self time**. (On a GPU an operator only orders the work. The work is a **kernel**: events of their own, in rows of
-# their own.)
+# `aten::conv2d` calls `aten::convolution`, and so on, down to the one that works. (`aten` is torch's library of
+# operators. `mkldnn` in a name is Intel's library of fast ones, which torch uses.) An operator's time without what it
+# calls is its **self time**. (On a GPU an operator only starts the work. The work itself is a **kernel**, an event in
+# a row of its own.)
 #
 # **Predict.** One step of lesson 7's small VGG-11 on one rank: which operator has most self time?
 
@@ -109,15 +110,16 @@ course.measured("profile_operator", answer=longest)
 print(operators_table(rows), convolutions_text(rows), sep="\n\n")
 
 # %% [markdown]
-# Why one expects more of the backward pass: it computes two products where the forward pass computes one, the gradient
-# for the layer before and that of the weights (lesson 2).
+# The backward pass should take more: where the forward pass computes one product, it computes two, the gradient for the
+# layer before and that of the weights (lesson 2).
 #
-# Such a table says *what* takes long. It does not say *when*: with several ranks, who waits for whom? For that one
-# needs the events themselves.
+# Such a table says *what* takes long. It does not say *when*: with several ranks, who waits for whom? The events
+# themselves say so.
 #
 # ## All ranks
 #
-# Every rank profiles three steps, as lesson 7's `flat` does them: backward pass, then one all-reduce for all gradients.
+# Every rank profiles three steps: a backward pass, then one all-reduce for all gradients as one vector (lesson 7's
+# `flat`).
 
 # %%
 from course_utils.lessons.profiling.record_profiles import profile_ranks
@@ -188,9 +190,9 @@ lanes = flat.lanes_by_clocks(left)
 pictures.profile(lanes, profile_text(lanes), "Three steps, an all-reduce after each")
 
 # %% [markdown]
-# Now one may look across ranks. All-reduces end together. They begin when each rank is ready: an early rank's lane is
-# dark for longer. **Waiting for the last rank** looks like communication. Find the rank whose dark part begins last:
-# only its dark part is the **transfer** itself.
+# Now you can look across ranks. An all-reduce ends on all ranks together. On each rank it begins when that rank is
+# ready, so the row of an early rank is dark for longer. **Waiting for the last rank** looks like communication. Find
+# the rank whose dark part begins last: only its dark part is the **transfer** itself.
 #
 # ## What does overlap change?
 #
@@ -212,10 +214,10 @@ said = overlap_text(flat.lanes, buckets.lanes, "buckets")
 pictures.profile(buckets.lanes, profile_text(buckets.lanes), said)
 
 # %% [markdown]
-# Pale is hidden, dark is exposed. And lesson 7's timer? It never looked into a step. It subtracted: the slowest rank's
-# step, minus the slowest rank's step *without* messages, round by round. So it sees two things: the transfer, and that
-# everything else gets slower beside messages (gradients are copied into buckets, and the threads that send need cores).
-# Add both in the trace: is it what the timer says?
+# And lesson 7's timer? It never looked into a step. It subtracted: the slowest rank's step, minus the slowest rank's
+# step *without* messages, round by round. So the timer's difference has two parts: the exposed transfer, and the time
+# by which everything else gets slower beside messages (gradients are copied into buckets, and the threads that send
+# need cores). The trace shows both parts. We add them: is the sum what the timer says?
 
 # %%
 from course_utils.lessons.profiling.sentences import trace_and_timer_text
@@ -230,7 +232,8 @@ for name, seen in {"flat": flat, "buckets": buckets}.items():
 
 # %% [markdown]
 # Roughly at best: they are not the same steps, each event costs time, and four ranks on shared cores are
-# never equally fast. (They differ much, or a time is below zero? Then other programs were at work: run the cell again.)
+# never equally fast. (Trace and timer differ much, or a time is below zero? Then other programs were at work: run the
+# cell again.)
 # A timer says **how much**, a trace says **where**.
 #
 # ## The same files in other people's tools
@@ -252,8 +255,9 @@ print(f"in {folder}: {found or 'nothing wrong with the format of the merged trac
 assert not found
 
 # %% [markdown]
-# What was checked just now: each event has the fields of its kind; times are numbers, and no duration is negative;
-# events of a row lie inside each other or apart; arrows have both ends; every row has a name.
+# `problems` has checked that each event has the fields of its kind, that times are numbers and no duration is negative,
+# that events of a row lie inside each other or apart, that arrows between events have both ends, and that every row has
+# a name.
 #
 # **Perfetto**: open [ui.perfetto.dev](https://ui.perfetto.dev), *Open trace file*, `all_ranks.pt.trace.json.gz`. The
 # page comes from the network, the file stays in your browser. Each rank is a process. (We have not tested it there: the
@@ -316,18 +320,19 @@ course.measured("profile_slow_4", answer=letter_of(4))
 slow_and_better(4)
 
 # %% [markdown]
-# Messages of equal size end together and begin at different times. That is not a slow network: rank 3 has nearly all of
-# the work. A batch goes from short to long texts; each rank takes an equal *number* of them. The cure: equal numbers
-# of *letters*.
+# Messages of equal size end together on all ranks, but begin at different times. That is not a slow network: rank 3 has
+# nearly all of the work. A batch goes from short to long texts; each rank takes an equal *number* of them. The cure:
+# equal numbers of *letters*.
 #
-# How? That is your exercise `speed_up_4`. The losses are the same, and both ran by turns (lesson 3), so that a
+# How? That is your exercise `speed_up_4`. The losses are the same, and both programs ran by turns (lesson 3), so that a
 # busy moment hits both.
-#
+
+# %% [markdown]
 # ### Which rank would have to be faster?
 #
-# Walk backwards from the end. A rank did its own work until then, or it waited for an all-reduce: go on at the rank
-# that came to it last. This chain is the **critical path**. Whatever is not on it could take longer, and the run would
-# not.
+# Start at the end of the run and walk back in time. While a rank did its own work, stay with it. Where it waited in an
+# all-reduce, jump to the rank that came last, and go on there. This chain is the **critical path**. Work off this path
+# could take longer, and the run would not.
 #
 # **Predict** for slow program 4. Whose own work has the largest share of the path? And which time shrinks most with the
 # cure, on average over the ranks?
@@ -362,7 +367,7 @@ pictures.changed(together(found, 6), changes_text(found), said)
 
 # %% [markdown]
 # Every moment of a rank has one name here: the operator that began last; else communication, exposed; else idle. So the
-# bars add up to the change of the run. All ranks together compute the same letters as before: what goes is waiting.
+# bars add up to the change of the run. All ranks together compute the same letters as before: only the waiting is gone.
 #
 # ### The second one
 
@@ -378,9 +383,9 @@ course.measured("profile_slow_5", answer=letter_of(5))
 slow_and_better(5)
 
 # %% [markdown]
-# All ranks alike, so it is not the balance; computing and messages take turns. Here both are equally long, so overlap
-# can gain a factor of 2 at most. A bit less: nothing can leave before the first gradient is ready, and the last
-# message has nothing left to hide behind.
+# All ranks look alike, so the cause is not the balance; computing and messages take turns. Here both are equally long,
+# so overlap can gain a factor of 2 at most. A bit less: nothing can leave before the first gradient is ready, and the
+# last message has nothing left to hide behind.
 #
 # ### The third one
 
@@ -397,16 +402,17 @@ slow_and_better(1)
 
 # %% [markdown]
 # Idle? The processor was at work all the time: it decoded photos, the same ones in every epoch. To torch's profiler
-# that is Python, no operator of torch. **A profiler sees what it was made for.** Gaps say where to look next.
+# that is Python, not an operator of torch. **A profiler sees what it was made for.** Gaps say where to look next.
 #
-# The better one still decodes each photo once. With a `DataLoader` and workers (lesson 3) that could hide, too.
+# The better program still decodes each photo once. With a `DataLoader` and workers (lesson 3) this work could hide,
+# too.
 
 # %% [markdown]
 # ## When nothing moves any more
 #
-# A profiler writes its file at the end. A hang has none. So torch keeps the last 2,000 collectives of each process, the
-# **Flight Recorder**; between GPUs it leaves them in files when a collective times out. `torchfrtrace` compares the
-# lists.
+# A profiler writes its file at the end. A run that hangs has no end. So torch keeps the last 2,000 collectives of each
+# process, the **Flight Recorder**; between GPUs it leaves them in files when a collective times out. `torchfrtrace`
+# compares the lists.
 #
 # Here rank 2 leaves out the fourth all-reduce, and all ranks meet in a barrier. **Predict**: whom will `torchfrtrace`
 # call the culprit?
@@ -443,8 +449,9 @@ print(both_reports_text(told, report))
 # %% [markdown]
 # ## And a GPU?
 #
-# On lesson 13's ladder one rung gained a factor of 2.4 without a quicker kernel: the CUDA graph, one order for a whole
-# step. Here are three steps with and without it. (Profiled now where there is a GPU; otherwise recorded on an H100.)
+# Usually Python starts each of a step's kernels by an *order* of its own. Lesson 13 made the same step 2.4 times as
+# fast without a quicker kernel, by a **CUDA graph**: one order starts all of them. Here are three steps of each kind.
+# (Profiled now where there is a GPU; otherwise recorded on an H100.)
 #
 # **Predict.** While Python gives its orders one by one, for what percentage of a step is the GPU idle? And with the
 # graph?
@@ -477,8 +484,9 @@ pictures.profile(
 # - **pinned memory** stays where it is, so the GPU fetches it alone (`pin_memory=True`, `non_blocking=True`);
 # - **prefetched**: the next batch travels while the GPU computes on this one.
 #
-# **Predict** for that H100. A step whose images lie on the GPU is 1. How long is it when this process makes each batch,
-# pinned? With 4 worker processes? And when the batches were made before, and only the copy is left?
+# **Predict** for that H100. Let a step be 1 when its images lie on the GPU already. How long is the step when this
+# process makes each batch in pinned memory? With 4 worker processes? And when all batches are ready, and only the copy
+# is left?
 
 # %%
 course.predict("gpu_fed", within=1.3, this_process=..., four_workers=..., copy=...)
@@ -493,8 +501,8 @@ title = f"{fed.origin}; bfloat16"
 course.draw.measured_bars(fed_bars(fed), fed_text(fed), title, x="time of a step")
 
 # %% [markdown]
-# Who *makes* the batches decides; workers help until there are enough. How they travel matters less: pinned beats
-# pageable, and prefetching adds nothing there, for a pinned copy of 6 MB takes a tenth of a millisecond.
+# What *makes* the batches decides; more workers help until there are enough. How batches travel matters less: pinned
+# beats pageable, and prefetching adds nothing there, for a pinned copy of 6 MB takes a tenth of a millisecond.
 
 # %% [markdown]
 # ## What you take with you

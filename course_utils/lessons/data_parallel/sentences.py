@@ -121,6 +121,6 @@ def critical_text(sizes: Sequence[int], steps: Sequence[int], noise_scale: float
     """
     first, last = (number_text(steps[place] / steps[place + 1]) for place in (0, len(steps) - 2))
     return (
-        f"Noise scale: {noise_scale:.0f} images. From {sizes[0]} to {sizes[1]} images {first} times fewer steps, "
-        f"from {sizes[-2]} to {sizes[-1]} {last} times"
+        f"Noise scale: {noise_scale:.0f} images. From {sizes[0]} to {sizes[1]} images: {first} times fewer steps; "
+        f"from {sizes[-2]} to {sizes[-1]}: {last} times"
     )
