@@ -39,10 +39,11 @@ mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 ip link set lo up
 until ip link show eth0; do sleep 0.02; done
 ip addr add "$5/24" dev eth0
+ip addr add "$6/24" dev eth0
 ip link set eth0 up
 exec slurmd -D -N "$1"
 """
-"""Becomes a node. Arguments: its name, the file of all names, a place for its /tmp, shared folders, its address."""
+"""Becomes a node. Arguments: its name, the file of all names, a place for its /tmp, shared folders, its addresses."""
 
 
 def obstacle() -> str:
@@ -73,8 +74,9 @@ class SlurmHere:
         """This machine's, as the nodes reach it."""
         return f"{self.apart}.254" if self.apart else "127.0.0.1"
 
-    def node_address(self, node: str) -> str:
-        return f"{self.apart}.{NODES.index(node) + 1}" if self.apart else "127.0.0.1"
+    def node_address(self, node: str, second: bool = False) -> str:
+        """The one that its name stands for, or a second one, as of another card."""
+        return f"{self.apart}.{NODES.index(node) + 1 + 100 * second}" if self.apart else "127.0.0.1"
 
     def set_variables(self, patch) -> None:
         """Let this process find Slurm's commands, and its nodes this process."""
@@ -163,7 +165,8 @@ def start_all(slurm: SlurmHere, daemons: list[subprocess.Popen], shared: Sequenc
         if slurm.apart:
             place = folder / f"tmp-{node}"
             place.mkdir()
-            own = [node, str(folder / "hosts"), str(place), " ".join(map(str, shared)), slurm.node_address(node)]
+            own = [node, str(folder / "hosts"), str(place), " ".join(map(str, shared))]
+            own += [slurm.node_address(node, second) for second in (False, True)]
             enter = ["unshare", "--mount", "--uts", "--net", "sh", "-e", "-c", _NODE, "node", *own]
             connect(daemon(*enter), switch, node)
         else:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from course_utils.errors import CourseError
 from course_utils.gpu_seats import Seat
@@ -17,7 +18,7 @@ from course_utils.lessons.gpu_nodes import train_ddp as script
 from course_utils.lessons.gpu_nodes.checkpoint import load_checkpoint, save_checkpoint
 from course_utils.lessons.gpu_nodes.launch import Launch, find_launch, first_node, seats_text
 from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
-from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted, StopSignals
+from course_utils.lessons.gpu_nodes.stop_signals import ON_GPUS, TRY_AGAIN, Interrupted, StopSignals
 from course_utils.lessons.gpu_nodes.torchrun_script import torchrun_script
 from course_utils.lessons.gpu_nodes.train_ddp import Settings, settings_from, train_ddp
 
@@ -193,6 +194,19 @@ def test_torch_compile_gets_the_whole_network(tmp_path, monkeypatch) -> None:
     plain, compiled = (train_ddp(Settings(str(tmp_path / str(one)), 1, compile=one)) for one in (False, True))
     assert multiplications == [3]
     assert compiled.losses == pytest.approx(plain.losses, rel=1e-4)
+
+
+def test_where_gpus_train_ranks_agree_after_every_tenth_step(monkeypatch) -> None:
+    agreements = []
+    monkeypatch.setattr(dist, "all_reduce", lambda flag, op: agreements.append(flag.item()))
+    stop = StopSignals(ON_GPUS)
+    said = []
+    for step in range(1, 21):
+        if step == 12:
+            stop.heard = "SIGTERM"
+        said.append(stop.agreed())
+    assert agreements == [0.0, 1.0], "two in twenty steps"
+    assert said == [False] * 19 + [True]
 
 
 def test_a_signal_is_remembered_and_ends_nothing() -> None:

@@ -85,14 +85,14 @@ def switches(folder: Path) -> str:
     return f"--folder {folder} --epochs {EPOCHS} --save-every 5"
 
 
-def submit(slurm: SlurmHere, folder: Path, script: str) -> Handed:
-    """Hand a script in; its tasks meet at a port of their own."""
+def submit(slurm: SlurmHere, folder: Path, script: str, master: str = "") -> Handed:
+    """Hand a script in; its tasks meet at a port of their own, and at this address of the first node's."""
     folder.mkdir(exist_ok=True)
     (folder / "job.sh").write_text(script)
-    environment = {**slurm.environment, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
+    meeting = {"MASTER_ADDR": master or slurm.node_address("c1"), "MASTER_PORT": str(free_ports(1)[0])}
     said = subprocess.run(
         ["sbatch", "--parsable", f"--chdir={folder}", str(folder / "job.sh")],
-        env={**environment, "GLOO_SOCKET_IFNAME": "lo"},
+        env={**slurm.environment, **meeting, "GLOO_SOCKET_IFNAME": "eth0" if slurm.apart else "lo"},
         capture_output=True,
         text=True,
         check=True,
@@ -151,7 +151,10 @@ def test_cancelled_handed_in_again_and_requeued_it_ends_with_the_loss_of_one_pro
 
 
 def test_a_notebook_hands_a_script_in_and_reads_what_the_job_said(slurm, limited, alone, tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    if slurm.apart:  # the script finds the first node by itself
+        monkeypatch.delenv("MASTER_ADDR", raising=False)
+    else:
+        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", str(free_ports(1)[0]))
     script = slurm_script(f"python {train_ddp.__code__.co_filename} {switches(tmp_path)}", nodes=2)
     log = launch_commands.hand_in(script, tmp_path, PATIENCE)
@@ -162,9 +165,12 @@ def test_a_notebook_hands_a_script_in_and_reads_what_the_job_said(slurm, limited
 @pytest.mark.long
 def test_a_torchrun_on_every_node_starts_all_again_when_one_is_killed(slurm, limited, alone, tmp_path) -> None:
     command = f"{train_ddp.__code__.co_filename} {switches(tmp_path)} --die-at 30"
-    torchrun = f"{sys.executable} -m torch.distributed.run --local-addr=127.0.0.1"  # c1 and c2 are not names of hosts
+    torchrun = f"{sys.executable} -m torch.distributed.run"
+    if not slurm.apart:
+        torchrun += " --local-addr=127.0.0.1"  # c1 and c2 are not names of hosts
     script = torchrun_script(command, nodes=2).replace("torchrun --nnodes", f"{torchrun} --nnodes")
-    job = submit(slurm, tmp_path, script)
+    # By itself no torchrun would take this address for its own machine's, and keep the store.
+    job = submit(slurm, tmp_path, script, slurm.node_address("c1", second=True))
     assert job.result["losses"][-1] == pytest.approx(alone, rel=1e-4)
     started = r"2 ranks on 2 nodes \((c1, c2|c2, c1)\), started by torchrun: gloo, because there is no GPU"
     assert re.search(started, job.log)  # torchrun numbers the nodes as they come

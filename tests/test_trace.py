@@ -581,3 +581,37 @@ def test_a_collective_for_which_torch_makes_no_work_is_waited_for_in_the_gpus_qu
         return
     assert work.wait() and _EventOnGpu.looks > 3
     assert [(event.kind, event.bytes) for event in recorder.events] == [("collective", 8)]
+
+
+def hang_on_a_gpu() -> str:
+    """Ranks 0 to 2 add up over a group like NCCL's, whose operations never end in the GPU's queue; rank 3 does not."""
+    from types import SimpleNamespace
+
+    import torch
+    import torch.distributed as dist
+
+    from course_utils.trace.torch_distributed import TracedGroup
+
+    class Never:
+        def record(self) -> None: ...
+
+        def query(self) -> bool:
+            return False
+
+    if dist.get_rank() == 3:
+        return "has not come"
+    kept = torch.cuda.Event, torch.cuda.is_current_stream_capturing
+    torch.cuda.Event, torch.cuda.is_current_stream_capturing = Never, lambda: False
+    try:
+        group = SimpleNamespace(recording=True, _plain=SimpleNamespace(allreduce=lambda *_: None))
+        group._books = lambda: ("nccl 0", [0, 1, 2, 3])
+        TracedGroup.allreduce(group, [torch.ones(2)], dist.AllreduceOptions()).wait()
+    finally:
+        torch.cuda.Event, torch.cuda.is_current_stream_capturing = kept
+    return "ended"
+
+
+def test_a_hang_over_nccl_is_reported_like_any_other(four_ranks) -> None:
+    with pytest.raises(RankError, match=r"deadlock: .* ranks 0, 1 and 2 wait in all_reduce.*; rank 3 has returned"):
+        four_ranks.run(hang_on_a_gpu, backend="gloo")
+    assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4

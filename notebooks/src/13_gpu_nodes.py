@@ -481,6 +481,45 @@ print(
 )
 
 # %% [markdown]
+# ## Whole, or in parts
+#
+# DDP keeps the whole model on each rank: weights, gradients, Adam's state. FSDP2 (lesson 11) keeps a part, and gathers
+# a layer's weights when that layer computes. Each rank also saves **activations** for its backward pass (lesson 9).
+#
+# A small transformer (lesson 9) trains on our 4 ranks, once each way. **Predict**: how many percent of DDP's bytes does a
+# rank keep with FSDP2? First of weights, gradients and state; then of everything, activations too.
+
+# %%
+course.predict("rank_memory", within=1.1, model=..., everything=...)  # percent
+
+# %% tags=["figure:13_kept"]
+from course_utils.lessons.gpu_nodes.rank_memory import TextModel, memory_by_way
+from course_utils.lessons.gpu_nodes.sentences import kept_shares, kept_text
+
+kept = memory_by_way(ranks, TextModel())
+parts = {way: one.counted.parts() for way, one in kept.items()}
+on_paper = {way: one.formula.total for way, one in kept.items()}
+course.measured("rank_memory", **kept_shares(kept["DDP"], kept["FSDP2"]))
+panel = course.draw.SharesPanel("kept by each rank, counted", parts, on_paper)
+course.draw.shares([panel], kept_text(kept))
+
+# %% [markdown]
+# The model is divided by four. Activations are not: each rank has examples of its own.
+#
+# The counter sees the tensors that *stay*. Others live for a moment: the weights that FSDP2 has just gathered,
+# gradients before they are dealt out, work space of libraries. On a GPU, `torch.cuda.max_memory_allocated()` says how
+# many bytes torch had given out at most, those included. With GPUs here, the title names them. We recorded them once:
+
+# %%
+from course_utils.lessons.gpu_nodes.rank_memory import recorded_memory
+from course_utils.lessons.gpu_nodes.sentences import recorded_memory_text
+
+print(recorded_memory_text(recorded_memory()))
+
+# %% [markdown]
+# Whole, less than the formula: it adds all gradients to all activations, but while gradients are made, activations are
+# let go. With FSDP2, more: the gathered weights.
+#
 # ## A process dies
 #
 # On 16,384 GPUs, Llama 3's training broke off 419 times in 54 days (Grattafiori et al. 2024, section 3.3.4): at that

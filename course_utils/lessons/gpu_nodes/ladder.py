@@ -73,8 +73,58 @@ QUICK = {name: replace(rung, compiled=False) for name, rung in LADDER.items() if
 RECORDED = Path(__file__).parent / "recorded" / "ladder.json"
 
 
+class TrainingStep:
+    """A step of VGG-11 on a batch that it is given, done as a rung says; each begins with the same weights.
+
+    Attributes:
+        form: how images and weights lie in memory.
+        model, optimizer: VGG-11, on the device, and SGD with momentum.
+    """
+
+    def __init__(self, rung: Rung, device: str = "cuda", width: float = 1.0) -> None:
+        self.rung, self.device = rung, device
+        self.form = torch.channels_last if rung.channels_last else torch.contiguous_format
+        self.model = vgg11(width=width, seed=0).to(device).to(memory_format=self.form).train()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
+        self._call: Callable = self.model
+        if rung.compiled:  # on a processor Python's part only: its compiler of kernels takes a minute
+            self._call = torch.compile(self.model, backend="inductor" if device == "cuda" else "eager")
+
+    def __call__(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Forward pass, backward pass and the weights' change; the loss, on the device.
+
+        Args:
+            x: (images, 3, 32, 32), on the device.
+            y: (images,), their classes.
+        """
+        with tf32(self.rung.tf32):
+            self.optimizer.zero_grad(set_to_none=True)
+            # In a graph autocast must not keep its copies of the weights: a later play would find old ones.
+            kind = torch.autocast(self.device, torch.bfloat16, cache_enabled=not self.rung.graph)
+            with kind if self.rung.bf16 else nullcontext():
+                loss = cross_entropy(self._call(x), y)
+            loss.backward()
+            self.optimizer.step()
+        return loss.detach()
+
+
+def mean_seconds(step: Callable[[], object], steps: int, device: str) -> float:
+    """Of a step, the mean of this many; the GPU is at rest before and done afterwards."""
+
+    def wait() -> None:
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    wait()
+    began = time.perf_counter()
+    for _ in range(steps):
+        step()
+    wait()
+    return (time.perf_counter() - began) / steps
+
+
 class Trainer:
-    """VGG-11 and its batches, trained in one of these ways; each way begins with the same weights.
+    """VGG-11 and its batches, trained in one of these ways.
 
     Attributes:
         losses: of the steps so far, on the device: `.item()` would make every step wait.
@@ -84,15 +134,11 @@ class Trainer:
 
     def __init__(self, rung: Rung, device: str = "cuda", width: float = 1.0, batch: int = 512) -> None:
         self.rung, self.device, self.batch = rung, device, batch
-        form = torch.channels_last if rung.channels_last else torch.contiguous_format
-        self.model = vgg11(width=width, seed=0).to(device).to(memory_format=form).train()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
+        self._work = TrainingStep(rung, device, width)
+        self.model, self.optimizer = self._work.model, self._work.optimizer
         x, y = random_images(BATCHES * batch)
-        x = x.to(memory_format=form)
+        x = x.to(memory_format=self._work.form)
         self.data = (x.to(device), y.to(device)) if rung.kept else (x, y)
-        self.call: Callable = self.model
-        if rung.compiled:  # on a processor Python's part only: its compiler of kernels takes a minute
-            self.call = torch.compile(self.model, backend="inductor" if device == "cuda" else "eager")
         self.losses: list[torch.Tensor] = []
         self._graph: torch.cuda.CUDAGraph | None = None
 
@@ -114,17 +160,6 @@ class Trainer:
         x, y = (one[first : first + self.batch].to(self.device) for one in self.data)
         return x, y
 
-    def _work(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        with tf32(self.rung.tf32):
-            self.optimizer.zero_grad(set_to_none=True)
-            # In a graph autocast must not keep its copies of the weights: a later play would find old ones.
-            kind = torch.autocast(self.device, torch.bfloat16, cache_enabled=not self.rung.graph)
-            with kind if self.rung.bf16 else nullcontext():
-                loss = cross_entropy(self.call(x), y)
-            loss.backward()
-            self.optimizer.step()
-        return loss.detach()
-
     def _record(self, x: torch.Tensor, y: torch.Tensor) -> None:
         """Take the memory that every play uses, and record a step on it. Before, three steps on a side stream."""
         self._places = x.clone(), y.clone()
@@ -145,17 +180,8 @@ class Trainer:
                 state["momentum_buffer"].zero_()
 
     def seconds(self, steps: int) -> float:
-        """Of a step, the mean of this many; the GPU is at rest before and done afterwards."""
-        self._wait()
-        began = time.perf_counter()
-        for _ in range(steps):
-            self.step()
-        self._wait()
-        return (time.perf_counter() - began) / steps
-
-    def _wait(self) -> None:
-        if self.device == "cuda":
-            torch.cuda.synchronize()
+        """Of a step, the mean of this many."""
+        return mean_seconds(self.step, steps, self.device)
 
 
 class tf32:  # noqa: N801 - reads as `torch.autocast` does

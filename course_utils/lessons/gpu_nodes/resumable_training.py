@@ -20,7 +20,7 @@ from course_utils.lessons.data_parallel.training import accuracy
 from course_utils.lessons.gpu_nodes.checkpoint import CHECKPOINT, Place, keep_to_settings
 from course_utils.lessons.gpu_nodes.launch import Group, process_group
 from course_utils.lessons.gpu_nodes.settings import FIXED, Settings
-from course_utils.lessons.gpu_nodes.stop_signals import StopSignals
+from course_utils.lessons.gpu_nodes.stop_signals import ON_GPUS, StopSignals
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def training_of(settings: Settings) -> "Iterator[Training]":
         CourseError: the batch does not divide among the ranks, the folder holds the checkpoint of another training, or
             see `process_group`.
     """
-    with process_group() as group, StopSignals() as stop:
+    with process_group() as group, StopSignals(ON_GPUS if group.backend == "nccl" else 1) as stop:
         keep_to_settings(Path(settings.folder), {name: getattr(settings, name) for name in FIXED})
         yield Training(settings, group, stop)
 

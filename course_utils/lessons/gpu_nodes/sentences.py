@@ -10,6 +10,7 @@ from course_utils.words import bytes_text, count, join, number_text, percent, se
 
 if TYPE_CHECKING:
     from course_utils.lessons.gpu_nodes.ladder import Climb
+    from course_utils.lessons.gpu_nodes.rank_memory import RankMemory, RecordedMemory
 
 SAME = 1e-4
 """Losses nearer than this, relative, differ by rounding only."""
@@ -180,3 +181,34 @@ def intervals_text(minutes: Sequence[float], shares: Sequence[Sequence[float]], 
     told = f"Best of those tried: {minutes[best]:g} minutes, {percent(middles[best])} of the time"
     told += f"; the formula says {formula:.0f} minutes"
     return f"{told}. With {minutes[worst]:g} minutes {percent(middles[worst])}"
+
+
+def kept_shares(whole: "RankMemory", divided: "RankMemory") -> dict[str, float]:
+    """What a rank keeps with a divided model, in percent of a whole one: of the "model", and of "everything".
+
+    The model: weights, gradients and the optimizer's state, without activations.
+    """
+    one, other = divided.counted, whole.counted
+    model = (one.total - one.activations) / (other.total - other.activations)
+    return {"model": 100 * model, "everything": 100 * one.total / other.total}
+
+
+def kept_text(kept: Mapping[str, "RankMemory"]) -> str:
+    """What each rank keeps, counted, by the way to train; and what a GPU had given out at most, where there is one."""
+    (whole, most), (divided, least) = kept.items()
+    text = (
+        f"With {divided} a rank keeps {bytes_text(least.counted.total)}, with {whole} {bytes_text(most.counted.total)}"
+    )
+    if most.given_out:
+        text += f" (at most given out: {bytes_text(least.given_out)} and {bytes_text(most.given_out)})"
+    return text
+
+
+def recorded_memory_text(recorded: "RecordedMemory") -> str:
+    """What one GPU had given out at most, beside the formula."""
+    lines = [f"Measured on {recorded.date}: {recorded.machine}; {count(recorded.ranks, 'rank')} shared the GPU."]
+    for way, given in recorded.given_out.items():
+        formula = recorded.formula[way]
+        off = 100 * (given / formula - 1)
+        lines.append(f"{way}: {bytes_text(given)} at most; the formula says {bytes_text(formula)} ({off:+.0f} %)")
+    return "\n".join(lines)

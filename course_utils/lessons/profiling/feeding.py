@@ -17,13 +17,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
 
 from course_utils.gpu_seats import own_seat
-from course_utils.lessons.gpu_nodes.ladder import machine_text
+from course_utils.lessons.gpu_nodes.ladder import LADDER, TrainingStep, machine_text, mean_seconds
 from course_utils.progress_bar import ProgressBar
-from course_utils.vgg import PIXELS, vgg11
+from course_utils.vgg import PIXELS
 
 RECORDED = Path(__file__).parent / "recorded" / "feeding.json"
 WAYS = ("pageable", "pinned", "prefetched")
@@ -94,38 +93,16 @@ def _handed_over(batch: Batch, arrived: torch.cuda.Event) -> Batch:
     return batch
 
 
-class FedStep:
-    """A training step of VGG-11 in bfloat16, channels last: what lesson 13's ladder reaches before the compiler."""
-
-    def __init__(self, device: str = "cuda", width: float = 1.0) -> None:
-        self.device = device
-        self.model = vgg11(width=width, seed=0).to(device).to(memory_format=torch.channels_last).train()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
-
-    def __call__(self, x: torch.Tensor, y: torch.Tensor) -> None:
-        self.optimizer.zero_grad()
-        with torch.autocast(self.device, torch.bfloat16):
-            loss = cross_entropy(self.model(x), y)
-        loss.backward()
-        self.optimizer.step()
-
-    def seconds(self, batches: Iterable[Batch], steps: int) -> float:
-        """Of one step over these batches, the mean of this many; five before them do not count."""
-        left = iter(batches)
-        for x, y in itertools.islice(left, 5):
-            self(x, y)
-        self._wait()
-        began = time.perf_counter()
-        for x, y in itertools.islice(left, steps):
-            self(x, y)
-        self._wait()
-        return (time.perf_counter() - began) / steps
-
-    def _wait(self) -> None:
-        if self.device == "cuda":
-            torch.cuda.synchronize()
+def fed_seconds(step: TrainingStep, batches: Iterable[Batch], steps: int) -> float:
+    """Of one step over these batches, the mean of this many; five before them do not count."""
+    left = iter(batches)
+    for x, y in itertools.islice(left, 5):
+        step(x, y)
+    return mean_seconds(lambda: step(*next(left)), steps, step.device)
 
 
+FED = LADDER["+ channels last"]
+"""How a step is done: what lesson 13's ladder reaches before the compiler."""
 NEVER, MADE = "on the GPU from the beginning", "made before"
 
 
@@ -179,13 +156,13 @@ def feed(
         width: factor on VGG-11's channels.
         steps: of which a measurement is the mean.
     """
-    dataset, step = Augmented(batch * (steps + 6)), FedStep(device, width)
+    dataset, step = Augmented(batch * (steps + 6)), TrainingStep(FED, device, width)
     ways = WAYS if device == "cuda" else WAYS[:1]
     with ProgressBar("ways to feed a GPU") as bar:
 
         def measured(make_batches) -> list[float]:
             bar.look()
-            return [step.seconds(make_batches(), steps) for _ in range(runs)]
+            return [fed_seconds(step, make_batches(), steps) for _ in range(runs)]
 
         there = next(iter(loader_of(dataset, batch, "pageable", 0)))
         there = tuple(one.to(device) for one in there)
