@@ -182,6 +182,22 @@ def test_a_network_that_is_no_chain_is_rejected_in_a_line() -> None:
         check_certificate(graph, costs, 2, Certificate(0, [], [], []))
 
 
+def test_of_random_chains_the_bound_is_the_optimum_and_its_certificate_holds(seed) -> None:
+    chains = 0
+    for number in range(seed, seed + 20):
+        random = np.random.default_rng(number)
+        graph = random_graph(random, 5, skips=False)
+        if all(one.inputs == (n,) for n, one in enumerate(graph.operators[1:])):
+            costs, chains = random_costs(random, graph), chains + 1
+            tables = make_tables(graph, costs, 2)
+            best = optimum_of(tables)[1]
+            bound = bound_below(tables, best + 1)
+            assert bound.nanoseconds == best and check_certificate(graph, costs, 2, bound.certificate)
+            with pytest.raises(CourseError):
+                check_certificate(graph, costs, 2, replace(bound.certificate, nanoseconds=best + 1))
+    assert chains > 5
+
+
 def test_with_too_many_beginnings_the_search_gives_up(monkeypatch) -> None:
     monkeypatch.setattr("course_utils.lessons.strategy_search.search.lower_bound.MOST", 2)
     assert bound_below(make_tables(five_operators(), HandCosts(), 2), 10**9) is None

@@ -6,6 +6,7 @@ Source: Held & Karp 1962, "A Dynamic Programming Approach to Sequencing Problems
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise, product
 
 from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search.graph.configurations import Config
@@ -37,26 +38,24 @@ def check_certificate(graph: OperatorGraph, costs: Costs, devices: int, certific
     if any(operator.inputs != ((number - 1,) if number else ()) for number, operator in enumerate(operators)):
         raise CourseError("The certificate is of a network in which each operator reads the one before.")
     _check_sizes(certificate, [len(own) for own in choices[1:]], devices)
-    kept: Sequence = [[([0] * devices, [0] * devices)]]  # nothing is done yet
+    before: Sequence = [[([0] * devices, [0] * devices)]]  # nothing is done yet
     looked_at = 0
     with ProgressBar("checking the certificate") as bar:
-        for level in range(len(operators) - 1):
-            follow, work = certificate.follow[level], certificate.work[level]
-            for x, a in enumerate(choices[level]):
-                for y, b in enumerate(choices[level + 1]):
-                    name = f"{operators[level + 1].name} {b}"
-                    steps = _steps(operators[level], a, operators[level + 1], b, costs)
-                    if level:
-                        before = certificate.follow[level - 1][x], certificate.work[level - 1][x]
-                        _check_bounds(name, *steps, before, (follow[y], work[y]))
-                    for clocks, rest in kept[x]:
-                        looked_at += 1
-                        new = _after(clocks, steps[0]), _remaining(rest, steps[1])
-                        quicker = any(_no_worse(one, new) for one in certificate.beginnings[level][y])
-                        if not quicker and _least(*new, follow[y], work[y]) < certificate.nanoseconds:
-                            raise CourseError(f"A beginning up to {name} is left out for no reason.")
+        for level, (producer, reader) in enumerate(pairwise(operators)):
+            for (x, a), (y, b) in product(*map(enumerate, choices[level : level + 2])):
+                steps = _steps(producer, a, reader, b, costs)
+                after = certificate.follow[level][y], certificate.work[level][y]
+                if level:
+                    claimed = certificate.follow[level - 1][x], certificate.work[level - 1][x]
+                    _check_bounds(f"{reader.name} {b}", *steps, claimed, after)
+                for one in before[x]:
+                    looked_at += 1
+                    new = _after(one[0], steps[0]), _remaining(one[1], steps[1])
+                    beaten = any(_no_worse(other, new) for other in certificate.beginnings[level][y])
+                    if not beaten and _least(*new, *after) < certificate.nanoseconds:
+                        raise CourseError(f"A beginning up to {reader.name} {b} is left out for no reason.")
                 bar.look()
-            kept = certificate.beginnings[level]
+            before = certificate.beginnings[level]
     _check_ends(certificate)
     return looked_at
 

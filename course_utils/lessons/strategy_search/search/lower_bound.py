@@ -73,29 +73,43 @@ def bound_below(tables: Tables, target: int) -> Bound | None:
     steps = [(_first(own[0].forward), _first(own[0].backward)) for own in tables.factors[1:]]
     follow, work = _follows(steps, tables.devices)
     nothing = np.zeros((1, tables.devices), np.int64)
-    before, levels = [_Beginnings(nothing, nothing, np.zeros((1, 1), np.int64))], []
-    for (forward, backward), least_times, least_work in zip(steps, follow, work, strict=True):
-        after = []
-        for own in range(forward.shape[1]):
-            all_of_them = _go_on(before, forward[:, own], backward[:, own], own)
-            least = _least(all_of_them, least_times[own], least_work[own])
-            open_ = np.flatnonzero(least < target)
-            after.append(_best(all_of_them.pick(open_[least[open_].argsort(kind="stable")])))
-        before = after
-        levels.append(before)
-        if sum(len(own.clocks) for own in before) > MOST:
+    levels = [[_Beginnings(nothing, nothing, np.zeros((1, 1), np.int64))]]
+    for step, least_times, least_work in zip(steps, follow, work, strict=True):
+        levels.append(_next_level(levels[-1], step, least_times, least_work, target))
+        if sum(len(own.clocks) for own in levels[-1]) > MOST:
             return None
-    ends = [(int(end), column) for own in before for end, column in zip((own.clocks + own.rest).max(1), own.choices)]
+    ends = [pair for own in levels[-1] for pair in zip((own.clocks + own.rest).max(1), own.choices, strict=True)]
     least, column = min(ends, key=lambda end: end[0], default=(target, None))
-    kept = [[list(zip(own.clocks.tolist(), own.rest.tolist())) for own in level] for level in levels]
-    times = [
-        [[[None if ns < NEVER // 2 else ns for ns in row] for row in own] for own in each.tolist()] for each in follow
-    ]
-    certificate = Certificate(least, kept, times, [each.tolist() for each in work])
     strategy = None if column is None else tables.strategy(column)
-    return Bound(
-        least, strategy, certificate, time.perf_counter() - began, sum(len(o) for level in kept for o in level)
-    )
+    certificate = _certificate(int(least), levels[1:], follow, work)
+    kept = sum(len(own.clocks) for level in levels[1:] for own in level)
+    return Bound(int(least), strategy, certificate, time.perf_counter() - began, kept)
+
+
+def _next_level(
+    before: Sequence[_Beginnings], step: tuple[Whole, Whole], follow: Whole, work: Whole, target: int
+) -> list[_Beginnings]:
+    """For each choice of the next operator, the beginnings that may lead below the target."""
+    forward, backward = step
+    level = []
+    for own in range(forward.shape[1]):
+        found = _go_on(before, forward[:, own], backward[:, own], own)
+        least = _least(found, follow[own], int(work[own]))
+        open_ = np.flatnonzero(least < target)
+        level.append(_best(found.pick(open_[least[open_].argsort(kind="stable")])))
+    return level
+
+
+def _certificate(
+    nanoseconds: int, levels: Sequence[Sequence[_Beginnings]], follow: Sequence[Whole], work: Sequence[Whole]
+) -> Certificate:
+    """All that was kept and proved, as plain numbers."""
+    beginnings = [[list(zip(own.clocks.tolist(), own.rest.tolist(), strict=True)) for own in level] for level in levels]
+    waits = [
+        [[[None if wait < NEVER // 2 else wait for wait in row] for row in own] for own in each.tolist()]
+        for each in follow
+    ]
+    return Certificate(nanoseconds, beginnings, waits, [each.tolist() for each in work])
 
 
 def _go_on(before: Sequence[_Beginnings], forward: Whole, backward: Whole, own: int) -> _Beginnings:
