@@ -33,6 +33,10 @@ class Request:
         self.by_learner = comm.traced
         comm.me.open[id(self)] = self
 
+    def __reduce__(self) -> tuple:
+        """A request that a function returns leaves its process empty, as a real one does."""
+        return object.__new__, (type(self),)
+
     # --- what kinds of requests differ in: a send is done at once ---------------------------------------------------
 
     def could_end(self) -> bool:
