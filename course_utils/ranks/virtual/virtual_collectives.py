@@ -119,6 +119,8 @@ class VirtualCollectives(Member):
     def _reduction(self, name, sendbuf, recvbuf, op, way, root=None):
         given = recvbuf if stand_in.is_in_place(sendbuf) else sendbuf
         operation, array = stand_in.op_of(op), numbers(given)
+        if way and root in (None, self.rank) and given is not recvbuf:
+            _check_alike(given, recvbuf)
         shown = "" if operation.name == "SUM" else f"op={operation.name}"
         more = ", ".join(filter(None, ["" if root is None else f"root={root}", shown]))
         agreed = f"{name}{f'({more})' if more else ''}{length_text(array, kind_of(given))}"
@@ -327,6 +329,15 @@ class VirtualCollectives(Member):
 
     def exscan(self, sendobj, op=None):
         return self._folded("exscan", sendobj, op, None, "allreduce", self.rank)
+
+
+def _check_alike(sendbuf: Any, recvbuf: Any) -> None:
+    """What mpi4py does not accept, in its words."""
+    if kind_of(sendbuf) != kind_of(recvbuf):
+        raise ValueError("mismatch in send and receive MPI datatypes")
+    sent, room = len(numbers(sendbuf)), len(numbers(recvbuf))
+    if sent != room:
+        raise ValueError(f"mismatch in send count {sent} and receive count {room}")
 
 
 def _combined(op: Op, parts: list[np.ndarray]) -> np.ndarray:
