@@ -25,6 +25,8 @@ UNLIKE = {
     "ranks say that there is no room, as the standard does",
 }
 """Answers that virtual ranks see otherwise, and why."""
+IN_ANY_ORDER = ("parameter_server_step-who_comes_first", "parameter_server_step-send_and_receive_in_one")
+"""Answers that add messages in the order in which they come: on real ranks it differs from run to run."""
 
 
 def on_virtual_ranks(exercise: Exercise) -> bool:
@@ -77,9 +79,10 @@ def counts(outcome: Outcome) -> tuple:
 def test_a_right_answer_gives_the_same_bits_and_counts(program, four_ranks):
     for virtual, real in zip(outcomes_of(program, VirtualRanksApart(4)), outcomes_of(program, four_ranks), strict=True):
         label = real.case.label
+        if name_of(program) not in IN_ANY_ORDER:
+            assert bits(virtual.results) == bits(real.results), label
+            assert bits(virtual.arguments) == bits(real.arguments), label
         assert (virtual.wrong, real.wrong) == ("", ""), label
-        assert bits(virtual.results) == bits(real.results), label
-        assert bits(virtual.arguments) == bits(real.arguments), label
         assert counts(virtual) == counts(real), label
 
 
@@ -97,5 +100,7 @@ def test_a_wrong_answer_gets_the_same_question(program, four_ranks):
     if virtual.text.startswith(BY_LUCK):
         pytest.skip("real ranks show what comes of it")
     real = judge(exercise, program.function(), four_ranks, **given)
+    if virtual.details.get("question") != real.details.get("question"):  # a busy machine: a rank had not come so far
+        real = judge(exercise, program.function(), four_ranks, **given)
     assert virtual.mark == real.mark, f"{virtual}\n{real}"
     assert virtual.details.get("question") == real.details.get("question"), f"{virtual}\n{real}"

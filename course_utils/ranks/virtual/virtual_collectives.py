@@ -5,6 +5,7 @@ and costs what `collective_costs` says.
 """
 
 import functools
+import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from course_utils.ranks.virtual.collective_costs import collective_seconds
 from course_utils.ranks.virtual.member import Member
 from course_utils.ranks.virtual.stand_in import Op
 from course_utils.ranks.virtual.virtual_requests import CollectiveRequest, Request
-from course_utils.ranks.virtual.virtual_time import Gathering
+from course_utils.ranks.virtual.virtual_time import Gathering, Left
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here
 
@@ -46,7 +47,11 @@ class VirtualCollectives(Member):
         """Meet the other ranks; then `take(gathering)` on each."""
         began, me = self._moment(), self.me
         gathering = self._come(agreed, part, cost)
-        self.scheduler.join(me, gathering, name)
+        try:
+            self.scheduler.join(me, gathering, name)
+        except Left:
+            self._note(name, agreed, gathering, began, math.inf, size)
+            raise
         self._note(name, agreed, gathering, began, self._moment(), size)
         return take(gathering)
 
