@@ -12,7 +12,7 @@ import pytest
 from course_utils.checks.exercise import Exercise, Outcome
 from course_utils.checks.judge import cases_of, judge
 from course_utils.checks.registry import declared, find
-from course_utils.checks.run_cases import RanksLike, outcomes
+from course_utils.checks.run_cases import BY_LUCK, RanksLike, outcomes
 from course_utils.checks.virtual_first import fits_virtual_ranks, needs_nothing
 from course_utils.checks.written import Program
 from course_utils.ranks.lone_process import VirtualRanksApart
@@ -20,8 +20,13 @@ from course_utils.ranks.lone_process import VirtualRanksApart
 SEED = 1
 UNHURRIED = 60.0
 """Seconds for the search for a mistake: on a busy machine a question must not depend on the clock."""
-ONLY_REAL = ("VirtualRanksCannot", "by luck")
-"""What virtual ranks say of an answer that real ones judge alone; and what depends on how messages pass one another."""
+UNLIKE = {
+    "scatter_blocks-float32_for_all": "MPICH writes float64 numbers into an array of float32 without a word; virtual "
+    "ranks say that there is no room, as the standard does",
+}
+"""Answers that virtual ranks see otherwise, and why."""
+IN_ANY_ORDER = ("parameter_server_step-who_comes_first", "parameter_server_step-send_and_receive_in_one")
+"""Answers that add messages in the order in which they come: on real ranks it differs from run to run."""
 
 
 def on_virtual_ranks(exercise: Exercise) -> bool:
@@ -74,21 +79,28 @@ def counts(outcome: Outcome) -> tuple:
 def test_a_right_answer_gives_the_same_bits_and_counts(program, four_ranks):
     for virtual, real in zip(outcomes_of(program, VirtualRanksApart(4)), outcomes_of(program, four_ranks), strict=True):
         label = real.case.label
+        if name_of(program) not in IN_ANY_ORDER:
+            assert bits(virtual.results) == bits(real.results), label
+            assert bits(virtual.arguments) == bits(real.arguments), label
         assert (virtual.wrong, real.wrong) == ("", ""), label
-        assert bits(virtual.results) == bits(real.results), label
-        assert bits(virtual.arguments) == bits(real.arguments), label
         assert counts(virtual) == counts(real), label
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("program", WRONG, ids=name_of)
 def test_a_wrong_answer_gets_the_same_question(program, four_ranks):
+    if why := UNLIKE.get(name_of(program)):
+        pytest.skip(why)
     exercise = find(program.exercise)
     cases = [case for case in cases_of(exercise, SEED, 4) if not case.timed]
     given = {"seed": SEED, "cases": cases, "seconds": UNHURRIED, "limit": 12.0, "patience": 1.5}
     virtual = judge(exercise, program.function(), VirtualRanksApart(4), **given)
     if "VirtualRanksCannot" in virtual.text:
         pytest.skip("real ranks judge it alone: " + virtual.text.partition("VirtualRanksCannot: ")[2])
+    if virtual.text.startswith(BY_LUCK):
+        pytest.skip("real ranks show what comes of it")
     real = judge(exercise, program.function(), four_ranks, **given)
+    if virtual.details.get("question") != real.details.get("question"):  # a busy machine: a rank had not come so far
+        real = judge(exercise, program.function(), four_ranks, **given)
     assert virtual.mark == real.mark, f"{virtual}\n{real}"
     assert virtual.details.get("question") == real.details.get("question"), f"{virtual}\n{real}"

@@ -17,6 +17,7 @@ from course_utils.checks.own_answer import call_without
 from course_utils.words import count
 
 PATIENCE, LIMIT = 3.0, 30.0
+BY_LUCK = "the result is right, by luck."
 _TOGETHER = 16
 """How many calls that need one rank alone travel to it at once."""
 
@@ -193,7 +194,7 @@ def by_luck(outcome: Outcome) -> Outcome | None:
     notes = outcome.run.notes if outcome.run else []
     if not notes:
         return None
-    return replace(outcome, wrong=with_label(f"the result is right, by luck. {notes[0]}", outcome.case.label))
+    return replace(outcome, wrong=with_label(f"{BY_LUCK} {notes[0]}", outcome.case.label))
 
 
 def _per_rank(value: Any, world_size: int) -> list[float]:

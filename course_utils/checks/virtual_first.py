@@ -10,7 +10,7 @@ from typing import Any
 
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.judge import cases_of, fresh_seed, judge
-from course_utils.checks.run_cases import RanksLike
+from course_utils.checks.run_cases import BY_LUCK, RanksLike
 from course_utils.checks.verdict import NOT_BEGUN, Verdict
 from course_utils.errors import CourseError
 from course_utils.ranks.lone_process import NoRanks, VirtualRanksApart
@@ -56,6 +56,9 @@ def verdict_on(
         there = _there(exercise, ranks, f"{error} ")
         verdict = judge(exercise, function, there, seed=seed, cases=cases, hide=hide)
         return _with_note(verdict, f"Your {count(there.world_size, 'rank')} judged alone, for {_inside(str(error))}.")
+    if virtual.text.startswith(BY_LUCK) and ranks:  # what comes of it, real ranks show
+        verdict = judge(exercise, function, ranks, seed=seed, cases=cases, hide=hide)
+        return virtual if verdict.passed else verdict
     if not virtual.passed:
         return virtual if virtual.mark == NOT_BEGUN else _with_note(virtual, "Found on virtual ranks.")
     return _and_on_real_ranks(exercise, function, ranks, virtual, sizes, cases, hide)

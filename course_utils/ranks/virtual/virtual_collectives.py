@@ -5,6 +5,7 @@ and costs what `collective_costs` says.
 """
 
 import functools
+import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from course_utils.ranks.virtual.collective_costs import collective_seconds
 from course_utils.ranks.virtual.member import Member
 from course_utils.ranks.virtual.stand_in import Op
 from course_utils.ranks.virtual.virtual_requests import CollectiveRequest, Request
-from course_utils.ranks.virtual.virtual_time import Gathering
+from course_utils.ranks.virtual.virtual_time import Gathering, Left
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here
 
@@ -46,7 +47,11 @@ class VirtualCollectives(Member):
         """Meet the other ranks; then `take(gathering)` on each."""
         began, me = self._moment(), self.me
         gathering = self._come(agreed, part, cost)
-        self.scheduler.join(me, gathering, name)
+        try:
+            self.scheduler.join(me, gathering, name)
+        except Left:
+            self._note(name, agreed, gathering, began, math.inf, size)
+            raise
         self._note(name, agreed, gathering, began, self._moment(), size)
         return take(gathering)
 
@@ -119,6 +124,8 @@ class VirtualCollectives(Member):
     def _reduction(self, name, sendbuf, recvbuf, op, way, root=None):
         given = recvbuf if stand_in.is_in_place(sendbuf) else sendbuf
         operation, array = stand_in.op_of(op), numbers(given)
+        if way and root in (None, self.rank) and given is not recvbuf:
+            _check_alike(given, recvbuf)
         shown = "" if operation.name == "SUM" else f"op={operation.name}"
         more = ", ".join(filter(None, ["" if root is None else f"root={root}", shown]))
         agreed = f"{name}{f'({more})' if more else ''}{length_text(array, kind_of(given))}"
@@ -329,6 +336,24 @@ class VirtualCollectives(Member):
         return self._folded("exscan", sendobj, op, None, "allreduce", self.rank)
 
 
+def _check_alike(sendbuf: Any, recvbuf: Any) -> None:
+    """What mpi4py does not accept, in its words."""
+    if kind_of(sendbuf) != kind_of(recvbuf):
+        raise ValueError("mismatch in send and receive MPI datatypes")
+    sent, room = len(numbers(sendbuf)), len(numbers(recvbuf))
+    if sent != room:
+        raise ValueError(f"mismatch in send count {sent} and receive count {room}")
+
+
 def _combined(op: Op, parts: list[np.ndarray]) -> np.ndarray:
-    """All parts in the order of ranks."""
-    return functools.reduce(op.combine, parts)
+    """All parts in the order of ranks, added in the brackets of recursive doubling, as MPICH adds short vectors.
+
+    Surplus ranks join their neighbours first: ((0 + 1) + 2) for three, ((0 + 1) + (2 + 3)) for four.
+    Source: Thakur, Rabenseifner and Gropp 2005, section 4.5.
+    """
+    surplus = len(parts) - (1 << (len(parts).bit_length() - 1))
+    pairs = [op.combine(*parts[2 * pair : 2 * pair + 2]) for pair in range(surplus)]
+    groups = [*pairs, *parts[2 * surplus :]]
+    while len(groups) > 1:
+        groups = [op.combine(*groups[place : place + 2]) for place in range(0, len(groups), 2)]
+    return groups[0]

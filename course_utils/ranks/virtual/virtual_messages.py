@@ -5,6 +5,7 @@ What would hang with long messages is told as luck after the run.
 """
 
 import functools
+import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,7 @@ from course_utils.ranks.virtual.virtual_requests import (
     records_nothing,
     status_of,
 )  # fmt: skip
-from course_utils.ranks.virtual.virtual_time import Sent, Wanted
+from course_utils.ranks.virtual.virtual_time import Left, Sent, Wanted
 from course_utils.trace.events import OBJECT
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here
@@ -161,7 +162,11 @@ class VirtualMessages(Member):
 
     def _await_begun(self, name, wanted, began, place, source, kind, status) -> Sent:
         me = self.me
-        message = self.scheduler.receive(me, wanted, f"{name}(source={source_text(source)})")
+        try:
+            message = self.scheduler.receive(me, wanted, f"{name}(source={source_text(source)})")
+        except Left:
+            self._never_came(name, wanted, began, kind, place=place)
+            raise
         if self._records:
             peer = self.world_ranks[message.source]
             self._add(name, "recv", began, self._moment(), peer, message.tag, message.nbytes, 0, kind, place=place)
@@ -169,6 +174,12 @@ class VirtualMessages(Member):
             found = status_of(message)
             status.source, status.tag, status.count = found.source, found.tag, found.count
         return message
+
+    def _never_came(self, name: str, wanted: Wanted, began: float, kind: str | None, **more: Any) -> None:
+        """Record a receive that was broken off."""
+        if self._records:
+            peer = None if wanted.source is None else self.world_ranks[wanted.source]
+            self._add(name, "recv", began, math.inf, peer, wanted.tag, 0, 0, kind, **more)
 
     def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> Request:
         return self._receiving(
@@ -187,7 +198,9 @@ class VirtualMessages(Member):
         wanted = self._begin(name, source, tag)
 
         def finished(end: float, status: Status | None) -> None:
-            if self._records:
+            if self._records and wanted.message is None:
+                self._never_came(name, wanted, began, kind, line=line, place=place)
+            elif self._records:
                 message = wanted.message
                 more = self.world_ranks[message.source], message.tag, message.nbytes, 0, kind
                 self._add(name, "recv", began, end, *more, line=line, place=place)

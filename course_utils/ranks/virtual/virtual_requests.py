@@ -1,10 +1,11 @@
 """Requests of virtual ranks: messages and collectives under way, and what waits for one, some or all of them."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from course_utils.ranks.virtual.stand_in import Status
-from course_utils.ranks.virtual.virtual_time import Gathering, Sent, Wanted
+from course_utils.ranks.virtual.virtual_time import Gathering, Left, Sent, Wanted
 from course_utils.trace.recorder import here
 from course_utils.trace.several_requests import SeveralRequests, Startable
 from course_utils.trace.waiting import Need, Some
@@ -33,6 +34,10 @@ class Request(SeveralRequests):
         self.value: Any = None
         self.by_learner = comm.traced
         comm.me.open[id(self)] = self
+
+    def __reduce__(self) -> tuple:
+        """A request that a function returns leaves its process empty, as a real one does."""
+        return object.__new__, (type(self),)
 
     # --- what kinds of requests differ in: a send is done at once ---------------------------------------------------
 
@@ -63,7 +68,11 @@ class Request(SeveralRequests):
 
     def wait_with(self, status: Status | None = None, call: str = "Wait") -> None:
         if not self.done:
-            self.stand_still(self.text)
+            try:
+                self.stand_still(self.text)
+            except Left:
+                self.finished(math.inf, None)
+                raise
             self._end()
         if status is not None and self.status is not None:
             status.source, status.tag, status.count = self.status.source, self.status.tag, self.status.count

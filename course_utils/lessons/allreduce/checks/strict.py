@@ -84,6 +84,22 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             request.finished = finished
             return request
 
+        def Sendrecv(
+            self,
+            sendbuf,
+            dest,
+            sendtag=0,
+            recvbuf=None,
+            source=MPI.ANY_SOURCE,
+            recvtag=MPI.ANY_TAG,
+            status=None,
+        ):
+            self.check_peer("Sendrecv", source, MPI.ANY_SOURCE)
+            receive = self._start_receive("Sendrecv", recvbuf, source, recvtag)
+            send = self._start_buffer("Sendrecv", self.inner.Isend, sendbuf, dest, sendtag)
+            receive.wait_with(status)
+            send.wait()
+
         def _match(self, name, source, tag, kind):
             return super()._match(name, self._certain(source, tag), tag, kind)
 
