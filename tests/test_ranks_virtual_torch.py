@@ -1,5 +1,6 @@
 """torch.distributed on virtual ranks: values, bytes and deadlocks are those of gloo on real ranks."""
 
+import _thread
 import threading
 
 import pytest
@@ -247,6 +248,28 @@ def test_nothing_is_left_of_a_run():
     VirtualRanks(5).run(dist.barrier, backend="gloo")
     assert not dist.is_initialized() and not isinstance(distributed_c10d._world.default_pg, dist.ProcessGroup)
     assert not [thread for thread in threading.enumerate() if thread.name == "virtual rank"]
+
+
+def never_ends():
+    dist.barrier()
+    begun.set()
+    while True:
+        pass
+
+
+begun = threading.Event()
+
+
+def test_a_learner_can_stop_it(capsys):
+    def press():
+        begun.wait(60)
+        _thread.interrupt_main()
+
+    threading.Thread(target=press).start()
+    with pytest.raises(RankError, match="stopped by you"):
+        VirtualRanks(3).run(never_ends, backend="gloo")
+    assert not [thread for thread in threading.enumerate() if thread.name == "virtual rank"]
+    assert VirtualRanks(2).run(dist.get_rank, backend="gloo").results == [0, 1]
 
 
 def stops_in_backward():

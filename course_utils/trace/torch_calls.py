@@ -45,7 +45,7 @@ def bytes_of(value: Any) -> int:
     return 0
 
 
-class Call(NamedTuple):
+class TorchCall(NamedTuple):
     """A call of torch.distributed.
 
     Attributes:
@@ -59,21 +59,21 @@ class Call(NamedTuple):
     by_learner: bool
 
 
-def collective_call(name: str, frame: FrameType | None) -> Call:
+def collective_call(name: str, frame: FrameType | None) -> TorchCall:
     """The collective `name` of a group, whose method was called from `frame`."""
     within, outside = _callers(frame)
     inside = _inside(outside)
-    return Call(within[0] if within else name, f"{within[-1] if within else name}{inside}", not inside)
+    return TorchCall(within[0] if within else name, f"{within[-1] if within else name}{inside}", not inside)
 
 
-def message_call(kind: str, peer: int | None, frame: FrameType | None) -> Call:
+def message_call(kind: str, peer: int | None, frame: FrameType | None) -> TorchCall:
     """A message, `kind` "send" or "recv", to or from a rank of the default group; None for any source."""
     within, outside = _callers(frame)
     name = next((name for name in reversed(within) if name in _MESSAGES), kind)
     inside = _inside(outside)
     where = f" in {within[-1]}" if within[-1:] == ["batch_isend_irecv"] else inside
     who = f"dst={peer}" if kind == "send" else "any source" if peer is None else f"src={peer}"
-    return Call(name, f"{name}({who}){where}", not inside)
+    return TorchCall(name, f"{name}({who}){where}", not inside)
 
 
 def _callers(frame: FrameType | None) -> tuple[list[str], FrameType | None]:

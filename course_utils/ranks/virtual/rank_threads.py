@@ -11,6 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from course_utils.ranks.virtual.stand_in import on_a_rank
+from course_utils.ranks.virtual.virtual_time import Left
+
+_LOOK = 0.1
+"""Seconds between looks whether the learner has interrupted."""
 
 
 class RankThread:
@@ -21,6 +25,7 @@ class RankThread:
         self._turn = threading.Semaphore(0)
         self._error: type[BaseException] | None = None
         self._thread: threading.Thread | None = None
+        self._over = False
 
     def switch(self) -> None:
         """The thread that calls stands still, and this one goes on. Comes back when somebody switches to the caller."""
@@ -50,14 +55,20 @@ class RankThread:
             ctypes.c_ulong(self._thread.ident), ctypes.py_object(KeyboardInterrupt)
         )
 
+    def join(self) -> None:
+        """Wait until the thread, whose work is over, has ended."""
+        if self._thread is not None:
+            self._thread.join()
+
     def __bool__(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread is not None and not self._over
 
     def _run(self) -> None:
         try:
             with on_a_rank():
                 self._work()
         finally:
+            self._over = True
             self._main.running = self._main
             self._main.turn.release()
 
@@ -81,16 +92,34 @@ class MainThread:
 
     def stand_still(self) -> None:
         """Wait until somebody switches to this one; a learner who interrupts means the rank that runs."""
+        error = None
         while True:
             try:
-                self.turn.acquire()
-                return
-            except KeyboardInterrupt:
-                self.running.interrupt()
+                while not self.turn.acquire(timeout=_LOOK):
+                    pass
+                break
+            except BaseException as raised:
+                if self.running is not self:
+                    self.running.interrupt()
+                if self.running is self or not isinstance(raised, KeyboardInterrupt):
+                    error = raised
+        if error is not None:
+            raise error
 
 
 @contextmanager
 def rank_threads(make: type[RankThread] = RankThread) -> Iterator[tuple[Callable, MainThread]]:
-    """What makes a thread of a function, and the thread that calls."""
-    main = MainThread()
-    yield lambda work: make(work, main), main
+    """What makes a thread of a function, and the thread that calls; at the end none of those that were made is left."""
+    main, made = MainThread(), []
+
+    def carry(work: Callable[[], None]) -> RankThread:
+        made.append(make(work, main))
+        return made[-1]
+
+    try:
+        yield carry, main
+    finally:
+        for thread in made:
+            if thread:  # the scheduler itself was interrupted
+                thread.throw(Left)
+            thread.join()
