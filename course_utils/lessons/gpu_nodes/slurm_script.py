@@ -92,7 +92,7 @@ def check_job(numbers: Sequence[int], gpus_per_node: int, warn_seconds: int, nam
         names: that stand in the script as they are; None where there is none.
 
     Raises:
-        CourseError: a number is too small, the warning leaves no time, or a name has characters that a name cannot have.
+        CourseError: a number is too small, the warning leaves no time, or a name has forbidden characters.
     """
     if gpus_per_node < 0:
         raise CourseError(f"slurm_script: gpus_per_node is at least 0, not {gpus_per_node}.")
