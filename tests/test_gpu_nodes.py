@@ -170,7 +170,7 @@ def test_stopped_in_the_middle_of_an_epoch_it_ends_as_if_it_had_not_been(tmp_pat
 
 def test_another_training_is_not_gone_on_with(tmp_path) -> None:
     train_ddp(Settings(str(tmp_path), 1))
-    with pytest.raises(CourseError, match="is of a training with batch_size=64, not 32. Take the same settings"):
+    with pytest.raises(CourseError, match="belongs to a training with batch_size=64, not 32. Take the same settings"):
         train_ddp(Settings(str(tmp_path), 2, batch_size=32))
     (tmp_path / "checkpoint.pt").write_bytes(b"half")
     with pytest.raises(CourseError, match=r"cannot be read .*Remove it, and the training begins anew"):
@@ -274,8 +274,8 @@ def test_a_batch_script_queues_again_what_was_stopped(tmp_path, status) -> None:
     [
         ({"nodes": 0}, "nodes is at least 1, not 0"),
         ({"gpus_per_node": -1}, "gpus_per_node is at least 0"),
-        ({"minutes": 1, "warn_seconds": 60}, "60 s before the end of 1 min is no time in between"),
-        ({"partition": "gpu\n#SBATCH --uid=0"}, "has signs that no name has"),
+        ({"minutes": 1, "warn_seconds": 60}, "60 s before the end of 1 min leave no time"),
+        ({"partition": "gpu\n#SBATCH --uid=0"}, "has characters that a name cannot have"),
     ],
 )
 def test_a_batch_script_that_cannot_be_meant_is_rejected(asked, said) -> None:

@@ -354,7 +354,7 @@ def test_start_says_what_there_is_and_what_too_much_would_take(capsys):
         course.start(100_000, where="nowhere")
     with pytest.raises(CourseError, match="is unknown. For virtual ranks there are: network, scale"):
         course.start(4, where="nowhere", nodes=2)
-    with pytest.raises(CourseError, match="is none: give a Network"):
+    with pytest.raises(CourseError, match="is not a network: give a Network"):
         course.start(4, where="nowhere", network=3)
     with pytest.raises(CourseError, match="make it for as many"):
         course.start(4, where="nowhere", network=switch(8, 1e-6, 1e-9))

@@ -276,7 +276,7 @@ def test_a_program_runs_under_torchrun(tmp_path) -> None:
 
 def test_what_builds_no_model_is_rejected() -> None:
     model = mlp((4, 3))
-    with pytest.raises(CourseError, match="makes no model"):
+    with pytest.raises(CourseError, match="does not make a model"):
         program(model, read_model(model, (2, 4)), [Config(), Config(), Config()], "alexnet", 2)
 
 

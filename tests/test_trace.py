@@ -170,7 +170,7 @@ def test_a_message_of_a_part_of_the_ranks_names_ranks_of_the_run(four_ranks) -> 
 
 @pytest.mark.parametrize(
     ("dtype", "length", "words"),
-    [("float64", 5, "has room for 24"), ("float32", 5, "no whole number of float64")],
+    [("float64", 5, "has room for 24"), ("float32", 5, "not a whole number of float64")],
 )
 @pytest.mark.parametrize("call", ["Recv", "Irecv"])
 def test_a_message_that_does_not_fit_is_an_error_and_not_the_end(four_ranks, dtype, length, words, call) -> None:

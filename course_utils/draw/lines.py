@@ -34,6 +34,7 @@ def over_numbers(
     unit: Callable[[float], str] = "{:g}".format,
     limits: tuple[float, float] | None = None,
     log: bool = False,
+    dots: str = "measured",
 ) -> Figure:
     """Draw measured points over the numbers `x`, with a bar from the lowest run to the highest.
 
@@ -47,6 +48,7 @@ def over_numbers(
         unit: turns a value into words.
         limits: from where to where the values' axis goes; without it, as they need.
         log: whether that axis is logarithmic.
+        dots: what the points are, beside a prediction: measured, or simulated.
     """
     predicted = predicted or {}
     if len(x) < 2 or not lines or any(len(line) != len(x) for line in [*lines.values(), *predicted.values()]):
@@ -55,7 +57,8 @@ def over_numbers(
     marks = {name: Line2D([], [], color=colours[name], marker="o", markersize=4) for name in lines}
     marks = marks if len(lines) > 1 else {}
     if predicted:
-        marks[PREDICTED] = Line2D([], [], color=style.INK, marker="o", markersize=4)
+        legend = PREDICTED.replace("measured", dots)
+        marks[legend] = Line2D([], [], color=style.INK, marker="o", markersize=4)
     middles = {name: np.array([np.median(runs) for runs in line], float) for name, line in lines.items()}
     left = 0.45 + max(style.text_width(unit(v), style.TEXT) for line in middles.values() for v in line) / style.DOTS
     above = style.legend_height(list(marks), left, 0.25) + 0.22

@@ -42,7 +42,7 @@ def check_whole(call: str, buf: Any, size: int) -> None:
     """
     if _plain(buf) and buf.itemsize and size % buf.itemsize:
         raise ValueError(
-            f"{call}: the message has {size} bytes, no whole number of {buf.dtype} of {buf.itemsize} bytes. "
+            f"{call}: the message has {size} bytes, not a whole number of {buf.dtype} of {buf.itemsize} bytes. "
             "Is the dtype the same on both sides?"
         )
 

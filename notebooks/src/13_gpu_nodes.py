@@ -588,7 +588,7 @@ look = {"across": "minutes between checkpoints", "up": "goodput", "unit": percen
 look["predicted"] = {"drawn": [goodput(60 * t, **costs) for t in minutes]}
 finding = intervals_text(minutes, list(drawn.values()), best)
 title = "A simulation: failures drawn at random, five trainings each"
-look["limits"] = (0.5, 1)
+look |= {"limits": (0.5, 1), "dots": "simulated"}
 course.draw.over_numbers(minutes, {"drawn": list(drawn.values())}, title, finding, **look)
 
 # %% [markdown]

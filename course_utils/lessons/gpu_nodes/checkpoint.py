@@ -108,7 +108,7 @@ def keep_to_settings(folder: Path, fixed: dict[str, Any]) -> None:
             for name, value in fixed.items():
                 if before.get(name) != value:
                     raise CourseError(
-                        f"{folder / CHECKPOINT} is of a training with {name}={before.get(name)}, not {value}. "
+                        f"{folder / CHECKPOINT} belongs to a training with {name}={before.get(name)}, not {value}. "
                         "Take the same settings, or another folder."
                     )
         folder.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ def check_job(numbers: Sequence[int], gpus_per_node: int, warn_seconds: int, nam
         names: that stand in the script as they are; None where there is none.
 
     Raises:
-        CourseError: a number is too small, the warning is no time in between, or a name has signs that no name has.
+        CourseError: a number is too small, the warning leaves no time, or a name has forbidden characters.
     """
     if gpus_per_node < 0:
         raise CourseError(f"slurm_script: gpus_per_node is at least 0, not {gpus_per_node}.")
@@ -100,7 +100,7 @@ def check_job(numbers: Sequence[int], gpus_per_node: int, warn_seconds: int, nam
         if value < 1:
             raise CourseError(f"slurm_script: {what} is at least 1, not {value}.")
     if not 0 < warn_seconds < 60 * numbers[-1]:
-        raise CourseError(f"slurm_script: {warn_seconds} s before the end of {numbers[-1]} min is no time in between.")
+        raise CourseError(f"slurm_script: {warn_seconds} s before the end of {numbers[-1]} min leave no time.")
     for name in names:
         if name is not None and not re.fullmatch(r"[\w.,+-]+", name):
-            raise CourseError(f"slurm_script: {name!r} has signs that no name has.")
+            raise CourseError(f"slurm_script: {name!r} has characters that a name cannot have.")

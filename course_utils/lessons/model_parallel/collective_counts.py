@@ -55,7 +55,7 @@ def ring_bytes(event: Event, ranks: int) -> float:
     Source: lesson 5; Thakur et al. 2005, §4.
     """
     if event.name not in WORDS:
-        raise CourseError(f"{event.name!r} is none of {', '.join(WORDS)}.")
+        raise CourseError(f"{event.name!r} is not one of {', '.join(WORDS)}.")
     vectors = {"all-reduce": 2 * (ranks - 1) / ranks, "reduce-scatter": (ranks - 1) / ranks, "all-gather": ranks - 1}
     return vectors[WORDS[event.name]] * event.bytes
 

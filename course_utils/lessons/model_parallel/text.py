@@ -104,7 +104,7 @@ def text_batches(
     import torch
 
     if len(codes) <= context:
-        raise CourseError(f"A text of {len(codes)} characters has no {context} characters and one that comes next.")
+        raise CourseError(f"A text of {len(codes)} characters is too short: {context} are needed, and one more.")
     generator = torch.Generator().manual_seed(seed)
     windows = codes.unfold(0, context + 1, 1)  # a view: nothing is copied
     made = []

@@ -28,7 +28,7 @@ def interleaved_schedule(ranks: int, micro_batches: int, chunks: int = 2) -> Sch
     whole_number("chunks", chunks)
     if micro_batches % ranks:
         raise CourseError(
-            f"{micro_batches} micro-batches are no multiple of {ranks} ranks. "
+            f"{micro_batches} micro-batches are not a multiple of {ranks} ranks. "
             f"The interleaved schedule takes them in groups of {ranks}."
         )
     total = chunks * micro_batches

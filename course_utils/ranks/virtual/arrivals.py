@@ -73,7 +73,8 @@ def wires_of(network: Any, world_size: int) -> Wires:
     if hasattr(network, "message_seconds"):
         return _Shared(network, world_size) if getattr(network, "shared", False) else _Ports(network, world_size)
     raise CourseError(
-        f"network={network!r} is none: give a Network(alpha, beta), or a topology such as switch(P, alpha, beta)."
+        f"network={network!r} is not a network: give a Network(alpha, beta), or a topology such as "
+        "switch(P, alpha, beta)."
     )
 
 

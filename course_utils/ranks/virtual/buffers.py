@@ -75,7 +75,7 @@ def put(name: str, buf: Any, data: bytes | np.ndarray, source: int) -> None:
         )
     if place.dtype is not data.dtype and place.itemsize and data.nbytes % place.itemsize:
         raise ValueError(
-            f"{name}: the message has {data.nbytes} bytes, no whole number of {place.dtype} of {place.itemsize} "
+            f"{name}: the message has {data.nbytes} bytes, not a whole number of {place.dtype} of {place.itemsize} "
             "bytes. Is the dtype the same on both sides?"
         )
     fill(place, data)

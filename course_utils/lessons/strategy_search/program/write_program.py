@@ -62,7 +62,9 @@ def program(
     """
     made = re.fullmatch(r"([\w.]+)\.(\w+)(\(.*\))", build.strip(), re.DOTALL)
     if made is None:
-        raise CourseError(f"{build!r} makes no model. Write a module and a call in it: torchvision.models.alexnet().")
+        raise CourseError(
+            f"{build!r} does not make a model. Write a module and a call in it: torchvision.models.alexnet()."
+        )
     _check(graph, strategy, ranks)
     script = _Script(model, graph, list(strategy), made[2], ranks)
     body = "\n".join([*script.model(), *script.training(made[2] + made[3])])
