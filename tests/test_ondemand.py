@@ -140,7 +140,12 @@ def render_all(app: Path, sessions: list[tuple[Path, dict, dict | None]]) -> lis
     """The same for several sessions at once."""
     for staged, _, _ in sessions:
         staged.mkdir(exist_ok=True)
-    given = [{"staged": str(staged), "form": form, "connection": known} for staged, form, known in sessions]
+    return ask_portal(
+        app, [{"staged": str(staged), "form": form, "connection": known} for staged, form, known in sessions]
+    )
+
+
+def ask_portal(app: Path, given: list[dict]) -> list[str | None]:
     command = ["ruby", str(ROOT / "tests" / "portal_here.rb"), str(app)]
     done = subprocess.run(command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=True, timeout=60)
     return json.loads(done.stdout)
@@ -256,6 +261,16 @@ def test_hostile_forms_are_rejected_with_a_line_and_leave_no_script(app, tmp_pat
         assert said is not None, f"{name}={text!r} was accepted"
         assert said.startswith(name.removeprefix("course_") + ": ") and "\n" not in said
         assert not list(staged.iterdir())
+
+
+def test_two_copies_of_the_app_in_one_portal_have_settings_of_their_own(app, tmp_path) -> None:
+    other = change_site(app, tmp_path, cores={"least": 1, "most": 2, "first": 1})
+    given = []
+    for number, copy in enumerate((app, other, app)):
+        staged = tmp_path / str(number)
+        staged.mkdir()
+        given.append({"app": str(copy), "staged": str(staged), "form": PLAIN | {"course_cores": "4"}})
+    assert ask_portal(app, given) == [None, 'cores: a whole number from 1 to 2, not "4".', None]
 
 
 def test_the_scripts_check_the_form_again(app, tmp_path) -> None:
