@@ -4,6 +4,9 @@
 #
 # The limits in a form hold in the browser only: anybody can send the portal anything. So submit.yml.erb and the scripts
 # ask here again, and what leaves this module is a whole number or one of the site's own words.
+#
+# It is loaded anew by each of them: two copies of the app in one portal process, such as sys and dev, each have the
+# settings beside their own file.
 require 'json'
 require 'shellwords'
 require 'yaml'
@@ -12,11 +15,11 @@ module CourseApp
   # What was asked for cannot be had. The portal shows the message.
   class Rejected < StandardError; end
 
-  ACCOUNT = /\A[\w][\w.+-]{0,63}\z/.freeze
-  PARTITION = /\A[\w][\w.,+-]{0,63}\z/.freeze
-  PATH = %r{\A[\w/.+@:${} -]*\z}.freeze
-  CHOICES = %w[reservation qos constraint].freeze
-  ASKED = %w[cores hours gpus partition account].freeze
+  ACCOUNT ||= /\A[\w][\w.+-]{0,63}\z/.freeze
+  PARTITION ||= /\A[\w][\w.,+-]{0,63}\z/.freeze
+  PATH ||= %r{\A[\w/.+@:${} -]*\z}.freeze
+  CHOICES ||= %w[reservation qos constraint].freeze
+  ASKED ||= %w[cores hours gpus partition account].freeze
 
   module_function
 

@@ -2,7 +2,7 @@
 
 # What the portal does with an app of the kind batch_connect, as far as the tests need it:
 #   ruby portal_here.rb APP < sessions.json
-# Each session is a form and a folder: form.yml.erb, submit.yml.erb and the scripts are rendered into it, and, where the
+# Each session is a form and a folder, and may name another copy of the app: form.yml.erb, submit.yml.erb and the scripts are rendered into it, and, where the
 # session has a "connection", view.html.erb. Prints for each session its rejection, or null.
 require 'erb'
 require 'fileutils'
@@ -51,9 +51,8 @@ def stage(app, staged, what)
   staged.join('view.html').write(rendered(app.join('view.html.erb'), binding_of(view)))
 end
 
-app = Pathname.new(ARGV.first)
 said = JSON.parse($stdin.read).map do |what|
-  stage(app, Pathname.new(what.fetch('staged')), what)
+  stage(Pathname.new(what.fetch('app', ARGV.first)), Pathname.new(what.fetch('staged')), what)
   nil
 rescue StandardError => e # as the portal does, which shows the message
   e.message

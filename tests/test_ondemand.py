@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 from markdown_it import MarkdownIt
@@ -58,6 +59,15 @@ source after.sh
 wait "$SCRIPT_PID" || clean_up 1
 clean_up
 """
+
+
+LOGIN = """#!/bin/bash
+# The portal hands nothing of its own environment on: this is what a login on the node would set, with a function that
+# is not exported.
+export HOME={home} PATH={path} SLURM_CONF={slurm}
+module () {{ [[ $1 == load ]] && export COURSE_MODULE=$2; }}
+"""
+MODULE = "mpich/4.2"
 
 
 def needs(there: object, why: str) -> None:
@@ -130,7 +140,12 @@ def render_all(app: Path, sessions: list[tuple[Path, dict, dict | None]]) -> lis
     """The same for several sessions at once."""
     for staged, _, _ in sessions:
         staged.mkdir(exist_ok=True)
-    given = [{"staged": str(staged), "form": form, "connection": known} for staged, form, known in sessions]
+    return ask_portal(
+        app, [{"staged": str(staged), "form": form, "connection": known} for staged, form, known in sessions]
+    )
+
+
+def ask_portal(app: Path, given: list[dict]) -> list[str | None]:
     command = ["ruby", str(ROOT / "tests" / "portal_here.rb"), str(app)]
     done = subprocess.run(command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=True, timeout=60)
     return json.loads(done.stdout)
@@ -246,6 +261,16 @@ def test_hostile_forms_are_rejected_with_a_line_and_leave_no_script(app, tmp_pat
         assert said is not None, f"{name}={text!r} was accepted"
         assert said.startswith(name.removeprefix("course_") + ": ") and "\n" not in said
         assert not list(staged.iterdir())
+
+
+def test_two_copies_of_the_app_in_one_portal_have_settings_of_their_own(app, tmp_path) -> None:
+    other = change_site(app, tmp_path, cores={"least": 1, "most": 2, "first": 1})
+    given = []
+    for number, copy in enumerate((app, other, app)):
+        staged = tmp_path / str(number)
+        staged.mkdir()
+        given.append({"app": str(copy), "staged": str(staged), "form": PLAIN | {"course_cores": "4"}})
+    assert ask_portal(app, given) == [None, 'cores: a whole number from 1 to 2, not "4".', None]
 
 
 def test_the_scripts_check_the_form_again(app, tmp_path) -> None:
@@ -499,15 +524,17 @@ def session(app, slurm, updating, tmp_path_factory) -> Iterator[Session]:
     (home / "course" / EXERCISES).write_text("mine")
     (site / EXERCISES).write_text("theirs")
     shutil.copy(site / LESSON, site / "notebooks" / "16_new.ipynb")
-    assert render(app, staged, PLAIN) is None
+    with_module = change_site(app, tmp_path_factory.mktemp("modules"), modules=[MODULE])
+    assert render(with_module, staged, PLAIN) is None
     submit = json.loads((staged / "submit.json").read_text())
     asked = [f"--time={submit['script']['wall_time'] // 60}", f"--partition={submit['script']['queue_name']}"]
-    names = ("PATH", "SLURM_CONF", "HOME")
-    options = ["--parsable", f"--chdir={staged}", f"--output={staged}/output.log", f"--export={','.join(names)}"]
+    own = {"home": str(home), "path": slurm.environment["PATH"], "slurm": slurm.environment["SLURM_CONF"]}
+    login = LOGIN.format(**{name: shlex.quote(value) for name, value in own.items()})
+    options = ["--parsable", f"--chdir={staged}", f"--output={staged}/output.log", "--export=NONE"]
     job = subprocess.run(
         ["sbatch", *options, *asked, *submit["script"]["native"]],
-        env=slurm.environment | {"HOME": str(home)},
-        input=batch_script(staged),
+        env=slurm.environment,
+        input=login + batch_script(staged),
         capture_output=True,
         text=True,
         check=True,
@@ -536,6 +563,14 @@ def test_the_job_tells_the_portal_where_it_is_and_keeps_its_secrets(session) -> 
             if file.name not in ("form.json", "submit.json"):  # written by the test
                 assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
     assert session.connection["password"] not in (session.staged / "output.log").read_text()
+
+
+def test_a_module_that_the_site_names_is_loaded_before_jupyterlab_starts(session) -> None:
+    servers = {
+        one.pid for one in psutil.net_connections("tcp") if one.laddr and one.laddr.port == session.connection["port"]
+    }
+    loaded = {psutil.Process(pid).environ().get("COURSE_MODULE") for pid in servers if pid}
+    assert loaded == {MODULE}
 
 
 def test_jupyterlab_listens_on_one_address_and_keeps_a_modern_hash(session) -> None:

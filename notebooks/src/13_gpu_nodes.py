@@ -486,8 +486,8 @@ print(
 # DDP keeps the whole model on each rank: weights, gradients, Adam's state. FSDP2 (lesson 11) keeps a part, and gathers
 # a layer's weights when that layer computes. Each rank also saves **activations** for its backward pass (lesson 9).
 #
-# A small transformer (lesson 9) trains on our 4 ranks, once each way. **Predict**: how many percent of DDP's bytes does a
-# rank keep with FSDP2? First of weights, gradients and state; then of everything, activations too.
+# A small transformer (lesson 9) trains on our 4 ranks, once each way. **Predict**: how many percent of DDP's bytes
+# does a rank keep with FSDP2? First of weights, gradients and state; then of everything, activations too.
 
 # %%
 course.predict("rank_memory", within=1.1, model=..., everything=...)  # percent

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from course_utils.lessons.gpu_nodes.launch import Group, process_group
+from course_utils.lessons.hybrid_and_sharded.fsdp import shard_fully
 from course_utils.lessons.model_parallel.memory_counter import measured_memory
 from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism
 from course_utils.lessons.model_parallel.training_memory import training_memory
@@ -101,10 +103,6 @@ def _replica(model: nn.Module, group: Group) -> nn.Module:
 
 
 def _divided(model: nn.Sequential, group: Group) -> nn.Module:
-    from torch.distributed.device_mesh import DeviceMesh
-
-    from course_utils.lessons.hybrid_and_sharded.fsdp import shard_fully  # a second to import, for FSDP2 alone
-
     return shard_fully(model, DeviceMesh.from_group(group.gradients or dist.group.WORLD, group.device.type))
 
 
