@@ -41,7 +41,7 @@ def cluster_named(name: str) -> Callable[[int], Cluster]:
 
 
 @dataclass(frozen=True)
-class Report:
+class PlanReport:
     """What `plan` found, in words.
 
     Attributes:
@@ -68,7 +68,7 @@ class Report:
         return "\n\n".join([self.head, "\n".join(table), *self.notes])
 
 
-def report(model: str, gpus: int, of: str, batch: int | None = None, length: int | None = None) -> Report:
+def report(model: str, gpus: int, of: str, batch: int | None = None, length: int | None = None) -> PlanReport:
     """The best `SHOWN` layouts in a line each, what breaks first, and how far the best one scales.
 
     Raises:
@@ -83,7 +83,7 @@ def report(model: str, gpus: int, of: str, batch: int | None = None, length: int
     )
     fitting = [choice for choice in found if choice.fits]
     if not fitting:
-        return Report(head, [], [f"Nothing fits. Nearest: {found[0]}, {overfull(found[0])}."])
+        return PlanReport(head, [], [f"Nothing fits. Nearest: {found[0]}, {overfull(found[0])}."])
     first = fitting[0]
     rows = [
         (
@@ -99,7 +99,7 @@ def report(model: str, gpus: int, of: str, batch: int | None = None, length: int
     if out:
         quickest = min(out, key=lambda choice: choice.step)
         notes.append(f"Quicker, but too large: {quickest}, {seconds_text(quickest.step)}; {overfull(quickest)}.")
-    return Report(head, rows, [*notes, binding_text(described, make, first.layout, length)])
+    return PlanReport(head, rows, [*notes, binding_text(described, make, first.layout, length)])
 
 
 def plans_page() -> str:
