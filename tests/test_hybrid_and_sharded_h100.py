@@ -8,13 +8,20 @@ from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import FITTED, H100
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import BENCHMARKED, MODELS
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import judge
-from course_utils.lessons.hybrid_and_sharded.planner.pictures import published, published_finding
-from course_utils.lessons.hybrid_and_sharded.planner.plan_report import largest_hidden, report
+from course_utils.lessons.hybrid_and_sharded.planner.pictures import published
+from course_utils.lessons.hybrid_and_sharded.planner.plan_report import (
+    ON_THE_PAGE,
+    SHOWN,
+    largest_hidden,
+    plans_page,
+    report,
+)
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import (
     TABLES,
     furthest_text,
     halves,
     kendall,
+    published_finding,
     published_runs,
 )
 from course_utils.lessons.hybrid_and_sharded.planner.rate_fit import BOUNDS, fit_rates
@@ -113,14 +120,22 @@ def test_the_picture_marks_both_halves_and_says_how_near_they_are() -> None:
 
 
 def test_the_report_names_the_best_and_why_others_lose() -> None:
-    text = report("Llama 3 70B", 64, "h100")
+    text = str(report("Llama 3 70B", 64, "h100"))
     lines = text.splitlines()
     assert "othing was run" in text and "the quickest" in lines[2] and "slower: " in text
     assert len([line for line in lines if "micro-batch" in line]) == 10
     assert "Breaks first: " in text and "ommunication" in lines[-1]
-    assert "Nothing fits. Nearest: " in report("Llama 3 405B", 8, "h100")
+    assert "Nothing fits. Nearest: " in str(report("Llama 3 405B", 8, "h100"))
     with pytest.raises(CourseError, match="no numbers for 'abacus'"):
         report("Llama 3 70B", 64, "abacus")
+
+
+def test_the_page_of_plans_has_each_report_as_a_table() -> None:
+    text = plans_page()
+    assert text.count("\n## ") == len(ON_THE_PAGE) and text.count("| 1 | ") == len(ON_THE_PAGE)
+    assert text.count(f"| {SHOWN} | ") == len(ON_THE_PAGE) and text.count("Breaks first: ") == len(ON_THE_PAGE)
+    assert published_finding() in text and "Nothing here was run" in text
+    assert " decides: " in text and "Nothing fits" in report("Llama 3 405B", 8, "h100").markdown()
 
 
 def test_a_larger_batch_hides_messages_on_more_gpus() -> None:

@@ -27,7 +27,14 @@ RULES = """axe.run({runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21
                      resultTypes: ["violations"], preload: false})"""
 BUILT = os.environ.get("COURSE_SITE")
 RUN = "00_first_steps"
-JUDGED = ("index.html", "search.html", f"notebooks/{RUN}.html", f"exercises/{RUN}.html", "docs/sources.html")
+JUDGED = (
+    "index.html",
+    "search.html",
+    f"notebooks/{RUN}.html",
+    f"exercises/{RUN}.html",
+    "docs/sources.html",
+    "docs/plans.html",
+)
 DESK, PHONES = {"width": 1280, "height": 900}, ({"width": 390, "height": 844}, {"width": 320, "height": 640})
 WAIT = 120_000  # ms: two busy cores
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"

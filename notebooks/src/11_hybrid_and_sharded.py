@@ -470,7 +470,7 @@ planner_pictures.plans(plans)
 
 # %% [markdown]
 # (DP, TP, PP: ranks along `data`, `tensor`, `pipeline`. *Again*: what checkpointing computes twice. *ZB-V*: lesson 10's
-# V. *Offloaded*: the node's processors step, with Adam's state in their memory.) Read a column downwards: the larger
+# V. **Offloaded**: the node's processors step, with Adam's state in their memory.) Read a column downwards: the larger
 # the model, the more kinds are mixed. Small models need `data` alone, larger ones ZeRO, the largest also `tensor`,
 # never beyond a node's 8 GPUs, or stages. Of two near mixtures only a run says which is quicker.
 
@@ -486,7 +486,7 @@ planner_pictures.plans(plans)
 # %%
 course.predict("planner_median", within=2, step=..., memory=...)  # percent
 
-# %%
+# %% tags=["figure:11_judged"]
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import furthest_text
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import halves
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import published_runs
@@ -503,11 +503,12 @@ planner_pictures.published(published_runs())
 # %% [markdown]
 # τ, Kendall's: 1 when every two rows of a table stand in the right order, 0 for chance. Order is easy between models of
 # different size, harder between layouts of one model: there some pairs differ by less than one percent. A good median
-# hides bad rows: see the squares away from the line. What no formula here explains of the largest models' memory is
-# gaps between blocks. No run with experts was in the table: there nobody has judged.
+# hides bad rows: see the squares away from the line. The largest model needs more memory than the formulas say; nobody
+# has found all of it. No run with experts was in the table: there nobody has judged.
 #
 # In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best mixtures, why each loses, and what breaks
-# first. How far a mixture scales, `data`, FSDP and `tensor` each have a formula. Exercise: `break_even`.
+# first. It also tries **HSDP**: stage 3 inside a node, gradients added up between nodes. How far do `data`,
+# FSDP and `tensor` scale? Each has a formula. Exercise: `break_even`.
 
 # %% [markdown]
 # ## How many hours, how much energy?

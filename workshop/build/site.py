@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.checks.registry import names_of
+from course_utils.lessons.hybrid_and_sharded.planner.plan_report import plans_page
 from course_utils.machine import allowed_cores
 from course_utils.syllabus import LESSONS, Lesson
 from workshop.build.commands import run
@@ -39,6 +40,8 @@ DOCUMENTS = (
     "CHANGELOG.md",
 )
 """What is read beside notebooks and decks; those of them that are written."""
+PLANS = "docs/plans.md"
+"""A document that is written here: what `course plan` says of some models."""
 LINK = re.compile(r"(?<!!)\[(?P<words>[^\]]+)\]\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)[^)]*\)")
 """A link in a document to another file."""
 MAP = re.compile(r"!\[[^\]]+\]\(docs/map\.png\)")
@@ -73,6 +76,7 @@ def build_site(
         project = Path(folder)
         copy_frame(root, project)
         documents = copy_documents(root, project, [page.target for page in found])
+        documents.append(write_plans(project))
         decks = copy_decks(root, project / "_extra" / "slides", {page.stem for page in found})
         yield from write_pages(found, root, project, decks, only_run)
         (project / "index.md").write_text(index(root, found, documents), encoding="utf-8")
@@ -156,6 +160,12 @@ def copy_documents(root: Path, project: Path, notebooks: list[Path]) -> list[str
         (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text(text, encoding="utf-8")
     return documents
+
+
+def write_plans(project: Path) -> str:
+    """Write the page of plans; returns its name."""
+    (project / PLANS).write_text(plans_page(), encoding="utf-8")
+    return PLANS
 
 
 def tidy(built: Path) -> None:

@@ -10,7 +10,7 @@ from course_utils.draw import style
 from course_utils.draw.bars import PARTS
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, best
-from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import GIB, H100Run, errors, halves
+from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import GIB, H100Run, errors, published_finding
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import EVERY_OTHER, FULL, NOTHING
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
@@ -119,13 +119,6 @@ def plans_finding(choices: Mapping[int, Mapping[str, Sequence[Choice]]]) -> str:
     first = f"{len(names) or 'none'} of {models} fit on {fewest} GPUs"
     others = [f"{len(names) or 'none'} on {gpus}" for gpus, names in rest]
     return f"On paper {join([first, *others])}"
-
-
-def published_finding() -> str:
-    """How far the planner is from the published runs that its rates were not fitted to."""
-    judged = halves()["judged"]
-    step, memory = percent(judged.step), percent(judged.memory)
-    return f"Judged by runs it was not fitted to: a step's time is off by {step} in the median, memory by {memory}"
 
 
 def published(runs: Sequence[H100Run]) -> Figure:

@@ -1,12 +1,13 @@
 """What `course plan` prints: the best layouts, why each of the others loses, and what breaks first."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import CLUSTERS, Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TIE, Choice, judge, plan
+from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import published_finding
 from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
     DATA,
     compute_seconds,
@@ -18,6 +19,14 @@ from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL
 from course_utils.words import bytes_text, percent, seconds_text
 
 SHOWN = 10
+ON_THE_PAGE = (
+    ("Llama 7B", 8, "h100"),
+    ("Llama 3 70B", 64, "h100"),
+    ("Mixtral 8x7B", 64, "h100"),
+    ("Llama 3 405B", 512, "h100"),
+    ("Llama 7B", 2048, "h100"),
+)
+"""Model, number of GPUs and their kind: small, large, with experts, very large, and one that waits for messages."""
 
 
 def cluster_named(name: str) -> Callable[[int], Cluster]:
@@ -31,7 +40,35 @@ def cluster_named(name: str) -> Callable[[int], Cluster]:
     return CLUSTERS[name.lower()]
 
 
-def report(model: str, gpus: int, of: str, batch: int | None = None, length: int | None = None) -> str:
+@dataclass(frozen=True)
+class PlanReport:
+    """What `plan` found, in words.
+
+    Attributes:
+        head: what was asked, and that nothing was run.
+        rows: of the best `SHOWN` layouts: its name, a step's time, memory, why it loses; none where none fits.
+        notes: what breaks first, what decides, how far the best one scales, or that nothing fits.
+    """
+
+    head: str
+    rows: list[tuple[str, str, str, str]]
+    notes: list[str]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{place:2}  {layout}: {step}, {memory}; {why}"
+            for place, (layout, step, memory, why) in enumerate(self.rows, start=1)
+        ]
+        return "\n".join([self.head, "", *lines, "", *self.notes] if lines else [self.head, *self.notes])
+
+    def markdown(self) -> str:
+        """As a table, for the website."""
+        table = ["| No. | Layout | A step | Memory | Why it loses |", "|---|---|---|---|---|"] if self.rows else []
+        table += [f"| {place} | {' | '.join(row)} |" for place, row in enumerate(self.rows, start=1)]
+        return "\n\n".join([self.head, "\n".join(table), *self.notes])
+
+
+def report(model: str, gpus: int, of: str, batch: int | None = None, length: int | None = None) -> PlanReport:
     """The best `SHOWN` layouts in a line each, what breaks first, and how far the best one scales.
 
     Raises:
@@ -46,21 +83,37 @@ def report(model: str, gpus: int, of: str, batch: int | None = None, length: int
     )
     fitting = [choice for choice in found if choice.fits]
     if not fitting:
-        return f"{head}\nNothing fits. Nearest: {found[0]}, {overfull(found[0])}."
+        return PlanReport(head, [], [f"Nothing fits. Nearest: {found[0]}, {overfull(found[0])}."])
     first = fitting[0]
-    lines = [head, ""]
-    for place, choice in enumerate(fitting[:SHOWN], start=1):
-        why = "the quickest" if choice is first else loses(choice, first)
-        kept = bytes_text(choice.memory.total)
-        micro = choice.layout.micro_batch
-        lines.append(f"{place:2}  {choice}, micro-batch {micro}: {seconds_text(choice.step)}, {kept}; {why}")
-    lines += ["", breaks_first(described, make, first, length), *decides(described, make, found, length)]
+    rows = [
+        (
+            f"{choice}, micro-batch {choice.layout.micro_batch}",
+            seconds_text(choice.step),
+            bytes_text(choice.memory.total),
+            "the quickest" if choice is first else loses(choice, first),
+        )
+        for choice in fitting[:SHOWN]
+    ]
+    notes = [breaks_first(described, make, first, length), *decides(described, make, found, length)]
     out = [choice for choice in found if not choice.fits and choice.step < first.step]
     if out:
         quickest = min(out, key=lambda choice: choice.step)
-        lines.append(f"Quicker, but too large: {quickest}, {seconds_text(quickest.step)}; {overfull(quickest)}.")
-    lines.append(binding_text(described, make, first.layout, length))
-    return "\n".join(lines)
+        notes.append(f"Quicker, but too large: {quickest}, {seconds_text(quickest.step)}; {overfull(quickest)}.")
+    return PlanReport(head, rows, [*notes, binding_text(described, make, first.layout, length)])
+
+
+def plans_page() -> str:
+    """A page of the website, in Markdown: the reports of `ON_THE_PAGE`, and how far such predictions are off."""
+    parts = [
+        "# Which layout? Plans on paper",
+        "A planner goes through all layouts of a training, and predicts memory and time by the formulas of"
+        " [lesson 11](../notebooks/11_hybrid_and_sharded.ipynb). Nothing here was run. In a terminal"
+        ' `course plan "Llama 3 70B" --gpus 64 --of h100` writes such a report for other models and clusters.',
+        f"{published_finding()}.",
+    ]
+    for model, gpus, of in ON_THE_PAGE:
+        parts += [f"## {model} on {gpus} {of.upper()}", report(model, gpus, of).markdown()]
+    return "\n\n".join(parts) + "\n"
 
 
 def loses(choice: Choice, first: Choice) -> str:

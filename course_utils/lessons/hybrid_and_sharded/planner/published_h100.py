@@ -16,6 +16,7 @@ from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100, H
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, judge
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import Layout, TrainingProgram
+from course_utils.words import percent
 
 GIB = 2**30
 _TITAN = "pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md (commit 31a17bf), December 2024, table "
@@ -162,6 +163,13 @@ def halves(rates: Rates | None = None) -> dict[str, Errors]:
         "fitted": errors([run for run in runs if run.fits_rates], rates),
         "judged": errors([run for run in runs if not run.fits_rates], rates),
     }
+
+
+def published_finding() -> str:
+    """How far the planner is from the published runs that its rates were not fitted to."""
+    judged = halves()["judged"]
+    step, memory = percent(judged.step), percent(judged.memory)
+    return f"Judged by runs it was not fitted to: a step's time is off by {step} in the median, memory by {memory}"
 
 
 def furthest_text(rates: Rates | None = None) -> str:
