@@ -107,8 +107,8 @@ EXERCISE = Exercise(
         "The start: `torch.manual_seed(0)` and `layer.reset_parameters()` on every rank, then another seed for each "
         "rank's batches. After that, lesson 8: local SGD with a rate of 0.05 for three epochs in batches of 16, and of "
         "0.01 for three more; after each three, one `dist.all_reduce` of all parameters as one vector, "
-        "`nn.utils.parameters_to_vector(…)`, in `.half()`. Or lesson 7: `top_k_with_error_feedback` on all gradients as "
-        "one vector, 0.2 % of it in each step, `dist.all_gather` of indices and values. At the end a few passes "
+        "`nn.utils.parameters_to_vector(…)`, in `.half()`. Or lesson 7: `top_k_with_error_feedback` on all gradients, "
+        "as one vector, 0.2 % of it in each step, `dist.all_gather` of indices and values. At the end a few passes "
         "without a step, and the mean of the running means.",
     ),
     symptoms={
