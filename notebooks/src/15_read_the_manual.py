@@ -397,7 +397,7 @@ print(naive_steps_text(sent, BUDGET.bytes, NAIVE_STEPS))
 # least: a cheaper start (6, and FSDP2 above), and local SGD (8) or compression (7) after it. A rate that falls (1)
 # helps. [The exercise](../exercises/15_read_the_manual.ipynb) has a table of what each idea reaches alone.
 #
-# Held-out images never reach a rank. Batch norm judges them by its *running means*, which follow each rank's batches
+# Held-out images never reach a rank. Batch norm judges them by its **running means**, which follow each rank's batches
 # slowly, a tenth of the way in each training pass: after few passes they lag behind the weights, and each rank has
 # others. Expect to miss a budget first.
 #

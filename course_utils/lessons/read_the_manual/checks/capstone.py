@@ -106,10 +106,10 @@ EXERCISE = Exercise(
         "weights if nobody sends any? And which lessons send more seldom, which fewer bytes each time?",
         "The start: `torch.manual_seed(0)` and `layer.reset_parameters()` on every rank, then another seed for each "
         "rank's batches. After that, lesson 8: local SGD with a rate of 0.05 for three epochs in batches of 16, and of "
-        "0.01 for three more; after each three, the mean of `model.state_dict()`'s floating-point tensors, by "
-        "`dist.all_reduce` of their `.half()`. Or lesson 7: `top_k_with_error_feedback` on all gradients as one "
-        "vector, 0.2 % of it in each step, `dist.all_gather` of indices and values; and the mean of the running means "
-        "at the end.",
+        "0.01 for three more; after each three, one `dist.all_reduce` of all parameters as one vector, "
+        "`nn.utils.parameters_to_vector(…)`, in `.half()`. Or lesson 7: `top_k_with_error_feedback` on all gradients, "
+        "as one vector, 0.2 % of it in each step, `dist.all_gather` of indices and values. At the end a few passes "
+        "without a step, and the mean of the running means.",
     ),
     symptoms={
         "too many bytes are sent": _missed("bytes"),
