@@ -6,7 +6,6 @@ Every rank reads its part of each batch. The mesh has two axes: along `expert` r
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from math import prod
 
 import torch
@@ -23,15 +22,12 @@ from course_utils.lessons.experts.character_experts import (
 )
 from course_utils.lessons.experts.expert_gradients import expert_gradients
 from course_utils.lessons.experts.gate import balancing_loss, imbalance, load_of, next_bias
-from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups
 from course_utils.lessons.hybrid_and_sharded.hybrid_step import equal_shards
-from course_utils.lessons.hybrid_and_sharded.mesh_training import Adam, Batches
+from course_utils.lessons.hybrid_and_sharded.mesh_training import Adam, Batches, make_groups
 from course_utils.trace.recorder import phase
 
 BALANCED = ("nothing", "loss", "bias")
 """What keeps the experts equally busy: nothing, a term of the loss, or a bias of the choice."""
-TIMEOUT = timedelta(seconds=60)
-"""Of the groups; torch would wait for half an hour."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +86,7 @@ def mesh_of_experts(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
             f"A mesh of data × expert for {dist.get_world_size()} ranks, not {dict(sizes)}. "
             'Write {"data": 2, "expert": 2} for four.'
         )
-    own = {}
-    for axis, groups in mesh_groups(sizes).items():
-        for members in groups:
-            made = dist.new_group(members, timeout=TIMEOUT)
-            if dist.get_rank() in members:
-                own[axis] = made
-    return own
+    return make_groups(sizes)
 
 
 def loss_of(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

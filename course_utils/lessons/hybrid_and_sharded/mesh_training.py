@@ -52,6 +52,11 @@ def own_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
             f"A mesh of {dict(sizes)} has {prod(sizes.values())} ranks, and {dist.get_world_size()} take part. "
             f"Write ranks.run(…, ranks={prod(sizes.values())}), or choose other sizes."
         )
+    return make_groups(sizes)
+
+
+def make_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
+    """All groups of a mesh, whose axes may have any names, made on every rank; returns this rank's along each axis."""
     own = {}
     for axis, groups in mesh_groups(sizes).items():
         for group in groups:
