@@ -10,6 +10,8 @@ from torch import nn
 from torch.distributed import distributed_c10d
 
 import course_utils as course
+from course_utils.checks.judge import judge
+from course_utils.checks.registry import declared
 from course_utils.errors import CourseError, RankError
 from course_utils.lessons.data_parallel import replicas, training
 from course_utils.lessons.experts.all_to_all import all_to_all_by_messages, exchanged
@@ -182,10 +184,10 @@ RUNS = {
     "6, all-reduce": (trained, replicas.all_reduce_flat),
     "6, gather and scatter": (trained, replicas.through_rank_0),
     "6, DistributedDataParallel": (trained, replicas.torch_ddp),
-    "9, ZeRO-1": (three_steps_of_zero1,),
-    "9, stage 2": (sharded, 2),
-    "9, FSDP": (sharded, 3),
-    "11, a block": (cut_block,),
+    "11, ZeRO-1": (three_steps_of_zero1,),
+    "11, stage 2": (sharded, 2),
+    "11, FSDP": (sharded, 3),
+    "9, a block": (cut_block,),
     "16, the collective": (dispatched, "collective"),
     "16, messages": (dispatched, "messages"),
     "17, a ring": (long_text, attention_round_the_ring),
@@ -207,6 +209,19 @@ def test_values_and_bytes_are_those_of_real_ranks(name, four_ranks):
             torch.testing.assert_close(one.detach(), other.detach(), rtol=1e-12, atol=1e-12)
     assert virtual.bytes_per_rank == real.bytes_per_rank and virtual.messages == real.messages
     assert [sorted(own, key=str) for own in counted(virtual)] == [sorted(own, key=str) for own in counted(real)]
+
+
+JUDGED = [
+    exercise
+    for exercise in declared()
+    if exercise.needs_torch and exercise.lesson[:2] in ("06", "09", "11", "16", "17")
+]
+
+
+@pytest.mark.parametrize("exercise", JUDGED, ids=lambda exercise: exercise.name)
+def test_a_right_answer_passes(exercise):
+    verdict = judge(exercise, exercise.written.right[0].function(), VirtualRanks(4))
+    assert verdict.passed, f"{verdict}  [COURSE_SEED={verdict.seed}]"
 
 
 def test_the_same_run_twice_is_the_same_in_every_number():
