@@ -492,7 +492,7 @@ print(
 # %%
 course.predict("rank_memory", within=1.1, model=..., everything=...)  # percent
 
-# %% tags=["figure:13_kept"]
+# %%
 from course_utils.lessons.gpu_nodes.rank_memory import TextModel, memory_by_way
 from course_utils.lessons.gpu_nodes.sentences import kept_shares, kept_text
 
