@@ -2,6 +2,7 @@
 
 import _thread
 import threading
+import time
 
 import pytest
 import torch
@@ -265,24 +266,24 @@ def test_nothing_is_left_of_a_run():
     assert not [thread for thread in threading.enumerate() if thread.name == "virtual rank"]
 
 
-def never_ends():
+def never_ends(begun):
     dist.barrier()
-    begun.set()
+    begun.touch()
     while True:
         pass
 
 
-begun = threading.Event()
+def test_a_learner_can_stop_it(tmp_path):
+    begun = tmp_path / "begun"
 
-
-def test_a_learner_can_stop_it(capsys):
     def press():
-        begun.wait(60)
+        while not begun.exists():
+            time.sleep(0.01)
         _thread.interrupt_main()
 
-    threading.Thread(target=press).start()
+    threading.Thread(target=press, daemon=True).start()
     with pytest.raises(RankError, match="stopped by you"):
-        VirtualRanks(3).run(never_ends, backend="gloo")
+        VirtualRanks(3).run(never_ends, begun, backend="gloo")
     assert not [thread for thread in threading.enumerate() if thread.name == "virtual rank"]
     assert VirtualRanks(2).run(dist.get_rank, backend="gloo").results == [0, 1]
 
