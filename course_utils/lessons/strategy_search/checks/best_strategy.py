@@ -1,7 +1,7 @@
 """The check of `best_strategy`: small graphs whose optimum is known by trying everything, with traps on the way there.
 
 A walk begins where no single change helps, so that one has to go through slower strategies; it is too warm to end at
-the best it met; and where memory is limited the best of all does not fit.
+the best it met; it stays as warm as it was; and where memory is limited the best of all does not fit, or nothing does.
 """
 
 import functools
@@ -17,7 +17,7 @@ from course_utils.lessons.strategy_search.checks.common import NOTHING, shown
 from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
 from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
 from course_utils.lessons.strategy_search.simulator.step_tables import Whole, make_tables
-from course_utils.words import count, seconds_text
+from course_utils.words import count, percent, seconds_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,6 +26,8 @@ Bits = NDArray[np.bool_]
 DEVICES, OPERATORS, ITERATIONS = 2, 8, 4000
 WALKS = 24
 NEVER, AMPLE = 2**60, 2**40
+MOST_LOOKS = 100
+"""After so many questions for each proposal, whether a strategy fits, the walk will not end by itself."""
 NO_STRATEGY = "a list with a configuration for each operator is expected"
 WARM = 0.02, 0.05
 """Temperatures, as shares of the time with which the walk begins."""
@@ -49,7 +51,7 @@ def walked(
     """
     index = [{config: place for place, config in enumerate(own)} for own in choices]
     asked: list[int] = []
-    looked_at: list[bool] = []
+    looked_at: list[int] = []
 
     def place(strategy: Strategy) -> tuple[int, ...]:
         return tuple(own[config] for own, config in zip(index, strategy, strict=True))
@@ -60,12 +62,18 @@ def walked(
         return int(times[where])
 
     def fits(strategy: Strategy) -> bool:
-        looked_at.append(bool(room[place(strategy)]))
-        return looked_at[-1]
+        if len(looked_at) > MOST_LOOKS * (iterations + 10):
+            raise _TooOften
+        where = place(strategy)
+        looked_at.append(int(np.ravel_multi_index(where, times.shape)))
+        return bool(room[where])
 
     random = np.random.default_rng(seed)
     fresh = random.bit_generator.state
-    found = function(start, choices, makespan_of, fits, iterations, temperature, random)
+    try:
+        found = function(start, choices, makespan_of, fits, iterations, temperature, random)
+    except _TooOften:
+        return f"after {count(iterations, 'proposal')} the walk still asked whether strategies fit"
     if found is None:
         return f"the function {NOTHING}; {NO_STRATEGY}"
     if not isinstance(found, list | tuple) or len(found) != len(start):
@@ -75,7 +83,12 @@ def walked(
             return f"operator {number} got {shown(config)}, which is none of its choices"
     drawn = random.bit_generator.state != fresh
     takes, proposals = int(times[place(found)]), max(len(asked), len(looked_at))
-    return {"takes": takes, "fits": bool(room[place(found)]), "walk": asked, "proposals": proposals, "drawn": drawn}
+    ends = {"takes": takes, "fits": bool(room[place(found)])}
+    return ends | {"walk": asked, "proposals": proposals, "looks": looked_at, "drawn": drawn}
+
+
+class _TooOften(Exception):
+    """The walk does not count its proposals."""
 
 
 def _wrong(outcome: Outcome) -> str | None:
@@ -107,6 +120,29 @@ def _wrong(outcome: Outcome) -> str | None:
     if _near(begin, times.shape).issuperset(walk):
         return f"{longer}; nothing was simulated that is two changes from the start"
     return longer
+
+
+def _one_proposal(outcome: Outcome) -> str | None:
+    """Whether a proposal was looked at, where there is one to make; what is wrong otherwise."""
+    told = outcome.results[0]
+    if isinstance(told, str):
+        return told
+    if not told["looks"] and len(told["walk"]) < 2:
+        return "there is a proposal to make; only the start was looked at"
+    return None
+
+
+def _still_warm(outcome: Outcome) -> str | None:
+    """Whether a walk that begins at the best one still leaves it at the end, by steps that are seldom taken."""
+    if wrong := _wrong(outcome):
+        return wrong
+    told, times = outcome.results[0], outcome.case.arguments[0][1]
+    near = _near(int(times.argmin()), times.shape)
+    proposed = max(told["walk"], told["looks"], key=len)  # who keeps each result simulates nothing twice
+    share = np.mean([number not in near for number in proposed[-len(proposed) // 4 :]])
+    if share > 0.5:
+        return None
+    return f"of the last strategies {percent(share)} were two changes away from the quickest, expected about 88 %"
 
 
 def _only_down(outcome: Outcome) -> str | None:
@@ -148,6 +184,12 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     slowest = int(times.argmax())
     yield _case("from the slowest one, nearly cold", choices, times, slowest, 400, 1.0, rng, judge=_only_down)
     yield _plain(rng)
+    yield _seldom(rng)
+    choices, times, _ = _landscape(rng, 5)
+    yield _case("a single proposal", choices, times, int(rng.integers(times.size)), 1, 1.0, rng, judge=_one_proposal)
+    start = int(rng.integers(times.size))
+    alone = (np.arange(times.size) == start).reshape(times.shape)
+    yield _case("nothing else fits", choices, times, start, 20, 1.0, rng, room=alone)
     yield _trap(rng, limited=True)
 
 
@@ -163,6 +205,17 @@ def _plain(rng: np.random.Generator) -> Case:
     times = sum(np.ix_(*slower)) + 1_000_000
     label = "all take nearly as long"
     return _case(label, choices, times, int(times.argmin()), ITERATIONS, 1e5, rng, judge=_far_enough)
+
+
+def _seldom(rng: np.random.Generator) -> Case:
+    """From the best one, where every step away from it takes twice the temperature longer: 14 in 100 are taken."""
+    choices, temperature = _devices(*[4] * OPERATORS), 1e5
+    slower = [
+        np.roll([0, *(2 * temperature * rng.uniform(0.97, 1.03, 3)).astype(int)], rng.integers(4)) for _ in choices
+    ]
+    times = sum(np.ix_(*slower)) + 1_000_000
+    label = "steps away from the quickest one are seldom taken"
+    return _case(label, choices, times, int(times.argmin()), ITERATIONS, temperature, rng, judge=_still_warm)
 
 
 def _far_enough(outcome: Outcome) -> str | None:
