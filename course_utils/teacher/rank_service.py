@@ -27,7 +27,7 @@ def serve(line: socket.socket) -> None:
     _, [memory], _, _ = socket.recv_fds(line, 1, 1)
     _join(world, memory)
     notebook_cells.stand_in_for_the_notebook()
-    calls.to_bytes = lambda reply: reply  # it leaves this process by `wire.pack`, below
+    calls.to_bytes = calls.packed = lambda reply: reply  # it leaves this process by `wire.pack`, below
     while True:
         number, size = HEADER.unpack(_read(line, HEADER.size))
         data = _answered(_read(line, size), world.rank)

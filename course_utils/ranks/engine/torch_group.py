@@ -71,15 +71,21 @@ def _leave_the_last_group() -> None:
 _lock: dict[int, bool] = {}  # number of ranks → whether the disk of their files locks them
 
 
-def store_for(inner: "MPI.Intracomm", file: str) -> dist.Store:
+def store_for(inner: "MPI.Intracomm", meeting: str) -> dist.Store:
     """Where the ranks of a communicator meet: through a file that does not exist yet, or at rank 0's address.
 
     All of them must ask.
+
+    Args:
+        meeting: the file; or the address, where they share no files: "tcp://10.77.0.1:20000".
     """
+    if meeting.startswith("tcp://"):
+        host, _, port = meeting.removeprefix("tcp://").partition(":")
+        return tcp_store(host, int(port), inner.size, TIMEOUT, serve=inner.rank == 0)
     if inner.size not in _lock:
-        _lock[inner.size] = locks_hold(inner, Path(file).with_name("locks"))
+        _lock[inner.size] = locks_hold(inner, Path(meeting).with_name("locks"))
     if _lock[inner.size]:
-        return dist.FileStore(file, inner.size)
+        return dist.FileStore(meeting, inner.size)
     if inner.rank == 0:
         host = own_address()
         store = tcp_store(host, 0, inner.size, TIMEOUT, serve=True)
@@ -125,7 +131,7 @@ def torch_group(inner: "MPI.Intracomm", meeting: str, wanted: MadeFor, *, again:
 
     Args:
         inner: a plain communicator of these ranks.
-        meeting: a file that does not exist yet.
+        meeting: a file that does not exist yet, or an address of rank 0's: see `store_for`.
         wanted: how many ranks, and with which backend.
         again: take the group of the last call, which fits on all ranks.
     """
