@@ -3,7 +3,14 @@
 from course_utils.errors import CourseError
 
 
-def break_even(way: str, tokens: float, width: float, flops: float, bandwidth: float, number_bytes: float = 2) -> float:
+def break_even(
+    way: str,
+    tokens: float,
+    width: float,
+    flops: float,
+    bandwidth: float,
+    number_bytes: float = 2,
+) -> float:
     """The number N of GPUs on which messages take as long as the arithmetic that they belong to.
 
     On fewer GPUs the arithmetic takes longer, and can hide them; on more the step waits for messages. A transformer's
