@@ -19,9 +19,10 @@ def break_even(
     out.
 
     - "data": an all-reduce of all gradients, against the backward pass.
-    - "fsdp": two all-gathers of all parameters and a reduce-scatter of all gradients, against both passes.
-    - "tensor": in each block of 12 width² parameters four all-reduces of a number for each token and place of the
-      width, against both passes.
+    - "fsdp": two all-gathers of all parameters and a reduce-scatter of all gradients, against both
+      passes.
+    - "tensor": in each block of 12 width² parameters four all-reduces of a number for each token
+      and place of the width, against both passes.
 
     Args:
         way: "data", "fsdp" or "tensor".
