@@ -8,22 +8,14 @@
 #
 # *60 minutes · builds on [lesson 4](04_messages.ipynb) · 8 ranks*
 
-# %%
-import numpy as np
-
-import course_utils as course
-from course_utils.lessons.allreduce.algorithms import ALGORITHMS
-
-ranks = course.start(8, link="50 Mbit/s", latency="3 ms")
-linked = ranks.facts["network"] is not None
-
 # %% [markdown]
-# Until now messages went through the memory of one computer. Now each rank gets a computer of its own, a **node**,
-# behind a link of 50 million bits a second, 3 ms from the next: emulated. (Where your system forbids it, a line says
-# so: all counts stay the same.)
+# Until now messages went through the memory of one computer. Now each rank has a computer of its own, a **node**. Its
+# link to the others carries 50 million bits a second, and a message is 3 ms on its way. All this is *emulated* on your
+# computer. (Where your system forbids it, a line says so. All counts stay the same.)
 #
-# Each has a gradient, a vector. Training needs the sum of all, on every worker, in every step: an **all-reduce**. We
-# build it six times. The trace counts bytes and **rounds**, in which each rank can send one message and receive one.
+# Each rank has a gradient, a vector. Training needs the sum of all, on every rank, in every step: an **all-reduce**. We
+# do it in six ways, first on four of the eight ranks. We count **rounds**, in which each rank can send one message and
+# receive one, and the bytes that the busiest rank sends.
 #
 # ## Everything through one
 #
@@ -31,6 +23,12 @@ linked = ranks.facts["network"] is not None
 # vectors does rank 0 send?
 
 # %%
+import numpy as np
+
+import course_utils as course
+
+ranks = course.start(8, link="50 Mbit/s", latency="3 ms")
+linked = ranks.facts["network"] is not None  # False where the system forbids links
 course.predict("allreduce_gather", rounds=..., vectors=...)  # two numbers
 
 # %% tags=["figure:05_gather"]
@@ -41,28 +39,29 @@ LENGTH = 50_000  # numbers of 4 bytes
 
 def add_up(comm, allreduce, length=LENGTH):
     vector = np.full(length, comm.rank, np.float32)
-    allreduce(comm, vector)
+    allreduce(comm, vector)  # writes the sum into the vector
     assert (vector == sum(range(comm.size))).all()
 
 
 gather = ranks.run(add_up, gather_broadcast_allreduce, ranks=4)
-sent = gather.bytes_per_rank[0] / (4 * LENGTH)
+sent = gather.bytes_per_rank[0] / (4 * LENGTH)  # by rank 0, in vectors
 course.measured("allreduce_gather", rounds=gather.rounds, vectors=sent)
 gather.timeline("gather and broadcast")
 
 # %% [markdown]
-# Rank 0 takes $P-1$ vectors in and gives $P-1$ out: $2(P-1)$ rounds when they come one after the other. Here they
-# travel at once and share rank 0's link, so each takes three times as long, and all together take the same time. With
-# 1,000 machines one link carries everything, and 999 idle. Two ideas mend that.
+# Rank 0 takes $P-1$ vectors in and gives $P-1$ out, one a round: $2(P-1)$ rounds. In the picture three travel at once.
+# But they share rank 0's link, so each takes three times as long, and nothing is gained. With 1,000 machines one link
+# carries everything, and 999 are nearly idle. Two ideas mend that. (`gather_broadcast_allreduce??` in a cell shows its
+# lines.)
 #
 # ## Idea one: in pairs
 #
-# Ranks 0 and 1 add up while 2 and 3 do. Then 0 and 2 meet: a **tree**, and the sum goes back
-# the same way.
+# Rank 1 sends its vector to rank 0, which adds. At the same time rank 3 sends to rank 2. Then rank 2 sends its sum to
+# rank 0. That is a **tree**; the sum of all goes back the same way.
 #
-# Better still: when two ranks meet, let them *swap* vectors, so that both have the sum. Next round, meet at twice the
-# distance. That is **recursive doubling**, and nothing need come back. **Predict** its rounds on 4 ranks, and the
-# vectors that *each* rank sends.
+# Better still: when two ranks meet, let them *swap* vectors, and let both add. In the next round each meets the rank at
+# twice the distance: 0 meets 1, then 2. That is **recursive doubling**, and nothing need come back. **Predict** its
+# rounds on 4 ranks, and the vectors that *each* rank sends.
 
 # %%
 course.predict("allreduce_doubling", rounds=..., vectors=...)
@@ -78,9 +77,9 @@ course.measured("allreduce_doubling", rounds=doubling.rounds, vectors=sent)
 course.draw.timelines(tree, doubling, titles=["tree", "recursive doubling"])
 
 # %% [markdown]
-# $2\lceil\log_2 P\rceil$ rounds for the tree, $\log_2 P$ for doubling: no all-reduce has fewer. (Slower in your run?
-# One computer plays all four nodes, and doubling sends 8 messages where the tree sends 6.) But in each round whole
-# vectors travel. For a long vector that is what counts.
+# The tree needs $2\lceil\log_2 P\rceil$ rounds, doubling $\log_2 P$. No all-reduce has fewer: in one round, a rank's
+# sum can at most double its number of vectors. (Doubling is slower in your run? One computer plays all four nodes, and
+# doubling sends 8 messages, the tree 6.) But each round moves whole vectors. For a long vector that is what counts.
 #
 # ## Idea two: in blocks
 #
@@ -89,10 +88,10 @@ course.draw.timelines(tree, doubling, titles=["tree", "recursive doubling"])
 # - **reduce-scatter**: rank $r$ ends with the finished sum of block $r$;
 # - **all-gather**: everybody gets all finished blocks.
 #
-# **Halving-doubling** does it in pairs. Ranks 0 and 2 meet first. Rank 0 keeps the left half and gives the right half
-# away; rank 2 keeps the right half. Each adds what comes to the half that it keeps. Ranks 1 and 3 do the same. Then
-# ranks 0 and 1 meet and share the left half in this way: each keeps a quarter, and that quarter is finished. The
-# finished quarters go back the same way, without adding. **Predict** again, on 4 ranks.
+# **Halving-doubling** does both in pairs. Ranks 0 and 2 meet first. Rank 0 keeps the left half of its vector and gives
+# the right half away; rank 2 does the opposite. Each adds what comes to the half that it keeps. Ranks 1 and 3 do the
+# same. Then ranks 0 and 1 divide the left half in this way, and ranks 2 and 3 the right half. Now each rank has a
+# finished quarter. The quarters go back the same way, without adding. **Predict** rounds and vectors again.
 
 # %%
 course.predict("allreduce_halving", rounds=..., vectors=...)
@@ -107,13 +106,15 @@ halving.timeline("halving-doubling")
 
 # %% [markdown]
 # $\frac12 + \frac14 = \frac34$ of the vector there, and $\frac34$ back: $2\frac{P-1}{P}$ vectors, so less than 2.
-# No algorithm in which only *ranks* add sends less from its busiest rank. (Some switches add, too. Then a rank sends
-# its vector once: lesson 13.) The price: twice the rounds.
+# No algorithm in which only *ranks* add sends less from its busiest rank. (A switch, the box where the links meet, can
+# sometimes add, too. Then a rank sends its vector once: lesson 13.) The price: twice the rounds of doubling.
 #
 # ## The ring
 #
-# The same two phases without partners far away: every rank sends one block to its right, and receives one from its
-# left. This is all of it. Read it, and **predict** once more, on 4 ranks:
+# The same two phases, but only with neighbours: in each round every rank sends a block to its right, and receives one
+# from its left. Follow block 3 on 4 ranks. Rank 0 sends it to rank 1, which adds its own block 3. The sum goes to rank
+# 2, then to rank 3: there it is finished. Then it goes round once more, and everybody keeps a copy. The other blocks do
+# the same, each from another rank on. Read it, and **predict** rounds and vectors once more:
 
 
 # %%
@@ -121,11 +122,12 @@ def ring(comm, vector):
     rank, P = comm.rank, comm.size
     left, right = (rank - 1) % P, (rank + 1) % P
     blocks = np.array_split(vector, P)  # views: writing into a block changes the vector
-    incoming = np.empty_like(blocks[0])
+    incoming = np.empty_like(blocks[0])  # room for any block
     for step in range(2 * (P - 1)):
         outgoing = blocks[(rank - step - 1) % P]
         arriving = blocks[(rank - step - 2) % P]
         place = incoming[: len(arriving)]
+        # Sendrecv sends and receives at once, without a deadlock.
         comm.Sendrecv(outgoing, dest=right, recvbuf=place, source=left)
         if step < P - 1:
             arriving += place  # reduce-scatter: the sum of a block grows on its way round
@@ -142,17 +144,17 @@ course.measured("allreduce_ring", rounds=round_the_ring.rounds, vectors=sent)
 round_the_ring.timeline("ring")
 
 # %% [markdown]
-# As few bytes as halving-doubling, and only ever to a neighbour, over short ways. But $2(P-1)$ rounds.
+# As few bytes as halving-doubling, and each message goes only to a neighbour. But $2(P-1)$ rounds.
 #
 # In each round everybody waits for a whole block, adds, and only then sends on. The **asynchronous ring** cuts blocks
-# into **segments** and passes each on at once. While one is being added, the next is under way:
+# into **segments** and sends each on as soon as it is added. Meanwhile the next one is under way:
 
 # %%
 from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
 
 
 def in_segments(comm, vector):
-    async_ring_allreduce(comm, vector, segment_bytes=25_000)  # two segments a block
+    async_ring_allreduce(comm, vector, segment_bytes=25_000)  # half a block
 
 
 segmented = ranks.run(add_up, in_segments, ranks=4)
@@ -160,16 +162,18 @@ titles = ["ring", "asynchronous ring"]
 course.draw.timelines(round_the_ring, segmented, titles=titles)
 
 # %% [markdown]
-# Twice the messages and rounds, each of half the size: the same bytes. A round costs less now, because nobody waits for
-# it to end. The libraries of lessons 6 and 13 cut blocks too. (Not faster in your run? *One* computer plays all nodes
-# here, and more messages are more work for it. *Ranks that are not there*, below, measures that work.)
+# Twice the messages and rounds, each of half the size: the same bytes. But nobody waits for a round to end. (Not faster
+# in your run? More messages are more work for the *one* computer. *Ranks that are not there*, below, measures that
+# work. The libraries of lessons 6 and 13 cut blocks too.)
 #
-# Now count all six against their formulas: rounds, and the vectors that the busiest rank sends. (With 6,000 numbers
-# a block is one segment.) Where $P$ is not a power of two, doubling and halving-doubling take the largest power of two
-# below it. Each surplus rank first hands its vector to a partner, and gets the sum from it at the end.
+# Now count all six against their formulas: rounds, and the vectors that the busiest rank sends. (6,000 numbers are few:
+# a block is one segment, so both rings count the same.) Where $P$ is not a power of two, doubling and halving-doubling
+# take the largest power of two below it. Each surplus rank first hands its vector to a partner, and gets the sum from
+# it at the end.
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.allreduce.cost_model import bytes_per_rank, rounds
+from course_utils.lessons.allreduce.algorithms import ALGORITHMS  # name → function
+from course_utils.lessons.allreduce.cost_model import bytes_per_rank, rounds  # formulas
 
 print(f"{'':18}{'3 ranks':>25}{'4 ranks':>25}")
 for name, allreduce in ALGORITHMS.items():
@@ -185,26 +189,26 @@ for name, allreduce in ALGORITHMS.items():
 from course_utils.lessons.allreduce import pictures
 
 many = [2**k for k in range(1, 11)]
-names = {"gather-broadcast": "gather-broadcast", "tree": "tree, doubling"}
-names["ring"] = "halving-doubling, rings"
-sent = {
-    said: [max(bytes_per_rank(name, P, P)) / 4 / P for P in many]
-    for name, said in names.items()
+labels = {"gather-broadcast": "gather-broadcast", "tree": "tree, doubling"}
+labels["ring"] = "halving-doubling, rings"
+sent = {  # of vectors with P numbers, 4 bytes each: one number a block
+    label: [max(bytes_per_rank(name, P, P)) / 4 / P for P in many]
+    for name, label in labels.items()
 }
 title = "Vectors that the busiest rank sends, by the formulas just counted"
 pictures.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
 
 # %% [markdown]
 # The rings stay below 2, whatever $P$. So does halving-doubling for these $P$, the powers of two; for others its
-# surplus ranks cost up to one vector more. Few rounds *and* few bytes: of these six only halving-doubling. So why has
-# anything else survived? The last pictures of this page tell.
+# surplus ranks cost up to one vector more. Few rounds *and* few bytes: of these six only halving-doubling has both. So
+# why has anything else survived? The last pictures of this page tell.
 #
 # ## Two trees
 #
-# In a tree half of the ranks are leaves: they send one vector and wait. So let a second tree stand beside the first, in
-# which the leaves of the first pass the sums on. Each tree carries half of the vector, in segments, so that all its
-# levels are busy at once. **NCCL**, the library of lesson 13, does this between nodes; what it calls *Tree* is this
-# **double tree**. On 8 ranks, by turns (lesson 3) with the plain tree:
+# In a tree half of the ranks are *leaves*: they send one vector and wait. So let a second tree stand beside the first,
+# in which the leaves of the first pass the sums on. Each tree carries half of the vector, in segments, so that all its
+# levels are busy at once. That is the **double tree**. **NCCL**, the library of lesson 13, uses it between nodes, and
+# calls it *Tree*. We run it on 8 ranks, by turns (lesson 3) with the plain tree:
 
 # %%
 from course_utils.lessons.allreduce.allreduce_times import measure
@@ -213,19 +217,19 @@ from course_utils.measuring import Compared
 
 
 def double_tree(comm, vector):
-    double_tree_allreduce(comm, vector, segment_bytes=12_500)
+    double_tree_allreduce(comm, vector, segment_bytes=12_500)  # 8 for each half
 
 
 run = ranks.run(add_up, double_tree)
 sent = max(run.bytes_per_rank) / (4 * LENGTH)
 print(f"The busiest of 8 ranks sends {sent:g} vectors")
 trees = {"double tree": double_tree, "tree": tree_allreduce}
-both = measure(ranks, trees, [4 * LENGTH], runs=3)
+both = measure(ranks, trees, [4 * LENGTH], runs=3)  # name → for each size, seconds
 print(Compared(*(runs[0] for runs in both.values()), tuple(trees)))
 
 # %% [markdown]
-# At most 2 vectors from every rank, $2\log_2 P$ levels, and $P$ may be any number. (The plain tree's rank 0 sends three
-# vectors to three children, over one link.)
+# At most 2 vectors from every rank, $\log_2 P$ levels up and as many down, and $P$ may be any number. (The plain tree's
+# rank 0 sends three vectors here.)
 #
 # Ready for the first four [exercises](../exercises/05_allreduce.ipynb): tree, doubling, halving, ring.
 #
@@ -233,10 +237,19 @@ print(Compared(*(runs[0] for runs in both.values()), tuple(trees)))
 #
 # In 2019 a student trained a network on 80 processes with MPI's all-reduce and with two rings of his own. The rings
 # were faster. But networks trained with them recognised 7 to 10 % fewer images. He suspected **bracketing**: $(a+b)+c$
-# is not $a+(b+c)$ when numbers are rounded, and a ring adds in another order than a tree. **Predict** the size of
-# that difference, as a share of the sum:
+# is not $a+(b+c)$ when numbers are rounded, and a ring adds in another order than a tree. **Predict** how far a sum in
+# float32 (4 bytes a number) is from the exact one, as a share of the largest sum:
+
 
 # %%
+def largest_error(comm, allreduce, dtype):
+    vector = np.random.default_rng(comm.rank).normal(size=10_000)
+    exact = comm.allreduce(vector.astype(np.longdouble))  # the type with the most digits
+    vector = vector.astype(dtype)
+    allreduce(comm, vector)
+    return float(np.abs(vector - exact).max() / np.abs(exact).max())
+
+
 course.predict(
     "allreduce_bracketing",
     answer=...,  # "a", "b", "c" or "d"
@@ -246,29 +259,20 @@ course.predict(
 # %%
 from course_utils.lessons.allreduce.sentences import rounding_text
 
-
-def sum_of(comm, allreduce, dtype):
-    vector = np.random.default_rng(comm.rank).normal(size=10_000)
-    exact = comm.allreduce(vector.astype(np.longdouble))
-    vector = vector.astype(dtype)
-    allreduce(comm, vector)
-    return float(np.abs(vector - exact).max() / np.abs(exact).max())
-
-
 errors = {"float32": {}, "float64": {}}
 print(f"{'':20} float32 float64")
 for name, allreduce in ALGORITHMS.items():
     for dtype, by_name in errors.items():
-        by_name[name] = ranks.run(sum_of, allreduce, dtype, ranks=4).results[0]
+        by_name[name] = ranks.run(largest_error, allreduce, dtype, ranks=4).results[0]
     print(f"{name:20} {errors['float32'][name]:.0e}   {errors['float64'][name]:.0e}")
 small = max(errors["float32"].values()) < 1e-6
 course.measured("allreduce_bracketing", answer="b" if small else "c")
 print("Bracketing in float32:", rounding_text(errors["float32"], loss=0.07))
 
 # %% [markdown]
-# Not guilty. (The report's library, Genann, computes in float64: less guilty still.) Today he might be right: many
-# gradients travel in **bfloat16**, which keeps 8 binary digits where float32 keeps 24. NumPy does not know it, torch
-# does. A ring adds one rank's vector after the other; so does this cell:
+# Bracketing is not guilty. (The report's library, Genann, computes in float64: less guilty still.) Today the student
+# might be right: many gradients travel in **bfloat16**, which keeps 8 binary digits where float32 keeps 24. NumPy does
+# not know it, torch does. A ring adds one rank's vector after the other; so does this cell:
 
 # %%
 import torch
@@ -283,30 +287,31 @@ for dtype in (torch.float64, torch.float32, torch.bfloat16):
     print(f"{str(dtype):14} {error:.0e}")
 
 # %% [markdown]
-# Close to a percent, with four ranks only. So many trainings compute in bfloat16 and all-reduce in float32
-# (`reduce_dtype` in torch's own sharding, lesson 11).
+# Close to a percent, with four ranks only. That is why many trainings compute in bfloat16, and all-reduce in float32
+# (lesson 11 shows how).
 #
 # But his numbers were float64. Something else was wrong: the report itself thinks of "a flaw in the code". That code is
-# lost, but our `suspicious_ring` has a flaw that costs as much. Like his, our training averages the *weights* after
-# every step. At the end each rank tests its own network:
+# lost, but our `suspicious_ring` has a flaw that costs as much. We train a small network on lesson 1's digits. As in
+# the report, the ranks average their *weights* after every step: they add them up, and divide by $P$. At the end each
+# rank tests its own network:
 
 # %%
 from course_utils.lessons.allreduce.suspicious_ring import suspicious_ring, train_digits
-from course_utils.data import digits_arrays
 
-images = digits_arrays()
+images = course.data.digits_arrays()
 rings = {"tree": tree_allreduce, "our ring": ring, "suspicious": suspicious_ring}
 for name, allreduce in rings.items():
     trained = ranks.run(train_digits, images, allreduce, ranks=4)
-    shares = [f"{accuracy:.1%}" for accuracy, _ in trained.results]
+    shares = [f"{accuracy:.1%}" for accuracy, weights in trained.results]
     print(f"{name:12} recognises", *shares)
 
 # %% [markdown]
-# There they are, the missing percents; and tree and ring agree. No error, no warning, and `suspicious_ring` passes
-# `add_up`, the test of our own ring, with 4,096 numbers.
+# There they are, the missing percents; and tree and ring agree. No error, no warning, and with 4,096 numbers
+# `suspicious_ring` passes `add_up`, the test of our own ring.
 #
-# **You are the detective.** The vector of weights has 3,610 numbers. You know how many rounds and bytes a ring needs,
-# and you have a ring that is right. Run the cell, and say what is wrong before you unfold the answer.
+# **You are the detective.** All weights are one vector of 3,610 numbers. You know how many rounds and bytes a ring
+# needs, and you have a ring that is right. In the picture each rank's vector is a strip, and wrong numbers are red. Run
+# the cell, and say what is wrong before you unfold the answer.
 
 # %% tags=["figure:05_suspicious"]
 from course_utils.lessons.allreduce.blocks import block_bounds
@@ -332,14 +337,15 @@ pictures.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 #
 # The rounds are all there, but bytes are missing; and on every rank it is the *end of each block* that was never
 # added. A block has 902 or 903 numbers and travels in segments of 512: `len(block) // SEGMENT` rounds down, and the
-# last 390 stay at home. There each rank keeps its own weight, which then is divided by $P$, in every step.
+# last 390 or 391 are never sent. There each rank keeps its own weights, and divides them by $P$ in every step.
 # With 4,096 numbers a block has 1,024, two whole segments. `suspicious_ring??` in a cell shows the line.
 # The moral: test with lengths that do *not* divide.
 # </details>
 #
 # ## The clock
 #
-# In lesson 4 a message took $\alpha + \beta n$. So, with $n$ bytes in the vector:
+# In lesson 4 a message took $\alpha + \beta n$. An all-reduce of $n$ bytes takes the first column times $\alpha$, plus
+# the second times $\beta n$ (for $P$ a power of two):
 #
 # | | times α | times βn |
 # |---|---|---|
@@ -350,9 +356,10 @@ pictures.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 # | ring, asynchronous ring | $2(P-1)$ | $2(P-1)/P$ |
 # | double tree, in short segments | $2\log_2 P$ | $2$ |
 #
-# So two numbers of our network, from a ping-pong: $\alpha$, the time of an empty message, and $\beta$, what each
+# A ping-pong gives both numbers of our network: $\alpha$, the time of a message of one byte, and $\beta$, what each
 # further byte of a long one adds. **Predict**, for 8 ranks: which of tree, recursive doubling and ring is the fastest
-# for 4 KB, and which for 200 KB?
+# for 4 KB, and which for 200 KB? (In the picture points are measured; lines are these formulas, corrected where
+# messages share a link.)
 
 # %%
 from course_utils.lessons.allreduce.cost_model import Network
@@ -367,7 +374,7 @@ def two_numbers(times):
     return times[0], (times[-1] - times[-2]) / (sizes[-1] - sizes[-2])
 
 
-times = ranks.run(message_seconds, sizes, runs=3).results[0]
+times = ranks.run(message_seconds, sizes, runs=3).results[0]  # a ping-pong
 alpha, beta = two_numbers(times)
 network = Network(alpha, beta, shared=linked)  # messages at once share a link
 print(network_text(network))
@@ -391,54 +398,20 @@ pictures.crossings(lengths, measured, predicted, "Time over the size of the vect
 
 # %% [markdown]
 # Short vectors pay for rounds, long ones for bytes; where the lines cross depends on $P$ and on $\alpha/\beta$. No
-# algorithm is the best: that is why libraries carry several and choose. (Ten sizes and `runs=9` take some minutes and
-# give finer figures.)
-#
-# The student's report times whole *trainings*: a network with a hidden layer of more and more neurons, with MPI's own
-# all-reduce and with both rings. Here are four steps of such a training, on 8 ranks. Each neuron more makes the vector
-# 75 numbers longer.
-
-# %%
-from course_utils.lessons.allreduce.allreduce_times import training_seconds
-
-
-def mpi_allreduce(comm, vector):
-    from mpi4py import MPI
-
-    comm.Allreduce(MPI.IN_PLACE, vector)
-
-
-widths = [32, 128, 512]
-ways = {"MPI's own": mpi_allreduce}
-ways |= {name: ALGORITHMS[name] for name in ("ring", "asynchronous ring")}
-trained = ranks.run(training_seconds, ways, images, widths, runs=3).results[0]
-pair = Compared(trained["MPI's own"][-1], trained["ring"][-1], ("MPI's own", "the ring"))
-title, axes = (
-    "Four steps of a training on 8 ranks",
-    ("neurons in the hidden layer", "seconds"),
-)
-course.draw.over_numbers(
-    widths,
-    trained,
-    title,
-    f"{pair}, with {widths[-1]} neurons",
-    across=axes[0],
-    up=axes[1],
-)
-
-# %% [markdown]
-# MPI chooses by the size of the vector, like every library. The report takes MPI's all-reduce for a tree. Perhaps it
-# was a ring: the version of that time chose one for sums of more than 10,000 bytes.
+# algorithm is always the best: that is why libraries carry several and choose.
 #
 # **How full are the links?** **Bus bandwidth** is $2\frac{P-1}{P}\,n$ divided by the time: what each link must carry
-# at least, per second, where only ranks add. Unlike $n$ over time it can be compared with the link's own rate,
-# whatever $P$. Ours lets 6.25 MB pass in a second; about 5 % of that are the addresses that each packet carries.
+# at least, per second, where only ranks add. So it can be compared with the link's own rate, whatever $P$ is. Our link
+# lets 50 million bits pass in a second, or 6.25 MB; about 5 % of that are addresses, which travel with the data.
 #
 # ## A formula put right
 #
-# Formulas in reports can be wrong, and a clock finds out. The report gives the *butterfly*, "a recursive halving
-# reduce-scatter followed by a recursive doubling all-gather", the time $\log_2 P\,(\alpha + \beta n)$, in our letters.
-# Your timeline of halving-doubling says $2\log_2 P\,\alpha + 2\frac{P-1}{P}\beta n$. Let the clock decide, on 8 ranks:
+# Formulas in reports can be wrong, and a clock finds out. The report calls halving-doubling the *butterfly*: "a
+# recursive halving reduce-scatter followed by a recursive doubling all-gather". In our letters it gives the time
+# $\log_2 P\,(\alpha + \beta n)$. Your timeline says $2\log_2 P\,\alpha + 2\frac{P-1}{P}\beta n$.
+#
+# First come the bus bandwidths of the runs above, and the share that each algorithm keeps from 2 ranks to 8. Then the
+# clock decides, on 8 ranks:
 
 # %%
 from course_utils.lessons.allreduce.sentences import bus_text, formula_text, kept_text
@@ -454,19 +427,47 @@ for n, seconds in zip(two_sizes, timed, strict=True):
     print(f"{n / 1000:g} KB:", formula_text(seconds, formulas))
 
 # %% [markdown]
-# The report's formula is that of recursive *doubling*: half of the rounds, and many more bytes. For a long vector
-# this makes a great difference. (Is the report nearer in your run? Then something else kept your computer busy, now or
-# during the ping-pong. The trace needs no clock: it counted $2\frac{P-1}{P}$ vectors in twice the rounds.)
+# The report's formula is that of recursive *doubling*: half of the rounds, and many more bytes. For a long vector this
+# makes a great difference. (Is the report nearer in your run? Then your computer was busy, now or during the ping-pong.
+# Counts need no clock: they were $2\frac{P-1}{P}$ vectors in twice the rounds.)
+#
+# The report also times whole *trainings*, with MPI's own all-reduce and with both rings. Its network's hidden layer
+# gets more and more neurons (lesson 1's hidden units). Here are four steps of such a training, on 8 ranks. Each neuron
+# makes the vector 75 numbers longer: 64 + 10 weights, and one number of its own.
+
+# %%
+from course_utils.lessons.allreduce.allreduce_times import training_seconds
+
+
+def mpi_allreduce(comm, vector):
+    from mpi4py import MPI
+
+    comm.Allreduce(MPI.IN_PLACE, vector)  # the sum takes the vector's place
+
+
+widths = [32, 128, 512]
+ways = {"MPI's own": mpi_allreduce}
+ways |= {name: ALGORITHMS[name] for name in ("ring", "asynchronous ring")}
+trained = ranks.run(training_seconds, ways, images, widths, runs=3).results[0]
+pair = Compared(trained["MPI's own"][-1], trained["ring"][-1], ("MPI's own", "the ring"))
+title = "Four steps of a training on 8 ranks"
+found = f"{pair}, with {widths[-1]} neurons"
+axes = {"across": "neurons in the hidden layer", "up": "seconds"}
+course.draw.over_numbers(widths, trained, title, found, **axes)
+
+# %% [markdown]
+# MPI chooses by the size of the vector, like every library. The report takes MPI's all-reduce for a tree. Perhaps it
+# was a ring: MPI's version of that time chose one for sums of more than 10,000 bytes.
 #
 # ## Ranks that are not there
 #
-# The table's formulas know nothing of links that are shared. A **virtual rank** runs the *function itself*, any that
-# uses `comm` and NumPy. `where="nowhere"` starts no process and sends nothing: all ranks take turns in this kernel, and
-# each has a clock of its own. A message takes as long as a network made of numbers says, and waits for the links on its
-# way. Ours knows the network from the same ping-pong.
+# Each algorithm needs a formula, and another where links are shared. A **virtual rank** needs none. It runs the
+# *function itself*, any that uses only `comm` and NumPy. `where="nowhere"` starts no process and sends nothing: all
+# ranks take turns in the notebook, and each has a clock of its own. A message takes as long as a network made of
+# numbers says, and waits for busy links on its way. Our numbers come from the same ping-pong.
 #
-# One thing real nodes do not know: here one computer plays them all, and with more messages under way each waits longer
-# for its few cores. So we measure that `work` as well. Are the clocks right then? Virtual beside real:
+# One thing differs from real networks: here one computer plays all nodes, and with more messages under way each waits
+# longer for its few cores. So we measure that `work` as well. Are the clocks right then? Virtual beside real:
 
 # %%
 from course_utils.lessons.allreduce.sentences import error_text
@@ -475,8 +476,8 @@ from course_utils.lessons.allreduce.network_topology import alpha_of, switch
 from course_utils.words import seconds_text
 
 work = ranks.run(work_per_message).results[0]  # seconds that a message delays another
-link = (alpha_of(sizes, times, beta), beta)  # α here differs with the size, as measured
-# Of each message 0.2 ms are work of the rank itself, at both ends.
+link = (alpha_of(sizes, times, beta), beta)  # here α differs with the size, as measured
+# Assumed: a message is 0.2 ms of work for its sender, and again for its receiver.
 our_nodes = switch(8, *link, overhead=0.0002, work=work)
 nowhere = course.start(8, where="nowhere", network=our_nodes)
 virtual, clock = [], []
@@ -493,13 +494,16 @@ print("Virtual against real:", error_text(virtual, clock))
 # %% [markdown]
 # ## Two levels
 #
-# Clusters have two speeds: fast inside a node, slow between nodes. Four ranks on *two* nodes: the ring sends
-# $\frac32$ vectors over each slow link. **Hierarchical**: a reduce-scatter inside the nodes, all-reduces *between*
-# them, an all-gather inside. With $N$ nodes $2\frac{N-1}{N}$ vectors go over each slow link. Here this is 1 vector in 2
-# rounds: each of a node's two ranks sends a quarter of the vector in each round.
+# Until now each node had one rank. Clusters have several on a node: messages are fast inside it, slow between nodes.
+# With four ranks on *two* nodes the ring sends $\frac32$ vectors over each slow link.
+#
+# **Hierarchical** sends less: a reduce-scatter inside the nodes, so that each of a node's two ranks has half of the
+# node's sum; then all-reduces of these halves *between* the nodes; then an all-gather inside. With $N$ nodes
+# $2\frac{N-1}{N}$ vectors go over each slow link. Here this is 1 vector in 2 rounds: both ranks of a node send a
+# quarter in each.
 #
 # We start such nodes, and send a ping-pong inside one and one between two. Then virtual ranks say how long both ways
-# take. **Predict**: on the nodes, the ring takes how many times as long as two levels?
+# take. **Predict** for the real ranks: how many times as long does the ring take as two levels?
 
 # %%
 from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
@@ -511,7 +515,7 @@ def two_levels(comm, vector, node_size=2):
 
 
 ranks = course.start(4, link="100 Mbit/s", latency="3 ms", ranks_per_node=2)
-pairs = []
+pairs = []  # (α, β) between the nodes, then inside
 for other in (2, 1):  # on the other node, on the same one
     times = ranks.run(message_seconds, sizes, other=other, runs=3).results[0]
     _, slope = two_numbers(times)
@@ -522,56 +526,44 @@ flat, levels = (nowhere.run(add_up, way, 250_000) for way in (ring, two_levels))
 print("virtual:", seconds_text(flat.seconds), "and", seconds_text(levels.seconds))
 course.predict("allreduce_levels", within=1.2, factor=...)  # ring's time / hierarchical's
 
+# %% [markdown]
+# Now real ranks run both, by turns. Then the same cell asks about the ring's order. Ranks 0 and 1 share a node, ranks 2
+# and 3 the other. The ring 0, 1, 2, 3 crosses between the nodes once in each direction: from 1 to 2 and from 3 to 0.
+# How often does the ring 0, 2, 1, 3?
+
+
 # %%
-# Now both run for real, by turns (lesson 3).
+def ring_across(comm, vector):
+    in_turn = comm.Split(key=(0, 2, 1, 3)[comm.rank])  # the same ranks in another order
+    ring(in_turn, vector)
+    in_turn.Free()
+
+
 both = measure(ranks, {"ring": ring, "hierarchical": two_levels}, [1_000_000], runs=5)
 names = "hierarchical", "ring"
 pair = Compared(*(both[name][0] for name in names), names)
 course.measured("allreduce_levels", factor=pair.times)
 print(pair)
-
-# %% [markdown]
-# The ring has an order, and the order matters. Ranks 0 and 1 share a node, ranks 2 and 3 the other. The ring 0, 1, 2, 3
-# crosses between the nodes once in each direction. How often does the ring 0, 2, 1, 3?
-
-
-# %%
-def ring_across(comm, vector):
-    # Now every neighbour is on the other node.
-    in_turn = comm.Split(key=(0, 2, 1, 3)[comm.rank])
-    ring(in_turn, vector)
-    in_turn.Free()
-
-
-def one_vector(comm, allreduce):
-    allreduce(comm, np.ones(125_000))
-
-
 for order, allreduce in {"0, 1, 2, 3": ring, "0, 2, 1, 3": ring_across}.items():
-    ranks.run(one_vector, allreduce)
+    ranks.run(add_up, allreduce, 250_000)  # 1 MB
     if linked:  # ranks without links of their own are no nodes
         out = ranks.traffic().sent[0] / 1e6
         print(f"ring {order}: {out:.1f} vectors leave the first node")
 
 # %% [markdown]
-# Twice as much over the same slow link, headers included. "Only neighbours talk" helps where neighbours in the ring are
-# neighbours in the network. For this reason libraries put the ranks of a node next to each other in their rings. They
-# do not know the network between the nodes.
+# Every message of the second ring crosses: twice as much over the same slow link. (Addresses are counted, too.) "Only
+# neighbours talk" helps where neighbours in the ring are neighbours in the network. So libraries put the ranks of a
+# node next to each other in their rings. They do not know the network between the nodes.
 #
 # ## 1,024 ranks
 #
-# No laptop runs them. Virtual ranks do: your own `ring`, and every number really added. Nodes of 8 GPUs, as cheap
-# clusters have them: one link of 100 Gbit/s and 5 µs between nodes, 100 GB/s and 2 µs inside (assumed, not measured).
-# `scale=125` lets each number stand for 125, so 8,000 numbers are 4 MB.
+# No laptop runs them. Virtual ranks do, and every number is really added. (Your own `ring` runs up to 256 of them; a
+# formula gives its last point.) We assume nodes of 8 GPUs, as cheap clusters have them: one link of 100 Gbit/s and 5 µs
+# between nodes, 100 GB/s and 2 µs inside. `scale=125` lets each number stand for 125, so 8,000 numbers are 4 MB.
 #
-# **Predict:** from 16 ranks to 1,024, does the ring keep its bus bandwidth? And which way is the fastest at 1,024 where
-# each GPU has a card of its own, as in nodes that are built for training (400 Gbit/s; only ranks add)?
-
-# %%
-kept = {"a": "the ring keeps it", "b": "it loses most of it"}
-course.predict("allreduce_thousand", answer=..., choices=kept)
-first = {"a": "two levels", "b": "halving-doubling", "c": "the ring"}
-course.predict("allreduce_cards", answer=..., choices=first)
+# **Predict:** from 16 ranks to 1,024, does the ring keep at least half of its bus bandwidth? And which way is the
+# fastest at 1,024 on nodes built for training, where each GPU has a network card of its own (400 Gbit/s; only ranks
+# add)?
 
 # %%
 from functools import partial
@@ -580,19 +572,25 @@ from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
 from course_utils.lessons.allreduce.network_topology import ring_seconds
 
 last = 256  # 1024: your ring's two million messages run too, for a minute or two in each picture
-ways = {name: ALGORITHMS[name] for name in list(ALGORITHMS)[1:4]}
+ways = {name: ALGORITHMS[name] for name in list(ALGORITHMS)[1:4]}  # tree to halving
 ways |= {"ring": ring, "hierarchical": partial(two_levels, node_size=8)}
 
 
-def bus_rate(name, P, network):
+def bus_rate(name, P, network):  # in GB/s
     if name == "ring" and last < P:
         return bus_bandwidth("all_reduce", P, 4e6, ring_seconds(network, 4e6)) / 1e9
     run = nowhere.run(add_up, ways[name], 8_000, ranks=P, network=network)
     return bus_bandwidth("all_reduce", P, 4e6, run.seconds) / 1e9
 
 
+kept = {"a": "the ring keeps it", "b": "it loses most of it"}
+course.predict("allreduce_thousand", answer=..., choices=kept)
+first = {"a": "two levels", "b": "halving-doubling", "c": "the ring"}
+course.predict("allreduce_cards", answer=..., choices=first)
+
+
 # %% tags=["figure:05_thousand"]
-def one_link(P):
+def one_link(P):  # between nodes of 8, then inside: seconds, and seconds per byte
     return two_level(P, 8, (5e-6, 8e-11), (2e-6, 1e-11), overhead=5e-7)
 
 
@@ -613,11 +611,11 @@ title = f"Virtual ranks, 4 MB, one link for 8 GPUs: {fastest} is the fastest on 
 pictures.over_ranks(many, rates, title, **look)
 
 # %% [markdown]
-# 2,046 rounds of latency eat the ring. Halving-doubling has few rounds, but the eight ranks of a node all want its one
-# link at once. Two levels are the fastest of all at 1,024. (On 16 ranks they beat the link's 12.5 GB/s, since most
-# bytes stay inside the nodes.)
+# The ring pays 2,046 latencies. Halving-doubling has few rounds, but the eight ranks of a node all want its one link at
+# once. Two levels are the fastest of all at 1,024. (On 16 ranks they beat the link's 12.5 GB/s, since most bytes stay
+# inside the nodes.)
 #
-# Now a card for each GPU:
+# Now a card for each GPU. One line, by formula, is a surprise:
 
 # %%
 from course_utils.lessons.allreduce.cost_model import adding_switch_time
@@ -637,13 +635,13 @@ title = f"Virtual ranks, a card for each GPU: {fastest} is the fastest where ran
 pictures.over_ranks(many, rates, title, **look)
 
 # %% [markdown]
-# Nobody waits for a link any more, so few rounds and few bytes decide. An algorithm is fast *on a network*: measure,
-# fit, and let virtual ranks run it. (Try 25 MB.)
+# Nobody waits for a link any more, so few rounds and few bytes decide. An algorithm is fast *on a network*: measure
+# yours, and let virtual ranks run it.
 #
-# The highest line is a **switch that adds**: each rank sends its vector once, in segments, the switch adds them and
-# sends the sum to all: $\alpha + \beta n$. It lies above 50 GB/s, more than a card can carry! The bus bandwidth's
-# $2\frac{P-1}{P}$ supposes that ranks add. Inside an H100's node NCCL lets the switches add (lesson 13), so a bus
-# bandwidth above the link's rate is not a miracle there.
+# The highest line is a **switch that adds**. Each rank sends its vector once, in segments; the switch adds them and
+# sends the sum to all: $\alpha + \beta n$. The line lies above 50 GB/s, more than a card can carry! The bus bandwidth's
+# $2\frac{P-1}{P}$ supposes that ranks add. Inside a node of H100 GPUs NCCL lets the switches add (lesson 13), so there
+# a bus bandwidth above the link's rate is not a miracle.
 #
 # ## What to take with you
 #
@@ -655,5 +653,6 @@ pictures.over_ranks(many, rates, title, **look)
 #
 # Next: [the exercises](../exercises/05_allreduce.ipynb); then [lesson 6](06_data_parallel.ipynb): can $P$ workers train
 # as one?
+
 # %%
 ranks.stop()
