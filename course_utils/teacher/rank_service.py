@@ -27,7 +27,6 @@ def serve(line: socket.socket) -> None:
     _, [memory], _, _ = socket.recv_fds(line, 1, 1)
     _join(world, memory)
     notebook_cells.stand_in_for_the_notebook()
-    calls.to_bytes = calls.packed = lambda reply: reply  # it leaves this process by `wire.pack`, below
     while True:
         number, size = HEADER.unpack(_read(line, HEADER.size))
         data = _answered(_read(line, size), world.rank)
@@ -47,7 +46,7 @@ def _join(world: MPI.Intracomm, memory: int) -> None:
 
 def _answered(payload: bytes, rank: int) -> bytes:
     try:
-        reply = calls.call(payload)
+        reply = calls.call(payload, packs=lambda own: own)  # `wire.pack` packs it, below
     except BaseException as error:  # the submission reached beyond its own call
         reply = Reply(rank, "raised", error=Raised(type(error).__name__, "outside the answer"))
     try:

@@ -9,6 +9,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from mpi4py import MPI
 
@@ -69,9 +70,13 @@ def _recorded(fresh: bool = True) -> Iterator[None]:
         recorder.end()
 
 
-def call(payload: bytes) -> bytes:
-    """Run a `RankTask` and give back a `Reply`; nothing that the task does raises here."""
-    return _performed(payload)[1]
+def call(payload: bytes, packs: Callable[[Reply], Any] = packed) -> Any:
+    """Run a `RankTask` and give back a `Reply`; nothing that the task does raises here.
+
+    Args:
+        packs: makes of the reply what leaves this process; bytes for the notebook.
+    """
+    return _performed(payload, packs)[1]
 
 
 def call_each(payloads: list[bytes], seconds: float) -> bytes:
@@ -104,10 +109,10 @@ def _meet(communicator: int) -> None:
     _together(engine.world.size, communicator)
 
 
-def _performed(payload: bytes) -> tuple[Reply, bytes]:
+def _performed(payload: bytes, packs: Callable[[Reply], Any] = packed) -> tuple[Reply, Any]:
     with _recorded():
         reply = _perform(payload)
-        return reply, _sendable(reply)
+        return reply, _leaving(reply, packs)
 
 
 def execute(cell: str, communicator: int | None) -> bytes:
@@ -116,7 +121,7 @@ def execute(cell: str, communicator: int | None) -> bytes:
     `communicator`: None where only some ranks run the cell, which then keep the one of the cell before.
     """
     with _recorded(fresh=communicator is not None):
-        return _sendable(_execute(cell, communicator))
+        return _leaving(_execute(cell, communicator))
 
 
 _imports: list[threading.Thread] = []
@@ -316,7 +321,7 @@ def _stay() -> None:
     raise SystemExit
 
 
-def _sendable(reply: Reply) -> bytes:
-    """The reply as bytes, with the second at which its run began."""
+def _leaving(reply: Reply, packs: Callable[[Reply], Any] = packed) -> Any:
+    """The reply, packed, with the second at which its run began."""
     reply.began = recorder.began
-    return packed(reply)
+    return packs(reply)
