@@ -81,10 +81,8 @@ def walked(
     for number, (config, own) in enumerate(zip(found, choices, strict=True)):
         if config not in own:
             return f"operator {number} got {shown(config)}, which is none of its choices"
-    drawn = random.bit_generator.state != fresh
-    takes, proposals = int(times[place(found)]), max(len(asked), len(looked_at))
-    ends = {"takes": takes, "fits": bool(room[place(found)])}
-    return ends | {"walk": asked, "proposals": proposals, "looks": looked_at, "drawn": drawn}
+    drawn, end = random.bit_generator.state != fresh, place(found)
+    return {"takes": int(times[end]), "fits": bool(room[end]), "walk": asked, "looks": looked_at, "drawn": drawn}
 
 
 class _TooOften(Exception):
@@ -115,11 +113,17 @@ def _wrong(outcome: Outcome) -> str | None:
     met = min((int(times.flat[number]) for number in walk if room.flat[number]), default=NEVER)
     if met < told["takes"]:
         return f"{longer}; one of {met} ns was simulated on the way"
-    if told["proposals"] < iterations / 2:
-        return f"{longer}; only {told['proposals']} strategies were looked at in {count(iterations, 'proposal')}"
+    proposals = len(_proposed(told))
+    if proposals < iterations / 2:
+        return f"{longer}; only {proposals} strategies were looked at in {count(iterations, 'proposal')}"
     if _near(begin, times.shape).issuperset(walk):
         return f"{longer}; nothing was simulated that is two changes from the start"
     return longer
+
+
+def _proposed(told: dict) -> list[int]:
+    """All that was looked at: a walk that keeps each result simulates nothing twice, but asks whether it fits."""
+    return max(told["walk"], told["looks"], key=len)
 
 
 def _one_proposal(outcome: Outcome) -> str | None:
@@ -138,7 +142,7 @@ def _still_warm(outcome: Outcome) -> str | None:
         return wrong
     told, times = outcome.results[0], outcome.case.arguments[0][1]
     near = _near(int(times.argmin()), times.shape)
-    proposed = max(told["walk"], told["looks"], key=len)  # who keeps each result simulates nothing twice
+    proposed = _proposed(told)
     share = np.mean([number not in near for number in proposed[-len(proposed) // 4 :]])
     if share > 0.5:
         return None
