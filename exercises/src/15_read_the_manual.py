@@ -180,9 +180,9 @@ budget_bars(naive)
 # 100 Mbit/s, or the clock's if they are fewer: four nodes share this machine's cores, which real
 # nodes do not. The slowest node counts.
 #
-# Each node's mounts and memory are its own. Here all ranks could reach the same `/tmp` and
-# `/dev/shm`, for this is one machine. So the check rejects what a rank hands over by files, by
-# shared memory, or by a Unix socket.
+# On a cluster each node has mounts and memory of its own. Here all ranks could reach the same
+# `/tmp` and `/dev/shm`, for this is one machine. So the check rejects what a rank hands over by
+# files, by shared memory, or by a Unix socket.
 
 # %% [markdown]
 # **Where to look.** Who makes the start equal, and what does that send? (6, 15) Which lessons send
