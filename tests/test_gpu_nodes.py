@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -249,11 +250,12 @@ def lines_of(text: str) -> list[str]:
 
 
 def test_a_batch_script_asks_for_a_task_on_every_gpu() -> None:
-    text = slurm_script("python train.py", nodes=2, gpus_per_node=4, minutes=30, partition="gpu", cores_per_task=8)
+    text = slurm_script("python train.py", nodes=2, gpus_per_node=4, minutes=30, memory="64G", cores_per_task=8)
     asked = dict(line.partition("=")[::2] for line in lines_of(text))
     assert {"nodes": "2", "ntasks-per-node": "4", "gpus-per-node": "4", "cpus-per-task": "8"}.items() <= asked.items()
-    assert {"time": "30", "partition": "gpu", "signal": "TERM@60", "requeue": ""}.items() <= asked.items()
-    assert "gpus-per-node" not in slurm_script("python train.py") and "partition" not in slurm_script("python train.py")
+    assert {"time": "30", "mem": "64G", "signal": "TERM@60", "requeue": ""}.items() <= asked.items()
+    assert "partition=gpu" in lines_of(slurm_script("python train.py", partition="gpu"))
+    assert not re.search("gpus-per-node|mem|partition", slurm_script("python train.py"))
 
 
 @pytest.mark.parametrize("status", [0, 1, TRY_AGAIN])
@@ -275,6 +277,7 @@ def test_a_batch_script_queues_again_what_was_stopped(tmp_path, status) -> None:
         ({"nodes": 0}, "nodes is at least 1, not 0"),
         ({"gpus_per_node": -1}, "gpus_per_node is at least 0"),
         ({"minutes": 1, "warn_seconds": 60}, "60 s before the end of 1 min leave no time"),
+        ({"memory": "64 GB"}, "has characters that a name cannot have"),
         ({"partition": "gpu\n#SBATCH --uid=0"}, "has characters that a name cannot have"),
     ],
 )

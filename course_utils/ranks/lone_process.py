@@ -30,6 +30,7 @@ from course_utils.ranks.presses import presses
 from course_utils.ranks.processes.exit_status import end_text
 from course_utils.ranks.processes.fault_dump import last_line
 from course_utils.ranks.processes.forking import ONE_THREAD
+from course_utils.ranks.processes.ranks_folder import MARK
 from course_utils.ranks.run import Attempt, sendable
 from course_utils.ranks.virtual_ranks import VirtualRanks
 from course_utils.system import memory_kills
@@ -149,7 +150,7 @@ class LoneProcess:
                 self._folder.name,
                 course,
             ],
-            env={**os.environ, **ONE_THREAD, "MPLBACKEND": "agg", "TQDM_DISABLE": "1"},
+            env={**os.environ, **ONE_THREAD, MARK: self._folder.name, "MPLBACKEND": "agg", "TQDM_DISABLE": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

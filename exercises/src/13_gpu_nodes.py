@@ -118,13 +118,13 @@ ranks.load_torch()
 # ```
 #
 # `check_job([nodes, tasks_per_node, cores_per_task, minutes], gpus_per_node, warn_seconds,
-# [name, partition])` is ready: it raises what the docstring promises.
+# [name, partition, memory])` is ready: it raises what the docstring promises.
 
 # %% [markdown]
 # Three things to think of before you type:
 #
 # - In a text of Python `f"…"` a brace of the shell is written twice: `${{MASTER_ADDR:-…}}`.
-# - Which lines must not be there at all when there is no GPU, and no partition was named?
+# - Which lines must not be there at all when there is no GPU, and no partition or memory was named?
 # - The script goes on after `srun`. What does it know then, and what is left to do?
 #
 # The check reads your script as sbatch does and runs it with an `srun` that starts nothing and

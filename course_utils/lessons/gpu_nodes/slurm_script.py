@@ -14,6 +14,7 @@ def slurm_script(
     gpus_per_node: int = 0,
     tasks_per_node: int | None = None,
     cores_per_task: int = 1,
+    memory: str | None = None,
     minutes: int = 60,
     warn_seconds: int = 60,
     partition: str | None = None,
@@ -40,6 +41,7 @@ def slurm_script(
         tasks_per_node: as many as GPUs unless told otherwise, and one where there are none.
         cores_per_task: for each task; also given to srun, which does not inherit it from sbatch. (Nor does it pass
             the variables on where a site sets SBATCH_EXPORT=NONE; --export=ALL does.)
+        memory: of each node, as Slurm reads it: "64G"; the site's default without. Slurm ends a job that takes more.
         minutes: after which Slurm ends the job.
         warn_seconds: for the checkpoint. Slurm may send the signal up to a minute earlier.
         partition: the site's default without.
@@ -51,7 +53,7 @@ def slurm_script(
     Source: Slurm's sbatch(1), --signal, --requeue, --open-mode; srun(1), --wait and --kill-on-bad-exit.
     """
     tasks_per_node = (gpus_per_node or 1) if tasks_per_node is None else tasks_per_node
-    check_job([nodes, tasks_per_node, cores_per_task, minutes], gpus_per_node, warn_seconds, [name, partition])
+    check_job([nodes, tasks_per_node, cores_per_task, minutes], gpus_per_node, warn_seconds, [name, partition, memory])
     options = {
         "job-name": name,
         "partition": partition,
@@ -59,6 +61,7 @@ def slurm_script(
         "ntasks-per-node": tasks_per_node,
         "gpus-per-node": gpus_per_node or None,
         "cpus-per-task": cores_per_task,
+        "mem": memory,
         "time": minutes,
         "signal": f"TERM@{warn_seconds}",
         "requeue": "",

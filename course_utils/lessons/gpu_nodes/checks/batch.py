@@ -35,6 +35,7 @@ NODES, TASKS, GPUS, CORES = "the nodes", "the tasks on each node", "the GPUs on 
 MINUTES, SIGNAL, REQUEUE = "the minutes", "the signal", "whether Slurm may queue the job again"
 OPEN_MODE, OUTPUT, PARTITION, NAME = "--open-mode", "the file of the output", "the partition", "the job's name"
 TOLD, ADDRESS, PORT, THREADS = "what srun is to start", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"
+MEMORY = "the memory of each node"
 SRUN_CORES, OTHERS = "the cores that srun gives to each task", "--kill-on-bad-exit of srun"
 WAIT = "--wait of srun"
 CODE, ASKED = "the exit code", "what scontrol is asked for after srun"
@@ -129,6 +130,7 @@ def asked_for(text: str) -> dict[str, Any]:
     found |= {CORES: int(options.get("cpus-per-task", 1)), MINUTES: minutes_of(options.get("time", "0"))}
     found |= {SIGNAL: signal_text(options.get("signal", "")), REQUEUE: "yes" if "requeue" in options else "not said"}
     found |= {OPEN_MODE: options.get("open-mode", "not said"), PARTITION: options.get("partition", "not said")}
+    found[MEMORY] = memory_text(options)
     name = options.get("job-name", "")
     found |= {NAME: name, OUTPUT: options.get("output", "slurm-%j.out").replace("%x", name)}
     return found
@@ -140,6 +142,12 @@ def gpus_of(options: Mapping[str, str], nodes: int, tasks: int) -> int:
     if "gres" in options:
         return int((re.search(r"gpu(?::[a-z]\w*)?:(\d+)", options["gres"]) or [0, 1])[1])
     return number.get("gpus-per-node") or number.get("gpus-per-task", 0) * tasks or number.get("gpus", 0) // nodes
+
+
+def memory_text(options: Mapping[str, str]) -> str:
+    """What is asked for, in words where it is not for each node."""
+    whose = {"mem": "", "mem-per-cpu": " for each core", "mem-per-gpu": " for each GPU"}
+    return " and ".join(options[name] + words for name, words in whose.items() if name in options) or "not said"
 
 
 def signal_text(value: str) -> str:

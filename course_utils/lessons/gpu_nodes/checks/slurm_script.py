@@ -17,6 +17,7 @@ from course_utils.lessons.gpu_nodes.checks.batch import (
     FIRST,
     GPUS,
     JOB,
+    MEMORY,
     MINUTES,
     NAME,
     NODES,
@@ -52,7 +53,7 @@ def due(command: str, options: Options, runs: list[tuple]) -> dict[str, Any]:
     warning, name = options.get("warn_seconds", 60), options.get("name", "train")
     found = {SCRIPT: ONE_TEXT, TEXT: ..., READ: TAKEN, NODES: options.get("nodes", 1)}
     found |= {TASKS: options.get("tasks_per_node", gpus or 1), GPUS: gpus, CORES: cores}
-    found |= {MINUTES: float(options.get("minutes", 60))}
+    found |= {MEMORY: options.get("memory", "not said"), MINUTES: float(options.get("minutes", 60))}
     found |= {SIGNAL: TO_THE_TASKS.format(signal="SIGTERM", seconds=warning), REQUEUE: "yes", OPEN_MODE: "append"}
     found |= {PARTITION: options.get("partition", "not said"), NAME: name, OUTPUT: f"{name}-%j.out"}
     for number, (status, job, environment) in enumerate(runs):
@@ -75,7 +76,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case({"nodes": 2})
     large = {"nodes": 2, "gpus_per_node": 4, "cores_per_task": 8, "minutes": 90, "warn_seconds": 120}
     yield case(large | {"partition": "gpu", "name": "vgg-11"})
-    yield case({"nodes": 3, "warn_seconds": 1}, (75, JOB, {}))
+    yield case({"memory": "40G", "minutes": 1559, "nodes": 3, "warn_seconds": 1}, (75, JOB, {}))
     yield case({}, (1, JOB, {}))
     short = {"minutes": 2, "warn_seconds": 119}
     yield case({"nodes": 2, "tasks_per_node": 3} | short, (0, JOB, {ADDRESS: "ib7", PORT: "4711"}))
@@ -83,10 +84,12 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case({"cores_per_task": 2}, (0, 104_242, {}), (75, 104_243, {}), command=odd)
     nodes, gpus, minutes = (int(number) for number in rng.integers((2, 2, 61), (40, 9, 3000)))
     drawn = {"nodes": nodes, "gpus_per_node": gpus, "minutes": minutes, "warn_seconds": int(rng.integers(61, 3000))}
-    yield case(drawn | {"tasks_per_node": 1, "name": f"run.{nodes}"}, (int(rng.integers(2, 70)), JOB, {}))
+    drawn |= {"tasks_per_node": 1, "name": f"run.{nodes}", "memory": f"{64 * gpus}G"}
+    yield case(drawn, (int(rng.integers(2, 70)), JOB, {}))
     no_sense = [{"nodes": 0}, {"gpus_per_node": -1, "tasks_per_node": 1}, {"minutes": 1, "warn_seconds": 60}]
     no_sense += [{"warn_seconds": 0}, {"cores_per_task": 0}]
     no_sense += [{"tasks_per_node": 0}, {"name": "my job"}, {"partition": "gpu\n#SBATCH --uid=0"}, {"minutes": 0}]
+    no_sense += [{"memory": "40 G"}]
     for options in no_sense:
         yield Case(f"slurm_script(…, **{options})", [(options,)], ["CourseError"], with_comm=False, harness=rejected)
     small = {"minutes": 5, "warn_seconds": 30}
