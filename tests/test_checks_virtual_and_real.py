@@ -15,7 +15,7 @@ from course_utils.checks.registry import declared, find
 from course_utils.checks.run_cases import BY_LUCK, RanksLike, outcomes
 from course_utils.checks.virtual_first import fits_virtual_ranks, needs_nothing
 from course_utils.checks.written import Program
-from course_utils.ranks.lone_process import VirtualRanksApart
+from course_utils.ranks.without_ranks import VirtualRanksApart
 
 SEED = 1
 UNHURRIED = 60.0

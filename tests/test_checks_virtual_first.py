@@ -15,7 +15,8 @@ from course_utils.checks.judge import cases_of
 from course_utils.checks.registry import declared, find
 from course_utils.checks.virtual_first import fits_virtual_ranks, needs_nothing, verdict_on
 from course_utils.errors import CourseError
-from course_utils.ranks.lone_process import NoRanks, VirtualRanksApart, lone_process
+from course_utils.ranks.lone_process import lone_process
+from course_utils.ranks.without_ranks import NoRanks, VirtualRanksApart
 
 
 def kind_of(exercise) -> str:
@@ -104,25 +105,30 @@ def test_what_cannot_be_sent_back_and_what_cannot_be_unpacked_are_told() -> None
     assert "while unpacking your function" in NoRanks().attempt(abs, [(Stubborn(),)]).trouble
 
 
-def test_the_process_ends_with_its_notebook_also_from_an_endless_loop() -> None:
-    program = """
-        import threading
-        from course_utils.ranks.lone_process import NoRanks, lone_process
+@pytest.mark.parametrize("last", ["NoRanks().attempt(endless, [()], limit=600)", "time.sleep(600)"])
+def test_the_process_ends_with_its_notebook_also_from_an_endless_loop(last, tmp_path) -> None:
+    program = f"""
+        import time
+        from course_utils.ranks.lone_process import lone_process
+        from course_utils.ranks.without_ranks import NoRanks
         def endless():
             while True: pass
         NoRanks().attempt(abs, [(1,)])
         print(lone_process()._process.pid, flush=True)
-        NoRanks().attempt(endless, [()], limit=600)
+        {last}
         """
     with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
     ) as notebook:
         pid = int(notebook.stdout.readline())
         began = system.started_at(pid)
         notebook.kill()
     while system.started_at(pid) == began:  # the test's own limit ends a wait in vain
         time.sleep(0.05)
-    assert began
+    assert began and not list(tmp_path.glob("course-process-*"))
 
 
 def test_an_exercise_for_real_ranks_says_so(no_ranks) -> None:

@@ -13,7 +13,7 @@ from course_utils.checks.judge import cases_of, fresh_seed, judge
 from course_utils.checks.run_cases import BY_LUCK, RanksLike
 from course_utils.checks.verdict import NOT_BEGUN, Verdict
 from course_utils.errors import CourseError
-from course_utils.ranks.lone_process import NoRanks, VirtualRanksApart
+from course_utils.ranks.without_ranks import NoRanks, VirtualRanksApart
 from course_utils.words import count
 
 MOST = 64

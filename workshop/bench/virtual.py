@@ -16,9 +16,9 @@ from course_utils.checks.written import Program
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds, work_per_message
 from course_utils.lessons.allreduce.network_topology import alpha_of, switch
-from course_utils.ranks.lone_process import VirtualRanksApart
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.virtual_ranks import VirtualRanks
+from course_utils.ranks.without_ranks import VirtualRanksApart
 from workshop.bench.allreduce import one_vector, virtual_seconds
 from workshop.bench.rows import Row, seconds_row, value_row
 

@@ -1,0 +1,80 @@
+"""What stands in for ranks where none run: a process beside the notebook calls functions, alone or on virtual ranks."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from course_utils.errors import CourseError
+from course_utils.ranks.engine.reply import Reply, to_bytes
+from course_utils.ranks.failure_report import describe
+from course_utils.ranks.lone_process import LoneTask, lone_process
+from course_utils.ranks.run import Attempt, sendable
+
+
+def _packed(function: Callable, thing: Any) -> bytes:
+    return sendable(function, lambda: to_bytes(thing))
+
+
+class NoRanks:
+    """Stands in for ranks where functions need no communicator: each call is made in the process, for itself."""
+
+    def __init__(self, world_size: int = 4) -> None:
+        """`world_size`: for how many ranks functions may be called, one after the other."""
+        self.world_size = world_size
+
+    def attempt(
+        self, function: Callable, arguments: list[tuple], *, limit: float = 30.0, seconds: float = math.inf, **_: Any
+    ) -> Attempt:
+        """Call a function that may be wrong, once for each tuple of arguments; as `Ranks.attempt`."""
+        given = _packed(function, function)
+        calls = [(rank, given, _packed(function, own)) for rank, own in enumerate(arguments)]
+        answer = lone_process().answer(LoneTask(calls), limit)
+        left = [Reply(rank, "interrupted") for rank in range(len(answer.replies), len(arguments))]
+        return Attempt([*answer.replies, *left], describe([*answer.replies, *left], answer.cause))
+
+    def attempt_each(
+        self, tasks: Sequence[tuple[Callable, tuple]], *, seconds: float = 1.0, limit: float = 30.0, **_: Any
+    ) -> list[Attempt]:
+        """Call functions one after the other; as `Ranks.attempt_each`."""
+        functions = {id(function): _packed(function, function) for function, _ in tasks}
+        calls = [(0, functions[id(function)], _packed(function, own)) for function, own in tasks]
+        answer = lone_process().answer(LoneTask(calls, seconds=seconds), limit)
+        if any(reply.kind == "lost" for reply in answer.replies):
+            return []
+        causes = ["" if reply.kind == "returned" else answer.cause for reply in answer.replies]
+        return [Attempt([reply], describe([reply], cause)) for reply, cause in zip(answer.replies, causes, strict=True)]
+
+
+class VirtualRanksApart:
+    """Virtual ranks in the process, for a function that may be wrong."""
+
+    def __init__(self, world_size: int) -> None:
+        self.world_size = world_size
+
+    def attempt(
+        self,
+        function: Callable,
+        arguments: list[tuple],
+        *,
+        with_comm: bool = True,
+        backend: str | None = None,
+        limit: float = 30.0,
+        **_: Any,
+    ) -> Attempt:
+        """Call the function on as many virtual ranks as there are tuples of arguments; as `Ranks.attempt`.
+
+        Raises:
+            CourseError: it asks for a group of torch.
+        """
+        if backend:
+            raise CourseError(f"Virtual ranks have no group of torch.distributed ({backend}).")
+        if not with_comm:
+            return NoRanks(self.world_size).attempt(function, arguments, limit=limit)
+        given = _packed(function, function)
+        calls = [(rank, given, _packed(function, own)) for rank, own in enumerate(arguments)]
+        answer = lone_process().answer(LoneTask(calls, together=True), limit)
+        return Attempt(answer.replies, answer.trouble)
+
+    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **options: Any) -> list[Attempt]:
+        """Call functions that need no other rank, one after the other."""
+        return NoRanks(self.world_size).attempt_each(tasks, **options)
