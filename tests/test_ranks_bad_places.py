@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import socket
 import subprocess
 import sys
 import textwrap
@@ -12,8 +13,9 @@ from submissions import needs_a_box
 
 from course_utils import download
 from course_utils.errors import CourseError
-from course_utils.ranks.processes import forking
+from course_utils.ranks.processes import forking, launch_ranks
 from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.start import start_apart
 from course_utils.ranks.turn import turn
 
 
@@ -125,3 +127,30 @@ def test_a_disk_without_locks_is_told_with_the_variable_that_names_another(no_lo
         pass
     with pytest.raises(CourseError, match=here % "DATA"):
         download.fetch("http://127.0.0.1:9/data", tmp_path / "data", "0" * 32)
+
+
+@pytest.fixture
+def taken_ports(monkeypatch) -> list[int]:
+    """Ports that another program takes after ranks have chosen them, for the first starts."""
+    options, ports = launch_ranks._CONTROLLER, []
+    launch_controller = launch_ranks.launch_controller
+
+    def with_a_taken_port(*given, **more) -> None:
+        own = (f"--IPController.engine_ports={ports.pop()}",) if ports else ()
+        monkeypatch.setattr(launch_ranks, "_CONTROLLER", options + own)
+        launch_controller(*given, **more)
+
+    monkeypatch.setattr(launch_ranks, "launch_controller", with_a_taken_port)
+    return ports
+
+
+def test_ranks_start_again_where_another_program_takes_their_port(taken_ports) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken_ports += [other.getsockname()[1]] * 2
+        ranks = start_apart(2)
+        assert not taken_ports and ranks.run(lambda comm: comm.allreduce(1)).results == [2, 2]
+        ranks.stop()
+        taken_ports += [other.getsockname()[1]] * 3
+        with pytest.raises(CourseError, match=r"Run this cell again(.|\n)*Address already in use"):
+            start_apart(2)
+        assert not taken_ports

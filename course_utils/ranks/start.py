@@ -17,6 +17,7 @@ from course_utils.machine import ranks_python
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.places import Here, place_of
+from course_utils.ranks.processes.launch_ranks import log_of, port_taken
 from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, sweep
 from course_utils.words import count
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
 
 TAKE_OVER_SECONDS = 10.0
+_STARTS = 3
+"""How often ranks are started where somebody else takes a port between its choice and its use."""
 _WIDTH = 88  # of a line that JupyterLab, 1280 pixels wide, does not break within a word
 _current: "Ranks | None" = None
 
@@ -135,9 +138,20 @@ def _take_over(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict] | No
     return None
 
 
+class _PortTaken(CourseError):
+    """ipyparallel's controller chooses free ports first and listens on them later; another program was between."""
+
+
 def _launch(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict]":
     """Start controller and ranks, and wait until every rank has introduced itself."""
     sweep()
+    for _ in range(_STARTS - 1):
+        with contextlib.suppress(_PortTaken):
+            return _launched(ranks, place)
+    return _launched(ranks, place)
+
+
+def _launched(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict]":
     folder = place.folder()
     try:
         with full_disk_in_words(folder.path.parent):
@@ -159,10 +173,16 @@ def _connect(
 
     Args:
         look: called while they come up; raises `CourseError` when they take too long.
+
+    Raises:
+        _PortTaken: its controller cannot listen.
     """
 
     def wait_until(ready: Callable[[], bool]) -> None:
         while not ready():
+            if port_taken(folder):
+                first = "The ranks did not start: other programs take the ports that they choose. Run this cell again."
+                raise _PortTaken(f"{first} What they wrote:\n{log_of(folder)}")
             look()
             time.sleep(0.02)
 

@@ -157,6 +157,12 @@ def _existing_path() -> list[str]:
     return [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
 
 
+def port_taken(folder: RanksFolder) -> bool:
+    """Whether the controller could not listen, as another program has taken its port."""
+    log = folder.path / "controller.log"
+    return log.exists() and "Address already in use" in log.read_text(errors="replace")
+
+
 def log_of(folder: RanksFolder) -> str:
     """The last lines that controller and ranks wrote: why a start failed."""
     lines: list[str] = []
