@@ -11,12 +11,13 @@ from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.words import count
 
 MIXED = 100  # with at least this many examples, chance cannot look like order
-EPOCHS = 6  # in so many, chance leaves none of MIXED examples at one place
+EPOCHS = 6  # in 6, chance leaves none of MIXED examples at one place
+EPOCHS_OF_TWO = 40  # in 40, chance gives two examples both orders
 STILL = 12  # more examples than chance leaves where they were: it leaves one
 
 
 def epochs(function: Callable, n: int, batch_size: int, seed: int) -> object:
-    """The batches of six epochs from one generator, and of the first from another generator with the same seed.
+    """The batches of several epochs from one generator, and of the first from another generator with the same seed.
 
     Returns a dictionary, which also says what became of the generators that all programs share; what cannot be
     iterated comes back as it is.
@@ -27,7 +28,8 @@ def epochs(function: Callable, n: int, batch_size: int, seed: int) -> object:
         return first
     most = 2 * n + 2  # whoever never ends is stopped
     told = [list(itertools.islice(first, most))]
-    for generator in (*[rng] * (EPOCHS - 1), np.random.default_rng(seed)):
+    number = EPOCHS_OF_TWO if n == 2 else EPOCHS
+    for generator in (*[rng] * (number - 1), np.random.default_rng(seed)):
         told.append(list(itertools.islice(function(n, batch_size, generator), most)))
     return {"epochs": told[:-1], "again": told[-1], "shared": shared_generators() == shared}
 
@@ -53,6 +55,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(MIXED + int(rng.integers(50)), 3 * MIXED)
     yield case(6, 6)
     yield case(1, 1)
+    yield case(2, 1)
     yield case(0, 4)
 
 
@@ -69,6 +72,7 @@ def _what_is_wrong(outcome: Outcome) -> str | None:
     wrong = _wrong_numbers("first", first, n, size) or _wrong_numbers("second", second, n, size)
     if n >= MIXED:
         wrong = wrong or _wrong_order(first, n) or _wrong_company(first, second)
+    if n >= MIXED or n == 2:
         wrong = wrong or _wrong_places([first, second, *later], n)
     if not wrong and first != again:
         return "two generators of the same seed gave different batches"
