@@ -123,8 +123,9 @@ def matmul_backward(gradient: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple
     """The gradients of a loss with respect to `a` and `b`, given its `gradient` with respect to `a @ b`.
 
     `a` is (…, rows, inner), `b` is (…, inner, columns): matrices, or stacks of them whose leading axes broadcast (one
-    may have fewer, or 1 where the other has more). `gradient` has the shape of `a @ b`; nothing is changed in place.
-    Returns two arrays, of the shape and dtype of `a` and `b`. Source: Giles 2008, "Matrix derivative results", §2.2.1.
+    may have fewer, or 1 where the other has more). `gradient` has the shape of `a @ b`; all three are of one dtype, and
+    nothing is changed in place. Returns two arrays, of the shapes of `a` and `b` and of the same dtype.
+    Source: Giles 2008, "Matrix derivative results", §2.2.1.
     """
     # Element (i, j) of `a` met row j of `b` and went into row i of the product:
     # so it collects gradient · bᵀ.

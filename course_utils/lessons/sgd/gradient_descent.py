@@ -13,8 +13,9 @@ import numpy as np
 def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """The batches of one epoch: the numbers 0 … n − 1 in a new random order, cut into pieces.
 
-    Every example is in exactly one batch. The last batch is shorter where `batch_size` does not
-    divide n. All randomness comes from `rng`: the same seed gives the same batches.
+    Every example is in exactly one batch, and no batch is empty. The last one is shorter where
+    `batch_size` does not divide n. All randomness comes from `rng`: the same seed gives the same
+    batches.
 
     Yields:
         Indices of the examples of one batch, int64, shape (batch_size,) or shorter.

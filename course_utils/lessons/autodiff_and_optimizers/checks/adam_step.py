@@ -61,23 +61,29 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         label: str,
         shapes: Sequence[tuple[int, ...]],
         steps: int,
-        dtype: str = "float64",
+        dtype: str | Sequence[str] = "float64",
         scale: float = 1.0,
         views: bool = False,
         before: int = 0,
+        level_from: int | None = None,
         **options: float,
     ) -> Case:
-        def drawn(shape: tuple[int, ...]) -> np.ndarray:
-            """Gradients of both signs, none of them near 0 beside the others."""
-            return np.asarray(scale * rng.uniform(0.3, 2, shape) * rng.choice([-1, 1], shape)).astype(dtype)
+        dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else dtype
 
-        weights = [np.asarray(rng.normal(size=shape)).astype(dtype) for shape in shapes]
-        gradients = [[drawn(shape) for shape in shapes] for _ in range(before + steps)]
+        def drawn(steepness: float) -> Arrays:
+            """Gradients of both signs, none of them near 0 beside the others."""
+            each = [steepness * rng.uniform(0.3, 2, shape) * rng.choice([-1, 1], shape) for shape in shapes]
+            return [np.asarray(one).astype(its) for one, its in zip(each, dtypes, strict=True)]
+
+        weights = [np.asarray(rng.normal(size=shape)).astype(its) for shape, its in zip(shapes, dtypes, strict=True)]
+        level = range(before + steps if level_from is None else level_from, before + steps)
+        gradients = [drawn(0.0 if step in level else scale) for step in range(before + steps)]
         start = by_torch(weights, gradients[:before], options)
         arrays = (start["parameters"], gradients[before:], start["means"], start["squares"])
         expected = by_torch(weights, gradients, options)
+        tolerance = TOLERANCES[dtype] if isinstance(dtype, str) else None
         given = (*arrays, before + 1, options, views)
-        return Case(label, [given], [expected], with_comm=False, harness=after_steps, tolerance=TOLERANCES[dtype])
+        return Case(label, [given], [expected], with_comm=False, harness=after_steps, tolerance=tolerance)
 
     rate = float(rng.uniform(0.01, 0.1))
     yield case("2 steps", [(3,)], 2, rate=rate)
@@ -91,8 +97,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("gradients around 1: eps is 0.1", [(5,)], 4, rate=rate, eps=0.1)
     yield case("20 steps in float32, other betas", LAYERS, 20, "float32", rate=rate, beta1=0.7, beta2=0.99)
     yield case("2 steps in float16", LAYERS, 2, "float16", rate=rate, eps=1e-3)
+    yield case("float32 first, then float64", [(3,), (2, 4)], 2, ("float32", "float64"), rate=rate)
     yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], 3, views=True, rate=rate)
     yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, rate=rate)
+    yield case("4 steps, the gradient 0 from the third on", [(4,), (2, 3)], 4, rate=rate, level_from=2)
     yield case("an array of shape (), a single number", [(), (2,)], 2, rate=rate)
     yield case("no parameters at all", [], 2)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import raised
 
 
 def by_torch(gradient: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -62,6 +63,10 @@ def _stack_of_another_shape(case: Case, outcome: Outcome) -> bool:
     return "a stack" in case.label and " shape (" in outcome.wrong
 
 
+def _stack_raises(case: Case, outcome: Outcome) -> bool:
+    return "a stack" in case.label and raised(outcome)
+
+
 EXERCISE = Exercise(
     library="autodiff",
     place=2,
@@ -77,6 +82,9 @@ EXERCISE = Exercise(
         "For `a`: `gradient @ b` with b's last two axes swapped; for `b`: `a` with its last two axes swapped, "
         "`@ gradient`. Then `unbroadcast(…, a.shape)` and `unbroadcast(…, b.shape)`.",
     ),
-    symptoms={"a stack has another shape": _stack_of_another_shape},
+    symptoms={
+        "a stack has another shape": _stack_of_another_shape,
+        "a stack raises an error": _stack_raises,
+    },
     praise=lambda outcome: "both gradients are torch's, for matrices and for stacks of them that broadcast",
 )

@@ -103,6 +103,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         [(), (0,), (1,), (1, 2), (0, 3)],
         [(), (0,), (0, 0), (1, 2)],
         [(), (0,), (0, 0), (2, 1)],
+        [(), (), (), (0, 1, 2)],
     ):
         yield case(graph_text(graph), graph)
     layers = [(), (), (0, 1), (), (2, 3), (4,), (), (5, 6), (), (7, 8), (9,)]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from course_utils.checks.cases import after_another_call
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.first_steps.checks.common import lists_returned, world_sizes
 from course_utils.words import ranks
@@ -21,11 +22,19 @@ def _names(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     plain = [name for name in NAMES if " " not in name]  # nothing else may go wrong in these two cases
     for label, names in (
         (f"{ranks(world_size)} of one name", [str(rng.choice(plain))] * world_size),
+        ("the first and the last are of one name", _with_twins(_people(rng, world_size, plain))),
         ("rank 0 has the empty name", ["", *_people(rng, world_size - 1, plain)]),
         ("names with spaces, commas and ends of lines", [*_people(rng, world_size), *ODD][-world_size:]),
         ("names of 300 letters", [name.ljust(300, "a") for name in _people(rng, world_size)]),
     ):
         yield Case(label, [(name,) for name in names], [names] * world_size)
+    before, names = _people(rng, world_size), _people(rng, world_size)
+    again = Case("called once more, with other names", [(name,) for name in names], [names] * world_size)
+    yield after_another_call(again, [(f"{name} the elder",) for name in before])
+
+
+def _with_twins(names: list[str]) -> list[str]:
+    return [*names[:-1], names[0]]
 
 
 def _people(rng: np.random.Generator, number: int, known: Sequence[str] = NAMES) -> list[str]:
@@ -36,8 +45,12 @@ def _people(rng: np.random.Generator, number: int, known: Sequence[str] = NAMES)
 
 
 def _in_another_order(case: Case, outcome: Outcome) -> bool:
-    names = sorted(name for (name,) in case.arguments)
-    return lists_returned(case, outcome) and all(sorted(got) == names for got in outcome.results)
+    names = case.expected[0]
+    return (
+        lists_returned(case, outcome)
+        and all(sorted(got) == sorted(names) for got in outcome.results)
+        and any(list(got) != names for got in outcome.results)
+    )
 
 
 EXERCISE = Exercise(

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from course_utils.checks.cases import after_another_call
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import same
 
@@ -38,12 +39,12 @@ def counted(function: Callable, needs: Graph, processors: int) -> object:
 
 def chain(n: int) -> Graph:
     """Each task needs the one before."""
-    return {task: [task - 1] if task else [] for task in range(n)}
+    return {task: [task - 1] if task > 1 else [] for task in range(1, n + 1)}
 
 
 def tree(depth: int) -> Graph:
     """Each task needs two others, `depth` rows of them."""
-    return {task: [2 * task + 1, 2 * task + 2] if 2 * task + 2 < 2**depth - 1 else [] for task in range(2**depth - 1)}
+    return {task: [2 * task, 2 * task + 1] if 2 * task < 2**depth else [] for task in range(1, 2**depth)}
 
 
 def ladder(rungs: int) -> Graph:
@@ -54,6 +55,11 @@ def ladder(rungs: int) -> Graph:
 def by_the_last(needs_of_the_last: list[str]) -> Graph:
     """Depth 4, found only by one of the last task's needs."""
     return {"last": needs_of_the_last, "a": [], "b": ["a"], "c": ["b"], "x": ["a", "y", "z"], "y": [], "z": []}
+
+
+def of_any_kind() -> Graph:
+    """Depth 4, through tasks that are 0 or empty; others are called as those are written."""
+    return {"None": ["0"], None: [0], 0: [""], "": [()], (): [], "0": [], "()": []}
 
 
 def layered(rng: np.random.Generator, widths: list[int]) -> Graph:
@@ -111,7 +117,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("a tree", tree(4), 2)
     yield case("a tree", tree(4), 1)
     yield case("a tree and many processors", tree(4), 100)
-    yield case("tasks that need nothing", {task: [] for task in range(int(rng.integers(7, 12)))}, 4)
+    yield case("tasks that need nothing", {task: [] for task in range(1, int(rng.integers(8, 13)))}, 4)
     yield case("in no order", shuffled(rng, chain(7)), 3)
     yield case("one need of three is the deepest", by_the_last(["y", "c", "x"]), 3)
     yield case("the first need is the deepest", by_the_last(["c", "x", "y"]), 3)
@@ -120,6 +126,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case("a graph drawn at random, in no order", drawn(), int(rng.integers(2, 9)))
     for kind in (tuple, set, frozenset):
         yield case(f"needs in a {kind.__name__}", drawn(kind), 3)
+    yield case("0, nothing and empty things as tasks", of_any_kind(), 3)
+    yield after_another_call(case("after a chain of the same tasks, a tree", tree(4), 2), [(chain(15), 2)])
     yield case("one task", {"alone": []}, 5)
     yield case("no task", {}, 2)
     yield replace(case("many paths", ladder(60), 4), harness=counted)

@@ -63,7 +63,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("equal samples", [one, other, one, one])
     yield case("nothing in some of the samples", [b"one", b"", b"three", b""])
     yield case("nothing to pack", [], Path)
-    yield case("bytes that look like the ends of lines", [b"a\nb\r\n", b"\n\n", b"\x00\xff\x1a"])
+    yield case("bytes that look like the ends of lines", [b"a\nb\r\n", b"\n\n", b"\x00\xff\x1a", b"\x00 \x00"])
     yield case("a longer file is there already", some(4), str, True)
     yield case("a tuple of samples", tuple(some(3)))
     yield case("300 samples", some(300, 40))

@@ -1,6 +1,7 @@
-"""The check of `read_sample`: from good files, from files cut off, and by two ranks at once."""
+"""The check of `read_sample`: from good files, from files cut off or packed anew, and by two ranks at once."""
 
 import gc
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +34,20 @@ def reads(
             return [function(kind(path), index) for index in indices]
         finally:
             comm.Barrier()  # rank 0 takes the file away
+
+
+def reads_after(
+    function: Callable, comm: "MPI.Intracomm", before: bytes, content: bytes, indices: Sequence[int]
+) -> list:
+    """These samples of a file that was packed anew after its first sample was read."""
+
+    with tempfile.TemporaryDirectory() as folder:
+        path, other = Path(folder) / "packed", Path(folder) / "new"
+        path.write_bytes(before)
+        function(str(path), 0)
+        other.write_bytes(content)
+        os.replace(other, path)
+        return [function(str(path), index) for index in indices]
 
 
 def read_or_error(
@@ -101,6 +116,11 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("empty samples among others", [b"", b"one", b"", b"\n\r\n", b""], [0, 1, 2, 3, 4])
     yield case("nothing but empty samples", [b"", b"", b""], [2, 0, 1])
     yield case("300 samples", some(300, 20), [299, 0, 256, 255, 257])
+    ends = [b"\0\0one\0", b" two \n", b"\0", b"\t\0 "]
+    yield case("zeros and spaces at the samples' ends", ends, [0, 1, 2, 3])
+    now, order = some(30), [29, 0, 17]
+    given, wanted = (packed(some(5)), packed(now), order), [now[index] for index in order]
+    yield Case("another file of the same name was read before", [given], [wanted], harness=reads_after)
     yield case("two ranks at once", many, rng.permutation(40), rng.permutation(40))
     n = int(rng.integers(6, 12))
     few = some(n)
@@ -131,8 +151,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     closed = {"samples": [few[index] for index in order], "files": "closed"}
     yield Case("30 samples, one after the other", [(packed(few), order)], [closed], harness=reads_and_closes)
     big = [b"first", rng.bytes(BIG), b"last"]
-    wanted = {"samples": [b"first", b"last"], "read": "little more"}
-    yield Case("a file of 4 MB", [(packed(big), [0, 2])], [wanted], harness=read_frugally)
+    frugal = {"samples": [b"first", b"last"], "read": "little more"}
+    yield Case("a file of 4 MB", [(packed(big), [0, 2])], [frugal], harness=read_frugally)
 
 
 def _kept_its_word(outcome: Outcome) -> str | None:

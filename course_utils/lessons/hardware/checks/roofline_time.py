@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from course_utils.checks.cases import after_another_call
 from course_utils.checks.exercise import Case, Exercise
 
 Layers = Sequence[Sequence[float]]
@@ -40,6 +41,15 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("no layers", [], *machine())
     yield case("a machine whose memory is faster than its arithmetic", [layer(1), layer(0.1)], 1e9, 4e9)
     yield case("whole numbers for the machine, a tuple of lists", ([*layer(300)], [*layer(0.3)]), 10**11, 10**10)
+    (flops, nbytes), other = layer(0.5), layer(100)
+    yield case(
+        "the same block over and over", [(flops, nbytes), other, (flops, nbytes), (flops, nbytes), other], *machine()
+    )
+    yield case("as many FLOPs, other bytes", [(flops, nbytes), (flops, 2 * nbytes), (2 * flops, nbytes)], *machine())
+    fractions = [(float(gflop), float(gb)) for gflop, gb in zip(rng.uniform(0, 9, 5), rng.uniform(0, 0.9, 5))]
+    yield case("counted in GFLOP and GB", fractions, 100.0, 10.0)
+    same = [layer(200), layer(0.2)]
+    yield after_another_call(case("the same layers on a second machine", same, *machine()), [(same, *machine())])
     yield case("200 layers", [layer(float(value)) for value in rng.uniform(0, 40, 200)], *machine())
 
 

@@ -7,9 +7,14 @@ import numpy as np
 Shapes = Sequence[tuple[int, ...]]
 
 
-def arrays(rng: np.random.Generator, shapes: Shapes, dtype: str = "float64", scale: float = 1.0) -> list[np.ndarray]:
-    """One array of each shape, its numbers drawn afresh."""
-    return [np.asarray(scale * rng.standard_normal(shape)).astype(dtype) for shape in shapes]
+def arrays(
+    rng: np.random.Generator, shapes: Shapes, dtype: str | Sequence[str] = "float64", scale: float = 1.0
+) -> list[np.ndarray]:
+    """One array of each shape, its numbers drawn afresh; all of one dtype, or each of its own."""
+    dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else dtype
+    return [
+        np.asarray(scale * rng.standard_normal(shape)).astype(each) for shape, each in zip(shapes, dtypes, strict=True)
+    ]
 
 
 def working_copies(given: Sequence[np.ndarray], views: bool) -> list[np.ndarray]:

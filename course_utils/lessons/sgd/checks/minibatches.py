@@ -1,6 +1,7 @@
 """The check of `minibatches`: each example once, the right lengths, new companions in every epoch, all from `rng`."""
 
 import itertools
+import random
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -10,19 +11,33 @@ from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.words import count
 
 MIXED = 100  # with at least this many examples, chance cannot look like order
+EPOCHS = 6  # in 6, chance leaves none of MIXED examples at one place
+EPOCHS_OF_TWO = 40  # in 40, chance gives two examples both orders
+STILL = 12  # more examples than chance leaves where they were: it leaves one
 
 
 def epochs(function: Callable, n: int, batch_size: int, seed: int) -> object:
-    """The batches of two epochs from one generator, and of the first from another generator with the same seed."""
-    rng = np.random.default_rng(seed)
+    """The batches of several epochs from one generator, and of the first from another generator with the same seed.
+
+    Returns a dictionary, which also says what became of the generators that all programs share; what cannot be
+    iterated comes back as it is.
+    """
+    shared, rng = shared_generators(), np.random.default_rng(seed)
     first = function(n, batch_size, rng)
     if not hasattr(first, "__iter__"):
         return first
     most = 2 * n + 2  # whoever never ends is stopped
     told = [list(itertools.islice(first, most))]
-    told.append(list(itertools.islice(function(n, batch_size, rng), most)))
-    told.append(list(itertools.islice(function(n, batch_size, np.random.default_rng(seed)), most)))
-    return told
+    number = EPOCHS_OF_TWO if n == 2 else EPOCHS
+    for generator in (*[rng] * (number - 1), np.random.default_rng(seed)):
+        told.append(list(itertools.islice(function(n, batch_size, generator), most)))
+    return {"epochs": told[:-1], "again": told[-1], "shared": shared_generators() == shared}
+
+
+def shared_generators() -> tuple:
+    """Where the generators of `random` and of `np.random` are."""
+    _, numbers, place, *_ = np.random.get_state()
+    return random.getstate(), numbers.tobytes(), place
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
@@ -40,27 +55,34 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(MIXED + int(rng.integers(50)), 3 * MIXED)
     yield case(6, 6)
     yield case(1, 1)
+    yield case(2, 1)
     yield case(0, 4)
 
 
 def _what_is_wrong(outcome: Outcome) -> str | None:
     n, size, _ = outcome.case.arguments[0]
-    form = _wrong_form(outcome.results[0])
+    found = outcome.results[0]
+    if kind_of(found) != "dict" or set(found) != {"epochs", "again", "shared"}:
+        return f"rank 0 returned {describe(found)}, expected batches, each an array of indices"
+    told = [*found["epochs"], found["again"]]
+    form = _wrong_form(told)
     if form:
         return form
-    first, second, again = [[[int(i) for i in batch] for batch in batches] for batches in outcome.results[0]]
+    first, second, *later, again = [[[int(i) for i in batch] for batch in batches] for batches in told]
     wrong = _wrong_numbers("first", first, n, size) or _wrong_numbers("second", second, n, size)
     if n >= MIXED:
         wrong = wrong or _wrong_order(first, n) or _wrong_company(first, second)
+    if n >= MIXED or n == 2:
+        wrong = wrong or _wrong_places([first, second, *later], n)
     if not wrong and first != again:
         return "two generators of the same seed gave different batches"
+    if not wrong and not found["shared"]:
+        return "a generator that all programs share, of `random` or `np.random`, is not where it was"
     return wrong
 
 
-def _wrong_form(result: object) -> str | None:
-    if kind_of(result) != "list" or len(result) != 3:
-        return f"rank 0 returned {describe(result)}, expected batches, each an array of indices"
-    for batch in itertools.chain(*result):
+def _wrong_form(told: list) -> str | None:
+    for batch in itertools.chain(*told):
         if kind_of(batch) not in ("array", "list", "tuple"):
             return f"a batch is {describe(batch)}, expected an array of indices"
         if kind_of(batch) == "array" and (batch.ndim != 1 or (batch.size and batch.dtype.kind not in "iu")):
@@ -112,6 +134,16 @@ def _wrong_company(first: list[list[int]], second: list[list[int]]) -> str | Non
     if again and (np.mean(again) > 0.5 or max(again) == 1):
         return "in the second epoch, examples meet the same companions as in the first"
     return None
+
+
+def _wrong_places(told: list[list[list[int]]], n: int) -> str | None:
+    """Whether examples stay where they are: one in all epochs, or many in the first."""
+    orders = [np.concatenate(batches) for batches in told if sum(map(len, batches)) == n]
+    still = np.flatnonzero((np.array(orders) == orders[0]).all(axis=0))
+    if len(still):
+        return f"example {orders[0][still[0]]} stands at the same place in all of {len(orders)} epochs"
+    own = int(sum(orders[0] == np.arange(n)))
+    return f"{own} of {n} examples stand at the same place as before the shuffling" if own > STILL else None
 
 
 def _lengths(n: int, size: int) -> list[int]:

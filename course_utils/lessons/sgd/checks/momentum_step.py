@@ -1,6 +1,6 @@
 """The check of `momentum_step`: weights and velocities after several steps, as a sum over all gradients gives them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -34,16 +34,17 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         shapes: Shapes,
         steps: int = 1,
         momentum: float | None = DEFAULT,
-        dtype: str = "float64",
+        dtype: str | Sequence[str] = "float64",
         at_rest: bool = False,
         views: bool = False,
         steepness: float = 1.0,
+        level_at: Collection[int] = (),
     ) -> Case:
         rates = [float(rate) for rate in rng.uniform(0.05, 0.5, steps)]
         weights, speeds = arrays(rng, shapes, dtype), arrays(rng, shapes, dtype)
         if at_rest:
             speeds = [np.zeros_like(speed) for speed in speeds]
-        gradients = [arrays(rng, shapes, dtype, steepness) for _ in range(steps)]
+        gradients = [arrays(rng, shapes, dtype, 0.0 if step in level_at else steepness) for step in range(steps)]
         given = (weights, gradients, speeds, rates, momentum)
         return Case(label, [(*given, views)], [_after(*given)], with_comm=False, harness=after_steps)
 
@@ -54,6 +55,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("two steps without momentum", [(4,)], 2, momentum=0.0)
     yield case("three steps in float32, momentum 0.8", LAYERS, 3, momentum=0.8, dtype="float32")
     yield case("two steps in float16", LAYERS, 2, dtype="float16")
+    yield case("float32 first, then float64", [(3,), (2, 4)], 2, dtype=("float32", "float64"))
+    yield case("three steps, the gradient 0 in the second and third", [(4,), (2, 3)], 3, level_at=(1, 2))
     yield case("momentum not given", [(5,)], 2, momentum=None)
     yield case("gradients around 100", [(2, 3)] * 3, 2, steepness=100.0)
     yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, momentum=0.7)

@@ -31,10 +31,16 @@ def digits_read(function: Callable, data: tuple, seed: int) -> float:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, shapes: Shapes, dtype: str = "float64", views: bool = False, steepness: float = 1.0) -> Case:
+    def case(
+        label: str,
+        shapes: Shapes,
+        dtype: str | Sequence[str] = "float64",
+        views: bool = False,
+        steepness: float = 1.0,
+    ) -> Case:
         rate = float(rng.uniform(0.05, 0.5))
         weights, gradients = arrays(rng, shapes, dtype), arrays(rng, shapes, dtype, steepness)
-        moved = [np.asarray(w - np.asarray(rate, dtype) * g) for w, g in zip(weights, gradients, strict=True)]
+        moved = [np.asarray(w - np.asarray(rate, w.dtype) * g) for w, g in zip(weights, gradients, strict=True)]
         given = (weights, gradients if dtype == "float64" else tuple(gradients), rate, views)
         label = f"{label}, rate {rate:.2g}"
         return Case(label, [given], [{"parameters": moved}], with_comm=False, harness=after_a_step)
@@ -44,6 +50,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("three arrays of one shape", [(2, 3)] * 3)
     yield case("float32", LAYERS, "float32")
     yield case("float16", LAYERS, "float16")
+    yield case("float32 first, then float64", [(3,), (2, 4)], ("float32", "float64"))
     yield case("gradients around 100", LAYERS, steepness=100.0)
     yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)])
     yield case("an array of shape (), a single number", [(), (2,)])
