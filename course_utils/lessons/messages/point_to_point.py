@@ -44,7 +44,7 @@ def exchange_without_deadlock(comm: "MPI.Intracomm", vector: np.ndarray, partner
     the two sends: one round, whatever the size. A rank may be its own partner.
 
     Args:
-        vector: this rank's vector, left as it is; the partner's has the same shape and dtype.
+        vector: this rank's vector, one-dimensional, left as it is; the partner's has the same length and dtype.
         partner: the rank to swap with; its own `partner` must be this rank.
 
     Source: MPI: A Message-Passing Interface Standard 4.1, sections 3.5 (deadlock, unsafe programs) and 3.7.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import error_of
 from course_utils.lessons.allreduce.async_ring import SEGMENT_BYTES
 from course_utils.lessons.allreduce.cost_model import Network
 from course_utils.words import ranks
@@ -43,6 +44,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case("asynchronous ring", int(rng.choice([4, 5])), nbytes, network(1e-10))
     nbytes = number(1e7, 1e8)
     yield case("asynchronous ring", 3, nbytes, network(1e-10, nbytes / 100), ", a line with a bend")
+    unknown = ("quantum", int(rng.integers(2, 9)), int(number(1e3, 1e6)), network())
+    yield Case("a name that no algorithm has", [unknown], ["CourseError"], with_comm=False, harness=error_of)
     yield case("halving-doubling", 2, 1e6, network(1e-10))
 
 

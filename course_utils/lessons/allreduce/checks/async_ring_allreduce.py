@@ -25,7 +25,8 @@ from course_utils.words import count, ranks
 SLOW = 15.0  # this many times as long as a plain ring: programs beside it can make it several, a pause many
 TOO_LONG = "the result is right, but a message of rank {rank} has {nbytes} bytes; a segment has at most {most}"
 ONE_AT_A_TIME = "the result is right, but no rank had two messages of one direction on their way at a time"
-BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it passed the first segment on"
+BLOCK_BY_BLOCK = "the result is right, but{where} every rank waited for a whole block before it passed a segment on"
+SECOND_HALF = " in the second half"
 TOO_SLOW = "the result is right, but took {times:.1f} times as long as a ring of blocking messages"
 
 
@@ -100,9 +101,15 @@ def _segments_follow(outcome: Outcome) -> str | None:
     if max(_at_once(events) for events in [*sends, *receives]) < 2:
         return ONE_AT_A_TIME
     segments = outcome.case.cost.rounds // (2 * (outcome.world_size - 1))
-    if not any(_passes_on_early(*both, segments) for both in zip(sends, receives, strict=True)):
-        return BLOCK_BY_BLOCK
-    return None
+    early = set().union(*(_early_steps(*both, segments) for both in zip(sends, receives, strict=True)))
+    return _block_by_block(early, outcome.world_size)
+
+
+def _block_by_block(early: set[int], size: int) -> str | None:
+    """Blocks are passed on in the steps 1 … 2 P − 3; from step P on, they are finished."""
+    if not early & {*range(1, size)}:
+        return BLOCK_BY_BLOCK.format(where="")
+    return None if size == 2 or early & {*range(size, 2 * size - 2)} else BLOCK_BY_BLOCK.format(where=SECOND_HALF)
 
 
 def _at_once(events: list) -> int:
@@ -111,11 +118,11 @@ def _at_once(events: list) -> int:
     return max((bisect_right(starts, moment) - bisect_right(ends, moment) for moment in starts), default=0)
 
 
-def _passes_on_early(sent: list, received: list, segments: int) -> bool:
-    """Whether the first segment of a step went out before the last of the step before had come."""
+def _early_steps(sent: list, received: list, segments: int) -> set[int]:
+    """The steps whose first segment went out before the last of the step before had come."""
     starts, ends = sorted(event.start for event in sent), sorted(event.end for event in received)
-    steps = range(segments, len(starts), segments)
-    return any(starts[step] < ends[step - 1] for step in steps if step <= len(ends))
+    firsts = range(segments, min(len(starts), len(ends) + 1), segments)
+    return {first // segments for first in firsts if starts[first] < ends[first - 1]}
 
 
 def _praise(outcome: Outcome) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+AGAIN = ", called again"
 WAITING = ", while a message of another sender is waiting"
 TAGS = range(128)  # whatever tag a receive names, a message of that tag is waiting
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
@@ -35,6 +36,19 @@ def random_vector(rng: np.random.Generator, length: int, dtype: str = "float64")
         limits = np.iinfo(dtype)
         return rng.integers(limits.min, limits.max, length, dtype=dtype, endpoint=True)
     return rng.integers(2, size=length).astype(bool) if kind == "b" else rng.standard_normal(length).astype(dtype)
+
+
+def after_another_call(function: Callable, comm: "MPI.Intracomm", given: Any, *others: Any) -> tuple[Any, Any]:
+    """Call the learner's function with other numbers, then with these; return both results as they are at the end."""
+    earlier = function(comm, turned_round(given), *others)
+    return earlier, function(comm, given, *others)
+
+
+def turned_round(given: np.ndarray | float | None) -> np.ndarray | float | None:
+    """Other numbers of the same form: a vector from its end, a number with the other sign."""
+    if isinstance(given, np.ndarray):
+        return given[::-1].copy()
+    return None if given is None else -given
 
 
 def in_used_memory(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray, *arguments: Any) -> Any:

@@ -9,12 +9,15 @@ from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.symptoms import completed, raised
 from course_utils.lessons.messages.checks.common import (
+    AGAIN,
     DTYPES,
     HEADERS,
     LEAST,
     WAITING,
+    after_another_call,
     in_used_memory,
     random_vector,
+    turned_round,
     with_an_early_message,
 )
 from course_utils.words import count, ranks
@@ -57,6 +60,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(mirrored, 0)
     early = case(mirrored, 12)
     yield dataclasses.replace(early, label=early.label + WAITING, cost=None, judge=None, harness=with_an_early_message)
+    again = case(mirrored, 12)
+    both = [(turned_round(theirs), theirs) for theirs in again.expected]
+    changes = {"cost": None, "judge": None, "harness": after_another_call}
+    yield dataclasses.replace(again, label=again.label + AGAIN, expected=both, **changes)
     yield case(mirrored, LONG)
 
 

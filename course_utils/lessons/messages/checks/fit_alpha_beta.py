@@ -30,6 +30,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
     powers = 4 ** np.arange(12)
     yield case("points on a line", powers)
+    yield case("long messages of nearly one size", 10**6 + np.sort(rng.permutation(10**4)[:12]))
     yield case("noisy points", powers, noise=0.15)
     yield case("noisy points in any order, as lists", rng.permutation(powers), noise=0.1, as_list=True)
     yield case("two points", np.array([0, 1000 * int(rng.integers(1, 1000))]), as_list=True)

@@ -1,12 +1,13 @@
 """The check of `pass_the_token`: running sums by the formula, P messages of one number each, and no collective."""
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
-from course_utils.lessons.messages.checks.common import LEAST
+from course_utils.lessons.messages.checks.common import AGAIN, LEAST, after_another_call, turned_round
 from course_utils.words import count, ranks
 
 
@@ -14,9 +15,19 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     world_size = max(world_size, LEAST)
     whole = [int(number) for number in rng.choice(np.arange(1, 1000), world_size, replace=False)]
     yield _case(ranks(world_size), whole)
+    halves = [float(number) for number in rng.integers(1, 1000, world_size // 2)]
+    cancelling = [number for half in halves for number in (half, -half)]
+    yield _case(f"{ranks(world_size)}, numbers that add up to 0", cancelling + [0.0] * (world_size % 2))
+    yield _called_again(_case(ranks(world_size), [float(number) for number in rng.permutation(whole)]))
     for size in [*fewer(world_size), world_size]:
         label = "1 rank, alone" if size == 1 else f"{ranks(size)}, numbers with many digits"
         yield _case(label, [float(number) for number in 100 * rng.standard_normal(size)])
+
+
+def _called_again(case: Case) -> Case:
+    expected = [(turned_round(token), token) for token in case.expected]
+    changes = {"cost": None, "judge": None, "harness": after_another_call}
+    return dataclasses.replace(case, label=case.label + AGAIN, expected=expected, **changes)
 
 
 def _case(label: str, numbers: list) -> Case:

@@ -8,13 +8,16 @@ import numpy as np
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.lessons.messages.checks.common import (
+    AGAIN,
     DTYPES,
     HEADERS,
     LEAST,
     WAITING,
+    after_another_call,
     other_roots,
     random_vector,
     root_text,
+    turned_round,
     with_an_early_message,
 )
 from course_utils.words import count, ranks
@@ -47,15 +50,24 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     for size in fewer(world_size):
         yield case(size, int(rng.integers(20, 500)), int(rng.integers(size)), str(rng.choice(DTYPES)))
     yield case(world_size, 1, 0)
-    yield case(world_size, 0, world_size - 1, "int64")
+    yield case(world_size, 0, 0, "int64")
     early = case(world_size, 12 * world_size, world_size - 1)
     yield dataclasses.replace(early, label=early.label + WAITING, harness=with_an_early_message)
+    own = case(world_size, 3 * world_size, 0)
+    others = [(random_vector(rng, 2 * world_size, "int8"), 0) for _ in range(1, world_size)]
+    label = f"{own.label}, the others have vectors of their own"
+    yield dataclasses.replace(own, label=label, arguments=[own.arguments[0], *others])
+    again = case(world_size, 3 * world_size, 0)
+    before = np.array_split(turned_round(_vector(again)), world_size)
+    changes = {"cost": None, "judge": None, "harness": after_another_call}
+    both = list(zip(before, again.expected, strict=True))
+    yield dataclasses.replace(again, label=again.label + AGAIN, expected=both, **changes)
     for dtype in rng.permutation(DTYPES):
         yield case(world_size, 20_002, int(rng.integers(world_size)), str(dtype))
 
 
 def _vector(case: Case) -> np.ndarray:
-    return next(vector for vector, _ in case.arguments if vector is not None)
+    return next(vector for rank, (vector, root) in enumerate(case.arguments) if rank == root)
 
 
 def _once_as_a_buffer(outcome: Outcome) -> str | None:

@@ -9,10 +9,12 @@ from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.symptoms import completed
 from course_utils.lessons.messages.checks.common import (
+    AGAIN,
     DTYPES,
     HEADERS,
     LEAST,
     WAITING,
+    after_another_call,
     other_roots,
     random_vector,
     root_text,
@@ -49,6 +51,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 0, 0)
     early = case(world_size, 12, 0)
     yield dataclasses.replace(early, label=early.label + WAITING, cost=None, harness=with_an_early_message)
+    again = case(world_size, 12, world_size - 1)
+    yield dataclasses.replace(again, label=again.label + AGAIN, cost=None, harness=after_another_call)
     yield case(world_size, 100_003, int(rng.integers(world_size)))
 
 
