@@ -19,10 +19,12 @@ ONE_BY_ONE = {"gather", "scatter", "reduce", "all_gather", "all_gather_single", 
 
 
 def gradients_after(
-    function: Callable, parameters: Sequence["Tensor"], gradients: Gradients, frozen: Sequence[int]
+    function: Callable, parameters: Sequence["Tensor"], gradients: Gradients, frozen: Sequence[int], shared: bool
 ) -> dict[str, "Tensor | None"]:
     """Call the learner's function on a model with these gradients; return its gradients and its parameters."""
     model = model_of(parameters)
+    if shared:
+        model.output = model.weights[0]
     for index, (parameter, gradient) in enumerate(zip(model.parameters(), gradients, strict=True)):
         parameter.grad = None if gradient is None else gradient.clone()
         parameter.requires_grad_(index not in frozen)
@@ -45,6 +47,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         frozen: Sequence[int] = (),
         old: bool = False,
         missing: Sequence[int] = (),
+        shared: bool = False,
     ) -> Case:
         """`old`: frozen ones have a gradient all the same. `missing`: the ranks that have none for the last."""
         weights = [tensor(rng.standard_normal(shape).astype(dtype)) for shape in shapes]
@@ -57,9 +60,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         for rank in missing:
             given[rank][-1] = None
         label = f"{ranks(size)}, gradients of {len(shapes)} parameters"
+        label += ", the first in two layers" * shared
         label += ", one frozen" * bool(frozen) + " with an old gradient" * old
         label += f", none for the last on rank {' and '.join(map(str, missing))}" * bool(missing) + f", {dtype}"
-        arguments = [(weights, gradients, frozen) for gradients in given]
+        arguments = [(weights, gradients, frozen, shared) for gradients in given]
         expected = [named(gradients, weights) for gradients in wanted]
         return Case(label, arguments, expected, backend="gloo", harness=gradients_after, judge=_sent_once)
 
@@ -73,12 +77,13 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, [(6, 2), (6,), (3, 6)], missing=some[:1])
     yield case(world_size, [(6, 2), (6,), (3, 6)], dtype="float64", frozen=(0,), missing=some)
     yield case(world_size, [(6, 2), (6,), (3, 6)], frozen=(1,), old=True)
+    yield case(world_size, [(30, 20), (20,)], dtype="float64", shared=True)
     yield case(world_size, [(400, 300), (300,)])
 
 
 def _bytes_of(case: Case) -> int:
     """The bytes of all gradients that are trained."""
-    weights, _, frozen = case.arguments[0]
+    weights, _, frozen, _ = case.arguments[0]
     return sum(weight.numel() * weight.element_size() for k, weight in enumerate(weights) if k not in frozen)
 
 

@@ -39,7 +39,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(1, "linear", 5)
     warm_up = int(rng.integers(50, 150))
     yield case(no_square, "sqrt", warm_up, [int(step) for step in rng.permutation(200)])
-    for given in ((0.1, 0, 4, "cubic"), (0.1, 2, 8, "cubic", 5), (0.1, 9, 1, "cubic", 5)):
+    cubic = [(0.1, 0, 4, "cubic"), (0.1, 2, 8, "cubic", 5), (0.1, 9, 1, "cubic", 5), (0.1, 0, 8, "cubic", 5)]
+    for given in (*cubic, (0.1, 0, 4, "lin"), (0.1, 0, 4, "")):
         yield Case(f"scaled_learning_rate{given}", [given], ["ValueError"], with_comm=False, harness=error_of)
 
 

@@ -52,6 +52,11 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         label = f"{only}{count(n, 'example')} for {ranks(world_size)}{part}, epoch {epoch}"
         return Case(label, arguments, [dealt(*given) for given in arguments], with_comm=False)
 
+    def several(calls: Sequence[tuple]) -> Case:
+        found = [dealt(*given) for given in calls]
+        label = f"{count(len(calls), 'call')}, one after another; the first for 13 examples, 4 ranks"
+        return Case(label, [(calls,)], [found], with_comm=False, harness=dealt_after)
+
     yield case(12, 4)
     yield case(12, 4, epoch=int(rng.integers(1, 5)))
     yield case(int(rng.integers(5, 30)) * 3, 3, epoch=2)
@@ -62,9 +67,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(1, 4, epoch=1)
     yield case(1437, 4, epoch=int(rng.integers(100)))
     theirs, own, other = (int(number) for number in rng.choice(1000, 3, replace=False))
-    calls = [(13, 1, 4, epoch, seed) for epoch, seed in ((2, own), (0, own), (0, other))]
-    found = [dealt(*given) for given in calls]
-    yield Case("13 examples for 4 ranks, three calls", [(calls,)], [found], with_comm=False, harness=dealt_after)
+    yield several([(13, 1, 4, epoch, seed) for epoch, seed in ((2, own), (0, own), (0, other))])
+    yield several([(13, 1, 4, 2, own), (13, 1, 4, 2, own), (9, 1, 4, 2, own), (13, 2, 4, 2, own), (13, 1, 3, 2, own)])
     label = "12 examples for 4 ranks; then the program draws a number of its own from torch"
     yield Case(label, [(theirs, 12, 0, 4, 0, own)], [_next_number(theirs)], with_comm=False, harness=drawn_after)
 

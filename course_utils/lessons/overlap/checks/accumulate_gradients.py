@@ -18,6 +18,7 @@ CLASSES = 3
 OF_THE_MODULE = ("broadcast", "all_gather")
 """What DistributedDataParallel sends besides gradients: that all ranks have one network, and its parts in one order."""
 LOSS, RAN = "the loss", "what ran"
+AVERAGED = "the bytes that the module has averaged"
 Batches = Sequence[tuple["Tensor", "Tensor"]]
 
 
@@ -41,9 +42,14 @@ def gradients_after(function: Callable, weights: Sequence["Tensor"], steps: Sequ
     """Call the learner's function for each step on a DistributedDataParallel; return losses, gradients, what ran."""
     from torch.nn.parallel import DistributedDataParallel
 
-    found, ran = {}, []
+    found, ran, averaged = {}, [], []
+
+    def hook(_, bucket):  # noqa: ANN001, ANN202 - DDP rejects a hook whose annotations are texts
+        averaged.append(bucket.buffer().nbytes)
+        return averaging_hook(None, bucket)
+
     module = DistributedDataParallel(network(weights, ran.append))
-    module.register_comm_hook(None, averaging_hook)
+    module.register_comm_hook(None, hook)
     for number, batches in enumerate(steps):
         module.zero_grad()
         ran.clear()
@@ -54,7 +60,7 @@ def gradients_after(function: Callable, weights: Sequence["Tensor"], steps: Sequ
                 None if parameter.grad is None else parameter.grad.clone()
             )
         found[f"{LOSS} (step {number})"] = loss
-    return found
+    return found | {AVERAGED: sum(averaged)}
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -107,7 +113,7 @@ def expected(given: Sequence[tuple]) -> list[dict]:
         for own, loss in zip(found, losses, strict=True):
             own |= {f"the gradient of `{name}` (step {number})": mean for name, mean in means.items()}
             own[f"{LOSS} (step {number})"] = loss
-    return found
+    return [own | {AVERAGED: ...} for own in found]
 
 
 def _number(loss: "Tensor") -> float | np.float32:
@@ -122,13 +128,18 @@ def _bytes(case: Case) -> int:
 def _sent_once(outcome: Outcome) -> str | None:
     case = outcome.case
     steps = len(case.arguments[0][1])
-    for rank in range(outcome.world_size):
+    for rank, result in enumerate(outcome.results):
         own = [call for call in collectives(outcome, rank) if call.name not in OF_THE_MODULE]
         sent = sum(call.bytes for call in own)
         if sent != _bytes(case) * steps:
             return (
                 f"the gradients are right, but rank {rank} sent {sent:,} bytes in {count(steps, 'step')}; "
                 f"its gradients have {_bytes(case):,}"
+            )
+        if result[AVERAGED] != sent:
+            return (
+                f"the gradients are right, but {result[AVERAGED]:,} of their {sent:,} bytes left "
+                f"during a backward pass of rank {rank}"
             )
     return None
 

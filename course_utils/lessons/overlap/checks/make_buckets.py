@@ -40,6 +40,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case([7], 7)
     yield case([7], 3)
     yield case([4, 3, 4, 0, 4], 1)
+    yield case([4, 0, 8], 8)
     yield case((6, 0, 3, 12, 0, 5, 1), 9)
     yield case([2, 2, 2, 2, 2, 2], 100, ["float32", "float32", "float64", "float64", "float32", "float32"])
     yield case([5, 5, 5], 10, ("float64", "float64", "float32"))

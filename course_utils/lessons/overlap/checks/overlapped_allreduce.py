@@ -35,6 +35,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         frozen: Sequence[int] = (),
         listed: Sequence[int] = (),
         dtypes: Sequence[str] = (),
+        others: bool = False,
     ) -> Case:
         """Rows of each weight matrix, -1 for a vector, 0 for one number; for each step rank → its order."""
         shapes = [{-1: (WIDTH,), 0: ()}.get(row, (row, WIDTH)) for row in rows]
@@ -42,10 +43,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         weights = [drawn(rng, *shape, dtype=dtype) * 0.5 for shape, dtype in zip(shapes, dtypes, strict=True)]
         orders = orders or [lambda rank: range(len(rows))] * 2
         listed = listed or list(range(len(rows)))
-        given = [
-            (weights, listed, frozen, bucket_bytes, [(drawn(rng, 3, WIDTH), list(order(rank))) for order in orders])
-            for rank in range(size)
-        ]
+        steps = [[(drawn(rng, 3, WIDTH), list(order(rank))) for order in orders] for rank in range(size)]
+        given = [(weights, listed, frozen, bucket_bytes, others, own) for own in steps]
         label = f"{ranks(size)}, {count(len(rows), 'parameter')}{about}, buckets of {bucket_bytes:,} bytes"
         return Case(label, given, expected(given), backend="gloo", harness=gradients_after, judge=_on_its_way)
 
@@ -57,6 +56,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([2, 3, 1, 2], 100, ", one used twice", [lambda rank: (0, 1, 2, 3, 1)] * 2, size=min(2, world_size))
     yield case([2, 3, 1], 80, ", one listed twice", listed=(0, 1, 2, 0), size=min(2, world_size))
     yield case([2, 2, 2, 2], 1, ", another order on odd ranks", [_turned, _turned, lambda rank: range(4)])
+    yield case([2, 2, 2, 2], pair, ", turned round on odd ranks", [_turned, _turned])
+    yield case([2, 3, 1], 80, ", between two models that wait", size=min(2, world_size), others=True)
     one_less = [lambda rank: (0, 1, 2, 3), lambda rank: (0, 1, 2, 3) if rank else (0, 2, 3), lambda rank: (0, 1, 3)]
     yield case([2, 3, 1, 2], 100, ", not all used in each step", one_less)
     two, three = ["float64", "float32", "float32", "float64"], ["float16", "float64", "float64", "float32"]

@@ -41,6 +41,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(8.0, 2.5, 4)
     yield case(12.0, 2.5, 4)
     yield case(0.02, 0.004, 8)
+    yield case(3e-6, 9e-7, 4)
     yield Case("no kind is named", [(alone, 3.0, 8)], [alone / 24.0], with_comm=False, tolerance=1e-12)
     for given in NO_SENSE:
         yield Case(f"scaling_efficiency{given}", [given], ["ValueError"], with_comm=False, harness=error_of)

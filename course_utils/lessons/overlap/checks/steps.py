@@ -39,9 +39,13 @@ def gradients_after(
     listed: Sequence[int],
     frozen: Sequence[int],
     bucket_bytes: int,
+    others: bool,
     steps: Sequence[tuple["Tensor", Order]],
 ) -> dict:
-    """Call the learner's function once, then train for some steps; return the gradients that each step would use."""
+    """Call the learner's function, then train for some steps; return the gradients that each step would use.
+
+    `others`: call it for another model before, and for one more after, which are not trained.
+    """
     from torch import nn
 
     from course_utils.trace.recorder import phase, recorder
@@ -51,7 +55,12 @@ def gradients_after(
             pass
 
     parameters = [nn.Parameter(values.clone(), requires_grad=k not in frozen) for k, values in enumerate(weights)]
+    ahead, behind = ([nn.Parameter(values.clone()) for values in weights] for _ in range(2))
+    if others:
+        function(ahead, bucket_bytes)
     finish = function([parameters[k] for k in listed], bucket_bytes)
+    if others:
+        function(behind, bucket_bytes)
     found = {}
     for number, (x, order) in enumerate(steps):
         for parameter in parameters:
@@ -79,7 +88,7 @@ def named(k: int, step: int) -> str:
 
 def expected(given: Sequence[tuple]) -> list[dict]:
     """What every rank must have after each step, by one process."""
-    weights, _, frozen, _, steps = given[0]
+    weights, _, frozen, *_, steps = given[0]
     found: dict = {}
     for number in range(len(steps)):
         means = mean_of([gradients_of(weights, frozen, *own[-1][number]) for own in given])
@@ -103,7 +112,7 @@ def buckets_of(case: Case) -> list[list[int]]:
     """The parameters of each bucket."""
     from course_utils.lessons.overlap.buckets import make_buckets
 
-    weights, listed, frozen, bucket_bytes, _ = case.arguments[0]
+    weights, listed, frozen, bucket_bytes, *_ = case.arguments[0]
     trained = [k for k in dict.fromkeys(listed) if k not in frozen]
     dtypes = [weights[k].dtype for k in trained]
     return [

@@ -37,6 +37,14 @@ def what_comes(function: Callable, gradients: Sequence["Tensor"], error: "Tensor
     return {"steps": steps, "sent by all": total, "left": error}
 
 
+def each_by_itself(
+    function: Callable, gradients: Sequence["Tensor"], errors: Sequence["Tensor"], k: int
+) -> dict[str, list]:
+    """Call the learner's function for gradients that have nothing to do with each other, each with its own error."""
+    given = list(zip(gradients, errors, strict=True))
+    return {"steps": [(gradient + error, function(gradient, error, k)) for gradient, error in given]}
+
+
 def everybodys(values: "Tensor") -> list["Tensor"]:
     """What each rank puts in, on every rank."""
     import torch
@@ -74,8 +82,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(6, 0)
     yield made("equal magnitudes", torch.tensor([2.0, -2.0, 2.0, -2.0, 1.0]), torch.zeros(5), 3)
     yield made("equal magnitudes, all of them 0", torch.zeros(5), torch.zeros(5), 2)
+    larger = torch.tensor([1.0, 1.0, -1.0, 3.0, 1.0])
+    yield made("equal magnitudes, and a larger one behind the first", larger, torch.zeros(5), 2)
     every_other = drawn(rng, 14)[::2]
     yield made("every other entry of a longer vector", every_other.float(), drawn(rng, 14, dtype="float32")[1::2], 3)
+    layers = [[drawn(rng, 12) for _ in range(3)] for _ in ("gradients", "errors")]
+    label = "three layers of 12 entries, each with an error of its own, k = 3, float64"
+    yield Case(label, [(*layers, 3)], backend="gloo", harness=each_by_itself, judge=_wrong_entries)
     for size in sorted({1, 2, available}):
         yield _together(rng, size, steps=6, n=int(rng.integers(30, 60)), k=4)
 
@@ -89,13 +102,17 @@ def _together(rng: np.random.Generator, size: int, steps: int, n: int, k: int) -
 
 
 def _wrong(outcome: Outcome) -> str | None:
+    return _wrong_entries(outcome) or _wrong_sum(outcome)
+
+
+def _wrong_entries(outcome: Outcome) -> str | None:
     for rank, result in enumerate(outcome.results):
         k = outcome.case.arguments[rank][2]
         for corrected, found in result["steps"]:
             wrong = _wrong_step(corrected, found, k)
             if wrong:
                 return f"rank {rank}: {wrong}"
-    return _wrong_sum(outcome)
+    return None
 
 
 def _wrong_step(corrected: "Tensor", found: tuple, k: int) -> str | None:
