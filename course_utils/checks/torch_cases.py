@@ -1,7 +1,9 @@
 """What cases with torch are made of. torch is imported where it is used: a list of exercises must not wait for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+
+from course_utils.checks.exercise import Outcome
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,6 +22,26 @@ def gradient_for(result: "Tensor", upstream: "Tensor") -> "Tensor":
     So every rank goes backward. If one did not, the others would wait in the collectives of their backward passes.
     """
     return upstream if result.shape == upstream.shape else result.detach() * 0 + 1
+
+
+REUSED = "memory of an argument"
+"""Under this name a harness gives what `lies_in` says of a result."""
+
+
+def lies_in(found: Iterable["Tensor"], given: Iterable["Tensor"]) -> bool:
+    """Whether a tensor of `found` lies in the memory of one of `given`: whoever changes one then changes both."""
+    places = {one.untyped_storage().data_ptr() for one in given if one.numel()}
+    return any(one.numel() and one.untyped_storage().data_ptr() in places for one in found)
+
+
+def is_new(outcome: Outcome) -> str | None:
+    """A judge of results that are right, by name: are they new tensors?"""
+    for rank, result in enumerate(outcome.results):
+        if result[REUSED]:
+            return (
+                f"the numbers are right, but rank {rank} returned memory of an argument: a change of one changes both"
+            )
+    return None
 
 
 def marked(values: "Tensor", note: Callable[[], None]) -> "Tensor":

@@ -1,18 +1,30 @@
 """The check of `capacity`: places counted choice by choice, with crowded, idle and full experts."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.symptoms import error_of
+from course_utils.checks.torch_cases import REUSED, is_new, lies_in
 from course_utils.lessons.experts.checks.common import chosen
 from course_utils.words import count
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+KEPT = "what is kept"
+
+
+def kept(function: Callable, experts: "Tensor", number: int, factor: float) -> object:
+    """Call the learner's function; see whether it returns a new tensor."""
+    import torch
+
+    found = function(experts, number, factor)
+    return {KEPT: found, REUSED: type(found) is torch.Tensor and lies_in([found], [experts])}
 
 
 def by_hand(experts: "Tensor", number: int, factor: float) -> "Tensor":
@@ -36,12 +48,14 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(experts: "Tensor", number: int, factor: float, about: str = "") -> Case:
         tokens, k = experts.shape
         label = f"{count(tokens, 'token')}, k = {k}, {count(number, 'expert')}, factor {factor:g}{about}"
-        return Case(label, [(experts, number, factor)], [by_hand(experts, number, factor)], with_comm=False)
+        expected = {KEPT: by_hand(experts, number, factor), REUSED: ...}
+        return Case(label, [(experts, number, factor)], [expected], with_comm=False, harness=kept, judge=is_new)
 
     yield case(torch.tensor([[0], [0], [1], [0], [0], [1]]), 2, 1.0)
     yield case(torch.tensor([[0, 1], [0, 1], [0, 2], [1, 0], [2, 1], [1, 2]]), 3, 0.5)
     yield case(chosen(rng, 7, 1, 3, "all to one"), 3, 1.0, ", all to one expert")
     yield case(chosen(rng, 8, 2, 4, "one gets nothing"), 4, 1.0, ", an expert gets nothing")
+    yield case(chosen(rng, 9, 2, 3), 4, 1.0, ", the last expert gets nothing")
     yield case(chosen(rng, 10, 2, 4), 4, 0.25)
     yield case(chosen(rng, 10, 1, 4, "all to one"), 4, 1.5, ", all to one expert")
     yield case(chosen(rng, 9, 3, 4, "all to one"), 4, 0.75, ", all to one expert")

@@ -10,10 +10,11 @@ from course_utils.checks.torch_cases import drawn, gradient_for
 from course_utils.lessons.experts.checks.common import (
     TOLERANCE,
     back,
+    bytes_of_rows,
     chosen,
     group_of,
     label_of,
-    only_to_their_ranks,
+    rows_once,
     ways,
 )
 from course_utils.words import ranks
@@ -73,7 +74,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         width: int = 3,
         groups: int = 1,
     ) -> Case:
-        given, expected = [], []
+        given, expected, enough = [], [], []
         for _ in range(groups):
             kind = getattr(torch, dtype)
             tokens = [drawn(rng, n, width).to(kind) for n in lengths]
@@ -82,10 +83,11 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             weights = [torch.tensor(rng.uniform(0.2, 1.0, (n, k))).to(kind) for n in lengths]
             ups = [drawn(rng, n, width).to(kind) for n in lengths]
             expected += in_one(made, weights, every, ups)
+            enough += [bytes_of_rows(way, width * kind.itemsize) for way in every]
             size = len(lengths) if groups > 1 else 0
             given += [(*four, size) for four in zip(made, weights, map(tuple, every), ups, strict=True)]
         label = label_of(lengths, k, here, how, dtype, groups)
-        more = {"backend": "gloo", "harness": combined, "judge": only_to_their_ranks}
+        more = {"backend": "gloo", "harness": combined, "judge": rows_once(enough)}
         return Case(label, given, expected, tolerance=TOLERANCE[dtype], **more)
 
     two, most = min(2, world_size), world_size

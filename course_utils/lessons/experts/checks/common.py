@@ -1,6 +1,6 @@
 """Rows on their way to experts and back, put together in one process, for several exercises."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,6 +79,32 @@ def group_of(size: int) -> Any:
     import torch.distributed as dist
 
     return dist.new_subgroups(size)[0] if size else None
+
+
+def bytes_of_rows(way: "Dispatched | tuple", row: int) -> int:
+    """The most bytes for rows of `row` bytes, on their way and their gradients' way back.
+
+    A number may travel beside each row (its expert, or its weight), and before all of them one for each expert.
+    """
+    *_, sent, received = way
+    return (sum(sent) + sum(received)) * (row + 8) + 512
+
+
+def rows_once(enough: Sequence[int]) -> Callable[[Outcome], str | None]:
+    """A judge of numbers that are right: did each rank's rows travel once, to the ranks that need them?
+
+    Args:
+        enough: bytes of each rank's all-to-alls, its rows for itself among them.
+    """
+
+    def judge(outcome: Outcome) -> str | None:
+        for reply, most in zip(outcome.attempt.replies, enough, strict=True):
+            made = [one.bytes for one in reply.events or () if one.name.startswith("all_to_all")]
+            if sum(made) > most:
+                return f"the numbers are right, but rank {reply.rank} sent {sum(made):,} bytes; its rows have fewer"
+        return only_to_their_ranks(outcome)
+
+    return judge
 
 
 def only_to_their_ranks(outcome: Outcome) -> str | None:

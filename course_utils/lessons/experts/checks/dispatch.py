@@ -11,10 +11,11 @@ from course_utils.checks.torch_cases import drawn, gradient_for
 from course_utils.lessons.experts.checks.common import (
     TOLERANCE,
     back,
+    bytes_of_rows,
     chosen,
     group_of,
     label_of,
-    only_to_their_ranks,
+    rows_once,
     ways,
 )
 from course_utils.words import ranks
@@ -54,7 +55,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         width: int = 3,
         groups: int = 1,
     ) -> Case:
-        given, expected = [], []
+        given, expected, enough = [], [], []
         for _ in range(groups):
             tokens = [drawn(rng, n, width).to(getattr(torch, dtype)) for n in lengths]
             experts = [chosen(rng, n, k, here * len(lengths), how) for n in lengths]
@@ -63,9 +64,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             for rank, (way, up) in enumerate(zip(every, back(ups, every), strict=True)):
                 gradient = torch.zeros_like(tokens[rank]).index_add(0, way.order // k, up)
                 expected.append(dict(zip(FIELDS, way, strict=True)) | {GRADIENT: gradient})
+                enough.append(bytes_of_rows(way, width * up.element_size()))
                 given.append((tokens[rank], experts[rank], here, ups[rank], len(lengths) if groups > 1 else 0))
         label = label_of(lengths, k, here, how, dtype, groups)
-        more = {"backend": "gloo", "harness": dispatched, "judge": only_to_their_ranks}
+        more = {"backend": "gloo", "harness": dispatched, "judge": rows_once(enough)}
         return Case(label, given, expected, tolerance=TOLERANCE[dtype], **more)
 
     two, most = min(2, world_size), world_size
@@ -84,6 +86,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         given = (torch.zeros(2, 3), torch.tensor([[strange], [0]]), 4)
         more = {"backend": "gloo", "harness": error_of}
         yield Case(f"no expert of number {strange}", [given], ["CourseError"], **more)
+    given = (torch.zeros(3, 3), torch.tensor([[1], [0]]), 4)
+    yield Case("3 tokens, choices for 2", [given], ["CourseError"], backend="gloo", harness=error_of)
     yield case([16] * most, 2, 2, width=32)
 
 

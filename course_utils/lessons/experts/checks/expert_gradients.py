@@ -17,8 +17,16 @@ SHARED, OWN = "the gradients of shared", "the gradients of own"
 Gradients = Sequence["Tensor | None"]
 
 
-def summed(function: Callable, shapes: tuple, shared: Gradients, own: Gradients, data: int, dtype: str) -> dict:
-    """Call the learner's function with parameters that have these gradients; what they are afterwards."""
+def summed(
+    function: Callable, shapes: tuple, shared: Gradients, own: Gradients, data: int, dtype: str, give: Callable
+) -> dict:
+    """Call the learner's function with parameters that have these gradients; what they are afterwards.
+
+    Where all ranks have the same experts, it names no group.
+
+    Args:
+        give: what makes the argument of a list of parameters.
+    """
     import torch
     import torch.distributed as dist
 
@@ -35,7 +43,7 @@ def summed(function: Callable, shapes: tuple, shared: Gradients, own: Gradients,
         members = dist.new_group(list(range(first, dist.get_world_size(), size)))
         group = members if rank % size == first else group
     all_have, only_here = (parameters(*both) for both in zip(shapes, (shared, own), strict=True))
-    function(all_have, only_here, group)
+    function(give(all_have), give(only_here), *(() if size == 1 else (group,)))
     return {SHARED: [one.grad for one in all_have], OWN: [one.grad for one in only_here]}
 
 
@@ -56,12 +64,19 @@ def in_one(every: Sequence[Gradients], members: Sequence[int], shapes: Sequence,
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     import torch
 
-    def case(data: int, expert: int, shapes: tuple, dtype: str = "float64", nothing: Sequence[tuple] = ()) -> Case:
+    def case(
+        data: int,
+        expert: int,
+        shapes: tuple,
+        dtype: str = "float64",
+        nothing: Sequence[tuple] = (),
+        give: Callable = list,
+    ) -> Case:
         size, kind = data * expert, getattr(torch, dtype)
         shared, own = ([[drawn(rng, *shape).to(kind) for shape in some] for _ in range(size)] for some in shapes)
         for rank, index in nothing:
             own[rank][index] = None
-        given = [(shapes, shared[rank], own[rank], data, dtype) for rank in range(size)]
+        given = [(shapes, shared[rank], own[rank], data, dtype, give) for rank in range(size)]
         expected = [
             {
                 SHARED: in_one(shared, range(size), shapes[0], dtype),
@@ -71,6 +86,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         ]
         label = f"{ranks(size)}, data × expert = {data} × {expert}, {dtype}"
         label += ", an expert that got nothing" if nothing else ""
+        label += "" if give is list else ", parameters that are given once, as by `model.parameters()`"
         nbytes = sum(one.nbytes for one in shared[0]) + sum(int(np.prod(one)) for one in shapes[1]) * kind.itemsize
         more = {"backend": "gloo", "harness": summed, "cost": Cost(bytes_per_rank=nbytes), "may_change": (1, 2)}
         return Case(label, given, expected, tolerance=TOLERANCE[dtype], **more)
@@ -88,6 +104,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(2, 2, few, "float16")
     yield case(2, 2, few, "bfloat16")
     yield case(2, 2, ((), ((2,),)))
+    yield case(2, 2, (((3,),), ()))
+    yield case(2, 2, more, give=iter)
     yield case(2, 2, (((200,), (40, 5)), ((30, 30),)), "float32")
 
 

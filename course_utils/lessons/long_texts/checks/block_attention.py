@@ -12,9 +12,7 @@ from course_utils.words import bytes_text
 if TYPE_CHECKING:
     from torch import Tensor
 
-TOO_MUCH = (
-    "the numbers are right, but a tensor of {largest} was made; scores of all queries and {block} keys are {enough}"
-)
+TOO_MUCH = "the numbers are right, but a tensor of {largest} was made; {enough} are enough for a block"
 RESULT = ("output", "log-sum-exp")
 
 
@@ -46,24 +44,30 @@ def counted(function: Callable, *given: Any) -> Any:
 
 
 def _frugal(outcome: Outcome) -> str | None:
-    q, _, _, q_places, k_places, block = outcome.case.arguments[0]
+    q, k, _, q_places, k_places, block = outcome.case.arguments[0]
     if len(k_places) < 8 * block:
         return None  # too few keys for a difference
-    enough = q.shape[0] * q.shape[1] * len(q_places) * max(block, q.shape[-1]) * 8
+    scores = q.shape[0] * q.shape[1] * len(q_places) * block
+    enough = max(scores, q.numel(), k.numel()) * 8
     largest = outcome.results[0]["largest"]
     if largest <= 2 * enough:
         return None
-    return TOO_MUCH.format(largest=bytes_text(largest), block=block, enough=bytes_text(enough))
+    return TOO_MUCH.format(largest=bytes_text(largest), enough=bytes_text(enough))
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(
-        q_places: "Tensor", k_places: "Tensor", block: int, about: str = "", dtype: str = "float64", scale: float = 1.0
+        q_places: "Tensor",
+        k_places: "Tensor",
+        block: int,
+        about: str = "",
+        dtype: str = "float64",
+        scale: float = 1.0,
+        heads: tuple[int, int] = (2, 3),
     ) -> Case:
         import torch
 
-        shape = 2, 3, len(q_places), 5
-        q, k, v = (drawn(rng, *shape[:2], len(some), 5) for some in (q_places, k_places, k_places))
+        q, k, v = (drawn(rng, *heads, len(some), 5) for some in (q_places, k_places, k_places))
         q, k, v = ((scale * one).to(getattr(torch, dtype)) for one in (q, k, v))
         given = (q, k, v, q_places, k_places, block)
         label = f"{len(q_places)} queries, {len(k_places)} keys, blocks of {block}, {dtype}"
@@ -83,8 +87,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(*text(int(rng.integers(13, 30))), 1)
     yield case(torch.arange(20, 28), torch.arange(12), 5, "queries behind all keys")
     yield case(torch.arange(6, 14), torch.arange(4, 12), 3, "the text's middle")
-    yield case(torch.arange(9), torch.arange(4, 16), 4, "queries that see no key")
+    yield case(torch.arange(9), torch.arange(4, 16), 3, "queries that see no key")
     yield case(torch.arange(4), torch.arange(4, 8), 2, "nobody sees a key")
+    yield case(torch.arange(4, 8), torch.arange(12).flip(0), 3, "keys from the last to the first")
     mixed = torch.from_numpy(rng.permutation(16))
     yield case(mixed[:7], mixed[4:], 3, "tokens in any order")
     yield case(*text(10), 3, "large scores", scale=30.0)
@@ -92,7 +97,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(*text(24), 5, dtype="float32")
     yield case(*text(40), 4, dtype="float16")
     yield case(*text(40), 4, dtype="bfloat16")
-    yield case(*text(256), 8, "a long text")
+    yield case(torch.arange(480, 512), torch.arange(512), 32, "the end of a long text", heads=(1, 1))
+    yield case(*text(512), 16, "a long text", heads=(1, 1))
 
 
 def _nothing_but_memory(case: Case, outcome: Outcome) -> bool:
@@ -118,6 +124,6 @@ EXERCISE = Exercise(
     symptoms={"too much memory is needed": _nothing_but_memory},
     praise=lambda outcome: (
         "as with all scores at once, in any order of tokens; the largest tensor had "
-        f"{bytes_text(outcome.results[0]['largest'])}, all scores would have {bytes_text(2 * 3 * 256 * 256 * 8)}"
+        f"{bytes_text(outcome.results[0]['largest'])}, all scores would have {bytes_text(512 * 512 * 8)}"
     ),
 )

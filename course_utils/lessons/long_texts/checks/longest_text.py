@@ -9,7 +9,7 @@ from course_utils.checks.cases import rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import bytes_text, ranks
 
-Costs = tuple[int, int, int]
+Costs = tuple[float, float, float]
 """Bytes: fixed, of a token, of a pair."""
 
 
@@ -49,7 +49,11 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         for per_pair in (0, int(rng.integers(2, 99))):
             costs = int(rng.integers(10**6, 10**8)), int(rng.integers(1000, 9999)), per_pair
             yield case(2 * size * int(rng.integers(200, 4000)), costs, size, float(rng.uniform(0.2, 0.8)))
+    yield case(100, (1000, 15, 8), 1, 0.9)
+    yield case(96, (1000, 10, 0.5), 4)
+    yield case(96, (1000, 10.75, 0), 2)
     yield case(64, (512, 8, 0), 2, 0.0)
+    yield case(96, (1000, 10, 2), 4, 0.0)
     yield case(0, (10**6, 4000, 30), 4)
     yield case(0, (10**6, 4000, 0), 1, 0.0)
     yield case(16 * 10**8, (16 * 10**9, 9 * 10**5, 0), 8)

@@ -1,13 +1,23 @@
 """The check of `merge_attention`: against attention to all keys at once, and where exp has no number left."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.torch_cases import drawn
+from course_utils.checks.torch_cases import REUSED, drawn, is_new, lies_in
 
 NOTHING = -float("inf")
+RESULT = ("the output", "the log-sum-exp")
+
+
+def merged(function: Callable, *given: object) -> dict:
+    """Call the learner's function; what it gives, by name, and whether these are new tensors."""
+    found = function(*given)
+    if type(found) not in (tuple, list) or len(found) != len(RESULT):
+        return {RESULT[0]: found}
+    new = {REUSED: lies_in([one for one in found if type(one) is type(given[0])], given)}
+    return dict(zip(RESULT, found, strict=True)) | new
 
 
 def merged_by_hand(out, lse, other_out, other_lse):
@@ -24,24 +34,35 @@ def merged_by_hand(out, lse, other_out, other_lse):
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(
-        shape: tuple[int, ...], label: str = "", dtype: str = "float64", add: float = 0.0, unseen: str = ""
+        shape: tuple[int, ...],
+        label: str = "",
+        dtype: str = "float64",
+        add: float = 0.0,
+        unseen: str = "",
+        apart: float = 0.0,
     ) -> Case:
         given = [drawn(rng, *some, dtype=dtype) for some in (shape, shape[:-1], shape, shape[:-1])]
-        given[1], given[3] = (given[1] + add) * 3, (given[3] + add) * 3
+        given[1], given[3] = (given[1] + add) * 3, (given[3] + add + apart) * 3
         for place, name in ((1, "first"), (3, "second")):
             if unseen in (name, "both"):  # of the first query
                 given[place][..., 0], given[place - 1][..., 0, :] = NOTHING, 0.0
         about = f"outputs of shape {shape}, {dtype}"
-        return Case(f"{label}; {about}" if label else about, [tuple(given)], [merged_by_hand(*given)], with_comm=False)
+        expected = dict(zip(RESULT, merged_by_hand(*given), strict=True)) | {REUSED: ...}
+        more = {"with_comm": False, "harness": merged, "judge": is_new}
+        return Case(f"{label}; {about}" if label else about, [tuple(given)], [expected], **more)
 
     yield case((3, 5))
     yield case((2, 4, 6, 8))
     yield case((5, 5), dtype="float32")
     yield case((4, 3), "log-sum-exps near 3,000", add=1000.0)
     yield case((4, 3), "log-sum-exps near -3,000", add=-1000.0)
+    yield case((4, 3), "the second set's scores far above the first's", add=-400.0, apart=800.0)
+    yield case((4, 3), "the second set's scores far below the first's", add=400.0, apart=-800.0)
     yield case((2, 4, 3), "a query that saw no key of the first set", unseen="first")
     yield case((2, 4, 3), "a query that saw no key of the second set", unseen="second")
     yield case((2, 4, 3), "a query that saw no key at all", unseen="both")
+    yield case((1, 3), "no key of the second set", unseen="second")
+    yield case((1, 3), "no key of the first set", unseen="first")
     yield case((1, 2, 0, 4), "no query")
     yield case((1, 7, 2, 2), dtype="float32")
 

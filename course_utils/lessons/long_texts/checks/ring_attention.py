@@ -20,12 +20,17 @@ RIGHT = "the numbers are right, but"
 
 
 def round_the_ring(
-    function: Callable, q: "Tensor", k: "Tensor", v: "Tensor", places: list["Tensor"], group_size: int
+    function: Callable, q: "Tensor", k: "Tensor", v: "Tensor", places: list["Tensor"], groups: int
 ) -> Any:
-    """Call the learner's function in a phase, in a group of so many neighbours; 0 for all ranks, and no group."""
+    """Call the learner's function in a phase, in one of `groups` groups; 1 for all ranks, and no group.
+
+    Every `groups`-th rank is in the same group.
+    """
     import torch.distributed as dist
 
-    group = dist.new_subgroups(group_size)[0] if group_size else None
+    rank, size = dist.get_rank(), dist.get_world_size()
+    all_groups = [dist.new_group(list(range(first, size, groups))) for first in range(groups)] if groups > 1 else [None]
+    group = all_groups[rank % groups]
     with phase("attention"):
         found = function(q, k, v, places, group)
     return dict(zip(RESULT, found, strict=True)) if type(found) is tuple and len(found) == 2 else found
@@ -43,19 +48,18 @@ def moves(outcome: Outcome, rank: int) -> list["Event"]:
 
 
 def _once_round(outcome: Outcome) -> str | None:
-    *_, places, group_size = outcome.case.arguments[0]
-    size = group_size or outcome.world_size
+    *_, places, groups = outcome.case.arguments[0]
     k = outcome.case.arguments[0][1]
     a_token = 2 * k.numel() // k.shape[2] * k.element_size()
     for rank in range(outcome.world_size):
         made = moves(outcome, rank)
         if others := [one.name for one in made if one.kind == "collective"]:
             return f"{RIGHT} rank {rank} called {others[0]}; here only neighbours talk"
-        right = rank - rank % size + (rank + 1) % size
+        right = (rank + groups) % outcome.world_size
         if astray := [one.peer for one in made if one.peer != right]:
             return f"{RIGHT} rank {rank} sends to rank {astray[0]}; the one to its right is rank {right}"
         # Everybody's keys and values leave here but those of the right neighbour, who has them.
-        enough = a_token * (sum(map(len, places)) - len(places[(rank + 1) % size]))
+        enough = a_token * (sum(map(len, places)) - len(places[right // groups]))
         sent = sum(one.bytes for one in made)
         if sent > enough:
             return f"{RIGHT} rank {rank} sent {sent:,} bytes; {enough:,} are enough"
@@ -66,24 +70,31 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     import torch
 
     def case(
-        shares: Sequence[int], about: str = "", dtype: str = "float64", groups: int = 1, mixed: bool = True
+        shares: Sequence[int],
+        about: str = "",
+        dtype: str = "float64",
+        groups: int = 1,
+        mixed: bool = True,
+        rising: bool = True,
     ) -> Case:
-        arguments, expected = [], []
-        for _ in range(groups):
+        ranks_of = len(shares) * groups
+        arguments, expected = [()] * ranks_of, [{}] * ranks_of
+        for first in range(groups):
             order = torch.from_numpy(rng.permutation(sum(shares))) if mixed else torch.arange(sum(shares))
-            places = [one.sort().values for one in order.split(list(shares))]
+            places = [one.sort().values if rising else one for one in order.split(list(shares))]
             q, k, v = (drawn(rng, 1, 2, sum(shares), 4).to(getattr(torch, dtype)) for _ in range(3))
             whole = at_once(q, k, v, torch.arange(sum(shares)), torch.arange(sum(shares)))
-            for own in places:
+            for rank, own in zip(range(first, ranks_of, groups), places, strict=True):
                 mine = [one[:, :, own].contiguous() for one in (q, k, v)]
-                arguments.append((*mine, places, len(shares) if groups > 1 else 0))
-                expected.append({name: one[:, :, own] for name, one in whole.items()})
+                arguments[rank] = (*mine, places, groups)
+                expected[rank] = {name: one[:, :, own] for name, one in whole.items()}
         label = f"{ranks(len(arguments))}, {sum(shares)} tokens, {dtype}"
         label = f"{label}, {about}" if about else label
         return Case(label, arguments, expected, backend="gloo", harness=round_the_ring, judge=_once_round)
 
     yield case([4] * world_size)
     yield case([4] * world_size, "in the text's order", mixed=False)
+    yield case([4] * world_size, "each rank's in any order", rising=False)
     yield case([3] * min(2, world_size))
     yield case([5])
     yield case([3] * min(3, world_size))
