@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome, Recogniser
+from course_utils.errors import CourseError
 
 if TYPE_CHECKING:
     from course_utils.trace.events import Event
@@ -26,13 +27,17 @@ def raised(outcome: Outcome, words: str = "") -> bool:
 
 
 def error_of(function: Callable, *arguments: object) -> str:
-    """The name of the error that the learner's function raises, or "no error"."""
+    """The name of the error that the learner's function raises, or "no error".
+
+    A class of the learner's own, or of a library, counts as the error of Python or the course that it is.
+    """
     try:
         function(*arguments)
     except Exception as error:
         if isinstance(error, NotImplementedError):
             raise
-        return type(error).__name__
+        known = ("builtins", CourseError.__module__)
+        return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ in known)
     return "no error"
 
 

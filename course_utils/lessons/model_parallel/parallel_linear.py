@@ -31,7 +31,7 @@ def column_parallel_linear(
     Forward: nothing moves. Backward: one all-reduce, of x's gradient.
 
     Args:
-        x: (…, in), equal on all ranks.
+        x: (…, in), equal on all ranks, with a gradient or without.
         weight: (out / P, in), this rank's rows of the layer's weight.
         bias: (out / P,), this rank's.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.lessons.model_parallel.checks.passes import CuttableLayer, calls, case_of
+from course_utils.lessons.model_parallel.checks.passes import CuttableLayer, calls, case_of, fewer_axes
 from course_utils.words import ranks
 
 
@@ -33,6 +33,7 @@ def cases(layer: CuttableLayer, rng: np.random.Generator, world_size: int) -> It
     yield case_of(rng, layer, [2] * world_size, bias=False)
     yield case_of(rng, layer, [int(n) for n in rng.permutation(np.arange(1, world_size + 1))])
     yield case_of(rng, layer, [4] * min(2, world_size), rows=(3, 4), turned=True, again=True)
+    yield case_of(rng, layer, [2] * min(2, world_size), rows=(4,), x_learns=False)
     yield case_of(rng, layer, [1] * min(2, world_size), rows=(0,), other=1)
     yield case_of(rng, layer, [int(rng.integers(1, 9))])
     yield case_of(rng, layer, [3] * min(3, world_size), dtype="float16")
@@ -59,6 +60,7 @@ EXERCISE = Exercise(
         "Give the linear layer not x but `moved(x, unmoved, …)`: the same numbers forward; backward "
         "`all_reduced(gradient, group)`. The gradients of weight and bias belong to this rank alone.",
     ),
+    symptoms={"y has fewer axes": fewer_axes},
     praise=lambda outcome: (
         "the numbers of the whole layer, gradients too; nothing moved forward, one all-reduce backward "
         f"({calls(outcome, 0, 'backward')[0].bytes:,} bytes on each of {ranks(outcome.world_size)})"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Shapes = Mapping[str, tuple[int, ...]]
 Tensors = dict[str, "Tensor | None"]
-AFTER = "x after the call"
+AFTER, ASKED = "x after the call", "x.requires_grad after the call"
 SENT = {"forward": "y", "backward": AFTER}
 """Whose bytes an all-reduce has."""
 RIGHT = "the numbers are right, but"
@@ -52,7 +52,12 @@ class CuttableLayer:
 
 
 def pass_through(
-    function: Callable, inputs: Tensors, upstream: "Tensor | None", elsewhere: "Tensor | None", group_size: int
+    function: Callable,
+    inputs: Tensors,
+    upstream: "Tensor | None",
+    elsewhere: "Tensor | None",
+    group_size: int,
+    x_learns: bool,
 ) -> Tensors:
     """Call the learner's function and go backward from y, both as phases; return y, x, and all gradients.
 
@@ -61,15 +66,14 @@ def pass_through(
         upstream: the gradient of y; None to go forward only.
         elsewhere: the gradient that comes back to x from another use of it.
         group_size: this many neighbours share a layer; 0 for all ranks, and no group.
+        x_learns: x has a gradient; False for the numbers of a batch.
     """
     group = group_of(group_size)
-    for one in inputs.values():
-        if one is not None:
-            one.requires_grad_()
+    ask_for_gradients(inputs, x_learns)
     x = inputs["x"] * 1  # as it comes from the layer before
     with phase("forward"):
         y = function(*[x if name == "x" else one for name, one in inputs.items()], group)
-    found = {AFTER: copied(x), "y": copied(y)}
+    found = {AFTER: copied(x), ASKED: x.requires_grad, "y": copied(y)}
     if upstream is None:
         return found
     if getattr(y, "requires_grad", False):
@@ -78,12 +82,22 @@ def pass_through(
     return found | gradients(inputs)
 
 
-def by_one(layer: CuttableLayer, inputs: Tensors, upstream: "Tensor", elsewhere: "Tensor | None") -> Tensors:
+def by_one(
+    layer: CuttableLayer, inputs: Tensors, upstream: "Tensor", elsewhere: "Tensor | None", x_learns: bool
+) -> Tensors:
     """The same of the whole layer, in this process."""
-    given = {name: None if one is None else one.clone().requires_grad_() for name, one in inputs.items()}
+    given = {name: None if one is None else one.clone() for name, one in inputs.items()}
+    ask_for_gradients(given, x_learns)
     y = layer.serial(*given.values())
     go_back(y, upstream, given["x"], elsewhere)
-    return {AFTER: inputs["x"], "y": y.detach()} | gradients(given)
+    return {AFTER: inputs["x"], ASKED: x_learns, "y": y.detach()} | gradients(given)
+
+
+def ask_for_gradients(given: Tensors, x_learns: bool) -> None:
+    """Let every tensor that is there have a gradient, x only where it learns."""
+    for name, one in given.items():
+        if one is not None and (x_learns or name != "x"):
+            one.requires_grad_()
 
 
 def gradients(given: Tensors) -> Tensors:
@@ -122,6 +136,7 @@ def case_of(
     again: bool = False,
     groups: int = 1,
     backward: bool = True,
+    x_learns: bool = True,
 ) -> Case:
     """A layer cut into these shares, one for each rank of a group.
 
@@ -132,6 +147,7 @@ def case_of(
         again: x is used elsewhere too.
         groups: of ranks; each has a layer and an input of its own.
         backward: go back from y, too.
+        x_learns: x has a gradient.
     """
     arguments, expected = [], []
     shapes = layer.shapes(sum(shares), other)
@@ -145,15 +161,16 @@ def case_of(
             inputs["x"] = inputs["x"].mT.contiguous().mT
         upstream = drawn(rng, *layer.serial(*inputs.values()).shape, dtype=dtype)
         elsewhere = drawn(rng, *inputs["x"].shape, dtype=dtype) if again else None
-        whole = by_one(layer, inputs, upstream, elsewhere)
+        whole = by_one(layer, inputs, upstream, elsewhere, x_learns)
         for rank in range(len(shares)):
             own = part(layer, {**inputs, "upstream": upstream, "elsewhere": elsewhere}, shares, rank)
             back = own.pop("upstream"), own.pop("elsewhere")
-            arguments.append((own, *(back if backward else (None, None)), len(shares) if groups > 1 else 0))
+            arguments.append((own, *(back if backward else (None, None)), len(shares) if groups > 1 else 0, x_learns))
             wanted = part(layer, whole, shares, rank)
-            expected.append(wanted if backward else {name: wanted[name] for name in (AFTER, "y")})
+            expected.append(wanted if backward else {name: wanted[name] for name in (AFTER, ASKED, "y")})
     about = "" if backward else ", y alone"
     about += (f", {groups} groups" if groups > 1 else "") + ", unequal shares" * (len(set(shares)) > 1)
+    about += ", x of a batch, without a gradient" * (not x_learns)
     about += ", without bias" * (not bias) + ", x a transposed view" * turned + ", x used elsewhere too" * again
     label = f"{ranks(len(arguments))}{about}, x of shape {tuple(arguments[0][0]['x'].shape)}, {dtype}"
     more = {"backend": "gloo", "harness": pass_through, "judge": counted(layer)}
@@ -172,6 +189,11 @@ def part(layer: CuttableLayer, tensors: Tensors, shares: Sequence[int], rank: in
     return {name: of(name, one) for name, one in tensors.items()}
 
 
+def fewer_axes(case: Case, outcome: Outcome) -> bool:
+    """Whether y has fewer axes than it should."""
+    return outcome.results[0]["y"].ndim < case.expected[0]["y"].ndim
+
+
 def calls(outcome: Outcome, rank: int, phase: str) -> list["Event"]:
     """What `rank` sent, received or shared during its phase of that name."""
     events = outcome.attempt.replies[rank].events or ()
@@ -184,7 +206,8 @@ def counted(layer: CuttableLayer) -> Callable[[Outcome], str | None]:
     """A judge of numbers that are right: are there as many all-reduces as the layer needs, and nothing else?"""
 
     def judge(outcome: Outcome) -> str | None:
-        backward = outcome.case.arguments[0][1] is not None
+        _, upstream, _, _, learns = outcome.case.arguments[0]
+        backward = upstream is not None
         for name, wanted in [("forward", layer.forward), ("backward", layer.backward)][: 1 + backward]:
             for rank in range(outcome.world_size):
                 made = calls(outcome, rank, name)
@@ -192,7 +215,8 @@ def counted(layer: CuttableLayer) -> Callable[[Outcome], str | None]:
                 if others:
                     does = "one all-reduce does" if wanted else "nothing has to move"
                     return f"{RIGHT} rank {rank} called {min(others)} {name}; {does}"
-                if len(made) != wanted and (outcome.world_size > 1 or len(made) > wanted):
+                spared = not made and (outcome.world_size == 1 or (name == "backward" and not learns))
+                if len(made) != wanted and not spared:
                     return f"{RIGHT} rank {rank} made {count(len(made), 'all-reduce')} {name}, expected {wanted}"
                 moves, enough = sum(call.bytes for call in made), outcome.results[rank][SENT[name]].nbytes
                 if moves > enough:

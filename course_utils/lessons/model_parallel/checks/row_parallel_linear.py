@@ -2,7 +2,7 @@
 
 from course_utils.checks.exercise import Exercise
 from course_utils.lessons.model_parallel.checks.column_parallel_linear import cases, whole
-from course_utils.lessons.model_parallel.checks.passes import CuttableLayer, calls
+from course_utils.lessons.model_parallel.checks.passes import CuttableLayer, calls, fewer_axes
 from course_utils.words import ranks
 
 ROWS = CuttableLayer(
@@ -29,6 +29,7 @@ EXERCISE = Exercise(
         "`moved(linear(x, weight), …, unmoved)`: forward `all_reduced(term, group)`, backward nothing. Add bias after "
         "the sum, where all ranks have the same: then each copy of it gets the whole gradient.",
     ),
+    symptoms={"y has fewer axes": fewer_axes},
     praise=lambda outcome: (
         "the numbers of the whole layer, gradients too; one all-reduce forward "
         f"({calls(outcome, 0, 'forward')[0].bytes:,} bytes on each of {ranks(outcome.world_size)}), nothing backward"

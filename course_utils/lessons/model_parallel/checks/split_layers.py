@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.cases import after_another_call
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import error_of, raised
 from course_utils.lessons.model_parallel.checks.cuts import Costs, by_filling, pieces_of
@@ -66,6 +67,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case([0, 0, 0, 0], 3, "; no layer costs anything")
     yield case(tuple(quarters(9, 0)), 3, ", a tuple")
     yield case([10**9 * int(one) for one in rng.integers(1, 40, 10)], 4)
+    yield case([10**6 + int(one) for one in rng.permutation(9)], 4)
+    yield after_another_call(case([3, 3, 3, 3, 3, 3], 3, ", after six others"), [([4, 1, 1, 1, 1, 4], 3)])
     many = quarters(60)
     label = f"{count(len(many), 'layer')} on {ranks(10)}"
     yield Case(label, [(many, 10)], [by_filling(many, 10)], with_comm=False, harness=with_few_looks)

@@ -35,6 +35,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case_of(rng, PERCEPTRON, [3] * world_size, rows=(2, 3), other=int(rng.integers(4, 9)))
     yield case_of(rng, PERCEPTRON, [int(n) for n in rng.permutation(np.arange(1, world_size + 1))])
     yield case_of(rng, PERCEPTRON, [2] * two, rows=(3, 4), turned=True, again=True)
+    yield case_of(rng, PERCEPTRON, [2] * two, rows=(4,), x_learns=False)
     yield case_of(rng, PERCEPTRON, [2] * two, rows=(0,))
     yield case_of(rng, PERCEPTRON, [int(rng.integers(1, 9))])
     yield case_of(rng, PERCEPTRON, [3] * min(3, world_size), dtype="float16")

@@ -12,7 +12,7 @@ from course_utils.checks.symptoms import error_of
 from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism
 
 PLAIN = {"characters": 40, "width": 32, "heads": 4, "depth": 3, "context": 16}
-WAYS = {
+DEFAULTS = {
     **{"optimizer": "adam", "precision": "float32", "data": 1, "zero": 0, "tensor": 1, "sequence": False},
     **{"checkpointing": False, "in_flight": 1},
 }
@@ -28,12 +28,16 @@ PARTS = ("parameters", "gradients", "optimizer state", "activations")
 
 
 def call(function: Callable, model: dict, layers: tuple[int, int], batch: int, length: int, ways: dict) -> Any:
-    """Call the learner's function on these layers of a model that is built here; a Memory comes back as a dict."""
+    """Call the learner's function on these layers of a model that is built here; a Memory comes back as a dict.
+
+    What is the docstring's default is not handed over.
+    """
     from course_utils.lessons.model_parallel.transformer import character_model
 
-    ways = dict(ways)
-    parallelism = Parallelism(**{name: ways.pop(name) for name in ("data", "zero", "tensor", "sequence")})
-    found = function(character_model(**model)[slice(*layers)], batch, length, **ways, parallelism=parallelism)
+    named = {name: value for name, value in ways.items() if value != DEFAULTS[name]}
+    cut = {name: named.pop(name) for name in ("data", "zero", "tensor", "sequence") if name in named}
+    more = {"parallelism": Parallelism(**cut)} if cut else {}
+    found = function(character_model(**model)[slice(*layers)], batch, length, **named, **more)
     if found is not None and not isinstance(found, Memory):
         raise TypeError(f"your function returned {describe(found)}, {NO_MEMORY}")
     return found and found.parts()
@@ -77,7 +81,7 @@ def by_hand(model: dict, layers: tuple[int, int], batch: int, length: int, ways:
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(about: str = "", layers: tuple[int, int] = (0, 99), dropout: float = 0.0, **ways: Any) -> Case:
         model = PLAIN | {"characters": int(rng.integers(30, 90)), "depth": int(rng.integers(2, 5)), "dropout": dropout}
-        given = (model, layers, int(rng.integers(1, 5)), int(rng.integers(8, 17)), WAYS | ways)
+        given = (model, layers, int(rng.integers(1, 5)), int(rng.integers(8, 17)), DEFAULTS | ways)
         words = ", ".join(f"{name} {value}" for name, value in ways.items())
         label = "; ".join(part for part in (about or "a character model", words) if part)
         return Case(label, [given], [by_hand(*given)], with_comm=False, tolerance=1e-9, harness=call)
@@ -103,7 +107,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for dropout in (0.0, 0.2, 0.0):
         yield case(dropout=dropout, **{name: those[rng.integers(len(those))] for name, those in ALL.items()})
     for ways in ({"optimizer": "adagrad"}, {"precision": "float8"}, {"zero": 4}, {"zero": -1}):
-        given = (PLAIN, (0, 99), 2, 8, WAYS | ways)
+        given = (PLAIN, (0, 99), 2, 8, DEFAULTS | ways)
         words = ", ".join(f"{name} {value}" for name, value in ways.items())
         yield Case(f"what does not exist: {words}", [given], ["CourseError"], with_comm=False, harness=rejection)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import after_another_call
 from course_utils.checks.exercise import Case, Exercise
 
 Log = list[tuple[str, int]]
@@ -29,6 +30,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for entries in (8, 15, 300):
         workers = [0, *(int(worker) for worker in rng.choice(np.arange(1, 90), 4, replace=False))]
         yield case("five workers of any number, any order", at_random(rng, workers, entries))
+    before, log = (at_random(rng, [1, 2, 3], entries) for entries in (20, 12))
+    yield after_another_call(case("three workers, after another log", log), [(before,)])
 
 
 def at_speeds(seconds: list[float], pushes: int) -> Log:

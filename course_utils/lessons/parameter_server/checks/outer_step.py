@@ -32,11 +32,16 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     world_size = max(world_size, LEAST)
 
     def case(
-        size: int, length: int, settings: dict[str, float] | None, about: str = "", dtype: str = "float64"
+        size: int,
+        length: int,
+        settings: dict[str, float] | None,
+        about: str = "",
+        dtype: str = "float64",
+        first: bool = False,
     ) -> Case:
-        """`settings`: None for the docstring's own."""
+        """`settings`: None for the docstring's own. `first`: the velocity is zero."""
         started = rng.standard_normal(length).astype(dtype)
-        velocity = rng.standard_normal(length).astype(dtype)
+        velocity = (rng.standard_normal(length) * (not first)).astype(dtype)
         own = [(started + rng.standard_normal(length)).astype(dtype) for _ in range(size)]
         weights, moved = by_hand(own, started, velocity, **(DEFAULTS if settings is None else settings))
         weights, moved = weights.astype(dtype), moved.astype(dtype)
@@ -54,6 +59,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 4, {"rate": 1.0, "momentum": 0.0}, ": the plain mean")
     yield case(world_size, 6, drawn())
     yield case(world_size, 30, None)
+    yield case(world_size, 12, drawn(), ", the first step", first=True)
     for size in fewer(world_size):
         yield case(size, int(rng.integers(2, 99)), drawn())
     yield case(world_size, 40, drawn(), dtype="float32")

@@ -14,15 +14,17 @@ from course_utils.words import count, ranks
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     world_size = max(world_size, LEAST)
 
-    def case(size: int, length: int, dtype: str = "float64") -> Case:
+    def case(size: int, length: int, dtype: str = "float64", of_the_server: float = 99) -> Case:
+        """`of_the_server`: what its own gradient has more than that of others, to be seen where it is looked at."""
         rate = round(float(rng.uniform(0.2, 0.8)), 3)
         weights, *own = 3 * rng.standard_normal((size, length))  # those of the workers are out of date
         gradients = rng.standard_normal((size, length))
-        gradients[SERVER] += 99  # would be seen in any mean
+        gradients[SERVER] += of_the_server
         weights, gradients = weights.astype(dtype), gradients.astype(dtype)
         mean = np.mean(gradients[1:], axis=0, dtype="float64") if size > 1 else 0.0
         new = (weights - rate * mean).astype(dtype)
         label = f"{ranks(size)}, {count(length, f'{dtype} number')}, rate {rate}"
+        label += ", NaN in the server's own gradient" * bool(np.isnan(of_the_server))
         arguments = [
             (mine.astype(dtype), gradient.copy(), rate)
             for mine, gradient in zip([weights, *own], gradients, strict=True)
@@ -36,6 +38,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     for size in fewer(world_size):
         yield case(size, int(rng.integers(2, 100)), str(rng.choice(["float32", "float64"])))
     yield case(world_size, 33, "float16")
+    yield case(world_size, 9, of_the_server=np.nan)
     for length in (1, 0):
         yield case(world_size, length)
     yield case(world_size, 100_003, "float32")

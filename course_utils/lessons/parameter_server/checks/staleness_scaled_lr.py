@@ -24,6 +24,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(float(rng.uniform(1e-5, 1e-3)), [5, *rng.integers(2, 5000, 6).tolist(), 0, 5])
     yield case(float(rng.uniform(1.5, 9)), [7, 0, 1])
     yield case(3, [2, 0], ", a rate that is a whole number")
+    yield case(0.0, [4, 0], ", the first rate of a warm-up")
     for age in (-1, -int(rng.integers(2, 9))):
         yield Case(f"staleness {age}", [(0.1, age)], ["ValueError"], with_comm=False, harness=error_of)
 

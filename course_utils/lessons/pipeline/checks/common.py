@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Lines = list[list[str]]
 """For each rank its actions, as `2F0`."""
 NO_LISTS, NO_ACTION = "a list of lists is expected, one for each rank", "which is not an Action"
-FLAT = "a list of things other than lists"
+FLAT = "a list of actions"
 BELOW_ZERO = "and stages and micro-batches are counted from 0"
 MOST_ACTIONS = 10_000
 MOST_DRAWN = 400
@@ -47,8 +47,9 @@ def as_lines(function: Callable, *given: Any) -> Lines | str:
         return type(made).__name__
     if made and all(type(actions) is str for actions in made):
         return "a list of strings"
-    if not all(type(actions) in (list, tuple) for actions in made):
-        return FLAT
+    others = {type(actions).__name__ for actions in made if type(actions) not in (list, tuple)}
+    if others:
+        return FLAT if Action.__name__ in others else f"a list with a {min(others)} in the place of a list"
     if sum(map(len, made)) > MOST_ACTIONS:
         return f"a schedule of more than {MOST_ACTIONS:,} actions"
     return [[text(thing) for thing in actions] for actions in made]
@@ -163,6 +164,8 @@ def one_list(case: Case, outcome: Outcome) -> bool:
 
 def other_stage(case: Case, outcome: Outcome) -> bool:
     """Whether a rank's list names another stage than its own."""
+    if type(outcome.results[0]) is str:
+        return False
     return any(not text.startswith(f"{rank}") for rank, own in enumerate(outcome.results[0]) for text in own)
 
 

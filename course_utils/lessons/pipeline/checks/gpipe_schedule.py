@@ -16,7 +16,7 @@ def by_hand(ranks: int, micro_batches: int) -> Lines:
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     drawn = [(int(rng.integers(2, 7)), int(rng.integers(2, 12))) for _ in range(4)]
-    yield from schedule_cases(by_hand, [(3, 4), (4, 2), (2, 7), (1, 3), (3, 1), (1, 1), *drawn, (4, 8)])
+    yield from schedule_cases(by_hand, [(3, 4), (4, 2), (2, 7), (1, 3), (3, 1), (1, 1), (9, 20), *drawn, (4, 8)])
 
 
 def _at_once(case: Case, outcome: Outcome) -> bool:

@@ -26,7 +26,8 @@ def by_hand(ranks: int, micro_batches: int) -> Lines:
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     drawn = [(int(rng.integers(2, 7)), int(rng.integers(1, 12))) for _ in range(5)]
-    yield from schedule_cases(by_hand, [(3, 5), (2, 3), (4, 4), (1, 3), (4, 2), (3, 1), (5, 3), *drawn, (4, 8)])
+    fixed = [(3, 5), (2, 3), (4, 4), (1, 3), (4, 2), (3, 1), (5, 3), (9, 20)]
+    yield from schedule_cases(by_hand, [*fixed, *drawn, (4, 8)])
 
 
 def _aheads(lines: Lines) -> list[int]:

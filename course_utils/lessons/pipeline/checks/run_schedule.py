@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.checks.symptoms import hangs
 from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action, parse_schedule
 from course_utils.lessons.pipeline.checks import gpipe_schedule, one_f_one_b_schedule
 from course_utils.lessons.pipeline.checks.common import schedule_of
@@ -73,8 +72,11 @@ def one_in_turn(size: int, micro_batches: int) -> "Schedule":
 
 
 def _waits_in_a_send(case: Case, outcome: Outcome) -> bool:
-    waiting = [reply.waiting or "" for reply in outcome.attempt.replies if reply.kind == "interrupted"]
-    return hangs(case, outcome) and any("send(" in text.lower() for text in waiting)
+    """Whether a rank hangs in a send, and none raised; one may have been computing when the ranks were interrupted."""
+    replies = outcome.attempt.replies
+    waiting = [reply.waiting or "" for reply in replies if reply.kind == "interrupted"]
+    errors = {reply.error.type for reply in replies if reply.error} - {"KeyboardInterrupt"}
+    return not errors and any("send(" in text.lower() for text in waiting)
 
 
 def _no_message(case: Case, outcome: Outcome) -> bool:

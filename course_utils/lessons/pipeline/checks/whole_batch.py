@@ -88,7 +88,7 @@ def in_a_pipeline(function: Callable, comm: Any, given: dict[str, Any]) -> dict[
 
     found: dict[str, Any] = {}
     handed = {"schedule": schedule, "stages": mine, "micro_batches": xs}
-    before = copy.deepcopy({**handed, "stages": list(mine)})
+    before, settings = copy.deepcopy({**handed, "stages": list(mine)}), _settings(mine, xs)
     for call in range(given["calls"]):
         more = (noted_pace,) if given["pace"] else ()
         found[f"{LOSS} (call {call})"] = function(comm, schedule, mine, xs, loss, *more)
@@ -97,7 +97,16 @@ def in_a_pipeline(function: Callable, comm: Any, given: dict[str, Any]) -> dict[
             gradient = None if parameter.grad is None else parameter.grad.detach().clone()
             found[f"the gradient of stage {stage}'s {name}"] = gradient
     changed = [name for name, was in before.items() if is_changed(was, type(was)(handed[name]))]
+    changed += [name for name, now in _settings(mine, xs).items() if settings[name] != now]
     return found | {RAN: {"passes": ran, "paced": paced, "changed": changed}}
+
+
+def _settings(stages: "dict[int, nn.Module]", xs: "Sequence[Tensor | None]") -> dict[str, list]:
+    """What no number of an argument shows: whether a micro-batch asks for a gradient, whether a layer is training."""
+    return {
+        "micro_batches": [getattr(x, "requires_grad", None) for x in xs],
+        "stages": [layer.training for stage in stages.values() for layer in stage.modules()],
+    }
 
 
 def expected(given: dict[str, Any], schedule: "Schedule") -> list[dict[str, Any]]:
