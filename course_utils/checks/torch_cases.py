@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from course_utils.checks.exercise import Outcome
-
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from course_utils.checks.exercise import Outcome
 
 
 def drawn(rng: Any, *shape: int, dtype: str = "float64") -> "Tensor":
@@ -34,7 +34,7 @@ def lies_in(found: Iterable["Tensor"], given: Iterable["Tensor"]) -> bool:
     return any(one.numel() and one.untyped_storage().data_ptr() in places for one in found)
 
 
-def is_new(outcome: Outcome) -> str | None:
+def is_new(outcome: "Outcome") -> str | None:
     """A judge of results that are right, by name: are they new tensors?"""
     for rank, result in enumerate(outcome.results):
         if result[REUSED]:
