@@ -519,9 +519,10 @@ pictures.pipelines({"1F1B": plan}, title, finding, in_seconds=True)
 # %% [markdown]
 # Where would you begin? Exercise: `beat_1f1b`. A class shares a list of its best schedules.
 #
-# And when can you stop? Look at one rank. Before it begins, the ranks before it must do their first forward passes.
-# Then it has its own work. After its last gradient, the ranks before it still have backward passes. No schedule is
-# shorter than these three together. Of the ranks' sums, the longest is a **lower bound**.
+# And when can you stop? Choose some of a rank's actions, for example all its backward passes. Something must happen
+# before the first of them can begin. The rank does one action at a time. And something must follow after the last. No
+# schedule is shorter than these three together. The longest such sum is a **lower bound**. For each rank, we choose the
+# actions for which the sum is longest:
 
 # %%
 from course_utils.lessons.pipeline.puzzle.makespan_bound import longest_stretches
@@ -529,7 +530,7 @@ from course_utils.lessons.pipeline.puzzle.puzzle import best_known
 from course_utils.lessons.pipeline.sentences import stretches_text
 
 stretches = longest_stretches(puzzle)
-words = "must wait", "its own work", "others still wait for it"
+words = "must come before", "the chosen actions", "must follow"
 bars = {f"rank {r}": dict(zip(words, each)) for r, each in enumerate(stretches)}
 title = stretches_text(stretches, best_known(puzzle).seconds)
 course.draw.stacked_bars(bars, title, "What each rank needs in every schedule")

@@ -389,8 +389,8 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 # | torch.compile | fewer, larger kernels |
 # | **CUDA graph** | a whole step is recorded once, then played: *one* order, where there were hundreds |
 #
-# The MFU (lesson 11) is the share of the GPU's peak that the network's own arithmetic takes.
-# As the peak we take what the GPU reaches in one large product of bfloat16.
+# The MFU (lesson 11) is the share of the GPU's peak that the network's own arithmetic takes. As the
+# peak we take what the GPU reaches in one large product of bfloat16.
 #
 # **Predict** for an H100: how many times as fast is the last rung as the first? And what is its MFU, in percent?
 
@@ -424,7 +424,7 @@ course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a ste
 # ## Forty GPUs, before they are paid for
 #
 # Would forty such GPUs do forty times the work? **Virtual ranks** (lesson 5) tell before you pay. On the clock of each,
-# the last rung's step passes (see the picture). Then lesson 5's two levels add up VGG-11's gradients, 37 MB, and
+# the last rung's step passes (the last bar above). Then lesson 5's two levels add up VGG-11's gradients, 37 MB, and
 # nothing overlaps. We assume 300 GB/s and 3 µs inside a node. Between nodes we assume 5 µs, and one of three networks.
 #
 # **Predict.** How many times as many images as one GPU do forty GPUs train on in a second? First with one link of 25
