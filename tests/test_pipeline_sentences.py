@@ -57,10 +57,10 @@ def test_the_formula_holds_or_not() -> None:
     ms = [1, 4, 16]
     formula = [bubble_fraction(4, m) for m in ms]
     assert plain(sentences.formula_text(ms, [[share + 0.01] for share in formula], formula)).endswith(
-        "From 76 % idle with 1 to 17 % with 16; at most 1.0 points from the formula"
+        "Idle: 76 % with m = 1, 17 % with m = 16; at most 1.0 percentage points from the formula"
     )
     off = [[formula[0]], [formula[1] + 0.05, 0.9, 0.1], [formula[2]]]
-    assert "5.0 points from the formula at m = 4: the rest is messages" in sentences.formula_text(ms, off, formula)
+    assert "5.0 percentage points from the formula at m = 4: the rest" in sentences.formula_text(ms, off, formula)
     assert "kept this machine busy" in sentences.formula_text(ms, [[0.9], [0.9], [0.9]], formula)
 
 
@@ -68,9 +68,10 @@ def test_what_is_kept_is_counted_in_the_run() -> None:
     one = slower(0.0, one_f_one_b_schedule)
     assert sentences.kept_by_rank(PLAN) == [8] * 4
     assert sentences.kept_by_rank(one) == [4, 3, 2, 1]
-    assert sentences.kept_text(PLAN, one) == "The bubble is as large; rank 0 keeps 4 micro-batches, not 8"
-    assert "points larger in this run" in sentences.kept_text(PLAN, slower(0.003, one_f_one_b_schedule))
-    assert "points smaller in this run" in sentences.kept_text(slower(0.005), one)
+    equal = "With 1F1B rank 0 keeps 4 micro-batches, not 8; the bubble is as large as GPipe's"
+    assert sentences.kept_text(PLAN, one) == equal
+    assert "points more than GPipe" in sentences.kept_text(PLAN, slower(0.003, one_f_one_b_schedule))
+    assert "points less than GPipe" in sentences.kept_text(slower(0.005), one)
     assert "kept this machine busy" in sentences.kept_text(PLAN, slower(0.1, one_f_one_b_schedule))
 
 
@@ -87,7 +88,7 @@ def test_how_much_of_the_bubble_is_left() -> None:
 
 def test_what_running_on_without_a_flush_brought() -> None:
     said = plain(sentences.flush_text(PLAN, 0.5, 8))
-    assert said == "Without a flush 27 % idle; by the formula 50 % with one after every 8"
+    assert said == "Without a flush 27 % idle; with a flush after every 8 micro-batches 50 %, by the formula"
     assert sentences.flush_text(PLAN, 0.2, 8).endswith("something else kept this machine busy")
 
 
@@ -95,9 +96,9 @@ def test_what_stashing_brought() -> None:
     def said(no_delay, stashed, plain):
         return sentences.stashing_text({"fresh": [no_delay], "stashed": [stashed], "plain": [plain]}, last=1)
 
-    assert said(1.0, 1.2, 1.4) == "The delay costs something; in this run wrong gradients cost more"
-    assert said(1.0, 1.01, 1.02) == "The delay costs next to nothing; in this run wrong gradients were forgiven"
-    assert said(1.0, 1.2, 1.0).endswith("in this run wrong gradients did no harm")
+    assert said(1.0, 1.2, 1.4) == "The delay costs something; in this run not to stash costs more"
+    assert said(1.0, 1.01, 1.02) == "The delay costs next to nothing; in this run it makes no difference to stash"
+    assert said(1.0, 1.2, 1.0).endswith("in this run not to stash does no harm")
     for lost in (float("nan"), 30.0):
         assert said(1.0, 1.2, lost).endswith("without stashing the training falls apart")
 

@@ -22,19 +22,22 @@ from course_utils.words import as_sentences, bytes_text, join, percent, seconds_
 _ORDER = ("computing", "forward", "backward", "weight gradient", "communication", "step", "optimizer", "wait", "idle")
 
 
-def stacked_bars(bars: Mapping[str, Mapping[str, float]], title: str | None = None) -> Figure:
+def stacked_bars(
+    bars: Mapping[str, Mapping[str, float]], title: str | None = None, subtitle: str | None = None
+) -> Figure:
     """Draw one bar for each entry, cut into parts of time.
 
     Args:
         bars: seconds of each part, by the bar's name ("serial", "4 ranks") and the part's ("forward", …).
         title: said first; the finding (the share of communication, or of the largest part) then stands under it.
+        subtitle: takes the place of that finding.
     """
     parts = parts_in_order(bars)
     totals = {name: sum(seconds.values()) for name, seconds in bars.items()}
     found = bars_finding(bars, totals)
     longest = max(totals.values(), default=0.0) or 1e-3
     left, right = room_for_names(bars), room_for_ends([seconds_text(longest)])
-    heading = (title, found) if title else (found, "")
+    heading = (title, found if subtitle is None else subtitle) if title else (found, "")
     above = style.legend_height(parts, left, right)
     height = 0.42 * max(len(bars), 1)
     picture, (ax,) = style.new_picture(*heading, heights=[height], left=left, right=right, above=above)

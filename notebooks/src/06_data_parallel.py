@@ -24,14 +24,14 @@ ranks.load_torch()
 # Four nodes, as in lesson 5: each rank has a link of its own, emulated. (Where your system forbids it, a line says
 # so, and messages go through memory.)
 #
-# The task: handwritten digits, and a network with two hidden layers. One process first, with the loop of lessons 1
-# and 2: a batch of 64 images goes *forward* to the loss and *backward* to the gradient; a *step* moves the weights. 22
-# batches make an epoch (29 images are left over, and dropped).
+# The task: handwritten digits, and a network with two hidden layers. First one process trains, with the loop of lessons
+# 1 and 2. A batch of 64 images goes *forward* to the loss and *backward* to the gradient. A *step* moves the weights.
+# 22 batches make an epoch (29 images are left over, and dropped).
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.data_parallel.training import digits_mlp, train_serial
 
-# float64: a difference between two runs is a real one and no matter of rounding
+# float64 rounds so little that a larger difference between two runs is a real one
 data = course.data.digits("float64")
 print("to train on:", *data.train_x.shape, " to test with:", *data.test_x.shape)
 epochs = 4
@@ -41,8 +41,8 @@ print(f"{serial.test_accuracy:.1%} recognised after {len(serial.losses)} steps")
 # %% [markdown]
 # ## Sharing the work
 #
-# Now four workers. **Data parallelism**: each holds a copy of the whole model, a **replica**, and takes a quarter of
-# every batch, its **shard**. Nobody deals out images. All ranks draw the same order from the same seed, and rank $r$
+# Now four workers. **Data parallelism** means: each holds a copy of the whole model, a **replica**, and takes a quarter
+# of every batch, its **shard**. Nobody deals out images. All ranks draw the same order from the same seed, and rank $r$
 # takes every fourth entry, starting at $r$:
 
 # %% tags=["nbval-check-output"]
@@ -53,15 +53,16 @@ for rank in range(4):
     print(f"rank {rank} of 4:", shard_indices(12, rank, world_size=4).tolist())
 
 # %% [markdown]
-# Read the columns: the first holds 8, 0, 5, 9, as the first line does. All ranks' first images are the first
-# *batch* of the single process.
+# Read down the ranks' first images: 8, 0, 5, 9. So begins the first line. Together, the ranks' first shards are the
+# first *batch* of the single process.
 #
-# Now each rank finds a gradient $g_r$ from 16 images, not 64. The loss is a *mean*; that of 64 images
-# is the mean of four means of 16. So the batch has the gradient
+# Now each rank finds a gradient $g_r$ from 16 images, not 64. The loss is a *mean*, and the mean of 64 images is the
+# mean of four means of 16. So the batch's gradient $g$ is the mean of the $P$ ranks' gradients:
 #
-# $$g = \tfrac{1}{P}\sum_{r=0}^{P-1} g_r :$$
+# $$g = \tfrac{1}{P}\sum_{r=0}^{P-1} g_r$$
 #
-# lesson 5's all-reduce, and a division. In PyTorch: `dist.all_reduce(vector)`, in place.
+# That is lesson 5's all-reduce, and a division. In PyTorch it is `dist.all_reduce(vector)`, in place. (`dist` is
+# `torch.distributed`. **gloo**, a library, carries its messages. Each rank knows the others, so there is no `comm`.)
 
 
 # %%
@@ -89,9 +90,7 @@ print("each rank, 16 images:  ", own[:, 0].round(6))
 print("after the all-reduce:  ", mean[:, 0].round(6))
 
 # %% [markdown]
-# Four opinions, and their mean is what one process finds. (`dist` is `torch.distributed`. With **gloo**, the
-# library for its messages, each rank knows the others: there is no `comm`.) The whole loop,
-# with its three new lines:
+# The ranks have four opinions, and their mean is what one process finds. The whole loop, with its three new lines:
 #
 # ```
 # broadcast_parameters(model)              # new: all start with rank 0's weights
@@ -136,8 +135,8 @@ print("recognised:", *(f"{history.test_accuracy:.1%}" for history in run.results
 course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses})
 
 # %% [markdown]
-# Step for step the same, up to the last digit: lesson 5's *bracketing*. Four workers *are* one. That is
-# **synchronous** data-parallel SGD (all wait for all, in every step), and most of what follows is a way of losing it.
+# Step for step the loss is the same, but for the last digit: lesson 5's *bracketing*. Four workers *are* one. This is
+# **synchronous** data-parallel SGD: all wait for all, in every step. Most of what follows is a way of losing it.
 #
 # Ready for three [exercises](../exercises/06_data_parallel.ipynb): `shard_indices`, `broadcast_parameters`,
 # `average_gradients`.
@@ -187,12 +186,13 @@ print(report_figures.forward_sentence(tasks))
 report_figures.stages(tasks)
 
 # %% [markdown]
-# The students' report shows this picture, too. Blue and yellow are work: a quarter of it for each rank, a quarter of
-# the *time* only with cores of its own. Pink is the price. The title compares the two ways of sharing.
+# The students' report shows this picture, too. Blue and yellow are work. Each rank has a quarter of it. It takes a
+# quarter of the *time* only where each rank has cores of its own. Pink is the price. The title compares the two ways of
+# sharing.
 #
-# Rank 0 takes in 3 vectors, then gives 3 out; a ring's links carry 1.5, both ways at once. By bytes alone, task 2a
-# would wait 4 times as long. Does it, in your run? 34 gradients are 34 messages, each with its $\alpha$, in both ways.
-# And the other links?
+# With gather-scatter, rank 0's link carries 3 vectors in, then 3 out. In a ring it carries 1.5 in, and 1.5 out at the
+# same time. By bytes alone, gather-scatter would take 4 times as long. Does it, in your run? Both ways also pay
+# $\alpha$ for each of 34 gradients. Now look at the other links:
 
 # %%
 for task in tasks[1:]:
@@ -200,17 +200,17 @@ for task in tasks[1:]:
 report_figures.total_time(tasks)
 
 # %% [markdown]
-# Together both move $2(P-1) = 6$ vectors, and a little more: headers and acknowledgements. But of the bytes of gather
-# and scatter, half leave through rank 0's link.
+# All links together carry $2(P-1) = 6$ vectors either way, and a little more for addresses. But half of
+# gather-scatter's bytes leave through a *single* link.
 #
-# The hatched bars are the students' times, with five cores for each worker (DDP is lesson 7's). Are your four faster
-# than one? "Don't try to parallelize very light workloads", say the slides of SURF, the Dutch computing centre from
-# whose course this one comes.
+# The picture shows how long 50,000 images would take at the speed of these steps. The hatched bars are the students'
+# times, with five cores for each worker. Are your four faster than one? "Don't try to parallelize very light
+# workloads", say the slides of SURF, the Dutch computing centre from whose course this one comes.
 #
 # ## Six messages or one?
 #
-# `average_gradients` sends each weight matrix and bias by itself: six all-reduces a step, mostly $\alpha$. All
-# gradients in one vector:
+# `average_gradients` sends the gradient of each weight matrix and bias by itself. For our network that is six
+# all-reduces a step, mostly $\alpha$. Put all gradients into one vector instead:
 
 
 # %%
@@ -231,25 +231,26 @@ from course_utils.lessons.data_parallel.timed_steps import last_step
 from course_utils.lessons.data_parallel.sentences import phase_durations, quickest
 
 runs = {"six all-reduces": train(), "one": train(synchronise=in_one_vector)}
+assert np.allclose(*(mean_losses(run.results) for run in runs.values()))  # as good
 exchange = {
     name: phase_durations(run.events, "communication") for name, run in runs.items()
 }
 print("In a step:", exchange_text(exchange))
-few = [part[:128] for part in data]
+few = [part[:128] for part in data]  # two steps, of which the picture shows the last
 six = quickest([last_step(train(few)) for _ in range(3)])
 one = quickest([last_step(train(few, synchronise=in_one_vector)) for _ in range(3)])
 titles = ["six all-reduces", "one"]
 course.draw.timelines(six, one, titles=titles)
 
 # %% [markdown]
-# The picture shows the fastest of three steps. The means are the same; so from here on we send one vector. (Lesson 7
+# The picture shows the fastest of three steps. The losses are the same, so from here on we send one vector. (Lesson 7
 # packs *buckets*, and sends the first *during* the backward pass.)
 #
 # ## Whose all-reduce?
 #
-# A program that carries messages for a framework is a **backend**: MPI, gloo; lesson 13 has NCCL. "Pick an efficient
+# A library that carries messages for a framework is a **backend**: MPI, gloo, or lesson 13's NCCL. "Pick an efficient
 # one", say SURF's slides. Here the same vectors go through mpi4py's `Allreduce`, through gloo's, and round lesson 5's
-# ring, one after the other, again and again. **Predict:** is the same one the fastest for 1, 32 and 1,024 KB?
+# ring, by turns (lesson 3). **Predict:** is the same one the fastest for 1, 32 and 1,024 KB?
 
 # %%
 course.predict("same_backend", answer=..., choices={"a": "yes", "b": "no"})
@@ -271,15 +272,17 @@ course.draw.over_numbers(
 
 # %% [markdown]
 # A library chooses its algorithm by the size of the vector, and two libraries choose differently. (The prediction is
-# judged by medians; the title names a first only where the rounds agree.) On your cluster, measure before you pick.
+# judged by medians. The title names the fastest for each size, where the rounds agree.) On your cluster, measure before
+# you pick.
 #
 # ## Sum or mean?
 #
-# SURF's slides say: add up the gradients of the loss, $\nabla L = \sum_j \nabla L_j$. A slide later: multiply the
-# learning rate by $N$, the number of workers. But our ranks each take the *mean* over their images.
+# SURF's slides say: add up the gradients of all workers $j$, $\nabla L = \sum_j \nabla L_j$. A slide later they say:
+# multiply the learning rate by $N$, the number of workers. But each of our ranks already takes the *mean* over its
+# images.
 #
-# **Predict.** If you follow both, how many times as *far* does a step move the weights as one process's step, with the
-# same global batch and rate?
+# **Predict.** Our four ranks follow both rules. One process takes the mean over the same batch, with the same rate. How
+# many times as *far* do our ranks move the weights in their first step?
 
 # %%
 course.predict("step_factor", answer=...)  # a number
@@ -311,19 +314,21 @@ both, neither = train(batch, synchronise=sums, rate=0.4), train(batch, rate=0.1)
 steps = [(run.results[0].parameters - start).norm().item() for run in (both, neither)]
 course.measured("step_factor", answer=round(steps[0] / steps[1], 6))
 assert np.allclose(curves["sum, 0.1"], curves["mean, 4 · 0.1"], atol=1e-6)
-title = f"Both at once: {steps[0] / steps[1]:.0f} times the step"
+title = (
+    f"Sum and 4 times the rate: the first step is {steps[0] / steps[1]:.0f} times as long"
+)
 course.draw.loss_curves(curves, title)
 
 # %% [markdown]
-# A sum *is* the mean with four times the rate: two curves are one. Both rules make 16. Ask every library: sum, or
-# mean? (PyTorch's DDP, lesson 7: mean.)
+# A sum *is* the mean with four times the rate: two curves are one. Both rules together make $4 \cdot 4 = 16$. Ask of
+# every library: sum, or mean? (PyTorch's DDP, lesson 7: mean.)
 #
 # ## A larger batch
 #
-# Instead of cutting one batch in four, let each rank take as many images as one process took alone, here 32: 128
-# together, and a quarter of the steps. The **linear rule** takes $P$ times the
-# rate: one step stands for $P$. The **square root rule** takes $\sqrt P$ times, by which the noise falls (lesson 1).
-# **Predict:** which recognises most test images after four epochs?
+# Until now we cut one batch in four. Now let each rank take as many images as one process took alone, here 32. That is
+# 128 together, so an epoch has a quarter of the steps. Which rate? The **linear rule** takes $P$ times one rank's: one
+# step stands for $P$. The **square root rule** takes $\sqrt P$ times, as the noise falls by that factor (lesson 1).
+# **Predict:** with which rate are most test images recognised after four epochs?
 
 # %%
 course.predict(
@@ -347,10 +352,10 @@ title = f"Of three rates on 4 ranks, “{list(rates)[best]}” recognises most"
 course.draw.loss_curves(curves, title, x="step of 128 images")
 
 # %% [markdown]
-# At each label, the share recognised: it counts right answers, not how sure they are, so equal shares may have
-# different losses. With the old rate, a quarter of the steps is a fraction of the way. Linear makes up for it: one long
-# step stands for four short ones, *as long as the gradient hardly turns on the way*. Early in training it does turn.
-# Twice the rate, and you see it:
+# Each label ends with the share recognised. (It counts right answers, not how sure they are. So equal shares may have
+# different losses.) With the old rate, a quarter of the steps goes only a part of the way. The linear rule is to make
+# up for that: one long step stands for four short ones, *as long as the gradient hardly turns on the way*. Early in
+# training it does turn. You see that with twice the rate:
 
 # %%
 from course_utils.lessons.data_parallel.gradients import scaled_learning_rate
@@ -358,7 +363,7 @@ from course_utils.lessons.data_parallel.sentences import climbs_text
 
 
 def first_steps(warm_up_steps):
-    def rate(step):
+    def rate(step):  # each step has its own
         return scaled_learning_rate(0.2, step, 4, "linear", warm_up_steps)
 
     return losses_of(rate=rate, epochs=epochs, batch_size=128)
@@ -368,11 +373,12 @@ warmed = {"4 · 0.2 at once": first_steps(0), "warm-up of 20 steps": first_steps
 course.draw.loss_curves(warmed, climbs_text(warmed))
 
 # %% [markdown]
-# **Warm-up** climbs in a straight line to the scaled rate. It mends the start, not a rate that stays too large.
-# (Goyal and others trained ImageNet so on 256 GPUs.) Your exercise: `scaled_learning_rate`.
+# With **warm-up** the rate climbs in a straight line to the scaled rate. That mends the start, not a rate that stays
+# too large. (Goyal and others trained with it on 256 GPUs.) Your exercise: `scaled_learning_rate`.
 #
-# **And AdamW?** It divides every gradient by its size, and with it by its noise. Train eight epochs on 4 ranks. The
-# rates that suit one rank are 0.1 for SGD and 0.01 for AdamW. **Predict:** which rule ends lowest for AdamW?
+# **And AdamW?** It divides every gradient by its usual size. A noisy gradient's usual size is mostly noise, and four
+# times the batch halves the noise. We train eight epochs on 4 ranks, from the rates that suit one rank: 0.1 for SGD,
+# 0.01 for AdamW. **Predict:** with which rate does AdamW's loss end lowest?
 
 # %%
 course.predict(
@@ -393,30 +399,26 @@ for name, options in one_rank.items():
         losses = losses_of(epochs=8, batch_size=128, **scaled)
         last_losses[name] += [np.mean(losses[-11:])]  # the last epoch
 course.measured("rule_adamw", answer="abc"[np.argmin(last_losses["AdamW"])])
-title, look = (
-    best_rates_text(last_losses, times),
-    {"across": "times one rank's rate", "up": "loss of the last epoch"},
-)
+title = best_rates_text(last_losses, times)
+look = {"across": "times one rank's rate", "up": "loss of the last epoch"}
 course.draw.over_numbers(
     times, last_losses, title, log=True, unit="{:.2g}".format, **look
 )
 
 # %% [markdown]
-# The linear rule is for SGD. For Adam and AdamW the *square root* is the rule (Malladi and others, 2022). Both scale a
-# rate that was right before: from 0.003, too small for one rank, AdamW does best with four times. Try it.
+# The linear rule is for SGD. For Adam and AdamW the *square root* is the rule (Malladi and others, 2022). Both rules
+# scale a rate that was right before. From 0.003, too small for one rank, four times should suit AdamW better than
+# twice. Try it.
 #
 # ## How large a batch pays?
 #
-# A gradient of $B$ images has $|G_B|^2 = |G|^2 + \operatorname{tr}\Sigma / B$ on average: signal, and lesson 1's noise.
-# A rank's own gradient has a small $B$, the mean of all ranks' a large one: two equations, two unknowns. So ranks get
-# both for one number more a step. $\operatorname{tr}\Sigma / |G|^2$ is the **noise scale**, in images (McCandlish and
-# others, 2018): about the **critical batch**, beyond which more images hardly shorten the way.
+# Let $|G|^2$ be the squared length of the gradient of all images, the signal. Let $V$ be the noise of a single image's
+# gradient (lesson 1), also squared. The gradient of $B$ images then has, on average, the squared length
+# $|G|^2 + \frac{V}{B}$.
 #
-# **Predict:** with the best rate for each batch, how many times fewer steps to a loss of 0.5 does 32 need than 8? And
-# 512 than 128?
-
-# %%
-course.predict("critical", within=1.3, from_8_to_32=..., from_128_to_512=...)
+# Each rank knows this length for its own images and for those of all ranks: two equations, two unknowns. So ranks
+# measure both while they train, for one number more a step. $V / |G|^2$ is the **noise scale**, in images (McCandlish
+# and others, 2018):
 
 # %%
 from course_utils.lessons.data_parallel import noise_scale
@@ -424,6 +426,20 @@ from course_utils.lessons.data_parallel import noise_scale
 measure = {"epochs": 2, "batch_size": 64, "rate": 0.2, "backend": "gloo"}
 _, norms = ranks.run(noise_scale.train_and_measure, data, **measure).results[0]
 scale = noise_scale.simple_noise_scale(norms, small_batch=16, large_batch=64)
+print(f"noise scale: {scale:.0f} images")
+
+# %% [markdown]
+# It is about the **critical batch**, beyond which more images hardly save steps. The theory says that a batch of $B$
+# images needs about $S_{\min}\,(1 + \text{noise scale} / B)$ steps to a certain loss. No batch needs fewer than
+# $S_{\min}$.
+#
+# **Predict:** we take the best of three rates for each batch, and count the steps to a loss of 0.5. How many times
+# fewer does a batch of 32 need than one of 8? And one of 512 than one of 128?
+
+# %%
+course.predict("critical", within=1.3, from_8_to_32=..., from_128_to_512=...)
+
+# %%
 sizes, rates = [8, 32, 128, 512], (0.1, 0.2, 0.4)
 each = course.per_rank(sizes)  # each rank tries one size, by itself
 search = data, each, rates, 0.5, 150
@@ -441,15 +457,16 @@ title = critical_text(sizes, steps, scale)
 course.draw.over_numbers(sizes, {name: steps}, title, predicted={name: line}, **look)
 
 # %% [markdown]
-# The line is $S_{\min}\,(1 + \text{noise scale} / B)$, through the last dot; it promises an order of magnitude. Far
-# left of the noise scale twice the batch saves half of the steps, far right of it nothing. There more ranks with as
-# many images each are wasted. As the loss falls the noise scale tends to grow: later, larger batches pay.
+# The line is the theory's, drawn through the last dot. It promises no more than an order of magnitude. Far left of the
+# noise scale, twice the batch saves half of the steps. Far right of it, twice the batch saves nothing, and more ranks
+# with as many images each are wasted. As the loss falls, the noise scale tends to grow: late in training, larger
+# batches pay.
 #
 # ## What the mean does not mend
 #
-# Batch norm, known from lesson 3, subtracts from each feature the feature's mean over *the batch*, and divides by its
-# spread. Each rank sees only its own 16 images, so the network computes something else, before any gradient is
-# averaged. The cure: share $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
+# Batch norm (lesson 3) subtracts from each feature its mean over *the batch*, and divides by its spread. But each rank
+# sees only its own 16 images. So the network computes something else, before any gradient is averaged. The cure is to
+# share $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
 
 # %% tags=["figure:06_norm_distance"]
 from course_utils.lessons.data_parallel.training import local_norm_mlp, sync_norm_mlp
@@ -459,12 +476,13 @@ local = np.abs(np.subtract(losses_of(build=local_norm_mlp), whole))
 synced = np.abs(np.subtract(losses_of(build=sync_norm_mlp), whole))
 assert synced.max() <= 1e-6 < 1e-3 < local.max()
 distance = {"own statistics": local, "everybody's statistics": synced}
-title = "How far from one process with batch norm"
+title = f"With own statistics the loss is off by up to {local.max():.2g}"
+title += f", with everybody's by {synced.max():.0e}"
 course.draw.loss_curves(distance, title, y="difference of the loss")
 
 # %% [markdown]
-# Own statistics are off from the first step on, and they are the default, in PyTorch too. Why share sums and not
-# means? Ranks may have different numbers of images. Your exercise `sync_batch_norm` will insist.
+# With its own statistics, a rank is off from the first step on. Yet that is the default, in PyTorch too. Why share sums
+# and not means? Ranks may have different numbers of images. Your exercise, `sync_batch_norm`, tests that.
 #
 # ## Three more ways to fail quietly
 #
@@ -491,9 +509,9 @@ print("from rank 0, before:", np.round(before, 6), " after 22 steps:", np.round(
 course.measured("replicas", answer="c" if np.allclose(before, after, rtol=1e-9) else "b")
 
 # %% [markdown]
-# All take the *same* step, from *different* places: the distance never changes, and the step is right for none of them.
-# No error, no warning. Compare your replicas' weights once, on day one. (Weight decay draws them slowly together, and
-# hides the mistake.)
+# All take the *same* step, from *different* places. So the distance never changes, and the step is right for none of
+# them. There is no error and no warning. Compare your replicas' weights once, on day one. (AdamW shrinks all weights a
+# little. That draws replicas slowly together, and hides the mistake.)
 #
 # **`set_epoch` forgotten.** PyTorch's `DistributedSampler` does what `shard_indices` does, but you must tell it the
 # epoch. How many *different* batches does rank 0 see in 5 epochs of 22?
@@ -515,7 +533,7 @@ def different_batches(tell):
 print("forgotten:", different_batches(False), " told:", different_batches(True))
 
 # %% [markdown]
-# Forgotten, an image meets the same companions in every epoch, and there is less noise to learn from.
+# If you forget it, every epoch has the same 22 batches in the same order.
 #
 # **A straggler** is a rank that comes late. Let rank 3 sleep for 20 ms in each forward pass. **Predict.** Whose
 # *communication* grows?
@@ -539,8 +557,8 @@ course.measured("straggler", answer="b" if min(waiting[:3]) > waiting[3] else "c
 course.draw.stacked_bars(bars, waiting_text(waiting, late=3))
 
 # %% [markdown]
-# The slow rank looks busy, the fast ones look as if the network were slow: they sit in `all_reduce` and wait.
-# "Communication" in a profile is communication *and waiting*. Ask who comes late before you buy a faster network.
+# The slow rank looks busy. The fast ones look as if the network were slow: they sit in `all_reduce` and wait. So
+# "communication" in such a picture is communication *and waiting*. Ask who comes late before you buy a faster network.
 # (What if nobody waits? Lesson 8.)
 
 # %% [markdown]

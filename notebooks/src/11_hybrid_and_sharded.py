@@ -30,8 +30,8 @@ ranks.load_torch()
 # Put the ranks on a grid, a **mesh**, with one axis for each kind of parallelism. A rank's **group** along an axis: the
 # ranks whose places differ from its own on that axis only.
 #
-# **Predict.** `data` × `pipeline` × `tensor` = 2 × 2 × 2. Rank 0 is at (0, 0, 0), 1 at (0, 0, 1), 2 at (0, 1, 0). Rank
-# 5's partners?
+# **Predict.** The axes are `data`, `pipeline` and `tensor`, with two places each. Rank 0 is at (0, 0, 0), rank 1 at
+# (0, 0, 1), rank 2 at (0, 1, 0), and so on. Which rank is rank 5's partner along each axis?
 
 # %%
 course.predict("mesh_partners", data=..., pipeline=..., tensor=...)  # three ranks
@@ -43,17 +43,16 @@ from course_utils.lessons.hybrid_and_sharded import pictures
 cube = {"data": 2, "pipeline": 2, "tensor": 2}
 partners = {}
 for axis, groups in mesh_groups(cube).items():
-    (group,) = [group for group in groups if 5 in group]
-    (partners[axis],) = [rank for rank in group if rank != 5]
+    group = next(group for group in groups if 5 in group)
+    partners[axis] = next(rank for rank in group if rank != 5)
 course.measured("mesh_partners", **partners)
 pictures.mesh(cube)
 
 # %% [markdown]
-# Each panel shows the same eight ranks; one colour is one group. Neighbours in the count are usually neighbours in the
-# machine, so the axis that talks most is named *last*. (By that rule the pipeline, which talks least, stands first in
-# large trainings: Megatron-LM's order. With two ranks an axis it makes no difference here.)
+# Each panel shows the same eight ranks, and each colour one group. Along the *last* axis the partners have consecutive
+# numbers, and such ranks usually share a node. So name the axis last that sends most.
 #
-# `torch.distributed` makes such groups itself. On our four ranks: each adds up the ranks' numbers in its group.
+# `torch.distributed` makes such groups itself. We try it with four ranks: each group adds up its ranks' numbers.
 
 # %%
 square = {"data": 2, "tensor": 2}
@@ -76,9 +75,9 @@ for axis in square:
 #
 # ## Two kinds in one network
 #
-# The simplest mixture gives different *layers* different kinds. A student report asked a search program (lesson 12) how
-# to train AlexNet on two GPUs. Its answer: convolutions on both, each with half of the batch; the fully connected
-# layers on one. Why? Look at the network that the student then built:
+# The simplest mixture shares different *layers* in different ways. A student asked a search program (lesson 12) how to
+# train AlexNet, a network for images, on two GPUs. It answered: put the convolutions on both GPUs, each with half of
+# the batch; put the fully connected layers on one. Why? Look at the network that the student then built:
 
 # %%
 from course_utils.lessons.hybrid_and_sharded.report_network import enlarged
@@ -87,7 +86,8 @@ from course_utils.vgg import parameter_count
 
 data = course.data.digits("float64")
 convolutions, dense = report_network()
-activations = convolutions(enlarged(data[0][:1]).float())
+image = enlarged(data.train_x[:1]).float()  # from 8 × 8 to 28 × 28 pixels
+activations = convolutions(image)
 print("an image after the convolutions:", activations.numel(), "numbers")
 print("convolutions:   ", parameter_count(convolutions), "weights")
 print("fully connected:", parameter_count(dense), "weights")
@@ -101,8 +101,8 @@ print("fully connected:", parameter_count(dense), "weights")
 # 3. rank 0 **scatters** the activations' gradients; all go backward;
 # 4. the convolutions' gradients are **added up**.
 #
-# **Predict.** Each of 4 ranks has 16 images. How many numbers of 8 bytes does rank 1 give to its calls in a step?
-# (Not what a ring then makes of an all-reduce: that is the library's affair.)
+# **Predict.** Each of 4 ranks has 16 images. How many numbers does rank 1 put into its collectives in a step? (Count
+# each number once, however often the library then sends it.)
 
 # %%
 course.predict("hybrid_numbers", within=1.1, numbers=...)
@@ -119,19 +119,20 @@ hybrid = ranks.run(train_network, data, "hybrid", steps, backend="gloo")
 numbers = hybrid.bytes_per_rank[1] // 8 // steps  # of 8 bytes
 course.measured("hybrid_numbers", numbers=numbers)
 print(same_text({"the hybrid": hybrid.results[0].losses}, serial.losses))
-for one in hybrid.results:  # after every step
-    assert apart(one.convolutions, serial.convolutions) <= 1e-10
+for trained in hybrid.results:  # weights after every step
+    assert apart(trained.convolutions, serial.convolutions) <= 1e-10
 assert apart(hybrid.results[0].dense, serial.dense) <= 1e-10
 once = ranks.run(train_network, data, "hybrid", steps=1, backend="gloo")
-once.timeline("One step: convolutions everywhere, fully connected layers on rank 0")
+once.timeline("A hybrid step: activations to rank 0, their gradients back, all-reduces")
 
 # %% [markdown]
-# 5,120 activations, 16 labels, 5,280 gradients; data parallelism: 21,840 gradients. The price: in part 2 three ranks
-# wait. (Part 4 *adds*: the loss is already a mean.) Exercise: `hybrid_step`.
+# Rank 1 gives 5,120 activations, 16 labels and 5,280 gradients. With data parallelism alone it would give 21,840
+# gradients. The price: in part 2 three ranks wait. (Part 4 adds and does not divide: rank 0's loss is already the mean
+# over all images.) Exercise: `hybrid_step`.
 #
 # ## What the report did
 #
-# It puts the fully connected layers "only on GPU0", and exchanges gradients so:
+# The student's program puts the fully connected layers "only on GPU0". It exchanges gradients so, with `size` ranks:
 #
 # ```
 # for name, param in model.named_parameters():
@@ -140,7 +141,7 @@ once.timeline("One step: convolutions everywhere, fully connected layers on rank
 #     param.grad.data /= size
 # ```
 #
-# "The training flow works correctly." **Predict** what four ranks show after 66 steps:
+# The report says: "The training flow works correctly." **Predict** what four ranks show after 66 steps:
 
 # %%
 course.predict(
@@ -159,29 +160,31 @@ from course_utils.lessons.hybrid_and_sharded.sentences import symptom
 
 theirs = ranks.run(train_network, data, "report", steps, backend="gloo").results
 course.measured("report_shows", answer=symptom(theirs))
-shares = ", ".join(f"{one.accuracy:.0%}" for one in theirs)
+shares = ", ".join(f"{trained.accuracy:.0%}" for trained in theirs)
 print(f"test images recognised: {shares}; by one process: {serial.accuracy:.0%}")
 lines = {"one process": serial.losses}
-lines |= {f"rank {rank}": one.losses for rank, one in enumerate(theirs)}
+lines |= {f"rank {rank}": trained.losses for rank, trained in enumerate(theirs)}
 course.draw.loss_curves(lines, "The report's version, each rank's loss on its own images")
 
 # %% [markdown]
-# It learns, so nobody looked further. Now look at what should be *equal*: the fully connected layers of the four ranks.
+# Its loss falls, so nobody looked further. Now look at what should be *equal*: the fully connected layers of the four
+# ranks.
 
 # %% tags=["figure:11_drift"]
 title = drift_text(theirs)
 course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's layers")
 
 # %% [markdown]
-# Two processes that put a layer on the same GPU have *two* layers there. Nobody adds up their gradients, yet they are
-# divided: each rank trains its own, with steps four times too short.
+# Four processes that put a layer on the same GPU have *four* layers there. Nobody adds up their gradients, yet they are
+# divided by four. So each rank trains a layer of its own, with steps four times too short.
 #
 # What is kept twice must get the same gradient twice. Compare weights.
 #
 # ## Data × tensor
 #
-# A small transformer learns Python's help text by the character. `data` halves the batch, `tensor` its blocks' matrices
-# (lesson 9). **Predict**: along which axis does a rank give more to its calls?
+# A small transformer learns Python's help text by the character. The axis `data` halves the batch; the axis `tensor`
+# halves the blocks' matrices, with four all-reduces of activations in each block (lesson 9). **Predict**: along which
+# axis does a rank put more bytes into its collectives?
 
 # %%
 from course_utils.lessons.hybrid_and_sharded.experiments import CONTEXT, RATE
@@ -191,7 +194,8 @@ from course_utils.lessons.model_parallel.text import generate
 text_steps = 40
 batches = small_batches(text_steps)  # of 64 pieces, 16 characters each
 print("blocks:", len(small_model()) - 2, "· weights:", parameter_count(small_model()))
-print("a rank's activations between blocks:", 64 // 2 * CONTEXT * 48, "numbers")
+between = 64 // 2 * CONTEXT * 48  # pieces of text × characters × numbers for each
+print("a rank's activations between blocks:", between, "numbers")
 print("it writes:", generate(small_model(), "The ", 60, CONTEXT))
 course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
 
@@ -212,16 +216,19 @@ lines = {"one process": one.losses, "2 × 2": run.results[-1].losses}
 course.draw.loss_curves(lines, "Data × tensor: a transformer learns characters")
 
 # %% [markdown]
-# Nonsense still, but in words, and one process would write the same.
+# The text is still nonsense. One process would write the same.
 #
-# In a step `data` moves each rank's *gradients* once. `tensor` moves *activations* four times a block, and they grow
-# with the batch: it needs the fastest links, and stays inside a node.
+# In a step, `data` moves each rank's *gradients* once. `tensor` moves *activations* four times a block, and they grow
+# with the batch. So `tensor` needs the fastest links, and stays inside a node.
 #
 # ## Clip what is cut
 #
-# **Clipping** keeps a rare steep batch from throwing the weights far away: a gradient whose norm is above a limit is
-# shortened to it (Pascanu and others 2013). Torch has it: `clip_grad_norm_`. Now two stages, each cut in two by
-# `tensor`: no rank has the whole gradient. Each calls `clip_grad_norm_` on what it has. **Predict** what comes of it:
+# A rare batch has a very large gradient, and throws the weights far away. **Clipping** prevents that (Pascanu and
+# others 2013): a gradient longer than a limit is shortened to it. Its length is called its norm, the root of its sum of
+# squares. (It has nothing to do with lesson 9's layer.) Torch has `clip_grad_norm_`.
+#
+# Now take two stages, each cut in two by `tensor`. No rank has the whole gradient. Each calls `clip_grad_norm_` on what
+# it has. **Predict** what that gives:
 
 # %%
 choices = {
@@ -231,43 +238,52 @@ choices = {
 }
 course.predict("clip_alone", answer=..., choices=choices)
 
-# %% tags=["figure:11_clipped"]
+# %%
 from functools import partial
 
 from course_utils.lessons.hybrid_and_sharded.gradient_clipping import (
     clip_alone,
     clip_over_mesh,
 )
-from course_utils.lessons.hybrid_and_sharded.sentences import clip_text
 
 limit, mesh, few = 0.3, {"pipeline": 2, "tensor": 2}, batches[:15]
-one_clips = ranks.run(train_serially, small_model, few, RATE, limit, **alone).results[0]
-each = {}
+right = ranks.run(train_serially, small_model, few, RATE, limit, **alone).results[0]
+clipped = {}
 for clip in (clip_over_mesh, clip_alone):
     options = mesh, small_model, few, 1, RATE, partial(clip, max_norm=limit)
-    each[clip] = ranks.run(train_on_mesh, *options, backend="gloo").results
-for rank in each[clip_over_mesh]:
-    assert apart(rank.norms, one_clips.norms) <= 1e-12
-assert apart(each[clip_over_mesh][-1].losses, one_clips.losses) <= 1e-12
-strange = apart(each[clip_alone][-1].losses, one_clips.losses) > 1e-6
-course.measured("clip_alone", answer="c" if strange else "b")
-lines = {"one process": one_clips.norms, "over the mesh": each[clip_over_mesh][0].norms}
-lines |= {f"rank {rank} alone": each[clip_alone][rank].norms for rank in (0, 2)}
-title = clip_text(each[clip_alone], one_clips.losses)
+    clipped[clip] = ranks.run(train_on_mesh, *options, backend="gloo").results
+
+# %% tags=["figure:11_clipped"]
+from course_utils.lessons.hybrid_and_sharded.sentences import clip_text
+
+over_mesh, by_itself = clipped[clip_over_mesh], clipped[clip_alone]  # for each rank
+for trained in over_mesh:
+    assert apart(trained.norms, right.norms) <= 1e-12
+assert apart(over_mesh[-1].losses, right.losses) <= 1e-12
+another = apart(by_itself[-1].losses, right.losses) > 1e-6
+course.measured("clip_alone", answer="c" if another else "b")
+lines = {"one process": right.norms, "over the mesh": over_mesh[0].norms}
+lines |= {f"rank {rank} alone": by_itself[rank].norms for rank in (0, 2)}
+title = clip_text(by_itself, right.losses)
 course.draw.loss_curves(lines, title, y="norm before clipping")
 
 # %% [markdown]
-# Each stage shortens its gradients by another factor: the direction is another one. And two ranks of a `tensor` group
-# shorten what they keep *twice* by two factors, so it drifts apart.
+# Each rank shortens its part by a factor of its own. So the whole gradient points elsewhere. And some weights are not
+# cut: both ranks of a `tensor` group keep them. They shorten one gradient by two factors, so the copies drift apart.
 #
-# The right norm adds up **squares**: of what is cut, along `tensor`; of what is kept twice, one copy; then along
-# `pipeline`; never along `data`, where all have the same. A number for each rank travels, no gradient. Equal to torch
-# in one process to $10^{-12}$. Exercise: `clip_over_mesh`.
+# The right norm adds up **squares**, so each rank sends a number, and no gradient:
 #
+# - along `tensor`: the squares of what is cut, and of one copy of what is kept twice;
+# - along `pipeline`: the squares of all stages;
+# - never along `data`, where all ranks have the same gradient.
+#
+# Exercise: `clip_over_mesh`.
+
+# %% [markdown]
 # ## Which mixture of 4?
 #
-# The same training on five meshes, batches cut into 4 micro-batches. Between stages travel 48 numbers for each
-# character, forward and back. **Predict:** where does rank 1 send least?
+# The same training runs on five meshes, with batches cut into 4 micro-batches. For each character, 48 numbers go from a
+# stage to the next, and 48 come back. **Predict:** with which mesh does rank 1 send least?
 
 # %%
 from course_utils.lessons.hybrid_and_sharded.experiments import MESHES, count_meshes
@@ -285,19 +301,19 @@ panel = course.draw.SharesPanel("sent by rank 1 in a step", counted.sent)
 course.draw.shares([panel], mixtures_text(counted.sent))
 
 # %% [markdown]
-# Counted from the calls, as rings would carry them out. `tensor` talks most: inside the node. What `data` sends grows
-# with the weights, what stages send with the batch, and stages idle (lesson 10).
-#
-# (2 × 2 × 2 at once is the same training, too; that takes eight ranks, so the course's tests run it.)
+# (We count each collective as a ring would send it.) Here `tensor` sends most: keep it inside the node. What `data`
+# sends grows with the weights. What stages send grows with the batch, and stages idle (lesson 10).
 
 # %% [markdown]
 # ## Why keep everything P times?
 #
-# With `data` all ranks keep the same weights, gradients, and Adam's two numbers for each weight. **ZeRO** divides them.
-# Stage 1: Adam's state. Stage 2: the gradients too. Stage 3: the weights too.
+# With `data`, all ranks keep the same weights, the same gradients, and Adam's same two numbers for each weight.
+# **ZeRO** divides them, in three *stages* (not those of a pipeline): 1, Adam's state; 2, the gradients too; 3, the
+# weights too.
 #
-# Stage 1, by hand. Rank $r$ owns the $r$-th part of the vector of weights, and Adam's state for it. Of the gradient it
-# needs the same part: a **reduce-scatter**. It updates its part; an **all-gather** brings all parts to all.
+# We write stage 1 by hand. Rank $r$ owns the $r$-th part of the weights, and Adam's state for it. It needs the same
+# part of the summed gradient: a **reduce-scatter** brings it. The rank updates its part. Then an **all-gather** brings
+# all parts to all.
 
 # %% tags=["figure:11_zero1"]
 from course_utils.lessons.hybrid_and_sharded.zero1 import adam_shard, zero1_step
@@ -335,7 +351,7 @@ def fully_sharded(x):
         loss = model(x).square().mean()
     with phase("backward"):
         loss.backward()
-    return len(model[1].mlp.up.weight.to_local())
+    return len(model[1].mlp.up.weight.to_local())  # rows on this rank
 
 
 for _ in range(2):  # the first run makes the modules ready
@@ -343,10 +359,11 @@ for _ in range(2):  # the first run makes the modules ready
 run.timeline(f"FSDP2: of a matrix of 192 rows a rank keeps {run.results[0]}")
 
 # %% [markdown]
-# A gather for each layer on the way forward, again on the way back, then a reduce-scatter of its gradients.
+# Each layer has an all-gather on the way forward, another on the way back, then a reduce-scatter of its gradients.
 #
-# **Predict** for Adam, all numbers of one size, 4 ranks. If stage 0 keeps 100 %, what do the others keep? And if
-# stage 0 sends 100 %, what does stage 3 send?
+# **Predict** for 4 ranks and Adam, where all numbers take equally many bytes. Stage 0 is plain data parallelism. If a
+# rank keeps 100 % there, what does it keep with stages 1, 2 and 3? If it sends 100 % there, what does it send with
+# stage 3?
 
 # %%
 course.predict("zero_kept", within=1.05, stage_1=..., stage_2=..., stage_3=...)  # percent
@@ -369,15 +386,20 @@ panels = [
 course.draw.shares(panels, stages_text(stages.kept, stages.sent))
 
 # %% [markdown]
-# Stages 1 and 2 save memory and send no byte more; stage 3 gathers weights twice: half as much again. (As rings. gloo
-# moves more. And for one backward pass a step: with $m$ micro-batches stage 2 must reduce after each, and sends
-# $\frac{m+1}{2}$ times as much.) In **mixed precision** a weight takes 2 bytes, its gradient 2, Adam 12: the weight in
-# float32, mean, square. (Megatron-LM keeps gradients in float32, too: 18 bytes.) Exercises: `zero_memory`, `fits`.
+# Stages 1 and 2 save memory and send no byte more. Stage 3 gathers weights twice, so it sends half as much again. (We
+# count what rings send. And a step here has one backward pass. With $m$ micro-batches, stage 2 must reduce after each:
+# it sends $\frac{m+1}{2}$ times as much.)
 #
+# In **mixed precision** the numbers differ in size. A weight takes 2 bytes and its gradient 2. Adam takes 12: the
+# weight in float32, the mean, the square. (Megatron-LM keeps gradients in float32, too: 18 bytes in all.) Exercises:
+# `zero_memory`, `fits`.
+
+# %% [markdown]
 # ## Written by four, read by two
 #
-# A sharded model's **checkpoint**, from which its training goes on, is in pieces. **Predict.** 2 × 2 ranks train, and
-# write weights and state. Two read them, then one. How far apart are the values?
+# A **checkpoint** is a file from which a training goes on. That of a sharded model is in pieces. **Predict.** 2 × 2
+# ranks train, and write weights and state. Two ranks read them, then one. How far are the values from those that were
+# written?
 
 # %%
 choices = {"a": "0", "b": "about 1e-15", "c": "other meshes cannot read them"}
@@ -399,13 +421,13 @@ course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
 
 # %% [markdown]
 # Each piece says which part of which tensor it is (`torch.distributed.checkpoint`), so any mesh finds its own parts.
-# They are copied, not computed. And training goes on the same.
+# They are copied, not computed, and the losses agree on all meshes.
 #
 # ## Two more ways to save memory
 #
-# ZeRO does not divide **activations**, which grow with the batch. Two ways you know: **accumulate** gradients over
-# micro-batches (lesson 7); activation **checkpointing** (another checkpoint!): keep each block's input, compute the
-# rest again (lesson 9).
+# ZeRO does not divide **activations**, which grow with the batch. You know two ways to save them. One is to
+# **accumulate** gradients over micro-batches (lesson 7). The other is activation **checkpointing**, which has nothing
+# to do with files: keep each block's input, and compute the rest again (lesson 9).
 
 # %% tags=["figure:11_activations"]
 from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
@@ -427,9 +449,9 @@ course.draw.shares([panel], saved_text(saved))
 #
 # ## Seven billion weights
 #
-# From here on **on paper only**: no GPU runs a step. 7 billion weights, mixed precision, Adam, GPUs of 80 GB.
-# **Predict**: how many GB do weights, gradients and state take in all? On 8 GPUs, with `data` alone: from which stage
-# on do they fit?
+# From here on we compute **on paper only**: no GPU runs a step. Take 7 billion weights, mixed precision, Adam, and GPUs
+# of 80 GB. **Predict**: how many GB do weights, gradients and state take in all? On 8 GPUs, with `data` alone: which is
+# the first stage of ZeRO with which they fit?
 
 # %%
 course.predict("seven_billion", within=1.05, gigabytes=..., stage=...)
@@ -443,12 +465,13 @@ for stage in range(4):
     print(f"stage {stage}: {zero_memory(7e9, 8, stage) / 1e9:.1f} GB on each of 8 GPUs")
 
 # %% [markdown]
-# And activations? And the time of a step? A **planner** goes through every mixture: cited formulas for memory, compute
-# and messages (in `course_utils/lessons/hybrid_and_sharded/planner/`), assumed GPUs and links, four million **tokens**
-# (pieces of words) in a step. Of 80 GB it fills at most 72; Adam's state may move to the node's own memory, 250 GB for
-# each GPU.
+# What about activations, and the time of a step? A **planner** goes through every mixture. It uses published formulas
+# for memory, compute and messages (in `course_utils/lessons/hybrid_and_sharded/planner/`), and assumed GPUs and links.
+# A step has four million **tokens** (pieces of words).
 #
-# **Predict.** Of nine published models: which is the largest that fits on 8 such GPUs? On 512?
+# It fills at most 72 of a GPU's 80 GB. Adam's state may move to the node's own memory, which has 250 GB for each GPU.
+#
+# **Predict.** Which of nine published models is the largest that fits on 8 such GPUs? And on 512?
 
 # %%
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100
@@ -469,56 +492,52 @@ course.measured("largest", on_8=fitting[8][-1], on_512=fitting[512][-1])
 planner_pictures.plans(plans)
 
 # %% [markdown]
-# (DP, TP, PP: ranks along `data`, `tensor`, `pipeline`. *Again*: what checkpointing computes twice. *ZB-V*: lesson 10's
-# V. **Offloaded**: the node's processors step, with Adam's state in their memory.) Read a column downwards: the larger
-# the model, the more kinds are mixed. Small models need `data` alone, larger ones ZeRO, the largest also `tensor`,
-# never beyond a node's 8 GPUs, or stages. Of two near mixtures only a run says which is quicker.
+# DP, TP and PP are the ranks along `data`, `tensor` and `pipeline`. *Again* is what checkpointing computes twice.
+# *ZB-V* is lesson 10's V. **Offloaded**: Adam's state lies in the node's memory, and the node's processors do the step.
+#
+# Read a column downwards. Small models need `data` alone, or with ZeRO. Larger ones need stages, `tensor`, or both.
+# `tensor` never has more ranks than a node has GPUs, 8. When two mixtures come out close, only a real run tells which
+# is faster.
 
 # %% [markdown]
 # ### Is the planner right?
 #
-# Its rates (what share of a data sheet products, attention and memory reach) are **fitted**: to every other row of a
-# table of runs that others have published, on 8 to 1,024 GPUs. The rows between are not looked at; they judge. That is
-# how one notices a formula that only remembers its examples.
-#
-# **Predict.** By how many percent is a step's time off, in the median of the rows that judge? Peak memory?
-
-# %%
-course.predict("planner_median", within=2, step=..., memory=...)  # percent
+# A GPU reaches only a share of its data sheet, and the planner must know that share. We have a table of runs that
+# others published, on 8 to 1,024 GPUs. To every other row the shares are **fitted**: chosen so that the formulas come
+# near. The rows between judge, as the fit has not seen them. Otherwise a formula that only remembers its examples would
+# look right. By how much is a step's time off, and the peak memory?
 
 # %% tags=["figure:11_judged"]
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import furthest_text
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import halves
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import published_runs
 
-off = halves()
-course.measured(
-    "planner_median", step=100 * off["judged"].step, memory=100 * off["judged"].memory
-)
-for half, result in off.items():
+for half, result in halves().items():
     print(f"{half}: {result}")
 print(furthest_text())
 planner_pictures.published(published_runs())
 
 # %% [markdown]
-# τ, Kendall's: 1 when every two rows of a table stand in the right order, 0 for chance. Order is easy between models of
-# different size, harder between layouts of one model: there some pairs differ by less than one percent. A good median
-# hides bad rows: see the squares away from the line. The largest model needs more memory than the formulas say; nobody
-# has found all of it. No run with experts was in the table: there nobody has judged.
+# The planner must also put mixtures in the right order. Kendall's τ is 1 when it does so for every two rows, and 0 for
+# chance. That is easy for models of different size. It is harder for mixtures of one model, as some differ by less than
+# one percent.
 #
-# In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best mixtures, why each loses, and what breaks
-# first. It also tries **HSDP**: stage 3 inside a node, gradients added up between nodes. How far do `data`,
-# FSDP and `tensor` scale? Each has a formula. Exercise: `break_even`.
+# A good median hides bad rows: the last printed line names the worst, and they lie off the line. Models with experts
+# (lesson 16) are not in the table, so nobody has judged those.
+#
+# In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best mixtures, why nine of them lose, and what
+# breaks first. It also tries **HSDP**: stage 3 inside a node, gradients added up between nodes. Exercise: `break_even`.
 
 # %% [markdown]
 # ## How many hours, how much energy?
 #
-# A token's forward pass takes 2 operations for each of $N$ parameters, the backward pass 4. *Model FLOPs* (lesson 3)
-# of a training with $D$ tokens: $6\,N D$. The **MFU** (model FLOPs utilization) is their share of what the GPUs could
-# have done: $\frac{6\,N D}{\text{seconds} \cdot \text{devices} \cdot \text{peak}}$.
+# For each token and each of $N$ parameters, the forward pass takes 2 operations, a product and a sum. The backward pass
+# takes 4. So a training with $D$ tokens needs $6\,N D$ FLOPs (lesson 3). The **MFU** (model FLOPs utilization) is their
+# share of what the GPUs could have done: $\frac{6\,N D}{\text{seconds} \cdot \text{devices} \cdot \text{peak}}$.
 #
-# **Predict.** $N$ = 6.7 billion, $D$ = 1,000 billion, A100s: 312 TFLOP/s, 400 W assumed, a tenth more for the building.
-# How many GPU-hours did the training take? How many MWh?
+# **Predict.** LLaMA 7B has $N$ = 6.7 billion and $D$ = 1,000 billion. It was trained on A100s: 312 TFLOP/s at the peak,
+# 400 W (assumed), and a tenth more for the building. Suppose an MFU near those in the planner's table. How many
+# GPU-hours did the training take? How many MWh?
 
 # %%
 course.predict("hours", within=1.5, gpu_hours=..., megawatt_hours=...)
@@ -531,20 +550,20 @@ from course_utils.lessons.hybrid_and_sharded.utilization import device_hours, en
 llama = SPENT["LLaMA 7B"]  # its hours: Touvron and others 2023, table 15
 power = energy(llama.device_hours, watts=400) / 1e6
 course.measured("hours", gpu_hours=llama.device_hours, megawatt_hours=power)
-at_peak = device_hours(2 * llama.parameters, llama.tokens, utilization=1, peak=llama.peak)
-print(
-    f"{at_peak:,.0f} GPU-hours at the peak; {llama.device_hours:,} published; {power:.0f} MWh"
-)
-reached = {name: one.utilizations() for name, one in SPENT.items()}
+forward = 2 * llama.parameters  # operations for a token
+at_peak = device_hours(forward, llama.tokens, utilization=1, peak=llama.peak)
+print(f"GPU-hours: {at_peak:,.0f} at the peak, {llama.device_hours:,} published")
+reached = {name: training.utilizations() for name, training in SPENT.items()}
 panel = course.draw.SharesPanel("MFU", reached, say=lambda share: f"{100 * share:.0f} %")
-course.draw.shares([panel], utilizations_text(reached), "from published numbers")
+course.draw.shares([panel], utilizations_text(reached), "From published numbers")
 
 # %% [markdown]
-# The rest of the time GPUs wait: for messages, for memory, in bubbles, after failures. PaLM defined the MFU so that
-# nobody can raise it by computing more (Chowdhery and others 2022, appendix B): a second forward pass for
-# checkpointing takes time, and counts nothing. *Attention* multiplies activations by activations; $6\,N$ leaves it out.
+# The rest of the time goes into waiting (for messages, for memory, in bubbles, after failures) and into computing
+# again. PaLM's authors defined the MFU so that nobody can raise it by computing more (Chowdhery and others 2022,
+# appendix B): the second forward pass of checkpointing takes time, and does not count.
 #
-# A convolution uses a weight at every pixel: there $6\,N$ is wrong; count the forward pass, times 3. Exercise: `mfu`.
+# $6\,N$ leaves out *attention*, which multiplies activations by activations. And it is wrong for convolutions, which
+# use a weight at every pixel: count the operations of the forward pass, times 3. Exercise: `mfu`.
 
 # %% [markdown]
 # ## What you take with you
@@ -553,7 +572,7 @@ course.draw.shares([panel], utilizations_text(reached), "from published numbers"
 #
 # - **arrange** ranks in a mesh: the most talkative axis inside the node;
 # - **prove** that a mixture is one training: loss beside loss, and what is kept twice is equal twice;
-# - **count**: with one backward pass a step, ZeRO's stages 1 and 2 are free; stage 3 sends half as much again.
+# - **count**: with one backward pass a step, ZeRO's stages 1 and 2 send no byte more; stage 3 sends half as much again.
 #
 # Next: [the exercises](../exercises/11_hybrid_and_sharded.ipynb). In lesson 12 the machine chooses.
 

@@ -11,6 +11,7 @@
 # %%
 import tempfile
 from pathlib import Path
+from statistics import median
 
 import course_utils as course
 from course_utils.lessons.gpu_nodes.launch_commands import training_folder
@@ -26,7 +27,8 @@ folder = Path(checkpoints.name)
 #
 # - its **rank**, and the **world size**;
 # - its **local rank**: which one it is *on its node*, so which GPU is its own;
-# - the **master**: name and port of the node where rank 0 waits for the others.
+# - the **master**: the node where rank 0 waits for the others, and the *port* there. (A port is a number by which a
+#   computer knows for which program a message is.)
 #
 # **Predict.** A process on the eighth node, `gpu08`, has local rank 2. What is its rank? What is the world size?
 
@@ -38,10 +40,9 @@ from course_utils.lessons.gpu_nodes.launcher_variables import example_environmen
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes import pictures
 
-torchrun, srun = (
-    example_environment(launcher, node=7, local_rank=2, nodes=10, gpus=4)
-    for launcher in ("torchrun", "srun")
-)
+process = {"node": 7, "local_rank": 2, "nodes": 10, "gpus": 4}  # nodes count from 0
+torchrun = example_environment("torchrun", **process)
+srun = example_environment("srun", **process)
 found = find_launch(srun)
 print(found)
 course.measured("forty", rank=found.rank, world_size=found.world_size)
@@ -53,31 +54,31 @@ pictures.seats(nodes, "Forty GPUs", marked=[found.rank])
 # `torchrun` comes with PyTorch, and starts the processes of *one* node. `srun` comes with **Slurm**, the program that
 # shares out a cluster's nodes, and starts them on *all*.
 #
-# They use other words:
+# Both say the same, under different names:
 
 # %% tags=["figure:13_variables"]
 both = {"torchrun": torchrun, "srun": srun}
 pictures.launchers(both, "One process of forty, told twice")
 
 # %% [markdown]
-# Under `srun` nobody names a port. All ranks must choose the *same* port before they can talk: they compute it from the
-# job's number.
+# Under `srun` nobody names a port. But all ranks must use the *same* port before they can talk. So each computes it
+# from the job's number.
 #
 # ## One program
 #
-# Lesson 7's DDP, handwritten digits. Its heart:
+# The program trains on handwritten digits with lesson 7's DDP. Its heart:
 #
 # ```
 # with training_of(settings) as training:   # find_launch, meet, DDP
-#     while place.epoch < settings.epochs:
+#     while place.epoch < settings.epochs:  # place: how far the training is
 #         training.sampler.set_epoch(place.epoch)
 #         for batch in training.batches():
 #             training.step(batch, place)
 # ```
 #
-# **NCCL**, NVIDIA's library, adds gradients up on GPUs, one for each rank; **gloo** adds them up on processors. Each
-# rank tells the others which GPUs it sees, and all decide alike: every rank gets a GPU of its own, or no rank gets a
-# GPU. The first line says how they decided, and why.
+# **NCCL**, NVIDIA's library, adds gradients up on GPUs, and needs one for each rank. **gloo** adds them up on
+# processors. Each rank tells the others which GPUs it sees. Then either every rank gets a GPU of its own, or none does.
+# The first line of the program's output says which, and why.
 #
 # **First way: this notebook's ranks.** Two of them, for a few seconds:
 
@@ -95,14 +96,15 @@ losses = {"ranks": run.results[0].losses}
 # %%
 choices = {
     "a": "the same to four digits",
-    "b": "near, but other: other processes draw other random numbers",
+    "b": "near, but different: other processes draw other random numbers",
     "c": "better: torchrun uses the processor better",
 }
 course.predict("three_ways", answer=..., choices=choices)  # "a", "b" or "c"
 
 # %% [markdown]
 # **Second way: `torchrun`**, as you type it into a terminal. `--standalone` says that there is no other node, so
-# torchrun chooses a port by itself. (No password protects that port: on a machine that strangers use, take the ranks.)
+# torchrun chooses a port by itself. (No password protects that port. On a machine that strangers use, take the first
+# way.)
 
 # %%
 from shlex import quote
@@ -110,14 +112,15 @@ from shlex import quote
 from course_utils.lessons.gpu_nodes.launch_commands import losses_of, run_command
 
 program = "-m course_utils.lessons.gpu_nodes.train_ddp --epochs 12 --batch-size 256"
-command = f"{program} --folder {quote(str(folder))}"
+command = f"{program} --folder {quote(str(folder))}"  # each way adds its own folder
 log = run_command(f"torchrun --standalone --nproc-per-node=2 {command}/torchrun")
 losses["torchrun"] = losses_of(log)
 
 # %% [markdown]
 # **Third way: Slurm.** Nobody types into forty terminals at three in the morning. You hand in a **batch script**, and
-# Slurm runs it when the nodes are free. `#SBATCH` lines ask, `srun` starts. Here: two nodes, a process on each.
-# (Two options, `--signal` and `--requeue`, and the lines below `srun` wait for *The time is up*.)
+# Slurm runs it when the nodes are free. The `#SBATCH` lines ask for what the job needs; `srun` starts its processes.
+# Here: two nodes, a process on each. (*The time is up*, below, explains `--signal`, `--requeue` and the lines after
+# `srun`.)
 
 # %%
 from course_utils.lessons.gpu_nodes.launch_commands import hand_in
@@ -141,15 +144,16 @@ course.draw.loss_curves(losses, ways_text(losses), x="epoch")
 # curve is the same.
 # Exercises: [`train_ddp`, `slurm_script`](../exercises/13_gpu_nodes.ipynb).
 #
-# Notebook and cluster go together, too. This line hands in a job, waits for it, and its eight ranks are yours, each
+# A notebook can use a cluster, too. The first line hands in a job and waits for it. Then eight ranks are yours, each
 # with a GPU:
 #
 # ```
 # ranks = course.start(8, where="slurm", nodes=2, gpus_per_node=4)
-# ranks.run(train_ddp, settings, backend="gloo")     # gradients: NCCL
+# ranks.run(train_ddp, settings, backend="gloo")
 # ```
 #
-# It asks Slurm for these nodes and GPUs:
+# (gloo is for what the ranks agree on. Their gradients still go over NCCL.) The line asks Slurm for these nodes and
+# GPUs:
 
 # %% tags=["figure:13_eight"]
 from course_utils.ranks.slurm.batch_job import Job
@@ -163,8 +167,8 @@ pictures.seats(["gpu01"] * 4 + ["gpu02"] * 4, "Eight ranks for a notebook")
 #
 # ## Who gets which image?
 #
-# Every rank runs the same program, so each must take *other* images. A `DistributedSampler` deals: the same shuffled
-# order on all ranks, and rank $r$ takes every $P$-th. Here 24 images, 2 ranks, batches of 8:
+# Every rank runs the same program, so each must take *other* images. Lesson 6's `DistributedSampler` deals them. Here
+# are 24 images, 2 ranks, and batches of 8:
 
 # %% tags=["figure:13_dealt"]
 from torch.utils.data import DistributedSampler
@@ -209,15 +213,15 @@ for P in world_sizes:
     times = taken["all_reduce"][0]
     algorithm.append([algorithm_bandwidth(n, t) for t in times])
     bus.append([bus_bandwidth("all_reduce", P, n, t) for t in times])
-mega = {"algorithm": sorted(algorithm[-1])[2] / 1e6, "bus": sorted(bus[-1])[2] / 1e6}
-course.measured("bandwidths", **mega)
+on_4 = {"algorithm": median(algorithm[-1]) / 1e6, "bus": median(bus[-1]) / 1e6}
+course.measured("bandwidths", **on_4)
 
 # %% tags=["figure:13_bandwidths"]
 from course_utils.words import bytes_text
 from course_utils.lessons.gpu_nodes.sentences import bandwidth_text, link_text
 
 link = 12.5e6 if ranks.facts["network"] else None
-rate = link or max(map(max, bus))
+rate = link or max(map(max, bus))  # without a known link, the best that we measured
 points = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
 lines = {"algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes]}
 lines["bus bandwidth"] = [rate] * 3
@@ -227,32 +231,31 @@ finding = link_text(backend, n, P, bus[-1], link)
 course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, **look)
 
 # %% [markdown]
-# With two ranks the factor is 1. With more ranks the factor grows, and the algorithm bandwidth falls, though no link is
-# slower.
-# The bus bandwidth can be compared with the link's data sheet, whatever $P$. So NVIDIA's nccl-tests print both
-# (`algbw`, `busbw`).
+# With two ranks the factor is 1. With more ranks it grows, and the algorithm bandwidth falls, though no link is slower.
+# The bus bandwidth can be compared with the link's data sheet, whatever $P$. NVIDIA's program for such measurements,
+# nccl-tests, prints both (`algbw`, `busbw`).
 #
-# **Where switches add**, this formula no longer holds. Inside a node of H100s, NCCL lets the NVLink switch add (NVLink
-# SHARP): a rank
-# sends its vector about once, not $\frac{2(P-1)}{P}$ times. nccl-tests then print a `busbw` of 480 GB/s on links of
-# 450 GB/s (its issues 212 and 272). The node is healthy: there `busbw` compares machines, and is not the rate of a
-# wire.
-#
-# **Other sizes, other collectives?** nccl-tests run through them all, each size many times. So do we, from 1 KiB on.
-# The line is what latency and link allow together (lesson 4): the smallest vector shows the latency.
+# **Where switches add** (lesson 5), the formula no longer holds: a rank sends its vector about once. So on a node of
+# H100s, whose links carry 450 GB/s, nccl-tests print a `busbw` of 480 GB/s (its issues 212 and 272). The node is
+# healthy. There `busbw` compares machines, and is not the rate of a link.
+
+# %% [markdown]
+# **Other sizes, other collectives?** nccl-tests run through them all, each size many times. So do we, from 1 KB on.
+# The line is what latency and link allow together (lesson 4). We take the latency from the smallest vector.
 
 # %%
 from course_utils.lessons.gpu_nodes.sentences import allowed_rates, sweep_text
 
 operations = ["all_reduce", "all_gather", "reduce_scatter"]
-over_nccl = backend == "nccl"
-KiB = [1, 8, 64, 512, 4096] + [32_768, 262_144] * over_nccl
-patience = (
-    {"runs": 3, "warm_ups": 5, "calls": 20} if over_nccl else {"runs": 3, "warm_ups": 1}
-)
-sizes = [1024 * size for size in KiB]
-run = ranks.run(collective_seconds, sizes, operations, **patience, backend="gloo")
-taken = run.results[0][1]
+KB, repeat = [1, 8, 64, 512, 4096], {"runs": 3, "warm_ups": 1}
+if backend == "nccl":  # GPUs are fast: larger vectors, more calls
+    KB += [32_768, 262_144]
+    repeat = {"runs": 3, "warm_ups": 5, "calls": 20}
+sizes = [1000 * size for size in KB]
+run = ranks.run(collective_seconds, sizes, operations, **repeat, backend="gloo")
+taken = run.results[0][1]  # collective → for each size, seconds
+
+# %%
 P = ranks.world_size
 rates = {
     name: [[bus_bandwidth(name, P, n, t) for t in times] for n, times in zip(sizes, runs)]
@@ -260,25 +263,32 @@ rates = {
 }
 rate = link or max(max(map(max, runs)) for runs in rates.values())
 allowed = {name: allowed_rates(name, P, sizes, taken[name], rate) for name in operations}
-look = {"across": "vector, in KiB", "up": "bus bandwidth, per second", "unit": bytes_text}
+look = {"across": "vector, in KB", "up": "bus bandwidth, per second", "unit": bytes_text}
 title, finding = sweep_text(sizes, rates, backend, P)
-course.draw.over_numbers(KiB, rates, title, finding, predicted=allowed, log=True, **look)
+course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True, **look)
 
 # %% [markdown]
-# Small vectors are all latency: thousands of them never fill a link. So gradients travel in buckets (lesson 7). Only
-# large vectors reach the rate of a data sheet. (A dot at half of its line? gloo's reduce-scatter sends as much as an
-# all-reduce.)
+# A small vector takes hardly longer than its latency. So thousands of them never fill a link, and gradients travel in
+# buckets (lesson 7). Only large vectors reach the rate of a data sheet. (gloo makes its reduce-scatter from an
+# all-reduce, so that one reaches half of its line at most.)
 #
-# And the bus bandwidth predicts. Take forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), and a bus
-# bandwidth of 40 GB/s. A step's all-reduce takes $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s, if nothing
-# is hidden.
+# With the bus bandwidth you can also predict. Take forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), and a
+# bus bandwidth of 40 GB/s. A step's all-reduce takes $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s, if
+# nothing is hidden.
 #
 # Exercise: `bus_bandwidth`.
 #
 # ## What does NCCL say?
 #
-# NCCL looks for the best way between two GPUs, and does not ask. Did it find the way that you paid for?
-# `NCCL_DEBUG=INFO` makes it tell. Here is a real start; we keep the lines that matter:
+# There are several ways between two GPUs:
+#
+# - **NVLink**: wires between the GPUs of a node, past the processors;
+# - the node's memory, which all its processes share;
+# - **InfiniBand**: a fast network between nodes;
+# - TCP, the ordinary network. A program uses it through *sockets*, and every byte passes the processors.
+#
+# NCCL takes the best that it finds. Did it find the one that you paid for? `NCCL_DEBUG=INFO` makes it tell. Here is a
+# real start. We keep the lines that matter:
 
 # %%
 from course_utils.lessons.gpu_nodes.nccl_says import lines_that_matter, nccl_start, ways
@@ -302,30 +312,31 @@ course.predict("nccl_way", answer=..., choices=choices)  # "a" to "d"
 course.measured("nccl_way", answer=ways(start.log))
 
 # %% [markdown]
-# What stands behind `via` decides:
+# Read what stands behind `via`:
 #
 # | `via` | Which way | For you |
 # |---|---|---|
-# | `P2P/…` | GPU to GPU, over NVLink or PCIe | within a node: good |
+# | `P2P/…` | GPU to GPU, over NVLink or PCIe, a slower bus | within a node: good |
 # | `SHM` | through the node's memory | within a node: slower |
-# | `NET/IB` | InfiniBand (or RoCE) | between nodes: good |
+# | `NET/IB` | InfiniBand (or the like over Ethernet) | between nodes: good |
 # | `NET/Socket` | TCP | between nodes that have InfiniBand: something is wrong |
 #
-# `nNodes` must be the number of your nodes. (Here two ranks share one GPU, which NCCL does not allow. So they pose as
-# two nodes, and it found 2, and TCP.) `nvidia-smi topo -m` shows what there *is*: `NV18` between two GPUs means 18
-# NVLinks,
-# `SYS` a way through both processors.
+# `nNodes` must be the number of your nodes. (Here it is 2, though there was one node. NCCL allows one rank for each
+# GPU, and we had one GPU. So our two ranks claimed to be on two nodes.)
+#
+# `nvidia-smi topo -m` shows what there *is*. `NV18` between two GPUs means 18 NVLinks; `SYS` means a way through both
+# processors.
 
 # %% [markdown]
 # ## Two switches
 #
 # - `--bf16`: matrix products in **bfloat16**, 16 bits for a number instead of 32. Processors with units for it multiply
 #   faster; weights stay in 32 bits.
-# - `--compile`: **torch.compile** looks at the whole network first, and makes kernels that do several operations in
-#   one go.
+# - `--compile`: **torch.compile** looks at the whole network first. Then it makes *kernels* (pieces of work for a
+#   processor or a GPU) that do several operations in one go.
 #
-# **Predict.** How many times as fast is a step with bfloat16 here: with 64 hidden units in a layer, and with 1024?
-# (Below 1: slower. All ways run by turns, lesson 3.)
+# **Predict.** How many times as fast is a step with bfloat16 as one with float32 on this machine: with 64 hidden units
+# in a layer, and with 1024? (A number below 1 means slower. All ways run by turns, lesson 3.)
 
 # %%
 course.predict("bf16_gain", within=1.3, narrow=..., wide=...)
@@ -336,14 +347,15 @@ from dataclasses import replace
 from course_utils.lessons.gpu_nodes.sentences import gain
 from course_utils.lessons.gpu_nodes.measured_training import step_seconds
 
-patient = False  # True: torch.compile too, which makes kernels first (half a minute?)
+patient = False  # True: torch.compile too; it may take half a minute to make kernels
 taken = {}
 for width in (64, 1024):
     plain = replace(settings, hidden=width)
     ways = {"float32": plain, "bfloat16": replace(plain, bf16=True)}
-    ways |= {"compiled": replace(plain, compile=True)} if patient else {}
+    if patient:
+        ways["compiled"] = replace(plain, compile=True)
     run = ranks.run(step_seconds, ways, ranks=1, backend="gloo")
-    first, taken[width] = run.results[0]
+    first, taken[width] = run.results[0]  # seconds of the first step, and of the others
 gains = [gain(seconds, "float32", "bfloat16") for seconds in taken.values()]
 course.measured("bf16_gain", narrow=gains[0], wide=gains[1])
 
@@ -356,14 +368,16 @@ title, bars = widths_text(taken, "float32"), by_width(taken)
 course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a step")
 
 # %% [markdown]
-# Every number is converted once, but a wide layer multiplies it 1024 times: the wider, the more bfloat16 can save;
-# without units for it, nothing. (An H100 was slower with it at *both* widths: these layers are nothing to it, and
-# bfloat16 means more orders.) The compiler takes seconds before the first step: use it for long trainings.
-#
+# Each number is converted once, and a layer of width 1024 then multiplies it 1024 times. So the wider the layer, the
+# more bfloat16 can save. A processor without units for it saves nothing. (An H100 was slower with it at *both* widths:
+# such layers take it next to no time, and converting is extra work.) The compiler takes seconds before the first step:
+# use it for long trainings.
+
+# %% [markdown]
 # ## A ladder for one GPU
 #
-# Before forty GPUs, one. It trains VGG-11 (lesson 3), with 512 small images in a step. Each rung keeps what the rungs
-# below it have:
+# Before forty GPUs, look at one. It trains VGG-11 (lesson 3), with 512 small images in a step. We make it faster rung
+# by rung. Each rung of the ladder adds one change, and keeps the changes above it in this table:
 #
 # | Rung | What changes |
 # |---|---|
@@ -375,45 +389,46 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 # | torch.compile | fewer, larger kernels |
 # | **CUDA graph** | a whole step is recorded once, then played: *one* order, where there were hundreds |
 #
-# How high is a rung? The MFU (model FLOPs utilization, lesson 11) counts what the *network* asks for, in FLOP per
-# second (lesson 3), as a share of the GPU's peak: here what it does in one large product of bfloat16.
+# The MFU (lesson 11) is the share of the GPU's peak that the network's own arithmetic takes. As the
+# peak we take what the GPU reaches in one large product of bfloat16.
 #
-# **Predict** for an H100: how many times as fast is the highest rung as the lowest? And its MFU, in percent?
+# **Predict** for an H100: how many times as fast is the last rung as the first? And what is its MFU, in percent?
 
 # %%
 course.predict("ladder", within=1.5, factor=..., mfu=...)
 
 # %% [markdown]
-# With a GPU here, this takes a minute (`patient`: two, with the compiler). Without one, you see what we recorded.
+# With a GPU, the next cell takes a minute (two with `patient = True`, for the compiler). Without one, it shows what we
+# recorded.
 
 # %% tags=["figure:13_ladder"]
 from course_utils.lessons.gpu_nodes.ladder import climb_here
 from course_utils.lessons.gpu_nodes.sentences import ladder_bars, ladder_text
 
 climbed = climb_here(patient)
-top = list(climbed.seconds)[-1]
+top = list(climbed.seconds)[-1]  # the last rung's name
 course.measured("ladder", factor=climbed.factor, mfu=100 * climbed.mfu()[top])
 title, finding = ladder_text(climbed), f"{climbed.origin}. In brackets: MFU"
 course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a step")
 
 # %% [markdown]
-# On the recorded H100 two rungs gain most: fewer bits (TF32), and the graph. After TF32, bfloat16 gains next to
-# nothing, and the compiler alone loses. Why? The GPU finishes a kernel in a few microseconds, and Python needs as long
-# to give the next order. So the GPU *waits for orders*: quicker kernels do not help. One order for the whole step does.
-# Lesson 14 shows that wait in a picture.
+# On the recorded H100 two rungs gain most: TF32, and the CUDA graph. After TF32, bfloat16 gains next to nothing, and
+# the compiler alone loses. Why? The GPU finishes a kernel in a few microseconds, and Python needs as long to order the
+# next. So the GPU *waits for orders*, and faster kernels do not help. A single order for the whole step does. Lesson 14
+# shows that wait in a picture.
 #
-# At the top the GPU still does only a quarter of what it could: these images are small, and so are the matrices. PaLM
-# has large matrices, and reached 46 % (the same paper).
-#
+# On the last rung the GPU still reaches only a quarter of its peak: these images are small, and so are the matrices.
+# PaLM has large matrices, and reached 46 % (lesson 11).
+
+# %% [markdown]
 # ## Forty GPUs, before they are paid for
 #
-# Would forty such GPUs do forty times the work? **Virtual ranks** (lesson 5) say it before you pay: forty of them take
-# turns in this kernel. On each, the top rung's step passes on its clock. Then lesson 5's two levels add up VGG-11's
-# gradients, 37 MB. Nothing is hidden. Inside a node: 300 GB/s and 3 µs; between nodes 5 µs (assumed), and one of three
-# networks.
+# Would forty such GPUs do forty times the work? **Virtual ranks** (lesson 5) tell before you pay. On the clock of each,
+# the last rung's step passes (the last bar above). Then lesson 5's two levels add up VGG-11's gradients, 37 MB, and
+# nothing overlaps. We assume 300 GB/s and 3 µs inside a node. Between nodes we assume 5 µs, and one of three networks.
 #
-# **Predict.** How many times the images of one GPU do forty do in a second: with one link of 25 Gbit/s for each node,
-# and with four cards of 400 Gbit/s in each node?
+# **Predict.** How many times as many images as one GPU do forty GPUs train on in a second? First with one link of 25
+# Gbit/s for each node, then with four cards of 400 Gbit/s in each node.
 
 # %%
 course.predict("forty_played", within=1.5, ethernet=..., four_cards=...)
@@ -423,36 +438,33 @@ from course_utils.lessons.allreduce.network_topology import two_level
 from course_utils.lessons.gpu_nodes.played_step import on_nodes, played_step
 from course_utils.vgg import vgg11
 
-alone = sorted(climbed.seconds[top])[len(climbed.seconds[top]) // 2]
+alone = median(climbed.seconds[top])  # seconds of a step on one GPU
 weights = sum(parameter.numel() for parameter in vgg11().parameters())
-GPUs, numbers = [4, 8, 20, 40], 9_200  # each number stands for about 1,000
-networks = {
-    "25 Gbit/s a node": 25,
-    "400 Gbit/s a node": 400,
-    "4 × 400 Gbit/s a node": 1600,
-}
+numbers = 9_200  # that we really send; each stands for about 1,000
 
 
-def cluster(P, Gbit):
+def cluster(P, Gbit):  # between nodes of 4, then inside: seconds, and seconds per byte
     return two_level(P, 4, (5e-6, 8e-9 / Gbit), (3e-6, 1 / 300e9))
 
 
+nowhere = course.start(
+    40, where="nowhere", network=cluster(40, 25), scale=weights / numbers
+)
+
+
 def times_one(P, Gbit):
-    run = nowhere.run(
-        played_step, alone, numbers, on_nodes, ranks=P, network=cluster(P, Gbit)
-    )
+    options = {"ranks": P, "network": cluster(P, Gbit)}
+    run = nowhere.run(played_step, alone, numbers, on_nodes, **options)
     return P * alone / max(run.results)[0]
 
 
 # %% tags=["figure:13_forty_played"]
 from course_utils.lessons.gpu_nodes.sentences import played_text
 
-nowhere = course.start(
-    40, where="nowhere", network=cluster(40, 25), scale=weights / numbers
-)
+GPUs, slow, fast = [4, 8, 20, 40], "25 Gbit/s a node", "4 × 400 Gbit/s a node"
+networks = {slow: 25, "400 Gbit/s a node": 400, fast: 1600}
 times = {name: [times_one(P, Gbit) for P in GPUs] for name, Gbit in networks.items()}
-slow, fast = (times[name][-1] for name in list(networks)[::2])
-course.measured("forty_played", ethernet=slow, four_cards=fast)
+course.measured("forty_played", ethernet=times[slow][-1], four_cards=times[fast][-1])
 look = {
     "across": "virtual GPUs",
     "up": "times the images of one GPU",
@@ -462,9 +474,11 @@ title, finding = played_text(GPUs, times)
 course.draw.over_numbers(GPUs, times, title, finding, **look)
 
 # %% [markdown]
-# Behind 25 Gbit/s, 37 MB take longer than the step itself: pay for a network first, or compute more between two sums
-# (larger batches; lesson 7 hides a part). May you trust these clocks? The same function on this page's four real ranks,
-# and on four virtual ones behind such links:
+# At 25 Gbit/s, 37 MB take longer than the step itself. So pay for a network first. Or compute more between two sums,
+# with larger batches; and hide a part of the sum (lesson 7).
+#
+# Can you trust these clocks? Let the same function run on this page's four real ranks, and on four virtual ones behind
+# such links:
 
 # %%
 from course_utils.words import seconds_text
@@ -472,13 +486,9 @@ from course_utils.words import seconds_text
 real = ranks.run(played_step, 0.05, 100_000, on_nodes, runs=5).results
 nowhere = course.start(4, where="nowhere", link="100 Mbit/s")
 virtual = nowhere.run(played_step, 0.05, 100_000, on_nodes).results
-middle = sorted(map(max, zip(*real, strict=True)))[2]  # of each step the slowest rank
-print(
-    "A step on 4 ranks, virtual:",
-    seconds_text(max(virtual)[0]),
-    " real:",
-    seconds_text(middle),
-)
+slowest = [max(step) for step in zip(*real)]  # the slowest rank of each step
+print("A step on 4 virtual ranks:", seconds_text(max(virtual)[0]))
+print("A step on 4 real ranks:   ", seconds_text(median(slowest)))
 
 # %% [markdown]
 # ## Whole, or in parts
@@ -486,8 +496,9 @@ print(
 # DDP keeps the whole model on each rank: weights, gradients, Adam's state. FSDP2 (lesson 11) keeps a part, and gathers
 # a layer's weights when that layer computes. Each rank also saves **activations** for its backward pass (lesson 9).
 #
-# A small transformer (lesson 9) trains on our 4 ranks, once each way. **Predict**: how many percent of DDP's bytes
-# does a rank keep with FSDP2? First of weights, gradients and state; then of everything, activations too.
+# A small transformer (lesson 9) trains on our 4 ranks, once each way. With DDP, a bit more than a quarter of a rank's
+# bytes are activations. **Predict**: what percentage of DDP's bytes does a rank keep with FSDP2? First of weights,
+# gradients and state; then of everything, activations too.
 
 # %%
 course.predict("rank_memory", within=1.1, model=..., everything=...)  # percent
@@ -497,8 +508,8 @@ from course_utils.lessons.gpu_nodes.rank_memory import TextModel, memory_by_way
 from course_utils.lessons.gpu_nodes.sentences import kept_shares, kept_text
 
 kept = memory_by_way(ranks, TextModel())
-parts = {way: one.counted.parts() for way, one in kept.items()}
-on_paper = {way: one.formula.total for way, one in kept.items()}
+parts = {way: memory.counted.parts() for way, memory in kept.items()}
+on_paper = {way: memory.formula.total for way, memory in kept.items()}
 course.measured("rank_memory", **kept_shares(kept["DDP"], kept["FSDP2"]))
 panel = course.draw.SharesPanel("kept by each rank, counted", parts, on_paper)
 course.draw.shares([panel], kept_text(kept))
@@ -506,9 +517,9 @@ course.draw.shares([panel], kept_text(kept))
 # %% [markdown]
 # The model is divided by four. Activations are not: each rank has examples of its own.
 #
-# The counter sees the tensors that *stay*. Others live for a moment: the weights that FSDP2 has just gathered,
-# gradients before they are dealt out, work space of libraries. On a GPU, `torch.cuda.max_memory_allocated()` says how
-# many bytes torch had given out at most, those included. With GPUs here, the title names them. We recorded them once:
+# We counted the tensors that *stay*. Others live for a moment: the weights that FSDP2 has just gathered, gradients
+# before they are dealt out, work space of libraries. On a GPU, `torch.cuda.max_memory_allocated()` counts those, too:
+# it says how many bytes were in use at most. We recorded it once:
 
 # %%
 from course_utils.lessons.gpu_nodes.rank_memory import recorded_memory
@@ -517,20 +528,21 @@ from course_utils.lessons.gpu_nodes.sentences import recorded_memory_text
 print(recorded_memory_text(recorded_memory()))
 
 # %% [markdown]
-# Whole, less than the formula: it adds all gradients to all activations, but while gradients are made, activations are
-# let go. With FSDP2, more: the gathered weights.
+# The whole model took less than the formula says. The formula adds all gradients to all activations, but activations
+# are let go while gradients are made. FSDP2 took more, for the gathered weights.
 #
 # ## A process dies
 #
-# On 16,384 GPUs, Llama 3's training broke off 419 times in 54 days (Grattafiori et al. 2024, section 3.3.4): at that
-# rate, forty GPUs break off every seven or eight weeks.
+# On 16,384 GPUs, Llama 3's training broke off 419 times in 54 days (Grattafiori et al. 2024, section 3.3.4). At that
+# rate, a training on forty GPUs breaks off every seven or eight weeks.
 
 # %% [markdown]
-# So every 20 steps rank 0 writes a **checkpoint**: weights, the optimizer's velocities, the place in the data, every
-# rank's random state. It writes a new file beside the old one, then renames it: so nobody finds half a checkpoint.
+# So every 20 steps rank 0 writes a **checkpoint**: weights, the optimizer's velocities (lesson 1's momentum), the place
+# in the data, every rank's random state. It writes a new file beside the old one, then renames it. So nobody ever finds
+# half a checkpoint.
 #
-# `--max-restarts=1`: when a process dies, torchrun ends the others and starts all again, once. `--die-at 38`: rank 1
-# kills itself after step 38.
+# With `--max-restarts=1`, when a process dies, torchrun ends the others and starts all again, once. With `--die-at 38`,
+# rank 1 kills itself after step 38.
 #
 # **Predict.** How many steps are done twice? By how many percent does the final loss differ from that of the
 # undisturbed training?
@@ -552,7 +564,7 @@ pictures.tries(tries, undisturbed, "Killed, and brought back")
 
 # %% [markdown]
 # (The traceback in between is rank 0's, which could no longer reach rank 1.) The steps after the last checkpoint are
-# lost. They are done again, and give the same numbers. Without the velocities the curve would differ; without
+# lost. They are done again, and give the same numbers. Without the velocities the curve would differ. Without
 # `set_epoch` some images would come twice after the restart.
 #
 # On several nodes, one torchrun runs on each (`torchrun_script` writes that job). The job needs
@@ -562,9 +574,9 @@ pictures.tries(tries, undisturbed, "Killed, and brought back")
 # %% [markdown]
 # ## How often to save?
 #
-# Save often and you write much; save rarely and you lose much. Take Llama 3's failures, 419 in 54 days on 2,048 nodes.
-# *Assume* that a checkpoint takes a minute in which nobody trains, and a restart five. The **goodput** is the share of
-# the time that goes into work that is kept.
+# Save often and you write much; save rarely and you lose much. Take Llama 3's failures: 419 in 54 days on 2,048 nodes,
+# one in about three hours. *Assume* that nobody trains while a checkpoint is written, one minute, or during a restart,
+# five minutes. The **goodput** is the share of the time that goes into work that is kept.
 #
 # **Predict**: how many minutes of work between two checkpoints are best? What is the goodput then, in percent?
 
@@ -577,7 +589,7 @@ from course_utils.lessons.gpu_nodes.save_interval import simulated_goodput
 from course_utils.lessons.gpu_nodes.sentences import intervals_text
 from course_utils.words import percent
 
-hours = 54 * 24 / 419  # from failure to failure: the MTBF
+hours = 54 * 24 / 419  # from a failure to the next
 best = best_interval(save_seconds=60, node_hours=2048 * hours, nodes=2048) / 60
 costs = {"save_seconds": 60, "mean_seconds": 3600 * hours, "restart_seconds": 300}
 course.measured("interval", minutes=best, goodput=100 * goodput(60 * best, **costs))
@@ -586,28 +598,29 @@ for t in minutes:
     drawn[t] = [simulated_goodput(60 * t, **costs, seed=seed) for seed in range(5)]
 look = {"across": "minutes between checkpoints", "up": "goodput", "unit": percent}
 look["predicted"] = {"drawn": [goodput(60 * t, **costs) for t in minutes]}
-finding = intervals_text(minutes, list(drawn.values()), best)
-title = "A simulation: failures drawn at random, five trainings each"
+title = intervals_text(minutes, list(drawn.values()), best)
+finding = "A simulation: failures drawn at random, five trainings each"
 look |= {"limits": (0.5, 1), "dots": "simulated"}
 course.draw.over_numbers(minutes, {"drawn": list(drawn.values())}, title, finding, **look)
 
 # %% [markdown]
-# With an interval $t$, a checkpoint's seconds $C$ and a mean time $M$ between failures (MTBF), a share
-# $\frac{C}{t}$ of the time is written, and about $\frac{t}{2M}$ is lost. Their sum is least at $t = \sqrt{2\,C M}$
-# (Young 1974; Daly 2006). Near the minimum the curve is flat: an interval half or twice as long costs little.
+# Let $t$ be the interval, $C$ the seconds for a checkpoint, and $M$ the mean time between failures (MTBF). A share of
+# about $\frac{C}{t}$ of the time goes into writing. A failure comes in the middle of an interval on average, so
+# $\frac{t}{2M}$ is lost. Their sum is least at $t = \sqrt{2\,C M}$ (Young 1974; Daly 2006). Near the minimum the curve
+# is flat: an interval half or twice as long costs little.
 #
-# $M$ is that of *all* nodes: four times as many nodes fail four times as often, and want half the interval. Nothing was
-# trained or killed here: time was added up. Exercise: `best_interval`.
+# $M$ is that of *all* nodes. Four times as many nodes fail four times as often, and want half the interval. (Here
+# nothing was trained or killed: a program added up times.) Exercise: `best_interval`.
 
 # %% [markdown]
 # ## The time is up
 #
-# Before a job's time is over, Slurm warns: `--signal=TERM@60` sends **SIGTERM** 60 to 120 s earlier. The program
-# finishes its step, writes a checkpoint, and ends with exit code 75, "try again"; the script then puts the job back
-# into the queue (`scontrol requeue`).
+# Before a job's time is over, Slurm warns its processes: with `--signal=TERM@60` it sends them **SIGTERM**, a message
+# of the operating system, 60 to 120 s earlier. The program finishes its step, writes a checkpoint, and ends with exit
+# code 75, "try again". Then the script puts the job back into the queue (`scontrol requeue`).
 #
-# If only the rank that hears a signal stopped, the others would wait for its gradient forever. So all ranks agree: they
-# all-reduce one number after each step. Here only rank 1 hears:
+# Suppose that one rank hears the signal and stops alone. The others would wait for its gradient forever. So all ranks
+# agree: they all-reduce one number after each step. Here only rank 1 hears:
 
 # %%
 from textwrap import fill
@@ -628,8 +641,8 @@ def signalled(settings, rank_that_hears):
 
 slow = replace(settings, folder=str(folder / "stopped"), pause=0.05)
 results = ranks.run(signalled, slow, 1, ranks=2, backend="gloo").results
-for rank, said in enumerate(results):
-    print(fill(f"rank {rank}: {said}", 80))
+for rank, message in enumerate(results):
+    print(fill(f"rank {rank}: {message}", 80))
 
 # %% [markdown]
 # Both stopped after the same step, and wrote one checkpoint. We hand the job in again. The training goes on, and the
@@ -645,21 +658,19 @@ assert same_loss({"stopped": ended.losses, "never stopped": losses["ranks"]})
 # %% [markdown]
 # ## When the launch fails
 #
-# Forty processes write into one log, each when it can. Most errors in it are *consequences*: one rank fell, the others
-# complain that it is gone. Look for the rank that fell **first**, and for ranks that do *not* complain.
+# Forty processes write into one log, each when it can. Most errors in it are *consequences*: one rank failed, and the
+# others complain that it is gone. Look for the rank that failed **first**, and for ranks that do *not* complain.
 #
-# Here are two real logs: of two ranks on one node, then of two ranks on two nodes (the digit in front). **Predict** the
-# cause of each.
+# Here are two real logs. The first is of two ranks on one node. The second is of two ranks on two nodes: each line
+# begins with its node's number. **Predict** the cause of each.
 
 # %%
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import recording
 
 first, second = recording("out of memory"), recording("no shared files")
-for number, one in enumerate((first, second), start=1):
-    print(
-        f"--- {number}: {one.origin}", readable(one.log, width=95), sep="\n\n", end="\n\n"
-    )
+for number, record in enumerate((first, second), start=1):
+    print(f"--- {number}: {record.origin}", readable(record.log, width=95), sep="\n\n")
 
 # %%
 choices = {
@@ -673,7 +684,7 @@ course.predict("causes", first=..., second=..., choices=choices)
 # %% tags=["figure:13_memory"]
 from course_utils.lessons.gpu_nodes.failures.explain import explain_failure
 
-causes = [explain_failure(one.log) for one in (first, second)]
+causes = [explain_failure(record.log) for record in (first, second)]
 letters = {"out of memory": "b", "no shared files": "d"}
 answers = [letters[cause.name] for cause in causes]
 course.measured("causes", first=answers[0], second=answers[1])
@@ -683,9 +694,9 @@ pictures.log_map(first.log, "The loudest line is not the cause")
 
 # %% [markdown]
 # In the first log rank 0 speaks of a closed connection. Rank 1 says *nothing*. But torchrun's last block names it,
-# under *Root Cause (first observed failure)*: rank 1, exit code −9. The system killed it, and the system's own last
-# line has the reason. In
-# the second log, rank 0 wrote a file that rank 1 does not have: each node has a `/mnt/runs` of its own.
+# under *Root Cause (first observed failure)*: rank 1, exit code −9. The operating system killed it; the last line, its
+# own, has the reason. In the second log, rank 0 wrote a file that rank 1 does not have: each node has a `/mnt/runs` of
+# its own.
 #
 # `course doctor --log FILE` tells 17 kinds of failure apart. Your exercise `explain_failure` does the same.
 
@@ -694,7 +705,7 @@ pictures.log_map(first.log, "The loudest line is not the cause")
 #
 # You can **start** a program in three ways, because it asks its launcher only who it is. You can **judge** a network by
 # its bus bandwidth, whatever the number of ranks, as long as only ranks add. And you can **bring back** a training that
-# died: checkpoints, agreed stops, and a log that shows which rank fell first.
+# died: checkpoints, agreed stops, and a log that shows which rank failed first.
 #
 # Next: [the exercises](../exercises/13_gpu_nodes.ipynb). Then [lesson 14](14_profiling.ipynb): where did the time go?
 

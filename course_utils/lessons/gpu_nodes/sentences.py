@@ -111,7 +111,8 @@ def sweep_text(
     """A title and a line below: from which size on the link is used, in the mean of the collectives."""
     middle = [statistics.fmean(statistics.median(one[place]) for one in rates.values()) for place in range(len(sizes))]
     half = next(size for size, rate in zip(sizes, middle, strict=True) if rate >= max(middle) / 2)
-    title = f"From {bytes_text(half)} on, a vector reaches half of the best bus bandwidth, {bytes_text(max(middle))}/s"
+    best = f"{bytes_text(max(middle))}/s"
+    title = f"Bus bandwidth, mean of {len(rates)} collectives: {best} at best, half of it from {bytes_text(half)} on"
     told = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
     return title, f"{told}. {LINKS}" if backend == "nccl" else told
 

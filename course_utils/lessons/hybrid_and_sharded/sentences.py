@@ -36,7 +36,7 @@ def drift_text(replicas: Sequence[RankTraining]) -> str:
     if far <= SAME:
         return f"{agree}, and so do the fully connected layers"
     share = far / went if went else float("inf")
-    return f"{agree}; the fully connected layers end up apart, by {percent(share)} of the distance that they have moved"
+    return f"{agree}; the fully connected layers end {far:.2g} apart, {percent(share)} of the way that rank 0's went"
 
 
 def symptom(replicas: Sequence[RankTraining], chance: float = 0.1) -> str:
@@ -107,11 +107,11 @@ def clip_text(alone: Sequence[MeshRun], serial: Sequence[float]) -> str:
     first, second = (one.parameters for one in alone[:2])
     drift = max(apart(first[name], second[name]) for name in first)
     twice = f", copies by up to {drift:.0e}" if drift > SAME else ""
-    return f"Clipped by their own norms: in {steps} steps losses differ by up to {loss:.0e}{twice}, and nothing says so"
+    return f"Ranks see different norms. No error, but after {steps} steps losses differ by up to {loss:.0e}{twice}"
 
 
 def utilizations_text(parts: Mapping[str, Mapping[str, float]]) -> str:
     """From where to where the MFU of several trainings lies: training → part → share of the peak."""
     sums = totals(parts)
     low, high = percent(min(sums)), percent(max(sums))
-    return f"From {low} to {high} of the peak is the models' own arithmetic"
+    return f"The models' own arithmetic takes {low} to {high} of the peak"

@@ -1,6 +1,6 @@
 """Pipelines: what each rank computes when, on which micro-batch; a plan above the run that it became."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import takewhile
 
 from matplotlib.axes import Axes
@@ -29,17 +29,15 @@ def pipelines(
     timings: Mapping[str, Timing],
     title: str,
     subtitle: str = "",
-    in_seconds: Sequence[str] = (),
-    same_scale: bool = True,
+    in_seconds: bool = False,
 ) -> Figure:
     """Draw pipelines one under the other: a row for each rank, a box with its micro-batch for each computation.
 
     The first stage on a rank has strong colours, its further ones (interleaved schedules) paler ones. Grey is idle.
 
     Args:
-        timings: by name, as simulated or as run.
-        in_seconds: names of those whose times are seconds; the others count in units of the plan.
-        same_scale: one axis of time for all that count alike.
+        timings: by name, as simulated or as run, on one scale.
+        in_seconds: whether times are seconds; otherwise they are units of the plan.
     """
     if not timings or not all(timing.entries for timing in timings.values()):
         raise CourseError("pipelines: at least one schedule, with at least one computation.")
@@ -50,13 +48,11 @@ def pipelines(
     kinds["idle"] = Patch(facecolor=_IDLE)
     heights = [_ROW * timing.ranks for timing in timings.values()]
     above = style.legend_height(list(kinds)) + 0.24
-    one_clock = same_scale and len({name in in_seconds for name in timings}) == 1
-    picture, axes = style.new_picture(title, subtitle, heights=heights, above=above, between=0.6 if one_clock else 0.85)
-    spans = {name: timing.seconds for name, timing in timings.items()}
+    picture, axes = style.new_picture(title, subtitle, heights=heights, above=above, between=0.6)
+    longest = max(timing.seconds for timing in timings.values())
     for ax, (name, timing) in zip(axes, timings.items(), strict=True):
-        alike = [span for other, span in spans.items() if (other in in_seconds) == (name in in_seconds)]
-        _draw(ax, name, timing, max(alike) if same_scale else timing.seconds, name in in_seconds)
-        if one_clock and ax is not axes[-1]:
+        _draw(ax, name, timing, longest, in_seconds)
+        if ax is not axes[-1]:
             ax.set_xlabel("")
     style.draw_legend(axes[0], kinds, offset=0.3)
     told = "; ".join(f"{name}: {_schedule_text(timing)}" for name, timing in timings.items())
@@ -76,7 +72,7 @@ def _schedule_text(timing: Timing) -> str:
 def plan_and_run(name: str, plan: Timing, run: Timing, title: str, subtitle: str = "") -> Figure:
     """Draw a schedule as it was planned and, below, as it was run, on one axis of seconds; see `pipelines`."""
     both = {f"{name} as planned": plan, f"{name} as run": run}
-    return pipelines(both, title, subtitle, in_seconds=list(both))
+    return pipelines(both, title, subtitle, in_seconds=True)
 
 
 def _draw(ax: Axes, name: str, timing: Timing, span: float, in_seconds: bool) -> None:

@@ -62,12 +62,12 @@ def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], 
     """
     points = [100 * (statistics.median(each) - share) for each, share in zip(runs, formula, strict=True)]
     worst = max(points, key=abs)
-    ends = f"From {percent(statistics.median(runs[0]))} idle with {micro_batches[0]} to "
-    ends += f"{percent(statistics.median(runs[-1]))} with {micro_batches[-1]}; "
+    ends = f"Idle: {percent(statistics.median(runs[0]))} with m = {micro_batches[0]}, "
+    ends += f"{percent(statistics.median(runs[-1]))} with m = {micro_batches[-1]}; "
     if abs(worst) <= _NEAR:
-        return f"{ends}at most {abs(worst):.1f} points from the formula"
+        return f"{ends}at most {abs(worst):.1f} percentage points from the formula"
     where = micro_batches[points.index(worst)]
-    return f"{ends}{abs(worst):.1f} points from the formula at m = {where}{_because(worst)}"
+    return f"{ends}{abs(worst):.1f} percentage points from the formula at m = {where}{_because(worst)}"
 
 
 def kept_by_rank(timing: Timing) -> list[int]:
@@ -83,12 +83,12 @@ def kept_text(plain: Timing, other: Timing) -> str:
     most, least = max(kept_by_rank(plain)), max(kept_by_rank(other))
     points = 100 * (other.idle_share - plain.idle_share)
     if abs(points) <= _NEAR:
-        told = "The bubble is as large"
+        told = "the bubble is as large as GPipe's"
     elif abs(points) <= _FAR:
-        told = f"The bubble is {abs(points):.0f} points {'larger' if points > 0 else 'smaller'} in this run"
+        told = f"in this run it idles {abs(points):.0f} percentage points {'more' if points > 0 else 'less'} than GPipe"
     else:
-        told = "Something else kept this machine busy in one of the runs"
-    return f"{told}; rank 0 keeps {least} micro-batches, not {most}"
+        told = "something else kept this machine busy in one of the runs"
+    return f"With 1F1B rank 0 keeps {least} micro-batches, not {most}; {told}"
 
 
 def idle_seconds(timing: Timing) -> float:
@@ -121,8 +121,8 @@ def flush_text(run: Timing, flushed: float, micro_batches: int) -> str:
     Args:
         flushed: the idle share, by the formula, with a flush after every this many micro-batches.
     """
-    title = f"Without a flush {percent(run.idle_share)} idle; by the formula {percent(flushed)} with one after every "
-    return f"{title}{micro_batches}" + ("" if run.idle_share < flushed else _BUSY)
+    title = f"Without a flush {percent(run.idle_share)} idle; with a flush after every {micro_batches} micro-batches "
+    return f"{title}{percent(flushed)}, by the formula" + ("" if run.idle_share < flushed else _BUSY)
 
 
 def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
@@ -138,13 +138,14 @@ def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
     apart = (plain - stashed) / stashed
     delay = "The delay costs something" if stashed > (1 + _EQUAL) * no_delay else "The delay costs next to nothing"
     if abs(apart) <= _EQUAL:
-        return f"{delay}; in this run wrong gradients were forgiven"
-    return f"{delay}; in this run wrong gradients " + ("cost more" if apart > 0 else "did no harm")
+        return f"{delay}; in this run it makes no difference to stash"
+    return f"{delay}; in this run not to stash " + ("costs more" if apart > 0 else "does no harm")
 
 
 def idle_text(runs: Mapping[str, Timing]) -> str:
     """How idle the ranks were with each schedule."""
-    return "Idle on the ranks: " + ", ".join(f"{percent(run.idle_share)} with {name}" for name, run in runs.items())
+    shares = [f"{percent(run.idle_share)} of the time with {name}" for name, run in runs.items()]
+    return f"Ranks are idle {join(shares)}"
 
 
 def proved_text(known: float, bound: float, steps: int = 0, took: float = 0.0) -> str:

@@ -101,9 +101,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     title += f", the best known {known.seconds:.1f} s" if known else ""
     valid = judged(outcome).valid
     under = f"simulated; {outcome.case.label}" + ("" if valid else "; your schedule cannot be run as it is")
-    return pictures.pipelines(
-        {"1F1B": plain, "your schedule": mine}, title, under, in_seconds=["1F1B", "your schedule"]
-    )
+    return pictures.pipelines({"1F1B": plain, "your schedule": mine}, title, under, in_seconds=True)
 
 
 EXERCISE = Exercise(

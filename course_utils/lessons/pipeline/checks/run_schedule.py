@@ -96,7 +96,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     title = f"Idle: {percent(plan.idle_share)} of the time in the plan, {percent(run.idle_share)} in your run"
     under = f"{outcome.case.label}; every pass waits {SECONDS * 1e3:g} ms in place of computing"
     under += "; messages, or other work on this machine, took the rest" if disturbed(plan, run) else ""
-    return pictures.pipelines({"planned": plan, "your run": run}, title, under, in_seconds=["planned", "your run"])
+    return pictures.pipelines({"planned": plan, "your run": run}, title, under, in_seconds=True)
 
 
 EXERCISE = Exercise(

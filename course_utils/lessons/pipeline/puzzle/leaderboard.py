@@ -113,7 +113,7 @@ class Leaderboard:
         title = f"{first.name} takes {first.judgement.seconds:.1f} s, 1F1B {first.judgement.plain.seconds:.1f} s"
         title += f", the best known {known.seconds:.1f} s" if known else ""
         timings = {"1F1B": first.judgement.plain, first.name: first.judgement.timing}
-        return pictures.pipelines(timings, title, f'simulated; the puzzle "{puzzle}"', in_seconds=list(timings))
+        return pictures.pipelines(timings, title, f'simulated; the puzzle "{puzzle}"', in_seconds=True)
 
     def __str__(self) -> str:
         rows = [("puzzle", "", "seconds", "idle", "date"), *self._rows()]
