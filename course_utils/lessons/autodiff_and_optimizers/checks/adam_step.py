@@ -66,6 +66,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         views: bool = False,
         before: int = 0,
         level_from: int | None = None,
+        alike: bool = False,
         **options: float,
     ) -> Case:
         dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else dtype
@@ -76,6 +77,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
             return [np.asarray(one).astype(its) for one, its in zip(each, dtypes, strict=True)]
 
         weights = [np.asarray(rng.normal(size=shape)).astype(its) for shape, its in zip(shapes, dtypes, strict=True)]
+        if alike:
+            weights = [weights[0].copy() for _ in weights]
         level = range(before + steps if level_from is None else level_from, before + steps)
         gradients = [drawn(0.0 if step in level else scale) for step in range(before + steps)]
         start = by_torch(weights, gradients[:before], options)
@@ -97,6 +100,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("gradients around 1: eps is 0.1", [(5,)], 4, rate=rate, eps=0.1)
     yield case("20 steps in float32, other betas", LAYERS, 20, "float32", rate=rate, beta1=0.7, beta2=0.99)
     yield case("2 steps in float16", LAYERS, 2, "float16", rate=rate, eps=1e-3)
+    yield case("three arrays of the same numbers", [(2, 3)] * 3, 2, rate=rate, alike=True)
     yield case("float32 first, then float64", [(3,), (2, 4)], 2, ("float32", "float64"), rate=rate)
     yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], 3, views=True, rate=rate)
     yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, rate=rate)

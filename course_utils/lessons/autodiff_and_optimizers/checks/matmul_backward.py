@@ -67,6 +67,10 @@ def _stack_raises(case: Case, outcome: Outcome) -> bool:
     return "a stack" in case.label and raised(outcome)
 
 
+def _no_entries(case: Case, outcome: Outcome) -> bool:
+    return any(one.size == 0 for one in case.arguments[0])
+
+
 EXERCISE = Exercise(
     library="autodiff",
     place=2,
@@ -85,6 +89,7 @@ EXERCISE = Exercise(
     symptoms={
         "a stack has another shape": _stack_of_another_shape,
         "a stack raises an error": _stack_raises,
+        "a matrix has no entries": _no_entries,
     },
     praise=lambda outcome: "both gradients are torch's, for matrices and for stacks of them that broadcast",
 )

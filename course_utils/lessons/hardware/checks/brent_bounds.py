@@ -113,7 +113,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def drawn(kind: Callable = list) -> Graph:
         return shuffled(rng, layered(rng, [int(width) for width in rng.integers(1, 7, 8)]), kind)
 
-    yield case("a chain", chain(6), 2)
+    yield case("a chain", chain(7), 2)
     yield case("a tree", tree(4), 2)
     yield case("a tree", tree(4), 1)
     yield case("a tree and many processors", tree(4), 100)
@@ -131,7 +131,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("one task", {"alone": []}, 5)
     yield case("no task", {}, 2)
     yield replace(case("many paths", ladder(60), 4), harness=counted)
-    yield case("a long chain", chain(300), 7)
+    yield case("a long chain", chain(150), 7)
 
 
 def _too_shallow(case: Case, outcome: Outcome) -> bool:

@@ -39,9 +39,12 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         views: bool = False,
         steepness: float = 1.0,
         level_at: Collection[int] = (),
+        alike: bool = False,
     ) -> Case:
         rates = [float(rate) for rate in rng.uniform(0.05, 0.5, steps)]
         weights, speeds = arrays(rng, shapes, dtype), arrays(rng, shapes, dtype)
+        if alike:
+            weights, speeds = ([each[0].copy() for _ in each] for each in (weights, speeds))
         if at_rest:
             speeds = [np.zeros_like(speed) for speed in speeds]
         gradients = [arrays(rng, shapes, dtype, 0.0 if step in level_at else steepness) for step in range(steps)]
@@ -59,6 +62,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("three steps, the gradient 0 in the second and third", [(4,), (2, 3)], 3, level_at=(1, 2))
     yield case("momentum not given", [(5,)], 2, momentum=None)
     yield case("gradients around 100", [(2, 3)] * 3, 2, steepness=100.0)
+    yield case("three arrays of the same numbers", [(2, 3)] * 3, 2, alike=True)
     yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, momentum=0.7)
     yield case("an array of shape (), a single number", [(), (2,)], 2)
     yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], 2, views=True)

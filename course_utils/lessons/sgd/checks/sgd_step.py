@@ -37,9 +37,12 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         dtype: str | Sequence[str] = "float64",
         views: bool = False,
         steepness: float = 1.0,
+        alike: bool = False,
     ) -> Case:
         rate = float(rng.uniform(0.05, 0.5))
         weights, gradients = arrays(rng, shapes, dtype), arrays(rng, shapes, dtype, steepness)
+        if alike:
+            weights = [weights[0].copy() for _ in weights]
         moved = [np.asarray(w - np.asarray(rate, w.dtype) * g) for w, g in zip(weights, gradients, strict=True)]
         given = (weights, gradients if dtype == "float64" else tuple(gradients), rate, views)
         label = f"{label}, rate {rate:.2g}"
@@ -48,6 +51,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("one array of 3 weights", [(3,)])
     yield case("the four arrays of a network", LAYERS)
     yield case("three arrays of one shape", [(2, 3)] * 3)
+    yield case("three arrays of the same numbers", [(2, 3)] * 3, alike=True)
     yield case("float32", LAYERS, "float32")
     yield case("float16", LAYERS, "float16")
     yield case("float32 first, then float64", [(3,), (2, 4)], ("float32", "float64"))
