@@ -21,6 +21,13 @@ def after_a_step(function: Callable, parameters: Sequence, gradients: Sequence, 
     return {"parameters": held}
 
 
+def after_other_steps(function: Callable, parameters: Sequence, *rest: object) -> dict:
+    """The same after the steps of another network, of which nothing may stay."""
+    for _ in range(2):
+        after_a_step(function, parameters, *rest)
+    return after_a_step(function, parameters, *rest)
+
+
 def digits_read(function: Callable, data: tuple, seed: int) -> float:
     """The share of the test images that a small network finds, trained with the learner's step."""
 
@@ -38,6 +45,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         views: bool = False,
         steepness: float = 1.0,
         alike: bool = False,
+        harness: Callable = after_a_step,
     ) -> Case:
         rate = float(rng.uniform(0.05, 0.5))
         weights, gradients = arrays(rng, shapes, dtype), arrays(rng, shapes, dtype, steepness)
@@ -46,12 +54,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         moved = [np.asarray(w - np.asarray(rate, w.dtype) * g) for w, g in zip(weights, gradients, strict=True)]
         given = (weights, gradients if dtype == "float64" else tuple(gradients), rate, views)
         label = f"{label}, rate {rate:.2g}"
-        return Case(label, [given], [{"parameters": moved}], with_comm=False, harness=after_a_step)
+        return Case(label, [given], [{"parameters": moved}], with_comm=False, harness=harness)
 
     yield case("one array of 3 weights", [(3,)])
     yield case("the four arrays of a network", LAYERS)
     yield case("three arrays of one shape", [(2, 3)] * 3)
     yield case("three arrays of the same numbers", [(2, 3)] * 3, alike=True)
+    yield case("after two steps of another network", [(2, 3)], harness=after_other_steps)
     yield case("float32", LAYERS, "float32")
     yield case("float16", LAYERS, "float16")
     yield case("float32 first, then float64", [(3,), (2, 4)], ("float32", "float64"))
