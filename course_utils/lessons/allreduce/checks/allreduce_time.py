@@ -1,7 +1,8 @@
 """The check of `allreduce_time`: every algorithm's messages one after the other, on networks made up for each check."""
 
+import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -40,6 +41,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case(algorithm, int(rng.integers(3, 100)), nbytes, network(1e-10, nbytes / 3), ", a line with a bend")
     for algorithm in (*PLAIN, "asynchronous ring"):
         yield case(algorithm, 1, 1000, network(1e-10))
+    yield case("ring", 5, number(1e3, 1e5), network())
+    yield dataclasses.replace(case("tree", 9, 1000, network(), ", called again"), harness=_after_another_network)
     for nbytes in (0, int(number(1e3, 1e5)), int(number(5e7, 5e8))):
         yield case("asynchronous ring", int(rng.choice([4, 5])), nbytes, network(1e-10))
     nbytes = number(1e7, 1e8)
@@ -47,6 +50,12 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     unknown = ("quantum", int(rng.integers(2, 9)), int(number(1e3, 1e6)), network())
     yield Case("a name that no algorithm has", [unknown], ["CourseError"], with_comm=False, harness=error_of)
     yield case("halving-doubling", 2, 1e6, network(1e-10))
+
+
+def _after_another_network(function: Callable, algorithm: str, size: int, nbytes: float, network: Network) -> object:
+    """Call the learner's function after a call that differs in the network alone."""
+    function(algorithm, size, nbytes, Network(1.0, 1.0))
+    return function(algorithm, size, nbytes, network)
 
 
 def message_sizes(algorithm: str, size: int, nbytes: float) -> list[float]:

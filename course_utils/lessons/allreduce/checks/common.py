@@ -143,7 +143,8 @@ def with_operation(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray
 
 
 def a_second_time(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray) -> Any:
-    """Call the learner's function after it was called with another dtype, and with another length."""
+    """Call the learner's function after it was called with another dtype, another length, and other numbers."""
     function(comm, vector.astype("int32"))
+    function(comm, vector[::-1].copy())
     function(comm, np.repeat(vector, 2))
     return function(comm, vector)

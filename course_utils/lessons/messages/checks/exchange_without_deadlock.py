@@ -36,6 +36,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             list(zip(vectors, partners)),
             [vectors[other] for other in partners],
             cost=Cost(rounds=1, messages=size, bytes_per_rank=vectors[0].nbytes + HEADERS, collectives=0),
+            tolerance=0.0,
             judge=_all_completed,
         )
 

@@ -36,6 +36,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             [(vector.copy() if rank == root else None, root) for rank in range(size)],
             np.array_split(vector, size),
             cost=Cost(bytes_per_rank=vector.nbytes + HEADERS),
+            tolerance=0.0,
             judge=_once_as_a_buffer,
         )
 

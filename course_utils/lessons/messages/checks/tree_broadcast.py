@@ -35,6 +35,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             f"{ranks(size)}{odd}, {root_text(root)}, {count(length, f'{dtype} number')}",
             [(vector.copy(), root) for vector in vectors],
             expected_arguments=[{0: vectors[root]}] * size,
+            tolerance=0.0,
             cost=Cost(rounds=rounds, messages=size - 1, bytes_per_rank=sent, collectives=0),
         )
 
