@@ -277,7 +277,8 @@ course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True,
 # nothing is hidden.
 #
 # Exercise: `bus_bandwidth`.
-#
+
+# %% [markdown]
 # ## What does NCCL say?
 #
 # There are several ways between two GPUs:
@@ -447,6 +448,7 @@ def cluster(P, Gbit):  # between nodes of 4, then inside: seconds, and seconds p
     return two_level(P, 4, (5e-6, 8e-9 / Gbit), (3e-6, 1 / 300e9))
 
 
+# %%
 nowhere = course.start(
     40, where="nowhere", network=cluster(40, 25), scale=weights / numbers
 )
