@@ -1,6 +1,7 @@
 """Ranks: what a learner gets when all is well, and what they get when something is not. On four real ranks."""
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 import course_utils as course
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
-from course_utils.ranks.engine.reply import Reply
+from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe
 from course_utils.ranks.processes import exit_status, launch_ranks, ranks_folder
 from course_utils.syllabus import ROOT
@@ -550,6 +551,17 @@ def test_what_cannot_be_sent_is_said_so(four_ranks) -> None:
     with pytest.raises(CourseError, match="cannot be sent to the ranks"):
         four_ranks.run(lambda comm: lock)
     assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def test_a_function_that_remembers_travels_without_what_it_remembers(four_ranks) -> None:
+    @functools.cache
+    def fibonacci(n: int) -> int:
+        return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+    assert fibonacci(30) == 832_040
+    found = four_ranks.run(lambda comm: (fibonacci.cache_info().currsize, fibonacci(comm.rank + 5)))
+    assert found.results == [(0, 5), (0, 8), (0, 13), (0, 21)]
+    assert from_bytes(to_bytes(launch_ranks.mpi_library)) is launch_ranks.mpi_library, "imported, it goes by its name"
 
 
 def leaves_a_message_behind(comm):

@@ -1,7 +1,11 @@
 """What the notebook sends to a rank and what comes back. Both travel as bytes made by cloudpickle."""
 
+import copyreg
+import functools
 import pickle
+import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +80,26 @@ class Reply:
     def clean(self) -> bool:
         """Whether no request of this rank was left open."""
         return not self.never_waited_for
+
+
+def _remembering(function: Callable, parameters: dict) -> Callable:
+    return functools.lru_cache(**parameters)(function)
+
+
+def _reduced(remembering: Any) -> str | tuple:
+    """How pickle is to pack a function under `functools.lru_cache`: by value where it packs functions so.
+
+    By itself it packs a name alone, and the other side has no such function. There it has nothing in its memory yet.
+    """
+    name, module = remembering.__qualname__, remembering.__module__
+    package = str(module).partition(".")[0]
+    by_value = {"__main__", *(one.partition(".")[0] for one in cloudpickle.list_registry_pickle_by_value())}
+    if package not in by_value and getattr(sys.modules.get(module), name, None) is remembering:
+        return name
+    return _remembering, (remembering.__wrapped__, remembering.cache_parameters())
+
+
+copyreg.pickle(type(functools.lru_cache(len)), _reduced)
 
 
 def to_bytes(thing: Any) -> bytes:
