@@ -3,6 +3,7 @@
 import importlib
 import sys
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from course_utils.checks.compare import is_changed
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.judge import judge
 from course_utils.checks.own_answer import call_without
+from course_utils.checks.run_cases import BY_LUCK
 from course_utils.checks.written import Question, Written, exchanged, patched, written_in
 from course_utils.errors import CourseError
 from course_utils.lessons.first_steps import rank_and_size
@@ -201,6 +203,13 @@ def test_what_no_program_shows_is_seen_in_the_outcome(file, recognised) -> None:
     file.write_text(FILE.replace("when nothing is returned", recognised))
     five = {"it is five": lambda case, outcome: outcome.results == [5]}
     assert asked(lambda x: 5, exercise(file, symptoms=five)) == "Where is it?"
+
+
+def test_a_case_asks_nothing_where_the_result_is_right_by_luck(file) -> None:
+    sees = recogniser(exercise(file), Question("?", (), 'in the case "number 2"'))
+    case = SimpleNamespace(label="number 2")
+    assert sees(case, SimpleNamespace(wrong="rank 0 returned 5"))
+    assert not sees(case, SimpleNamespace(wrong=f"{BY_LUCK} Rank 0 sends before it receives"))
 
 
 def test_an_error_is_recognised_by_its_type_or_text(file) -> None:

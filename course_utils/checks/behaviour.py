@@ -7,7 +7,7 @@ first. What no program shows is said in its file by a line of its own:
 
     Recognised by the words "sent 2 messages".    they stand in the finding
     Recognised by the error "ZeroDivisionError".  a rank raised it: these words are in its type or text
-    Recognised in the case "no layers".           whatever goes wrong there: the words are in the case's label
+    Recognised in the case "no layers".           what goes wrong there, luck apart: the words are in the case's label
     Recognised when it hangs.                     by a function of this name, the exercise's or one for all lessons
 """
 
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome, Recogniser
+from course_utils.checks.run_cases import BY_LUCK
 from course_utils.checks.symptoms import COMMON, raised, same
 from course_utils.checks.written import Program, Question
 from course_utils.errors import CourseError, nearest
@@ -106,7 +107,7 @@ def recogniser(exercise: Exercise, question: Question) -> Recogniser:
         raise CourseError(f'{exercise.name}.md: what is "Recognised {question.recognised}"?')
     words = said["words"]
     if said["case"]:
-        return lambda case, outcome: words in case.label
+        return lambda case, outcome: words in case.label and not outcome.wrong.startswith(BY_LUCK)
     if said["what"] == "words":
         return lambda case, outcome: words in outcome.wrong
     if said["what"] == "error":
