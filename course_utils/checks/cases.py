@@ -1,6 +1,6 @@
-"""Cases that exercises of several lessons make: fewer ranks, and calls that are to be rejected."""
+"""Cases that exercises of several lessons make: fewer ranks, several calls, and calls that are to be rejected."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from course_utils.checks.exercise import Case
 from course_utils.checks.symptoms import error_of
@@ -9,6 +9,11 @@ from course_utils.checks.symptoms import error_of
 def fewer(world_size: int) -> list[int]:
     """Numbers of ranks below the largest, not all of them where there are many."""
     return list(range(min(world_size - 1, 7), 0, -1))
+
+
+def one_after_another(function: Callable, calls: Iterable[tuple]) -> list:
+    """What the learner's function returns in one call after another: none may play a part in the next."""
+    return [function(*given) for given in calls]
 
 
 def rejections(name: str, calls: Iterable[tuple]) -> Iterator[Case]:
