@@ -15,6 +15,7 @@ import nbformat
 import pytest
 
 import course_utils as course
+from course_utils.checks.written import Program
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
 from course_utils.ranks.engine.reply import Reply
@@ -35,6 +36,24 @@ def test_results_come_in_rank_order_with_each_ranks_own_argument(four_ranks) -> 
     run = four_ranks.run(who, course.per_rank([10, 11, 12, 13]))
     assert run.results == [(rank, 4, 10 + rank) for rank in range(4)]
     assert run.seconds > 0
+
+
+def test_a_cached_function_of_a_notebook_travels_with_its_cache_empty(four_ranks) -> None:
+    source = """
+import functools
+
+@functools.lru_cache(maxsize=7)
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+fibonacci(3)
+
+def cached(comm):
+    before = fibonacci.cache_info()
+    return fibonacci(20), before.currsize, before.maxsize, fibonacci.__name__
+"""
+    run = four_ranks.run(Program("cached", "in_a_cell", source).function())
+    assert run.results == [(6765, 0, 7, "fibonacci")] * 4
 
 
 def test_a_run_may_take_fewer_ranks(four_ranks) -> None:

@@ -1,7 +1,10 @@
 """What the notebook sends to a rank and what comes back. Both travel as bytes made by cloudpickle."""
 
+import functools
+import io
 import pickle
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,9 +81,29 @@ class Reply:
         return not self.never_waited_for
 
 
+class _Pickler(cloudpickle.Pickler):
+    """As cloudpickle's, which would look for a cell's `@functools.cache` on the other side by its name."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        by_value = {"__main__", *cloudpickle.list_registry_pickle_by_value()}
+        if type(thing) is _CACHED and thing.__module__ in by_value:
+            return with_empty_cache, (thing.__wrapped__, thing.cache_parameters())
+        return super().reducer_override(thing)
+
+
+_CACHED = type(functools.cache(lambda: None))
+
+
+def with_empty_cache(function: Callable, parameters: dict[str, Any]) -> Callable:
+    """The function behind a cache with these parameters, as the other side has it at first."""
+    return functools.lru_cache(**parameters)(function)
+
+
 def to_bytes(thing: Any) -> bytes:
     """Pickle by value what the other side cannot import."""
-    return cloudpickle.dumps(thing, protocol=5)
+    file = io.BytesIO()
+    _Pickler(file, protocol=5).dump(thing)
+    return file.getvalue()
 
 
 def from_bytes(data: bytes) -> Any:
