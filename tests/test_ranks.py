@@ -1,7 +1,6 @@
 """Ranks: what a learner gets when all is well, and what they get when something is not. On four real ranks."""
 
 import contextlib
-import functools
 import os
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import nbformat
 import pytest
 
 import course_utils as course
+from course_utils.checks.written import Program
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
 from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
@@ -36,6 +36,25 @@ def test_results_come_in_rank_order_with_each_ranks_own_argument(four_ranks) -> 
     run = four_ranks.run(who, course.per_rank([10, 11, 12, 13]))
     assert run.results == [(rank, 4, 10 + rank) for rank in range(4)]
     assert run.seconds > 0
+
+
+def test_a_cached_function_of_a_notebook_travels_with_its_cache_empty(four_ranks) -> None:
+    source = """
+import functools
+
+@functools.lru_cache(maxsize=7)
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+fibonacci(3)
+
+def cached(comm):
+    before = fibonacci.cache_info()
+    return fibonacci(20), before.currsize, before.maxsize, fibonacci.__name__
+"""
+    run = four_ranks.run(Program("cached", "in_a_cell", source).function())
+    assert run.results == [(6765, 0, 7, "fibonacci")] * 4
+    assert from_bytes(to_bytes(launch_ranks.mpi_library)) is launch_ranks.mpi_library, "imported, it goes by its name"
 
 
 def test_a_run_may_take_fewer_ranks(four_ranks) -> None:
@@ -551,17 +570,6 @@ def test_what_cannot_be_sent_is_said_so(four_ranks) -> None:
     with pytest.raises(CourseError, match="cannot be sent to the ranks"):
         four_ranks.run(lambda comm: lock)
     assert four_ranks.run(add_ranks).results == [6] * 4
-
-
-def test_a_function_that_remembers_travels_without_what_it_remembers(four_ranks) -> None:
-    @functools.cache
-    def fibonacci(n: int) -> int:
-        return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
-
-    assert fibonacci(30) == 832_040
-    found = four_ranks.run(lambda comm: (fibonacci.cache_info().currsize, fibonacci(comm.rank + 5)))
-    assert found.results == [(0, 5), (0, 8), (0, 13), (0, 21)]
-    assert from_bytes(to_bytes(launch_ranks.mpi_library)) is launch_ranks.mpi_library, "imported, it goes by its name"
 
 
 def leaves_a_message_behind(comm):

@@ -25,6 +25,11 @@ def after_another_call(case: Case, before: Sequence[tuple]) -> Case:
     return replace(case, arguments=arguments, harness=called_twice)
 
 
+def one_after_another(function: Callable, calls: Iterable[tuple]) -> list:
+    """What the learner's function returns in one call after another: none may play a part in the next."""
+    return [function(*given) for given in calls]
+
+
 def rejections(name: str, calls: Iterable[tuple]) -> Iterator[Case]:
     """A case for each call that the function `name` must reject with a CourseError."""
     for given in calls:

@@ -74,10 +74,13 @@ def uses_collectives(case: Case, outcome: Outcome) -> bool:
 
 
 def nothing_sent(case: Case, outcome: Outcome) -> bool:
-    """Whether several ranks took part, and none of them sent a message or called a collective."""
-    return outcome.world_size > 1 and not any(
-        event.kind != "phase" for reply in outcome.attempt.replies for event in reply.events or ()
-    )
+    """Whether several ranks took part, and none of them sent a message or called a collective.
+
+    Of a rank that was lost nobody knows.
+    """
+    replies = outcome.attempt.replies
+    sent = any(event.kind != "phase" for reply in replies for event in reply.events or ())
+    return outcome.world_size > 1 and not sent and all(reply.kind != "lost" for reply in replies)
 
 
 def completed(outcome: Outcome, rank: int, kind: str) -> int:

@@ -17,11 +17,11 @@ def drawn(rng: Any, *shape: int, dtype: str = "float64") -> "Tensor":
 
 
 def gradient_for(result: "Tensor", upstream: "Tensor") -> "Tensor":
-    """`upstream`, the gradient of the right result; ones where this result has another shape.
+    """`upstream`, the gradient of the right result, in this result's shape; ones where it has more or fewer numbers.
 
     So every rank goes backward. If one did not, the others would wait in the collectives of their backward passes.
     """
-    return upstream if result.shape == upstream.shape else result.detach() * 0 + 1
+    return upstream.reshape(result.shape) if result.numel() == upstream.numel() else result.detach() * 0 + 1
 
 
 REUSED = "memory of an argument"

@@ -20,8 +20,8 @@ def sync_batch_norm(
 
     Returns:
         (y, mean, variance): y = (x − mean) / √(variance + eps) · weight + bias, shape and dtype of `x`;
-        mean and variance: (features,), of any float dtype, over the examples of all ranks, variance divided by their
-        number N.
+        mean and variance: (features,), of the dtype of `x` or of float64, over the examples of all ranks, variance
+        divided by their number N.
 
     Source: Ioffe and Szegedy 2015, "Batch Normalization", algorithm 1; `torch.nn.SyncBatchNorm`.
     """

@@ -142,7 +142,7 @@ def accumulate_gradients(
 
     Args:
         module: its old gradients were cleared before the call; the loss is the mean cross-entropy.
-        micro_batches: (x, y) pairs, at least one, with any numbers of examples.
+        micro_batches: (x, y) pairs, at least one. Each has at least one example; some may have more than others.
 
     Returns:
         The loss of this rank's whole batch.

@@ -1,7 +1,7 @@
 """What the notebook sends to a rank and what comes back. Both travel as bytes made by cloudpickle."""
 
-import copyreg
 import functools
+import io
 import pickle
 import sys
 import traceback
@@ -82,29 +82,35 @@ class Reply:
         return not self.never_waited_for
 
 
-def _remembering(function: Callable, parameters: dict) -> Callable:
-    return functools.lru_cache(**parameters)(function)
+_CACHED = type(functools.cache(len))
 
 
-def _reduced(remembering: Any) -> str | tuple:
-    """How pickle is to pack a function under `functools.lru_cache`: by value where it packs functions so.
+class _Pickler(cloudpickle.Pickler):
+    """As cloudpickle's, which would look for a cell's `@functools.cache` on the other side by its name."""
 
-    By itself it packs a name alone, and the other side has no such function. There it has nothing in its memory yet.
-    """
-    name, module = remembering.__qualname__, remembering.__module__
-    package = str(module).partition(".")[0]
+    def reducer_override(self, thing: Any) -> Any:
+        if type(thing) is _CACHED and not _has_a_name_there(thing):
+            return with_empty_cache, (thing.__wrapped__, thing.cache_parameters())
+        return super().reducer_override(thing)
+
+
+def _has_a_name_there(cached: Any) -> bool:
+    """Whether the other side can import it: it stands in a module, and not in one that is packed by value."""
+    name, module = cached.__qualname__, str(cached.__module__)
     by_value = {"__main__", *(one.partition(".")[0] for one in cloudpickle.list_registry_pickle_by_value())}
-    if package not in by_value and getattr(sys.modules.get(module), name, None) is remembering:
-        return name
-    return _remembering, (remembering.__wrapped__, remembering.cache_parameters())
+    return module.partition(".")[0] not in by_value and getattr(sys.modules.get(module), name, None) is cached
 
 
-copyreg.pickle(type(functools.lru_cache(len)), _reduced)
+def with_empty_cache(function: Callable, parameters: dict[str, Any]) -> Callable:
+    """The function behind a cache with these parameters, as the other side has it at first."""
+    return functools.lru_cache(**parameters)(function)
 
 
 def to_bytes(thing: Any) -> bytes:
     """Pickle by value what the other side cannot import."""
-    return cloudpickle.dumps(thing, protocol=5)
+    file = io.BytesIO()
+    _Pickler(file, protocol=5).dump(thing)
+    return file.getvalue()
 
 
 def from_bytes(data: bytes) -> Any:

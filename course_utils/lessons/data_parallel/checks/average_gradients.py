@@ -24,7 +24,7 @@ def gradients_after(
     """Call the learner's function on a model with these gradients; return its gradients and its parameters."""
     model = model_of(parameters)
     if shared:
-        model.output = model.weights[0]
+        model.layers[0].output = model.scale
     for index, (parameter, gradient) in enumerate(zip(model.parameters(), gradients, strict=True)):
         parameter.grad = None if gradient is None else gradient.clone()
         parameter.requires_grad_(index not in frozen)
@@ -78,7 +78,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, [(6, 2), (6,), (3, 6)], dtype="float64", frozen=(0,), missing=some)
     yield case(world_size, [(6, 2), (6,), (3, 6)], frozen=(1,), old=True)
     yield case(world_size, [(30, 20), (20,)], dtype="float64", shared=True)
-    yield case(world_size, [(400, 300), (300,)])
+    yield case(world_size, [(300,), (400, 300)])
 
 
 def _bytes_of(case: Case) -> int:

@@ -15,12 +15,15 @@ def tensor(array: Any) -> "Tensor":
 
 
 def model_of(parameters: Sequence["Tensor"], buffers: Sequence["Tensor"] = ()) -> "nn.Module":
-    """A model that holds these parameters and buffers."""
+    """A model that holds these parameters and buffers: the first of each itself, the others in modules within."""
     from torch import nn
 
+    first, *others = [nn.Parameter(values.clone()) for values in parameters]
     model = nn.Module()
-    model.weights = nn.ParameterList(nn.Parameter(values.clone()) for values in parameters)
-    model.statistics = nn.Module()
+    model.scale = first
+    model.layers = nn.ModuleList([nn.Module()])
+    model.layers[0].weights = nn.ParameterList(others)
     for index, values in enumerate(buffers):
-        model.statistics.register_buffer(f"buffer_{index}", values.clone())
+        holder = model.layers[0] if index else model
+        holder.register_buffer(f"buffer_{index}", values.clone())
     return model

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.checks.cases import one_after_another
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import count, ranks
 
@@ -20,11 +21,6 @@ def dealt(n: int, rank: int, world_size: int, epoch: int, seed: int) -> "Tensor"
     sampler = DistributedSampler(range(n), num_replicas=world_size, rank=rank, seed=seed)
     sampler.set_epoch(epoch)
     return torch.tensor(list(sampler), dtype=torch.int64)
-
-
-def dealt_after(function: Callable, calls: Sequence[tuple]) -> list:
-    """What the learner's function returns in one call after another."""
-    return [function(*given) for given in calls]
 
 
 def drawn_after(function: Callable, seed: int, *arguments: int) -> float:
@@ -55,7 +51,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def several(calls: Sequence[tuple]) -> Case:
         found = [dealt(*given) for given in calls]
         label = f"{count(len(calls), 'call')}, one after another; the first for 13 examples, 4 ranks"
-        return Case(label, [(calls,)], [found], with_comm=False, harness=dealt_after)
+        return Case(label, [(calls,)], [found], with_comm=False, harness=one_after_another)
 
     yield case(12, 4)
     yield case(12, 4, epoch=int(rng.integers(1, 5)))

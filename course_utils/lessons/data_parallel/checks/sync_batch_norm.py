@@ -8,6 +8,7 @@ import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.torch_cases import gradient_for
 from course_utils.lessons.data_parallel.checks.common import tensor
 from course_utils.trace.recorder import phase
 from course_utils.words import ranks
@@ -30,7 +31,7 @@ def forward_and_backward(
     with phase("backward"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own of 700 characters, once per rank
         if y.requires_grad:
-            y.backward(upstream)
+            y.backward(gradient_for(y, upstream))
     found = [mean.to(x.dtype), variance.to(x.dtype), y.detach(), *[values.grad for values in inputs]]
     return after([values.detach() for values in inputs]) | dict(zip(NAMES, found, strict=True))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from course_utils.checks.cases import one_after_another
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import count
 
@@ -44,6 +45,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case((6, 0, 3, 12, 0, 5, 1), 9)
     yield case([2, 2, 2, 2, 2, 2], 100, ["float32", "float32", "float64", "float64", "float32", "float32"])
     yield case([5, 5, 5], 10, ("float64", "float64", "float32"))
+    calls = [([4, 4, 4], 8), ([4, 4, 4], 8, ["float32", "float64", "float32"]), ([4, 4, 4], 12), ([4, 4], 8)]
+    label = "four calls, one after another"
+    yield Case(label, [(calls,)], [[by_hand(*given) for given in calls]], with_comm=False, harness=one_after_another)
     for length in (5, 12, 30):
         yield case(_drawn(rng, length), int(rng.integers(30, 90)))
         kinds = [str(one) for one in rng.choice(["float32", "float16"], length, p=[0.8, 0.2])]
