@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import cloudpickle
 import numpy as np
 
 from course_utils.checks.behaviour import SECONDS, question_for
@@ -16,6 +15,7 @@ from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.run_cases import PATIENCE, RanksLike, by_luck, one_line, outcomes, with_label
 from course_utils.checks.verdict import FAILED, PASSED, Verdict, not_begun
 from course_utils.errors import CourseError
+from course_utils.ranks.engine.reply import to_bytes
 from course_utils.ranks.run import events_of
 from course_utils.words import count
 
@@ -170,7 +170,7 @@ def _signature_problem(function: Callable, case: Case) -> str | None:
 def _luggage_problem(function: Callable) -> str | None:
     """Say so where the function uses something of the notebook that cannot travel to the ranks, as `ranks` itself."""
     try:
-        cloudpickle.dumps(function)
+        to_bytes(function)
     except Exception as error:  # whatever an object's own pickling may raise
         return f"uses something of the notebook that cannot be sent to the ranks: {one_line(str(error))}."
     return None

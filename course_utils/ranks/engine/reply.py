@@ -1,7 +1,12 @@
 """What the notebook sends to a rank and what comes back. Both travel as bytes made by cloudpickle."""
 
+import functools
+import io
+import operator
 import pickle
+import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,7 +85,36 @@ class Reply:
 
 def to_bytes(thing: Any) -> bytes:
     """Pickle by value what the other side cannot import."""
-    return cloudpickle.dumps(thing, protocol=5)
+    with io.BytesIO() as file:
+        _Pickler(file, protocol=5).dump(thing)
+        return file.getvalue()
+
+
+class _Pickler(cloudpickle.Pickler):
+    """cloudpickle, which packs a function of a cell by value, also where `functools.cache` stands above it."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, _Cached) and not _can_be_imported(thing):
+            return _cached_anew, (thing.__wrapped__, thing.cache_parameters())
+        return super().reducer_override(thing)
+
+
+_Cached = type(functools.cache(int))
+
+
+def _cached_anew(function: Callable, parameters: dict[str, Any]) -> Callable:
+    return functools.lru_cache(**parameters)(function)
+
+
+def _can_be_imported(function: Callable) -> bool:
+    """Whether the other side finds the function under its name, in a module that does not travel by value."""
+    packages = {"__main__", *cloudpickle.list_registry_pickle_by_value()}
+    if any(function.__module__ == name or function.__module__.startswith(f"{name}.") for name in packages):
+        return False
+    try:
+        return operator.attrgetter(function.__qualname__)(sys.modules[function.__module__]) is function
+    except (AttributeError, KeyError):
+        return False
 
 
 def from_bytes(data: bytes) -> Any:
