@@ -1,6 +1,7 @@
 """Ranks: what a learner gets when all is well, and what they get when something is not. On four real ranks."""
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
 from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe
+from course_utils.ranks.lone_process import lone_process
 from course_utils.ranks.processes import exit_status, launch_ranks, ranks_folder
 from course_utils.syllabus import ROOT
 
@@ -60,6 +62,18 @@ def cached(comm):
 def test_a_run_may_take_fewer_ranks(four_ranks) -> None:
     assert four_ranks.run(who, ranks=3).results == [(rank, 3, 0) for rank in range(3)]
     assert four_ranks.run(add_ranks, ranks=1).results == [0]
+
+
+@functools.cache
+def factorial(number):
+    return number * factorial(number - 1) if number else 1
+
+
+def test_a_cached_function_of_a_cell_travels_to_the_ranks(four_ranks) -> None:
+    assert four_ranks.run(lambda comm: factorial(3 + comm.rank)).results == [6, 24, 120, 720]
+    again = from_bytes(to_bytes(factorial))
+    assert again(4) == 24 and again.cache_parameters() == factorial.cache_parameters()
+    assert from_bytes(to_bytes(lone_process)) is lone_process, "what can be imported is not packed"
 
 
 def test_what_ranks_print_comes_in_rank_order(four_ranks, capsys) -> None:
