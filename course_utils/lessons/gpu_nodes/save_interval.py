@@ -14,7 +14,8 @@ def best_interval(save_seconds: float, node_hours: float, nodes: int) -> float:
     """Seconds of work between two checkpoints that leave the most time for work.
 
     √(2 C M), where C is what a checkpoint takes and M the mean time between failures of all nodes together: any node
-    that fails breaks off the training, so of n nodes it is an n-th of one node's. The formula is for C far below M.
+    that fails breaks off the training, so of n nodes it is an n-th of one node's. The formula is for C far below M;
+    elsewhere its value is returned as it is.
 
     Args:
         save_seconds: C, while which nobody trains.

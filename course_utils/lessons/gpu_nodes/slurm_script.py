@@ -35,7 +35,8 @@ def slurm_script(
     --kill-on-bad-exit=1 the first 75 would kill them.
 
     Args:
-        command: what every task runs, as the shell is to read it: "python train.py --epochs 20".
+        command: what stands behind srun: the program that every task runs, and its arguments, as the shell is to read
+            them: "python train.py --epochs 20".
         nodes: how many.
         gpus_per_node: 0 for none.
         tasks_per_node: as many as GPUs unless told otherwise, and one where there are none.

@@ -44,6 +44,10 @@ UNANSWERED = re.compile("configuration source|[Cc]ontact|timed out|Zero Bytes|[A
 """What sbatch says where the fault lies between it and the controller, not in the script."""
 ONE_TEXT, TAKEN, TO_THE_TASKS = "one text", "yes", "{signal} to the tasks, {seconds} s before the end"
 FIRST, JOB = "gpu07", 10_007
+ASKS_FOR_NONE = "a line that asks for none"
+VARIABLES = {"SLURM_JOB_NAME": "job-name", "SLURM_JOB_PARTITION": "partition", "SLURM_CPUS_PER_TASK": "cpus-per-task"}
+VARIABLES |= {"SLURM_NTASKS_PER_NODE": "ntasks-per-node", "SLURM_NTASKS": "ntasks"}
+"""Variable of a job → the option that Slurm sets it from, where the script has that option."""
 
 SRUN = """#!/bin/sh
 for value in "$MASTER_ADDR" "$MASTER_PORT" "$OMP_NUM_THREADS" "$SRUN_CPUS_PER_TASK" "$SLURM_WAIT"; do
@@ -136,8 +140,22 @@ def asked_for(text: str) -> dict[str, Any]:
     return found
 
 
-def gpus_of(options: Mapping[str, str], nodes: int, tasks: int) -> int:
-    """On each node, from any of the options that ask for GPUs."""
+def variables_of(text: str) -> dict[str, str]:
+    """The variables that Slurm gives this script's shell because of what it asks for."""
+    options = options_of(text)
+    nodes = options.get("nodes", "1")
+    found = {variable: options[name] for variable, name in VARIABLES.items() if name in options}
+    return found | {"SLURM_NNODES": nodes, "SLURM_JOB_NUM_NODES": nodes}
+
+
+def gpus_of(options: Mapping[str, str], nodes: int, tasks: int) -> int | str:
+    """On each node, from any of the options that ask for GPUs; in words where one of them asks for none."""
+    found = _number_of_gpus(options, nodes, tasks)
+    asked = any(name.startswith(("gpus", "gres")) for name in options)
+    return ASKS_FOR_NONE if asked and not found else found
+
+
+def _number_of_gpus(options: Mapping[str, str], nodes: int, tasks: int) -> int:
     number = {name: int(options[name].rpartition(":")[2]) for name in options if name.startswith("gpus")}
     if "gres" in options:
         return int((re.search(r"gpu(?::[a-z]\w*)?:(\d+)", options["gres"]) or [0, 1])[1])
@@ -228,8 +246,9 @@ def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Se
         return found | {READ: str(rejected)}
     if where := stops_at(text):
         return found | {READ: where}
-    for number, given in enumerate(runs):
-        found |= {f"{key}, run {number}" if number else key: value for key, value in run(text, *given).items()}
+    for number, (status, job, environment) in enumerate(runs):
+        seen = run(text, status, job, variables_of(text) | environment)
+        found |= {f"{key}, run {number}" if number else key: value for key, value in seen.items()}
     return found
 
 

@@ -39,7 +39,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for operation in LINK_BYTES:
         yield case(operation, 1, 1000, 0.25)
         yield case(operation, 8, 0, 0.001)
-    no_sense = [("gather", 4, 1000, 1.0), ("Broadcast", 4, 1000, 1.0), ("send", 4, 1000, 0.0)]
+    no_sense = [
+        ("gather", 4, 1000, 1.0),
+        ("Broadcast", 4, 1000, 1.0),
+        ("all-reduce", 4, 1000, 1.0),
+        ("send", 4, 1000, 0.0),
+    ]
+    no_sense += [("all_scatter", 4, 1000, 1.0), ("reduce_all", 4, 1000, 1.0)]
     no_sense += [(operation, 0, 1000, 1.0) for operation in LINK_BYTES]
     no_sense += [("broadcast", -1, 1000, 1.0), ("all_gather", 4, 1000, -0.5), ("reduce", 4, -1, 1.0)]
     no_sense += [("gather", 1, 0, 1.0), ("all_to_all", 4, 0, 0.0), ("send", 1, 1000, 0.0)]

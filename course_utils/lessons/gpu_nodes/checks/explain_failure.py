@@ -30,6 +30,8 @@ UNKNOWN_LOGS = (
     "KeyError: 'a'\nstep 1\nKeyError: 'b'\nKeyError: 'c'\nBroken pipe error: gone\nKeyError: 'd'\nKeyError: 'e'",
     f"rank 0 goes on\n{FAILED}\n{FAILED} again\n{FAILED} and again\n{FAILED} once more",
     "FileNotFoundError: [Errno 2] No such file or directory: '/data/digits.npz'\nwrote /data/losses.csv",
+    "ends early, due to time limit of 60 min\nKeyError: 'minutes'",
+    "KeyError: 'a'\nKeyError: 'a'\nKeyError: 'b'\nKeyError: 'c'",
     "step 1\nstep 2\nstep 3\n \n",
     "",
 )

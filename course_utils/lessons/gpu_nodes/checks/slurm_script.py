@@ -77,11 +77,11 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     large = {"nodes": 2, "gpus_per_node": 4, "cores_per_task": 8, "minutes": 90, "warn_seconds": 120}
     yield case(large | {"partition": "gpu", "name": "vgg-11"})
     yield case({"memory": "40G", "minutes": 1559, "nodes": 3, "warn_seconds": 1}, (75, JOB, {}))
-    yield case({}, (1, JOB, {}))
+    yield case({}, *((1, job, {}) for job in (JOB, 45_999, 7, 10_089)))
     short = {"minutes": 2, "warn_seconds": 119}
     yield case({"nodes": 2, "tasks_per_node": 3} | short, (0, JOB, {ADDRESS: "ib7", PORT: "4711"}))
     odd = "python 'my training.py' --note \"it's job $SLURM_JOB_ID\" --rate=0.1"
-    yield case({"cores_per_task": 2}, (0, 104_242, {}), (75, 104_243, {}), command=odd)
+    yield case({"cores_per_task": 2}, (0, 104_242, {}), (75, 104_243, {}), (0, 104_242, {}), command=odd)
     nodes, gpus, minutes = (int(number) for number in rng.integers((2, 2, 61), (40, 9, 3000)))
     drawn = {"nodes": nodes, "gpus_per_node": gpus, "minutes": minutes, "warn_seconds": int(rng.integers(61, 3000))}
     drawn |= {"tasks_per_node": 1, "name": f"run.{nodes}", "memory": f"{64 * gpus}G"}
@@ -102,18 +102,19 @@ def rejected(function: Callable, options: Options) -> str:
 
 
 def _in_the_run(outcome: Outcome) -> str | None:
-    result, ports = outcome.results[0], []
-    for number, (_, _, environment) in enumerate(outcome.case.arguments[0][2]):
+    result, ports = outcome.results[0], {}
+    for number, (_, job, environment) in enumerate(outcome.case.arguments[0][2]):
         port, others, wait = (result[f"{key}, run {number}" if number else key] for key in (PORT, OTHERS, WAIT))
-        ports.append(port)
         if others != "0" and others != "not said":
             return f"srun is told --kill-on-bad-exit={others}: it kills all tasks when one ends with code 75"
         if not (wait.isdecimal() and 0 < int(wait) <= 60):
             return f"srun's --wait is {wait}, expected 30: the others' seconds after the first task has ended"
         if PORT not in environment and not (port.isdecimal() and 20_000 <= int(port) < 65_536):
-            return f"MASTER_PORT is {port!r}, expected a number from 20000 to 65535"
-    if len(ports) > 1 and len(set(ports)) == 1:
-        return f"two jobs, {' and '.join(str(job) for _, job, _ in outcome.case.arguments[0][2])}, have one MASTER_PORT"
+            return f"MASTER_PORT of job {job} is {port!r}, expected a number from 20000 to 65535"
+        if ports.setdefault(job, port) != port:
+            return f"MASTER_PORT of job {job} is {ports[job]}, and {port} when the same job runs again"
+    if len(ports) > 1 and len(set(ports.values())) == 1:
+        return f"two jobs, {' and '.join(map(str, ports))}, have one MASTER_PORT"
     return None
 
 
@@ -125,6 +126,11 @@ def _by_slurm(outcome: Outcome) -> str | None:
 def _stops_at_errors(case: Case, outcome: Outcome) -> bool:
     told = ASKED in outcome.wrong or CODE in outcome.wrong
     return told and bool(re.search(r"^(#!.*|\s*set) -\w*e|set -o errexit", outcome.results[0][TEXT], re.MULTILINE))
+
+
+def _no_port_for_some(case: Case, outcome: Outcome) -> bool:
+    ports = [value for key, value in outcome.results[0].items() if key.startswith(PORT)]
+    return any(ports) and not all(ports)
 
 
 EXERCISE = Exercise(
@@ -143,7 +149,7 @@ EXERCISE = Exercise(
         "`$((20000 + SLURM_JOB_ID % 10000))`; `srun --cpus-per-task=… command`, `status=$?`, and where that is 75 "
         "`scontrol requeue`.",
     ),
-    symptoms={"the shell stops at the first error": _stops_at_errors},
+    symptoms={"some jobs have no port": _no_port_for_some, "the shell stops at the first error": _stops_at_errors},
     praise=lambda outcome: (
         "seven scripts read and run, where srun and scontrol only note what they are told; "
         + ("this Slurm takes it, too" if outcome.results[0][0] else "no Slurm answers here, so none was asked")

@@ -6,9 +6,11 @@ holds what a killed node leaves. A signal is put into `StopSignals` of one rank,
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from course_utils.checks.torch_cases import averaging_hook
+from course_utils.lessons.gpu_nodes.checkpoint import CHECKPOINT
 from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.lessons.gpu_nodes.stop_signals import Interrupted
 
@@ -18,7 +20,7 @@ ENDED, BATCHES, RESUMED = "how the {} start ended", "the batches of the {} start
 STEPS, LOSSES, WRITTEN = "steps of the {} start", "losses of the {} start", "the checkpoints of the {} start"
 THERE = "the checkpoint when this rank left the {} start"
 NAMES = ("first", "second", "third", "fourth", "fifth")
-DIED, FINISHED, ON_DISK = "killed", "finished", "on the disk"
+DIED, FINISHED, ON_DISK, REJECTED = "killed", "finished", "on the disk", "an error"
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Start:
         dies_after: of its own steps, after which all ranks die; 0 for never.
         hears_in: of its own steps, in which the last rank hears SIGTERM; 0 for never.
         breaks_off: of its writings, the one during which rank 0 dies; 0 for none.
+        damaged: whether half of the checkpoint is lost before it.
         folder: of the checkpoint.
     """
 
@@ -37,6 +40,7 @@ class Start:
     dies_after: int = 0
     hears_in: int = 0
     breaks_off: int = 0
+    damaged: bool = False
     folder: str = "a"
 
 
@@ -84,6 +88,8 @@ def one_start(function: Callable, settings: Settings, start: Start) -> dict[str,
     """Start it once; return how it ended, which batches it did, and what it wrote."""
     import re
 
+    if start.damaged:
+        damage(Path(settings.folder) / CHECKPOINT)
     done: list[str] = []
     written: list[int] = []
     result = None
@@ -96,6 +102,10 @@ def one_start(function: Callable, settings: Settings, start: Start) -> dict[str,
         except Interrupted as stopped:
             number = re.search(r"after step (\d+)", str(stopped))
             ended = f"Interrupted after step {number[1] if number else '?'}"
+        except Exception:
+            if not start.damaged:
+                raise
+            ended = REJECTED
         there = bool(file) and file[0].exists()
     seen = {ENDED: ended, BATCHES: done, WRITTEN: steps_text(written)}
     if ended.startswith("Interrupted"):
@@ -107,12 +117,20 @@ def one_start(function: Callable, settings: Settings, start: Start) -> dict[str,
     return seen
 
 
+def damage(file: Path) -> None:
+    """Leave half of a checkpoint; rank 0 does it."""
+    import torch.distributed as dist
+
+    if dist.get_rank() == 0 and file.exists():
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2])
+
+
 def watched(settings: Settings, start: Start, done: list[str], written: list[int]) -> Any:
     """Inside, each step and each writing is noted and may be the last; gives the exception of death, and the file."""
     import contextlib
     import io
     import time
-    from pathlib import Path
 
     import torch
     import torch.distributed as dist
@@ -189,6 +207,8 @@ def what_is_due(options: Mapping[str, Any], starts: Sequence[Start], rank: int, 
     for name, start in zip(NAMES, starts):
         first, last = saved.get(start.folder, 0), start.epochs * in_epoch
         writes, done, ended = [], [], FINISHED
+        if start.damaged:
+            first, last, ended = 0, 0, REJECTED
         for step in range(first + 1, last + 1):
             done.append("epoch {}, batch {}".format(*divmod(step - 1, in_epoch)))
             if step - first == start.dies_after:

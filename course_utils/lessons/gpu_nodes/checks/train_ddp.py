@@ -47,6 +47,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     whole, parts = Start(folder="whole"), [Start(dies_after=6, folder="parts"), Start(folder="parts")]
     yield case(two, "units are left out at random; killed after step 6", whole, *parts, dropout=0.3)
     yield case(1, "killed in the middle of its second writing", Start(breaks_off=2), Start())
+    damaged = Start(epochs=1, dies_after=3), Start(epochs=1, damaged=True)
+    yield case(two, "killed after step 3; half of the checkpoint is lost before the second start", *damaged, every=2)
     epochs = Start(epochs=1), Start(epochs=3, hears_in=5), Start(epochs=3)
     yield case(world_size, "one epoch, then two more, stopped at the end of one", *epochs, every=7)
     first, second = (int(step) for step in rng.integers(1, 6, 2))

@@ -34,6 +34,11 @@ OTHERS = {
         "[W1 socket.cpp:697] [c10d] The IPv6 network addresses of (gpu77, 29500) cannot be retrieved "
         "(gai error: -2 - Name or service not known).",
     ),
+    "a way that breaks off": (
+        "unreachable node",
+        "DistNetworkError: The client socket has failed to connect to any network address of (gpu77, 29500). "
+        "The client socket has failed to connect to gpu77:29500 (errno: 104 - Connection reset by peer).",
+    ),
     "a slow way": (
         "unreachable node",
         "DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (10.3.0.7, 4711).",

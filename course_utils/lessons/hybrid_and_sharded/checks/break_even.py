@@ -42,6 +42,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         for value in (0, -1):
             given = [value if index == place else number for index, number in enumerate(right)]
             yield from rejections("break_even", [(WAYS[place % 3], *given)])
+    yield from rejections("break_even", [("data", -1e6, 4096, 4e14, -5e10), ("fsdp", 1e6, -4096, -4e14, 5e10)])
 
 
 EXERCISE = Exercise(

@@ -85,6 +85,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case({"pipeline": 2, "tensor": 2}, 1.5, ": small enough")
     yield case({"pipeline": 2, "tensor": 2}, 0.5, ", a stage of which nothing is cut", cut=(2, 0))
     yield case({"pipeline": 2, "tensor": 2}, 0.5, ", a stage of which nothing is replicated", replicated=(0, 2))
+    yield case({"pipeline": 2, "tensor": 2}, 0.5, ", a stage without gradients", cut=(2, 0), replicated=(1, 0))
     yield case({"tensor": 2}, 0.5, ", all zeros", scale=0.0)
     yield case({"pipeline": 2, "tensor": 2}, 0.5, ", float32", dtype="float32")
     yield case({"pipeline": 2}, 0.5, ", small gradients", scale=0.05)

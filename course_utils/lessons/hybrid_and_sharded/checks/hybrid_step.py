@@ -9,9 +9,11 @@ from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.hybrid_and_sharded.checks.networks import (
+    ASKS,
     CALLS,
     CONVOLUTIONS,
     DENSE,
+    FORWARD,
     LOSS,
     WEIGHTS,
     BothParts,
@@ -54,7 +56,7 @@ def _expected(network: BothParts, given: Sequence[tuple]) -> list[dict]:
     """What each rank must have, by one process."""
     _, x, y, _ = given[0]
     order = [one for _, _, _, where in given for one in range(len(x))[where]]
-    found = gradients_of(network, x[order], y[order])
+    found = gradients_of(network, x[order], y[order]) | {FORWARD: 1, ASKS: False}
     elsewhere = found | {name: None for name in found if _of(DENSE, name)} | {LOSS: 0.0, CALLS: 0}
     return [found | {CALLS: ...}] + [elsewhere] * (len(given) - 1)
 

@@ -34,9 +34,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(int(rng.integers(100, 400)) * 10**6, 512, 0.043, 3, 0.5 * TERA, "images")
     yield case(7 * 10**6, 31, 0.25, 2, 700_000_000, "images")
     yield case(2 * 10**9, 1000, 1.0, 1, 4 * TERA, "tokens: more than the peak")
+    yield case(2 * 10**9, 0, 1.0, 1, 4 * TERA, "tokens")
     yield case(0.75, 3, 0.5, 2, 0.7, "very small examples")
     yield from rejections("mfu", [(1e9, 10, 0, 2, 1e12), (1e9, 10, 1, 0, 1e12), (1e9, 10, 1, 2, 0), (1e9, 9, -1, 1, 1)])
-    yield from rejections("mfu", [(1e9, 9, 1, -1, 1), (1e9, 9, 1, 1, -1)])
+    yield from rejections("mfu", [(1e9, 9, 1, -1, 1), (1e9, 9, 1, 1, -1), (1e9, 9, -1, -1, 1), (1e9, 9, -1, 1, -1)])
 
 
 EXERCISE = Exercise(

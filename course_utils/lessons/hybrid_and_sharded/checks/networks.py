@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 LOSS = "the loss"
 CALLS = "the number of passes through the fully connected layers"
+FORWARD = "the number of passes through the convolutions"
+ASKS = "x.requires_grad"
 CONVOLUTIONS, DENSE = "the convolutions'", "the fully connected layers'"
 WEIGHTS = "the weights of"
 
@@ -20,7 +22,7 @@ class BothParts:
     Attributes:
         seed: of the weights.
         regression: whether the loss is the mean square error, in place of the cross-entropy of classes.
-        images: whether the activations are images, flattened by the second part only.
+        images: whether the activations are images, which the second part first makes smaller and then flattens.
         turned: whether the activations lie in memory in another order than their axes stand.
         dtype: of the weights and the images.
     """
@@ -43,7 +45,8 @@ class BothParts:
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
             first = [nn.Conv2d(1, 2, 3), nn.Tanh()] + [nn.Flatten()] * (not self.images) + [Turned()] * self.turned
-            second = [nn.Flatten()] * self.images + [nn.Linear(32, 5), nn.Tanh(), nn.Linear(5, 3)]
+            smaller = [nn.AvgPool2d(2), nn.Flatten()] if self.images else []
+            second = [*smaller, nn.Linear(8 if self.images else 32, 5), nn.Tanh(), nn.Linear(5, 3)]
             dtype = getattr(torch, self.dtype)
             return nn.Sequential(*first).to(dtype), nn.Sequential(*second).to(dtype)
 
@@ -59,12 +62,20 @@ class BothParts:
 
 
 def step(function: Callable, network: BothParts, x: "Tensor", y: "Tensor", where: slice) -> dict[str, Any]:
-    """Call the learner's function with this rank's shard; return the loss, all gradients, and all weights."""
+    """Call the learner's function with this rank's shard; return the loss, all gradients, all weights, and how often
+    both parts were run.
+    """
     convolutions, dense = network.parts()
-    calls = []
+    forward, calls, own = [], [], x[where]
+    convolutions.register_forward_hook(lambda *_: forward.append(1))
     dense.register_forward_hook(lambda *_: calls.append(1))
-    loss = function(convolutions, dense, x[where], y[where], network.loss())
-    return named(convolutions, dense) | {LOSS: loss, CALLS: len(calls)}
+    loss = function(convolutions, dense, own, y[where], network.loss())
+    return named(convolutions, dense) | {
+        LOSS: loss,
+        CALLS: len(calls),
+        FORWARD: len(forward),
+        ASKS: own.requires_grad,
+    }
 
 
 def gradients_of(network: BothParts, x: "Tensor", y: "Tensor") -> dict[str, Any]:

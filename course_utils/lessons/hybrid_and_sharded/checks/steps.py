@@ -21,7 +21,8 @@ def after_steps(
 ) -> dict:
     """Call the learner's function for one gradient after the other; return the weights, and what is kept of the state.
 
-    `seen` is how many steps the state has seen. What it says of numbers behind the end of the weights is left out: it
+    The weights are read from another tensor on the same memory, as a network's parameters may be. `seen` is how many
+    steps the state has seen. What it says of numbers behind the end of the weights is left out: it
     may be anything.
     """
     import torch.distributed as dist
@@ -29,13 +30,14 @@ def after_steps(
     from course_utils.lessons.hybrid_and_sharded.zero1 import adam_shard
 
     weights = weights.clone() if weights.is_contiguous() else in_a_matrix(weights)
+    held = weights[:]
     state = adam_shard(weights)
     state.steps = seen
     for gradient in gradients:
         function(weights, gradient, state, **settings)
     own = parts_of(len(weights), dist.get_world_size())[dist.get_rank()]
     kept = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors_in(state)}
-    found = [weights, state.mean[: own.stop - own.start], state.square[: own.stop - own.start]]
+    found = [held, state.mean[: own.stop - own.start], state.square[: own.stop - own.start]]
     found = [one.detach().clone() for one in found]
     return dict(zip((WEIGHTS, MEAN, SQUARE), found, strict=True)) | {
         STEPS: state.steps,

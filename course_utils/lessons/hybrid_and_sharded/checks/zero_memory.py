@@ -38,8 +38,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         bytes_of = [2 ** int(power) for power in rng.permutation(5)[:3]]  # no one is the sum of the others
         yield case(int(rng.integers(10**3, 10**6)), int(rng.choice([7, 11, 13])), int(stage), *bytes_of)
     yield case(7.5e9, 1, 3)
+    yield case(0, 3, 2)
     yield case(float(rng.integers(10**6, 10**9)), int(rng.integers(3, 99)), 2, 0.5, 0.25, 5.125)
-    yield from rejections("zero_memory", [(1000, 4, 4), (1000, 4, -1), (1000, 0, 2), (1000, -2, 0)])
+    yield from rejections("zero_memory", [(1000, 4, 4), (1000, 4, -1), (1000, 0, 2), (1000, -2, 0), (1000, 1, 4)])
 
 
 EXERCISE = Exercise(
