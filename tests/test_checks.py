@@ -1,6 +1,7 @@
 """What `check` says, on ranks that are threads of this process: the words, the true cause, and every bad input."""
 
 import threading
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -84,6 +85,13 @@ class LyingFloat(np.float64):
 
 LyingFloat.__module__ = "numpy"
 
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    y: float
+
+
 ONES = np.ones(3)
 LIARS = [Liar(), np.zeros(3).view(LyingArray), LyingInt(7), LyingFloat(7), [Liar()] * 3, {"a": Liar()}]
 TRUTHS = [ONES, np.arange(3), 4, 2.5, True, "text", [1.0, 2.0, 3.0], (1, 2, 3), {"a": 1}, None]
@@ -121,6 +129,8 @@ def test_an_object_that_claims_to_be_equal_fools_nobody(liar, truth):
         (["Ada", None], ["Ada", "Emmy"], "rank 2 has nothing at index 1, expected 'Emmy'"),
         ({"a": 1}, {"b": 1}, "rank 2 has no entry 'b'"),
         ({"a": 1, "b": 2}, {"a": 1}, "rank 2 has an entry 'b' too many"),
+        (Point(1, 2.5), Point(1, 3.5), "rank 2 has 2.5 in y, expected 3.5"),
+        ({"x": 1, "y": 2.5}, Point(1, 2.5), "rank 2 returned a dict, expected a Point"),
         (NO_RESULT, 4, "rank 2 returned a _NoResult, expected an integer"),
         (Liar(), 4, "rank 2 returned a Liar, expected an integer"),
     ],

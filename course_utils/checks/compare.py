@@ -159,6 +159,8 @@ class _Comparison:
             got, expected = _PLAIN[wanted](got), _PLAIN[wanted](expected)
         elif type(got) is not type(expected):
             return self._wrong_kind(got, expected, wanted, given, where)
+        elif dataclasses.is_dataclass(expected):
+            return self._fields(got, expected, where)
         return None if type(expected).__eq__(expected, got) is True else self._says(got, expected, where)
 
     @staticmethod
@@ -242,6 +244,11 @@ class _Comparison:
             if wrong:
                 return wrong
         return None
+
+    def _fields(self, got: Any, expected: Any, where: str) -> str | None:
+        names = [field.name for field in dataclasses.fields(expected)]
+        wrong = (self.run(getattr(got, name), getattr(expected, name), f"{where} in {name}") for name in names)
+        return next(filter(None, wrong), None)
 
     def _dicts(self, got: dict, expected: dict, where: str) -> str | None:
         for key, other in expected.items():

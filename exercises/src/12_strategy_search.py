@@ -40,7 +40,7 @@ from course_utils.lessons.strategy_search.simulator.task_graph import Task
 # %% [markdown]
 # ## 1 · Everything that a step does
 #
-# A step of the program is a list of `Work`, one for each device that is busy with it. The four
+# A step of the program is a list of `DeviceWork`, one for each device that is busy with it. The four
 # kinds of steps are ready. Here is an exchange, between a convolution that is cut by sample and
 # a pool that is on one device:
 

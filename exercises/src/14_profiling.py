@@ -85,7 +85,7 @@ ranks.load_torch()
 # ```
 #
 # Then take out the line `raise NotImplementedError` and change what is below it. The same
-# losses, within 1 in 10,000, come out; how is up to you.
+# losses, within 1 in 100,000, come out; how is up to you.
 
 # %% [markdown]
 # ## 3 · Slow program 1

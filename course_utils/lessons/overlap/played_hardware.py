@@ -3,7 +3,7 @@
 Both take as long as they are told to, however busy the machine is. What travels is sent for real, too.
 """
 
-import time
+from time import perf_counter, sleep
 
 import torch
 import torch.distributed as dist
@@ -21,7 +21,7 @@ ON_LINK = "all_reduce, on a played link"
 def compute(seconds: float) -> None:
     """Compute for so long on a processor of this rank's own: wait."""
     with record_function(COMPUTING):
-        time.sleep(seconds)
+        sleep(seconds)
 
 
 class Waits(torch.autograd.Function):
@@ -68,7 +68,7 @@ class PlayedLink:
         """Begin to sum `tensor` over all ranks, in place, and return at once."""
         work = dist.all_reduce(tensor, async_op=True)
         seconds = tensor.numel() * tensor.element_size() / self.rate
-        begin = max(self._free, time.perf_counter())
+        begin = max(self._free, perf_counter())
         self._free = begin + seconds
         recorder.add(ON_LINK, "phase", begin, self._free)
         return UnderWay(work, self._free)
@@ -83,4 +83,4 @@ class UnderWay:
     def wait(self) -> None:
         """Return when the sum has come."""
         self._work.wait()
-        time.sleep(max(0.0, self.done_at - time.perf_counter()))
+        sleep(max(0.0, self.done_at - perf_counter()))

@@ -51,6 +51,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case([(0, 9)], [(2, 5)], 5, 4, 0.0, "no time")
     given = in_seconds(rng, ([(2, 6), (5, 9)], [(8, 10)], 1, 13), 0.1)
     yield case(*given, 4 / 12, "fractions of a second")
+    given = in_seconds(rng, ([(2, 6), (7, 9)], [(10, 12)], 1, 13), 1e-6)
+    yield case(*given, 4 / 12, "microseconds")
     each = [(drawn(rng, rank), drawn(rng, int(rng.integers(7))), 3, 20) for rank in range(available)]
     given, wanted = [in_seconds(rng, ticks) for ticks in each], [by_moments(*ticks) for ticks in each]
     yield Case(f"{ranks(available)}, each with times of its own", given, wanted, with_comm=False)

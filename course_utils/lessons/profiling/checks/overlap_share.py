@@ -49,6 +49,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case([(-6, -2), (-1, 1)], [(-4, 2)], 4 / 6, "before time 0")
     given = in_seconds(rng, ([(0, 4), (7, 9)], [(2, 8)]), 0.1)
     yield case(*given, 0.5, "fractions of a second")
+    given = in_seconds(rng, ([(0, 2), (3, 7)], [(2, 3), (5, 10)]), 1e-6)
+    yield case(*given, 1 / 3, "microseconds")
     yield case([(0, 100)], [(98, 99), (10, 90), (20, 30), (95, 105)], 85 / 90)
     each = [
         (drawn(rng, n), drawn(rng, m)) for n, m in zip(rng.integers(0, 9, available), range(available), strict=True)

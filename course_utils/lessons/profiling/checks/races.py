@@ -19,7 +19,7 @@ from typing import Any
 from course_utils.checks.compare import difference, is_changed
 from course_utils.measuring import MARGIN, Compared
 
-CLOSE = 1e-4
+CLOSE = 1e-5
 """So near, relative to the largest one, the losses have to be."""
 FEWEST, MOST = 3, 12
 """Rounds, beside a first one that only compares the results."""
@@ -126,7 +126,8 @@ def _watched() -> Iterator[dict[str, Any]]:
     """What a program did: all times are readings of `time.perf_counter`, in seconds.
 
     "begin" and "end" of all; "computing" on its played processor, and the seconds that were "asked" for; what was on
-    the played "link", and up to when it was "waited" for; its "messages", the collectives.
+    the played "link", and up to when it was "waited" for; its "messages", the collectives; whether anything was "sent"
+    or received at all.
     """
     from course_utils.lessons.overlap import played_hardware
     from course_utils.trace.recorder import recorder
@@ -151,6 +152,7 @@ def _watched() -> Iterator[dict[str, Any]]:
         played_hardware.compute, played_hardware.UnderWay.wait = plain, plain_wait
     seen["end"] = time.perf_counter()
     seen["link"] = [(e.start, e.end) for e in recorder.events[first:] if e.name == played_hardware.ON_LINK]
+    seen["sent"] = any(event.kind != "phase" for event in recorder.events[first:])
     seen["messages"] = [(e.start, e.end) for e in recorder.events[first:] if e.kind == "collective"]
 
 

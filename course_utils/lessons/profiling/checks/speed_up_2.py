@@ -37,7 +37,7 @@ def beside_slow_2(function: Callable, seed: int, examples: int, steps: int, roun
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(size: int, examples: int, steps: int, rounds: int = 0) -> Case:
         given = [(int(rng.integers(2**31)), examples, steps, rounds)] * size
-        more = {"backend": "gloo", "harness": beside_slow_2, "judge": races_well(TARGET, _lost)}
+        more = {"backend": "gloo", "harness": beside_slow_2, "judge": races_well(TARGET, _lost, _alone)}
         return Case(f"{ranks(size)}, {count(steps, 'step')}", given, **more)
 
     yield case(min(2, available), 40, 5)
@@ -51,6 +51,14 @@ def _lost(outcome: Outcome) -> str:
     waits = len(outcome.results[0]["lanes"][YOURS]["messages"])
     share = percent(lanes.exposed_seconds / lanes.seconds)
     return f"Rank 0 waits {count(waits, 'time')} for the other, {share} of its time"
+
+
+def _alone(outcome: Outcome) -> str | None:
+    """Whether a rank has sent and received nothing: it trained the networks of others, too."""
+    for rank, result in enumerate(outcome.results):
+        if len(outcome.results) > 1 and not result["lanes"][YOURS]["sent"]:
+            return f"rank {rank} neither sent nor received a message"
+    return None
 
 
 def _on_some_ranks(case: Case, outcome: Outcome) -> bool:

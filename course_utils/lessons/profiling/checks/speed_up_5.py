@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.common import (
     SYMPTOMS,
     WHOLE,
@@ -67,6 +68,10 @@ def _past_the_link(outcome: Outcome) -> str | None:
     share = _on_link(outcome)
     if abs(share - 1) > WHOLE:
         return f"the link was at work {share:.2f} times as long as for slow_5, which sends every gradient once"
+    for rank, result in enumerate(outcome.results):
+        times = result["lanes"][YOURS]["link"]
+        if intervals.length(intervals.union(times)) < (1 - WHOLE) * sum(end - begin for begin, end in times):
+            return f"rank {rank} sent several gradients at once, as if it had several links"
     if _computed(outcome) < 1 - WHOLE:
         return f"the ranks computed {_computed(outcome):.2f} times as long as for slow_5"
     return "a rank did not wait for its last gradient on the link" if _not_waited_for(outcome.case, outcome) else None

@@ -1,7 +1,7 @@
 """The check of `match_terms`: steps drawn at random, told in five frameworks' words; gradients are really added."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,7 @@ from course_utils.lessons.read_the_manual.framework_terms import Step
 from course_utils.lessons.read_the_manual.manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
 from course_utils.words import ranks as ranks_text
 
-MICRO, PASSES, GLOBAL, TIMES = "micro_batch", "passes", "global_batch", "times_mean"
+PASSES, GLOBAL, TIMES = "passes", "global_batch", "times_mean"
 WHOLE, PER_GPU, STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 ADDS = {TORCH: ("sum", "mean"), HOROVOD: ("sum", "mean"), DEEPSPEED: ("mean", "mean"), JAX: ("mean", "mean")}
 """What a framework does with the gradients of a rank's passes, and then with those of the ranks, unless told."""
@@ -53,7 +53,7 @@ class Drawn:
             JAX: {"batch": images, "every_k_schedule": self.passes, "collective": ("pmean", "psum")[self.way]},
         }[self.framework]
 
-    def step(self, rng: np.random.Generator) -> dict[str, float]:
+    def step(self, rng: np.random.Generator) -> Step:
         """The step in the course's terms; `times_mean` from gradients that are added as the framework adds them."""
         of_images = rng.uniform(1, 2, (self.ranks, self.passes, self.micro_batch))
         told = self.way == CHOSEN
@@ -63,14 +63,7 @@ class Drawn:
         over_passes, over_ranks = ADDS.get(self.framework, ("mean", "sum"))
         over_ranks = "sum" if told and self.framework in (HOROVOD, JAX) else over_ranks
         reached = getattr(getattr(of_passes, over_passes)(axis=1), over_ranks)()
-        sizes = {MICRO: self.micro_batch, PASSES: self.passes, GLOBAL: of_images.size}
-        return {**sizes, TIMES: float(reached / of_images.mean())}
-
-
-def asked(function: Callable, framework: str, settings: Mapping[str, Any], ranks: int) -> Any:
-    """Call the learner's function; its step as a dict, and anything else as it is."""
-    step = function(framework, settings, ranks)
-    return asdict(step) if type(step) is Step else step
+        return Step(self.micro_batch, self.passes, of_images.size, float(reached / of_images.mean()))
 
 
 def _drawn(rng: np.random.Generator) -> Iterator[Drawn]:
@@ -102,15 +95,15 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         words = ", ".join(f"{name}: {value}" for name, value in one.settings.items())
         given = (one.framework, one.settings, one.ranks)
         label = f"{one.framework}, {ranks_text(one.ranks)}, {words}"
-        yield Case(label, [given], [one.step(rng)], with_comm=False, harness=asked, tolerance=1e-9)
+        yield Case(label, [given], [one.step(rng)], with_comm=False, tolerance=1e-9)
 
 
 def _by(name: str, factor: str, power: int) -> Recogniser:
     """A recogniser of a number that is the right one times (1), or divided by (-1), the case's ranks or passes."""
 
     def recognises(case: Case, outcome: Outcome) -> bool:
-        got, due = outcome.results[0][name], case.expected[0][name]
-        by = case.arguments[0][2] if factor == "ranks" else case.expected[0][factor]
+        got, due = getattr(outcome.results[0], name), getattr(case.expected[0], name)
+        by = case.arguments[0][2] if factor == "ranks" else getattr(case.expected[0], factor)
         return by > 1 and same(got, due * by**power, 1e-9)
 
     return recognises
@@ -122,7 +115,7 @@ def _number_missing(case: Case, outcome: Outcome) -> bool:
 
 
 def _turned_over(case: Case, outcome: Outcome) -> bool:
-    got, due = outcome.results[0][TIMES], case.expected[0][TIMES]
+    got, due = outcome.results[0].times_mean, case.expected[0].times_mean
     return due != 1 and same(got, 1 / due, 1e-9)
 
 

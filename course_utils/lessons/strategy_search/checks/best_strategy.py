@@ -1,10 +1,12 @@
 """The check of `best_strategy`: small graphs whose optimum is known by trying everything, with traps on the way there.
 
 A walk begins where no single change helps, so that one has to go through slower strategies; it is too warm to end at
-the best it met; it stays as warm as it was; and where memory is limited the best of all does not fit, or nothing does.
+the best it met; it stays as warm as it was; and where memory is limited the best of all does not fit, or nothing does,
+or most ways are dead ends.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -85,6 +87,12 @@ def walked(
     return {"takes": int(times[end]), "fits": bool(room[end]), "walk": asked, "looks": looked_at, "drawn": drawn}
 
 
+def walked_again(function: Callable, choices: list[tuple[Config, ...]], times: Whole, *given: Any) -> Any:
+    """Runs on a rank: what `walked` tells of a second search; in the first one the quickest is the slowest."""
+    first = walked(function, choices, times.max() + times.min() - times, *given)
+    return first if isinstance(first, str) else walked(function, choices, times, *given)
+
+
 class _TooOften(Exception):
     """The walk does not count its proposals."""
 
@@ -127,12 +135,15 @@ def _proposed(told: dict) -> list[int]:
 
 
 def _one_proposal(outcome: Outcome) -> str | None:
-    """Whether a proposal was looked at, where there is one to make; what is wrong otherwise."""
+    """Whether a single proposal was looked at; what is wrong otherwise."""
     told = outcome.results[0]
     if isinstance(told, str):
         return told
     if not told["looks"] and len(told["walk"]) < 2:
         return "there is a proposal to make; only the start was looked at"
+    looked_at = {*told["looks"], *told["walk"]} - {_number(outcome, outcome.case.arguments[0][3])}
+    if len(looked_at) > 1:
+        return f"{len(looked_at)} proposals were looked at, expected 1"
     return None
 
 
@@ -147,6 +158,17 @@ def _still_warm(outcome: Outcome) -> str | None:
     if share > 0.5:
         return None
     return f"of the last strategies {percent(share)} were two changes away from the quickest, expected about 88 %"
+
+
+def _goes_on(outcome: Outcome) -> str | None:
+    """Whether a walk on a plateau goes on from nearly every proposal; then what is wrong otherwise."""
+    if wrong := _wrong(outcome):
+        return wrong
+    walk, (_, times, *_) = outcome.results[0]["walk"], outcome.case.arguments[0]
+    share = np.mean([after in _near(before, times.shape) for before, after in itertools.pairwise(walk)])
+    if share > 0.6:
+        return None
+    return f"the walk went on from {percent(share)} of the proposals, expected from about 98 %"
 
 
 def _only_down(outcome: Outcome) -> str | None:
@@ -189,8 +211,15 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield _case("from the slowest one, nearly cold", choices, times, slowest, 400, 1.0, rng, judge=_only_down)
     yield _plain(rng)
     yield _seldom(rng)
-    choices, times, _ = _landscape(rng, 5)
+    yield _hole(rng)
+    yield _dead_ends(rng)
+    choices, times = _devices(50, 60), rng.integers(1000, 9000, (50, 60))
     yield _case("a single proposal", choices, times, int(rng.integers(times.size)), 1, 1.0, rng, judge=_one_proposal)
+    few = rng.integers(1000, 9000, (2, 2))
+    yield _case("four strategies in all", _devices(2, 2), few, int(few.argmax()), 200, 1e6, rng)
+    choices, times, _ = _landscape(rng, 5)
+    best = int(times.argmin())
+    yield _case("after a search with other times", choices, times, best, 500, 0.3 * times.min(), rng, again=True)
     start = int(rng.integers(times.size))
     alone = (np.arange(times.size) == start).reshape(times.shape)
     yield _case("nothing else fits", choices, times, start, 20, 1.0, rng, room=alone)
@@ -220,6 +249,29 @@ def _seldom(rng: np.random.Generator) -> Case:
     times = sum(np.ix_(*slower)) + 1_000_000
     label = "steps away from the quickest one are seldom taken"
     return _case(label, choices, times, int(times.argmin()), ITERATIONS, temperature, rng, judge=_still_warm)
+
+
+def _hole(rng: np.random.Generator) -> Case:
+    """From the best one, where all others take nearly as long as each other, three temperatures longer."""
+    choices, temperature = _devices(*[4] * OPERATORS), 1e5
+    times = 1_000_000 + rng.integers(0, 1000, [len(own) for own in choices])
+    start = int(rng.integers(times.size))
+    times.flat[start] -= int(3 * temperature)
+    return _case("from a hole in a plateau", choices, times, start, ITERATIONS // 2, temperature, rng, judge=_goes_on)
+
+
+def _dead_ends(rng: np.random.Generator) -> Case:
+    """The best one is two changes away: from the start, and from the one between, many changes lead into dead ends."""
+    choices = _devices(*[2] * 10)
+    room = np.zeros([2] * 10, dtype=bool)
+    between, best, *others = np.eye(10, dtype=int)[rng.permutation(10)]
+    for number, other in enumerate(others):
+        room[tuple(other if number % 2 else between + other)] = True
+    start, best = np.zeros_like(between), between + best
+    room[tuple(start)] = room[tuple(between)] = room[tuple(best)] = True
+    times = rng.integers(5000, 9000, room.shape)
+    times[tuple(best)] = 1000
+    return _case("a walk with dead ends", choices, times, 0, ITERATIONS, 1e6, rng, room=room)
 
 
 def _far_enough(outcome: Outcome) -> str | None:
@@ -255,13 +307,14 @@ def _case(
     rng: np.random.Generator,
     room: Bits | None = None,
     judge: Callable = _wrong,
+    again: bool = False,
 ) -> Case:
-    """A walk from strategy number `start`."""
+    """A walk from strategy number `start`; `again`: after another, with other times."""
     begin = tuple(own[place] for own, place in zip(choices, np.unravel_index(start, times.shape), strict=True))
     room = np.ones(times.shape, dtype=bool) if room is None else room
     seed = int(rng.integers(2**31))
     given = (choices, times, room, begin if iterations < 500 else list(begin), iterations, float(temperature), seed)
-    return Case(label, [given], with_comm=False, harness=walked, judge=judge)
+    return Case(label, [given], with_comm=False, harness=walked_again if again else walked, judge=judge)
 
 
 def _trap(rng: np.random.Generator, limited: bool) -> Case:

@@ -75,6 +75,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("temperature 0, slower", old, old + 1, 0)
     yield case("temperature 0, quicker", old, old - 1, 0)
     yield case("temperature 0, equally quick", old, old, 0)
+    day = 86_400 * 10**9
+    yield case("a little slower, of a step that takes a day", day, day + 100, 100)
     warm = float(rng.uniform(0.3, 0.9)) * old
     yield case("slower, warm", old, old + int(rng.uniform(0.5, 1.5) * warm), warm)
 

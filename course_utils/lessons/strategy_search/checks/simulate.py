@@ -105,7 +105,7 @@ def _drawn_tasks(rng: np.random.Generator, number: int, devices: int) -> list[Ta
     rows = []
     for place in range(number):
         after = tuple(int(one) for one in rng.integers(0, place, rng.integers(0, 4))) if place else ()
-        rows.append((int(rng.integers(devices)), 1000 * int(rng.integers(0, 60)), after))
+        rows.append((int(rng.integers(devices)), 1000 * max(0, int(rng.integers(-20, 60))), after))
     return _tasks(*rows)
 
 

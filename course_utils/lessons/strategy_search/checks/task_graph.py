@@ -14,14 +14,16 @@ from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.strategy_search.checks.common import NOTHING, drawn_strategy, shown
 from course_utils.lessons.strategy_search.graph.configurations import Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
+from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators
 from course_utils.lessons.strategy_search.simulator.program_steps import (
+    Costs,
     Step,
     compute,
     exchange,
     gradient_sums,
     norm_sums,
 )
-from course_utils.lessons.strategy_search.simulator.random_graphs import DrawnCosts, random_costs, random_graph
+from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
 from course_utils.lessons.strategy_search.simulator.task_graph import Task
 from course_utils.words import count
 
@@ -30,7 +32,7 @@ Row = list[Any]
 """A task: its name, device and nanoseconds, and the numbers of those that it is after."""
 
 
-def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs: DrawnCosts) -> list[Row] | str:
+def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row] | str:
     """Runs on a rank: the tasks of a second call as plain lists; as a text where it is something else."""
     function(graph, copy(strategy), costs)
     tasks = function(graph, strategy, costs)
@@ -53,7 +55,7 @@ def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs:
     return rows
 
 
-def by_hand(graph: OperatorGraph, strategy: Strategy, costs: DrawnCosts) -> list[Row]:
+def by_hand(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row]:
     """The tasks as they should be, written another way than in the library: first all steps, then who meets whom."""
     pairs = list(zip(graph.operators, strategy, strict=True))
     forward: list[tuple[str, Step]] = []
@@ -141,8 +143,8 @@ def _other_waits(mine: dict[tuple, set[tuple]], right: dict[tuple, set[tuple]]) 
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, graph: OperatorGraph, strategy: Strategy) -> Case:
-        given = graph, strategy, random_costs(rng, graph)
+    def case(label: str, graph: OperatorGraph, strategy: Strategy, costs: Costs | None = None) -> Case:
+        given = graph, strategy, costs or random_costs(rng, graph)
         return Case(label, [given], with_comm=False, harness=as_rows, judge=_wrong)
 
     plain, skips = ((3, 1), (4, 2)), ((6, 2), (7, 3), (8, 4), (3, 4), (9, 3), (8, 2), (6, 5))
@@ -150,6 +152,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         graph = random_graph(rng, operators, (operators, devices) in skips)
         label = f"{count(operators, 'operator')} on {count(devices, 'device')}"
         yield case(label, graph, drawn_strategy(rng, graph, devices))
+    graph = five_operators()
+    yield case("a loss that takes no time", graph, drawn_strategy(rng, graph, 2), HandCosts())
     graph = _with_everything(rng)
     strategy = drawn_strategy(rng, graph, 3)
     while not all(_has(strategy, graph)):
