@@ -107,6 +107,8 @@ def _wrong(outcome: Outcome) -> str | None:
     walk, begin = told["walk"], _number(outcome, start)
     if len(walk) > 2 * iterations + 2:
         return f"{len(walk)} strategies were simulated for {count(iterations, 'proposal')}"
+    if len(told["looks"]) > 3 * iterations + 3:
+        return f"after {count(iterations, 'proposal')} the walk still asked whether strategies fit"
     if iterations and not told["drawn"]:
         return "nothing was drawn from `random`"
     near = _near(begin, times.shape)
