@@ -216,7 +216,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield _hole(rng)
     yield _dead_ends(rng)
     choices, times = _devices(50, 60), rng.integers(1000, 9000, (50, 60))
-    yield _case("a single proposal", choices, times, int(rng.integers(times.size)), 1, 1.0, rng, judge=_one_proposal)
+    for start in rng.integers(times.size, size=2):  # twice: one too many may be the same again
+        yield _case("a single proposal", choices, times, int(start), 1, 1.0, rng, judge=_one_proposal)
     few = rng.integers(1000, 9000, (2, 2))
     yield _case("four strategies in all", _devices(2, 2), few, int(few.argmax()), 200, 1e6, rng)
     choices, times, _ = _landscape(rng, 5)
