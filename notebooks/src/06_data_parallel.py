@@ -325,10 +325,11 @@ course.draw.loss_curves(curves, title)
 #
 # ## A larger batch
 #
-# Until now we cut one batch in four. Now let each rank take as many images as one process took alone, here 32. That is
-# 128 together, so an epoch has a quarter of the steps. Which rate? The **linear rule** takes $P$ times one rank's: one
-# step stands for $P$. The **square root rule** takes $\sqrt P$ times, as the noise falls by that factor (lesson 1).
-# **Predict:** with which rate are most test images recognised after four epochs?
+# Until now we cut one batch in four. Now let each rank take as many images as one process took alone, here 32. The
+# images of all ranks in a step are the **global batch**, here 128. So an epoch has a quarter of the steps. Which rate?
+# The **linear rule** takes $P$ times one rank's: one step stands for $P$. The **square root rule** takes $\sqrt P$
+# times, as the noise falls by that factor (lesson 1). **Predict:** with which rate are most test images recognised
+# after four epochs?
 
 # %%
 course.predict(
