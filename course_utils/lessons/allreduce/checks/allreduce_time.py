@@ -1,11 +1,11 @@
 """The check of `allreduce_time`: every algorithm's messages one after the other, on networks made up for each check."""
 
-import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import after_another_call
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import error_of
 from course_utils.lessons.allreduce.async_ring import SEGMENT_BYTES
@@ -42,7 +42,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     for algorithm in (*PLAIN, "asynchronous ring"):
         yield case(algorithm, 1, 1000, network(1e-10))
     yield case("ring", 5, number(1e3, 1e5), network())
-    yield dataclasses.replace(case("tree", 9, 1000, network(), ", called again"), harness=_after_another_network)
+    again = case("tree", 9, 1000, network(), ", called again")
+    yield after_another_call(again, [("tree", 9, 1000, Network(1.0, 1.0))])
     for nbytes in (0, int(number(1e3, 1e5)), int(number(5e7, 5e8))):
         yield case("asynchronous ring", int(rng.choice([4, 5])), nbytes, network(1e-10))
     nbytes = number(1e7, 1e8)
@@ -50,12 +51,6 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     unknown = ("quantum", int(rng.integers(2, 9)), int(number(1e3, 1e6)), network())
     yield Case("a name that no algorithm has", [unknown], ["CourseError"], with_comm=False, harness=error_of)
     yield case("halving-doubling", 2, 1e6, network(1e-10))
-
-
-def _after_another_network(function: Callable, algorithm: str, size: int, nbytes: float, network: Network) -> object:
-    """Call the learner's function after a call that differs in the network alone."""
-    function(algorithm, size, nbytes, Network(1.0, 1.0))
-    return function(algorithm, size, nbytes, network)
 
 
 def message_sizes(algorithm: str, size: int, nbytes: float) -> list[float]:

@@ -1,11 +1,11 @@
 """The check of `mesh_groups`: the groups that NumPy cuts a grid of ranks into, for meshes of one to five axes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from course_utils.checks.cases import rejections
+from course_utils.checks.cases import after_another_call, rejections
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import same
 
@@ -24,18 +24,13 @@ def _grid(sizes: Sizes) -> np.ndarray:
     return np.arange(np.prod(list(sizes.values()))).reshape(*sizes.values())
 
 
-def after_another(function: Callable[[Sizes], Groups], sizes: Sizes) -> Groups:
-    """Call the learner's function for a mesh of other names with the same numbers, and then for this one."""
-    function(dict(zip(AXES, sizes.values(), strict=False)))
-    return function(sizes)
-
-
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(sizes: Sizes, about: str = "", **more: Any) -> Case:
-        return Case(f"the mesh {sizes}{about}", [(sizes,)], [by_numpy(sizes)], with_comm=False, **more)
+    def case(sizes: Sizes, about: str = "") -> Case:
+        return Case(f"the mesh {sizes}{about}", [(sizes,)], [by_numpy(sizes)], with_comm=False)
 
     yield case({"data": 2, "tensor": 3})
-    yield case({"rows": 2, "columns": 3}, ", after one with the same numbers", harness=after_another)
+    again = case({"rows": 2, "columns": 3}, ", after one with the same numbers")
+    yield after_another_call(again, [({"data": 2, "pipeline": 3},)])
     yield case({"data": 3, "pipeline": 2, "tensor": 4})
     yield case({"tensor": 4, "data": 2})
     yield case({"data": 2, "tensor": 2, "pipeline": 3}, ", two axes equally long")

@@ -1,9 +1,12 @@
 """What the checks of lesson 4 share: fresh vectors, and a message that is meant for somebody else."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from course_utils.checks.exercise import Case
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -38,7 +41,14 @@ def random_vector(rng: np.random.Generator, length: int, dtype: str = "float64")
     return rng.integers(2, size=length).astype(bool) if kind == "b" else rng.standard_normal(length).astype(dtype)
 
 
-def after_another_call(function: Callable, comm: "MPI.Intracomm", given: Any, *others: Any) -> tuple[Any, Any]:
+def called_again(case: Case, before: Sequence[Any]) -> Case:
+    """The same case after a call with other numbers of the same form; `before`: what that call gives on each rank."""
+    both = list(zip(before, case.expected, strict=True))
+    changes = {"cost": None, "judge": None, "harness": both_calls}
+    return dataclasses.replace(case, label=case.label + AGAIN, expected=both, **changes)
+
+
+def both_calls(function: Callable, comm: "MPI.Intracomm", given: Any, *others: Any) -> tuple[Any, Any]:
     """Call the learner's function with other numbers, then with these; return both results as they are at the end."""
     earlier = function(comm, turned_round(given), *others)
     return earlier, function(comm, given, *others)

@@ -9,12 +9,11 @@ from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.symptoms import completed, raised
 from course_utils.lessons.messages.checks.common import (
-    AGAIN,
     DTYPES,
     HEADERS,
     LEAST,
     WAITING,
-    after_another_call,
+    called_again,
     in_used_memory,
     random_vector,
     turned_round,
@@ -62,9 +61,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     early = case(mirrored, 12)
     yield dataclasses.replace(early, label=early.label + WAITING, cost=None, judge=None, harness=with_an_early_message)
     again = case(mirrored, 12)
-    both = [(turned_round(theirs), theirs) for theirs in again.expected]
-    changes = {"cost": None, "judge": None, "harness": after_another_call}
-    yield dataclasses.replace(again, label=again.label + AGAIN, expected=both, **changes)
+    yield called_again(again, [turned_round(theirs) for theirs in again.expected])
     yield case(mirrored, LONG)
 
 

@@ -1,13 +1,12 @@
 """The check of `pass_the_token`: running sums by the formula, P messages of one number each, and no collective."""
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
-from course_utils.lessons.messages.checks.common import AGAIN, LEAST, after_another_call, turned_round
+from course_utils.lessons.messages.checks.common import LEAST, called_again, turned_round
 from course_utils.words import count, ranks
 
 
@@ -17,16 +16,11 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield _case(ranks(world_size), whole)
     number = float(rng.integers(1, 1000))
     yield _case(f"{ranks(world_size)}, numbers that add up to 0", [number, -number] + [0.0] * (world_size - 2))
-    yield _called_again(_case(ranks(world_size), [float(number) for number in rng.permutation(whole)]))
+    again = _case(ranks(world_size), [float(number) for number in rng.permutation(whole)])
+    yield called_again(again, [turned_round(token) for token in again.expected])
     for size in [*fewer(world_size), world_size]:
         label = "1 rank, alone" if size == 1 else f"{ranks(size)}, numbers with many digits"
         yield _case(label, [float(number) for number in 100 * rng.standard_normal(size)])
-
-
-def _called_again(case: Case) -> Case:
-    expected = [(turned_round(token), token) for token in case.expected]
-    changes = {"cost": None, "judge": None, "harness": after_another_call}
-    return dataclasses.replace(case, label=case.label + AGAIN, expected=expected, **changes)
 
 
 def _case(label: str, numbers: list) -> Case:

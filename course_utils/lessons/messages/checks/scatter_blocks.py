@@ -8,12 +8,11 @@ import numpy as np
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.lessons.messages.checks.common import (
-    AGAIN,
     DTYPES,
     HEADERS,
     LEAST,
     WAITING,
-    after_another_call,
+    called_again,
     other_roots,
     random_vector,
     root_text,
@@ -60,9 +59,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield dataclasses.replace(own, label=label, arguments=[own.arguments[0], *others])
     again = case(world_size, 3 * world_size, 0)
     before = np.array_split(turned_round(_vector(again)), world_size)
-    changes = {"cost": None, "judge": None, "harness": after_another_call}
-    both = list(zip(before, again.expected, strict=True))
-    yield dataclasses.replace(again, label=again.label + AGAIN, expected=both, **changes)
+    yield called_again(again, before)
     for dtype in rng.permutation(DTYPES):
         yield case(world_size, 20_002, int(rng.integers(world_size)), str(dtype))
 

@@ -14,7 +14,7 @@ from course_utils.lessons.messages.checks.common import (
     HEADERS,
     LEAST,
     WAITING,
-    after_another_call,
+    both_calls,
     other_roots,
     random_vector,
     root_text,
@@ -53,7 +53,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     early = case(world_size, 12, 0)
     yield dataclasses.replace(early, label=early.label + WAITING, cost=None, harness=with_an_early_message)
     again = case(world_size, 12, world_size - 1)
-    yield dataclasses.replace(again, label=again.label + AGAIN, cost=None, harness=after_another_call)
+    yield dataclasses.replace(again, label=again.label + AGAIN, cost=None, harness=both_calls)
     yield case(world_size, 100_003, int(rng.integers(world_size)))
 
 
