@@ -136,6 +136,8 @@ class Exercise:
         limit: seconds after which a case is ended in any event: many times what it takes, as machines may be busy.
         link: of the ranks that it is for, as `course.start` takes it; "" where any will do.
         shares_files: whether its ranks must see one another's files.
+        budgets: whether it asks for a goal within budgets: whatever reaches it is right, so that no mutant of a right
+            answer is wrong by itself.
         name: the function's name: that of the module. This and what follows, the registry fills in.
         lesson: the lesson's stem, "04_messages".
         file: beside the module: what people write for it.
@@ -159,6 +161,7 @@ class Exercise:
     limit: float = 30.0
     link: str = ""
     shares_files: bool = False
+    budgets: bool = False
     name: str = ""
     lesson: str = ""
     file: Path | None = None

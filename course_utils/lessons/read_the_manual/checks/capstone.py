@@ -99,6 +99,7 @@ EXERCISE = Exercise(
     title="VGG-11 on four slow links, within budgets",
     cases=_cases,
     needs_torch=True,
+    budgets=True,
     drawing=_drawing,
     hints=(
         "One copy of the weights has 584 KB; a broadcast sends two out of rank 0, and an all-reduce among four nodes "

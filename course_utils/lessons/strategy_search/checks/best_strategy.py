@@ -30,6 +30,7 @@ WALKS = 24
 NEVER, AMPLE = 2**60, 2**40
 MOST_LOOKS = 100
 """After so many questions for each proposal, whether a strategy fits, the walk will not end by itself."""
+CORNERED = "each change from where the walk was had been looked at, and nothing was looked at twice"
 NO_STRATEGY = "a list with a configuration for each operator is expected"
 WARM = 0.02, 0.05
 """Temperatures, as shares of the time with which the walk begins."""
@@ -113,6 +114,8 @@ def _wrong(outcome: Outcome) -> str | None:
         return "nothing was drawn from `random`"
     near = _near(begin, times.shape)
     for number in walk:
+        if number not in near and not told["looks"]:
+            return "the walk went on from a strategy that does not fit, without asking"
         if number not in near:
             return "a strategy was simulated that is not a single change away from any before it that fits"
         near |= _near(number, times.shape) if room.flat[number] else set()
@@ -123,9 +126,11 @@ def _wrong(outcome: Outcome) -> str | None:
     met = min((int(times.flat[number]) for number in walk if room.flat[number]), default=NEVER)
     if met < told["takes"]:
         return f"{longer}; one of {met} ns was simulated on the way"
-    proposals = len(_proposed(told))
-    if proposals < iterations / 2:
-        return f"{longer}; only {proposals} strategies were looked at in {count(iterations, 'proposal')}"
+    proposed = _proposed(told)
+    if _cornered(proposed, times.shape):
+        return f"{longer}; {CORNERED}"
+    if len(proposed) < iterations / 2:
+        return f"{longer}; only {len(proposed)} strategies were looked at in {count(iterations, 'proposal')}"
     if _near(begin, times.shape).issuperset(walk):
         return f"{longer}; nothing was simulated that is two changes from the start"
     return longer
@@ -134,6 +139,12 @@ def _wrong(outcome: Outcome) -> str | None:
 def _proposed(told: dict) -> list[int]:
     """All that was looked at: a walk that keeps each result simulates nothing twice, but asks whether it fits."""
     return max(told["walk"], told["looks"], key=len)
+
+
+def _cornered(proposed: list[int], shape: tuple[int, ...]) -> bool:
+    """Whether a walk that looks at nothing twice came to where it had looked at all that is a change away."""
+    looked_at = set(proposed)
+    return len(looked_at) == len(proposed) and any(_near(number, shape) <= looked_at for number in proposed)
 
 
 def _one_proposal(outcome: Outcome) -> str | None:
@@ -170,6 +181,8 @@ def _goes_on(outcome: Outcome) -> str | None:
     share = np.mean([after in _near(before, times.shape) for before, after in itertools.pairwise(walk)])
     if share > 0.6:
         return None
+    if _cornered(_proposed(outcome.results[0]), times.shape):
+        return CORNERED
     return f"the walk went on from {percent(share)} of the proposals, expected from about 98 %"
 
 
