@@ -22,9 +22,9 @@ def proposals(
 ) -> Any:
     """Runs on a rank: the numbers of the choices proposed, many times, and whether an equal generator gives the same.
 
-    The first call is with all operators in reverse. What is wrong in its form is told as a text.
+    The first call is with twice as many operators, in reverse. What is wrong in its form is told as a text.
     """
-    function(strategy[::-1], choices[::-1], np.random.default_rng(seed))
+    function((strategy * 2)[::-1], (choices * 2)[::-1], np.random.default_rng(seed))
     before, rounds = list(strategy), []
     for times in (tries, 50):
         random = np.random.default_rng(seed)
