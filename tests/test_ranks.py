@@ -13,9 +13,12 @@ from types import SimpleNamespace
 
 import nbclient
 import nbformat
+import numpy as np
+import psutil
 import pytest
 
 import course_utils as course
+from course_utils import system
 from course_utils.checks.written import Program
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
@@ -429,6 +432,35 @@ def test_a_check_is_not_blamed_for_an_mpi_that_an_earlier_answer_broke(four_rank
     assert attempt.run.results == [6] * 4 and four_ranks.pids != old
 
 
+def floods_and_waits(comm, messages: int) -> None:
+    for _ in range(messages):
+        comm.Send(np.zeros(1), dest=(comm.rank + 1) % comm.size, tag=1)
+    comm.Recv(np.zeros(1), source=(comm.rank + 2) % comm.size, tag=2)
+
+
+def test_messages_without_number_that_nobody_received_cost_the_ranks_and_a_few_do_not(four_ranks) -> None:
+    old = four_ranks.pids
+    assert not four_ranks.attempt(floods_and_waits, [(100,)] * 4).afterwards and four_ranks.pids == old
+    attempt = four_ranks.attempt(floods_and_waits, [(20_000,)] * 4)
+    assert "deadlock" in attempt.trouble and "New ranks were started" in attempt.afterwards
+    assert set(old).isdisjoint(four_ranks.pids) and four_ranks.run(add_ranks).results == [6] * 4
+
+
+def fills_memory(comm) -> None:
+    kept = [np.ones(100) for _ in range(200_000)]
+    comm.Recv(kept[0], source=(comm.rank + 1) % comm.size)
+
+
+@pytest.mark.skipif(not system.LINUX, reason="elsewhere the C library gives memory back by itself")
+def test_what_an_answer_has_filled_of_the_memory_goes_back_when_it_is_broken_off(four_ranks) -> None:
+    def resident() -> int:
+        return max(psutil.Process(pid).memory_info().rss for pid in four_ranks.pids)
+
+    before = resident()
+    assert "deadlock" in four_ranks.attempt(fills_memory, [()] * 4).trouble
+    assert resident() - before < 60e6, "200,000 arrays of 800 bytes each take 160 MB and more"
+
+
 def test_restart_brings_new_ranks(four_ranks, capsys) -> None:
     before = four_ranks.pids
     four_ranks.restart()
@@ -507,6 +539,7 @@ def test_the_same_number_gives_the_same_ranks_another_number_new_ones(four_ranks
 
 TAKES_OVER = """
 import course_utils as course
+from course_utils import system
 ranks = course.start(4)
 print("processes", *ranks.pids)
 print(ranks.run(lambda comm: comm.allreduce(1)).results)
@@ -537,6 +570,7 @@ def test_ranks_that_were_ended_from_outside_are_said_to_be_gone(four_ranks, call
 
 OWN_SET = """
 import course_utils as course
+from course_utils import system
 ranks = course.start(2)
 print(ranks.run(lambda comm: comm.allreduce(1)).results)
 ranks.stop()

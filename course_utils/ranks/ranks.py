@@ -24,6 +24,8 @@ from course_utils.words import count, wrapped
 _MEETING = 1.0
 """Seconds in which ranks come together that can; it takes them some milliseconds."""
 
+_MOST_LEFT = 50_000
+"""Messages that nobody received: MPI holds them, and their memory, as long as the ranks live."""
 _NEW_RANKS = "New ranks were started; variables of the old ones are gone."
 
 
@@ -115,12 +117,11 @@ class Ranks(LastRun):
 
         self._be_usable()
         call, replies = self._call("call", tasks, patience=patience, limit=limit)
-        if not self._usable:  # by the fault of an earlier call, not of this function
+        if any(reply.kind == "unusable" for reply in replies):  # by the fault of an earlier call, not of this function
             self._be_usable()
             call, replies = self._call("call", tasks, patience=patience, limit=limit)
-        self._be_usable(call)
-        lost = any(reply.kind == "lost" for reply in replies)
-        return Attempt(replies, describe(replies, call.cause), _NEW_RANKS if lost else "")
+        has_new_ranks = self._be_usable(call)
+        return Attempt(replies, describe(replies, call.cause), _NEW_RANKS if has_new_ranks else "")
 
     def attempt_each(
         self,
@@ -146,10 +147,12 @@ class Ranks(LastRun):
         causes = ["" if reply.kind == "returned" else call.cause for reply in done]
         return [Attempt([reply], describe([reply], cause)) for reply, cause in zip(done, causes, strict=True)]
 
-    def _be_usable(self, call: Watched | None = None) -> None:
-        """Start new ranks where a call has ended some, or has left them unable to use MPI."""
-        if not self._usable or (call and call.lost):
+    def _be_usable(self, call: Watched | None = None) -> bool:
+        """Start new ranks where a call has ended some, or has left them unable to use MPI; whether it was so."""
+        broken = bool(not self._usable or (call and call.lost))
+        if broken:
             self._bring_back()
+        return broken
 
     def _meeting(self, backend: str | None) -> str:
         """A file that does not exist yet, at which the ranks of a torch group meet."""
@@ -177,11 +180,13 @@ class Ranks(LastRun):
             arguments = arguments_with(mine.communicator)
             call = self._watched(connection, function, arguments, patience, limit, others)
             replies = [call.replies[rank] for rank in sorted(call.replies)]
-            if all(reply.kind == "returned" and reply.clean for reply in replies) and not _unmatched(replies):
+            left = _unmatched(replies)
+            if all(reply.kind == "returned" and reply.clean for reply in replies) and not left and not _unlike(replies):
                 mine.clean()
             self._usable = all(reply.kind != "unusable" for reply in replies)
             if call.cause and not call.lost:
                 self._usable &= self._can_meet(connection, mine.communicator + 1)
+                self._usable &= sum(map(abs, left.values())) <= _MOST_LEFT
         self._last_events = events_of([reply for reply in replies if reply.began])
         self._last_waits = call.stuck, {reply.rank: done_by(reply) for reply in replies}
         return call, replies
@@ -355,17 +360,22 @@ def _task(function: Callable, packed: bytes, arguments: tuple, keywords: dict, *
     return sendable(function, lambda: to_bytes(RankTask(packed, arguments, keywords, **more)))
 
 
-def _unmatched(replies: list[Reply]) -> bool:
-    """Were messages sent that nobody received, or did some ranks take part in a collective without the others?
+def _unlike(replies: list[Reply]) -> bool:
+    """Did some ranks take part in a collective without the others?
 
     A root has sent its part and gone on. What ranks do in groups of their own counts as well: then it may be nothing.
     """
-    sent: Counter = Counter()
     collectives = [Counter(event.name for event in reply.events if event.kind == "collective") for reply in replies]
+    return any(made != collectives[0] for made in collectives)
+
+
+def _unmatched(replies: list[Reply]) -> dict[tuple[int, int], int]:
+    """Source and destination → the messages that nobody received."""
+    sent: Counter = Counter()
     for reply in replies:
         for event in reply.events:
             if event.kind == "send":
                 sent[event.rank, event.peer] += 1
             elif event.kind == "recv":
                 sent[event.peer, event.rank] -= 1
-    return any(sent.values()) or any(made != collectives[0] for made in collectives)
+    return {pair: left for pair, left in sent.items() if left}

@@ -28,7 +28,7 @@ TARGETS = {
 
 
 def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
-    """Grade the checks: four rows for each exercise, or three. Right answers are judged `runs` times, with fresh numbers.
+    """Grade the checks: at most four rows for each exercise. Right ones are judged `runs` times, with fresh numbers.
 
     Args:
         only: names of exercises, or numbers of lessons; none means all.

@@ -98,7 +98,11 @@ def call_each(payloads: list[bytes], seconds: float) -> bytes:
 
 
 def meet(communicator: int) -> bytes:
-    """Come together on a fresh communicator: a call that was broken off may have left MPI unable to."""
+    """Come together on a fresh communicator: a call that was broken off may have left MPI unable to.
+
+    What it has filled of the memory goes back to the machine.
+    """
+    system.give_back_memory()
     with _recorded():
         return to_bytes(_guarded(lambda: _meet(communicator)))
 
