@@ -104,6 +104,37 @@ def test_a_run_that_needs_mpis_buffers_says_so_and_the_cured_one_does_not(four_r
     assert four_ranks.run(in_a_good_order, ranks=2).notes == [] and capsys.readouterr().out == ""
 
 
+def scatters_what_does_not_divide(comm):
+    comm.Scatter(np.ones(9) if comm.rank == 0 else None, np.empty(4), root=0)
+
+
+def begins_to_scatter_what_does_not_divide(comm):
+    comm.Iscatter(np.ones(9) if comm.rank == 0 else None, np.empty(4), root=0).Wait()
+
+
+def sends_every_second_number():
+    import torch
+    import torch.distributed as dist
+
+    if dist.get_rank() == 0:
+        dist.send(torch.ones(8)[::2], dst=1)
+    else:
+        dist.recv(torch.empty(4), src=0)
+
+
+@pytest.mark.parametrize(
+    ("function", "backend", "waits"),
+    [
+        (scatters_what_does_not_divide, None, "rank 1 waits in Scatter"),
+        (begins_to_scatter_what_does_not_divide, None, "rank 1 waits in Iscatter"),
+        (sends_every_second_number, "gloo", "rank 1 waits in recv"),
+    ],
+)
+def test_a_call_that_was_rejected_is_none_that_others_may_wait_for(four_ranks, function, backend, waits) -> None:
+    with pytest.raises(RankError, match=f"rank 0 raised .*{waits}"):
+        four_ranks.run(function, ranks=2, backend=backend)
+
+
 def three_in_a_circle(comm):
     comm.recv(source=(comm.rank + 1) % comm.size)
 

@@ -169,11 +169,21 @@ class Collectives:
         """Run `steps(wait)`, whose requests are waited for by polling, and record it all as one event."""
         line, place = here()
         began, end = time.perf_counter(), float("inf")
-        need = recorder.books.meet(self.label, self.world_ranks, agreed)
+        need, begun = recorder.books.meet(self.label, self.world_ranks, agreed), False
+
+        def wait(request: MPI.Request) -> None:
+            nonlocal begun
+            begun = True
+            recorder.wait(request.Test, name, place, need)
+
         try:
-            result = steps(lambda request: recorder.wait(request.Test, name, place, need))
+            result = steps(wait)
             end = time.perf_counter()
             return result
+        except Exception:
+            if not begun:
+                recorder.books.take_back(need)
+            raise
         finally:
             recorder.add_collective(name, agreed, need, began, end, size, line)
 
@@ -182,11 +192,16 @@ class Collectives:
         line, place = here()
         began = time.perf_counter()
         need = recorder.books.meet(self.label, self.world_ranks, call.agreed(f"{name[1].upper()}{name[2:]}"))
+        try:
+            request = call.start()
+        except Exception:
+            recorder.books.take_back(need)
+            raise
 
         def finished(end: float, _: MPI.Status) -> None:
             recorder.add_collective(name, call.agreed(name), need, began, end, call.size, line)
 
-        return TracedRequest.traced(call.start(), name, place, finished, need)
+        return TracedRequest.traced(request, name, place, finished, need)
 
     def meet(self, name: str) -> Meeting:
         """Wait until all ranks have come, to the same: afterwards a call that cannot be polled finishes for certain."""

@@ -221,7 +221,7 @@ class TracedGroup(dist.ProcessGroup):
         group, members = self._books()
         peer = None if end is None else members[end]
         name, text, by_learner = message_call(kind, peer, sys._getframe().f_back.f_back)
-        sends = kind == "send"
+        sends, work = kind == "send", start(tensors, end, tag)
         need = (recorder.books.send if sends else recorder.books.receive)(group, members, peer, tag)
 
         def finished(stop: float) -> None:
@@ -231,7 +231,6 @@ class TracedGroup(dist.ProcessGroup):
                 recorder.books.took(group, source, tag)
             recorder.add(name, kind, began, stop, peer=source, tag=tag, size=bytes_of(tensors), line=line, comm=group)
 
-        work = start(tensors, end, tag)
         sent = _memory_of(tensors[0]) if sends and name == "isend" and tensors[0].device.type == "cpu" else None
         traced = TracedWork(work, text, place, finished, need, by_learner, on_gpu=_on_gpu(tensors))
         if sent is not None:
