@@ -20,6 +20,7 @@ from course_utils.lessons.profiling.chrome_trace import Trace, read_trace, write
 from course_utils.lessons.profiling.lanes import Lanes, lanes_of
 from course_utils.lessons.profiling.merged_trace import CLOCK, STEP, merge
 from course_utils.lessons.profiling.rank_clocks import offset_to_rank_0
+from course_utils.trace.nvtx_ranges import nvtx_range
 from course_utils.vgg import random_images
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def profile_steps(
         dist.barrier()
         seen, results = len(recorder.events), []
         for number in range(steps):
-            with record_function(f"{STEP}{number}"):
+            with record_function(f"{STEP}{number}"), nvtx_range(f"{STEP}{number}"):
                 results.append(step())
         if on_gpu:
             torch.cuda.synchronize()
