@@ -7,11 +7,17 @@ import pytest
 
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.replicas import alone
+from course_utils.lessons.gpu_nodes.ladder import RECORDED as LADDER_RECORDED
+from course_utils.lessons.gpu_nodes.ladder import Climb
 from course_utils.lessons.overlap.step_times import small_vgg
 from course_utils.lessons.profiling import sentences
-from course_utils.lessons.profiling.memory import StepMemory, memory_of_step, step_memory
+from course_utils.lessons.profiling.chrome_trace import read_trace
+from course_utils.lessons.profiling.gpu_steps import RECORDED
+from course_utils.lessons.profiling.intervals import length
+from course_utils.lessons.profiling.lanes import lanes_of
 from course_utils.lessons.profiling.pictures import memory
 from course_utils.lessons.profiling.record_profiles import training_step
+from course_utils.lessons.profiling.step_memory import StepMemory, memory_of_step, read_memory
 from course_utils.syllabus import ROOT
 
 H100 = json.loads(gzip.decompress((ROOT / "tests/gpu/results/2026-11-27-h100-memory.json.gz").read_bytes()))
@@ -38,7 +44,7 @@ PHASES += [event("communication", 1800, 1900, "phases"), event("step", 1900, 200
 def on_processor(*at: float) -> StepMemory:
     """Of 700 bytes that an earlier profile has left and 100 of weights, with 100 more at each of these moments."""
     notes = [note(10, 800, 100), *(note(moment, 900 + 100 * number, 100) for number, moment in enumerate(at))]
-    return step_memory({"traceEvents": [*notes[::-1], STEP, *PHASES]})
+    return read_memory({"traceEvents": [*notes[::-1], STEP, *PHASES]})
 
 
 def test_bytes_of_earlier_profiles_do_not_count_on_a_processor() -> None:
@@ -71,7 +77,7 @@ def test_a_gpu_counts_where_the_step_uses_it() -> None:
     notes = [note(1100, 9000, 5000), note(1200, 800, 400, (1, 0)), note(1300, 500, -300, (1, 0))]
     notes += [note(900, 70, 70, (1, 1)), note(1250, 90, 20, (1, 1))]
     operators = [event("aten::mm", 1150, 1350), event("aten::empty", 1199, 1201), event("aten::add", 1190, 1210, tid=2)]
-    held = step_memory({"traceEvents": [*notes, STEP, *operators]})
+    held = read_memory({"traceEvents": [*notes, STEP, *operators]})
     assert held.place == "GPU 0" and held.allocated == [400, 800, 500], "all that its allocator has given out"
     assert held.operator == "aten::mm" and held.phases == {}
     assert sentences.memory_text(held) == (
@@ -91,8 +97,8 @@ def test_little_more_than_at_the_beginning_is_called_so() -> None:
     "events", [[STEP], [note(1100, 1, 1)], [STEP, note(900, 1, 1)]], ids=["no memory", "no step", "none in the step"]
 )
 def test_a_trace_without_a_steps_memory_is_rejected(events) -> None:
-    with pytest.raises(CourseError, match="step_memory"):
-        step_memory({"traceEvents": events})
+    with pytest.raises(CourseError, match="read_memory"):
+        read_memory({"traceEvents": events})
 
 
 def test_a_step_on_this_processor(four_ranks) -> None:
@@ -116,19 +122,24 @@ def test_a_step_on_this_processor(four_ranks) -> None:
 
 
 def test_the_peak_of_an_h100s_trace_is_what_its_allocator_counted() -> None:
-    held = step_memory(H100)
+    held = read_memory(H100)
     assert held.place == "GPU 0" and held.peak == H100["max_memory_allocated"]
     assert sentences.peak_letter(held) == "c" and held.operator == "aten::convolution_backward"
 
 
 def test_page_14_says_what_the_h100_showed() -> None:
-    held = step_memory(H100)
+    held = read_memory(H100)
     page = " ".join((ROOT / "notebooks/src/14_profiling.py").read_text().replace("\n# ", " ").split())
     assert f"{held.last_taken / 1e6:.0f} of {held.peak / 1e6:.0f} MB" in page
+    (lanes,) = lanes_of(read_trace(RECORDED / "CUDA-graph.json.gz"))
+    ladder = Climb.read(LADDER_RECORDED)
+    busy = length(lanes.computing) / lanes.seconds
+    reached = ladder.flops * lanes.steps / lanes.seconds / ladder.peak
+    assert f"ran kernels {100 * busy:.0f} % of the time, and reached {100 * reached:.0f} % of its peak" in page
 
 
 def test_the_picture_names_phases_and_peak() -> None:
-    held = step_memory(H100)
+    held = read_memory(H100)
     picture = memory(held, sentences.memory_text(held), sentences.kept_text(held))
     (ax,) = picture.axes
     assert [text.get_text() for text in ax.texts] == ["243 MB"]

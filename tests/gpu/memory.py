@@ -91,7 +91,7 @@ def allocator(where: Where):
 
 @check(14, shows="the peak of a step's memory in a trace is the one that the GPU's allocator has counted")
 def memory_in_trace(where: Where):
-    from course_utils.lessons.profiling.memory import memory_of_step
+    from course_utils.lessons.profiling.step_memory import memory_of_step
 
     if not where.cuda:
         yield Missing("", "a GPU")

@@ -14,7 +14,7 @@ from course_utils.draw import lines, style
 from course_utils.draw.boxes import Corners, boxes
 from course_utils.errors import CourseError
 from course_utils.lessons.profiling.intervals import length
-from course_utils.lessons.profiling.memory import StepMemory
+from course_utils.lessons.profiling.step_memory import StepMemory
 from course_utils.words import as_sentences, bytes_text, join, percent, seconds_text, time_unit
 
 Times = Sequence[tuple[float, float]]
@@ -89,7 +89,7 @@ def memory(held: StepMemory, title: str, subtitle: str = "") -> Figure:
     """Draw the bytes that are allocated over the time of a step, in the colours of its phases, with their peak.
 
     Args:
-        held: as `profiling.memory.step_memory` reads it in a trace.
+        held: as `profiling.step_memory.read_memory` reads it in a trace.
         title: the finding.
     """
     scale, unit = time_unit(held.seconds)

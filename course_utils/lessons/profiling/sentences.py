@@ -9,7 +9,7 @@ from course_utils.lessons.profiling.critical_path import TRANSFER, Piece, share_
 from course_utils.lessons.profiling.flight_recorder import Mismatch
 from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
-from course_utils.lessons.profiling.memory import StepMemory
+from course_utils.lessons.profiling.step_memory import StepMemory
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
 from course_utils.measuring import Measured, larger
 from course_utils.words import bytes_text, number_text, percent, seconds_text

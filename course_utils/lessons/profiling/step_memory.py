@@ -72,10 +72,10 @@ class StepMemory:
 
 def memory_of_step(make_step: Callable[..., Callable[[], Any]], *args: Any, **kwargs: Any) -> StepMemory:
     """On a rank: make a training step, take it twice, and profile the memory of the second; see `profile_memory`."""
-    return step_memory(profile_memory(make_step, *args, **kwargs))
+    return read_memory(profile_memory(make_step, *args, **kwargs))
 
 
-def step_memory(trace: Trace) -> StepMemory:
+def read_memory(trace: Trace) -> StepMemory:
     """The memory of the last profiled step in a rank's trace: of its GPU if it used one, else of the processor.
 
     Raises:
@@ -85,7 +85,7 @@ def step_memory(trace: Trace) -> StepMemory:
     steps = [one for one in events if one["name"].startswith(STEP) and one["ph"] == "X"]
     notes = [one for one in events if one["name"] == MEMORY]
     if not steps or not notes:
-        raise CourseError("step_memory: the trace has no step or no memory. Make it with profile_memory.")
+        raise CourseError("read_memory: the trace has no step or no memory. Make it with profile_memory.")
     begin, end = _from_to(max(steps, key=lambda one: one["ts"]))
     place, notes = _used_memory(notes, begin, end)
     inside = [one for one in notes if begin <= one["ts"] <= end]
@@ -117,7 +117,7 @@ def _used_memory(notes: Sequence[dict[str, Any]], begin: float, end: float) -> t
 
     device = max(of_device, key=in_step)
     if not in_step(device)[1]:
-        raise CourseError("step_memory: the step allocates nothing.")
+        raise CourseError("read_memory: the step allocates nothing.")
     return f"GPU {device[1]}" if device[0] == CUDA else "the processor", of_device[device]
 
 
