@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+import torch
 
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.replicas import alone
@@ -11,14 +12,15 @@ from course_utils.lessons.gpu_nodes.ladder import RECORDED as LADDER_RECORDED
 from course_utils.lessons.gpu_nodes.ladder import Climb
 from course_utils.lessons.overlap.step_times import small_vgg
 from course_utils.lessons.profiling import sentences
-from course_utils.lessons.profiling.chrome_trace import read_trace
+from course_utils.lessons.profiling.chrome_trace import problems, read_trace
 from course_utils.lessons.profiling.gpu_steps import RECORDED
 from course_utils.lessons.profiling.intervals import length
 from course_utils.lessons.profiling.lanes import lanes_of
 from course_utils.lessons.profiling.pictures import memory
-from course_utils.lessons.profiling.record_profiles import training_step
-from course_utils.lessons.profiling.step_memory import StepMemory, memory_of_step, read_memory
+from course_utils.lessons.profiling.record_profiles import profile_memory, training_step
+from course_utils.lessons.profiling.step_memory import MEMORY, StepMemory, memory_of_step, read_memory
 from course_utils.syllabus import ROOT
+from course_utils.trace.recorder import phase
 
 H100 = json.loads(gzip.decompress((ROOT / "tests/gpu/results/2026-11-27-h100-memory.json.gz").read_bytes()))
 
@@ -74,7 +76,8 @@ def test_the_title_says_in_which_phase_most_is_allocated(moment, letter, words) 
 
 
 def test_a_gpu_counts_where_the_step_uses_it() -> None:
-    notes = [note(1100, 9000, 5000), note(1200, 800, 400, (1, 0)), note(1300, 500, -300, (1, 0))]
+    notes = [note(1100 + moment, 9000, 5000) for moment in range(5)]
+    notes += [note(1200, 800, 400, (1, 0)), note(1300, 500, -300, (1, 0))]
     notes += [note(900, 70, 70, (1, 1)), note(1250, 90, 20, (1, 1))]
     operators = [event("aten::mm", 1150, 1350), event("aten::empty", 1199, 1201), event("aten::add", 1190, 1210, tid=2)]
     held = read_memory({"traceEvents": [*notes, STEP, *operators]})
@@ -84,6 +87,12 @@ def test_a_gpu_counts_where_the_step_uses_it() -> None:
         "Most memory after 20\N{NO-BREAK SPACE}% of the step: 800 B, of which aten::mm has just taken 400 B"
     )
     assert sentences.kept_text(held) == "Memory of GPU 0" and sentences.peak_letter(held) == "a"
+
+
+def test_the_last_of_several_steps_is_read_and_a_gpu_that_it_does_not_use_is_not() -> None:
+    later = event("ProfilerStep#1", 3000, 3500, "user_annotation")
+    held = read_memory({"traceEvents": [note(1200, 500, 500, (1, 0)), note(3100, 70, 70), STEP, later]})
+    assert held.place == "the processor" and held.allocated == [0, 70] and held.seconds == pytest.approx(500e-6)
 
 
 def test_little_more_than_at_the_beginning_is_called_so() -> None:
@@ -151,3 +160,24 @@ def test_the_picture_names_phases_and_peak() -> None:
 def test_a_phase_too_short_to_be_seen_is_not_in_the_legend() -> None:
     held = StepMemory("the processor", 1.0, [0.0, 0.5], [10, 20], {"forward": [(0, 0.9)], "step": [(0.9, 0.9001)]}, "")
     assert "end of forward" in memory(held, "").alt_text and "optimizer" not in memory(held, "").alt_text
+
+
+def test_a_step_of_two_allocations_is_read_to_the_byte_and_is_an_nvtx_range(monkeypatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_push", told.append)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: told.append("/"))
+
+    def make_step():
+        def step() -> None:
+            with phase("forward"):
+                torch.ones(1000).sum()
+
+        return step
+
+    trace = profile_memory(make_step)
+    assert told == ["forward", "/", "ProfilerStep#0", "forward", "/", "/"]
+    assert problems(trace | {"traceEvents": [one for one in trace["traceEvents"] if one["name"] == MEMORY]}) == []
+    held = read_memory(trace)
+    assert held.allocated == [0, 4000, 4004, 4, 0], "a thousand numbers, their sum, and both freed"
+    assert held.last_taken == 4 and held.operator == "aten::sum"
