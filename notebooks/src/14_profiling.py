@@ -277,8 +277,9 @@ assert not found
 # from the network; without one it stays empty.)
 
 # %% [markdown]
-# **Nsight Systems** is NVIDIA's profiler. It sees kernels by itself, and names where the program opens an **NVTX**
-# range. On a GPU the course's phases and profiled steps are such ranges: `forward`, `backward`, `step`.
+# **Nsight Systems** is NVIDIA's profiler. It sees kernels by itself. What they belong to, the program says by an
+# **NVTX** range. In a process that uses a GPU, the course's phases (`forward`, `backward`, `step`) and profiled steps
+# are such ranges, so you see them above the kernels:
 #
 # ```
 # nsys profile -t cuda,nvtx -o steps .venv/bin/torchrun --nproc-per-node=1 \
@@ -487,14 +488,14 @@ pictures.profile(
 # starts takes no longer. (The profiler slows orders down: without it, that step took 5.7 ms and not 15, and the GPU was
 # idle for a third of it.) The more a kernel does, the less it matters: larger batches, wider layers.
 #
-# What is not grey is about what `nvidia-smi` calls **GPU-Util**: the percentage of time in which *any* kernel ran
-# ([NVIDIA, NVML](https://docs.nvidia.com/deploy/nvml-api/api/structnvmlUtilization__t.html)). It is not the MFU
-# (lesson 11). With the graph, that H100 ran kernels 94 % of the time, and reached 15 % of its peak. A kernel may use a
-# small part of the GPU. (DCGM's counters of multiprocessors and of units for products, `dcgmi dmon -e 1002,1004`, say
-# more.)
+# The time that is not grey is roughly what `nvidia-smi` shows as **GPU-Util**: the percentage of time in which *any*
+# kernel ran ([NVIDIA, NVML](https://docs.nvidia.com/deploy/nvml-api/api/structnvmlUtilization__t.html)). It is not the
+# MFU (lesson 11): a kernel that uses a small part of the GPU counts in full. With the graph, that H100 ran kernels 94 %
+# of the time, and reached 15 % of its peak. (`dcgmi dmon -e 1002,1004` says more: how busy the multiprocessors are, and
+# their units for products.)
 #
 # **And memory?** Each time torch takes or frees some, the profiler can note an event (`profile_memory=True`). The trace
-# gets twice as large, so the next cell records one step of its own: on a GPU where there is one, otherwise on the
+# gets twice as large, so the next cell records a single step for it: on a GPU where there is one, otherwise on the
 # processor.
 #
 # **Predict.** When in the step is most memory taken?
