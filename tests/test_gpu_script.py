@@ -26,6 +26,7 @@ NOT_NEEDED = "mpi4py ipyparallel pytest matplotlib sklearn torchvision psutil IP
 NEED_A_GPU = {"asynchrony", "side-stream", "events", "bucket-streams", "allocator", "small-batches", "orders"}
 NEED_A_GPU |= {"sharded-memory", "flight-recorder"}
 NEED_PACKAGES = {"mpi-and-gpus", "training-program", "recorded-order", "recorded-backward", "profile", "widths"}
+NEED_PACKAGES |= {"memory-in-trace"}
 SPOILED = """
 import os, signal, sys, time
 from gpu import __main__, registry

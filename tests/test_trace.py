@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -12,8 +13,9 @@ import torch.distributed as dist
 from mpi4py import MPI
 
 from course_utils.errors import CourseError, RankError
+from course_utils.ranks.virtual_ranks import VirtualRanks
 from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
-from course_utils.trace.recorder import recorder, warning_text
+from course_utils.trace.recorder import phase, recorder, warning_text
 from course_utils.trace.requests import begun
 from course_utils.trace.torch_distributed import TracedGroup, TracedWork
 
@@ -211,6 +213,50 @@ def test_a_request_never_waited_for_is_no_danger(four_ranks) -> None:
     for _ in range(3):
         assert four_ranks.run(forgets).messages == 0
     assert four_ranks.run(every_operation).results == [[]] * 4
+
+
+@pytest.fixture
+def ranges(monkeypatch) -> list[str]:
+    """What NVIDIA's profilers are told, in order, by a torch that says it has initialised CUDA."""
+    told: list[str] = []
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_push", told.append)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: told.append("/"))
+    return told
+
+
+def test_phases_are_nvtx_ranges_that_close_whatever_happens_inside(ranges) -> None:
+    with pytest.raises(ZeroDivisionError), phase("step"):
+        with phase("forward of {layer}"):
+            pass
+        with phase("backward"):
+            1 / 0  # noqa: B018
+    assert ranges == ["step", "forward of {layer}", "/", "backward", "/", "/"]
+
+
+def test_without_cuda_a_phase_tells_nvidia_nothing(ranges, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    with phase("forward"):
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)  # as `.cuda()` in the phase would
+    assert ranges == []
+
+
+@pytest.mark.parametrize("module", [None, SimpleNamespace()], ids=["torch is not there", "torch is being imported"])
+def test_a_phase_does_not_need_torch(module, ranges, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.cuda", module)
+    with phase("forward"):
+        pass
+    assert ranges == []
+
+
+def test_ranks_without_processes_open_no_nvtx_range(ranges) -> None:
+    def meet(comm) -> None:
+        with phase("forward"):
+            comm.Barrier()  # here the next rank goes on, in the same thread
+
+    run = VirtualRanks(3).run(meet)
+    assert sum(event.name == "forward" for event in run.events) == 3
+    assert ranges == []
 
 
 def test_phases_are_recorded(four_ranks) -> None:

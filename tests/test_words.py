@@ -65,7 +65,7 @@ AMERICAN = re.compile(
 """Beginnings of words as Americans spell them. "Optimizer", the field's own word, stays."""
 
 SHOUTED = re.compile(r"\b[A-Z]{4,}\b")
-ABBREVIATIONS = {"FLOP", "CUDA", "SOAP", "NCCL", "JPEG", "PSGD", "HSDP"}
+ABBREVIATIONS = {"FLOP", "CUDA", "SOAP", "NCCL", "JPEG", "PSGD", "HSDP", "NVTX"}
 
 
 @cache

@@ -5,7 +5,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from threading import get_ident
@@ -16,6 +16,7 @@ from course_utils import system
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
 from course_utils.trace.books import Books
 from course_utils.trace.events import Event
+from course_utils.trace.nvtx_ranges import nvtx_range
 from course_utils.trace.waiting import Meeting, Need, Some
 
 MAX_EVENTS = 100_000  # about 10 MB; a loop that runs on forever does not fill the memory
@@ -241,13 +242,17 @@ other_clocks: list[tuple[Callable[[], float], Callable[[str, float, float], None
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Record what happens inside as a phase of this rank's work: "forward", "backward", "communication", "step"."""
+    """Record what happens inside as a phase of this rank's work: "forward", "backward", "communication", "step".
+
+    On a GPU it is an NVTX range, too. Ranks without processes share a thread, where their ranges would be mixed up.
+    """
     now, record = other_clocks[-1] if other_clocks else (time.perf_counter, _record_phase)
-    start = now()
-    try:
-        yield
-    finally:
-        record(name, start, now())
+    with nullcontext() if other_clocks else nvtx_range(name):
+        start = now()
+        try:
+            yield
+        finally:
+            record(name, start, now())
 
 
 def _record_phase(name: str, start: float, end: float) -> None:

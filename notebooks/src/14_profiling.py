@@ -255,9 +255,8 @@ print(f"in {folder}: {found or 'nothing wrong with the format of the merged trac
 assert not found
 
 # %% [markdown]
-# `problems` has checked that each event has the fields of its kind, that times are numbers and no duration is negative,
-# that events of a row lie inside each other or apart, that arrows between events have both ends, and that every row has
-# a name.
+# `problems` has checked the fields, times and durations of each event, that events of a row lie inside each other or
+# apart, that arrows between events have both ends, and that every row has a name.
 #
 # **Perfetto**: open [ui.perfetto.dev](https://ui.perfetto.dev), *Open trace file*, `all_ranks.pt.trace.json.gz`. The
 # page comes from the network, the file stays in your browser. Each rank is a process. (We have not tested it there: the
@@ -276,6 +275,19 @@ assert not found
 # Tab PYTORCH_PROFILER; run *merged*, view *Trace*: all ranks on one clock. Run *buckets* has a worker for each rank and
 # the view *Distributed*. (Our tests open *Trace* in a browser and see the ranks drawn. The tab fetches two scripts
 # from the network; without one it stays empty.)
+
+# %% [markdown]
+# **Nsight Systems** is NVIDIA's profiler. It sees kernels by itself. What they belong to, the program says by an
+# **NVTX** range. In a process that uses a GPU, the course's phases (`forward`, `backward`, `step`) and profiled steps
+# are such ranges, so you see them above the kernels:
+#
+# ```
+# nsys profile -t cuda,nvtx -o steps .venv/bin/torchrun --nproc-per-node=1 \
+#     course_utils/lessons/gpu_nodes/train_ddp.py --folder runs/nsys
+# ```
+#
+# (Tested with its sister Nsight Compute, `ncu --nvtx --nvtx-include forward/`, and not with `nsys`. A range holds what
+# its own thread orders. torch orders the kernels of a backward pass from another thread, so few are in `backward`.)
 
 # %% [markdown]
 # ## Five slow programs
@@ -475,6 +487,45 @@ pictures.profile(
 # Pale grey: the GPU has nothing to do. Each order takes Python and torch some microseconds, and the kernel that it
 # starts takes no longer. (The profiler slows orders down: without it, that step took 5.7 ms and not 15, and the GPU was
 # idle for a third of it.) The more a kernel does, the less it matters: larger batches, wider layers.
+#
+# The time that is not grey is roughly what `nvidia-smi` shows as **GPU-Util**: the percentage of time in which *any*
+# kernel ran ([NVIDIA, NVML](https://docs.nvidia.com/deploy/nvml-api/api/structnvmlUtilization__t.html)). It is not the
+# MFU (lesson 11): a kernel that uses a small part of the GPU counts in full. With the graph, that H100 ran kernels 94 %
+# of the time, and reached 15 % of its peak. (`dcgmi dmon -e 1002,1004` says more: how busy the multiprocessors are, and
+# their units for products.)
+#
+# **And memory?** Each time torch takes or frees some, the profiler can note an event (`profile_memory=True`). The trace
+# gets twice as large, so the next cell records a single step for it: on a GPU where there is one, otherwise on the
+# processor.
+#
+# **Predict.** When in the step is most memory taken?
+
+# %%
+moments = {
+    "a": "early in the forward pass",
+    "b": "late in the forward pass, or early in the backward pass",
+    "c": "late in the backward pass",
+    "d": "in the optimizer's step",
+}
+course.predict("profile_memory", answer=..., choices=moments)  # "a" to "d"
+
+# %% tags=["figure:14_memory"]
+from course_utils.gpu_seats import own_seat
+from course_utils.lessons.profiling.step_memory import memory_of_step
+from course_utils.lessons.profiling.sentences import kept_text, memory_text, peak_letter
+
+device, batch = ("cuda", 256) if own_seat().gpus else ("cpu", 64)
+one_step = partial(training_step, alone, batch, device=device)
+held = ranks.run(memory_of_step, one_step, backend="gloo", ranks=1).results[0]
+course.measured("profile_memory", answer=peak_letter(held))
+pictures.memory(held, memory_text(held), kept_text(held))
+
+# %% [markdown]
+# The forward pass keeps each layer's activations (lesson 9), and the backward pass frees them, layer by layer. The drop
+# between the two is `zero_grad`: it frees the gradients of the step before. A needle is a **workspace**: memory that an
+# operator takes only while it works. On an H100, with 256 images, a needle made the peak, 80 of 243 MB, late in the
+# backward pass. So a training can run out of memory there, too. (Which line of a program took what?
+# `torch.cuda.memory._record_memory_history`, and [pytorch.org/memory_viz](https://pytorch.org/memory_viz).)
 #
 # **Is it fed?** Images must also come from somewhere. They are decoded, moved, mirrored, and copied into the GPU's
 # memory:

@@ -1,4 +1,4 @@
-"""Lesson 11 on a GPU: what its allocator has given out, beside what `training_memory` computes before anything runs."""
+"""Lessons 11 and 14 on a GPU: what its allocator has given out, beside `training_memory`'s formula and a trace."""
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -7,8 +7,8 @@ from course_utils.lessons.model_parallel.memory_counter import measured_memory
 from course_utils.lessons.model_parallel.memory_parts import Memory
 from course_utils.lessons.model_parallel.training_memory import training_memory
 from course_utils.lessons.model_parallel.transformer import character_model
-from gpu.registry import Missing, Where, check
-from workshop.bench.rows import Row
+from gpu.registry import Missing, Where, check, equal
+from workshop.bench.rows import Row, value_row
 
 OFF = 0.05
 """A part may differ by so much."""
@@ -87,6 +87,30 @@ def allocator(where: Where):
             "gpu", f"{optimizer}, most in a step / formula's total", most / formula.total, "×", "lower", None, 0, 1
         )
         torch.cuda.empty_cache()
+
+
+@check(14, shows="the peak of a step's memory in a trace is the one that the GPU's allocator has counted")
+def memory_in_trace(where: Where):
+    from course_utils.lessons.profiling.step_memory import memory_of_step
+
+    if not where.cuda:
+        yield Missing("", "a GPU")
+        return
+
+    def make_step():
+        model, loss, _ = made(where, 0.0)
+
+        def step() -> None:
+            torch.cuda.reset_peak_memory_stats()
+            model.zero_grad()
+            loss().backward()
+
+        return step
+
+    held = memory_of_step(make_step)
+    yield value_row("gpu", f"most in a step, {held.place}", [held.peak / 1e6], "MB")
+    apart = abs(held.peak - torch.cuda.max_memory_allocated())
+    yield equal("bytes by which trace and allocator differ", apart, target=0)
 
 
 @check(

@@ -97,6 +97,7 @@ PARTS = {
     4: (
         "allocator",
         "counted-tensors",
+        "memory-in-trace",
         "roofline",
         "step-parts",
         "precision-ladder",

@@ -21,6 +21,7 @@ from course_utils.lessons.gpu_nodes.checkpoint import CHECKPOINT, Place, keep_to
 from course_utils.lessons.gpu_nodes.launch import Group, process_group
 from course_utils.lessons.gpu_nodes.settings import FIXED, Settings
 from course_utils.lessons.gpu_nodes.stop_signals import ON_GPUS, StopSignals
+from course_utils.trace.recorder import phase
 
 
 @dataclass(frozen=True)
@@ -163,13 +164,15 @@ def replica(model: nn.Module, settings: Settings, group: Group) -> nn.Module:
 def train_step(
     module: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor, settings: Settings
 ) -> None:
-    """One step on this rank's share (x, y) of a batch. Nothing in it makes the CPU wait for the GPU."""
+    """One step on this rank's share (x, y) of a batch, its phases recorded; the CPU waits nowhere for the GPU."""
     module.train()
     optimizer.zero_grad()
-    with torch.autocast(x.device.type, torch.bfloat16, enabled=settings.bf16):
+    with phase("forward"), torch.autocast(x.device.type, torch.bfloat16, enabled=settings.bf16):
         loss = cross_entropy(module(x), y)
-    loss.backward()
-    optimizer.step()
+    with phase("backward"):
+        loss.backward()
+    with phase("step"):
+        optimizer.step()
     time.sleep(settings.pause)
 
 

@@ -1,18 +1,21 @@
-"""What torch.profiler saw on every rank: when it computed, communicated or waited; the critical path; what changed."""
+"""What torch.profiler saw: when ranks computed or waited; the critical path; what changed; the memory of a step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.patheffects import Normal, Stroke
+from matplotlib.ticker import MaxNLocator
 
-from course_utils.draw import style
+from course_utils.draw import lines, style
 from course_utils.draw.boxes import Corners, boxes
 from course_utils.errors import CourseError
 from course_utils.lessons.profiling.intervals import length
-from course_utils.words import as_sentences, join, percent, seconds_text, time_unit
+from course_utils.lessons.profiling.step_memory import StepMemory
+from course_utils.words import as_sentences, bytes_text, join, percent, seconds_text, time_unit
 
 Times = Sequence[tuple[float, float]]
 """From when to when, in seconds; sorted and without overlaps."""
@@ -80,6 +83,59 @@ def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "", names: Se
     rows = " ".join(_row_text(name, one, begin) for name, one in zip(names, lanes, strict=True))
     picture.alt_text = f"What each rank did. {said} {rows}"
     return picture
+
+
+def memory(held: StepMemory, title: str, subtitle: str = "") -> Figure:
+    """Draw the bytes that are allocated over the time of a step, in the colours of its phases, with their peak.
+
+    Args:
+        held: as `profiling.step_memory.read_memory` reads it in a trace.
+        title: the finding.
+    """
+    scale, unit = time_unit(held.seconds)
+    smallest = _SMALLEST * held.seconds / (style.WIDTH * style.DOTS)
+    phases = {name: each for name, each in held.phases.items() if length(each) > smallest}
+    phases = {"optimizer" if name == "step" else name: each for name, each in phases.items()}
+    names = list(phases)
+    colours = {name: style.paler(colour, 0.3) for name, colour in style.colours_of(names).items()}
+    parts = {name: Patch(facecolor=colour) for name, colour in colours.items()}
+    top = 1.15 * max(1, held.peak)
+    ticks = [tick for tick in MaxNLocator(5).tick_values(0, top) if tick <= top]
+    left = 0.3 + max(style.text_width(bytes_text(tick), style.TEXT) for tick in ticks) / style.DOTS
+    above = style.legend_height(names, left)
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[1.8], left=left, above=above)
+    x, y = _between(held, 0, held.seconds)
+    ax.fill_between(scale * x, y, step="post", color=_IDLE, linewidth=0)
+    for name, each in phases.items():
+        for begin, end in each:
+            inside, below = _between(held, begin, end)
+            ax.fill_between(scale * inside, below, step="post", color=colours[name], linewidth=0)
+    ax.step(scale * x, y, where="post", color=style.INK, linewidth=1)
+    ax.plot(scale * held.peak_time, held.peak, "o", color=style.INK, markersize=5)
+    side = "right" if held.peak_time > held.seconds / 2 else "left"
+    at = (scale * held.peak_time, held.peak)
+    ax.annotate(bytes_text(held.peak), at, (0, 4), textcoords="offset points", ha=side, fontweight="bold")
+    ax.set_xlim(0, held.seconds * scale)
+    ax.set_ylim(0, top)
+    lines.in_words(ax.yaxis, ticks, bytes_text)
+    lines.label(ax, f"time, in {unit}", "", grid="y")
+    style.draw_legend(ax, parts)
+    picture.alt_text = f"Memory over a step. {as_sentences(title, subtitle)} {_memory_text(held, phases)}"
+    return picture
+
+
+def _between(held: StepMemory, begin: float, end: float) -> tuple[np.ndarray, np.ndarray]:
+    """The times from `begin` to `end` at which the memory changes, both ends included, and the bytes from then on."""
+    times = [begin, *(time for time in held.times if begin < time < end), end]
+    return np.array(times), np.array([held.at(time) for time in times])
+
+
+def _memory_text(held: StepMemory, phases: Mapping[str, Times]) -> str:
+    """In words: how much is allocated when the step begins, and at the end of each phase."""
+    told = [f"{bytes_text(held.allocated[0])} when the step begins"]
+    for name, each in phases.items():
+        told += [f"{bytes_text(held.at(end))} at the end of {name}" for _, end in each]
+    return f"Allocated: {join(told)}."
 
 
 class OnPath(Protocol):

@@ -7,7 +7,8 @@ machine, and the microseconds to add to its times to have them on rank 0's `time
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,7 @@ from course_utils.lessons.profiling.chrome_trace import Trace, read_trace, write
 from course_utils.lessons.profiling.lanes import Lanes, lanes_of
 from course_utils.lessons.profiling.merged_trace import CLOCK, STEP, merge
 from course_utils.lessons.profiling.rank_clocks import offset_to_rank_0
+from course_utils.trace.nvtx_ranges import nvtx_range
 from course_utils.vgg import random_images
 
 if TYPE_CHECKING:
@@ -110,7 +112,7 @@ def profile_steps(
     """
     import torch
     import torch.distributed as dist
-    from torch.profiler import ProfilerActivity, profile, record_function
+    from torch.profiler import ProfilerActivity, profile
 
     from course_utils.trace.recorder import recorder
 
@@ -125,29 +127,51 @@ def profile_steps(
         dist.barrier()
         seen, results = len(recorder.events), []
         for number in range(steps):
-            with record_function(f"{STEP}{number}"):
+            with _named(f"{STEP}{number}"):
                 results.append(step())
         if on_gpu:
             torch.cuda.synchronize()
-    trace = exported(profiler)
-    shift = clock_shift(trace, marks)
-    trace["traceEvents"] += [_event(one, shift) for one in recorder.events[seen:] if _is_kept(one)]
+    trace, shift = _with_phases(exported(profiler), marks, recorder.events[seen:])
     own = {"rank": dist.get_rank(), "shift": shift + 1e6 * offset.seconds, "error": 1e6 * offset.error}
     return trace | {"course": own | {"machine": trace.get("host_name", "")}}, results
 
 
-def training_step(way: "Way", batch: int = 32, build: "Callable[[int], nn.Module] | None" = None) -> Step:
+def profile_memory(make_step: Callable[..., Step], *args: Any, **kwargs: Any) -> Trace:
+    """On a rank: make a step, take it twice, and profile the second with all that is allocated and freed.
+
+    The profiler sees what is allocated while it runs, so the network is made under its eyes as well.
+
+    Returns:
+        This rank's trace, on a clock of its own.
+    """
+    from torch.profiler import ProfilerActivity, profile
+
+    from course_utils.trace.recorder import recorder
+
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:  # a GPU's allocator is seen, too
+        step = make_step(*args, **kwargs)
+        step()  # from now on gradients and the optimizer's numbers have their places
+        marks, seen = [_mark() for _ in range(_MARKS)], len(recorder.events)
+        with _named(f"{STEP}0"):
+            step()
+    return _with_phases(exported(profiler), marks, recorder.events[seen:])[0]
+
+
+def training_step(
+    way: "Way", batch: int = 32, build: "Callable[[int], nn.Module] | None" = None, device: str = "cpu"
+) -> Step:
     """For `profile_ranks`: the step that lesson 7 times, with one of its ways to keep replicas equal.
 
     Args:
         way: one of `course_utils.lessons.data_parallel.replicas`, or a function like them.
         batch: random images on this rank.
         build: makes the network from a seed; VGG-11 with a quarter of its channels unless told otherwise.
+        device: where the network and its images lie.
     """
     import torch.distributed as dist
 
-    x, y = random_images(batch, seed=dist.get_rank())
-    replica = way((build or small_vgg)(0).train())
+    x, y = (one.to(device) for one in random_images(batch, seed=dist.get_rank()))
+    replica = way((build or small_vgg)(0).to(device).train())
     optimizer = Sgd(replica.module.parameters(), rate=0.01)
     return lambda: train_step(replica.module, optimizer, x, y, replica.finish)
 
@@ -170,6 +194,23 @@ def clock_shift(trace: Trace, marks: Sequence[float]) -> float:
     around = sorted((one for one in trace["traceEvents"] if one.get("name") == CLOCK), key=lambda one: one["ts"])
     event, mark = min(zip(around, marks, strict=True), key=lambda pair: pair[0]["dur"])
     return 1e6 * mark - (event["ts"] + event["dur"] / 2)
+
+
+@contextmanager
+def _named(step: str) -> Iterator[None]:
+    """What happens inside is a step of this name, for torch's profiler and for NVIDIA's."""
+    from torch.profiler import record_function
+
+    with record_function(step), nvtx_range(step):
+        yield
+
+
+def _with_phases(trace: Trace, marks: Sequence[float], recorded: Sequence[Any]) -> tuple[Trace, float]:
+    """The trace with the phases among what the course has recorded itself, and its `clock_shift`."""
+    shift = clock_shift(trace, marks)
+    return trace | {
+        "traceEvents": trace["traceEvents"] + [_event(one, shift) for one in recorded if _is_kept(one)]
+    }, shift
 
 
 def _mark() -> float:

@@ -9,9 +9,10 @@ from course_utils.lessons.profiling.critical_path import TRANSFER, Piece, share_
 from course_utils.lessons.profiling.flight_recorder import Mismatch
 from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
+from course_utils.lessons.profiling.step_memory import StepMemory
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
 from course_utils.measuring import Measured, larger
-from course_utils.words import number_text, percent, seconds_text
+from course_utils.words import bytes_text, number_text, percent, seconds_text
 
 if TYPE_CHECKING:
     from course_utils.lessons.profiling.feeding import Fed
@@ -113,6 +114,48 @@ def orders_text(lanes: Sequence[Lanes]) -> str:
     """A title: how long a GPU waits for its orders, one by one and as one graph."""
     one_by_one, graph = (percent(one.idle_share) for one in lanes)
     return f"Mismatch kernel by kernel, the GPU is idle for {one_by_one} of a step; told once, for {graph}"
+
+
+def peak_place(held: StepMemory) -> tuple[str, str]:
+    """In which phase most memory is allocated, and "early" or "late" in it; two empty texts before all phases."""
+    begun = [(*when, name) for name, each in held.phases.items() for when in each if when[0] <= held.peak_time]
+    if not begun:
+        return "", ""
+    begin, end, name = max(begun)
+    return name, "early" if held.peak_time < (begin + end) / 2 else "late"
+
+
+def peak_letter(held: StepMemory) -> str:
+    """When most is allocated: "a" early in the forward pass, "b" around its end, "c" later, "d" in the optimizer."""
+    name, half = peak_place(held)
+    if name in ("forward", "backward"):
+        return {"forwardearly": "a", "backwardlate": "c"}.get(name + half, "b")
+    return {"communication": "c", "step": "d"}.get(name, "a")
+
+
+def memory_text(held: StepMemory) -> str:
+    """A title: where in the step most memory is allocated, how much, and what took it, where one operator took much."""
+    name, half = peak_place(held)
+    phase = {"forward": "the forward pass", "backward": "the backward pass", "step": "the optimizer's step"}
+    where = (
+        f"{half} in {phase.get(name, name)}" if name else f"after {percent(held.peak_time / held.seconds)} of the step"
+    )
+    told = f"Most memory {where}: {bytes_text(held.peak)}"
+    if held.last_taken > LITTLE * held.peak:
+        return f"{told}, of which {held.operator or 'one allocation'} has just taken {bytes_text(held.last_taken)}"
+    if held.peak - held.allocated[0] < LITTLE * held.peak:
+        return f"{told}, little more than when the step begins"
+    return f"{told}, {number_text(held.peak / max(1, held.allocated[0]))} times as much as when the step begins"
+
+
+def kept_text(held: StepMemory) -> str:
+    """Whose memory it is, and what the forward pass leaves to the backward pass where the trace names it."""
+    if not (forward := held.phases.get("forward")):
+        return f"Memory of {held.place}"
+    left = max(0, held.at(forward[-1][1]) - held.allocated[0])
+    return (
+        f"Memory of {held.place}: the forward pass leaves {bytes_text(left)} on top of {bytes_text(held.allocated[0])}"
+    )
 
 
 def fed_times(fed: "Fed") -> dict[str, float]:

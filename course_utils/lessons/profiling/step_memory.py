@@ -1,0 +1,142 @@
+"""Reads in a trace how many bytes are allocated while a step runs: torch.profiler notes each allocation and each free.
+
+On a GPU these are torch's allocator's. It gives memory out when the program orders a kernel, so all times are the
+program's; the GPU comes to the kernel later.
+
+Such a trace is about twice as large as another one, so `memory_of_step` records one step of its own.
+
+Source: docs.pytorch.org, `torch.profiler`, `profile_memory`.
+"""
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from course_utils.errors import CourseError
+from course_utils.lessons.profiling.chrome_trace import Trace
+from course_utils.lessons.profiling.intervals import Interval
+from course_utils.lessons.profiling.merged_trace import STEP
+from course_utils.lessons.profiling.record_profiles import profile_memory
+
+MEMORY = "[memory]"
+"""The name of an event that says how many bytes were allocated or freed."""
+TOTAL = "Total Allocated"
+"""What of its arguments holds the sum: all bytes that are allocated then."""
+CUDA = 1
+"""The type of a GPU's memory in such an event; 0 is the processor's."""
+
+
+@dataclass(frozen=True)
+class StepMemory:
+    """The bytes that are allocated while a step runs; times in seconds since it began.
+
+    Attributes:
+        place: whose memory it is: "the processor", or "GPU 0".
+        seconds: how long the step takes.
+        times: 0, and when bytes were allocated or freed; in order.
+        allocated: how many bytes were allocated from each of these times on, weights included.
+        phases: name → when, where the program names them: "forward", "backward", "step".
+        operator: the operator that had the last of the memory at the peak allocated; "" outside of all.
+    """
+
+    place: str
+    seconds: float
+    times: list[float]
+    allocated: list[int]
+    phases: dict[str, list[Interval]]
+    operator: str
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that are allocated at once."""
+        return max(self.allocated)
+
+    @property
+    def peak_time(self) -> float:
+        """When that is, the first time."""
+        return self.times[self.allocated.index(self.peak)]
+
+    @property
+    def last_taken(self) -> int:
+        """How many bytes the allocation took that led to the peak."""
+        at = self.allocated.index(self.peak)
+        return self.allocated[at] - self.allocated[at - 1] if at else 0
+
+    def at(self, time: float) -> int:
+        """How many bytes are allocated at a time from 0 on."""
+        return self.allocated[bisect_right(self.times, time) - 1]
+
+
+def memory_of_step(make_step: Callable[..., Callable[[], Any]], *args: Any, **kwargs: Any) -> StepMemory:
+    """On a rank: make a training step, take it twice, and profile the memory of the second; see `profile_memory`."""
+    return read_memory(profile_memory(make_step, *args, **kwargs))
+
+
+def read_memory(trace: Trace) -> StepMemory:
+    """The memory of the last profiled step in a rank's trace: of its GPU if it used one, else of the processor.
+
+    Raises:
+        CourseError: the trace has no profiled step, or nothing of memory.
+    """
+    events = [one for one in trace["traceEvents"] if "name" in one]
+    steps = [one for one in events if one["name"].startswith(STEP) and one["ph"] == "X"]
+    notes = [one for one in events if one["name"] == MEMORY]
+    if not steps or not notes:
+        raise CourseError("read_memory: the trace has no step or no memory. Make it with profile_memory.")
+    begin, end = _from_to(max(steps, key=lambda one: one["ts"]))
+    place, notes = _used_memory(notes, begin, end)
+    inside = [one for one in notes if begin <= one["ts"] <= end]
+    base = 0 if place.startswith("GPU") else _total_before(notes[0])
+    allocated = [_total_before(inside[0]) - base, *(one["args"][TOTAL] - base for one in inside)]
+    times = [0.0, *(1e-6 * (one["ts"] - begin) for one in inside)]
+    phases: dict[str, list[Interval]] = defaultdict(list)
+    for one in events:
+        if one.get("cat") == "phases" and begin <= one["ts"] <= end:
+            since, until = _from_to(one)
+            phases[one["name"]].append((1e-6 * (since - begin), 1e-6 * (until - begin)))
+    highest = allocated.index(max(allocated))
+    operator = _operator_around(inside[highest - 1], events) if highest else ""
+    return StepMemory(place, 1e-6 * (end - begin), times, allocated, dict(phases), operator)
+
+
+def _used_memory(notes: Sequence[dict[str, Any]], begin: float, end: float) -> tuple[str, list[dict[str, Any]]]:
+    """Which memory the step used, and all that was noted of it, in the order of time.
+
+    Of several GPUs, that which the step asked most often.
+    """
+    of_device: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    for one in sorted(notes, key=lambda one: one["ts"]):
+        of_device[one["args"]["Device Type"], one["args"]["Device Id"]].append(one)
+
+    def in_step(device: tuple[int, int]) -> tuple[bool, int]:
+        number = sum(begin <= one["ts"] <= end for one in of_device[device])
+        return device[0] == CUDA and number > 0, number
+
+    device = max(of_device, key=in_step)
+    if not in_step(device)[1]:
+        raise CourseError("read_memory: the step allocates nothing.")
+    return f"GPU {device[1]}" if device[0] == CUDA else "the processor", of_device[device]
+
+
+def _total_before(note: dict[str, Any]) -> int:
+    """How many bytes were allocated just before; on a processor that counts since the process's first profile."""
+    return note["args"][TOTAL] - note["args"]["Bytes"]
+
+
+def _operator_around(note: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
+    """The operator in which something was allocated: the innermost in the same thread that does more than allocate."""
+    shortest, name = math.inf, ""
+    for one in events:
+        is_operator = one.get("cat") == "cpu_op" and one["name"].startswith("aten::")
+        if is_operator and one["tid"] == note["tid"] and not one["name"].startswith("aten::empty"):
+            begin, end = _from_to(one)
+            if begin <= note["ts"] <= end and end - begin < shortest:
+                shortest, name = end - begin, one["name"]
+    return name
+
+
+def _from_to(event: dict[str, Any]) -> Interval:
+    return event["ts"], event["ts"] + event["dur"]
