@@ -24,9 +24,8 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "tests" / "gpu" / "run.sh"
 NOT_NEEDED = "mpi4py ipyparallel pytest matplotlib sklearn torchvision psutil IPython cloudpickle tqdm typer numpy zmq"
 NEED_A_GPU = {"asynchrony", "side-stream", "events", "bucket-streams", "allocator", "small-batches", "orders"}
-NEED_A_GPU |= {"sharded-memory", "flight-recorder"}
+NEED_A_GPU |= {"sharded-memory", "flight-recorder", "memory-in-trace"}
 NEED_PACKAGES = {"mpi-and-gpus", "training-program", "recorded-order", "recorded-backward", "profile", "widths"}
-NEED_PACKAGES |= {"memory-in-trace"}
 SPOILED = """
 import os, signal, sys, time
 from gpu import __main__, registry

@@ -100,7 +100,7 @@ def test_machinery_knows_no_lesson() -> None:
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
         if words.search(line)
     ]
-    assert found == ['course_utils.checks.exercise:140: lesson: the lesson\'s stem, "04_messages".']
+    assert found == ['course_utils.checks.exercise:142: lesson: the lesson\'s stem, "04_messages".']
 
 
 def test_every_lesson_has_a_room_and_every_room_a_lesson() -> None:

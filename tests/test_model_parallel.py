@@ -25,7 +25,7 @@ from course_utils.lessons.model_parallel.memory_parts import Parallelism
 from course_utils.lessons.model_parallel.parallel_linear import ColumnParallelLinear, RowParallelLinear
 from course_utils.lessons.model_parallel.split_layers import split_layers
 from course_utils.lessons.model_parallel.training_memory import training_memory
-from course_utils.lessons.model_parallel.transformer import Block, character_model, sent
+from course_utils.lessons.model_parallel.transformer import Block, character_model
 
 
 def test_layers_are_cut_as_well_as_by_trying_everything(seed) -> None:
@@ -234,24 +234,3 @@ def test_a_step_keeps_what_the_formula_says_on_every_rank(four_ranks, sequence, 
     names = [one.name for one in collective_counts.collectives_in(run.events, "backward")]
     reductions = [name for name in names if "reduce" in name]
     assert len(reductions) == 2 * 2 * again, names
-
-
-def test_a_mask_is_fetched_by_a_gpu_and_nobody_waits() -> None:
-    calls = []
-
-    class Mask:
-        device = torch.device("cpu")
-
-        def pin_memory(self) -> "Mask":
-            calls.append("pinned")
-            return self
-
-        def to(self, device: torch.device, non_blocking: bool = False) -> "Mask":
-            calls.append((device.type, non_blocking))
-            return self
-
-    sent(Mask(), torch.device("cuda"))
-    assert calls == ["pinned", ("cuda", True)]
-    calls.clear()
-    sent(Mask(), torch.device("cpu"))
-    assert calls == [("cpu", False)]

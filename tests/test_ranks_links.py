@@ -14,6 +14,7 @@ import pytest
 
 import course_utils as course
 from course_utils.errors import CourseError, RankError, RanksGone
+from course_utils.machine import gpus
 from course_utils.ranks import start
 from course_utils.ranks.links import network
 from course_utils.ranks.links.network import EmulatedNetwork
@@ -39,6 +40,47 @@ def nodes(allowed):
     ranks = course.start(4, link="50 Mbit/s", slow={2: "20 Mbit/s"})
     yield ranks
     ranks.stop()
+
+
+# --- NCCL ------------------------------------------------------------------------------------------------------------
+
+
+def added_up_by_nccl(comm, sizes, meeting):
+    """For each vector of so many bytes: whether the sum is right, and the bytes that left this node, by interface."""
+    import torch
+    import torch.distributed as dist
+
+    def sent():
+        lines = [line.split() for line in Path("/proc/net/dev").read_text().splitlines()[2:]]
+        return {name.strip(":"): int(counts[8]) for name, *counts in lines}
+
+    gpu, found = torch.device("cuda", 0), []
+    torch.cuda.set_device(gpu)
+    store = dist.FileStore(meeting, comm.size)
+    dist.init_process_group("nccl", store=store, rank=comm.rank, world_size=comm.size, device_id=gpu)
+    for size in (16, *sizes):
+        vector = torch.ones(size // 4, device=gpu)
+        comm.Barrier()
+        before = sent()
+        dist.all_reduce(vector)
+        torch.cuda.synchronize()
+        comm.Barrier()
+        found.append((bool((vector == comm.size).all()), {name: sent()[name] - before[name] for name in before}))
+    dist.destroy_process_group()
+    return found[1:]
+
+
+@pytest.mark.skipif(not gpus(), reason="no GPU")
+def test_the_bytes_of_nccl_cross_the_links_though_both_nodes_share_a_gpu(allowed, tmp_path) -> None:
+    """An all-reduce of n bytes between two nodes sends n from each; the frames' headers come on top."""
+    sizes, ranks = [MEBIBYTE, 16 * MEBIBYTE], course.start(2, link="1 Gbit/s")
+    try:
+        results = ranks.run(added_up_by_nccl, sizes, str(tmp_path / "meeting")).results
+    finally:
+        ranks.stop()
+    for found in results:
+        for size, (is_right, sent) in zip(sizes, found, strict=True):
+            assert is_right and size <= sent["eth0"] < 1.1 * size and sent["lo"] < 1e4, sent
 
 
 # --- what is asked --------------------------------------------------------------------------------------------------

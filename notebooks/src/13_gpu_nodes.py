@@ -383,6 +383,7 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 # | Rung | What changes |
 # |---|---|
 # | float32 | nothing: each step copies its images to the GPU |
+# | pinned memory | the images lie where the GPU can copy them by itself; nobody waits for the copy |
 # | data on the GPU | the images lie there from the beginning |
 # | **TF32** | products of float32 round their inputs to 10 binary digits |
 # | bfloat16 | products take 16 bits |
@@ -413,7 +414,8 @@ title, finding = ladder_text(climbed), f"{climbed.origin}. In brackets: MFU"
 course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a step")
 
 # %% [markdown]
-# On the recorded H100 two rungs gain most: TF32, and the CUDA graph. After TF32, bfloat16 gains next to nothing, and
+# On the recorded H100 two rungs gain most: TF32, and the CUDA graph. Pinned memory is enough to hide the copies: where
+# the images lie on the GPU already, a step is no shorter. After TF32, bfloat16 gains next to nothing, and
 # the compiler alone loses. Why? The GPU finishes a kernel in a few microseconds, and Python needs as long to order the
 # next. So the GPU *waits for orders*, and faster kernels do not help. A single order for the whole step does. Lesson 14
 # shows that wait in a picture.

@@ -7,7 +7,7 @@ from course_utils.lessons.model_parallel.memory_counter import measured_memory
 from course_utils.lessons.model_parallel.memory_parts import Memory
 from course_utils.lessons.model_parallel.training_memory import training_memory
 from course_utils.lessons.model_parallel.transformer import character_model
-from gpu.registry import Missing, Where, check, equal
+from gpu.registry import Where, check, equal, needs_gpu
 from workshop.bench.rows import Row, value_row
 
 OFF = 0.05
@@ -77,9 +77,7 @@ def rows_of(name: str, measured: Memory, formula: Memory):
 
 @check(11, shows="the bytes that the GPU's allocator has given out are those of `training_memory`, part by part")
 def allocator(where: Where):
-    if not where.cuda:
-        yield Missing("", "a GPU")
-        return
+    needs_gpu(where)
     for optimizer in OPTIMIZERS:
         measured, most, formula = allocated(where, optimizer)
         yield from rows_of(optimizer, measured, formula)
@@ -91,11 +89,8 @@ def allocator(where: Where):
 
 @check(14, shows="the peak of a step's memory in a trace is the one that the GPU's allocator has counted")
 def memory_in_trace(where: Where):
+    needs_gpu(where)
     from course_utils.lessons.profiling.step_memory import memory_of_step
-
-    if not where.cuda:
-        yield Missing("", "a GPU")
-        return
 
     def make_step():
         model, loss, _ = made(where, 0.0)

@@ -35,6 +35,8 @@ class Rung:
     """How a step is done.
 
     Attributes:
+        pinned: they lie in memory that the system never moves (page-locked), from which the GPU copies by itself: the
+            processor only orders the copy, and goes on.
         kept: the images lie in the GPU's memory from the beginning; otherwise each step copies its batch there.
         tf32: products and convolutions of float32 may round their inputs to 10 bits of mantissa.
         bf16: they are done in bfloat16, by autocast; weights stay in float32.
@@ -43,6 +45,7 @@ class Rung:
         graph: the whole step is recorded once as a CUDA graph, and then played: one call in place of hundreds.
     """
 
+    pinned: bool = False
     kept: bool = False
     tf32: bool = False
     bf16: bool = False
@@ -53,6 +56,7 @@ class Rung:
 
 def _rungs() -> dict[str, Rung]:
     names = {
+        "pinned memory": "pinned",
         "data on the GPU": "kept",
         "TF32": "tf32",
         "bfloat16": "bf16",
@@ -138,7 +142,11 @@ class Trainer:
         self.model, self.optimizer = self._work.model, self._work.optimizer
         x, y = random_images(BATCHES * batch)
         x = x.to(memory_format=self._work.form)
-        self.data = (x.to(device), y.to(device)) if rung.kept else (x, y)
+        self._copies_itself = rung.pinned and device == "cuda"
+        if rung.kept:
+            self.data = x.to(device), y.to(device)
+        else:
+            self.data = (x.pin_memory(), y.pin_memory()) if self._copies_itself else (x, y)
         self.losses: list[torch.Tensor] = []
         self._graph: torch.cuda.CUDAGraph | None = None
 
@@ -157,7 +165,8 @@ class Trainer:
 
     def _next_batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         first = len(self.losses) % BATCHES * self.batch
-        x, y = (one[first : first + self.batch].to(self.device) for one in self.data)
+        part = slice(first, first + self.batch)
+        x, y = (one[part].to(self.device, non_blocking=self._copies_itself) for one in self.data)
         return x, y
 
     def _record(self, x: torch.Tensor, y: torch.Tensor) -> None:

@@ -18,6 +18,7 @@ SAME = 1e-4
 
 CHANGES = {
     "float32": "the ground",
+    "+ pinned memory": "where the images lie",
     "+ data on the GPU": "where the images lie",
     "+ TF32": "how many bits a product takes",
     "+ bfloat16": "how many bits a product takes",

@@ -32,18 +32,8 @@ class Dropout(nn.Module):
             return x
         whole = [x.shape[0], x.shape[1] * self.parts, *x.shape[2:]]
         drawn = torch.rand(whole, generator=self.generator, dtype=x.dtype, device=self.generator.device)
-        keep = sent(drawn >= self.share, x.device)
+        keep = (drawn >= self.share).to(x.device)
         return x * keep.chunk(self.parts, dim=1)[self.part] / (1 - self.share)
-
-
-def sent(mask: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """A mask of the processor's, on the device. A GPU fetches it when it comes to it; nobody waits.
-
-    Source: docs.pytorch.org, "A guide on good usage of non_blocking and pin_memory() in PyTorch".
-    """
-    if device.type == "cuda" and mask.device.type == "cpu":
-        return mask.pin_memory().to(device, non_blocking=True)
-    return mask.to(device)
 
 
 class Attention(nn.Module):

@@ -113,7 +113,7 @@ def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
 def orders_text(lanes: Sequence[Lanes]) -> str:
     """A title: how long a GPU waits for its orders, one by one and as one graph."""
     one_by_one, graph = (percent(one.idle_share) for one in lanes)
-    return f"Mismatch kernel by kernel, the GPU is idle for {one_by_one} of a step; told once, for {graph}"
+    return f"Ordered kernel by kernel, the GPU is idle for {one_by_one} of a step; ordered once, for {graph}"
 
 
 def peak_place(held: StepMemory) -> tuple[str, str]:
