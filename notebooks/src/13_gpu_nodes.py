@@ -383,7 +383,7 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 # | Rung | What changes |
 # |---|---|
 # | float32 | nothing: each step copies its images to the GPU |
-# | pinned memory | the images lie where the GPU can copy them by itself; nobody waits for the copy |
+# | pinned memory (lesson 14) | the GPU copies the images by itself, and nobody waits for it |
 # | data on the GPU | the images lie there from the beginning |
 # | **TF32** | products of float32 round their inputs to 10 binary digits |
 # | bfloat16 | products take 16 bits |
