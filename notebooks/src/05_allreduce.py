@@ -288,7 +288,7 @@ for dtype in (torch.float64, torch.float32, torch.bfloat16):
 
 # %% [markdown]
 # Close to a percent, with four ranks only. That is why many trainings compute in bfloat16, and all-reduce in float32
-# (lesson 11 shows how).
+# (for FSDP2: `MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)`).
 #
 # But his numbers were float64. Something else was wrong: the report itself thinks of "a flaw in the code". That code is
 # lost, but our `suspicious_ring` has a flaw that costs as much. We train a small network on lesson 1's digits. As in
@@ -456,8 +456,8 @@ axes = {"across": "neurons in the hidden layer", "up": "seconds"}
 course.draw.over_numbers(widths, trained, title, found, **axes)
 
 # %% [markdown]
-# MPI chooses by the size of the vector, like every library. The report takes MPI's all-reduce for a tree. Perhaps it
-# was a ring: MPI's version of that time chose one for sums of more than 10,000 bytes.
+# MPI chooses by the size of the vector, like every library. Ours is MPICH. The report takes the all-reduce of its MPI
+# for a tree. Perhaps it was a ring: the Open MPI of that time chose one for sums of more than 10,000 bytes.
 #
 # ## Ranks that are not there
 #

@@ -539,7 +539,8 @@ course.draw.over_numbers(speeds, lines, title, "Simulated", unit=percent, **look
 # ## After FlexFlow
 #
 # What came after FlexFlow: Unity (2022) also rewrites the graph, Alpa (2022) takes integer programming in place of
-# walks. In XLA (GSPMD) and PyTorch (DTensor) people name how some tensors are cut, and the compiler finds the rest.
+# walks. With XLA people name how some tensors are cut, and the compiler finds the rest (GSPMD, later Shardy). PyTorch's
+# DTensor has no compiler for it: it decides at each operator, as the program runs.
 #
 # ## Why is it so quick?
 #

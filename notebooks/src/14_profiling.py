@@ -509,7 +509,7 @@ moments = {
 }
 course.predict("profile_memory", answer=..., choices=moments)  # "a" to "d"
 
-# %% tags=["figure:14_memory"]
+# %%
 from course_utils.gpu_seats import own_seat
 from course_utils.lessons.profiling.step_memory import memory_of_step
 from course_utils.lessons.profiling.sentences import kept_text, memory_text, peak_letter

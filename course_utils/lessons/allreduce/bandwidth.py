@@ -22,7 +22,8 @@ def bus_bandwidth(operation: str, world_size: int, nbytes: float, seconds: float
     The algorithm bandwidth of an all-reduce gets worse with more ranks even where every link is busy all the time.
     Times the bytes that each link must carry at least, as a share of the vector, it can be compared with the link's own
     rate, whatever the number of ranks P: 2(P − 1)/P for an all-reduce, (P − 1)/P where every rank keeps one block of P
-    to itself, 1 where one rank's link carries all.
+    to itself, 1 where one rank's link carries all. Where switches add (NVLink SHARP), a link carries less, and the bus
+    bandwidth of an all-reduce may exceed its rate.
 
     Args:
         operation: "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce" or "send".

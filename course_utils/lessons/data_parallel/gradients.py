@@ -88,7 +88,8 @@ def scaled_learning_rate(
     Raises:
         ValueError: `rule` is neither "linear" nor "sqrt".
 
-    Source: Goyal et al. 2017, "Accurate, Large Minibatch SGD", §2.1 and §2.2; Krizhevsky 2014 for √P.
+    Source: Goyal et al. 2017, "Accurate, Large Minibatch SGD", §2.1 and §2.2; Krizhevsky 2014 for √P; with Adam √P is
+    the rule, Malladi et al. 2022, "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms".
     """
     factors = {"linear": world_size, "sqrt": math.sqrt(world_size)}
     if rule not in factors:

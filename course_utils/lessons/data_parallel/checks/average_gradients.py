@@ -99,7 +99,9 @@ def _sent_once(outcome: Outcome) -> str | None:
 
 
 def _one_by_one(case: Case, outcome: Outcome) -> bool:
-    return any(event.name in ONE_BY_ONE for reply in outcome.attempt.replies for event in reply.events or ())
+    """Whether some rank called one of these; a reduce alone leaves out ranks, which is another mistake."""
+    events = (event for reply in outcome.attempt.replies for event in reply.events or ())
+    return any(event.name in ONE_BY_ONE - {"reduce"} for event in events)
 
 
 EXERCISE = Exercise(
