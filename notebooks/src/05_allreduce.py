@@ -288,7 +288,7 @@ for dtype in (torch.float64, torch.float32, torch.bfloat16):
 
 # %% [markdown]
 # Close to a percent, with four ranks only. That is why many trainings compute in bfloat16, and all-reduce in float32
-# (for FSDP2: `MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)`).
+# (FSDP2, of lesson 11, has `reduce_dtype=torch.float32` for it).
 #
 # But his numbers were float64. Something else was wrong: the report itself thinks of "a flaw in the code". That code is
 # lost, but our `suspicious_ring` has a flaw that costs as much. We train a small network on lesson 1's digits. As in

@@ -178,8 +178,8 @@ course.draw.over_numbers(ms, {"GPipe": measured}, title, finding, **look)
 #
 # ## One forward, one backward
 #
-# **1F1B** (PipeDream, Narayanan and others, 2019; as here, with a pause after each batch: DAPPLE, Fan and others, 2020)
-# does backward passes as early as it can. A rank begins with one forward pass for
+# **1F1B** (Narayanan and others, 2019; as here, with a pause after each batch: Fan and others, 2020) does backward
+# passes as early as it can. A rank begins with one forward pass for
 # every rank after it. Then it does one forward and one backward pass, in turn. The last rank: `3F0 3B0 3F1 3B1 …`; the
 # first: `0F0 0F1 0F2 0F3 0B0 0F4 …`
 #

@@ -50,8 +50,8 @@ pictures.mesh(cube)
 
 # %% [markdown]
 # Each panel shows the same eight ranks, and each colour one group. Along the *last* axis the partners have consecutive
-# numbers, and such ranks usually share a node. So name the axis last that sends most. (Megatron-LM, torchtitan and our
-# planner go on in this way and name the pipeline *first*: its messages between two neighbours are the smallest.)
+# numbers, and such ranks usually share a node. So name the axis last that sends most. (Megatron-LM and torchtitan
+# go on in this way and name the pipeline *first*: its messages between two neighbours are the smallest.)
 #
 # `torch.distributed` makes such groups itself. We try it with four ranks: each group adds up its ranks' numbers.
 
