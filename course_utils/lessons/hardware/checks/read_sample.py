@@ -95,7 +95,8 @@ def bytes_read() -> int:
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def some(number: int, longest: int = 300) -> list[bytes]:
-        return [rng.bytes(int(length)) for length in rng.integers(1, longest, number)]
+        """Samples of 1 byte and more; zeros and spaces at an end have a case of their own."""
+        return [rng.bytes(int(length)) + b"." for length in rng.integers(0, longest, number)]
 
     def case(label: str, samples: list[bytes], *orders: Sequence[int], kind: Callable = str) -> Case:
         content = packed(samples)
