@@ -122,9 +122,19 @@ def sends_every_second_number():
         dist.recv(torch.empty(4), src=0)
 
 
+def splits_into_more_than_it_has():
+    """gloo looks at the split sizes when it is under way, and the other rank has come."""
+    import torch
+    import torch.distributed as dist
+
+    rows = [2, 2] if dist.get_rank() else [3, 3]
+    dist.all_to_all_single(torch.empty(4), torch.ones(4), [2, 2], rows)
+
+
 @pytest.mark.parametrize(
     ("function", "backend", "waits"),
     [
+        (splits_into_more_than_it_has, "gloo", "rank 1 waits in all_to_all_single"),
         (scatters_what_does_not_divide, None, "rank 1 waits in Scatter"),
         (begins_to_scatter_what_does_not_divide, None, "rank 1 waits in Iscatter"),
         (sends_every_second_number, "gloo", "rank 1 waits in recv"),

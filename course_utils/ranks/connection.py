@@ -20,6 +20,7 @@ from course_utils.words import ranks_in_words
 
 PATIENCE = 3.0  # seconds without progress after which a check's ranks are told to stop, though nobody can know
 _AFTER_AN_ERROR = 0.4  # the same, once a rank has raised: the rest waits for it
+_AFTER_AN_ERROR_WITHIN = 2.0  # the same, where the rank may have raised within what the others wait for
 _UNDELIVERED = 20.0  # a task that its rank has not begun by then was lost on the way, if the slowest way was enough
 _SLOWEST_WAY = 10e6  # bytes per second
 _STUBBORN = 5.0  # a rank that ignores interrupts for so long is ended
@@ -125,7 +126,7 @@ class Connection:
                 if seen.stuck:
                     call.stuck = seen.stuck
                     self._break_off(call, cause_of(seen.stuck))
-                elif raised and seen.unknown > _AFTER_AN_ERROR:
+                elif raised and (seen.unknown > _AFTER_AN_ERROR or seen.all_wait > _AFTER_AN_ERROR_WITHIN):
                     self._break_off(call, "a rank has raised, and the others wait.")
                 elif patience is not None and max(seen.unknown, seen.in_vain) > patience:
                     self._break_off(call, f"no progress for {patience:.0f} s.")

@@ -31,6 +31,7 @@ class Seen:
         unknown: seconds since anything moved, while every rank that is not done waits, and one cannot say for what.
         in_vain: the same, while ranks that test again and again test for what will never come, and others wait.
         undelivered: the same, while a rank has not begun, and none works.
+        all_wait: the same, while every rank that is not done waits for what seems to be on its way.
         unmoved: seconds since any rank has moved.
     """
 
@@ -38,6 +39,7 @@ class Seen:
     unknown: float = 0.0
     in_vain: float = 0.0
     undelivered: float = 0.0
+    all_wait: float = 0.0
     unmoved: float = 0.0
 
 
@@ -69,11 +71,11 @@ class HangDetector:
             self._think(activities, replied)
         held = now - self._since
         stuck = self._graph if self._kind == "stuck" and held >= self._lag else None
-        clocks = {self._kind: held} if self._kind in ("unknown", "in_vain", "undelivered") else {}
+        clocks = {self._kind: held} if self._kind not in ("stuck", "") else {}
         return Seen(stuck, unmoved=held, **clocks)
 
     def _think(self, activities: Mapping[int, Activity], replied: set[int]) -> None:
-        """What these ranks amount to: stuck, unknown, in_vain, undelivered or, while they can go on, nothing."""
+        """What these ranks amount to: a clock of `Seen`, stuck or, while they can go on, nothing."""
         looks, members, known = self._looks(activities, replied)
         self._kind = ""
         self._graph = WaitGraph(looks, members)
@@ -82,8 +84,8 @@ class HangDetector:
             self._kind = "stuck"
         elif IDLE in states and RUNNING not in states:
             self._kind = "undelivered"
-        elif states == {WAITING} and not known:
-            self._kind = "unknown"
+        elif states == {WAITING}:
+            self._kind = "all_wait" if known else "unknown"
         elif TESTING in states:
             testing = {rank for rank, seen in activities.items() if seen.state == TESTING}
             patient = {rank: replace(look, state=WAITS) if rank in testing else look for rank, look in looks.items()}
