@@ -2,18 +2,20 @@
 
 import threading
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from fake_ranks import FakeRanks
 
 import course_utils as course
-from course_utils.checks import hints, registry
+from course_utils.checks import hints, registry, symptoms
 from course_utils.checks.compare import describe, difference, kind_of, largest_error
 from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise
 from course_utils.checks.judge import fresh_seed, judge
 from course_utils.checks.registry import declared, exercises_of, find
 from course_utils.errors import CourseError
+from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.syllabus import LESSONS, Lesson
 
 SQUARES = [rank**2 for rank in range(4)]
@@ -438,3 +440,11 @@ def test_a_name_is_found_without_loading_later_lessons(monkeypatch):
     monkeypatch.setattr(registry, "exercises_of", lambda lesson: loaded.append(lesson.number) or whole(lesson))
     assert find("rank_squared").lesson == "00_first_steps"
     assert loaded == [0]
+
+
+def test_who_computes_when_others_are_in_a_deadlock_has_raised_nothing_of_its_own() -> None:
+    waits, stopped = Reply(0, "interrupted"), Reply(1, "raised", error=Raised("KeyboardInterrupt", ""))
+    outcome = SimpleNamespace(attempt=SimpleNamespace(replies=[waits, stopped]), wrong="deadlock: rank 0 waits for 2.")
+    assert symptoms.hangs(None, outcome)
+    outcome.wrong = "rank 1 raised ValueError. Meanwhile rank 0 waits in recv(source=1)."
+    assert not symptoms.hangs(None, outcome)

@@ -58,8 +58,12 @@ def only_some_returned(case: Case, outcome: Outcome) -> bool:
 
 
 def hangs(case: Case, outcome: Outcome) -> bool:
-    """Whether a rank was interrupted while it waited, and none raised."""
-    return any(reply.kind == "interrupted" for reply in outcome.attempt.replies) and not raised(outcome)
+    """Whether a rank was interrupted while it waited, and none raised.
+
+    In a deadlock of some, another may still compute when it is interrupted: it raised nothing of its own.
+    """
+    interrupted = any(reply.kind == "interrupted" for reply in outcome.attempt.replies)
+    return interrupted and (outcome.wrong.startswith("deadlock") or not raised(outcome))
 
 
 def waits_in(outcome: Outcome, call: str) -> bool:
