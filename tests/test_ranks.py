@@ -539,7 +539,6 @@ def test_the_same_number_gives_the_same_ranks_another_number_new_ones(four_ranks
 
 TAKES_OVER = """
 import course_utils as course
-from course_utils import system
 ranks = course.start(4)
 print("processes", *ranks.pids)
 print(ranks.run(lambda comm: comm.allreduce(1)).results)
@@ -570,7 +569,6 @@ def test_ranks_that_were_ended_from_outside_are_said_to_be_gone(four_ranks, call
 
 OWN_SET = """
 import course_utils as course
-from course_utils import system
 ranks = course.start(2)
 print(ranks.run(lambda comm: comm.allreduce(1)).results)
 ranks.stop()

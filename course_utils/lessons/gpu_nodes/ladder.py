@@ -35,9 +35,9 @@ class Rung:
     """How a step is done.
 
     Attributes:
-        pinned: they lie in memory that the system never moves (page-locked), from which the GPU copies by itself: the
-            processor only orders the copy, and goes on.
-        kept: the images lie in the GPU's memory from the beginning; otherwise each step copies its batch there.
+        pinned: the images lie in memory that the system never moves (page-locked), from which the GPU copies by itself:
+            the processor only orders the copy, and goes on.
+        kept: they lie in the GPU's memory from the beginning; otherwise each step copies its batch there.
         tf32: products and convolutions of float32 may round their inputs to 10 bits of mantissa.
         bf16: they are done in bfloat16, by autocast; weights stay in float32.
         channels_last: an image's channels lie side by side in memory, not its pixels.
