@@ -5,7 +5,8 @@ import itertools
 import json
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from course_utils.trace.waiting import IS_DONE, Lock, Look, Meeting, Message, Need, Receive, Send, Some
@@ -80,6 +81,15 @@ class Books:
         """The collective that was begun last was none: its arguments were rejected."""
         self.met[meeting.communicator][1].pop()
         self.met[meeting.communicator] = meeting.number - 1, self.met[meeting.communicator][1]
+
+    @contextmanager
+    def unless_rejected(self, meeting: Meeting) -> Iterator[None]:
+        """Inside, the collective is asked for; an error says that its arguments were rejected, and takes it back."""
+        try:
+            yield
+        except BaseException:
+            self.take_back(meeting)
+            raise
 
     def begun(self, meeting: Meeting) -> bytes:
         """What others may know of a rank that dies in a collective."""

@@ -192,11 +192,8 @@ class Collectives:
         line, place = here()
         began = time.perf_counter()
         need = recorder.books.meet(self.label, self.world_ranks, call.agreed(f"{name[1].upper()}{name[2:]}"))
-        try:
+        with recorder.books.unless_rejected(need):
             request = call.start()
-        except Exception:
-            recorder.books.take_back(need)
-            raise
 
         def finished(end: float, _: MPI.Status) -> None:
             recorder.add_collective(name, call.agreed(name), need, began, end, call.size, line)

@@ -272,11 +272,8 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
         need = recorder.books.meet(*self._books(), f"{called}{agreed(method, contribution, args, kwargs)}")
         if recorder.activity:  # where it is another collective elsewhere, gloo may end this process
             recorder.activity.write(RUNNING, look=recorder.books.begun(need))
-        try:
+        with recorder.books.unless_rejected(need):
             work = start(*args, **kwargs)
-        except BaseException:
-            recorder.books.take_back(need)
-            raise
 
         if work is None and torch.cuda.is_current_stream_capturing():
             return None  # a CUDA graph is being recorded: nothing is done, and nothing may be asked
