@@ -82,7 +82,9 @@ class Tab:
     """A tab of the browser, and what went wrong in it: errors, files that are not there, requests to a network."""
 
     def __init__(self, browser, size: dict[str, int] = DESK, scheme: str = "light", server: str = "") -> None:
-        self.page = browser.new_context(viewport=size, color_scheme=scheme, offline=not server).new_page()
+        # Without motion: the theme fades from light to dark, and axe-core would judge the colours on the way.
+        calm = {"color_scheme": scheme, "reduced_motion": "reduce"}
+        self.page = browser.new_context(viewport=size, offline=not server, **calm).new_page()
         self.page.set_default_timeout(WAIT)
         self.allowed = ("file:", "data:", "blob:", *([server] if server else []))
         self.wrong: list[str] = []
