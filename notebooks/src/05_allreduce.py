@@ -572,7 +572,8 @@ from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
 from course_utils.lessons.allreduce.network_topology import ring_seconds
 
 last = 256  # 1024: your ring's two million messages run too, for a minute or two in each picture
-ways = {name: ALGORITHMS[name] for name in list(ALGORITHMS)[1:4]}  # tree to halving
+ways = {name: ALGORITHMS[name] for name in ("tree", "halving-doubling")}
+ways["double tree"] = partial(double_tree_allreduce, segment_bytes=2_000)  # 8 for each half
 ways |= {"ring": ring, "hierarchical": partial(two_levels, node_size=8)}
 
 
@@ -612,8 +613,8 @@ pictures.over_ranks(many, rates, title, **look)
 
 # %% [markdown]
 # The ring pays 2,046 latencies. Halving-doubling has few rounds, but the eight ranks of a node all want its one link at
-# once. Two levels are the fastest of all at 1,024. (On 16 ranks they beat the link's 12.5 GB/s, since most bytes stay
-# inside the nodes.)
+# once. Three of four messages of the double tree stay inside a node. Two levels are the fastest of all at 1,024. (On 16
+# ranks they beat the link's 12.5 GB/s, since most bytes stay inside the nodes.)
 #
 # Now a card for each GPU. One line, by formula, is a surprise:
 

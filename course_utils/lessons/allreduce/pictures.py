@@ -23,7 +23,7 @@ from course_utils.measuring import Compared
 from course_utils.words import bytes_text, join, percent, seconds_text
 
 _FINE = 400  # sizes at which a predicted line is drawn
-_FIXED = ("tree", "recursive doubling", "ring", "halving-doubling", "hierarchical", "asynchronous ring")
+_FIXED = ("tree", "recursive doubling", "ring", "halving-doubling", "hierarchical", "asynchronous ring", "double tree")
 
 
 def colours_of(names: Sequence[str]) -> dict[str, str]:
