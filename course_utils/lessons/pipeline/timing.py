@@ -1,7 +1,8 @@
 """When everything in a schedule happens: by simulation before a run, from the trace after one.
 
 A rank does one thing at a time, in the order of its list. A message leaves when it is sent and the ones before it have
-left; its rank goes on meanwhile. A receive waits for its message. Nothing here runs a model.
+left; its rank goes on meanwhile, unless sending and receiving are work of its own. A receive waits for its message.
+Nothing here runs a model.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -101,6 +102,7 @@ def simulate_schedule(
     latency: float = 0.0,
     message: float = 0.0,
     synchronous: bool = False,
+    overhead: float = 0.0,
 ) -> Timing:
     """Predict when everything happens.
 
@@ -111,9 +113,13 @@ def simulate_schedule(
         latency: until a message that has left arrives.
         message: how long a message occupies its sender's link.
         synchronous: sends wait until the other side receives, as large MPI messages do.
+        overhead: how long a message keeps its sender from computing, and its receiver as long: where processors copy it,
+            or kernels on a GPU.
 
     Raises:
         Stuck: the ranks wait for each other.
+
+    Source: Culler et al. 1993, "LogP", §3: latency is L, overhead o, message the gap g.
     """
     ahead = {FORWARD: forward, INPUT: input_gradient, WEIGHT: weight_gradient}
 
@@ -124,7 +130,7 @@ def simulate_schedule(
 
     complete = any(not action.computes for actions in schedule for action in actions)
     program = schedule if complete else with_messages(schedule)
-    return _Walk(program, duration, latency, message, synchronous).timing()
+    return _Walk(program, duration, latency, message, synchronous, overhead).timing()
 
 
 def timing_of(events: Iterable[Event], ranks: int) -> Timing:
@@ -153,8 +159,9 @@ class _Walk:
         latency: float,
         message: float,
         synchronous: bool,
+        overhead: float,
     ) -> None:
-        self.program, self.duration = program, duration
+        self.program, self.duration, self.overhead = program, duration, overhead
         self.latency, self.message, self.synchronous = latency, message, synchronous
         self.rank_of = rank_of_stages(program)
         self.place = [0] * len(program)
@@ -197,14 +204,15 @@ class _Walk:
                 return False
             if self.synchronous:
                 return self.meet(rank, action)
-            leaves = max(now, self.link_free[rank]) + self.message
+            self.clock[rank] = now + self.overhead
+            leaves = max(self.clock[rank], self.link_free[rank]) + self.message
             self.link_free[rank] = leaves
             self.done[action] = leaves + self.latency
         else:
             sent = other_end(action)
             if sent not in self.done:
                 return False
-            self.clock[rank] = self.done[action] = max(now, self.done[sent])
+            self.clock[rank] = self.done[action] = max(now, self.done[sent]) + self.overhead
         return True
 
     def meet(self, rank: int, action: Action) -> bool:
@@ -213,7 +221,7 @@ class _Walk:
         other = self.rank_of.get(receive.stage)
         if other is None or not self.left(other) or self.program[other][self.place[other]] != receive:
             return False
-        self.clock[rank] = max(self.clock[rank], self.clock[other]) + self.message + self.latency
+        self.clock[rank] = max(self.clock[rank], self.clock[other]) + self.overhead + self.message + self.latency
         self.done[action] = self.clock[rank]
         return True
 
