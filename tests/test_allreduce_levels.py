@@ -118,7 +118,7 @@ def test_a_crossing_is_found_and_said() -> None:
     measured = {"4 ranks": {"a": [[1.0, 1.1]] * 3, "b": [[2.0, 2.1]] * 3}}
     predicted = {"4 ranks": {"a": lambda n: n / 1e4, "b": lambda n: 2.0}}
     picture = crossings(sizes, measured, predicted)
-    assert "predicted b from 20 KB, measured none" in picture.alt_text
+    assert "b fastest from 20 KB (predicted), no change (measured)" in picture.alt_text
     with pytest.raises(CourseError, match="two sizes"):
         crossings([1e3], measured, predicted)
     beyond = {"4 ranks": {"a": lambda n: n / 1e5, "b": lambda n: 1.2}}

@@ -107,9 +107,9 @@ def layer(name: str, kind: str, flops: int, nbytes: int, predicted: float, secon
 
 def test_what_is_said_of_the_layers_is_chosen_from_the_numbers():
     even = [layer("conv1", "conv", 100, 1, 1.0, 1.0), layer("relu1", "relu", 1, 10, 1.0, 1.0)]
-    assert "None takes more than 2 times" in layers_sentence(even, 10)
+    assert "No layer takes more than 2 times" in layers_sentence(even, 10)
     slow = [*even, layer("pool1", "pool", 1, 10, 1.0, 9.0)]
-    assert "pool1 most, 9.0 times" in layers_sentence(slow, 10)
+    assert "pool1 takes 9.0 times" in layers_sentence(slow, 10)
     assert "cache" in layers_sentence([*even, layer("relu2", "relu", 1, 10, 1.0, 0.5)], 10)
     assert "convolution" in layers_sentence([*even, layer("conv2", "conv", 100, 1, 1.0, 0.5)], 10)
     restless = layer_costs.Layer("norm1", "norm", 1, 10, 1.0, Measured((1.0, 2.0, 4.0)))
@@ -332,7 +332,7 @@ def readings(many: float, packed: float, cold: bool) -> dict[str, reading_speed.
 def test_what_is_said_of_reading_is_chosen_from_the_numbers():
     warm = readings(1.0, 1.0, False)
     assert reading_sentence(readings(3.0, 1.0, False), warm).startswith("Warm only")
-    assert "the disk that minds" in reading_sentence(readings(3.0, 1.0, True), warm)
+    assert "The disk minds" in reading_sentence(readings(3.0, 1.0, True), warm)
     assert "hardly minds" in reading_sentence(readings(1.04, 1.0, True), warm)
     assert list(reading_speed.groups(readings(3.0, 1.0, True), warm)) == ["cold", "warm"]
     assert list(reading_speed.groups(readings(3.0, 1.0, False), warm)) == ["warm"]

@@ -12,10 +12,10 @@ import course_utils as course
 ranks = course.start(4)
 
 # %% [markdown]
-# ## Every rank its square
+# ## The square of each rank
 #
 # Each rank runs this function and returns one number, the square of its own rank. With 4 ranks the results are 0, 1,
-# 4 and 9; with 3 ranks 0, 1 and 4.
+# 4 and 9; with 3 ranks 0, 1 and 4. (`comm: "MPI.Intracomm"` says of what type `comm` is: a communicator.)
 
 # %% tags=["exercise"]
 # rank_squared
@@ -23,11 +23,12 @@ ranks = course.start(4)
 # %% [markdown]
 # ## Who is there?
 #
-# Each rank is given a name that only it knows. In the end every rank must return the list of *all* names, in rank
+# Each rank is given a name that only it knows. At the end every rank must return the list of *all* names, in rank
 # order.
 #
-# What another rank should know must be sent. `send` and `recv` would do. But for this there is one call, in which
-# every rank puts one thing in and gets everybody's out: `comm.allgather(thing)`. Try it on something of your own:
+# What another rank should know must be sent. `send` and `recv` would do. But there is one call for this: every rank
+# puts one thing in, and gets the things of all ranks out. It is `comm.allgather(thing)`. Try it on something of your
+# own:
 
 
 # %%

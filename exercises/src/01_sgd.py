@@ -20,7 +20,7 @@ import course_utils as course
 # ## 1 · Batches
 #
 # `yield` hands out one batch and goes on when the next is asked for; a list of all batches is fine as well. On paper
-# first: 10 examples, batches of 4. How many batches, and how long is each?
+# first: 10 examples, batches of 4. How many batches are there, and how long is each?
 
 # %% tags=["exercise"]
 # minibatches
@@ -37,8 +37,8 @@ import course_utils as course
 # %% [markdown]
 # ## 3 · A step that remembers
 #
-# Now each array has a velocity too. It must be there again at the next call. On paper first: $\beta = 0.5$, the
-# velocity starts at 0, and the gradient is 1 in every step. What is the velocity after one, two, three steps?
+# Now each array has a velocity too. The velocity must still be there at the next call. On paper first: $\beta = 0.5$,
+# the velocity starts at 0, and the gradient is 1 in every step. What is the velocity after one, two, three steps?
 
 # %% tags=["exercise"]
 # momentum_step
@@ -46,7 +46,7 @@ import course_utils as course
 # %% [markdown]
 # ## 4 · How long may a step be?
 #
-# From the Hessian at a minimum to the largest rate that stays there. NumPy finds eigenvalues:
+# You get the Hessian at a minimum. What is the largest rate with which descent stays there? NumPy finds eigenvalues:
 # `np.linalg.eigvalsh(matrix)` for symmetric matrices. In which order does it hand them out? And what if the loss is
 # flat, and every rate is small enough?
 

@@ -3,8 +3,8 @@
 # %% [markdown]
 # # Exercises: who computes the gradient?
 #
-# Four functions. With the first three you write the heart of an autodiff. The fourth is the step of Adam, which with
-# AdamW is the most used optimizer. They belong to [lesson 2](../notebooks/02_autodiff_and_optimizers.ipynb).
+# Four functions. With the first three you write the heart of an autodiff. The fourth is a step of Adam, one of the most
+# used optimizers. They belong to [lesson 2](../notebooks/02_autodiff_and_optimizers.ipynb).
 #
 # Replace the line `raise NotImplementedError`, run the cell, and the next one checks it: against PyTorch, with new
 # numbers each time.
@@ -30,8 +30,9 @@ print(y.name, "came from", [parent.name for parent in y.parents])
 # %% [markdown]
 # ## 1 · Parents before children
 #
-# Draw the graph of `y` above, and write down two different orders in which each node stands after all its parents. Then
-# let the function find one. `y` was made from `a` in two ways: is `a` listed twice?
+# Draw the graph of `y` above, and write down an order in which each node stands after all its parents. Is there another
+# one? (`Node(1.0) + Node(2.0)` has two.) Your function finds any such order. `y` was made from `a` in two ways: is `a`
+# listed twice?
 
 # %% tags=["exercise"]
 # topological_order
@@ -46,7 +47,8 @@ print(y.name, "came from", [parent.name for parent in y.parents])
 # ## 2 · Backward through a product
 #
 # Start with two plain matrices, and write the three shapes side by side. Then stacks: `(7, 2, 3) @ (3, 4)` uses one
-# matrix seven times. `unbroadcast(gradient, shape)` adds up what belongs to the same number.
+# matrix seven times. `unbroadcast(gradient, shape)` makes a gradient of this shape: it adds up what belongs to the same
+# number.
 
 # %% tags=["exercise"]
 # matmul_backward
@@ -59,8 +61,8 @@ print(y.name, "came from", [parent.name for parent in y.parents])
 #
 # $$p_j = \frac{e^{z_j}}{\sum_i e^{z_i}} \qquad -\log p_k = \log \sum_i e^{z_i} - z_k$$
 #
-# Take the derivative of the right side with respect to $z_j$, for $j = k$ and for the others. On paper, it fits on two
-# lines. Then think of logits in the thousands: how large is $e^{2000}$?
+# Take the derivative of the second formula with respect to $z_j$, for $j = k$ and for the others. On paper, it fits on
+# two lines. Then think of logits in the thousands: how large is $e^{2000}$?
 
 # %% tags=["exercise"]
 # softmax_cross_entropy_backward

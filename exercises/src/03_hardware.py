@@ -21,9 +21,9 @@ ranks = course.start(2)
 # %% [markdown]
 # ## 1 · How much arithmetic for a byte?
 #
-# On paper first: a fully connected layer of 2 inputs and 3 outputs, and a batch of 4. How many multiplications? How
-# many numbers are read, how many written? A convolution does the same at every place of the image, with a window's
-# worth of inputs.
+# On paper first: a fully connected (linear) layer of 2 inputs and 3 outputs, and a batch of 4. How many multiplications
+# are there? How many numbers are read, how many written? A convolution does the same at every place of the image, with
+# a window's worth of inputs.
 
 # %% tags=["exercise"]
 # arithmetic_intensity
@@ -55,8 +55,8 @@ ranks = course.start(2)
 # %% [markdown]
 # ## 4 · Pack
 #
-# Many samples, one file: a number of samples, offsets, samples. For `[b"cat", b"goose", b"ox"]` the offsets are
-# 40, 43, 48 and 50. Why 40? On paper, before you write a line.
+# Many samples, one file: first how many samples there are, then the offsets, then the samples. The offsets
+# of `[b"cat", b"goose", b"ox"]` are 40, 43, 48 and 50. Why 40? On paper, before you write a line.
 #
 # `struct.pack("<Q", 40)` makes the 8 bytes of a number, with the lowest byte first.
 
@@ -69,7 +69,7 @@ ranks = course.start(2)
 # Any one, without reading the others, while another rank reads too. And a copy may have been interrupted: a file that
 # ends too early must not hand out half a sample as if it were a whole one.
 #
-# `file.seek(place)` goes to a byte, `file.read(count)` reads from there (and is content with less, if the file ends),
+# `file.seek(place)` goes to a byte, `file.read(count)` reads from there (and returns less, if the file ends),
 # `struct.unpack("<QQ", sixteen_bytes)` gives two numbers, `os.path.getsize(path)` the length of the file.
 
 # %% tags=["exercise"]

@@ -6,8 +6,8 @@
 # Five functions that move something between ranks, or say what that costs. They belong to
 # [lesson 4](../notebooks/04_messages.ipynb).
 #
-# Replace the line `raise NotImplementedError`, run the cell, and the next one checks it on real processes: with 1 to
-# 4 ranks, long vectors and empty ones.
+# Replace the line `raise NotImplementedError`, run the cell, and the next one checks it: on up to 64 virtual
+# ranks, then on your own, with long vectors and empty ones.
 
 # %%
 import numpy as np
@@ -50,8 +50,8 @@ ranks = course.start(4)
 # %% [markdown]
 # ## 3 · Tree broadcast
 #
-# The root's vector into everybody's array, in $\lceil\log_2 P\rceil$ rounds and $P - 1$ messages, from any root, for
-# any $P$. Draw it on paper for 4 ranks and root 0, then for 3 ranks, then for root 2.
+# Bring the root's vector into everybody's array, in $\lceil\log_2 P\rceil$ rounds and $P - 1$ messages, from any root,
+# for any $P$. Draw it on paper for 4 ranks and root 0, then for 3 ranks, then for root 2.
 #
 # Nothing is returned: `comm.Recv(vector, …)` writes into the array that you were given.
 
@@ -64,9 +64,8 @@ ranks = course.start(4)
 # Cut the root's vector into one block for each rank, as equal as possible: 7 elements over 4 ranks make blocks of
 # 2, 2, 2 and 1. Only the root has the vector; the others do not even know its length or dtype.
 #
-# Length and dtype may be pickled; the elements travel as a buffer.
-# `comm.Scatterv([vector, counts], block, root=root)` sends `counts[r]` elements to rank r. Off the root its first
-# argument is `None`.
+# Length and dtype may be pickled; the elements travel as a buffer. `comm.Scatterv([vector, counts], block, root=root)`
+# sends `counts[r]` elements to rank r. On the other ranks its first argument is `None`.
 
 # %% tags=["exercise"]
 # scatter_blocks

@@ -3,7 +3,7 @@
 # %% [markdown]
 # # Exercises: how do P machines add their vectors?
 #
-# Five ways to the same sum, and the formula that says which one is quickest. They belong to
+# Five ways to the same sum, and the formula that says which one is the fastest. They belong to
 # [lesson 5](../notebooks/05_allreduce.ipynb).
 #
 # The check counts: rounds, messages, and the bytes that each rank sends. It runs your function with up to 64
@@ -33,7 +33,7 @@ ranks = course.start(4)
 # | `block_bounds(length, P)` | where they begin, and where the last ends |
 #
 # The `op` is `None` for the sum: hand it on to `combine`. `check_operands(vector, op)` rejects vectors that are not
-# contiguous; you may leave it out.
+# contiguous (whose numbers do not lie side by side in memory); you may leave it out.
 
 # %% [markdown]
 # Try a function on powers of ten before you check it. The sum of 1, 10, 100 and 1000 is 1111; a 2 in it means that
@@ -66,9 +66,9 @@ ranks = course.start(4)
 # Picture a dance: you swap sums with your neighbour, then with the pair next to you, then with the four beyond. After
 # each round you know twice as many. Nobody waits for a rank 0, and there is no way back.
 #
-# $\log_2 P$ rounds, a whole vector in each. Where $P$ is not a power of two, surplus ranks do not dance. All ranks call
-# `active = fold_in(comm, vector, op)` before: it adds the surplus vectors to those of ranks below `active`, who dance.
-# Then all call `fold_out(comm, vector, active)`: it hands the surplus ranks the sum.
+# $\log_2 P$ rounds, a whole vector in each. Where $P$ is not a power of two, surplus ranks do not dance. All ranks
+# first call `active = fold_in(comm, vector, op)`: it adds the surplus vectors to those of ranks below `active`, who
+# dance. Then all call `fold_out(comm, vector, active)`: it hands the surplus ranks the sum.
 
 # %% tags=["exercise"]
 # recursive_doubling_allreduce
@@ -103,9 +103,10 @@ ranks = course.start(4)
 # Picture a conveyor belt in the place of the sheets. Blocks are cut into segments of at most `segment_bytes`. Each
 # goes on as soon as it has come and was added, while the next is still on its way.
 #
-# The bytes of the ring. What an `Isend` sends must stay as it is until its `Wait`, and what an `Irecv` brings is not
-# there before. Cut each block into as few segments as will do: `segments_per_block` says how many. The course has
-# `POSTED` receives waiting at any time.
+# A rank sends as many bytes as in the ring. What an `Isend` sends must stay as it is until its `Wait`; what an `Irecv`
+# brings is there only after its `Wait`. Cut each block into as few segments as will do:
+# `segments_per_block(len(vector), vector.itemsize, P, segment_bytes)` says how many. (In the course's own answer,
+# `POSTED` receives wait at any time.)
 
 # %% tags=["exercise"]
 # async_ring_allreduce
@@ -113,8 +114,8 @@ ranks = course.start(4)
 # %% [markdown]
 # ## 6 · How long will it take?
 #
-# Picture the longest chain of messages, each of which waits for the one before. Its links, one after the other, are
-# the time, and the additions in between. `network.message_seconds(nbytes)` is the time of one message,
+# Picture the longest chain of messages, each of which waits for the one before. The time of the all-reduce is the sum
+# of their times, and of the additions in between. `network.message_seconds(nbytes)` is the time of one message,
 # `network.combine_seconds(nbytes)` that of adding, `combined_bytes(algorithm, P, nbytes)` how much is added.
 #
 # So you need the sizes of the messages in the chain. Here `network.shared` is False. `powers(P)` gives the largest

@@ -32,9 +32,10 @@ ranks = course.start(4)
 ranks.picture()
 
 # %% [markdown]
-# This is your machine, now. A **core** does one thing at a time. A blue cell says that this rank *may* use this core. A
-# **thread** is what a program runs on a core; a rank has as many as the table says. With more ranks than cores, ranks
-# take turns: everything in this course still *works*, some of it takes longer. A lesson says so where it matters.
+# This is your machine, now. A **core** does one thing at a time. A blue bar says that this rank *may* use this core. A
+# **thread** is a worker inside a process, and uses one core at a time; the picture says how many each rank has. With
+# more ranks than cores, ranks take turns: everything in this course still *works*, some of it takes longer. A lesson
+# says so where it matters.
 #
 # No GPU? None is needed.
 
@@ -66,20 +67,21 @@ print(f"I am process {os.getpid()}")
 import os
 
 
-def process_number(comm):
+def process_number(comm):  # comm: the next section
     return os.getpid()
 
 
 run = ranks.run(process_number)
-course.measured("processes", answer=len({os.getpid(), *run.results}))
+different = {os.getpid(), *run.results}  # a set: each number once
+course.measured("processes", answer=len(different))
 
 # %% [markdown]
 # Five: the notebook and four ranks. The notebook gives orders and shows results. The ranks do the work.
 #
 # ## Who am I?
 #
-# All ranks run the same code. What makes them different is one number, their own **rank**: 0, 1, 2, 3. How many
-# they are is called the **world size**. The object that knows both is the **communicator**, `comm`.
+# All ranks run the same code. What makes them different is one number, which is also called **rank**: 0, 1, 2 or 3. The
+# number of ranks is the **world size**. The object that knows both is the **communicator**, `comm`.
 
 # %% tags=["nbval-check-output"]
 # %%px
@@ -109,7 +111,7 @@ course.predict(
     answer=...,  # "a", "b" or "c"
     choices={
         "a": "the notebook's own",
-        "b": "30, for rank 3 wrote last",
+        "b": "30, because rank 3 wrote last",
         "c": "[0, 10, 20, 30]",
     },
 )
@@ -153,9 +155,8 @@ run.timeline()
 # %% [markdown]
 # Each row is a rank, time runs to the right, each arrow is a message. (In a *round* each rank sends at most one
 # message, and receives at most one. A word takes some bytes more than its letters. Lesson 4 explains both.) Rank 3
-# could do nothing
-# but wait: its news came through all the others. Such pictures will tell you where time goes in every lesson. Each one
-# is drawn from the run above it, on your machine.
+# could do nothing but wait: its news came through all the others. All through the course, such pictures will tell you
+# where time goes. Each one is drawn from the run above it, on your machine.
 
 # %% [markdown]
 # ## When a rank fails
@@ -219,7 +220,7 @@ ranks.waits()
 # as that message can never come, the waiting ends, and a report says which rank waits where. In the picture an arrow
 # leads from the rank that waits to the rank that it waits for.
 #
-# To read one, ask: *what is this rank waiting for, and who should have sent it?*
+# To read such a picture, ask: *what is this rank waiting for, and who should have sent it?*
 
 # %%
 ranks.status()
@@ -237,9 +238,9 @@ ranks.status()
 # %% [markdown]
 # ## How you will practise
 #
-# Each lesson has an exercise notebook. There you write the body of a function, and `course.check` runs it with
-# numbers that are new every time: first on up to 64 *virtual ranks*, which share one process (lesson 5), then on yours.
-# A function that is not written yet gets a circle:
+# Each lesson has an exercise notebook. There you write the body of a function, and `course.check` runs it with numbers
+# that are new every time: first on up to 64 *virtual ranks*, which share one process (lesson 5), then on your own
+# ranks. # A function that is not written yet gets a circle:
 
 
 # %%
@@ -250,7 +251,7 @@ def rank_squared(comm):
 course.check("rank_squared", rank_squared)
 
 # %% [markdown]
-# A wrong answer gets a cross. Behind the cross you read the rank, its result, the expected result, and a question that
+# A wrong answer gets a cross. Beside the cross you read the rank, its result, the expected result, and a question that
 # leads on.
 
 
@@ -262,9 +263,9 @@ def rank_squared(comm):
 course.check("rank_squared", rank_squared)
 
 # %% [markdown]
-# Stuck? `course.hint` asks you a question. Call it again, and it nearly tells. `course.progress()` then shows the whole
-# course, with what you have solved so far and the minutes that its exercises take. It remembers across notebooks and
-# days.
+# Stuck? `course.hint` asks you a question. Call it again, and it nearly gives the answer. `course.progress()` then
+# shows the whole course: what you have solved so far, and the minutes that you have spent. It remembers across
+# notebooks and days.
 
 # %%
 course.hint("rank_squared")

@@ -10,8 +10,8 @@
 
 # %% [markdown]
 # Learning needs a task. Here is one that fits on a map: 359 handwritten images, each a 2 or a 5. Two numbers describe
-# an image: how much ink is in its left half, and how much of that in the lower part. (Both are shifted and scaled to
-# mean 0 and standard deviation 1.)
+# an image: how much ink is in its left half, and how much of this ink is in the lower part of that half. (Both are
+# shifted and scaled to mean 0 and standard deviation 1.)
 
 # %%
 import numpy as np
@@ -21,18 +21,19 @@ from course_utils.lessons.sgd.logistic import best_weights, gradients, two_digit
 from course_utils.lessons.sgd import pictures
 
 x, y = two_digits()  # shapes (359, 2) and (359,); y is 1 for a 5, 0 for a 2
-inks = ["ink in the left half", "ink in its lower part"]
+inks = ["ink in the left half", "ink in the lower left quarter"]
 pictures.two_classes(x, y, ["a 2", "a 5"], inks, title="Each point is an image")
 
 # %% [markdown]
-# A 2 ends with a stroke at the lower left, a 5 does not. The smallest model that can learn this has two **weights**,
-# $w = (w_0, w_1)$. It weighs the two numbers of an image, and turns their sum $w \cdot x = w_0 x_0 + w_1 x_1$ into a
-# probability that it is a 5:
+# If a 2 and a 5 have as much ink in the left half, the 2 usually has more of it at the bottom: the dots lie above the
+# triangles. The smallest model that can learn this has two **weights**, $w = (w_0, w_1)$. It weighs the two numbers of
+# an image, adds them up, $w \cdot x = w_0 x_0 + w_1 x_1$, and turns this sum into a probability that the image is a 5:
 #
 # $$p = \frac{1}{1 + e^{-w \cdot x}}$$
 #
-# How wrong is it? The **loss** is the mean of $-\log$ of the probability that it gave to the right answer. A model that
-# is sure and right pays nothing; a model that is sure and wrong pays much. This is **logistic regression**.
+# How wrong is the model? The **loss** is the mean, over the images, of $-\log$ of the probability that the model gave
+# to the right answer. A model that is sure and right pays nothing; a model that is sure and wrong pays much. This is
+# **logistic regression**.
 
 
 # %%
@@ -51,7 +52,7 @@ def loss(w, x=x, y=y):
 # Picture the loss as a landscape: a place is a choice of weights, its height is the loss. Learning is walking
 # downhill in fog: all you feel is the slope under your feet.
 #
-# That slope is the **gradient** $\nabla L$: for each weight, how fast the loss grows with it. For this model calculus
+# That slope is the **gradient** $\nabla L$: for each weight, how fast the loss grows with it. For this model, calculus
 # gives the mean, over the images, of *(answer minus truth) times input*:
 #
 # $$\nabla L(w) = \frac{1}{n} \sum_{i=1}^{n} (p_i - y_i)\, x_i$$
@@ -82,14 +83,14 @@ for _ in range(40):
     w = w - rate * gradient(w)
     path.append(w)
 right = np.mean((probability(w, x) > 0.5) == (y == 1))
-print(f"after 40 steps, {right:.0%} of the images are told apart")
+print(f"after 40 steps, {right:.0%} of the images are read right")
 
 best = best_weights(x, y)  # of the smallest loss: the star on the map
 pictures.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill")
 
 # %% [markdown]
 # A map as hikers use it: each line joins points of equal loss, dark is high, the star is the lowest place. Each step
-# starts at a right angle to the line, for the gradient points straight uphill. The path soon reaches the floor of a
+# starts at a right angle to the line, because the gradient points straight uphill. The path soon reaches the floor of a
 # long, narrow valley. There the slope is small, and so are the steps.
 
 # %% [markdown]
@@ -97,8 +98,8 @@ pictures.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill
 #
 # Each of those steps looked at all 359 images. With a million images, that is a long look for one step.
 #
-# **Stochastic gradient descent** (SGD) looks at a few, a **batch**, uses their mean gradient in the place of the true
-# one, and steps. Then the next batch. An **epoch** is once through all images, in a new random order.
+# **Stochastic gradient descent** (SGD) looks at a few images, a **batch**, uses their mean gradient in the place of the
+# true one, and steps. Then comes the next batch. An **epoch** goes once through all images, in a new random order.
 
 
 # %%
@@ -116,9 +117,8 @@ def sgd(batch_size, rate=1.0, epochs=5):
 
 
 # %% [markdown]
-# We let every batch size see each image five times, with rate 1. Small batches mean more steps: 1,795 with a batch of
-# 1,
-# but 5 with a batch of 359. They also mean worse directions.
+# With each batch size we go through the images five times, with rate 1. Small batches mean more steps: 1,795 with a
+# batch of 1, but 5 with a batch of 359. They also mean worse directions.
 #
 # **Predict.** Which batch size ends nearest to the smallest loss?
 
@@ -145,9 +145,10 @@ title = f"Each image seen five times: the {nearest} ends nearest"
 pictures.trajectories(loss, paths, best, title, columns=columns)
 
 # %% [markdown]
-# A batch of 359 walks straight and hardly gets anywhere: five steps are few. A batch of 1 is there first, and then
-# dances near the star, because every image pulls its own way. (The middle of its dance is a little beyond the star,
-# where the valley is flatter.) The sizes in between are a bargain: many steps, each roughly right.
+# A batch of 359 walks straight and hardly gets anywhere: five steps are few. A batch of 1 is near the star first, and
+# then dances round it, because every image pulls its own way. (The middle of its dance is a little beyond the star,
+# where the valley is flatter.) A batch of 8 is the bargain: 225 steps, each roughly right. With 64 there are 30 steps,
+# again too few.
 #
 # Try other sizes and rates. (The slider needs a running kernel; the page goes on without it.)
 
@@ -195,7 +196,9 @@ ratio = noise["any images"][0] / noise["any images"][sizes.index(100)]
 course.measured("noise_ratio", answer=ratio)
 off = np.divide(noise["any images"], line["any images"]) - 1
 assert np.abs(off).max() < 0.1  # every dot is near its line
-pictures.noise_line(sizes, noise, line, "100 times the batch: a tenth of the noise")
+pictures.noise_line(
+    sizes, noise, line, f"100 times the batch: 1/{ratio:.0f} of the noise"
+)
 
 # %% [markdown]
 # Blue: images drawn at random, perhaps the same image twice. Errors partly cancel: the mean of $B$ images has the noise
@@ -220,7 +223,7 @@ for rate in [2.0, 3.9, 4.1]:
     d, visited = 1.0, []
     for _ in range(6):
         d = d - rate * curvature * d
-        visited.append(round(d, 2) + 0.0)
+        visited.append(round(d, 2) + 0.0)  # + 0.0 makes a 0 of -0
     print(f"rate {rate}: {visited}")
 
 # %% [markdown]
@@ -228,8 +231,8 @@ for rate in [2.0, 3.9, 4.1]:
 # little farther away. The edge is at $|1 - \eta\lambda| = 1$, hence $\eta = 2/\lambda$.
 #
 # A valley of two weights has a curvature in every direction. The **Hessian** $H$ says how fast each part of the
-# gradient changes with each weight: all second derivatives. Its **eigenvalues** are the curvatures along its main
-# directions, here along the valley and across it. For our model it is a mean again:
+# gradient changes with each weight: all second derivatives. Its **eigenvalues** are the curvatures along the main
+# directions, here along the valley and across it. For our model the Hessian is a mean again:
 #
 # $$H(w) = \frac{1}{n} \sum_{i} p_i (1 - p_i)\, x_i x_i^\top$$
 
@@ -278,9 +281,9 @@ title = f"2/λ = {predicted:.1f}: below it steps lead to the star, above it away
 pictures.distances(apart, title, y="distance from the star")
 
 # %% [markdown]
-# The *largest* eigenvalue decides, the curvature across the valley, although all the way to go is *along* it. That is
-# the misery of narrow valleys: the steep direction forbids long steps, the flat one needs them. (The blue kink: with
-# half the rate, one step does the whole way across.)
+# The *largest* eigenvalue decides, the curvature across the valley, although nearly the whole way lies *along* it. That
+# is the misery of narrow valleys: the steep direction forbids long steps, the flat one needs them. (The blue kink: with
+# half of this rate, one step goes the whole way across.)
 #
 # Too large a rate does not explode here: the distance grows and then stays. Far from the star the loss is nearly a
 # straight slope, so the steps stop growing.
@@ -289,11 +292,9 @@ pictures.distances(apart, title, y="distance from the star")
 # <details><summary>Where is the Hessian taken? An honest footnote</summary>
 #
 # At the star. The bound says whether descent *stays* there. It is exact for a parabola, and near a minimum every smooth
-# loss is nearly a parabola. At $w = 0$ our λ is larger, so 2/λ is less than half as large. Start there with a rate of
-# 10:
-# the
-# loss first jumps up, then comes down to the star all the same. A large network's λ changes all the time during
-# training.
+# loss is nearly a parabola. At $w = 0$ our λ is more than twice as large, so 2/λ is less than half of that at the star.
+# Start there with a rate of 10: the loss first jumps up, then comes down to the star all the same. A large network's λ
+# changes all the time during training.
 # </details>
 
 # %% [markdown]
@@ -305,22 +306,23 @@ pictures.distances(apart, title, y="distance from the star")
 # $$v \leftarrow \beta v + \nabla L(w) \qquad w \leftarrow w - \eta v$$
 #
 # Where gradients point the same way, step after step, the velocity grows to $1/(1-\beta)$ gradients; and a ball that
-# comes from a steep slope brings its speed along. How many steps does the hiker take, with rate 2, until the loss is
-# within 0.001 of the smallest? Look, and then **predict**: how many steps does the ball take with $\beta = 0.8$ and the
-# same rate?
+# comes from a steep slope brings its speed along.
+#
+# How many steps does the hiker take, with rate 2, until the loss is within 0.001 of the smallest? Look, and then
+# **predict**: how many steps does the ball take with $\beta = 0.8$ and the same rate?
 
 
 # %% tags=["nbval-check-output"]
 def steps_needed(path):
     above = np.array([loss(w) for w in path]) - loss(best)
-    return int(np.flatnonzero(above > 0.001)[-1]) + 1
+    return int(np.flatnonzero(above > 0.001)[-1]) + 1  # the last one above, and a step
 
 
 walk = descend(gradient, np.zeros(2), 2.0, 400)
 print("without momentum:", steps_needed(walk), "steps")
 
 # %%
-course.predict("steps_with_momentum", within=2.5, answer=...)
+course.predict("steps_with_momentum", within=3, answer=...)
 
 # %% tags=["figure:01_ball"]
 rolls = {"β = 0": walk}
@@ -329,7 +331,9 @@ for beta in [0.8, 0.95]:
     print(f"β = {beta}: {steps_needed(rolls[f'β = {beta}'])} steps")
 course.measured("steps_with_momentum", answer=steps_needed(rolls["β = 0.8"]))
 first = {name: path[:31] for name, path in rolls.items()}
-pictures.trajectories(loss, first, best, "The first 30 steps, rate 2", together=True)
+nearest = min(first, key=lambda name: loss(first[name][-1]))
+title = f"After 30 steps with rate 2, {nearest} is nearest"
+pictures.trajectories(loss, first, best, title, together=True)
 
 # %% [markdown]
 # Along the valley all gradients point the same way, and the velocity adds them up: to $1/(1-\beta)$ of them, five
@@ -352,7 +356,8 @@ for beta in [0.0, 0.5, 0.8]:
 # ## All ten digits
 #
 # Now a network. Each of 32 **hidden units** weighs the 64 pixels of an image, and each of 10 digits weighs the hidden
-# units: 2,410 weights in four arrays. Nobody can draw its landscape, but nothing else changes. Its gradient comes from
+# units. Each unit and each digit also adds a number of its own, its *bias*. All these are called weights: 2,410 numbers
+# in four arrays. Nobody can draw the landscape of this loss, but nothing else changes. Its gradient comes from
 # `loss_and_gradients`, 12 lines written by hand.
 #
 # The loop below trains *every* network. This one sees 1,437 images. **Predict**: after the training, what share of 360

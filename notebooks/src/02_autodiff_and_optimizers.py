@@ -33,16 +33,15 @@ pictures.computation_graph(boxes, edges, "y = x · x + x, as a graph")
 # %% [markdown]
 # Arrows run from parents to what was made of them, the **children**. There is one arrow for each use: `x` has three.
 #
-# **Predict.** The *gradient* of `x` says by how much `y` grows when `x` does. What is it at `x = 3`?
+# **Predict.** The *gradient* of `x` says how fast `y` grows with `x`, as in lesson 1. What is it at `x = 3`?
 
 # %%
 course.predict("gradient_of_x", answer=...)  # a number
 
 # %% [markdown]
-# The **chain rule** finds it by working backwards. The gradient of `y` itself is 1. Every node passes its gradient on
-# to its parents. Each part is multiplied by the slope of the node's own operation, $\frac{\partial c}{\partial x}$: by
-# how much its result $c$ grows when the parent $x$ does. A node's `rule` computes these parts. A node adds up what
-# arrives on its arrows:
+# The **chain rule** finds it by working backwards. The gradient of `y` itself is 1. Every node $c$ passes a *part* on
+# to each parent $x$: its own gradient, times the slope $\frac{\partial c}{\partial x}$, which says how fast $c$ grows
+# with $x$. The node's `rule` computes these parts. A parent adds up all parts that arrive, one for each arrow:
 #
 # $$\text{gradient}(x) = \sum_{\text{child } c \text{ of } x} \text{gradient}(c) \cdot \frac{\partial c}{\partial x}$$
 
@@ -70,8 +69,9 @@ title = f"Three arrows lead back to x, and 3 + 3 + 1 = {x.gradient:.0f}"
 pictures.computation_graph(boxes, edges, title, order=[2, 1, 0], backward=True)
 
 # %% [markdown]
-# That is **reverse-mode automatic differentiation**, all of it: one walk, eight lines. Each operation brings its own
-# rule. It starts from $g$, the gradient of its result:
+# (The small numbers are the order of the walk. The product $3 \cdot 3$ passes 3 on along each of its two arrows, the
+# sum passes 1 on.) That is **reverse-mode automatic differentiation**, all of it: one walk, eight lines. Each operation
+# brings its own rule, which starts from $g$, the gradient of the result:
 #
 # | operation | its parents get |
 # |---|---|
@@ -130,8 +130,8 @@ pictures.computation_graph(boxes, edges, title, order=order, backward=True)
 # Follow the numbers. The product `a` came second, and passed on the 1 that it had. Then came the part from `exp`, and
 # the gradient of `a` became $1 + e = 3.718$: too late for `x`. There was no error, only a wrong number.
 #
-# A node may pass its gradient on when it has *all* its parts, so after all its children. The other way round: list each
-# node after its parents, and read the list from the end. That is a **topological order**, and
+# A node may pass its gradient on only when it has *all* its parts, so after all its children. To get such an order,
+# list each node after its parents, and read the list from the end. The list is in **topological order**; to make one is
 # [your first exercise](../exercises/02_autodiff_and_optimizers.ipynb).
 
 # %% [markdown]
@@ -155,7 +155,7 @@ print("value", bias.value, " gradient", bias.gradient)
 #
 # $$\text{gradient}(a) = g\, b^T \qquad \text{gradient}(b) = a^T g$$
 #
-# Your second exercise is `matmul_backward`, also for arrays that hold many matrices in a row.
+# Your second exercise is `matmul_backward`, also for *stacks*: arrays that hold many matrices.
 #
 # Now a real network: two layers, and a batch of 64 handwritten digits, of 64 pixels each.
 
@@ -188,8 +188,8 @@ title = f"{len(boxes)} nodes, of which 4 hold the weights"
 pictures.computation_graph(boxes, edges, title, order=order, backward=True)
 
 # %% [markdown]
-# The walk begins at the **cross entropy**, the loss of lesson 1 for ten classes. Its rule is your third exercise,
-# `softmax_cross_entropy_backward`.
+# The walk begins at the **cross entropy**, the loss of lesson 1 for ten classes. (*Softmax* makes ten probabilities of
+# the ten scores.) Its rule is your third exercise, `softmax_cross_entropy_backward`.
 #
 # Are the gradients right? `network` says nothing of Node; PyTorch's arrays, called **tensors**, go through it as well.
 # `torch.autograd` remembers their graph and walks it as we do.
@@ -209,8 +209,8 @@ for node, tensor in zip(nodes, tensors):
     print(f"{node.name}: at most {apart:.0e} apart")
 
 # %% [markdown]
-# Equal to rounding. The whole library, `course_utils/lessons/autodiff_and_optimizers/autodiff.py`, has about 150 lines,
-# and its tests compare it with PyTorch on 150 random graphs.
+# Equal up to rounding. The whole library, `course_utils/lessons/autodiff_and_optimizers/autodiff.py`, has about 150
+# lines, and its tests compare it with PyTorch on 150 random graphs.
 #
 # From here on PyTorch walks, for a network of another size: **VGG-11**. It has eight **convolutions**, layers that
 # slide small filters over the image, and a **linear layer** (`x @ W + b`) at the end. Behind each convolution a *norm*
@@ -254,7 +254,7 @@ times = measure_ready_order(model, forward, repeats=7)
 # %%
 for name, seconds in {"forward": times.forwards, "backward": times.ends}.items():
     low, middle, high = 1000 * np.quantile(seconds, [0.25, 0.5, 0.75])
-    print(f"{name}: {middle:.0f} ms (half of them {low:.0f} to {high:.0f})")
+    print(f"{name}: {middle:.0f} ms (half of the runs: {low:.0f} to {high:.0f})")
 one = np.median(times.forwards)
 course.measured("backward_price", forward_passes=round(times.end / one, 1))
 days = parameter_count(model) * one / 86_400
@@ -287,6 +287,7 @@ course.predict("ready_at_half_time", within=1.2, percent=...)
 # %%
 ready = []
 for name, parameter in model.named_parameters():
+    # name=name: each hook keeps its own name
     parameter.register_post_accumulate_grad_hook(lambda _, name=name: ready.append(name))
 forward().backward()
 
@@ -308,15 +309,15 @@ pictures.ready_order(by_layer, times.end, "One backward pass of VGG-11", times.e
 # The last layers come first, and the last convolutions are heavy: many filters, small images. The first layers have few
 # weights and large images. So when most of the *bytes* are ready, much of the *time* still lies ahead.
 #
-# A pink line shows how long a gradient waits. It could travel to other machines while the rest is computed: lesson 7
-# does just that, with these hooks.
+# A pink line shows how long a gradient waits. The gradient could travel to other machines while the rest is computed:
+# lesson 7 does just that, with these hooks.
 
 # %% [markdown]
 # ## What an optimizer remembers
 #
-# An **optimizer** makes steps of gradients. **Adam** and AdamW, which also shrinks the weights a little in each step,
-# are used most. For each weight Adam keeps two **running averages**, of the gradient and of its square: most of the old
-# value, a little of the new. It moves the weight *against* the mean, by
+# An **optimizer** turns gradients into steps. **Adam** and AdamW, which also shrinks the weights a little in each step,
+# are used most. For each weight Adam keeps two **running averages**: of the gradient (the mean) and of its square. Each
+# takes most of its old value, and a little of the new one. Adam moves the weight *against* the mean, by
 #
 # $$\text{rate} \cdot \frac{\text{mean}}{\sqrt{\text{square}} + \text{eps}}$$
 #
@@ -344,7 +345,8 @@ def train(step, epochs=8):
 
 
 # %%
-means, squares = ([np.zeros_like(array) for array in start] for _ in range(2))
+means = [np.zeros_like(array) for array in start]
+squares = [np.zeros_like(array) for array in start]
 steps = itertools.count(1)  # next(steps) is 1, then 2, then 3 …
 
 
@@ -361,16 +363,16 @@ runs = {"SGD, rate 0.1": train(sgd), "Adam, rate 0.005": train(adam)}
 found, by_epoch = [], {}
 for name, (losses, accuracy) in runs.items():
     assert accuracy >= 0.95
-    found.append(f"{accuracy:.1%} with {name.partition(',')[0]}")
+    found.append(f"{name.partition(',')[0]} reads {accuracy:.1%}")
     by_epoch[name] = np.reshape(losses, (8, -1)).mean(axis=1)
-title = f"Learned with our own gradients: {' and '.join(found)} of the test images"
+title = f"With our own gradients: {' and '.join(found)} of the test images"
 course.draw.loss_curves(by_epoch, title, x="epoch")
 
 # %% [markdown]
 # Handwritten digits, read by a network whose every gradient came from 150 lines. (Which of the two is ahead depends on
 # their rates: try others.)
 #
-# But look at `means` and `squares`: each is as large as the model. A float32 has 4 bytes.
+# But look at `means` and `squares`: each is as large as the model. A float32, the usual number in PyTorch, has 4 bytes.
 #
 # **Predict.** How many bytes does each optimizer keep *for one weight*, beside the weight and its gradient?
 

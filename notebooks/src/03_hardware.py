@@ -70,12 +70,14 @@ print("moves:   ", rate_text(bandwidth, "GB/s"))
 course.measured("balance", operations=4 * peak.median / bandwidth.median)
 
 # %% [markdown]
-# The computing rate is called the **peak**. The cores must *use* each fetched number that many times, or they wait for
-# memory. A program that adds arrays waits: it asks for three numbers for one addition, two to read and one to write.
+# The computing rate is called the **peak**. The cores must *use* each fetched number as often as the table above says,
+# or they wait for memory. A program that adds arrays waits: it asks for three numbers for one addition, two to read and
+# one to write.
 #
 # Does the machine move only what a program asks for? It moves memory in *lines* of 64 bytes. Many processors fetch a
-# line even when the program only overwrites it: **write-allocate**. A sum *into* `left` overwrites lines that it has
-# just read. So it moves three numbers for certain, and tells us what other programs move.
+# line even when the program only overwrites it: **write-allocate**. A sum *into* one of its own arrays, `left +=
+# right`, overwrites lines that it has just read. It moves three numbers for certain, so we measure the others against
+# it.
 #
 # **Predict.** How many numbers move for each result of a sum into a third array, and of a copy?
 
@@ -117,13 +119,13 @@ for name, (x_shape, weight_shape) in shapes.items():
 #
 # $$T = \max\left(\frac{\text{FLOPs}}{\text{peak}},\ \frac{\text{bytes}}{\text{bandwidth}}\right)$$
 #
-# In terms of speed: at most peak, and at most bandwidth · $I$. Over $I$ this is a slope, then a flat line: the
-# **roofline**.
+# In terms of speed: a layer reaches at most the peak, and at most bandwidth · $I$. Drawn over $I$ this is a slope, then
+# a flat line: the **roofline**.
 #
-# Three small layers come between the convolutions. **Batch norm** brings each channel to mean 0 and spread 1. ReLU you
-# know. **Pooling** keeps the largest of four neighbours.
+# Three kinds of small layers come between the convolutions. **Batch norm** brings each channel to mean 0 and spread 1.
+# ReLU you know. **Pooling** keeps the largest of four neighbours.
 #
-# **Predict.** These do 0.4 % of the arithmetic. Which share of the time do they take?
+# **Predict.** These do 0.4 % of the arithmetic. What share of the time do they take?
 
 # %%
 course.predict(
@@ -159,9 +161,9 @@ pictures.layer_roofline(timed, peak.median, bandwidth.median, title)
 # Pooling has hardly any arithmetic, yet takes time. Is that the memory's fault? Try the same numbers in another order,
 # all channels of a pixel side by side.
 #
-# **Which is faster?** Two times differ even where the program is the same. So we measure **by turns**, A B A B …, and
-# divide round by round: a busy moment hits both. A program is *faster* if it won four of five rounds, and by more than
-# 5 % in the median. Otherwise the two tie. All lessons keep to this rule.
+# **Which is faster?** Measured times differ even where the program is the same. So we measure **by turns**, A B A B …,
+# and divide A's time by B's in each round: a busy moment hits both. A program is *faster* if it won at least four in
+# five rounds, and by more than 5 % in the median. Otherwise the two tie. All lessons keep to this rule.
 
 # %% tags=["figure:03_pooling"]
 pool, x = torch.nn.MaxPool2d(2), torch.randn(batch, 64, 32, 32)
@@ -177,12 +179,12 @@ course.draw.measured_bars({"2 × 2 pooling": pair.bars}, pair.title, found)
 #
 # ## A training step
 #
-# Three students measured VGG-11 in 2020, for the course CS744 in Wisconsin. Their first figure splits the time of some
-# batches in a row (20 of theirs, 2 of ours; they call it an iteration) into **forward**, **backward** and **step** (of
-# the optimizer). A layer's backward pass computes two products, each as large as the forward product: one for the
+# Three students measured VGG-11 in 2020, for the course CS744 in Wisconsin. Their first figure shows *iterations*: some
+# batches in a row, 20 in theirs and 2 in ours. It splits the time of each into **forward**, **backward** and the
+# optimizer's **step**. A layer's backward pass computes two products, each as large as the forward product: one for the
 # gradient of its weights, and one for the gradient of its input.
 #
-# **Predict.** How many times as long as forward does backward take?
+# **Predict.** How many times as long does backward take as forward?
 
 # %%
 course.predict("backward", within=1.25, times_as_long=...)
@@ -228,7 +230,7 @@ course.predict(
     "threads",
     answer=...,  # "a", "b" or "c"
     choices={
-        "a": "faster than with one a core",
+        "a": "faster than with one thread for each core",
         "b": "as fast",
         "c": "slower",
     },
@@ -254,9 +256,8 @@ pictures.time_by_threads(times, cores, "Forward and backward, VGG-11 half as wid
 # ## How far can it go?
 #
 # Some tasks need the results of other tasks. **Work** $W$ is how many tasks there are. **Depth** $D$ is how many lie on
-# the
-# longest path, one after the other. Adding 32 numbers takes 31 additions, as a *chain*, one by one, or as a *tree*:
-# neighbours first, then the sums of neighbours.
+# the longest path, on which each task needs the one before. Adding 32 numbers takes 31 additions, as a *chain*, one by
+# one, or as a *tree*: neighbours first, then the sums of neighbours.
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.hardware.work_and_depth import brent_bounds
@@ -268,10 +269,9 @@ for name, graph in {"chain": chain_sum(32), "tree": tree_sum(32)}.items():
     print(f"{name}: work {len(graph)}, depth {rounds}")
 
 # %% [markdown]
-# Let $T_p$ be the time with $p$ workers, counted in tasks. They share the work, so $T_p \ge W/p$. Nobody can shorten
-# the longest path: $T_p \ge D$. Both hold, so $T_p$ is at least the *larger* of the two. And if no worker rests while a
-# task is
-# ready, not much is lost (Graham 1969; Brent 1974, for work level by level):
+# Let $T_p$ be the time with $p$ workers; one task takes a time of 1. They share the work, so $T_p \ge W/p$. Nobody can
+# shorten the longest path: $T_p \ge D$. Both hold, so $T_p$ is at least the *larger* of the two. And if no worker rests
+# while a task is ready, not much is lost (Graham 1969; Brent 1974, for work level by level):
 #
 # $$\max(W/p,\ D)\ \le\ T_p\ \le\ W/p + D$$
 #
@@ -283,7 +283,7 @@ course.predict("brent", within=1.15, four=..., sixteen=...)
 # %% [markdown]
 # We let real threads do it. A task is *emulated*: the thread sleeps for 8 ms. Sleeping needs no core, so 16 can work
 # at once on any machine. The dashed line is another lower bound, $\min(W/p, D)$, which stands in a report of the
-# University of the Witwatersrand (2019). Which of the two do the dots follow?
+# University of the Witwatersrand (2019). Which of the two lower bounds do the dots follow?
 
 # %% tags=["figure:03_bounds"]
 tree, unit, workers = tree_sum(32), 0.008, (1, 2, 4, 8, 16)
@@ -300,8 +300,9 @@ title = "Adding 32 numbers as a tree, with p workers"
 pictures.between_bounds(measured, bounds, printed, title, found)
 
 # %% [markdown]
-# Why not *min*? Sixteen workers: min says "at least 2", though 5 tasks wait for each other. That is not wrong, only
-# weak, as "at least nothing" would be. When two conditions *both* hold, take the max. (Your exercise: `brent_bounds`.)
+# Why not *min*? Sixteen workers: min says "at least 2", though 5 tasks must run one after the other. That is not wrong,
+# only weak, as "at least nothing" would be. When two conditions *both* hold, take the max. (Your exercise:
+# `brent_bounds`.)
 #
 # How deep is a network? An entry of a convolution's output adds up $k$ products (channels in, times its window): first
 # one step for the products, then a tree of $\lceil \log_2 k \rceil$ steps. For VGG-11:
@@ -324,8 +325,9 @@ for direction in ("forward", "backward"):
 #
 # ## Feeding it
 #
-# The last limit is where the images come from. SURF's slides say: *don't read many small files, pack samples together
-# into a few large files*. 600 photos of handwritten digits, each in a file of its own:
+# The last limit is where the images come from. SURF, which runs the Dutch supercomputers, says on its slides: *don't
+# read many small files, pack samples together into a few large files*. Here are 600 photos of handwritten digits, each
+# in a file of its own. (A disk gives every file whole *blocks* of space.)
 
 # %%
 folder = photos.working_folder()  # beside the course's data; taken away at the end
@@ -333,7 +335,7 @@ count = 600
 jpegs = photos.jpeg_digits(count)
 paths = photos.write_photos(jpegs, Path(folder.name))
 print(f"{count} files, {sum(map(len, jpegs)):,} bytes")
-print(f"{photos.disk_bytes(paths):,} bytes of disk: whole blocks for each file")
+print(f"{photos.disk_bytes(paths):,} bytes of disk, in whole blocks")
 
 # %% [markdown]
 # Now the same photos in one file. It holds the number of photos, then where each photo begins (and where the last one
@@ -348,11 +350,11 @@ assert read_sample(packed, 123) == jpegs[123]
 print(f"{photos.disk_bytes([packed]):,} bytes of disk")
 
 # %% [markdown]
-# Linux keeps what was read in memory and reads it from there the next time: *warm*. At the start of a training run
+# Linux keeps in memory what it has read, and takes it from there the next time: *warm*. At the start of a training run
 # everything is **cold**. We ask the system to forget the files before each round. The disk's own counter then
 # says whether the bytes really came from it.
 #
-# **Predict.** When the files are cold, how many times as long as the packed file do the single files take?
+# **Predict.** When all is cold, how many times as long do the single files take as the packed file?
 
 # %%
 course.predict("files", within=1.5, cold=...)
@@ -376,7 +378,7 @@ course.draw.measured_bars(bars, f"{count} photos in a random order", found)
 # network, and hundreds of jobs ask at once: there the difference is usually larger.
 #
 # Photos must also be *decoded*, from a JPEG's bytes to pixels, and that is work for a core. torch's `DataLoader`, which
-# makes batches, can give it to **workers**: here, processes of their own.
+# makes batches, can give it to **workers**: here, processes of their own. With 0 workers the notebook decodes.
 #
 # **Predict.** For packed photos, which number of workers is the fastest?
 

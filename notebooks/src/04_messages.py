@@ -20,9 +20,9 @@ ranks = course.start(4)
 # %% [markdown]
 # Four Python processes are now waiting for you. They stand in for four computers.
 #
-# Each knows two things about the world: how many they are, the *world size*, and which of them it is, its *rank*.
-# They talk through **MPI**, the Message Passing Interface, which supercomputers have spoken since 1994. A
-# *communicator*, here `comm`, is the group in which they talk.
+# Each knows two numbers: how many processes there are, the *world size*, and its own number, its *rank*. They talk
+# through **MPI**, the Message Passing Interface, which supercomputers have spoken since 1994. A *communicator*, here
+# `comm`, is the group in which they talk.
 
 # %%
 # %%px
@@ -45,7 +45,7 @@ print(x)
 
 # %% [markdown]
 # Rank 2 changed *its* `x`. The other three have an `x` of their own and never hear of it. If four processes are to
-# train one network, they must tell each other.
+# train one network, they must tell each other what changes.
 #
 # ## One sends, one receives
 #
@@ -111,15 +111,15 @@ ranks.timeline()
 # buffer of its own and lets `Send` return. A long one waits for its receiver. No standard says how long is long: a
 # program that needs short messages is already wrong.
 #
-# Elsewhere a deadlock looks like work. Here every rank tells what it waits for, and you can have it drawn:
+# Elsewhere a deadlock looks like a program at work. Here every rank tells what it waits for, and you can have it drawn:
 
 # %%
 ranks.waits()
 
 # %% [markdown]
 # An arrow leads from the rank that waits to the rank that it waits for. Where the arrows run in a circle, and no
-# message is on its way,
-# nobody can ever move again. The course needs no clock to know that. It says so at once, and frees the ranks:
+# message is on its way, nobody can ever move again. The course needs no clock to know that. It says so at once, and
+# frees the ranks:
 
 # %%
 # %%px
@@ -127,7 +127,7 @@ print(f"rank {comm.rank} is back")
 
 # %% [markdown]
 # A circle can be longer. Here three ranks sit at a table, and each waits for its neighbour on the right to begin.
-# **Think:** if *one* of them did something else, all would come to the end. What would that be?
+# **Think:** if *one* of them did something else, all three would come to the end. What must this one do?
 
 
 # %% tags=["raises-exception"]
@@ -143,21 +143,23 @@ ranks.run(table, ranks=3)
 ranks.waits()
 
 # %% [markdown]
+# One rank that *sends* before it receives is enough: it frees its neighbour, and that one the next.
+#
 # ## What works by luck
 #
 # Now look at the *short* swap once more. It ended, its results are right, and yet a line stood above them: *By luck*.
 # After a run, the course goes through its messages once more, as if MPI kept none of them in a buffer: then both ranks
 # sit in `Send`. Such a program runs well for years, until somebody makes the arrays longer or moves to another machine.
 #
-# The same line warns of other things that go well by luck: a message that nobody receives, a request that nobody waits
-# for, an array that is changed while it is being sent.
+# The same line warns of other things that go well by luck: a message that nobody receives, or an array that is changed
+# while it is being sent.
 
 # %% [markdown]
 # ## Not waiting
 #
 # The cure: *start* a message without waiting for it. `Isend` and `Irecv` (I for immediate) return at once and hand
 # you a **request**. `request.Wait()` is where you wait, later, when there is nothing better to do. Until then the array
-# belongs to MPI: leave it alone.
+# belongs to MPI: leave it alone. (A request that nobody waits for works by luck, too.)
 #
 # Now all four send to their right-hand neighbour at once, a million numbers each:
 
@@ -179,15 +181,14 @@ print(f"{run.results}: {run.messages} messages in {run.rounds} round")
 run.timeline()
 
 # %% [markdown]
-# Four messages, one **round**: in a round every rank can send one message and receive one.
-# Ready for two [exercises](../exercises/04_messages.ipynb): `pass_the_token` and `exchange_without_deadlock`.
+# Four messages, one **round**: in a round every rank can send one message and receive one. Ready for two
+# [exercises](../exercises/04_messages.ipynb): `pass_the_token` and `exchange_without_deadlock`.
 #
 # ## From one to all
 #
 # Rank 0 has a vector that everybody needs. The plain way: rank 0 sends it to one rank after the other. But after the
-# first
-# message *two* ranks have it, and rank 1 could pass it on. So the holders can double in every round. **Predict** the
-# rounds with 64 ranks.
+# first message *two* ranks have it, and rank 1 could pass it on. So in every round twice as many ranks can have it.
+# **Predict** the rounds with 64 ranks.
 
 
 # %%
@@ -220,13 +221,13 @@ course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"
 
 # %% [markdown]
 # With $P$ ranks: $P - 1$ rounds against $\lceil\log_2 P\rceil$. Just as many messages, but some of them at the same
-# time. (It saves little where all ranks share one memory. In lesson 5 each rank has its own link.)
+# time. (Doubling may save little where all ranks share one memory. In lesson 5 each rank has its own link.)
 #
 # ## Collectives
 #
-# One to all is so common that MPI has it ready: `bcast`, a **collective**: **every** rank calls it, and the library
-# chooses the algorithm. `reduce` is the way back: all send to one, and the numbers are added up. Lower-case names take
-# any Python object.
+# One to all, a **broadcast**, is so common that MPI has it ready: `bcast`. It is a **collective**: *every* rank calls
+# it, and the library chooses the algorithm. `reduce` is the way back: all send to one, and the numbers are added up.
+# Lower-case names take any Python object.
 
 
 # %% tags=["nbval-check-output"]
@@ -240,7 +241,7 @@ there_and_back = ranks.run(bcast_and_reduce)
 print(there_and_back.results)
 
 # %% [markdown]
-# The sum $0 + 1 + 2 + 3$ is on the **root** alone.
+# The sum $0 + 1 + 2 + 3$ is on the **root** alone: on the rank that the call names as `root`.
 #
 # `scatter` deals out: the root has a list, and rank $r$ gets entry $r$. `gather` collects again. That is how a batch
 # of images gets to the workers, and their results back.
@@ -260,15 +261,16 @@ title = "A collective is one call, made by every rank"
 course.draw.timelines(there_and_back, dealt, titles=titles, title=title)
 
 # %% [markdown]
-# A collective is a bar on every rank that takes part. The library decides what travels inside.
+# A collective is a bar on every rank that takes part, and a pale band joins the bars. The library decides what travels
+# inside.
 #
 # Three have no root:
 #
 # - `allgather`: everybody ends with everybody's entry.
-# - `alltoall`: each rank has a letter for each of the others, and gets the letter that each of the others has for it.
+# - `alltoall`: each rank has a letter for every rank, and gets the letter that every rank has for it.
 # - `allreduce`: everybody ends with the sum.
 #
-# Put the gradients of four workers in the place of the numbers, and `allreduce` is distributed training.
+# Put the gradients of four workers in the place of the numbers, and `allreduce` is the heart of distributed training.
 
 
 # %%
@@ -286,8 +288,8 @@ run.timeline()
 # %% [markdown]
 # ## Who waits?
 #
-# **Predict.** Rank 3 comes a tenth of a second late. Rank 0 is in time. First it broadcasts a number; in a second run
-# it takes part in an `allreduce`. Where does rank 0 have to wait?
+# **Predict.** Rank 3 comes a tenth of a second late. Rank 0 is in time. In a first run rank 0 broadcasts a number; in a
+# second run all ranks take part in an `allreduce`. Where does rank 0 have to wait?
 
 
 # %%
@@ -319,14 +321,13 @@ course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 
 # %% [markdown]
 # The sum needs rank 3's number, so no rank has the sum before rank 3 has come: in training, the slowest worker sets the
-# pace.
-# A short broadcast needs nothing from rank 3: rank 0 goes on.
+# pace. A short broadcast needs nothing from rank 3: rank 0 goes on.
 #
 # ## Big letters, small letters
 #
 # `Send` moves an array's memory as it is, a **buffer**. `send` *pickles*: it turns any object into bytes, and back.
-# **Predict**: through `send`, a million numbers take how many times as long as through `Send`, if they are an array?
-# And if they are a list?
+# **Predict**: how many times as long does an array of a million numbers take through `send` as through `Send`? And a
+# list of the same numbers through `send`?
 
 
 # %%
@@ -359,8 +360,8 @@ course.measured("pickle", array=pickle / buffer, list=python / buffer)
 # ## What does a message cost?
 #
 # Clocks of two computers never agree. So we measure a **ping-pong**: rank 0 sends, rank 1 sends back. Half of the
-# shortest time is the time of one message. **Predict**: a thousand bytes take how many times as long as 1 byte? And a
-# million bytes?
+# shortest time is the time of one message. **Predict**: how many times as long do a thousand bytes take as 1 byte? And
+# a million bytes?
 
 # %% tags=["figure:04_ping_pong"]
 from course_utils.lessons.messages.ping_pong import fit_alpha_beta, message_time
@@ -384,7 +385,7 @@ course.measured("ping_pong", thousand=thousand, million=million)
 print(ping_pong_sentence(thousand, million))
 
 # %% [markdown]
-# A message has a fixed price, the **latency** $\alpha$, whatever is in it; and each byte adds its share $\beta$:
+# A message has a fixed price, the **latency** $\alpha$, whatever is in it. Each byte adds its share $\beta$:
 #
 # $$T(n) = \alpha + \beta\, n$$
 #
@@ -416,8 +417,8 @@ print(f"doubling:            {6 * one_message:.2f} s")
 # ## What to take with you
 #
 # - You can **send**: `Send` says to whom, `Recv` from whom; capital letters for arrays.
-# - You **recognise** a deadlock: everybody waits for a message that nobody has sent yet. Start the message with
-#   `Isend` or `Irecv`, and wait later.
+# - You **recognise** a deadlock: ranks wait for each other in a circle. Start the message with `Isend` or `Irecv`, and
+#   wait later.
 # - You **predict** a message's time: $\alpha + \beta\,n$. And you count rounds, not messages.
 #
 # Next: the [exercises](../exercises/04_messages.ipynb), five short functions. Then [lesson 5](05_allreduce.ipynb): how

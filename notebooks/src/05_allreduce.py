@@ -13,9 +13,9 @@
 # link to the others carries 50 million bits a second, and a message is 3 ms on its way. All this is *emulated* on your
 # computer. (Where your system forbids it, a line says so. All counts stay the same.)
 #
-# Each rank has a gradient, a vector. Training needs the sum of all, on every rank, in every step: an **all-reduce**. We
-# do it in six ways, first on four of the eight ranks. We count **rounds**, in which each rank can send one message and
-# receive one, and the bytes that the busiest rank sends.
+# Each rank has a gradient, a vector. Training needs the sum of all vectors, on every rank, in every step: an
+# **all-reduce**. We do it in six ways, first on four of the eight ranks. We count **rounds**, in which each rank can
+# send one message and receive one, and the bytes that the busiest rank sends.
 #
 # ## Everything through one
 #
@@ -49,10 +49,10 @@ course.measured("allreduce_gather", rounds=gather.rounds, vectors=sent)
 gather.timeline("gather and broadcast")
 
 # %% [markdown]
-# Rank 0 takes $P-1$ vectors in and gives $P-1$ out, one a round: $2(P-1)$ rounds. In the picture three travel at once.
-# But they share rank 0's link, so each takes three times as long, and nothing is gained. With 1,000 machines one link
-# carries everything, and 999 are nearly idle. Two ideas mend that. (`gather_broadcast_allreduce??` in a cell shows its
-# lines.)
+# With $P$ ranks, rank 0 takes $P-1$ vectors in and gives $P-1$ out, one a round: $2(P-1)$ rounds. In the picture three
+# travel at once. But they share rank 0's link, so each takes three times as long, and nothing is gained. With 1,000
+# machines one link carries everything, and 999 are nearly idle. Two ideas mend that. (`gather_broadcast_allreduce??` in
+# a cell shows its lines.)
 #
 # ## Idea one: in pairs
 #
@@ -60,7 +60,7 @@ gather.timeline("gather and broadcast")
 # rank 0. That is a **tree**; the sum of all goes back the same way.
 #
 # Better still: when two ranks meet, let them *swap* vectors, and let both add. In the next round each meets the rank at
-# twice the distance: 0 meets 1, then 2. That is **recursive doubling**, and nothing need come back. **Predict** its
+# twice the distance: 0 meets first 1, then 2. That is **recursive doubling**; nothing has to come back. **Predict** its
 # rounds on 4 ranks, and the vectors that *each* rank sends.
 
 # %%
@@ -105,8 +105,8 @@ course.measured("allreduce_halving", rounds=halving.rounds, vectors=sent)
 halving.timeline("halving-doubling")
 
 # %% [markdown]
-# $\frac12 + \frac14 = \frac34$ of the vector there, and $\frac34$ back: $2\frac{P-1}{P}$ vectors, so less than 2.
-# No algorithm in which only *ranks* add sends less from its busiest rank. (A switch, the box where the links meet, can
+# $\frac12 + \frac14 = \frac34$ of the vector there, and $\frac34$ back: $2\frac{P-1}{P}$ vectors, so less than 2. Where
+# only *ranks* add, the busiest rank cannot send less, in any algorithm. (A switch, the box where the links meet, can
 # sometimes add, too. Then a rank sends its vector once: lesson 13.) The price: twice the rounds of doubling.
 #
 # ## The ring
@@ -114,7 +114,7 @@ halving.timeline("halving-doubling")
 # The same two phases, but only with neighbours: in each round every rank sends a block to its right, and receives one
 # from its left. Follow block 3 on 4 ranks. Rank 0 sends it to rank 1, which adds its own block 3. The sum goes to rank
 # 2, then to rank 3: there it is finished. Then it goes round once more, and everybody keeps a copy. The other blocks do
-# the same, each from another rank on. Read it, and **predict** rounds and vectors once more:
+# the same, and each starts on another rank. Read the cell, and **predict** rounds and vectors once more:
 
 
 # %%
@@ -162,14 +162,14 @@ titles = ["ring", "asynchronous ring"]
 course.draw.timelines(round_the_ring, segmented, titles=titles)
 
 # %% [markdown]
-# Twice the messages and rounds, each of half the size: the same bytes. But nobody waits for a round to end. (Not faster
-# in your run? More messages are more work for the *one* computer. *Ranks that are not there*, below, measures that
-# work. The libraries of lessons 6 and 13 cut blocks too.)
+# Twice as many messages, each of half the size: the same bytes, in twice as many rounds. But nobody waits for a round
+# to end. (Not faster in your run? More messages are more work for the *one* computer. *Ranks that are not there*,
+# below, measures that work. The libraries of lessons 6 and 13 cut blocks too.)
 #
 # Now count all six against their formulas: rounds, and the vectors that the busiest rank sends. (6,000 numbers are few:
 # a block is one segment, so both rings count the same.) Where $P$ is not a power of two, doubling and halving-doubling
-# take the largest power of two below it. Each surplus rank first hands its vector to a partner, and gets the sum from
-# it at the end.
+# run on the largest power of two below $P$. Each surplus rank first hands its vector to a partner, and at the end gets
+# the sum from this partner.
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS  # name → function
@@ -195,8 +195,13 @@ sent = {  # of vectors with P numbers, 4 bytes each: one number a block
     label: [max(bytes_per_rank(name, P, P)) / 4 / P for P in many]
     for name, label in labels.items()
 }
-title = "Vectors that the busiest rank sends, by the formulas just counted"
-pictures.over_ranks(many, sent, title, y="vectors", unit="{:g}".format)
+most, _, least = (f"{line[-1]:,.4g}" for line in sent.values())
+title = f"{many[-1]:,} ranks: the busiest sends {most} vectors, or only {least}"
+words = {
+    "y": "vectors that the busiest rank sends",
+    "subtitle": "By the formulas just checked",
+}
+pictures.over_ranks(many, sent, title, **words, unit="{:g}".format)
 
 # %% [markdown]
 # The rings stay below 2, whatever $P$. So does halving-doubling for these $P$, the powers of two; for others its
@@ -287,7 +292,7 @@ for dtype in (torch.float64, torch.float32, torch.bfloat16):
     print(f"{str(dtype):14} {error:.0e}")
 
 # %% [markdown]
-# Close to a percent, with four ranks only. That is why many trainings compute in bfloat16, and all-reduce in float32
+# Half a percent, with four ranks only. That is why many trainings compute in bfloat16, and all-reduce in float32
 # (FSDP2, of lesson 11, has `reduce_dtype=torch.float32` for it).
 #
 # But his numbers were float64. Something else was wrong: the report itself thinks of "a flaw in the code". That code is
@@ -310,8 +315,8 @@ for name, allreduce in rings.items():
 # `suspicious_ring` passes `add_up`, the test of our own ring.
 #
 # **You are the detective.** All weights are one vector of 3,610 numbers. You know how many rounds and bytes a ring
-# needs, and you have a ring that is right. In the picture each rank's vector is a strip, and wrong numbers are red. Run
-# the cell, and say what is wrong before you unfold the answer.
+# needs, and you have a ring that is right. In the picture each rank's vector is a strip, and wrong numbers are orange.
+# Run the cell, and say what is wrong before you unfold the answer.
 
 # %% tags=["figure:05_suspicious"]
 from course_utils.lessons.allreduce.blocks import block_bounds
@@ -456,15 +461,15 @@ axes = {"across": "neurons in the hidden layer", "up": "seconds"}
 course.draw.over_numbers(widths, trained, title, found, **axes)
 
 # %% [markdown]
-# MPI chooses by the size of the vector, like every library. Ours is MPICH. The report takes the all-reduce of its MPI
-# for a tree. Perhaps it was a ring: the Open MPI of that time chose one for sums of more than 10,000 bytes.
+# MPI chooses by the size of the vector, like every library. Ours is MPICH. The report believes that the all-reduce of
+# its MPI was a tree. Perhaps it was a ring: the Open MPI of that time chose one for sums of more than 10,000 bytes.
 #
 # ## Ranks that are not there
 #
 # Each algorithm needs a formula, and another where links are shared. A **virtual rank** needs none. It runs the
-# *function itself*, any that uses only `comm` and NumPy. `where="nowhere"` starts no process and sends nothing: all
-# ranks take turns in the notebook, and each has a clock of its own. A message takes as long as a network made of
-# numbers says, and waits for busy links on its way. Our numbers come from the same ping-pong.
+# *function itself*, any function that uses only `comm` and NumPy. `where="nowhere"` starts no process and sends
+# nothing: all ranks take turns in the notebook, and each has a clock of its own. A message takes the time that a model
+# of the network gives, and waits for busy links on its way. The numbers of our model come from the same ping-pong.
 #
 # One thing differs from real networks: here one computer plays all nodes, and with more messages under way each waits
 # longer for its few cores. So we measure that `work` as well. Are the clocks right then? Virtual beside real:
@@ -529,7 +534,7 @@ course.predict("allreduce_levels", within=1.2, factor=...)  # ring's time / hier
 # %% [markdown]
 # Now real ranks run both, by turns. Then the same cell asks about the ring's order. Ranks 0 and 1 share a node, ranks 2
 # and 3 the other. The ring 0, 1, 2, 3 crosses between the nodes once in each direction: from 1 to 2 and from 3 to 0.
-# How often does the ring 0, 2, 1, 3?
+# How often does the ring 0, 2, 1, 3 cross?
 
 
 # %%
@@ -586,7 +591,7 @@ def bus_rate(name, P, network):  # in GB/s
 
 kept = {"a": "the ring keeps it", "b": "it loses most of it"}
 course.predict("allreduce_thousand", answer=..., choices=kept)
-first = {"a": "two levels", "b": "halving-doubling", "c": "the ring"}
+first = {"a": "two levels (hierarchical)", "b": "halving-doubling", "c": "the ring"}
 course.predict("allreduce_cards", answer=..., choices=first)
 
 
@@ -650,7 +655,7 @@ pictures.over_ranks(many, rates, title, **look)
 # - You **predict** their cost: rounds × α + bytes × β; the busiest link decides. Where only ranks add, it carries at
 #   least $2\frac{P-1}{P}$ of the vector.
 # - You **find** what is wrong: count bytes, compare blocks, use lengths that do not divide. Rounding is about 1e-7 of
-#   the sum in float32, 1e-16 in float64, and close to 1e-2 in bfloat16.
+#   the sum in float32, 1e-16 in float64, and 5e-3 in bfloat16.
 #
 # Next: [the exercises](../exercises/05_allreduce.ipynb); then [lesson 6](06_data_parallel.ipynb): can $P$ workers train
 # as one?

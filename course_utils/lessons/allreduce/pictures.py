@@ -130,7 +130,7 @@ def crossings_finding(
             first = fastest_of(last)
             told.append(f"{panel}: {first} is fastest throughout" if first else f"{panel}: no clear difference")
         else:
-            told.append(f"{panel}: predicted {says or 'none'}, measured {was or 'none'}")
+            told.append(f"{panel}: {says or 'no change'} (predicted), {was or 'no change'} (measured)")
     return "; ".join(told)
 
 
@@ -156,7 +156,7 @@ def measured_crossings(sizes: Sequence[float], runs: Mapping[str, Sequence[Seque
 
 
 def _crossings_text(changes: Sequence[Crossing]) -> str:
-    return join([f"{at.after} from {bytes_text(at.size)}" for at in changes])
+    return join([f"{at.after} fastest from {bytes_text(at.size)}" for at in changes])
 
 
 def over_ranks(

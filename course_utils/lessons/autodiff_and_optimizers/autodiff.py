@@ -146,9 +146,9 @@ def softmax_cross_entropy(logits: Node, labels: np.ndarray) -> Node:
 def softmax_cross_entropy_backward(gradient: float, logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The gradient with respect to `logits` of the mean over the batch of −log softmax(logits)[label].
 
-    `gradient` is the final loss's with respect to that mean (1.0 where the mean is the loss); `labels`, (batch,), holds
-    the right class of each row of `logits`, (batch, classes), whose entries may be in the thousands and stay as they
-    are. Returns an array of its shape and dtype. Source: Goodfellow et al. 2016, "Deep Learning", §6.2.2.3.
+    `gradient` is that of the final loss with respect to this mean (1.0 where the mean is the loss). `labels`, (batch,),
+    holds the right class of each row of `logits`, (batch, classes); logits may be in the thousands, and stay as they
+    are. Returns an array like `logits`. Source: Goodfellow et al. 2016, "Deep Learning", §6.2.2.3.
     """
     # Without the largest logit the quotients are the same, and exp does not overflow.
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))

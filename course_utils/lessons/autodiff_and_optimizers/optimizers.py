@@ -32,7 +32,7 @@ def adam_step(
     square.
 
     Args:
-        parameters, gradients, means, squares: one array each per parameter, of its shape (`()` too) and float dtype.
+        parameters, gradients, means, squares: a float array each per parameter, of its shape, also `()`.
         step: which step this is, counted from 1.
 
     Source: Kingma & Ba 2015, "Adam: a method for stochastic optimization", algorithm 1; `torch.optim.Adam`.

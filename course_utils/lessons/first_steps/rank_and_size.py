@@ -21,10 +21,10 @@ def rank_squared(comm: "MPI.Intracomm") -> int:
 def who_is_there(comm: "MPI.Intracomm", name: str) -> list[str]:
     """Return, on every rank, the names of all ranks in rank order.
 
-    Each rank puts one name in and gets all of them out: P names travel to P ranks.
+    Each rank puts one name in and gets all of them out: with P ranks, P names travel to P ranks.
 
     Args:
-        name: the name of this rank; different on each, but two may be alike.
+        name: this rank's own; two ranks may have the same.
 
     Source: MPI 4.1, §6.7 (allgather).
     """

@@ -37,7 +37,7 @@ def read_sample(path: str | os.PathLike, index: int) -> bytes:
 
     Raises:
         IndexError: the file has no sample of this number; numbers below 0 are none.
-        ValueError: the file ends before its index does, or before this sample does. The text says so.
+        ValueError: the file ends before its index does, or before this sample does. The error's text says so.
     """
     # A copy that broke off looks like a whole file: compare its size before believing its offsets.
     size = os.path.getsize(path)

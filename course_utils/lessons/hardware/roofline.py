@@ -13,11 +13,11 @@ def arithmetic_intensity(
     """FLOPs of a layer's forward pass, the bytes it must move at least, and FLOPs per byte.
 
     A multiplication and an addition are two FLOPs. The input and the weights are read once, the output is written once.
-    The convolution has stride 1 and is padded, so its output has the height and width of its input. No bias.
+    The convolution moves pixel by pixel and is padded: its output has the height and width of its input. No bias.
 
     Args:
-        x_shape: of the input, (N, C_in, H, W); of a fully connected layer (N, C_in).
-        weight_shape: (C_out, C_in, K_y, K_x); of a fully connected layer (C_out, C_in).
+        x_shape: of the input, (images, C_in, height, width); of a fully connected layer (images, C_in).
+        weight_shape: (C_out, C_in, window's height, width); of a fully connected layer (C_out, C_in).
         itemsize: bytes of one number, the same everywhere.
     """
     n, c_in, *image = x_shape

@@ -59,17 +59,17 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
     if clever := [layer for layer in fast if layer not in bound]:
         lines.append(
             f"{len(clever)} of those right of it are faster, too: torch's convolution got more out of this processor "
-            "than the\nmatrix product that the roof was measured with, or others used it then."
+            "than the\nmatrix product that the roof was measured with, or other programs slowed that product down."
         )
     slow = [layer for layer in layers if layer.measured.median > CLOSE * layer.predicted]
     if slow:
         worst = max(slow, key=lambda layer: layer.measured.median / layer.predicted)
         lines.append(
-            f"{len(slow)} take more than {CLOSE:.0f} times what the roof allows; {worst.name} most, "
-            f"{worst.measured.median / worst.predicted:.1f} times."
+            f"{len(slow)} layers take more than {CLOSE:.0f} times as long as the roof allows; {worst.name} takes "
+            f"{worst.measured.median / worst.predicted:.1f} times as long."
         )
     else:
-        lines.append(f"None takes more than {CLOSE:.0f} times what the roof allows.")
+        lines.append(f"No layer takes more than {CLOSE:.0f} times as long as the roof allows.")
     if 3 * sum(not layer.measured.calm for layer in layers) > len(layers):
         lines.append("The machine was busy meanwhile: look at the whiskers before you believe a dot.")
     return "\n".join(lines)
@@ -82,7 +82,7 @@ def pooling_sentence(pair: Compared) -> str:
         pair: the layer with another order, and with the usual one.
     """
     if pair.first_is_faster:
-        return "It was the loop over the numbers that was slow, not the memory."
+        return "The loop over the numbers was slow, not the memory."
     if pair.second_is_faster:
         return "The usual order suits this machine better."
     return "Here the order does not matter."
@@ -104,9 +104,9 @@ def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -
     if not larger(ratios["cold"], 1):
         text += " This disk, or a cache behind it, hardly minds small files."
     elif not larger(ratios["warm"], 1):
-        text += " It is the disk that minds many small files, each a request of its own."
+        text += " The disk minds many small files: each is a request of its own."
     if larger(1, ratios["warm"]):
-        text += " There packed loses: read_sample opens the file and jumps twice, for each photo."
+        text += " In memory packed loses: read_sample opens the file and jumps twice, for each photo."
     return text
 
 
@@ -136,7 +136,7 @@ def shares_sentence(timed: TimedTraining) -> str:
     ratio = timed.ratio()
     as_published = "as in the report" if first == "backward" else "unlike in the report, where backward does"
     text = (
-        f"In all iterations together, the {first} pass takes most: {percent(totals[first] / whole)}, {as_published}.\n"
+        f"Here the {first} pass takes most of the time, {percent(totals[first] / whole)}: {as_published}.\n"
         f"Backward takes {ratio.median:.1f} times as long as forward "
         f"({ratio.low:.1f} to {ratio.high:.1f} in {len(timed.iterations)} iterations)."
     )

@@ -27,7 +27,7 @@ def flat_broadcast(comm: "MPI.Intracomm", vector: np.ndarray, root: int = 0) -> 
 def tree_broadcast(comm: "MPI.Intracomm", vector: np.ndarray, root: int = 0) -> None:
     """Fill `vector` on every rank with the root's, in ⌈log₂ P⌉ rounds.
 
-    In round k, each of the 2^k ranks that hold the vector sends it to the rank 2^k further on,
+    In round k = 0, 1, …, each of the 2^k ranks that hold the vector sends it to the rank 2^k further on,
     counting from the root: P − 1 messages in all, each of the whole vector.
 
     Args:

@@ -40,7 +40,7 @@ def pass_the_token(comm: "MPI.Intracomm", number: float) -> float:
 def exchange_without_deadlock(comm: "MPI.Intracomm", vector: np.ndarray, partner: int) -> np.ndarray:
     """Swap vectors with `partner`, both ways at once, and return the partner's.
 
-    The receive is posted first and does not wait, so there is a place for the partner's vector before either of
+    The receive starts first and does not wait, so there is a place for the partner's vector before either of
     the two sends: one round, whatever the size. A rank may be its own partner.
 
     Args:

@@ -35,7 +35,7 @@ def sgd_step(parameters: Sequence[np.ndarray], gradients: Sequence[np.ndarray], 
     Whoever else holds one of these arrays sees its new numbers. The gradients stay as they are.
 
     Args:
-        parameters: arrays of any shapes, `()` too, and float dtypes; changed.
+        parameters: float arrays of any shapes, also `()`, a single number; changed.
         gradients: one for each parameter, of the same shape; read.
         rate: the learning rate η.
 
@@ -57,7 +57,7 @@ def momentum_step(
     """One step with momentum, in place: v ← momentum · v + g, then w ← w − rate · v.
 
     Args:
-        parameters: arrays of any shapes, `()` too, and float dtypes; changed.
+        parameters: float arrays of any shapes, also `()`, a single number; changed.
         gradients: one for each parameter, of the same shape; read.
         velocities: one for each parameter, of the same shape, zeros before the first step;
             changed, for the next call.

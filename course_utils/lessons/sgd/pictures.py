@@ -80,9 +80,9 @@ def paths_finding(loss: Callable, data: Mapping[str, np.ndarray], best: np.ndarr
     """Where the paths end: their loss above the smallest, and which ends lowest."""
     least = 0.0 if best is None else float(loss(best))
     ends = {name: float(loss(path[-1])) - least for name, path in data.items()}
-    what = "loss" if best is None else "loss above the smallest"
+    what = "loss at the end" if best is None else "loss at the end, above the smallest possible"
     said = join([f"{end:.2g} ({name.replace(' ', chr(0xA0))})" for name, end in ends.items()])
-    return f"The end's {what}: {said}"
+    return f"{what.capitalize()}: {said}"
 
 
 def _points(name: str, path: np.ndarray) -> np.ndarray:
