@@ -290,8 +290,8 @@ print("GPUs that it would use here:", nn.DataParallel(nn.Linear(2, 2)).device_id
 # ## More workers
 #
 # **Strong scaling**: more workers share the same work, and are at best $P$ times as fast. **Weak scaling**: each worker
-# has as much work as a single one had, and the time at best stays the same. `scaling_efficiency` is the share of that
-# best. **Predict** both for DDP on 4 nodes, which share this machine's cores, in percent:
+# has as much work as a single one had, and the time at best stays the same. `scaling_efficiency` says how much of that
+# best is reached. **Predict** both for DDP on 4 nodes, which share this machine's cores, in percent:
 
 # %%
 course.predict("overlap_scaling", within=1.25, strong=..., weak=...)

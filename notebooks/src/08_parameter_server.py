@@ -207,8 +207,8 @@ course.draw.over_numbers(taus, lines, title, finding, predicted=line, **look)
 # Now the digits: 200 updates by one worker, whose gradients are always fresh, and 200 by seven, at rates of 0.1, 0.3
 # and 0.6.
 #
-# **Predict.** One worker is happy with all three rates. Seven workers bring gradients that are 6 updates old: from
-# which rate on is it too much for them?
+# **Predict.** One worker is happy with all three rates. Seven workers bring gradients that are 6 updates old: which
+# is the lowest rate that is too high for them?
 
 # %%
 choices = {"a": "0.1", "b": "0.3", "c": "0.6", "d": "none of them"}
