@@ -38,8 +38,10 @@ def test_what_two_ways_move_is_told() -> None:
 def test_copies_that_drift_are_told_from_those_that_do_not() -> None:
     apart = {"nowhere": [0.0, 0.0], "inside": [0.0, 0.0], "everywhere": [0.01, 0.02]}
     said = sentences.apart_text(apart)
-    assert said == "Own dropout seeds everywhere, 0.02 apart after 2 steps; nowhere and inside, equal"
-    assert sentences.apart_text({"nowhere": [0.0]}) == "Own dropout seeds nowhere, equal"
+    assert (
+        said == "Own dropout seeds everywhere: copies are 0.02 apart after 2 steps; nowhere and inside: they are equal"
+    )
+    assert sentences.apart_text({"nowhere": [0.0]}) == "Own dropout seeds nowhere: they are equal"
 
 
 def test_what_cutting_the_sequence_brings() -> None:

@@ -104,7 +104,12 @@ def test_exposed_is_what_a_step_takes_beyond_one_without_communication() -> None
 
 @pytest.mark.parametrize(
     ("ours", "said"),
-    [([1.5] * 3, "ours: 500 ms. 50 % less"), ([2.1] * 3, "Nothing is gained here")],
+    [
+        ([1.5] * 3, "ours: 500 ms. 50 % less"),
+        ([1.0] * 3, "ours: none. 100 % less"),
+        ([1.5, 2.5, 1.5], "ours: 500 ms. 3 rounds show no clear difference"),
+        ([2.2] * 3, "It hides nothing here"),
+    ],
 )
 def test_what_is_said_of_hiding(ours, said) -> None:
     assert said in plain(sentences.hiding_text(times_of(alone=[1.0] * 3, flat=[2.0] * 3, ours=ours), "ours", "flat"))
@@ -159,6 +164,7 @@ def test_scaling_alpha_and_bytes_in_words() -> None:
     assert plain(sentences.efficiency_text("strong", {2: 0.9, 4: 0.4}, cores=2)).endswith(
         "(at most 50 % with 4 ranks on 2 cores)"
     )
+    assert plain(sentences.efficiency_text("strong", {4: 0.6}, cores=2)).endswith("on 2 cores; more is noise)")
     assert plain(sentences.efficiency_text("weak", {2: 0.9}, cores=8)) == "weak scaling: 90 % with 2"
     said = sentences.line_text(0.005, 2e-8, 34, 2_000_000)
     assert "alpha 5 ms, beta 20 ms for a MB" in said and "one by one: 210 ms" in said and "at once: 45 ms" in said

@@ -90,7 +90,7 @@ def test_every_way_makes_the_step_of_one_process(ranks, batch, alone, name: str,
 def test_fully_shard_makes_one_network_of_two(ranks, batch, alone) -> None:
     steps = seen(ranks, batch, partial(WAYS["with_fsdp"], same_seed=False), 2)
     assert sentences.start_letter(steps, alone) == "c"
-    assert "not those of one process" in sentences.same_text("FSDP2", steps, alone)
+    assert "not one process's" in sentences.same_text("FSDP2", steps, alone)
 
 
 def test_a_loss_for_a_sum_under_a_mean(ranks, batch, alone) -> None:
@@ -122,9 +122,9 @@ def test_sentences_are_chosen_by_the_numbers() -> None:
     assert said == "After the start B sends 2 times as much, and keeps 50\N{NO-BREAK SPACE}%"
     assert "as much as the first, and keeps as much" in sentences.sent_and_kept_text(steps, "by hand")
     assert "sends nothing" in sentences.sent_and_kept_text({"by hand": first[:1]}, "by hand")
-    assert sentences.naive_steps_text(1e6, 12_000_000, 60).endswith("12 MB last for 12 steps, of 60")
-    assert sentences.naive_steps_text(1e6, 1_200_000, 60).endswith("1.2 MB last for 1 step, of 60")
-    assert sentences.naive_steps_text(1e5, 12_000_000, 60).endswith("enough for all 60")
+    assert sentences.naive_steps_text(1e6, 12_000_000, 60).endswith("12 MB last for 12 of 60 steps")
+    assert sentences.naive_steps_text(1e6, 1_200_000, 60).endswith("1.2 MB last for 1 of 60 steps")
+    assert sentences.naive_steps_text(1e5, 12_000_000, 60).endswith("12 MB last for all 60 steps")
 
 
 def test_every_word_has_its_lesson() -> None:

@@ -86,6 +86,8 @@ def bars_finding(bars: Mapping[str, Mapping[str, float]], totals: Mapping[str, f
             return f"Communication takes {percent(low)} to {percent(high)} of the time"
         said = [f"{percent(share)} ({name})" for name, share in shares_of_messages.items() if share]
         return f"Communication takes {join(said)}"
+    if any("communication" in seconds for seconds in filled.values()):
+        return "Communication takes no time of its own"
     longest = max(filled, key=totals.__getitem__)
     part = max(filled[longest], key=filled[longest].__getitem__)
     return f"{part[:1].upper()}{part[1:]} takes {percent(filled[longest][part] / totals[longest])} of {longest}"

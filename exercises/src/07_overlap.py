@@ -71,7 +71,7 @@ def who_comes_first():
 who_comes_first()
 
 # %% [markdown]
-# Hang one on every gradient, and let each bucket leave as soon as it is full:
+# Hang a hook on every gradient, and let each bucket leave as soon as all its gradients have come:
 #
 # ```
 # computes   layer 3 │ layer 2 │ layer 1 │ layer 0 │ finish()    │ step
@@ -93,8 +93,8 @@ who_comes_first()
 # - Some batch may leave a parameter out. Its gradient never comes.
 # - Some parameters are frozen, and one may stand in the list twice.
 #
-# Use your own `make_buckets`. It is not right yet? `from course_utils.lessons.overlap.buckets import make_buckets`
-# lets you go on (not where you are marked: there you need your own).
+# Use your own `make_buckets`. As long as it is not right, `from course_utils.lessons.overlap.buckets import
+# make_buckets` lets you go on (not where you are marked: there you need your own).
 
 # %% tags=["exercise"]
 # overlapped_allreduce
@@ -111,7 +111,7 @@ who_comes_first()
 # ```
 #
 # Inside `with module.no_sync():` a `DistributedDataParallel` sends nothing. Its forward pass
-# notes whether the next backward pass is to talk, so both belong inside.
+# notes whether the next backward pass is to send, so both belong inside.
 
 # %% tags=["exercise"]
 # accumulate_gradients
@@ -130,7 +130,7 @@ who_comes_first()
 # rank 3     █████                2.5 s
 # ```
 #
-# In weak scaling each of the four does as much as the one: how much is of use then?
+# In weak scaling each of the four does as much as the single rank did: how much is of use then?
 
 # %% tags=["exercise"]
 # scaling_efficiency

@@ -3,9 +3,9 @@
 # %% [markdown]
 # # Exercises: what if nobody waits?
 #
-# With these six functions ranks train that wait for a server, for nobody, or now and then for each other; and you
-# can say what each way costs in messages, in bytes, and in old gradients. They belong to
-# [lesson 8](../notebooks/08_parameter_server.ipynb).
+# With these six functions you train on ranks that wait for a server, for nobody, or now and then for each other. And
+# you can say what each way costs in messages, in bytes, and in old gradients. The exercises belong to [lesson
+# 8](../notebooks/08_parameter_server.ipynb).
 #
 # Replace the line `raise NotImplementedError`, run the cell, and the next one checks it on real processes: with 1 to
 # 4 ranks and new numbers each time. The check counts messages and bytes, too.
@@ -73,8 +73,8 @@ ranks = course.start(4)
 # %% [markdown]
 # ## 3 · A shorter step for an older gradient
 #
-# An old gradient points downhill from where the weights were, not from where they are. So it may not move them as
-# far: with rate 0.6 and staleness 3, no further than with rate 0.2.
+# An old gradient says where it goes downhill from where the weights were, not from where they are. So it may not move
+# them as far: with rate 0.6 and staleness 3, no further than with rate 0.2.
 
 # %% tags=["exercise"]
 # staleness_scaled_lr

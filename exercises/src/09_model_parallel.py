@@ -3,9 +3,9 @@
 # %% [markdown]
 # # Exercises: what if the model does not fit?
 #
-# First whole layers on different ranks; then one layer on several, which takes exactly one
-# all-reduce in each direction for two layers; at last the bytes of all this, before anything
-# runs. The exercises belong to [lesson 9](../notebooks/09_model_parallel.ipynb).
+# First you place whole layers on different ranks. Then you cut single layers, so that two of
+# them need exactly one all-reduce in each direction. In the end you compute the bytes of all this, before
+# anything runs. The exercises belong to [lesson 9](../notebooks/09_model_parallel.ipynb).
 #
 # The check compares with the whole layer, to ten digits, forward and backward, on 1 to 4 ranks.
 # It counts what moves, too.
@@ -106,7 +106,7 @@ y, x.grad
 # narrow again. Cut one in one way and one in the other, so that *nothing* moves between them.
 # Which way round?
 #
-# Use your own two functions. They are not right yet?
+# Use your own two functions. As long as they are not right,
 # `from course_utils.lessons.model_parallel.parallel_linear import column_parallel_linear, row_parallel_linear`
 # lets you go on (not where you are marked: there you need your own).
 

@@ -147,7 +147,7 @@ ranks.load_torch()
 # ## 6 · Does it fit?
 #
 # During a step a rank also holds the activations of its own batch. ZeRO does not divide them.
-# Use your own `zero_memory`. It is not right yet?
+# Use your own `zero_memory`. As long as it is not right,
 # `from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_memory` lets you go on (not where you are
 # marked: there you need your own).
 

@@ -5,7 +5,7 @@
 #
 # Here you build the heart of the search: the tasks of a training step, the simulator that says
 # how long they take, and the walk that looks for a quicker strategy. At the end you run it on
-# the network of lesson 12's first pages. The exercises belong to
+# lesson 12's network of five operators. The exercises belong to
 # [lesson 12](../notebooks/12_strategy_search.ipynb).
 #
 # All times are whole nanoseconds: they add up exactly, in whatever order.
@@ -54,8 +54,8 @@ exchange(conv, Config(sample=2, devices=(0, 1)), pool, Config(), costs, "forward
 # is the other's *partner*: neither can begin while the other still computes. A device that has
 # nothing to do with it is not in the list.
 #
-# - `exchange(made, its_config, reader, its_config, costs, direction)`: as above. Backward the same
-#   pair, in the same order, while gradients go from the reader to the one that made.
+# - `exchange(maker, maker_config, reader, reader_config, costs, direction)`: as above. Backward,
+#   name the two in the same order; gradients then go from the reader to the maker.
 # - `compute(operator, config, costs, direction)`: the parts of an operator; no partners.
 # - `norm_sums(operator, config, costs)`: what a batch norm (lesson 3) averages, summed by those who share
 #   channels. Empty without a batch norm.
@@ -71,8 +71,8 @@ Task("conv1 → pool1", device=1, nanoseconds=4_000_000, after=(0, 1))
 # Turn the steps of a whole training step into tasks, for any graph: `operator.inputs` are the
 # numbers of the operators that it reads from, in `graph.operators`. A `Task` has a name, a device,
 # its nanoseconds, and `after`: the numbers of the tasks that must have ended, where the first
-# task has the number 0. Those are the latest ones of its device and of its partners *before* this
-# step. For a device that has done nothing yet there is none.
+# task has the number 0. These are the last task of its device, and the last one of each partner, *before*
+# this step. A device that has done nothing yet has none.
 
 # %% tags=["exercise"]
 # task_graph
@@ -97,10 +97,10 @@ Task("conv1 → pool1", device=1, nanoseconds=4_000_000, after=(0, 1))
 # %% [markdown]
 # ## 3 · Whether to go on with a slower strategy
 #
-# From now on it is about the search. A walk is at a strategy that takes `old` nanoseconds, and a
-# neighbour takes `new`. Who only goes to quicker neighbours is soon where none is quicker, and
-# may still be far from the best. So the walk takes a slower one now and then, the more rarely
-# the slower it is: with probability
+# Now comes the search. A walk is at a strategy that takes `old` nanoseconds, and a
+# neighbour takes `new`. A walk that only goes to quicker neighbours soon comes to a strategy that has none, and
+# may still be far from the best. So it takes a slower one now and then; the slower it is, the
+# more rarely: with probability
 #
 # $$ e^{-(\mathrm{new}\,-\,\mathrm{old})\,/\,\mathrm{temperature}} $$
 #
@@ -112,8 +112,8 @@ Task("conv1 → pool1", device=1, nanoseconds=4_000_000, after=(0, 1))
 # %% [markdown]
 # ## 4 · A strategy one step away
 #
-# `choices` holds for each operator the configurations that it can have, its present one among
-# them; the input has one only.
+# `choices` lists, for each operator, the configurations that it can have, its present one among
+# them. The input has only one.
 
 # %%
 choices = choices_of(graph, devices=2)
@@ -121,8 +121,8 @@ print({operator.name: len(own) for operator, own in zip(graph.operators, choices
 choices[3]
 
 # %% [markdown]
-# A proposal differs from the strategy in one operator. `random.choice(list)` draws from a list of
-# numbers, `random.integers(n)` one of 0 … n − 1.
+# A proposal differs from the strategy in exactly one operator, and never in an operator that has only one
+# configuration. `random.choice(list)` draws from a list of numbers, `random.integers(n)` draws one of 0 … n − 1.
 
 # %% tags=["exercise"]
 # propose
@@ -132,8 +132,8 @@ choices[3]
 #
 # Now put the parts together; `propose` and `metropolis_accept` are yours, from above. Two
 # functions are handed in: `makespan_of(strategy)` simulates a step, and `fits(strategy)` says
-# whether the devices' memory is enough. Simulating is what takes time: keep each result, for the
-# check counts how often you ask.
+# whether the devices' memory is enough. Simulating takes most of the time: keep each result, for the
+# check counts how often you simulate.
 #
 # Remember two strategies on the way: the one where you are, and the best you met. The walk begins
 # in a trap, from which every single change leads to a slower strategy.

@@ -3,9 +3,9 @@
 # %% [markdown]
 # # Exercises: can I now read any framework's manual?
 #
-# First you read five manuals for the one thing that decides whether a training comes out right:
-# whose batch, how many passes, and who divides. Then comes the capstone: VGG-11 on four nodes
-# with slow links, within budgets. They belong to
+# First you read five manuals for what decides whether a training comes out right: whose batch,
+# how many passes, and who divides. Then comes the capstone: VGG-11 on four nodes
+# with slow links, within budgets. The exercises belong to
 # [lesson 15](../notebooks/15_read_the_manual.ipynb).
 
 # %%
@@ -34,8 +34,8 @@ ranks.load_torch()
 # ## 1 · Five manuals, one step
 #
 # You move a training to another framework, and its loss falls four times too fast, or hardly at
-# all. Nothing raised an error: one manual's *batch* is a rank's, another's is that of all, and
-# one takes the sum where the other takes the mean. Here you read a framework's settings into
+# all. Nothing raised an error: one manual's *batch* is that of one rank, another's is that of all ranks, and
+# one takes the sum where the other takes the mean. Here you translate a framework's settings into
 # four numbers:
 #
 # ```
@@ -123,7 +123,7 @@ ranks.load_torch()
 
 # %% [markdown]
 # `TORCH`, `HOROVOD`, `DEEPSPEED`, `TENSORFLOW` and `JAX` are the frameworks' names, as the
-# docstring has them. The check draws sizes anew, tells them in each framework's words, and adds
+# docstring has them. The check draws new sizes, hands them over in each framework's words, and adds
 # up gradients of single images as that framework does.
 
 # %% tags=["exercise"]
@@ -162,11 +162,11 @@ budget_bars(naive)
 # %% [markdown]
 # **Batch norm** subtracts a mean and divides by a standard deviation. In `train()`
 # these are the batch's. In `eval()` they are *running means*, which each training pass moves a
-# tenth of the way to that batch's. So they decide what you get:
+# tenth of the way towards its batch's. So the running means decide what you get:
 #
 # - After few passes they lag behind the weights: the loss is near 0, and `eval()` still guesses.
 #   Smaller batches mean more passes.
-# - Each rank's follow that rank's images. They are part of the model, and need an average too.
+# - A rank's running means follow that rank's images. They are part of the model, and need an average too.
 # - An average of weights has other activations than any rank had. A few passes in `train()`,
 #   without a step, teach the running means what they are now.
 #
@@ -176,18 +176,18 @@ budget_bars(naive)
 # %% [markdown]
 # **How it is counted.** Bytes are those that left the node's interface, headers and all, whoever
 # sent them; without links, those of the rank's TCP connections (MPI's messages are then not
-# counted: use `torch.distributed`). Seconds are those of a rank's processor, and of its bytes at
-# 100 Mbit/s, or the clock's if they are fewer: four nodes share this machine's cores, which real
-# nodes do not. The slowest node counts.
+# counted: use `torch.distributed`). Seconds are what a rank's processor computes, plus what its bytes take at
+# 100 Mbit/s; or the time by the clock, if that is less. (By the clock alone, nodes would wait for each other's
+# computing: here four of them share this machine's cores.) The slowest node counts.
 #
 # On a cluster each node has mounts and memory of its own. Here all ranks could reach the same
 # `/tmp` and `/dev/shm`, for this is one machine. So the check rejects what a rank hands over by
 # files, by shared memory, or by a Unix socket.
 
 # %% [markdown]
-# **Where to look.** Who makes the start equal, and what does that send? (6, 15) Which lessons send
-# more *seldom*? (7, 8) Which send *fewer bytes* each time? (7) Which steps learn most from as many
-# passes? (1) And which layers have most of the parameters?
+# **Where to look** (with the lessons). Who makes the start equal, and what does that send? (6, 15) Which ways send
+# more *seldom*? (7, 8) Which send *fewer bytes* each time? (7) Which steps learn most from the same number
+# of passes? (1) And which layers have most of the parameters?
 
 # %%
 for name, layer in network(0).named_children():

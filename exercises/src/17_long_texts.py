@@ -61,7 +61,7 @@ ranks.load_torch()
 # `blocks_seen` and `for_heads` you do not need: the course's own answer cuts the queries too, and
 # lets several heads share their keys. With a running maximum and a running sum it goes as well.
 #
-# Use your own `merge_attention`. It is not right yet?
+# Use your own `merge_attention`. As long as it is not right,
 # `from course_utils.lessons.long_texts.merge import merge_attention` lets you go on.
 
 # %% tags=["exercise"]

@@ -26,7 +26,8 @@ ranks.load_torch()
 # whose cores they share. (Where your system forbids it, a line says so.)
 #
 # Lesson 6 left us with a loop: forward, backward, then an all-reduce for each gradient. Here it trains VGG-11 with a
-# quarter of its channels: 580 thousand weights in 34 arrays, so 34 gradients, of 2.3 MB; 32 images a step on each node.
+# quarter of its channels. Its 580 thousand weights are 34 arrays, so there are 34 gradients, 2.3 MB together. Each node
+# takes 32 images a step.
 
 # %% tags=["figure:07_loop"]
 from course_utils.lessons.overlap.pictures import behind_the_step
@@ -38,13 +39,13 @@ steps = {"loop": one_step(ranks, all_reduce_each, batch)}
 behind_the_step(steps, "One step of lesson 6's loop, on node 0")
 
 # %% [markdown]
-# First the processor works, and the network is silent. Then 34 all-reduces, each a line, and the processor waits. Both
-# cost money all the time.
+# First the processor works, and the network is silent. Then come 34 all-reduces, each a line, and the processor waits.
+# You pay for both all the time.
 #
 # ## How much could hide?
 #
 # [Lesson 2](02_autodiff_and_optimizers.ipynb) watched the backward pass: the last layer's gradient is ready first, long
-# before the end. Again, here, on all four nodes at once:
+# before the end. Here it is again, while all four nodes compute:
 
 # %% tags=["figure:07_ready"]
 from course_utils.lessons.overlap.bucket_size import backward_times
@@ -57,17 +58,17 @@ ready_order(by_layer, times.end, "A backward pass on node 0", times.ends)
 
 # %% [markdown]
 # The pink lines are time in which a gradient only waits. Let each leave the moment it is ready, while the backward
-# pass goes on: that is **overlap**. What then is still under way at its end is **exposed** communication: the only part
-# that costs time.
+# pass goes on: that is **overlap**. Whatever is still under way when the backward pass ends is **exposed**
+# communication: the only part that costs time.
 
 # %% [markdown]
 # ## Hooks
 #
-# Two things are needed. A **hook**: torch calls it when a parameter's gradient is complete. And an all-reduce that
-# does not wait: with `async_op=True` it returns at once, a **work** in hand; `work.wait()` waits. (Lesson 4's
-# `Isend` and its request.) This is all.
+# Two things are needed. The first is a **hook**: a function that torch calls when a parameter's gradient is complete.
+# The second is an all-reduce that does not wait. With `async_op=True` it returns at once and hands you a `work`;
+# `work.wait()` waits. (In lesson 4 they were `Isend` and its request.)
 #
-# **Predict**, in its last line: what percentage of the loop's communication will hide?
+# **Predict**, in the last line of the next cell: what percentage of the loop's communication will hide?
 
 # %%
 from course_utils.lessons.data_parallel.replicas import Replica
@@ -80,7 +81,7 @@ def start_when_ready(model):
         work = dist.all_reduce(parameter.grad, async_op=True)
         under_way.append((work, parameter))
 
-    def finish():  # called after it
+    def finish():  # called after backward()
         for work, parameter in under_way:
             work.wait()
             parameter.grad /= dist.get_world_size()
@@ -98,7 +99,7 @@ steps["hooks"] = one_step(ranks, start_when_ready, batch)
 behind_the_step(steps, "One step on node 0, with the loop and with hooks")
 
 # %% [markdown]
-# Now messages travel *while* the backward pass is at work; many stand in a queue. But does it still train as one
+# Now messages travel *while* the backward pass is at work; many stand in a queue. But do four nodes still train as one
 # process does? The proof is lesson 6's: handwritten digits in float64, 22 steps, against one process.
 
 # %%
@@ -115,8 +116,8 @@ print(f"22 steps, at most {apart:.0e} apart: the same")
 
 # %% [markdown]
 # Now the clock. A machine is never quite the same twice, so we measure by turns (lesson 3): a step with the loop, one
-# with hooks, one **without any communication**, and again. What a step takes longer than the step
-# without communication is exposed.
+# with hooks, one **without any communication**, and again. The time by which a step is longer than
+# the one without communication is exposed.
 
 # %% tags=["figure:07_exposed"]
 from course_utils.lessons.overlap.sentences import hidden_share, hiding_text
@@ -136,10 +137,10 @@ course.draw.stacked_bars(taken.bars, hiding_text(taken, "hooks", "loop"))
 #
 # ## Why buckets?
 #
-# Lesson 5: a message of $n$ bytes takes $\alpha + \beta n$. So does a whole all-reduce, and we send 34, most of them
-# for vectors of a few hundred bytes. Better to send several gradients as one vector, a **bucket**. But all in *one*
-# bucket must wait for the first layer: nothing hides. Here are $\alpha$ and $\beta$ of a whole all-reduce (not of one
-# message, as in lesson 5), from vectors of four sizes:
+# Lesson 5: a message of $n$ bytes takes $\alpha + \beta n$. So does a whole all-reduce, and we make 34, most of them
+# of a few hundred bytes. Better to send several gradients as one vector, a **bucket**. But a bucket that holds *all*
+# gradients must wait for the first layer's: nothing hides. Here are $\alpha$ and $\beta$ of a whole all-reduce (not of
+# one message, as in lesson 5), from vectors of four sizes:
 
 # %%
 from course_utils.lessons.overlap.bucket_size import BucketModel, all_reduce_line
@@ -150,8 +151,9 @@ model = BucketModel.of(times, names, alpha, beta)
 print(line_text(alpha, beta, len(model.sizes), sum(model.sizes)))
 
 # %% [markdown]
-# Between the two lies an optimum. A bucket starts when its last gradient is ready *and* the bucket before it has gone.
-# What ends after the backward pass is exposed:
+# Between 34 buckets and a single one lies an optimum. A bucket starts when its last gradient is ready *and* the bucket
+# before it has gone. What ends after the backward pass is exposed (`free` is when the link is free, `backward` when the
+# backward pass ends):
 #
 # ```
 # for bucket in buckets:
@@ -197,7 +199,8 @@ bucket_sweep(runs, lambda n: free + model.exposed(n), best, free, said)
 # layers share a bucket. The line knows when gradients are ready, $\alpha$, $\beta$ and the computing (the light blue
 # area); it does not know that four nodes share this machine's cores.
 #
-# `overlapped` is your exercise `overlapped_allreduce`: the hooks from above, with buckets. With the best size:
+# `overlapped` is your exercise `overlapped_allreduce`: the hooks from above, with buckets. Here it runs with the size
+# that was predicted to be best:
 
 # %%
 steps["buckets"] = one_step(ranks, ways[best], batch)
@@ -235,7 +238,7 @@ course.draw.stacked_bars(taken.bars, hiding_text(taken, "DDP", "loop"))
 # magic, and nothing that you could not write. (By itself DDP takes buckets of 25 MB, the first of 1 MB, so that
 # something can start early; and it finds them in its second step. In the first it sends one vector.)
 #
-# **Predict.** Now 64 images on each node, twice the computing. What becomes of the exposed communication of *our*
+# **Predict.** Now each node takes 64 images, twice the computing. What becomes of the exposed communication of *our*
 # buckets?
 
 # %%
@@ -256,9 +259,10 @@ bars = {f"{batch} images": taken.bars["ours"], f"{2 * batch} images": more.bars[
 course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
 
 # %% [markdown]
-# As many bytes, twice the time to hide them behind. The shorter of two times can hide at best: the communication, or
-# what is left of the backward pass when the first bucket leaves. So overlap gains most where both are equal. Did the
-# exposed part stay in your run? The last bucket holds the first layer, and leaves at the very end, whatever the batch.
+# There are as many bytes as before, and twice the time to hide them behind. At best, the shorter of two times hides:
+# the communication, or what is left of the backward pass when the first bucket leaves. So overlap gains most where both
+# are equal. Did the exposed part stay in your run? The last bucket holds the first layer, and leaves at the very end,
+# whatever the batch.
 #
 # ## The one that nobody uses
 #
@@ -276,17 +280,18 @@ for name in ("scatter", "replicate", "parallel_apply", "gather"):
 print("GPUs that it would use here:", nn.DataParallel(nn.Linear(2, 2)).device_ids)
 
 # %% [markdown]
-# Deal the images out, copy the *whole model* to each GPU, run all copies, collect the outputs on the first GPU. That
-# one sends $P-1$ models and takes in $P-1$ gradients each step: lesson 6's gather-scatter. And one Python serves
-# all of them: its **global interpreter lock** (GIL) lets only one run at a time. Without GPUs the list is empty, and
-# `forward` just calls the model. [torch's manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html)
-# says: take DDP, on one machine, too.
+# It deals the images out, copies the *whole model* to each GPU, runs all copies, and collects the outputs on the first
+# GPU. So the first GPU sends $P-1$ models and receives $P-1$ gradients each step: lesson 6's gather-scatter. And one
+# Python serves all threads: its **global interpreter lock** (GIL) lets only one run at a time. Without GPUs the list is
+# empty, and `forward` just calls the model.
+# [torch's manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html) says: take DDP, on one
+# machine, too.
 #
 # ## More workers
 #
-# **Strong scaling**: the same work for more workers, at best $P$ times as fast. **Weak scaling**: each has as much as
-# one had; at best the same time. `scaling_efficiency` is the share of that best. **Predict** both for DDP on 4 nodes,
-# which share this machine's cores, in percent:
+# **Strong scaling**: more workers share the same work, and are at best $P$ times as fast. **Weak scaling**: each worker
+# has as much work as a single one had, and the time at best stays the same. `scaling_efficiency` says how much of that
+# best is reached. **Predict** both for DDP on 4 nodes, which share this machine's cores, in percent:
 
 # %%
 course.predict("overlap_scaling", within=1.25, strong=..., weak=...)
@@ -322,31 +327,31 @@ print(efficiency_text("weak", weak, cores))
 report_figures.time_by_workers(list(same_work.values()))
 
 # %% [markdown]
-# Hatched: what three students of the course CS744 published in 2020 for VGG-11 in full width, on four virtual machines
-# of one computer, with five cores each: emulated links, as ours are. From 437 to 153 seconds: an efficiency of 0.71.
-# From 3 to 4 they gained little. Their reason: the model is small. What each rank sends does not shrink with $P$, while
-# its share of the computing does. Did you gain more from 3 to 4?
+# The hatched bars are what three students of the course CS744 published in 2020, for VGG-11 in full width. They had
+# four virtual machines of one computer, with five cores each, and emulated links, as ours are. From 437 to 153 seconds:
+# an efficiency of 0.71. From 3 to 4 workers they gained little. Their reason: the model is small. What each rank sends
+# does not shrink with $P$, while its part of the computing does. Did you gain more from 3 to 4?
 #
-# Two old formulas say how far this goes. **Amdahl** (1967): if a share $s$ of the work cannot be shared, $P$ workers
-# are at most $1/(s + (1-s)/P)$ times as fast, so never more than $1/s$. **Gustafson** (1988): who has more workers
-# takes more work; then the same share costs little, and $P$ workers do $s + (1-s)P$ times as much. The first is strong
-# scaling, the second weak. Which $s$ do your two workers show, and what does it promise for 64?
+# Two old formulas say how far this goes. **Amdahl** (1967): if a part $s$ of the work cannot be divided, $P$ workers
+# are at most $1/(s + (1-s)/P)$ times as fast, so never more than $1/s$ times. **Gustafson** (1988): people with more
+# workers take on more work. If $P$ workers spend a part $s$ of their time on what cannot be divided, they do
+# $s + (1-s)P$ times as much as one. The first is strong scaling, the second weak. Which $s$ do your two workers show,
+# and what does it promise for 64?
 
 # %%
 from course_utils.lessons.overlap.scaling import amdahl, serial_share
 
 share = serial_share(together[1] / together[2], world_size=2)
 line = {P: amdahl(share, P) for P in (2, 3, 4, 64)}
-print(f"A share of {share:.0%} is not shared")
+print(f"A part of {share:.0%} cannot be divided")
 for P, times in line.items():
     speedup = together[1] / together[P] if P in together else None
     seen = "not measured" if speedup is None else f"measured {speedup:.2f}"
     print(f"{P:2} workers: {times:.2f} times as fast by the formula, {seen}")
 
 # %% [markdown]
-# Here the share is mostly communication, and cores that all nodes have in common. Both change with $P$, so the formula
+# Here this part is mostly communication, and cores that all nodes have in common. Both change with $P$, so the formula
 # is a guide. (More than 100 %? Then two workers are slower than one.)
-#
 #
 # The students also looked at processors and network. So do we, with the counters of the
 # operating system. *User*: your program computes. *System*: the system works for it, mostly on messages.
@@ -361,13 +366,13 @@ report_figures.traffic_by_workers(
 ) if several else "No links, so nothing to count."
 
 # %% [markdown]
-# Each node must send $2\frac{P-1}{P}$ times the gradient, as lesson 5 says. In the picture before, a
-# processor that waits for a message counts as not busy.
+# Each node must send $2\frac{P-1}{P}$ times the gradient, as lesson 5 says. (In the picture of the processors, one that
+# waits for a message counts as not busy.)
 #
 # ## A wider model
 #
 # "Don't try to parallelize very light workloads", lesson 6 quotes. So make the network wider: VGG-11 with 2, 4 and 8
-# channels in its first layer. Twice the channels are four times the weights: four times the bytes, and about four
+# channels in its first layer. Twice the channels make four times the weights: four times the bytes, and about four
 # times the computing. **Predict:** what becomes of the messages' share of a step?
 
 # %%
@@ -377,13 +382,15 @@ course.predict("width", answer=..., choices={"a": "it shrinks", "b": "it grows"}
 from course_utils.lessons.overlap.sentences import width_text
 from course_utils.vgg import vgg11
 
-channels, shares, both = [2, 4, 8], [], {ALONE: alone, "DDP": ways["DDP"]}
+channels, both = [2, 4, 8], {ALONE: alone, "DDP": ways["DDP"]}
+timed = []
 for number in channels:
-    build = partial(vgg11, number / 64, seed=0)
-    taken = step_times(ranks, both, batch, 5, lambda _, build=build: build())
-    shares.append(taken.exposed_shares("DDP"))
+    build = partial(vgg11, number / 64, 10, True)  # of 64 channels; 10 classes, norms
+    timed.append(step_times(ranks, both, batch, 5, build))
+shares = [each.exposed_shares("DDP") for each in timed]
 first, last = np.median(shares[0]), np.median(shares[-1])
-course.measured("width", answer="a" if last < first else "b")
+busy = any(each.is_busy for each in timed)
+course.measured("width", busy=busy, answer="a" if last < first else "b")
 look = {"across": "channels of the first layer", "up": "messages' share of a step"}
 title = width_text(channels, shares)
 course.draw.over_numbers(channels, {"DDP": shares}, title, unit="{:.0%}".format, **look)
@@ -395,10 +402,10 @@ course.draw.over_numbers(channels, {"DDP": shares}, title, unit="{:.0%}".format,
 #
 # ## Rarer messages
 #
-# Many small **micro-batches** make a large batch that does not fit into memory: their gradients add up in
-# `parameter.grad`, then comes the step. That is **gradient accumulation**. But DDP sends after every backward pass.
-# **Predict**, in the last line: with 4 micro-batches, how many times fewer bytes leave a node if only the last one
-# sends?
+# Does a large batch not fit into memory? Take several small **micro-batches**: their gradients add up in
+# `parameter.grad`, then comes the step. That is **gradient accumulation**. But DDP sends in every backward pass.
+# **Predict**, in the last line of the next cell: with 4 micro-batches, how many times fewer bytes leave a node if only
+# the last one sends?
 
 # %%
 from course_utils.lessons.overlap.buckets import accumulate_gradients
@@ -430,19 +437,21 @@ if linked:
     print(fewer_bytes_text(often, once, micro_batches=4))
 
 # %% [markdown]
-# `accumulate_gradients` is your exercise; its heart is `with module.no_sync():`. The gradient is the large batch's.
+# `accumulate_gradients` is your exercise; its heart is `with module.no_sync():`. It gives the gradient of the large
+# batch.
 #
 # ## Smaller messages
 #
 # A **communication hook** takes the place of DDP's all-reduce, and may lose something:
 #
 # - **fp16**: 16 bits a number;
-# - **top-k**: the 2 % of largest magnitude, and their places, 12 bytes for each; the rest is added to the next gradient
-#   (**error feedback**);
+# - **top-k**: the 2 % of largest magnitude, with their places: 12 bytes for each. The rest is added to the next
+#   gradient (**error feedback**);
 # - **PowerSGD**: a matrix of $m \times n$ numbers as the product of two thin ones, $m \times 2$ and $2 \times n$; only
 #   these $2(m + n)$ numbers travel.
 #
-# **Predict.** Which sends least, with four nodes?
+# The network is lesson 6's with wider layers: 1.2 MB of gradients, most of them in a matrix of 512 × 512. **Predict.**
+# Which way sends least, with four nodes?
 
 # %%
 course.predict(
@@ -467,15 +476,15 @@ if linked:
 compression(found, compression_text(found))
 
 # %% [markdown]
-# The network has 1.2 MB of gradients: lesson 6's, with wider layers. Bytes are the operating system's count. Top-k's
-# numbers go from everybody to everybody: its advantage shrinks with $P$. Look at all three columns: twice as fast and
-# half as good is not a gain. One of the 360 test images is 0.3 %, so a difference of 1 % is luck. (Your last exercise:
-# `top_k_with_error_feedback`.)
+# The bytes are the operating system's count. Top-k's numbers go from everybody to everybody: its advantage shrinks with
+# $P$. torch sends PowerSGD's first two steps whole: most of its bytes are theirs. Look at all three columns: twice as
+# fast and half as good is not a gain. One of the 360 test images is 0.3 %, so a difference of 1 % is luck. (Your last
+# exercise: `top_k_with_error_feedback`.)
 #
 # ## On one machine
 #
-# Why all those links? Take them away: two ranks, one memory. We compare our buckets with `flat`, which sends all
-# gradients as one vector at the end. **Predict.** What does hiding bring now?
+# Why all those links? Take them away: two ranks talk through one memory. We compare our buckets with `flat`, which
+# sends all gradients as one vector at the end. **Predict.** What does hiding bring now?
 
 # %%
 course.predict(
@@ -507,8 +516,8 @@ course.draw.stacked_bars(memory.bars, said)
 # You can **hide** messages behind the backward pass, **predict** the best bucket from $\alpha$, $\beta$ and the ready
 # order, and **judge** what more workers, rarer and smaller messages bring.
 #
-# The students' whole report from your own runs? Lesson 6 kept three of its ways; add DDP on the same links, in a new
-# cell:
+# Do you want the students' whole report from your own runs? Lesson 6 kept three of its ways; add DDP on the same links,
+# in a new cell:
 #
 # ```
 # ranks = course.start(4, link="200 Mbit/s")

@@ -18,7 +18,7 @@ linked = ranks.facts["network"] is not None
 images = course.data.digits_arrays()
 
 # %% [markdown]
-# SURF's course asks two questions. *Who adds up?* **Decentralised**: all workers together, by all-reduce.
+# SURF's course asks two questions. *Who adds the gradients up?* **Decentralised**: all workers together, by all-reduce.
 # **Centralised**: a **parameter server**, which holds the weights. *Who waits?* **Synchronous**: everybody, at every
 # step. **Asynchronous**: nobody.
 #
@@ -45,10 +45,10 @@ three_steps = ranks.run(train_synchronously, images, 3, pace=slow_enough, ranks=
 three_steps.timeline("Four workers, one server, three synchronous steps")
 
 # %% [markdown]
-# Look at rank 0: all gradients come in over one link, all weights go out over it, while the workers' links rest.
+# Look at rank 0: all gradients come in over one link, and all weights go out over it, while the workers' links rest.
 #
-# **Predict.** 100 KB take 8 ms through such a link. How many milliseconds does a step with 7 workers take, computing
-# left out? And a ring all-reduce among the 7, without a server? (Both ways compute the same sum.)
+# **Predict.** 100 KB take 8 ms through such a link. How many milliseconds does a step with 7 workers take, without the
+# computing? And a ring all-reduce among the 7, without a server? (Both ways compute the same sum.)
 
 # %%
 from course_utils.lessons.allreduce.cost_model import Network
@@ -87,16 +87,17 @@ course.draw.over_numbers(workers, lines, title, finding, predicted=predicted, **
 
 # %% [markdown]
 # The server's link carries $W$ vectors in and $W$ out: $2\,W\beta n$. The ring stays below $2\beta n$ for any $W$.
-# Where $2\,W\beta n$ is longer than a gradient takes, workers mostly wait: the link is **saturated**. (Vectors of 19
-# KB, gradients of 8 ms: from 3 workers on.) A cure: cut the weights into $W$ blocks, and take a
-# server for each block. Then each link carries less than $2\beta n$ again. This *is* the ring's reduce-scatter and
-# all-gather.
+# Where $2\,W\beta n$ is longer than a gradient takes, workers mostly wait: the link is **saturated**. (With vectors of
+# 19 KB, and gradients that take 8 ms, this is so from 3 workers on.) A cure: cut the weights into $W$ blocks, and let
+# each worker be the server of a block. Then each link carries less than $2\beta n$ again. This *is* the ring's
+# reduce-scatter and all-gather.
 #
 # [Exercise](../exercises/08_parameter_server.ipynb): `parameter_server_step`.
 #
 # ## Nobody waits
 #
-# **Asynchronous SGD**: the server serves each worker as it comes, with a step against this *one* gradient. All of it:
+# **Asynchronous SGD**: the server serves each worker as it comes, with a step against this *one* gradient. Here is all
+# of it:
 
 
 # %%
@@ -136,11 +137,11 @@ print("updates by worker:", *run.results[0])
 run.timeline("Four workers, one server, and nobody waits")
 
 # %% [markdown]
-# Each worker goes round in its own time, and waits for the server alone. But while a worker computes, others move the
+# Each worker goes on in its own time, and waits for the server alone. But while a worker computes, others move the
 # weights: its gradient belongs to weights that are gone. The **staleness** of an update is the number of
 # *other* updates that the server made since this worker fetched its weights.
 #
-# **Predict** the mean staleness with 7 equally fast workers. And when one of them is five times slower?
+# **Predict** the mean staleness with 7 equally fast workers. And what is it when one of them is five times slower?
 
 # %%
 course.predict("staleness", within=1.1, equal=..., one_slow=...)
@@ -152,7 +153,7 @@ from course_utils.lessons.parameter_server import pictures
 
 paces = {
     "7 equal workers": Pace(0.008),
-    "one is 5 times slower": Pace(0.008, straggler=3),
+    "one is 5 times slower": Pace(0.008, straggler=3),  # rank 3
 }
 ages = {}
 for setting, pace in paces.items():
@@ -164,17 +165,18 @@ title = "How old is a gradient that 7 workers bring?"
 pictures.staleness(ages, predicted=6, title=title, subtitle=staleness_text(7, ages))
 
 # %% [markdown]
-# Single gradients differ, for workers overtake each other. But why $W-1$ on average? Say a worker made updates 3, 7
-# and 12 of 12. It fetched right after update 3, so update 7 has a staleness of 3: updates 4, 5 and 6. In the same way
-# update 12 has 4, and update 3 has 2. The sum, 9, is all updates that were *not* its own. Each worker's sum is such a
-# number, $T$ minus its own updates. All workers together: $W\,T - T$, that is $W - 1$ for each of the $T$ updates.
+# Where workers overtake each other, single gradients differ. But why is the mean $W-1$ ($W$ workers)? Say a worker made
+# updates 3, 7 and 12 of 12. It fetched right after update 3, so update 7 has a staleness of 3: updates 4, 5 and 6. In
+# the same way update 12 has 4, and update 3 has 2. The sum, 9, counts all updates that were *not* its own. Of $T$
+# updates, each worker's sum is $T$ minus its own. (Only those after its last update are missing.) Together that is
+# $W\,T - T$, or $W - 1$ for each of the $T$ updates.
 #
 # Exercise: `measure_staleness`.
 #
 # ## How much does old news harm?
 #
-# On lesson 1's parabola, of curvature 1, the learning rate must stay below 2. Now use the slope of 6 steps *ago*.
-# **Predict** the largest rate with which $w$ still comes to rest:
+# On lesson 1's parabola, of curvature 1, the learning rate must stay below 2. Now step against the slope of 6 steps
+# *ago*. **Predict** the largest rate with which $w$ still comes to rest:
 
 # %%
 course.predict("old_news", within=1.5, six_steps_ago=...)  # the slope of now allows 2
@@ -199,16 +201,17 @@ lines, line = {"largest": longest}, {"largest": theory}
 course.draw.over_numbers(taus, lines, title, finding, predicted=line, **look)
 
 # %% [markdown]
-# With old slopes, step gently: with a slope of $\tau$ steps ago, by about $\frac{\pi}{2\tau + 1}$,
+# With old slopes, step gently: where the slope is $\tau$ steps old, the rate may be about $\frac{\pi}{2\tau + 1}$,
 # not 2. (The formula: Levin and May, 1976, on delayed difference equations.)
 #
-# Now the digits: the same 200 updates by one worker, whose gradients are always fresh, and by seven.
+# Now the digits: 200 updates by one worker, whose gradients are always fresh, and 200 by seven, at rates of 0.1, 0.3
+# and 0.6.
 #
-# **Predict.** Seven workers bring gradients that are 6 updates old. Which rate is too much for them, while one
-# worker is happy with all three?
+# **Predict.** One worker is happy with all three rates. Seven workers bring gradients that are 6 updates old: which
+# is the lowest rate that is too high for them?
 
 # %%
-choices = {"a": "0.1 already", "b": "0.3, not yet 0.1", "c": "0.6 only", "d": "none"}
+choices = {"a": "0.1", "b": "0.3", "c": "0.6", "d": "none of them"}
 course.predict("stale_rate", answer=..., choices=choices)  # "a", "b", "c" or "d"
 
 # %%
@@ -234,16 +237,16 @@ title = "The same number of updates, fresh and stale"
 course.draw.over_numbers(rates, ends, title, finding, **look)
 
 # %% [markdown]
-# No error, no warning: too old at too high a rate, and training falls apart. The cure of Zhang and others (2016):
-# divide the rate of an update by its staleness. Such steps are safe, and short: where nothing was broken, scaling only
-# slows down. Exercise: `staleness_scaled_lr`.
+# No error, no warning: with gradients too old for the rate, training falls apart. The cure of Zhang and others (2016):
+# divide the rate of an update by its staleness. Such steps are safe, and short: where nothing was broken, they only
+# slow the training down. Exercise: `staleness_scaled_lr`.
 
 # %% [markdown]
 # ## Two hundred workers
 #
-# We have seven workers. **Virtual ranks** (lesson 5) are as many as you like: all take turns in this kernel, and each
-# has a clock of its own. Each really computes its gradients, 8 ms pass on its clock, and a link of 100 Mbit/s lets
-# 19 KB through in 1.5 ms. They run the same `train_asynchronously`.
+# We have seven workers. Of **virtual ranks** (lesson 5) you can have as many as you like: they take turns in this
+# kernel, and each has a clock of its own. Each really computes its gradients, 8 ms pass on its clock, and a link of 100
+# Mbit/s lets 19 KB through in 1.5 ms. They run the same `train_asynchronously`.
 #
 # **Predict**: with 200 workers, how many times as many updates in a second does the server make as with one? And what
 # is the mean staleness?
@@ -278,18 +281,18 @@ pictures.served(virtual, real, title, finding)
 # Why would anybody not wait? Because of lesson 6's late colleague. Three ways, four workers:
 #
 # - **synchronous**: an all-reduce at every step;
-# - **asynchronous**: a fifth rank serves, at a quarter of the rate, as it steps four times as often;
+# - **asynchronous**: a fifth rank is the server; it steps four times as often, so it takes a quarter of the rate;
 # - **local SGD**: each takes 4 steps alone, then all take the mean of their *weights*.
 #
-# The same number of images, with equal workers (a gradient takes 4 ms), then with worker 2 five times slower (20 ms).
-# Messages take time, too:
+# All three take the same number of images. First the workers are equal (a gradient takes 4 ms), then worker 2 is five
+# times slower (20 ms). Messages take time, too:
 
 # %%
 messages = seconds_text(predicted_seconds("ring", 4, 19_280, network))
 print("an all-reduce of 19 KB, predicted as in lesson 5:", messages)
 
 # %% [markdown]
-# **Predict**: with the straggler each way takes how many times as many *seconds* as with equal workers?
+# **Predict** for each way: how many times as many *seconds* does it take with the straggler as with equal workers?
 
 # %%
 course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., local=...)
@@ -314,11 +317,13 @@ title, finding = straggler_text(times), races_text(races, 0.95)
 pictures.races(races, title, finding, target=0.95)
 
 # %% [markdown]
-# Left, against *epochs*: the straggler changes little. This column alone hides the time spent waiting.
+# On the left, against *epochs*, the straggler changes little: who looks at this column alone does not see the time
+# spent waiting.
 #
-# Right: who waits takes the straggler's time, at every step or at every mean; only the messages take no longer, so
-# synchronous SGD stays below 5 times. Asynchronous SGD loses at most one worker's share: $3\frac15$ workers' work is
-# left of 4's. Its price: its curves differ from run to run; the synchronous one is the same three times.
+# On the right, against *seconds*: whoever waits takes the straggler's time, at every step or at every mean. Only the
+# messages take no longer, so synchronous SGD stays below 5 times. Asynchronous SGD loses four fifths of one worker:
+# $3\frac15$ of 4 workers are left. Its price: its curves differ from run to run. The synchronous one is the same three
+# times.
 #
 # Where machines are equal, waiting costs little. That is why SURF's advice stands.
 
@@ -326,7 +331,8 @@ pictures.races(races, title, finding, target=0.95)
 # ## Talking less
 #
 # Local SGD did not help against the straggler. It helps against slow *links*: $k$ local steps need one all-reduce, not
-# $k$. **Predict**, for 64 steps: how many vectors does each rank contribute with 1 local step, and with 16?
+# $k$. **Predict**, for 64 steps: how many vectors does each rank contribute with a mean after every step? And with a
+# mean after every 16th?
 
 # %%
 vector = 2410 * 8  # bytes
@@ -350,15 +356,16 @@ course.draw.over_numbers(local_steps, {"sent": sent}, title, finding, log=True, 
 
 # %% [markdown]
 # $\frac{64}{k}$ vectors: counted, and exact. All four ranks draw from the same pile of images, so their weights
-# hardly drift apart before they meet. With piles that differ they will.
+# hardly drift apart before they meet. With different piles they will drift.
 #
 # Exercise: `local_sgd_round`.
 #
 # ## A step for the mean change
 #
 # Language models are trained with AdamW, also across slow links. **DiLoCo** (Douillard and others, 2023): each rank
-# takes many AdamW steps alone. The mean of the ranks' changes is then a *gradient*, for an **outer step** with
-# Nesterov's momentum: rate 0.7, momentum 0.9. (Rate 1, momentum 0: the plain mean.)
+# takes many AdamW steps alone. The mean of the ranks' changes then serves as a *gradient*, for an **outer step** with
+# rate 0.7 and momentum 0.9 (lesson 1; in a form by Nesterov, which the exercise writes down). Rate 1 and momentum 0
+# would give the plain mean.
 #
 # 16 rounds of 16 steps on four ranks. **Predict**: which way ends with the lowest loss? And how many times as many
 # bytes does it cost to meet at every step?
@@ -386,19 +393,19 @@ pictures.loss_over_bytes(sent, losses, title, finding)
 # %% [markdown]
 # A rank that averages once in 16 steps sends a sixteenth. The mean alone goes only as far as one rank does; the outer
 # step goes on along the velocity, up to $\frac{0.7}{1 - 0.9} = 7$ times as far. Where AdamW's steps are short, as here,
-# that helps. Where they are long already, it shoots too far: try `rate=0.01, inner_steps=4`.
+# that helps. Where they are long already, it shoots too far: try `train_in_rounds` with `rate=0.01, inner_steps=4`.
 #
 # AdamW's means and squares stay on each rank; only weights travel. Exercise: `outer_step`.
 #
 # ## Neighbours
 #
-# Must anybody know the mean of *all*? **D-PSGD** (Lian and others, 2017): the ranks stand on a ring. In every step each
-# averages its weights with those of its two neighbours, and then goes a step against its own gradient:
+# Must anybody know the mean of *all*? In **D-PSGD** (Lian and others, 2017) the ranks form a ring. In every step each
+# averages its weights with those of its two neighbours, and then takes a step against its own gradient:
 #
 # $$w_r \leftarrow \tfrac13\,(w_{r-1} + w_r + w_{r+1}) - \eta\, g_r$$
 #
-# The replicas differ. **Predict:** how many vectors does each of 8 ranks send in a step? And an all-reduce round
-# lesson 5's ring?
+# So the replicas differ. **Predict:** how many vectors does each of 8 ranks send in a step? And how many does it send
+# in an all-reduce round lesson 5's ring?
 
 # %%
 course.predict("neighbours", within=1.05, neighbours=..., all_reduce=...)
@@ -424,8 +431,9 @@ course.draw.loss_curves(curves, title, y="loss of the ranks' mean weights")
 # %% [markdown]
 # Two vectors, whatever $P$: not fewer than round the ring, but in 2 rounds in place of $2(P-1)$, and nobody waits for a
 # rank on the far side. How far apart are the replicas? For 60 steps their gradients pull them apart while
-# neighbours pull them together. Then, without gradients, each step leaves a share of the distance: the second largest
-# eigenvalue of the table of thirds, $\tfrac13\left(1 + 2\cos\frac{2\pi}{P}\right)$ from 4 ranks on.
+# neighbours pull them together. Then there are no more gradients, and each step leaves a fixed share of the distance:
+# $\tfrac13\left(1 + 2\cos\frac{2\pi}{P}\right)$ from 4 ranks on. (For the curious: write down, in a matrix, with which
+# weight each rank counts for each other. This share is its second largest eigenvalue.)
 
 # %% tags=["figure:08_apart"]
 from course_utils.lessons.parameter_server.neighbours import consensus_distance, shrinking
@@ -442,8 +450,8 @@ look = {"across": "step", "up": "distance of the weights from their mean", "log"
 course.draw.over_numbers(range(6, 73, 6), far, title, unit="{:.0e}".format, **look)
 
 # %% [markdown]
-# The longer the ring, the slower it agrees: news travel one rank a step. Other graphs agree faster, for more neighbours
-# each. (**AD-PSGD**, 2018: the same, and nobody waits.)
+# The longer the ring, the slower it agrees: news travels one rank a step. With more neighbours each, ranks agree
+# faster. (**AD-PSGD**, 2018: the same, and nobody waits.)
 #
 # ## Clinics
 #
@@ -461,11 +469,11 @@ title = "Four clinics, and which digits each has seen"
 pictures.who_has_what(counts, "clinic", "digit", title)
 
 # %% [markdown]
-# Each clinic trains on its own images, for some **local epochs**; then all take the mean of the weights, and each
+# Each clinic trains on its own images, for some **local epochs**; then all take the mean of the weights, in which each
 # clinic counts by its number of images: $w = \sum_r \frac{n_r}{n}\,w_r$.
 #
-# Why by number? Let every clinic take *one* step with *all* its images. What would one step with everybody's images
-# give?
+# Why by number? Let every clinic take *one* step with *all* its images, and compare with one step with everybody's
+# images:
 
 
 # %%
@@ -483,16 +491,16 @@ def one_step(comm, weighted):
 
 central = first_weights(seed=0)
 central -= 0.1 * flat_gradient(central, images[0], labels)
-for said, weighted in {"by number": True, "all alike": False}.items():
+for said, weighted in {"by number": True, "alike": False}.items():
     weights = ranks.run(one_step, weighted, ranks=4).results[0]
     apart = np.abs(weights - central).max()
-    print(f"{said}: at most {apart:.0e} from the step with everybody's images")
+    print(f"counted {said}: {apart:.0e} from the step with everybody's images")
     assert weighted == (apart < 1e-12)
 
 # %% [markdown]
-# Counted by number, the clinics' mean *is* the step with all images, and no image was shown. Counted alike, it is not.
-# How much that costs depends on who is small. Take a hospital which has seen all digits, and three village posts with
-# 40 images of two digits each:
+# Counted by number, the clinics' mean *is* the step with all images, and nobody showed an image. Counted alike, it is
+# not. How much that costs depends on who is small. Take a hospital which has seen all digits, and three village posts
+# with 40 images of two digits each:
 
 # %%
 from course_utils.lessons.parameter_server.sentences import mean_text
@@ -508,8 +516,8 @@ for weighted in (True, False):
 print("After 8 rounds:", mean_text(shares[True], shares[False]))
 
 # %% [markdown]
-# Back to the four different clinics. A clinic's line is thin: every mean costs it 19 KB. **Predict**: to reach 85 %,
-# who sends the fewest bytes, those who train 1, 5 or 20 epochs between two means?
+# Back to the four different clinics. A clinic's line is thin: every mean costs it 19 KB. **Predict**: with how many
+# epochs between two means do they send the fewest bytes to reach 85 %: 1, 5 or 20?
 
 # %%
 choices = {"a": "1 local epoch", "b": "5 local epochs", "c": "20 local epochs"}
@@ -534,16 +542,16 @@ title = "More work at home, fewer bytes on the line"
 course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
 
 # %% [markdown]
-# More local epochs: fewer bytes, much more computing, and each further epoch saves less. Every clinic runs towards a
-# network for *its* digits, and the mean lies between. (McMahan and others, 2017, named the method.)
+# More local epochs mean fewer bytes and much more computing, and each further epoch saves less. Every clinic runs
+# towards a network for *its* digits, and the mean lies between. (McMahan and others, 2017, named the method.)
 #
-# Images stay at home, but weights are not silent: from gradients images have been rebuilt (Zhu and others, 2019).
+# Images stay at home, but weights are not silent: images have been rebuilt from gradients (Zhu and others, 2019).
 # Exercise: `federated_average`.
 
 # %% [markdown]
 # ## Who waits, in practice?
 #
-# | | waits | vectors a step, in and out | today |
+# | | who waits | vectors in a step | used today for |
 # |---|---|---|---|
 # | all-reduce | all | $<2$ each way | nearly all training |
 # | server | nobody | $W$ each way, at the server | huge tables, a row for each word or product |
@@ -555,9 +563,9 @@ course.draw.over_numbers(sent, lines, title, finding, limits=(0.3, 1), **look)
 # %% [markdown]
 # ## What you take with you
 #
-# You can **predict** when a server's link is full: $2\,W\beta n$. You can **measure** staleness, and know its mean
-# before you do: $W-1$. And you can **choose**: wait while machines are equal, do not wait where one is slow, talk
-# less where links are.
+# You can **predict** when a server's link is full: when $2\,W\beta n$ is longer than a gradient takes. You can
+# **measure** staleness, and know its mean before you do: $W-1$. And you can **choose**: wait while machines are equal,
+# do not wait where one is slow, and talk less where links are slow.
 #
 # Next: [the exercises](../exercises/08_parameter_server.ipynb). Then lesson 9: what if the model does not fit?
 

@@ -68,8 +68,8 @@ for rank, stage in enumerate(stages):
 
 # %% [markdown]
 # It fits. The layers of a rank are its **stage**. Forward, **activations** (what a layer makes of its input) go from
-# rank to rank. Backward, their gradients come back. The last rank has the loss. That is all there is in the next cell.
-# Read it, and **predict** below it: in what percentage of the time is a rank idle, on average?
+# rank to rank. Backward, their gradients come back. The last rank has the loss. The next cell does just that. Read it,
+# and **predict** in the one below: in what percentage of the time is a rank idle, on average?
 
 
 # %%
@@ -122,7 +122,7 @@ run.timeline(idle_text(idle, ranks=4))
 #
 # A fully connected layer: $y = x\,W^\top$, $x$ of (examples × inputs), $W$ of (outputs × inputs). Three ways to cut it:
 #
-# | cut | a rank takes | and makes | it has of `weight` |
+# | cut | a rank takes | and makes | its part of `weight` |
 # |---|---|---|---|
 # | **by batch** | some examples | all their outputs | all: data parallelism |
 # | **by column** | all inputs | some outputs | a part of dimension 0 |
@@ -130,13 +130,14 @@ run.timeline(idle_text(idle, ranks=4))
 #
 # (*Column* and *row* are those of $W^\top$; torch stores $W$, `weight`. `CUTS` lists the dimensions that are cut.)
 #
-# Read in the next cell what each way all-reduces. **Predict** in its last line: with 16 examples, 1,152 inputs and 512
-# outputs, which way moves least?
+# Read in the next cell what each way all-reduces. **Predict** in the last line of that cell: with 16 examples, 1,152
+# inputs and 512 outputs, which way all-reduces the fewest numbers?
 
 # %%
 from course_utils.lessons.model_parallel.experiments import CUTS, cut_along
 
-print(*(f"{way}: x {x}, weight {weight}" for way, (x, weight) in CUTS.items()), sep="\n")
+for way, (x, weight) in CUTS.items():
+    print(f"{way}: x {x}, weight {weight}")
 
 
 def one_layer(way, x, weight):
@@ -216,12 +217,12 @@ course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **lo
 
 # %% [markdown]
 # Now a **multilayer perceptron**, `down(gelu(up(x)))`: one layer makes $x$ wider, one makes it narrow again; gelu, a
-# smooth relu, comes between. Here `up` is cut by row, `down` by column. `own_part(up, 1)` is this rank's part of `up`
-# along dimension 1. `split_over_ranks` moves nothing forward and all-gathers backward; `join_over_ranks` does the
-# opposite.
+# smooth relu, comes between. In the next cell `up` is cut by row, `down` by column. `own_part(up, 1)` is this rank's
+# part of `up` along dimension 1. `split_over_ranks` moves nothing forward and all-gathers backward; `join_over_ranks`
+# does the opposite.
 #
-# **Predict**, in the last line. How many collectives does it take, forward and backward together? How many are they
-# with `up` by *column* and `down` by *row*?
+# **Predict**, in the last line of the next cell: how many collectives does this take, forward and backward together?
+# And how many with `up` cut by *column* and `down` by *row*?
 
 # %%
 from course_utils.lessons.model_parallel import differentiable_collectives as moves
@@ -279,9 +280,9 @@ course.draw.timelines(*runs.values(), titles=titles, title=said)
 # %% [markdown]
 # ## Attention, by heads
 #
-# Half of a transformer's block is such a perceptron; the other is **attention**. Linear layers make three vectors of
-# each character's: a *query*, a *key*, a *value*. Its query is compared with the key of every character so far. The
-# more alike a query and a key are, the more of that character's value it takes. Several **heads** do this, each with
+# Half of a transformer's block is such a perceptron; the other half is **attention**. Linear layers make three vectors
+# for each character: a *query*, a *key*, a *value*. A character's query is compared with the key of every character so
+# far. The more alike a query and a key are, the more it takes of that key's value. Several **heads** do this, each with
 # queries, keys and values of its own. A last layer, `out`, mixes what they found.
 #
 # For today only one thing matters: heads do not see each other before `out`, so each rank can take some of them. We cut
@@ -342,7 +343,7 @@ run.timeline(f"A block on 4 ranks: {each} collectives, forward and backward")
 # - *First weights.* A rank might draw its part of `up` itself. Each of four ranks draws 16 of the 64 hidden units (rows
 #   of `up`), all with `manual_seed(0)`. How many *different* units are there?
 # - *Dropout.* Each rank drops with a seed of its own, everywhere. Norms and some biases are not cut: every rank has a
-#   copy. What happens to them?
+#   copy. What happens to these copies?
 
 # %%
 choices = {
@@ -401,7 +402,7 @@ course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **look)
 # backward pass. **Sequence parallelism** (Korthikanti and others, 2022) cuts these along the text. The all-reduce
 # behind a row cut becomes a **reduce-scatter**; before the next column cut comes an **all-gather**.
 #
-# **Predict.** A rank sends how many times as many bytes as before, if all this is done by rings? (Lesson 5 knows.)
+# **Predict.** All this is done by rings. How many times as many bytes does a rank send as before? (Lesson 5 knows.)
 
 # %%
 course.predict("model_sequence", times_the_bytes=...)
@@ -428,9 +429,9 @@ course.draw.timelines(*forward, titles=["whole", "cut"], title=found)
 # between the two, where each rank has its part only: less memory, less work. (A cut behind the embedding and a join
 # before the head add a little.) The picture shows forward passes.
 #
-# Ours keeps for the backward pass what it gathered. Korthikanti's keeps its part alone and gathers once more: less
-# memory, more bytes. gloo makes its reduce-scatter from an all-reduce, so we count what rings would send, and say
-# nothing about time.
+# Our ranks keep what they gathered for the backward pass. Korthikanti's keep their own parts only, and gather once
+# more: less memory, more bytes. gloo makes its reduce-scatter from an all-reduce, so we count what rings would send,
+# and say nothing about time.
 
 # %% [markdown]
 # ## torch's own tool
@@ -476,7 +477,8 @@ print(collectives)
 # **Activation checkpointing** saves each block's *input* only; backward computes the rest again, block by block. We
 # have four blocks; without it, each saves ten times its input.
 #
-# **Predict.** Roughly what percentage of activations is left? And how many all-reduces does a block need?
+# **Predict.** Roughly what percentage of the activations is still kept, at the worst moment? And how many all-reduces
+# does a block need?
 
 # %%
 course.predict("model_checkpointing", within=1.3, percent_left=..., all_reduces=...)
@@ -514,9 +516,9 @@ for way, run in runs.items():
 pictures.memory(computed, {way: run.results[0] for way, run in runs.items()})
 
 # %% [markdown]
-# Count in inputs of a block. Without checkpointing each of 4 blocks keeps 10.6 and the head 3.6: 46 in all. With it the
-# 4 inputs stay, and 9.6 more for the one block that is just computed again: $\frac{13.6}{46}$, 30 %. The price is time:
-# backward does forward again, with its all-reduces. (Embedding and head are not cut here.)
+# Let us count in inputs of a block. Without checkpointing each of 4 blocks keeps 10.6 and the head 3.6: 46 in all. With
+# it the 4 inputs stay, and 9.6 more for the one block that is just being computed again: $\frac{13.6}{46}$, 30 %. The
+# price is time: backward does forward again, with its all-reduces. (Embedding and head are not cut here.)
 #
 # ## What you take with you
 #

@@ -27,8 +27,8 @@ ranks.load_torch()
 #
 # ## Five operators, two devices
 #
-# First on paper. An **operator** is a step of the network with an output that can be cut. A small network (its times
-# are made up):
+# First on paper. An **operator** is a step of the network with an output that can be cut. Here is a small network (its
+# times are made up):
 
 # %%
 from course_utils.lessons.strategy_search.simulator.five_operators import COMPUTE
@@ -43,14 +43,15 @@ for operator in five.operators:
     print(f"{row}{operator.parameters:9,}{prod(operator.shape):9,}")
 
 # %% [markdown]
-# Half an operator takes half the time. 512 numbers pass the link in a millisecond, each way; meanwhile a device does
-# nothing else. Weights that both devices have need an all-reduce: of $n$ gradients, $n/512$ ms.
+# Half an operator takes half the time. Every device can read the input: it is data. 512 numbers pass the link in a
+# millisecond, each way; meanwhile a device does nothing else. Where both devices have the same $n$ weights, their
+# gradients need an all-reduce: $n/512$ ms.
 #
-# One device alone needs 40 ms. **Predict**, on paper:
+# One device alone needs 40 ms. **Predict** on paper how many each of these two ways takes:
 #
-# - **data parallel**: half of the images on each device, everywhere.
-# - **the report's**: so only conv1 and pool1. Device 0 alone does fc1 and the loss: device 1's half goes there, its
-#   gradients come back.
+# - **data parallel**: each device has half of the images in every operator.
+# - **the report's**: so it is for conv1 and pool1 only. Device 0 alone does fc1 and the loss: device 1's half of
+#   pool1's output goes there, and its gradients come back.
 
 # %%
 course.predict("strategy_by_hand", data_parallel=..., report=...)  # ms
@@ -72,12 +73,14 @@ course.measured("strategy_by_hand", **answers)
 pictures.task_timelines(tasks, quickest_text(ms))
 
 # %% [markdown]
-# Summing fc1's 6,144 gradients takes 12 ms; sharing its work saves 6, and 4 of messages. So the report's strategy wins,
-# although device 1 waits for fc1. Is there a better one? Keep your idea; the machine will soon have its own.
+# Summing fc1's 6,144 gradients takes 12 ms; sharing fc1's work saves only 6 ms, and 4 ms of messages. So the report's
+# strategy wins, although device 1 waits for fc1. Is there a better one? Keep your idea; the machine will soon have its
+# own.
 #
 # ## Tasks
 #
-# What was drawn is a list of **tasks**: what, on which device, how long, and after which others (by their number):
+# The picture shows a list of **tasks**: what is done, on which device, how long it takes, and after which other tasks
+# (by their numbers):
 
 # %%
 for number, task in enumerate(tasks["the report's"]):
@@ -86,16 +89,17 @@ for number, task in enumerate(tasks["the report's"]):
     print(f"{task.nanoseconds / 1e6:g} ms{after}")
 
 # %% [markdown]
-# A task begins when its device is free *and* all that it comes after has ended. That is the whole **simulator**.
+# A task begins when its device is free *and* all tasks that it comes after have ended. That is the whole **simulator**.
 # [Exercises](../exercises/12_strategy_search.ipynb): `task_graph`, `simulate`.
 #
 # ## What may be cut?
 #
-# FlexFlow's **SOAP**: an operator's output is cut by **s**amples, **a**ttributes (rows of an image), **p**arameters
-# (output channels, their weights with them), or several. **O**: on which devices.
+# FlexFlow calls its choices **SOAP**. An operator's output is cut by **s**amples, by **a**ttributes (rows of an image),
+# by **p**arameters (output channels, and their weights with them), or by several of these. And each **o**perator
+# has devices of its own.
 #
-# **Predict.** Two 3 × 3 convolutions, cut alike in two halves, one on each device. The first makes 8 images of 12 × 12
-# with 16 channels, 18,432 numbers. How many of them must a device fetch for the second?
+# **Predict.** Two 3 × 3 convolutions are cut alike in two halves, one on each device. The first makes 8 images of 12 ×
+# 12 with 16 channels, 18,432 numbers. How many of them must a device fetch for its half of the second?
 
 # %%
 course.predict("strategy_cuts", sample=..., attribute=..., parameter=...)
@@ -112,8 +116,8 @@ course.measured("strategy_cuts", **fetched)
 pictures.operator_cuts(first, second, {f"by {way}": cut for way, cut in ways.items()})
 
 # %% [markdown]
-# By sample: lesson 6. By parameter: lesson 9's column cut; a device needs all input channels, and nobody shares its
-# weights. By attribute it needs a few rows of its neighbour: the **halo**.
+# By sample is lesson 6. By parameter is lesson 9's column cut: a device needs all input channels, and no other device
+# has its weights. By attribute it needs a few rows of its neighbour: the **halo**.
 #
 # ## How many strategies?
 #
@@ -121,14 +125,15 @@ pictures.operator_cuts(first, second, {f"by {way}": cut for way, cut in ways.ite
 # Here are the choices of our five, on two devices:
 
 # %%
+from course_utils.words import count
 from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
 
 for operator, options in zip(five.operators, choices_of(five, 2), strict=True):
-    print(f"{operator.name:6} {len(options)} configurations")
+    print(f"{operator.name:6} {count(len(options), 'configuration')}")
 
 # %% [markdown]
-# **Predict**: how many strategies are that? And for AlexNet's 12 operators on four devices: a number of how many
-# digits?
+# **Predict**: how many strategies does that make? For AlexNet's 12 operators on four devices, how many digits does the
+# number have?
 
 # %%
 course.predict("strategy_count", five=..., alexnet_digits=...)
@@ -160,19 +165,18 @@ title = f"The best of {len(known)}: {strategy_text(five, best)}"
 pictures.task_timelines(tasks, title)
 
 # %% [markdown]
-# Did you think of it? All but the loss by *parameter*: no gradient is ever summed, and every device can read the
-# input, which is data.
+# Did you think of it? All but the loss is cut by *parameter*: no gradient is ever summed.
 #
 # ## Walking
 #
-# With too many to try, take any strategy, **propose** a change of one operator, simulate, keep it if it is better;
-# again and again. Or, after **Metropolis**, take a worse one, too, with probability
+# Where strategies are too many to try, walk. Take any strategy, **propose** a change of one operator, simulate, and
+# keep it if it is better; again and again. Or do as **Metropolis** did: take a worse one, too, with probability
 #
 # $$e^{-(\text{new}-\text{old})/\text{temperature}}$$
 #
-# The **temperature** is a time: of changes that much slower, 37 % are taken; twice as much, 14 %.
+# The **temperature** is a time, here 3 ms. Of changes that make a step 3 ms slower, 37 % are taken; 6 ms slower, 14 %.
 #
-# **Predict.** Of 50 walks of 1,000 proposals, how many come to the best strategy, each way?
+# **Predict.** Of 50 walks of 1,000 proposals, how many come to the best of our 300 strategies, each way?
 
 # %%
 course.predict("strategy_walks", within=1.5, only_better=..., worse_too=...)
@@ -215,12 +219,11 @@ pictures.cost_over_iterations(drawn, title, known[best], part)
 #
 # ## A real network
 #
-# AlexNet, narrower. `torch.fx` reads ordinary PyTorch models: it follows `forward`. A ReLU treats every number by
-# itself, so it **follows** its operator.
+# Now a narrower AlexNet. `torch.fx` reads ordinary PyTorch models: it goes through `forward`. A ReLU treats every
+# number by itself, so it **follows** the operator before it, however that is cut.
 #
 # Parts of each shape are timed *once*, on both ranks. (Half of the images may take more than half of the time: all
-# weights are read.) A message takes latency + bytes / bandwidth, as in
-# lesson 5; both are measured here.
+# weights are read.) A message takes latency + bytes / bandwidth, as in lesson 5; both are measured here.
 
 # %%
 from course_utils.lessons.strategy_search.experiments import Workload
@@ -288,11 +291,12 @@ history = {"iterations": found.iterations, "subtitle": where}
 pictures.cost_over_iterations(found.history, title, **history)
 
 # %% [markdown]
-# 25,000 proposals, now hot, now cold. (■ would stop them, the best so far kept.) Is it the best? AlexNet is a chain:
-# all that fc6 sees of what came before is when each device is free, and how long each is busy after fc6's backward
-# pass. So, operator by operator, drop each beginning that is nowhere better than another, and each that must be slower
-# than what was found, whatever follows. If none is left, nothing is quicker. **Predict**: by how much is the
-# best of all strategies quicker than what the walks found?
+# These were 25,000 proposals, at temperatures that fall and rise again. (■ stops them, and keeps the best so far.) Did
+# they find the best of all? AlexNet is a chain. Call the choices for its first operators a *beginning*. All that fc6
+# sees of a beginning is when each device is free, and how long each is busy after fc6's backward pass. So go on
+# operator by operator. Drop each beginning that is nowhere better than another one. Drop each that must end slower than
+# what was found, whatever follows. If none is left, nothing is quicker. **Predict**: by how much is the best of all
+# strategies quicker than what the walks found?
 
 # %%
 choices = {"a": "by nothing", "b": "by less than 5 %", "c": "by more"}
@@ -310,7 +314,7 @@ print(bound_text(found.nanoseconds, found.seconds, bound))
 
 # %% [markdown]
 # Why believe it? The search hands over a **certificate**: all beginnings that it kept, and what it says of the rest. A
-# program that shares nothing with the search goes through it and asks a reason for each beginning that was left out:
+# program that shares nothing with the search goes through it, and wants a reason for each beginning that was dropped:
 
 # %%
 from course_utils.lessons.strategy_search.search import certificate_check
@@ -333,10 +337,10 @@ text = program(case.model(), graph, found.strategy, case.build, ranks=2)
 print(text[text.index("class") : text.index("def train")].rstrip())
 
 # %% [markdown]
-# A `Part` is an operator with what follows it, cut. In its backward pass gradients of shared weights are summed. In
-# between stand lesson 4's collectives, where something must move; a comment says what. (Where a strategy needs it, a
-# `Spread` says into how many parts a tensor is cut and on which ranks they are, and `own` takes this rank's.) All ranks
-# run the same lines; a rank without a part of an operator has an empty part.
+# A `Part` is this rank's part of an operator and of what follows it. In its backward pass gradients of shared weights
+# are summed. Between the parts stand lesson 4's collectives, where something must move; a comment says what. (Where a
+# strategy needs it, a `Spread` says into how many parts a tensor is cut and on which ranks they are, and `own` takes
+# this rank's.) All ranks run the same lines; a rank without a part of an operator has an empty part.
 #
 # Does it train as one process does? In float64, loss by loss:
 
@@ -358,7 +362,7 @@ print(same_text({"the program on 2 ranks": parallel}, serial))
 #
 # Now strategies become programs, and their steps are timed by turns (lesson 3). **Predict**: how far off is the
 # simulated time of a step, in percent, in the median? (FlexFlow's authors say: less than 30.) And how many times as
-# fast as data parallelism is what was found?
+# fast as data parallelism is the strategy that was found?
 
 # %%
 course.predict("strategy_error", within=2, percent=...)
@@ -399,7 +403,7 @@ course.draw.measured_bars({"a step": pair.bars}, said)
 #
 # ## Other links
 #
-# A search takes moments, so ask: what if the link were another one, described by a latency and a bandwidth?
+# A search takes moments, so we can ask: what if the link were another one, described by a latency and a bandwidth?
 # **Predict** which of the four ways from above, a to d, is best at 50 Mbit/s, and at 204,800.
 
 # %%
@@ -437,8 +441,8 @@ course.draw.over_numbers(rates, lines, links_text(told), unit=seconds_text, **lo
 # ## The report's two GPUs
 #
 # They are not here, so we describe them: two GTX 1080 Ti on PCIe, by their makers' numbers (the report writes
-# "GTX1080i"; we take it for this card), and AlexNet in full width. Nothing is run. Beside the report's answer, its
-# figure 10b, after 25,000 iterations, ours:
+# "GTX1080i"; we take it for this card), and AlexNet in full width. Nothing is run. The left picture is the report's
+# answer (its figure 10b, after 25,000 iterations), the right one is ours:
 
 # %% tags=["figure:12_report"]
 from course_utils.lessons.strategy_search.experiments import report_costs
@@ -454,14 +458,15 @@ pictures.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names
 
 # %% [markdown]
 # The report suspected that its answer was not the best. What was missing: fully connected layers cut by *parameter*,
-# so that no GPU need wait. Krizhevsky did so by thought, in 2014. (The report's program also divided gradients that
+# so that no GPU need wait. Krizhevsky thought of it himself, in 2014. (The report's program also divided gradients that
 # it never summed: lesson 11.)
 #
 # ## How near do walks come?
 #
-# On larger networks and more GPUs of this kind, all described, none run. The search for the lower bound ends with a
-# strategy that reaches it, or with none: then the walks had the best. What is between is the **gap**. **Predict**: in
-# how many of four cases do the walks find the best, AlexNet and VGG-11 on two GPUs and on four?
+# Now larger networks and more GPUs of this kind, all described, none run. The search above drops beginnings until it
+# knows a **lower bound**: no strategy is quicker. Either it finds a strategy that reaches the bound, or the walks had
+# the best already. From the bound up to the walks' best is the **gap**. **Predict**: there are four cases, AlexNet and
+# VGG-11 on two GPUs and on four. In how many do the walks find the best?
 
 # %%
 course.predict("strategy_proved", cases=...)
@@ -501,9 +506,10 @@ print(strategy_text(missed.graph, missed.strategy))
 # %% [markdown]
 # ## A slow GPU
 #
-# Now three GPUs, the third slower than the others: an older card, or one that somebody else uses, too. Its parts take
-# longer, its messages do not. All parts of an operator are equally large, so the others wait for it, or do without.
-# **Predict**: at which speed does the best strategy leave it out, the highest of 0.9, 0.8, … 0.4?
+# Now there are three GPUs, and the third is slower than the others: an older card, or one that somebody else uses, too.
+# Its parts take longer, its messages do not. All parts of an operator are equally large, so the others wait for it, or
+# do without it. The others have the speed 1. **Predict**: of the speeds 0.9, 0.8, … 0.4, which is the highest at which
+# the best strategy leaves the third GPU out?
 
 # %%
 course.predict("strategy_slow_gpu", within=1.2, speed=...)
@@ -533,8 +539,9 @@ title = slow_device_text(speeds, work)
 course.draw.over_numbers(speeds, lines, title, "Simulated", unit=percent, **look)
 
 # %% [markdown]
-# Cut in three, a layer takes a third at the slow GPU's speed; cut in two without it, a half. So below two thirds it
-# is in the way, if messages cost nothing. Cuts of unequal size would use it; this search, as FlexFlow's, has none.
+# Cut in three, a layer takes a third of its time, divided by the slow GPU's speed; cut in two without it, a half. So
+# below a speed of two thirds the third GPU is in the way, even if messages cost nothing. Parts of unequal size would
+# use it; this search, like FlexFlow's, has none.
 #
 # ## After FlexFlow
 #
@@ -546,15 +553,15 @@ course.draw.over_numbers(speeds, lines, title, "Simulated", unit=percent, **look
 #
 # (For the curious.) A proposal changes *one* operator, and the simulator need not play all others again. A device's
 # **clock** says when it has done all so far. Say device 0 works 5 ms, then both devices exchange something for 2 ms.
-# New clocks from old: device 0's is its old one plus 7. Device 1's is the later of two: its own old one plus 2, or
-# device 0's old one plus 7. In general such a stretch of steps is a small matrix: row $i$, column $j$ says how long
-# after $j$'s old time $i$'s new time is at least, and the latest counts. Most matrices stay when one operator changes:
+# Then both new clocks are the later of two times: device 0's old clock plus 7 ms, or device 1's plus 2 ms. In general,
+# such a stretch of steps is a small matrix. In row $i$, column $j$ stands what is added to the old clock of device $j$;
+# the latest of these sums is the new clock of device $i$. Most matrices stay when one operator changes:
 
 # %% tags=["figure:12_changed"]
 pictures.changed_steps(graph, number=6)
 
 # %%
-# FlexFlow, the same with lists of tasks: 2.2 to 6.9 times as many strategies a second.
+# FlexFlow's, with lists of tasks, simulates 2.2 to 6.9 times as many strategies a second.
 # How many times as fast as a full simulation is ours, on four devices?
 course.predict("strategy_incremental", within=1.5, times=...)
 
@@ -571,14 +578,14 @@ course.measured("strategy_incremental", times=round(times, 1))
 print(times_text(speed))
 
 # %% [markdown]
-# *tasks* is the simulator from above; *full* multiplies all matrices, of many walks at once; *incremental* only what
-# changed. All agree to the last nanosecond.
+# *tasks* is the simulator from above; *full* multiplies all matrices, of many walks at once; *incremental* multiplies
+# only those that changed. All three agree to the last nanosecond.
 #
 # ## What you take with you
 #
-# - **Describe**: for each operator, what is cut and where it goes; all that must be sent follows.
-# - **Simulate**: tasks, devices, a maximum. Then run, and show the error.
-# - **Search**: only downhill gets stuck. And what is found must train as one process does.
+# - **Describe**: for each operator, what is cut and where it goes; all that must be sent follows from it.
+# - **Simulate**: a task begins when its device is free and what it waits for has ended. Then run, and show the error.
+# - **Search**: a walk that only goes downhill gets stuck. And what is found must train as one process does.
 #
 # Next: [the exercises](../exercises/12_strategy_search.ipynb). To read: Jia, Zaharia and Aiken 2018, *Beyond Data and
 # Model Parallelism*.

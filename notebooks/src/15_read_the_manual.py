@@ -41,7 +41,7 @@ pictures.reading(PASSAGES, title, "Underlined: words to know", lessons=False)
 # %% [markdown]
 # Take a pencil, and note the underlined words that you could *not* explain to a colleague. We come back to them.
 #
-# **Predict.** One of them has had no lesson in this course. Which?
+# **Predict.** One of the underlined words has had no lesson in this course. Which?
 
 # %%
 choices = {
@@ -55,9 +55,9 @@ course.predict("untaught_word", answer=..., choices=choices)  # "a" to "d"
 # %% [markdown]
 # ## One step, four times
 #
-# The best way to understand a framework: write its step yourself, then compare. A batch of 64 digits, a network of
-# 8,970 weights, in float64. First one process alone; then two ranks under lesson 14's profiler, which also sees what a
-# framework sends from C++.
+# The best way to understand a framework: write its step yourself, then compare. We take a batch of 64 digits and a
+# network of 8,970 weights, in float64. First comes one process alone; then two ranks under lesson 14's profiler, which
+# also sees what a framework sends from C++.
 
 # %%
 x, y, *_ = course.data.digits("float64")
@@ -160,15 +160,15 @@ def with_fsdp(x, y, same_seed=True):
 # %%
 from course_utils.lessons.read_the_manual.sentences import start_letter
 
-run_on_two("FSDP2, different seeds", partial(with_fsdp, same_seed=False))
-unlike = steps.pop("FSDP2, different seeds")
+run_on_two("FSDP2, own seeds", partial(with_fsdp, same_seed=False))
+unlike = steps.pop("FSDP2, own seeds")
 course.measured("fsdp_start", answer=start_letter(unlike, alone))
 run_on_two("FSDP2", with_fsdp)
 
 # %% [markdown]
-# No broadcast: each rank kept *its* part of *its* weights. Together these parts are one network, half rank 0's, half
-# rank 1's, and all ranks agree on it: lesson 6's "compare the replicas" finds nothing. It trains, but DDP would train
-# another network.
+# There is no broadcast: each rank kept *its* part of *its* weights. Together these parts are one network, half rank
+# 0's, half rank 1's, and all ranks agree on it: lesson 6's "compare the replicas" finds nothing. It trains, but DDP
+# would train another network. So the second run takes the same seed on all ranks.
 #
 # **Lightning** takes the loop as well. You say what a step *is*, and its Trainer takes the steps. (An extra package;
 # `tools/set-up-beside lightning` brings it.)
@@ -241,10 +241,10 @@ course.draw.shares(
 )
 
 # %% [markdown]
-# Each program takes the same step: the same weights to the last digits. (Counted from the calls, as rings would carry
-# them out.) FSDP2's broadcast is missing because *you* must see to an equal start.
+# Each program takes the same step: the same weights to the last digits. (What they send is counted from their calls, as
+# rings would carry them out.) FSDP2's broadcast is missing because *you* must make the start equal.
 #
-# Here are all four, side by side. Blue lines are those that the first program does not have.
+# Here are all four programs. Blue lines are those that the first one does not have.
 
 # %%
 from course_utils.lessons.read_the_manual.tables import side_by_side
@@ -268,8 +268,8 @@ side_by_side(ways)
 # The words differ, the things do not. **Predict**, before you open the dictionary:
 #
 # - In which framework is a plain all-reduce a *mean*?
-# - Which comes with a whole strategy for lesson 8's parameter server?
-# - In which do gradients come as a sum, and *you* divide the loss by the batch of all ranks?
+# - Which framework comes with a whole strategy for lesson 8's parameter server?
+# - In which one are gradients summed, so that *you* must divide the loss by the batch of all ranks?
 
 # %%
 from course_utils.lessons.read_the_manual.manuals import FRAMEWORKS
@@ -285,8 +285,8 @@ course.measured("dictionary", mean="b", server="d", you_divide="d")
 dictionary_table()
 
 # %% [markdown]
-# Each cell links to the page where it stands. We looked them up. Only PyTorch is installed here, so we did not *run*
-# the others.
+# Each entry links to the manual's page where it stands. We looked them all up. Only PyTorch is installed here, so we
+# did not *run* the others.
 #
 # JAX's column needs one more idea. Most manuals describe what *one rank* does with its own part. Under `jit`, a program
 # of JAX names whole arrays, and the mean over all examples: a **global view**. You say how arrays are cut, and the
@@ -295,8 +295,8 @@ dictionary_table()
 # ## A sentence, translated
 #
 # TensorFlow's manual: gradients are summed over the replicas, so divide the loss "by `GLOBAL_BATCH_SIZE`". A colleague
-# brings that loss to PyTorch, and puts DDP around the model. **Predict.** With 4 ranks: how many times as long is the
-# step as one process's?
+# brings that loss to PyTorch, and puts DDP around the model. **Predict** the length of the step with 4 ranks, as a
+# multiple of one process's step.
 
 # %%
 course.predict("translated", within=1.01, factor=...)
@@ -320,13 +320,12 @@ def translated(x, y, mean):
 step = alone - flat_parameters(digits_mlp(seed=0).double())
 for mean, name in ((False, "as in TensorFlow, a sum"), (True, "as in DDP, a mean")):
     moved = ranks.run(translated, x, y, mean, backend="gloo").results[0]
-    print(f"{name}: {moved.norm() / step.norm():.4f} of the step")
+    print(f"{name}: {moved.norm() / step.norm():.4f} times one process's step")
 course.measured("translated", factor=float(moved.norm() / step.norm()))
 
 # %% [markdown]
 # Each rule is right *at home*. Together they divide twice, and nothing fails: the steps are just four times too short.
-# Exercise:
-# [`match_terms`](../exercises/15_read_the_manual.ipynb).
+# Exercise: [`match_terms`](../exercises/15_read_the_manual.ipynb).
 #
 # ## What manuals leave out
 #
@@ -349,8 +348,8 @@ under = "Below each word: the lesson that taught it"
 pictures.reading(PASSAGES, words_text(PASSAGES), under)
 
 # %% [markdown]
-# Word by word: what it means, and what you measured of it. Today's manual says `CommunicationImplementation` where
-# this one says `CollectiveCommunication`. Names change; what you can measure stays.
+# The table says what each word means, and what you measured of it. Today's manual says `CommunicationImplementation`
+# where this one says `CollectiveCommunication`. Names change; what you can measure stays.
 
 # %%
 from course_utils.lessons.read_the_manual.tables import words_table
@@ -358,7 +357,8 @@ from course_utils.lessons.read_the_manual.tables import words_table
 words_table()
 
 # %% [markdown]
-# And what does it *not* say? "Aggregating": sum or mean? "In sync": as slow as the slowest. RING: how fast?
+# And what do the two paragraphs *not* say? "Aggregating": as a sum or as a mean? "In sync": how long do all wait for
+# the slowest? RING: how fast is it?
 #
 # ## The capstone
 #
@@ -393,18 +393,19 @@ course.measured("capstone_steps", steps=BUDGET.bytes / sent)
 print(naive_steps_text(sent, BUDGET.bytes, NAIVE_STEPS))
 
 # %% [markdown]
-# The usual start is more than that: rank 0's broadcast of its weights sends them twice. So you need two ideas at
-# least: a cheaper start (6, and FSDP2 above), and local SGD (8) or compression (7) after it. A rate that falls (1)
-# helps. [The exercise](../exercises/15_read_the_manual.ipynb) has a table of what each idea reaches alone.
+# The usual start alone is over this budget: in its broadcast, rank 0 sends its weights twice. So you need two ideas
+# at least (in brackets: the lessons): a cheaper start (6, and FSDP2 above), and local SGD (8) or compression (7) after
+# it. A rate that falls (1) helps. [The exercise](../exercises/15_read_the_manual.ipynb) has a table of what each idea
+# reaches alone.
 #
-# Held-out images never reach a rank. Batch norm judges them by its **running means**, which follow each rank's batches
-# slowly, a tenth of the way in each training pass: after few passes they lag behind the weights, and each rank has
-# others. Expect to miss a budget first.
+# Held-out images never reach a rank. For them, batch norm uses its **running means**, which follow each rank's batches
+# slowly, a tenth of the way in each training pass. After few passes they lag behind the weights, and they differ from
+# rank to rank. Expect to miss a budget first.
 #
 # ## What you have done
 #
-# `course.progress()` lists it. And your report: your runs of lessons 6 and 7 in the figures of the students' report,
-# and your capstone, once it was judged. (`course.report("report.html")` writes a file to keep.)
+# `course.progress()` lists it. Your report shows your runs of lessons 6 and 7 in the figures of the students' report,
+# and your capstone, once it has been judged. (`course.report("report.html")` writes a file to keep.)
 
 # %%
 course.report()

@@ -16,7 +16,7 @@ from course_utils.lessons.read_the_manual.sentences import same_text, words_text
 
 IMAGES = 240  # of each node, for the naive training
 DRAFT = {"IMAGES": 16}
-UNLIKE = "FSDP2, different seeds"
+UNLIKE = "FSDP2, own seeds"
 
 
 def text(lessons: bool) -> Figure:

@@ -67,9 +67,9 @@ def apart_text(apart: Mapping[str, Sequence[float]]) -> str:
     """
     far = [name for name, line in apart.items() if line[-1] > 0]
     near = [name for name in apart if name not in far]
-    told = [f"{name}, {apart[name][-1]:.2g} apart after {count(len(apart[name]), 'step')}" for name in far]
+    told = [f"{name}: copies are {apart[name][-1]:.2g} apart after {count(len(apart[name]), 'step')}" for name in far]
     if near:
-        told.append(f"{join(near)}, equal")
+        told.append(f"{join(near)}: they are equal")
     return f"Own dropout seeds {'; '.join(told)}"
 
 

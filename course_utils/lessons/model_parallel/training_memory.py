@@ -31,7 +31,7 @@ def training_memory(
 ) -> Memory:
     """Bytes that each rank needs to train a character model, or a stage of it.
 
-    A share of ZeRO is one on average: it may be a fraction of a byte.
+    What ZeRO divides is divided exactly, so a rank may have a fraction of a byte.
 
     Args:
         model: layers of a character model, before tensor parallelism cuts them.
@@ -41,8 +41,8 @@ def training_memory(
         precision: "float32", "float64" or "mixed".
         parallelism: replicas with their stage of ZeRO, and ranks that share the blocks.
         checkpointing: each block saves its input only; one at a time is computed again.
-        in_flight: micro-batches that wait for their backward pass at once: in a pipeline
-            of P stages min(P - r, m) on rank r with 1F1B, m with GPipe.
+        in_flight: micro-batches whose activations are kept at once: 1 without a pipeline. (With one of P
+            stages, lesson 10, min(P - r, m) on rank r with 1F1B, m with GPipe.)
 
     Raises:
         CourseError: no such optimizer, precision or stage of ZeRO.

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.overlap.step_times import ALONE, StepTimes
-from course_utils.measuring import AGREEING, BUSY, TIE, Compared, tied
-from course_utils.words import bytes_text, number_text, percent, seconds_text
+from course_utils.measuring import AGREEING, BUSY, TIE, Compared, larger, tied
+from course_utils.words import bytes_text, count, number_text, percent, seconds_text
 
 if TYPE_CHECKING:
     from course_utils.lessons.overlap.compressed_training import Compressed
@@ -32,11 +32,18 @@ def hiding_text(times: StepTimes, way: str, plain: str) -> str:
     """How much of the step's communication one way hides that another leaves exposed."""
     if times.is_busy:
         return BUSY
-    before, after = times.exposed(plain), times.exposed(way)
-    told = f"{plain}: {seconds_text(before)} of communication exposed; {way}: {seconds_text(after)}"
-    if times.compared(way, plain).first_is_faster:
+    before, after = (exposed_text(times.exposed(name)) for name in (plain, way))
+    told, pair = f"{plain}: {before} of communication exposed; {way}: {after}", times.compared(way, plain)
+    if pair.first_is_faster:
         return f"{told}. {percent(hidden_share(times, way, plain))} less"
-    return f"{told}. Nothing is gained here: is the machine busy with other work?"
+    if pair.is_tie:
+        return f"{told}. {count(len(times.seconds[way]), 'round')} show no clear difference"
+    return f"{told}. It hides nothing here: is the machine busy with other work?"
+
+
+def exposed_text(seconds: float) -> str:
+    """Exposed communication in words: "12 ms", or "none"."""
+    return seconds_text(seconds) if seconds else "none"
 
 
 def batch_letter(before: StepTimes, after: StepTimes, way: str) -> str:
@@ -51,7 +58,7 @@ def batch_text(before: StepTimes, after: StepTimes, way: str) -> str:
     """What of a way's communication is exposed with one batch and with twice as many images."""
     if before.is_busy or after.is_busy:
         return BUSY
-    small, large = seconds_text(before.exposed(way)), seconds_text(after.exposed(way))
+    small, large = (exposed_text(times.exposed(way)) for times in (before, after))
     return f"{way}: {small} of communication exposed; with twice the images {large}"
 
 
@@ -106,8 +113,10 @@ def efficiency_text(kind: str, efficiencies: Mapping[int, float], cores: int) ->
     """
     told = ", ".join(f"{percent(value)} with {ranks}" for ranks, value in efficiencies.items())
     most = max(efficiencies)
-    limit = f" (at most {percent(cores / most)} with {most} ranks on {cores} cores)" if most > cores else ""
-    return f"{kind} scaling: {told}{limit}"
+    if most <= cores:
+        return f"{kind} scaling: {told}"
+    noise = "; more is noise" if larger(efficiencies[most], cores / most) else ""
+    return f"{kind} scaling: {told} (at most {percent(cores / most)} with {most} ranks on {cores} cores{noise})"
 
 
 def compression_text(found: Mapping[str, "Compressed"]) -> str:

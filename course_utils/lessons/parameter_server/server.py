@@ -62,8 +62,8 @@ def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
     Args:
         log: what the server did, in order: ("fetch", worker) when it gave a worker the present
             weights, and ("push", worker) when it updated them with a gradient that this worker has
-            computed at what it fetched last. A worker fetches before it pushes; it may push several
-            times for one fetch, or fetch and never push.
+            computed at the weights that it fetched last. A worker fetches before it pushes; it may
+            push several times for one fetch, or fetch and never push.
 
     Returns:
         One number for each push, in order; 0 where no update lies between fetch and push.

@@ -89,7 +89,10 @@ SYNC_AND_ASYNC = Passage(
         ),
         Term("in sync", 6, "in the same step, and so as slow as the slowest", "who waits when one rank comes late"),
         Term(
-            "aggregating gradients", 6, "adding up; sum or mean it does not say", "what both rules at once do to a step"
+            "aggregating gradients",
+            6,
+            "adding up; it does not say: sum or mean",
+            "what both rules at once do to a step",
         ),
         Term("at each step", 8, "or now and then: local SGD", "bytes and accuracy with 1 to 64 steps between means"),
         Term(

@@ -20,7 +20,7 @@ def same_text(name: str, steps: Sequence[Stepped], weights: torch.Tensor) -> str
     if far <= SAME:
         return f"{name}: on every rank one process's weights (difference {far:.0e})"
     if among <= SAME:
-        return f"{name}: all ranks have the same weights, but not those of one process (difference {far:.2g})"
+        return f"{name}: all ranks have the same weights, but not one process's (difference {far:.2g})"
     return f"{name}: the ranks have different weights (difference {among:.2g})"
 
 
@@ -54,9 +54,8 @@ def sent_and_kept_text(steps: Mapping[str, Sequence[Stepped]], most: str) -> str
 def naive_steps_text(sent: float, bytes_budget: int, steps: int) -> str:
     """How far a budget of bytes goes where every step sends this many."""
     possible = int(bytes_budget // sent)
-    lasts = f"{bytes_text(bytes_budget)} last for {count(possible, 'step')}"
-    said = f"A step sends {bytes_text(sent)} from each node, and {lasts}"
-    return f"{said}, of {steps}" if possible < steps else f"{said}: enough for all {steps}"
+    said = f"A step sends {bytes_text(sent)} from each node: {bytes_text(bytes_budget)} last for"
+    return f"{said} {possible} of {count(steps, 'step')}" if possible < steps else f"{said} all {count(steps, 'step')}"
 
 
 def sends_most(steps: Mapping[str, Sequence[Stepped]]) -> str:

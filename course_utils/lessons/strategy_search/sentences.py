@@ -143,7 +143,7 @@ def bound_text(found: int, took: float, bound: Bound | None) -> str:
 
 def gaps_table(searches: Sequence[ProvedSearch]) -> str:
     """A row for each search: the walks' best, the bound, the gap in percent, and the seconds of each."""
-    rows = [("", "walks' best", "bound", "gap", "walks", "bound", "check")]
+    rows = [("", "walks' best", "bound", "gap", "walks took", "bound took", "check took")]
     for each in searches:
         found, bound = each.walks, each.bound
         gap = percent(each.gap, 2 if each.gap else 0)

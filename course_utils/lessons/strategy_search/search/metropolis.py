@@ -49,7 +49,7 @@ def best_strategy(
     temperature: float,
     random: np.random.Generator,
 ) -> list[Config]:
-    """The quickest strategy met on a walk of this many proposals; of those that do not fit, none is gone to.
+    """The quickest strategy met on a walk of this many proposals, which never goes to one that does not fit.
 
     Args:
         start: where the walk begins; it fits.
