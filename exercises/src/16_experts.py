@@ -36,8 +36,8 @@ ranks.load_torch()
 # bias             +0.5                         k = 1: expert 0, weight 0.10
 # ```
 #
-# Float16 is a trap: next to a large share, small shares become 0 in it, and so equal. The answer's weights still have the
-# scores' dtype.
+# Float16 is a trap: next to a large share, small shares become 0 in it, and so equal. The answer's weights still have
+# the scores' dtype.
 
 # %% tags=["exercise"]
 # route
@@ -63,7 +63,7 @@ ranks.load_torch()
 #   `received` are lists: how many rows to, and from, each rank;
 # - `check_choices(tokens, experts, number)`: raises what the docstring promises; `number` is that of all experts;
 # - `Dispatched(rows, expert, order, sent, received)`: what you return. `rows` are those that came: sorted by the rank
-#   that sent them, then by expert. `expert`: for each of them, which of *this* rank's experts it is for, counted from 0.
+#   that sent them, then by expert. `expert`: for each of them, the number (from 0) of its expert among *this* rank's.
 #   `order`: the choices that this rank sent, as in the sketch.
 
 # %%
@@ -105,9 +105,8 @@ from course_utils.lessons.experts.choices import Dispatched, check_choices
 # %% [markdown]
 # ## 4 · Full
 #
-# An expert takes at most a fixed number of rows from each rank. On paper first: three tokens choose the experts
-# `[[0, 1], [0, 2], [1, 0]]`, of 3 experts, and the factor is 1. How many rows may an expert take? Whose second choice is
-# dropped?
+# An expert takes at most a fixed number of rows from each rank. On paper first: three tokens choose among 3 experts,
+# `[[0, 1], [0, 2], [1, 0]]`, and the factor is 1. How many rows may an expert take? Whose second choice is dropped?
 
 # %% tags=["exercise"]
 # capacity

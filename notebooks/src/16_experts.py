@@ -49,8 +49,8 @@ for name, model in {"dense": dense, "8 experts": sparse}.items():
     print(f"{name}: {parameter_count(model):,} weights, {cost}")
 
 # %% [markdown]
-# (Only the perceptrons are there 8 times, not attention: so the model has less than 8 times the weights. The little more
-# work is the gate's.)
+# (Only the perceptrons are there 8 times, not attention: so the model has less than 8 times the weights. The little
+# more work is the gate's.)
 #
 # ## The gate
 #
@@ -59,7 +59,8 @@ for name, model in {"dense": dense, "8 experts": sparse}.items():
 #
 # $$y = \sum_{i \in \text{chosen}} p_i\, E_i(x)$$
 #
-# (Shazeer and others, 2017, took several experts for each token; Switch Transformers, Fedus and others, 2021, take one.)
+# (Shazeer and others, 2017, took several experts for each token; Switch Transformers, Fedus and others, 2021, take
+# one.)
 
 # %%
 from course_utils.lessons.experts.gate import route
@@ -95,14 +96,14 @@ print("the gradient of token 0's scores:", [round(g, 2) for g in scores.grad[0].
 # 2. every expert computes what came;
 # 3. **combine**: the answers go back, and are added up with their weights.
 #
-# Dispatch and combine are each an **all-to-all**: every rank has something else for every other rank. On the way nothing
-# is summed.
+# Dispatch and combine are each an **all-to-all**: every rank has something else for every other rank. On the way
+# nothing is summed.
 
 # %% [markdown]
-# A **row** is one token's vector on its way to one expert; with $k = 2$ a token makes two. The gate decides, anew at each
-# step, how many rows go to each rank. So a small all-to-all of *counts* comes first. Then `dist.all_to_all_single` with
-# unequal parts brings the rows. Backward, the gradients of answers travel as in dispatch, and the gradients of tokens as
-# in combine.
+# A **row** is one token's vector on its way to one expert; with $k = 2$ a token makes two. The gate decides, anew at
+# each step, how many rows go to each rank. So a small all-to-all of *counts* comes first. Then `dist.all_to_all_single`
+# with unequal parts brings the rows. Backward, the gradients of answers travel as in dispatch, and the gradients of
+# tokens as in combine.
 #
 # **Predict.** 4 ranks, each with 64 tokens of 32 numbers in float64, $k = 2$, all experts equally busy. How many bytes
 # does a rank send to *other* ranks in one direction?
@@ -139,8 +140,8 @@ for _ in range(2):  # the first run finds the connections
 run.timeline(f"There and back: {run.messages} messages, {sent_text(there, formula)}")
 
 # %% [markdown]
-# $P(P-1)$ messages each way. In an all-reduce by a ring a rank only ever sends to one neighbour; here it sends to *every*
-# other rank.
+# $P(P-1)$ messages each way. In an all-reduce by a ring a rank only ever sends to one neighbour; here it sends to
+# *every* other rank.
 #
 # Is it still the same layer? We compare it with one process that has all experts, in float64. In the last case all
 # tokens go to one expert:
@@ -259,9 +260,9 @@ biases = next_bias(torch.zeros(4), load, rate=0.01)
 print("the next biases:", [round(bias, 2) for bias in biases.tolist()])
 
 # %% [markdown]
-# Does it work? On four ranks, we train small versions of lesson 9's character model on Python's help text. One is dense:
-# its perceptron is as large as an expert. Three have four experts and $k = 1$, so each token takes as much work (but for
-# the gate). Of these, one balances by nothing, one by a loss, and one by a bias.
+# Does it work? On four ranks, we train small versions of lesson 9's character model on Python's help text. One is
+# dense: its perceptron is as large as an expert. Three have four experts and $k = 1$, so each token takes as much work
+# (but for the gate). Of these, one balances by nothing, one by a loss, and one by a bias.
 #
 # **Predict.** Whose busiest expert is least crowded in the end?
 
@@ -287,7 +288,7 @@ def trained(number, balance, sizes):
 
 found = {"dense": trained(0, "nothing", {"data": 4, "expert": 1})}  # 4 copies
 for balance in ("nothing", "loss", "bias"):
-    found[balance] = trained(4, balance, {"data": 1, "expert": 4})  # an expert on each rank
+    found[balance] = trained(4, balance, {"data": 1, "expert": 4})  # one on each rank
 
 # %% tags=["figure:16_balance"]
 from course_utils.lessons.experts.sentences import balance_text, most_balanced
@@ -309,8 +310,8 @@ course.draw.loss_curves({name: run.losses for name, run in found.items()}, title
 
 # %% [markdown]
 # Four times the perceptrons for the work of one. (These models are tiny, and train for seconds: a percent more or less
-# is chance, and more weights hardly help yet. In large trainings they help: Switch's authors reach the quality of a dense
-# model up to seven times as fast.)
+# is chance, and more weights hardly help yet. In large trainings they help: Switch's authors reach the quality of a
+# dense model up to seven times as fast.)
 #
 # An expert that gets tokens learns, and so gets more of them: without balance one expert may stay crowded.
 #
@@ -321,8 +322,8 @@ course.draw.loss_curves({name: run.losses for name, run in found.items()}, title
 
 # %% [markdown]
 # Take 2 × 2 ranks, all with other tokens. The loss is the mean over all these tokens, but each rank goes backward from
-# the mean of *its* tokens. So the gradients of attention, norms and gate are summed over all 4 ranks and divided by 4, as
-# in lesson 6.
+# the mean of *its* tokens. So the gradients of attention, norms and gate are summed over all 4 ranks and divided by 4,
+# as in lesson 6.
 #
 # And an expert? The backward pass of dispatch already brought it the gradients of both ranks that share it.
 #
@@ -367,9 +368,9 @@ course.draw.loss_curves({"one process": serial.losses, **curves}, gradients_text
 # %% [markdown]
 # ## Two nodes
 #
-# Ranks 0 and 1 are on one node, 2 and 3 on the other; between the nodes is a slow link. *Flat*, each rank sends a message
-# to each rank of the other node. On *two levels* (lesson 5), rank 0 first collects what its node has for rank 2, and
-# rank 1 what its node has for rank 3. Then each of the two sends one message.
+# Ranks 0 and 1 are on one node, 2 and 3 on the other; between the nodes is a slow link. *Flat*, each rank sends a
+# message to each rank of the other node. On *two levels* (lesson 5), rank 0 first collects what its node has for rank
+# 2, and rank 1 what its node has for rank 3. Then each of the two sends one message.
 #
 # **Predict.** How many messages does a rank send to the other node, flat and on two levels? And how many times as many
 # bytes does it send there on two levels?

@@ -44,8 +44,9 @@ course.predict("texts_memory", within=1.1, all_scores=..., in_blocks=...)
 #
 # $$\text{output} = \frac{\sum_i e^{s_i} v_i}{\sum_i e^{s_i}}$$
 #
-# These are two sums, and a sum can be made piece by piece. Cut the keys into two sets, $a$ and $b$. Do attention to each
-# set, and with each output keep the logarithm of its denominator: $L = \log \sum e^{s_i}$, the **log-sum-exp**. Then
+# These are two sums, and a sum can be made piece by piece. Cut the keys into two sets, $a$ and $b$. Do attention to
+# each set, and with each output keep the logarithm of its denominator: $L = \log \sum e^{s_i}$, the **log-sum-exp**.
+# Then
 #
 # $$\text{output} = \frac{e^{L_a}\,\text{output}_a + e^{L_b}\,\text{output}_b}{e^{L_a} + e^{L_b}}$$
 #
@@ -67,12 +68,13 @@ whole, _ = block_attention(q, k, v, places, places)
 print(f"two sets of keys or one: {(out - whole).abs().max():.0e} apart")
 
 # %% [markdown]
-# A query sees no key after its own place: that is the **causal mask**. So the first 20 queries see nothing of the second
-# set. There the output is 0 and the log-sum-exp $-\infty$: a weight of 0.
+# A query sees no key after its own place: that is the **causal mask**. So the first 20 queries see nothing of the
+# second set. There the output is 0 and the log-sum-exp $-\infty$: a weight of 0.
 #
 # So: go through the keys block by block, and merge. Only the scores of *one* block exist at a time. The backward pass
 # computes the scores again; the log-sum-exp that was kept makes weights of them. This is the idea of **FlashAttention**
-# (Dao and others, 2022; before it Milakov and Gimelshein, 2018, and Rabe and Staats, 2021). Exercise: `block_attention`.
+# (Dao and others, 2022; before it Milakov and Gimelshein, 2018, and Rabe and Staats, 2021). Exercise:
+# `block_attention`.
 
 # %%
 from course_utils.lessons.long_texts.block_attention import ordinary_attention
@@ -107,9 +109,9 @@ look = {"across": "tokens", "up": "kept for the backward pass", "unit": bytes_te
 course.draw.over_numbers(lengths, kept, growth_text(lengths, kept), log=True, **look)
 
 # %% [markdown]
-# Lesson 9's counter counts what autograd keeps. (The lines above the picture say how many bytes all tensors had together
-# at most, with 1,024 tokens.) Is attention in blocks right? We compare its output and gradients with those of lesson 9's
-# attention, in float64:
+# Lesson 9's counter counts what autograd keeps. (The lines above the picture say how many bytes all tensors had
+# together at most, with 1,024 tokens.) Is attention in blocks right? We compare its output and gradients with those of
+# lesson 9's attention, in float64:
 
 # %%
 q, k, v, gradient = drawn_text(200)
@@ -131,8 +133,8 @@ for name, ordinary, blocked in zip(("output", "q", "k", "v"), *found, strict=Tru
 #
 # Each rank has the queries, keys and values of its own tokens. Its queries must meet the keys of *all* ranks. Does it
 # need all keys at once? No: parts can be merged, in any order. So let keys and values go round lesson 5's **ring**: in
-# each step a rank computes with those that it has just now, and passes them to its right. This is **Ring Attention** (Liu
-# and others, 2023).
+# each step a rank computes with those that it has just now, and passes them to its right. This is **Ring Attention**
+# (Liu and others, 2023).
 
 # %% [markdown]
 # Read the function below. Then **predict**, for 4 ranks: how many times its own bytes of keys and values does each rank
@@ -231,15 +233,15 @@ title = sentences.exposed_text(seconds, *names)
 course.draw.stacked_bars(bars, title, "The fastest of five runs of each")
 
 # %% [markdown]
-# (Four ranks share this machine's cores, so what is hidden differs from run to run. Next to GPUs, a network card sends by
-# itself.) A longer text hides its messages better: with twice the tokens on a rank, the transfer takes twice as long, and
-# the computing four times.
+# (Four ranks share this machine's cores, so what is hidden differs from run to run. Next to GPUs, a network card sends
+# by itself.) A longer text hides its messages better: with twice the tokens on a rank, the transfer takes twice as
+# long, and the computing four times.
 #
 # ## Who works?
 #
-# Under the causal mask the first quarter of the text sees little, and the last quarter sees nearly everything. All ranks
-# wait for the slowest. **Predict**: 4 ranks have the quarters in order. How many times as many pairs of a query and a key
-# does the last rank see as the first?
+# Under the causal mask the first quarter of the text sees little, and the last quarter sees nearly everything. All
+# ranks wait for the slowest. **Predict**: 4 ranks have the quarters in order. How many times as many pairs of a query
+# and a key does the last rank see as the first?
 
 # %%
 course.predict("texts_work", within=1.03, times_as_many=...)
@@ -252,8 +254,8 @@ course.measured("texts_work", times_as_many=pairs[3] / pairs[0])
 print([f"{number:,}" for number in pairs])
 
 # %% [markdown]
-# Half of the first quarter's square is masked. Count in such halves: ranks 0 to 3 see 1, 3, 5 and 7. (And a little more,
-# for a token sees itself as well.) The busiest rank has $\frac74$ of the mean.
+# Half of the first quarter's square is masked. Count in such halves: ranks 0 to 3 see 1, 3, 5 and 7. (And a little
+# more, for a token sees itself as well.) The busiest rank has $\frac74$ of the mean.
 #
 # Better: cut the text into $2P$ pieces. Rank $r$ gets piece $r$ from the front, and its counterpart from the back,
 # piece $2P-1-r$: a **zig-zag**. Little and much make the same for all. Exercise: `zigzag`.
@@ -268,8 +270,8 @@ pictures.masks(small, sentences.work_text(seen))
 
 # %% [markdown]
 # These pairs are computed from places alone. Now we count what the ranks really multiply: `computing` counts the
-# operations of all matrix products. (Blocks that the mask cuts through are computed in full. So each rank computes a few
-# pairs too many, and the ratio comes out a little smaller.)
+# operations of all matrix products. (Blocks that the mask cuts through are computed in full. So each rank computes a
+# few pairs too many, and the ratio comes out a little smaller.)
 
 # %%
 from course_utils.lessons.long_texts.experiments import computing
@@ -327,9 +329,9 @@ except course.CourseError as error:
 # bytes with it; the ring always carries the whole text past everybody.
 #
 # But in many models several heads of queries share one head of keys and values (**grouped-query attention**). Then $k$
-# and $v$ are smaller than $q$ and the output; and the ring sends $k$ and $v$ only. **Predict**, for 2, 4 and 8 ranks: up
-# to how many of them does the ring send no more than Ulysses? First with as many heads of keys as of queries, then with
-# an eighth as many.
+# and $v$ are smaller than $q$ and the output; and the ring sends $k$ and $v$ only. **Predict**, for 2, 4 and 8 ranks:
+# up to how many of them does the ring send no more than Ulysses? First with as many heads of keys as of queries, then
+# with an eighth as many.
 
 # %%
 course.predict("texts_heads", as_many=..., an_eighth=...)
@@ -347,10 +349,10 @@ for name, kv_heads in kinds.items():
 course.measured("texts_heads", **until)
 
 # %% [markdown]
-# The ring sends less while $P < 1 + \frac{\text{heads of queries}}{\text{heads of keys}}$. In the second case that is 9.
-# But Ulysses cannot go so far there: 8 heads of keys cannot be divided among 9 ranks, or 16. The ring has no such limit,
-# and hides its messages. (Backward, the ring sends twice as much as forward; Ulysses sends as much as forward.) Large
-# trainings mix the two: Ulysses inside a node, rings between nodes.
+# The ring sends less while $P < 1 + \frac{\text{heads of queries}}{\text{heads of keys}}$: below 9 ranks in the second
+# case. But Ulysses cannot go so far there: 8 heads of keys cannot be divided among 9 ranks, or 16. The ring has no such
+# limit, and hides its messages. (Backward, the ring sends twice as much as forward; Ulysses sends as much as forward.)
+# Large trainings mix the two: Ulysses inside a node, rings between nodes.
 
 # %% [markdown]
 # ## How long a text?
@@ -387,13 +389,16 @@ memory, many = 80e9, [1, 2, 4, 8, 16]  # bytes on a rank; ranks
 fits = {way: [kept.longest(memory, P) for P in many] for way, kept in formulas.items()}
 times = [fits[way][3] / fits[way][0] for way in formulas]
 course.measured("texts_longest", all_scores=times[0], in_blocks=times[1])
-title = f"8 ranks: {times[0]:.1f} times the text with all scores, {times[1]:.1f} in blocks"
+title = (
+    f"8 ranks: {times[0]:.1f} times the text with all scores, {times[1]:.1f} in blocks"
+)
 look = {"across": "ranks", "up": "tokens of the longest text", "unit": "{:,.0f}".format}
 course.draw.over_numbers(many, fits, title, "80 GB on each rank", log=True, **look)
 
 # %% [markdown]
 # Pairs grow with the square of the length, so eight times the memory is good for $\sqrt 8$ times the length. In blocks,
-# eight ranks are good for eight times the length. The *computing* still grows with the square; nothing here changes that.
+# eight ranks are good for eight times the length. The *computing* still grows with the square; nothing here changes
+# that.
 #
 # ## All together
 #
@@ -416,8 +421,8 @@ print(difference_text(run.results))
 #
 # torch has context parallelism as an experiment, `torch.distributed.tensor.experimental.context_parallel`. Inside its
 # `with`, `scaled_dot_product_attention` goes round a ring, in a zig-zag order. It knows only attention on GPUs. On
-# processors torch 2.13 raises `Operator aten._scaled_dot_product_flash_attention_for_cpu.default does not have a sharding
-# strategy registered`. Where you have GPUs:
+# processors torch 2.13 raises `Operator aten._scaled_dot_product_flash_attention_for_cpu.default does not have a
+# sharding strategy registered`. Where you have GPUs:
 #
 # ```
 # with context_parallel(mesh, buffers=[q, k, v], buffer_seq_dims=[2, 2, 2]):
@@ -428,7 +433,8 @@ print(difference_text(run.results))
 # ## What you take with you
 #
 # - You can **compute** attention block by block: from an output and a log-sum-exp of each, two parts become one.
-# - You can **share** a text, dealt out in a zig-zag: keys and values go round a ring, or ranks exchange tokens for heads.
+# - You can **share** a text, dealt out in a zig-zag: keys and values go round a ring, or ranks exchange tokens for
+#   heads.
 # - You can **predict**: pairs for the work, $2S(P-1)$ or $4S\frac{P-1}{P}$ for the bytes, and a length that grows with
 #   the ranks.
 #
