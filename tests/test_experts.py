@@ -264,12 +264,12 @@ def test_sentences_follow_the_numbers() -> None:
     assert "the formula says so" in sentences.sent_text([99, 101], 100) and "equally busy" in sentences.sent_text(
         [9], 5
     )
-    assert "4 times a fair part" in sentences.capacity_text([1.0, 4.0], [50.0, 0.0], [100.0, 400.0])
-    assert sentences.balance_text({"loss": [3.0, 1.0, 1.0]}, last=2).endswith("loss 1")
+    assert "4 times its fair part" in sentences.capacity_text([1.0, 4.0], [50.0, 0.0], [100.0, 400.0])
+    assert sentences.balance_text({"loss": [3.0, 1.0, 1.0]}, last=2).endswith("loss 1.00")
     assert sentences.most_balanced({"a": [1.0, 3.0], "b": [2.0, 2.0]}, last=1) == "b"
     assert "of each other" in sentences.better_text(2.0, {"loss": 2.001})
     assert "“loss” ends 5.0" in sentences.better_text(2.0, {"loss": 1.9, "bias": 2.2})
-    assert "higher than dense" in sentences.better_text(2.0, {"loss": 2.2})
+    assert "higher than “dense”" in sentences.better_text(2.0, {"loss": 2.2})
     assert sentences.gradients_text({"a": 1e-13, "b": 0.1}).startswith("The training of one process: a; the others")
     assert sentences.gradients_text({"b": 0.1}).startswith("None of these")
     assert sentences.levels_text({"flat": (2, 16), "two levels": (1, 16)}).endswith(

@@ -130,9 +130,9 @@ def is_number(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value as the table shows it: three digits of what is not a whole number."""
+    """A value as the table shows it: at least three digits of what is not an integer, and never 2.46e+04."""
     if is_number(value) and not isinstance(value, numbers.Integral):
-        return f"{float(value):.3g}"
+        return f"{float(value):,.0f}" if 1000 <= abs(value) < 1e9 else f"{float(value):.3g}"
     return str(value)
 
 

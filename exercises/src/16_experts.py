@@ -24,7 +24,7 @@ ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# ## 1 · Which experts, and how much has each to say?
+# ## 1 · Which experts, and how much does each count?
 #
 # A gate has given every expert a score. An expert's *share* is its part in the softmax over all experts.
 #
@@ -36,7 +36,8 @@ ranks.load_torch()
 # bias             +0.5                         k = 1: expert 0, weight 0.10
 # ```
 #
-# Half precision is a trap: next to a large share, small ones are 0 in float16, and equal.
+# Float16 is a trap: next to a large share, small shares become 0 in it, and so equal. The answer's weights still have
+# the scores' dtype.
 
 # %% tags=["exercise"]
 # route
@@ -50,9 +51,9 @@ ranks.load_torch()
 # ```
 # experts            [[3, 0], [0, 2], [3, 1]]
 # flat                 3  0    0  2    3  1
-# sorted by expert     0  0 │  1    2  3  3
-# order                1  2 │  5    3  0  4      places in flat
-#                   to rank 0 │ to rank 1        (the bar stands behind expert 0)
+# sorted by expert     0  0  1 │ 2  3  3
+# order                1  2  5 │ 3  0  4      places in flat
+#                    to rank 0 │ to rank 1
 # ```
 
 # %% [markdown]
@@ -60,8 +61,10 @@ ranks.load_torch()
 #
 # - `exchanged(rows, sent, received, group)`: an all-to-all of rows that the backward pass goes through. `sent` and
 #   `received` are lists: how many rows to, and from, each rank;
-# - `Dispatched(rows, expert, order, sent, received)`: what you return;
-# - `check_choices(tokens, experts, number)`: raises what the docstring promises.
+# - `check_choices(tokens, experts, number)`: raises what the docstring promises; `number` is that of all experts;
+# - `Dispatched(rows, expert, order, sent, received)`: what you return. `rows` are those that came: sorted by the rank
+#   that sent them, then by expert. `expert`: for each of them, the number (from 0) of its expert among *this* rank's.
+#   `order`: the choices that this rank sent, as in the sketch.
 
 # %%
 from course_utils.lessons.data_parallel.differentiable import Group
@@ -69,8 +72,8 @@ from course_utils.lessons.experts.all_to_all import exchanged
 from course_utils.lessons.experts.choices import Dispatched, check_choices
 
 # %% [markdown]
-# Nobody knows how many rows are coming: the other ranks have to say so first. One `dist.all_to_all_single(theirs,
-# counts, group=group)` of a number for each expert is enough.
+# Nobody knows how many rows are coming: the other ranks have to say so first. `dist.all_to_all_single(theirs, counts,
+# group=group)` fills `theirs`. `counts` has a number for each expert of all ranks: how many rows this rank sends it.
 #
 # ## 2 · Dispatch
 
@@ -102,8 +105,8 @@ from course_utils.lessons.experts.choices import Dispatched, check_choices
 # %% [markdown]
 # ## 4 · Full
 #
-# An expert takes at most a fixed number of rows from each rank. On paper first: 6 tokens, k = 2, 3 experts, factor
-# 0.5. How many rows may an expert take? Whose second choice is dropped?
+# An expert takes at most a fixed number of rows from each rank. On paper first: three tokens choose among 3 experts,
+# `[[0, 1], [0, 2], [1, 0]]`, and the factor is 1. How many rows may an expert take? Whose second choice is dropped?
 
 # %% tags=["exercise"]
 # capacity

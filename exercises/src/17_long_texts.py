@@ -41,7 +41,7 @@ ranks.load_torch()
 #           out, lse         │ other_out, other_lse
 # ```
 #
-# On paper first: what is each output multiplied with, and what is the sum divided by? Then the
+# On paper first: what is each output multiplied by, and what is the sum divided by? Then the
 # traps: scores of 3,000, and a query that sees no key (output 0, log-sum-exp -∞).
 
 # %% tags=["exercise"]
@@ -50,18 +50,17 @@ ranks.load_torch()
 # %% [markdown]
 # ## 2 · Block by block
 #
-# Never more scores at once than those of all queries and `block` keys. After each block you have
-# the attention to all keys so far. Ready for you:
+# You may hold the scores of all queries and `block` keys at once, and no more. (The course's own
+# answer cuts the queries into blocks, too.) After each block you have the attention to all keys so
+# far. Ready for you:
 #
 # | | |
 # |---|---|
-# | `masked_scores(q, k, q_places, k_places)` | scores, -∞ where the key stands behind the query |
-# | `accumulator(dtype)` | in which dtype sums are kept |
+# | `masked_scores(q, k, q_places, k_places)` | scores, -∞ where the key comes after the query |
+# | `accumulator(dtype)` | the dtype in which sums are kept |
 #
-# `blocks_seen` and `for_heads` you do not need: the course's own answer cuts the queries too, and
-# lets several heads share their keys. With a running maximum and a running sum it goes as well.
-#
-# Use your own `merge_attention`. As long as it is not right,
+# You do not need `blocks_seen` and `for_heads`, which serve the course's own answer. Use your own
+# `merge_attention`, or a running maximum and a running sum. Is your `merge_attention` not right yet?
 # `from course_utils.lessons.long_texts.merge import merge_attention` lets you go on.
 
 # %% tags=["exercise"]
@@ -92,9 +91,9 @@ ranks.load_torch()
 #
 # `passing = pass_on(tensor, shape, group)` begins to send `tensor` to the right, and to receive a
 # tensor of that shape from the left. `passing.wait()` gives you what has come. What can you do in
-# between? A rank may have more tokens than another.
+# between? And which shape comes, where ranks have different numbers of tokens?
 #
-# (`check_places` rejects shares that are not those of these ranks; you may leave it out. Is your
+# (`check_places(q, places, group)` raises what the docstring promises. Is your
 # `block_attention` not right yet? The library's is in
 # `course_utils.lessons.long_texts.block_attention`.)
 
@@ -114,7 +113,7 @@ ranks.load_torch()
 # zigzag
 
 # %% [markdown]
-# Does it help? Count the pairs of a query and a key that it sees:
+# Does it help? Count, for each rank, the pairs of a query and a key that the query sees:
 #
 # ```python
 # from course_utils.lessons.long_texts.work import pairs_seen
@@ -128,8 +127,8 @@ ranks.load_torch()
 #
 # A rank keeps something for each of *its* tokens. Ordinary attention keeps something for each
 # pair of one of its tokens with a token anywhere, too. And parameters, gradients and optimizer
-# are there whatever the length. Which is the longest text? Two cases to try on paper: 100 bytes,
-# 40 of them fixed, 5 a token; and the same with 1 byte a pair.
+# are there whatever the length. Which is the longest text? Two cases to try on paper, with one
+# rank: of 100 bytes 40 are fixed, and each token takes 5; and the same with 1 byte for each pair.
 
 # %% tags=["exercise"]
 # longest_text

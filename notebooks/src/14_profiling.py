@@ -23,11 +23,11 @@ ranks.load_torch()
 
 # %% [markdown]
 # Four nodes, each behind an emulated link of 400 million bits a second, as in lesson 7. (Where your system
-# forbids it, a line says so.)
+# forbids such links, a line says so.)
 #
 # ## A timeline, counted by hand
 #
-# First no nodes at all: one rank, ten seconds, made up. It computes from 0 to 4 and from 6 to 9. One message is under
+# We begin with ten seconds of a single rank, made up. It computes from 0 to 4 and from 6 to 9. One message is under
 # way from 2 to 6, another from 5 to 7.
 
 # %% tags=["figure:14_by_hand"]
@@ -60,25 +60,25 @@ course.measured("profile_by_hand", hidden=round(100 * hidden), idle=round(100 * 
 # Two messages at once count once: from 2 to 7 something is under way, 5 seconds. The rank computes in 3 of them (2
 # to 4, 6 to 7): 60 % hidden. From 4 to 6 it waits, and only from 9 to 10 it is idle.
 #
-# A step is computing, exposed communication and idle time, and nothing else. So these say what can be gained. Your
-# first two exercises are [`overlap_share` and `idle_share`](../exercises/14_profiling.ipynb).
+# A step is computing, exposed communication and idle time, and nothing else. So the last two say what can be gained.
+# Your first two exercises are [`overlap_share` and `idle_share`](../exercises/14_profiling.ipynb).
 #
 # ## One rank
 #
 # `torch.profiler` notes when each **operator** of torch begins and ends: an **event**. Operators call operators:
-# `aten::conv2d` calls `aten::convolution`, and so on, down to the one that works. (`aten` is torch's library of
+# `aten::conv2d` calls `aten::convolution`, and so on, down to the one that does the work. (`aten` is torch's library of
 # operators. `mkldnn` in a name is Intel's library of fast ones, which torch uses.) An operator's time without what it
 # calls is its **self time**. (On a GPU an operator only starts the work. The work itself is a **kernel**, an event in
 # a row of its own.)
 #
-# **Predict.** One step of lesson 7's small VGG-11 on one rank: which operator has most self time?
+# **Predict.** In one step of lesson 7's small VGG-11 on one rank, which operator has the most self time?
 
 # %%
 operators = {
     "a": "aten::mkldnn_convolution",  # forward
     "b": "aten::convolution_backward",
-    "c": "aten::native_batch_norm",
-    "d": "aten::addmm",  # a fully connected layer
+    "c": "aten::native_batch_norm",  # forward
+    "d": "aten::addmm",  # a fully connected layer, forward
 }
 course.predict("profile_operator", answer=..., choices=operators)  # "a" to "d"
 
@@ -110,16 +110,16 @@ course.measured("profile_operator", answer=longest)
 print(operators_table(rows), convolutions_text(rows), sep="\n\n")
 
 # %% [markdown]
-# The backward pass should take more: where the forward pass computes one product, it computes two, the gradient for the
-# layer before and that of the weights (lesson 2).
+# The backward pass should take longer. Where the forward pass computes one product, the backward pass computes two: the
+# gradient for the layer before, and the gradient of the weights (lesson 2).
 #
 # Such a table says *what* takes long. It does not say *when*: with several ranks, who waits for whom? The events
 # themselves say so.
 #
 # ## All ranks
 #
-# Every rank profiles three steps: a backward pass, then one all-reduce for all gradients as one vector (lesson 7's
-# `flat`).
+# Every rank profiles three steps. In each, one all-reduce follows the backward pass: it adds up all gradients as one
+# vector (lesson 7's `flat`).
 
 # %%
 from course_utils.lessons.profiling.record_profiles import profile_ranks
@@ -133,8 +133,8 @@ for rank, trace in enumerate(flat.rank_traces):
 # A rank's file is a **trace**. Its times come from the rank's own clock. The clocks of two machines differ: nobody sets
 # them to the microsecond.
 #
-# Our nodes share this machine and its clock, so we **play** four machines: against rank 0's, the clock of rank 1 is
-# 0.6 of a step ahead, that of rank 2 0.4 behind, that of rank 3 a whole step ahead. Their files, side by side:
+# Our nodes share this machine and its clock, so we **play** four machines. Against rank 0's clock, rank 1's is 0.6 of a
+# step ahead, rank 2's is 0.4 of a step behind, and rank 3's is a whole step ahead. Their files, side by side:
 
 # %% tags=["figure:14_clocks"]
 step = flat.lanes[0].seconds / 3
@@ -147,8 +147,8 @@ pictures.profile(flat.lanes_by_clocks(ahead), title, "Rank 0's clock is right")
 # true.
 #
 # The cure is lesson 4's ping-pong. Rank 0 asks for the time, and notes when it asked and when the answer came. The
-# other's clock was read in between; we take the middle, wrong by half of the round trip at most. So of 20 round trips
-# the *shortest* tells most. (Cristian, 1989.)
+# other clock was read in between. We take the middle, which is wrong by at most half of the round trip. So of 20 round
+# trips we believe the *shortest*. (Cristian, 1989.)
 
 
 # %%
@@ -176,12 +176,12 @@ for rank, answers in asked.items():
     sent, there, back = min(answers, key=lambda answer: answer[2] - answer[0])
     measured, error = there - (sent + back) / 2, (back - sent) / 2
     left.append(ahead[rank] - measured)
-    said = f"{1000 * measured:+.2f} ms, wrong by {seconds_text(error)} at most"
-    print(f"rank {rank}: {said}; played: {1000 * ahead[rank]:+.2f} ms")
+    answer = f"{1000 * measured:+.2f} ms, wrong by {seconds_text(error)} at most"
+    print(f"rank {rank} is ahead by {answer}; played: {1000 * ahead[rank]:+.2f} ms")
 
 # %% [markdown]
-# All on rank 0's clock, the traces become *one*. (`profile_ranks` has done just that, with nothing to correct on one
-# machine.) The picture is of the three steps that you profiled a minute ago:
+# On rank 0's clock, all traces become *one*. (`profile_ranks` has already done that, with nothing to correct on one
+# machine.) The picture shows the three steps that you profiled a minute ago:
 
 # %% tags=["figure:14_merged"]
 from course_utils.lessons.profiling.sentences import profile_text
@@ -196,8 +196,8 @@ pictures.profile(lanes, profile_text(lanes), "Three steps, an all-reduce after e
 #
 # ## What does overlap change?
 #
-# **Predict.** The same step with lesson 7's buckets, which travel behind the backward pass. What percentage of the
-# communication is hidden then, on average over the ranks?
+# **Predict.** Now the same step sends lesson 7's buckets, which travel during the backward pass. What percentage of the
+# communication is hidden, on average over the ranks?
 
 # %%
 course.predict("profile_hidden", within=1.5, percent=...)  # 0 to 100
@@ -210,31 +210,13 @@ in_buckets = partial(overlapped, bucket_bytes=500_000)
 buckets = profile_ranks(ranks, training_step, in_buckets, 32, steps=3)
 hidden = statistics.fmean(one.overlap_share for one in buckets.lanes)
 course.measured("profile_hidden", percent=round(100 * hidden))
-said = overlap_text(flat.lanes, buckets.lanes, "buckets")
-pictures.profile(buckets.lanes, profile_text(buckets.lanes), said)
+finding = overlap_text(flat.lanes, buckets.lanes, "buckets")
+pictures.profile(buckets.lanes, profile_text(buckets.lanes), finding)
 
 # %% [markdown]
-# And lesson 7's timer? It never looked into a step. It subtracted: the slowest rank's step, minus the slowest rank's
-# step *without* messages, round by round. So the timer's difference has two parts: the exposed transfer, and the time
-# by which everything else gets slower beside messages (gradients are copied into buckets, and the threads that send
-# need cores). The trace shows both parts. We add them: is the sum what the timer says?
-
-# %%
-from course_utils.lessons.profiling.sentences import trace_and_timer_text
-from course_utils.lessons.overlap.step_times import ALONE, step_times
-
-without = profile_ranks(ranks, training_step, alone, 32, steps=3)
-ways = {ALONE: alone, "flat": all_reduce_flat, "buckets": in_buckets}
-timed = step_times(ranks, ways, rounds=3, warm_up=1)
-for name, seen in {"flat": flat, "buckets": buckets}.items():
-    seconds = statistics.median(timed.exposed_by_round(name))
-    print(trace_and_timer_text(name, seen.lanes, without.lanes, seconds))
-
-# %% [markdown]
-# Roughly at best: they are not the same steps, each event costs time, and four ranks on shared cores are
-# never equally fast. (Trace and timer differ much, or a time is below zero? Then other programs were at work: run the
-# cell again.)
-# A timer says **how much**, a trace says **where**.
+# Lesson 7's timer never looked into a step: from a step's time it subtracted that of a step without messages. So a
+# timer says **how much**, and a trace says **where**. (Beside messages everything else gets slower, too: gradients are
+# copied into buckets, and the threads that send need cores. A timer counts that with the messages.)
 #
 # ## The same files in other people's tools
 #
@@ -255,39 +237,38 @@ print(f"in {folder}: {found or 'nothing wrong with the format of the merged trac
 assert not found
 
 # %% [markdown]
-# `problems` has checked the fields, times and durations of each event, that events of a row lie inside each other or
-# apart, that arrows between events have both ends, and that every row has a name.
-#
 # **Perfetto**: open [ui.perfetto.dev](https://ui.perfetto.dev), *Open trace file*, `all_ranks.pt.trace.json.gz`. The
-# page comes from the network, the file stays in your browser. Each rank is a process. (We have not tested it there: the
-# check above stands in for it.)
+# page comes from the network, the file stays in your browser. Each rank is a process. (We have not tested it there:
+# instead, `problems` has checked each event's fields and times, and how the events of a row lie.)
+#
+# **TensorBoard** shows the files, too. But PyTorch has deprecated its tab (`torch-tb-profiler`): use Perfetto for one
+# trace, and Holistic Trace Analysis (HTA) for the traces of many ranks.
 
 # %% [markdown]
-# **TensorBoard** still shows them. But PyTorch has deprecated its tab (`torch-tb-profiler`): use Perfetto for one
-# trace, and Holistic Trace Analysis (HTA) for the traces of many ranks. In a terminal in the course's folder (the
-# first line only once; it downloads packages):
+# In a terminal in the course's folder (the first line only once; it downloads packages):
 #
 # ```
 # .venv/bin/pip install -c constraints.txt -e ".[tensorboard]"
 # .venv/bin/tensorboard --logdir ~/.local/share/course/profiles
 # ```
 #
-# Tab PYTORCH_PROFILER; run *merged*, view *Trace*: all ranks on one clock. Run *buckets* has a worker for each rank and
-# the view *Distributed*. (Our tests open *Trace* in a browser and see the ranks drawn. The tab fetches two scripts
-# from the network; without one it stays empty.)
+# Open the tab PYTORCH_PROFILER. Its run *merged*, view *Trace*, has all ranks on one clock. Its run *buckets* has a
+# worker for each rank, and the view *Distributed*. (The tab fetches two scripts from the network; without a network it
+# stays empty.)
 
 # %% [markdown]
-# **Nsight Systems** is NVIDIA's profiler. It sees kernels by itself. What they belong to, the program says by an
-# **NVTX** range. In a process that uses a GPU, the course's phases (`forward`, `backward`, `step`) and profiled steps
-# are such ranges, so you see them above the kernels:
+# **Nsight Systems** is NVIDIA's profiler. It sees kernels by itself. The program tells it by **NVTX** ranges what they
+# belong to. In a process that uses a GPU, the course's phases (`forward`, `backward`, `step`) and profiled steps are
+# such ranges, so you see them above the kernels:
 #
 # ```
 # nsys profile -t cuda,nvtx -o steps .venv/bin/torchrun --nproc-per-node=1 \
 #     course_utils/lessons/gpu_nodes/train_ddp.py --folder runs/nsys
 # ```
 #
-# (Tested with its sister Nsight Compute, `ncu --nvtx --nvtx-include forward/`, and not with `nsys`. A range holds what
-# its own thread orders. torch orders the kernels of a backward pass from another thread, so few are in `backward`.)
+# (We tested this with its sister Nsight Compute, `ncu --nvtx --nvtx-include forward/`, and not with `nsys`. A range
+# holds what its own thread orders. torch orders the kernels of a backward pass from another thread, so few are in
+# `backward`.)
 
 # %% [markdown]
 # ## Five slow programs
@@ -300,10 +281,10 @@ assert not found
 # | b | many small operations | computing in crumbs |
 # | c | no overlap | computing and messages take turns |
 # | d | unbalanced ranks | one computes, the others wait |
-# | e | waits for a number (a log) | many tiny messages |
+# | e | waits for a number (a log, in each step) | many tiny messages |
 #
-# Three are here, two in the exercises. In programs 4 and 5, processors and links are **played by
-# waiting**.
+# Two are here; the exercises have all five. In program 4, computing is **played by waiting**: a machine with fewer
+# cores than ranks could not show it.
 
 # %% tags=["figure:14_slow_4"]
 from course_utils.lessons.profiling.slow_programs import CHOICES, letter_of
@@ -332,9 +313,9 @@ course.measured("profile_slow_4", answer=letter_of(4))
 slow_and_better(4)
 
 # %% [markdown]
-# Messages of equal size end together on all ranks, but begin at different times. That is not a slow network: rank 3 has
-# nearly all of the work. A batch goes from short to long texts; each rank takes an equal *number* of them. The cure:
-# equal numbers of *letters*.
+# The all-reduces end together on all ranks, but begin at different times. That is not a slow network: rank 3 has nearly
+# all of the work. A batch goes from short to long texts; each rank takes an equal *number* of them. The cure: equal
+# numbers of *letters*.
 #
 # How? That is your exercise `speed_up_4`. The losses are the same, and both programs ran by turns (lesson 3), so that a
 # busy moment hits both.
@@ -346,8 +327,8 @@ slow_and_better(4)
 # all-reduce, jump to the rank that came last, and go on there. This chain is the **critical path**. Work off this path
 # could take longer, and the run would not.
 #
-# **Predict** for slow program 4. Whose own work has the largest share of the path? And which time shrinks most with the
-# cure, on average over the ranks?
+# **Predict** for slow program 4. Which rank's own work has the largest share of the path? And which time shrinks most
+# with the cure, on average over the ranks?
 
 # %%
 course.predict("profile_path", rank=...)  # 0 to 3
@@ -362,10 +343,8 @@ collectives = critical_path.collectives_of(slow_4.trace, 4)
 path = critical_path.critical_path(slow_4.lanes, collectives)
 own = critical_path.share_of_ranks(path, 4)
 course.measured("profile_path", rank=own.index(max(own)))
-said = (
-    f"The bold line is the critical path. Own work by rank: {path_shares_text(path, 4)}"
-)
-pictures.critical(slow_4.lanes, path, critical_text(path, 4), said)
+finding = f"Bold: the critical path. Own work by rank: {path_shares_text(path, 4)}"
+pictures.critical(slow_4.lanes, path, critical_text(path, 4), finding)
 
 # %% tags=["figure:14_changed"]
 from course_utils.lessons.profiling.sentences import changed_most, changes_text
@@ -374,32 +353,15 @@ from course_utils.lessons.profiling.trace_difference import changes, together
 better_4 = profile_program(ranks, 4, fast=True)
 found = changes(slow_4.trace, better_4.trace)
 course.measured("profile_changed", answer=changed_most(found))
-said = "Slow program 4 and its cure, one run of each, by name"
-pictures.changed(together(found, 6), changes_text(found), said)
+about = "Slow program 4 and its cure, one run of each, by name"
+pictures.changed(together(found, 6), changes_text(found), about)
 
 # %% [markdown]
-# Every moment of a rank has one name here: the operator that began last; else communication, exposed; else idle. So the
-# bars add up to the change of the run. All ranks together compute the same letters as before: only the waiting is gone.
+# Every moment of a rank has one name here: the operator that began last; otherwise exposed communication; otherwise
+# idle. So the bars add up to the change of the run. All ranks together compute the same letters as before: only the
+# waiting is gone.
 #
 # ### The second one
-
-# %% tags=["figure:14_slow_5"]
-lanes = profile_program(ranks, 5).lanes
-pictures.profile(lanes, "Slow program 5, a whole run", profile_text(lanes))
-
-# %%
-course.predict("profile_slow_5", answer=..., choices=CHOICES)  # "a" to "e"
-
-# %% tags=["figure:14_cured_5"]
-course.measured("profile_slow_5", answer=letter_of(5))
-slow_and_better(5)
-
-# %% [markdown]
-# All ranks look alike, so the cause is not the balance; computing and messages take turns. Here both are equally long,
-# so overlap can gain a factor of 2 at most. A bit less: nothing can leave before the first gradient is ready, and the
-# last message has nothing left to hide behind.
-#
-# ### The third one
 
 # %% tags=["figure:14_slow_1"]
 lanes = profile_program(ranks, 1).lanes
@@ -423,11 +385,11 @@ slow_and_better(1)
 # ## When nothing moves any more
 #
 # A profiler writes its file at the end. A run that hangs has no end. So torch keeps the last 2,000 collectives of each
-# process, the **Flight Recorder**; between GPUs it leaves them in files when a collective times out. `torchfrtrace`
-# compares the lists.
+# process, the **Flight Recorder**. With GPUs it writes them into files when a collective times out, and the program
+# `torchfrtrace` compares the lists.
 #
-# Here rank 2 leaves out the fourth all-reduce, and all ranks meet in a barrier. **Predict**: whom will `torchfrtrace`
-# call the culprit?
+# Here rank 2 leaves out the fourth all-reduce, and all ranks should meet in a barrier. **Predict**: whom will
+# `torchfrtrace` call the culprit?
 
 # %%
 culprits = {"a": "rank 2", "b": "ranks 0, 1 and 3: they wait", "c": "nobody"}
@@ -447,16 +409,15 @@ def one_left_out():
     dist.barrier()
 
 
-# %%
 report, dumps = flight_recorder.stuck(ranks, one_left_out)
 told = flight_recorder.compared(dumps, course_home() / "flight_recorder")
 course.measured("profile_culprit", answer=culprit_letter(told, 2))
 print(both_reports_text(told, report))
 
 # %% [markdown]
-# The first position at which the lists differ, and who differs there: that is all that `torchfrtrace` knows. It is
-# enough. (torch 2.13 forgets to write the name of a gloo group, so the course puts it into the dumps.) What the lists
-# cannot say is whether the *one* or the *many* are wrong: look at the line in your program.
+# `torchfrtrace` knows the first position at which the lists differ, and who differs there: that is all, and it is
+# enough. (torch 2.13 leaves out the name of a gloo group, so the course puts it into the lists.) The lists cannot say
+# whether the *one* or the *many* are wrong: look at the line in your program.
 
 # %% [markdown]
 # ## And a GPU?
@@ -466,7 +427,7 @@ print(both_reports_text(told, report))
 # (Profiled now where there is a GPU; otherwise recorded on an H100.)
 #
 # **Predict.** While Python gives its orders one by one, for what percentage of a step is the GPU idle? And with the
-# graph?
+# graph? (The profiler looks at each order, which slows the orders down.)
 
 # %%
 course.predict("gpu_idle", one_by_one=..., graph=...)  # 0 to 100
@@ -477,25 +438,24 @@ from course_utils.lessons.profiling.sentences import orders_text
 
 orders, where = profile_orders(ranks)
 lanes = list(orders.values())
-one_by_one, graph = (round(100 * one.idle_share) for one in lanes)
+one_by_one, graph = (round(100 * kind.idle_share) for kind in lanes)
 course.measured("gpu_idle", one_by_one=one_by_one, graph=graph)
 pictures.profile(
     lanes, orders_text(lanes), f"Three steps each: {where}", names=list(orders)
 )
 
 # %% [markdown]
-# Pale grey: the GPU has nothing to do. Each order takes Python and torch some microseconds, and the kernel that it
-# starts takes no longer. (The profiler slows orders down: without it, that step took 5.7 ms and not 15, and the GPU was
-# idle for a third of it.) The more a kernel does, the less it matters: larger batches, wider layers.
+# Where it is pale grey, the GPU has nothing to do. Each order takes Python and torch some microseconds, and the kernel
+# that it starts takes no longer. (Without the profiler, that step took 5.7 ms and not 15, and the GPU was idle for a
+# third of it.) The more a kernel does, the less its order matters: take larger batches, or wider layers.
 #
 # The time that is not grey is roughly what `nvidia-smi` shows as **GPU-Util**: the percentage of time in which *any*
 # kernel ran ([NVIDIA, NVML](https://docs.nvidia.com/deploy/nvml-api/api/structnvmlUtilization__t.html)). It is not the
 # MFU (lesson 11): a kernel that uses a small part of the GPU counts in full. With the graph, that H100 ran kernels 94 %
-# of the time, and reached 15 % of its peak. (`dcgmi dmon -e 1002,1004` says more: how busy the multiprocessors are, and
-# their units for products.)
+# of the time, and reached 15 % of its peak.
 #
-# **And memory?** Each time torch takes or frees some, the profiler can note an event (`profile_memory=True`). The trace
-# gets twice as large, so the next cell records a single step for it: on a GPU where there is one, otherwise on the
+# **And memory?** Each time torch takes or frees memory, the profiler can note an event (`profile_memory=True`). The
+# trace gets twice as large, so the next cell records a single step: on a GPU where there is one, otherwise on the
 # processor.
 #
 # **Predict.** When in the step is most memory taken?
@@ -522,22 +482,23 @@ pictures.memory(held, memory_text(held), kept_text(held))
 
 # %% [markdown]
 # The forward pass keeps each layer's activations (lesson 9), and the backward pass frees them, layer by layer. The drop
-# between the two is `zero_grad`: it frees the gradients of the step before. A needle is a **workspace**: memory that an
-# operator takes only while it works. On an H100, with 256 images, a needle made the peak, 80 of 243 MB, late in the
-# backward pass. So a training can run out of memory there, too. (Which line of a program took what?
-# `torch.cuda.memory._record_memory_history`, and [pytorch.org/memory_viz](https://pytorch.org/memory_viz).)
+# between the two is `zero_grad`: it frees the gradients of the step before. A needle in the picture is a **workspace**:
+# memory that an operator takes only while it works. On an H100, with 256 images, a needle of 80 MB made the peak of 243
+# MB, late in the backward pass. So a training can run out of memory there, too. (Which line of a program took how much?
+# `torch.cuda.memory._record_memory_history` says it, and [pytorch.org/memory_viz](https://pytorch.org/memory_viz) draws
+# it.)
 #
-# **Is it fed?** Images must also come from somewhere. They are decoded, moved, mirrored, and copied into the GPU's
+# **Is the GPU fed?** Images must also come from somewhere. They are decoded, moved, mirrored, and copied into the GPU's
 # memory:
 #
-# - **pageable** memory is what everybody gets; the system may move it, so a copy makes a detour, and Python waits for
-#   it;
+# - **pageable** memory is what every program gets; the system may move it, so a copy makes a detour, and Python waits
+#   for the copy;
 # - **pinned memory** stays where it is, so the GPU fetches it alone (`pin_memory=True`, `non_blocking=True`);
 # - **prefetched**: the next batch travels while the GPU computes on this one.
 #
-# **Predict** for that H100. Let a step be 1 when its images lie on the GPU already. How long is the step when this
-# process makes each batch in pinned memory? With 4 worker processes? And when all batches are ready, and only the copy
-# is left?
+# **Predict** for that H100. Let a step be 1 when its images lie on the GPU already. How long is the step when the
+# training process itself makes each batch, in pinned memory? With 4 worker processes? And when all batches are ready,
+# and only the copy is left?
 
 # %%
 course.predict("gpu_fed", within=1.3, this_process=..., four_workers=..., copy=...)
@@ -552,15 +513,16 @@ title = f"{fed.origin}; bfloat16"
 course.draw.measured_bars(fed_bars(fed), fed_text(fed), title, x="time of a step")
 
 # %% [markdown]
-# What *makes* the batches decides; more workers help until there are enough. How batches travel matters less: pinned
-# beats pageable, and prefetching adds nothing there, for a pinned copy of 6 MB takes a tenth of a millisecond.
+# It matters most who *makes* the batches; more workers help until there are enough. How batches travel matters less:
+# pinned beats pageable, and prefetching adds nothing there. A pinned copy of 6 MB takes a tenth of a millisecond, which
+# is less than such steps differ from run to run. (So a step with a copy can even come out shorter.)
 
 # %% [markdown]
 # ## What you take with you
 #
 # You can **count**: a step is computing, exposed communication and idle time. You can **make** one timeline of all
 # ranks, on one clock, and read who waits for whom. You can **name** the cause: one late rank, messages that take
-# turns with computing, gaps, crumbs.
+# turns with computing, gaps, crumbs, tiny messages.
 #
 # Next: [the exercises](../exercises/14_profiling.ipynb), five slow programs among them. To read: *Holistic Trace
 # Analysis*, Meta's tool for traces of many ranks. Lesson 15: can I now read any framework's manual?

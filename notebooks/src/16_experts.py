@@ -25,8 +25,8 @@ ranks.load_torch()
 # In a **mixture of experts** a layer has several multilayer perceptrons, its **experts**. Each token goes to $k$ of
 # them only; a small linear layer, the **gate**, chooses.
 #
-# **Predict.** In our character model each block gets 8 experts in place of one perceptron, $k = 1$. How many times as
-# many weights has the model, and how many times as much work does a token cost?
+# **Predict.** Lesson 9's character model is *dense*: each block has one perceptron. Now each block gets 8 experts, with
+# $k = 1$. How many times as many weights does the model have? And how many times as much work does a token cost?
 
 # %%
 course.predict(
@@ -45,20 +45,22 @@ weights = parameter_count(sparse) / parameter_count(dense)
 work = flops_per_token(sparse) / flops_per_token(dense)
 course.measured("experts_numbers", weights=round(weights, 2), work=round(work, 2))
 for name, model in {"dense": dense, "8 experts": sparse}.items():
-    told = f"{flops_per_token(model):,} operations for a token"
-    print(f"{name}: {parameter_count(model):,} weights, {told}")
+    cost = f"{flops_per_token(model):,} operations for a token"
+    print(f"{name}: {parameter_count(model):,} weights, {cost}")
 
 # %% [markdown]
-# (Attention is not multiplied, so it is less than 8 times. The little more work is the gate.)
+# (Only the perceptrons are there 8 times, not attention: so the model has less than 8 times the weights. The little
+# more work is the gate's.)
 #
 # ## The gate
 #
-# The gate's scores become **shares** by a softmax over all experts. The largest share wins; with $k = 2$ the two
-# largest. The share is also the *weight* of the expert's answer:
+# The gate's scores become **shares** by a softmax over all experts. The expert with the largest share wins; with
+# $k = 2$, the two largest win. The share $p_i$ is also the *weight* of the answer $E_i(x)$:
 #
 # $$y = \sum_{i \in \text{chosen}} p_i\, E_i(x)$$
 #
-# (Switch Transformers, Fedus and others 2021: $k = 1$. Before, Shazeer and others 2017: more.)
+# (Shazeer and others, 2017, took several experts for each token; Switch Transformers, Fedus and others, 2021, take
+# one.)
 
 # %%
 from course_utils.lessons.experts.gate import route
@@ -80,7 +82,7 @@ print("the gradient of token 0's scores:", [round(g, 2) for g in scores.grad[0].
 # The choice itself has no gradient: nobody can choose "a little more" of expert 1. But its weight has. If the answer
 # helped, the share of the chosen expert grows, and that of all others falls.
 #
-# With $k = 1$ and weights scaled up to a sum of 1, every weight would be 1: the gate would never learn.
+# Why not scale the weights up to a sum of 1? With $k = 1$ every weight would be 1, and the gate would never learn.
 #
 # [Exercise](../exercises/16_experts.ipynb): `route`.
 
@@ -94,12 +96,14 @@ print("the gradient of token 0's scores:", [round(g, 2) for g in scores.grad[0].
 # 2. every expert computes what came;
 # 3. **combine**: the answers go back, and are added up with their weights.
 #
-# Both are an **all-to-all**: every rank has something else for every other rank. Nothing is summed.
+# Dispatch and combine are each an **all-to-all**: every rank has something else for every other rank. On the way
+# nothing is summed.
 
 # %% [markdown]
-# Rows are not equally many: how many, the gate decides, anew at each step. So first a small all-to-all of *counts*.
-# Then `dist.all_to_all_single` with unequal parts brings the rows. The backward pass goes the same way in reverse: the
-# gradients of answers travel like dispatch, the gradients of tokens like combine.
+# A **row** is one token's vector on its way to one expert; with $k = 2$ a token makes two. The gate decides, anew at
+# each step, how many rows go to each rank. So a small all-to-all of *counts* comes first. Then `dist.all_to_all_single`
+# with unequal parts brings the rows. Backward, the gradients of answers travel as in dispatch, and the gradients of
+# tokens as in combine.
 #
 # **Predict.** 4 ranks, each with 64 tokens of 32 numbers in float64, $k = 2$, all experts equally busy. How many bytes
 # does a rank send to *other* ranks in one direction?
@@ -126,7 +130,7 @@ print(sent_text(there, formula))
 
 # %% [markdown]
 # The formula: $k \cdot \text{tokens} \cdot \text{width} \cdot \frac{P-1}{P} \cdot \text{bytes of a number}$, in each
-# direction. A real gate is never quite balanced; then the counts say it exactly, to the byte.
+# direction. A real gate is never quite balanced; then the counts give the bytes exactly.
 #
 # Here we wrote the all-to-all as plain messages, so that they can be counted and seen:
 
@@ -136,11 +140,11 @@ for _ in range(2):  # the first run finds the connections
 run.timeline(f"There and back: {run.messages} messages, {sent_text(there, formula)}")
 
 # %% [markdown]
-# $P(P-1)$ messages each way. An all-reduce by a ring needs $2(P-1)$ rounds with one neighbour; here every rank talks to
-# *every* other, and that grows with $P$.
+# $P(P-1)$ messages each way. In an all-reduce by a ring a rank only ever sends to one neighbour; here it sends to
+# *every* other rank.
 #
-# Is it the same layer? On ranks, and in one process that has all experts, in float64; also with all tokens to one
-# expert:
+# Is it still the same layer? We compare it with one process that has all experts, in float64. In the last case all
+# tokens go to one expert:
 
 # %%
 from course_utils.lessons.experts.experiments import one_layer
@@ -154,19 +158,18 @@ for name, settings in cases.items():
     found = ranks.run(
         partial(one_layer, tokens, width, **settings), backend="gloo"
     ).results
-    worst = max(one.error for one in found)
+    worst = max(result.error for result in found)
     assert worst <= 1e-10
-    print(
-        f"{name}: rows on the ranks {[one.rows for one in found]}, at most {worst:.0e} from one process"
-    )
+    rows = [result.rows for result in found]
+    print(f"{name}: rows on the ranks {rows}, at most {worst:.0e} from one process")
 
 # %% [markdown]
 # Exercises: `dispatch`, `combine`.
 #
 # ## A crowded expert
 #
-# Nothing makes the gate fair. Say that 85 % of all tokens want expert 2, on rank 2. (We push the gate by hand.) The
-# layer ends when the *last* answer is back.
+# Nothing makes the gate fair. Say that 85 % of all tokens want expert 2, on rank 2, and the others any of the four. (We
+# push the gate by hand.) The layer ends when the *last* answer is back.
 #
 # **Predict.** For what share of rank 2's computing time do the others wait, in percent, on average?
 
@@ -181,12 +184,12 @@ for _ in range(3):  # the first runs find memory and connections
     run = ranks.run(crowded, backend="gloo")
 busy = busy_seconds(run.events, ranks=4)
 course.measured("experts_crowd", percent=round(100 * waiting_share(busy)))
-rows = [one.rows for one in run.results]
+rows = [result.rows for result in run.results]
 run.timeline(skew_text(rows, busy))
 
 # %% [markdown]
-# Three ranks wait for one: they stand in *combine*, an all-to-all that needs rank 2. Four times the machines, hardly
-# more than one at work. And rank 2 needs memory for all these rows.
+# Three ranks wait for one: they stand in *combine*, an all-to-all that needs rank 2. There are four ranks, and hardly
+# more than one is at work. And rank 2 needs memory for all these rows.
 #
 # ## Capacity
 #
@@ -194,14 +197,14 @@ run.timeline(skew_text(rows, busy))
 #
 # $$\left\lceil \text{factor} \cdot \frac{k \cdot \text{tokens}}{\text{experts}} \right\rceil$$
 #
-# rows.
+# rows. (Here `tokens` are those of one rank.)
 
 # %% [markdown]
-# What is too much is *dropped*: no expert answers, and the token passes the layer unchanged, for the block adds its
+# Rows above it are *dropped*: no expert answers, and the token passes the layer unchanged, for the block adds its
 # input to what comes back.
 #
-# **Predict.** 85 % of tokens want expert 2 of four, the others any; $k = 1$, factor 1.25. What percentage of tokens is
-# dropped?
+# **Predict.** Again 85 % of tokens want expert 2, and the others any of the four; $k = 1$, and the factor is 1.25. What
+# percentage of tokens is dropped?
 
 # %%
 course.predict("experts_dropped", within=1.1, percent=...)
@@ -213,19 +216,19 @@ factors, dropped, most = [0.5, 1.0, 1.25, 2.0, 4.0], [], []
 for factor in factors:
     limited = partial(one_layer, 512, 16, 4, 1, 0.85, factor)
     found = ranks.run(limited, backend="gloo").results
-    assert max(one.error for one in found) <= 1e-10
-    dropped.append(100 * np.mean([one.dropped for one in found]))
-    most.append(100 * max(one.rows for one in found) / 512)
+    assert max(result.error for result in found) <= 1e-10
+    dropped.append(100 * np.mean([result.dropped for result in found]))
+    most.append(100 * max(result.rows for result in found) / 512)
 course.measured("experts_dropped", percent=round(dropped[2]))
 lines = {"tokens dropped": dropped, "the busiest rank's rows, of its fair part": most}
 look = {"across": "capacity factor", "up": "percent"}
 course.draw.over_numbers(factors, lines, capacity_text(factors, dropped, most), **look)
 
 # %% [markdown]
-# A capacity bounds the waiting, and pays with tokens. Papers take 1.0 to 2.0. It has one more use: every block of rows
-# has the same size, filled or not, so nobody needs counts.
+# A capacity bounds the waiting, and pays with tokens. Papers take factors from 1.0 to 2.0. A capacity has one more use:
+# every block of rows can have the same size, filled or not, so no counts need to travel.
 #
-# Better if the gate were fair. Exercise: `capacity`.
+# A fair gate would be better. Exercise: `capacity`.
 #
 # ## Balance
 #
@@ -233,15 +236,16 @@ course.draw.over_numbers(factors, lines, capacity_text(factors, dropped, most), 
 #
 # $$N \sum_{i=1}^{N} f_i\, P_i$$
 #
-# $f_i$: the part of all rows that expert $i$ got. $P_i$: its mean share.
+# $N$ is the number of experts, $f_i$ the part of all rows that expert $i$ got, and $P_i$ its share $p_i$, averaged over
+# the tokens.
 
 # %% [markdown]
 # $f_i$ is counted and has no gradient; $P_i$ has one. So the busiest expert's shares are pushed down most. The price:
-# it pulls at the gate *against* what the text asks for.
+# this loss pulls at the gate *against* what the text asks for.
 #
-# **Without a loss** (Wang and others 2024). Each expert has a bias $b_i$. Chosen are the largest $p_i + b_i$; the
-# weight stays $p_i$. After each step, an expert with fewer rows than the mean gets a little more bias, an expert with
-# more rows a little less.
+# **Without a loss** (Wang and others 2024). Each expert has a bias $b_i$. The gate chooses the experts with the largest
+# $p_i + b_i$; the weight is still $p_i$. After each step, an expert with fewer rows than the mean gets a little more
+# bias, and an expert with more rows a little less.
 
 # %%
 from course_utils.lessons.experts.gate import balancing_loss, next_bias
@@ -252,12 +256,13 @@ print("balancing loss:", round(balancing_loss(shares, load).item(), 2))
 print(
     "if all were equal:", balancing_loss(torch.full((1, 4), 0.25), torch.ones(4)).item()
 )
-print("the next biases:", next_bias(torch.zeros(4), load, rate=0.01).tolist())
+biases = next_bias(torch.zeros(4), load, rate=0.01)
+print("the next biases:", [round(bias, 2) for bias in biases.tolist()])
 
 # %% [markdown]
-# Does it work? Four trainings on four ranks: the character model of lesson 9, small, on Python's help text. One is
-# *dense*: a single perceptron, as large as an expert. Three have four experts, $k = 1$: as much work for each token
-# (but for the gate), with nothing that balances, a loss, or a bias.
+# Does it work? On four ranks, we train small versions of lesson 9's character model on Python's help text. One is
+# dense: its perceptron is as large as an expert. Three have four experts and $k = 1$, so each token takes as much work
+# (but for the gate). Of these, one balances by nothing, one by a loss, and one by a bias.
 #
 # **Predict.** Whose busiest expert is least crowded in the end?
 
@@ -281,14 +286,14 @@ def trained(number, balance, sizes):
     return ranks.run(train_experts, *given, backend="gloo").results[0]
 
 
-found = {"dense": trained(0, "nothing", {"data": 4, "expert": 1})}
+found = {"dense": trained(0, "nothing", {"data": 4, "expert": 1})}  # 4 copies
 for balance in ("nothing", "loss", "bias"):
-    found[balance] = trained(4, balance, {"data": 1, "expert": 4})
+    found[balance] = trained(4, balance, {"data": 1, "expert": 4})  # one on each rank
 
 # %% tags=["figure:16_balance"]
 from course_utils.lessons.experts.sentences import balance_text, most_balanced
 
-lines = {name: one.imbalances for name, one in found.items() if name != "dense"}
+lines = {name: run.imbalances for name, run in found.items() if name != "dense"}
 letters = {name: letter for letter, name in choices.items()}
 course.measured("experts_balanced", answer=letters[most_balanced(lines)])
 look = {"y": "busiest expert, times its fair part"}
@@ -297,31 +302,32 @@ course.draw.loss_curves(lines, balance_text(lines), **look)
 # %% tags=["figure:16_losses"]
 from course_utils.lessons.experts.sentences import better_text
 
-ends = {name: one.held_out for name, one in found.items()}
+ends = {name: run.held_out for name, run in found.items()}
 for name, end in ends.items():
-    print(f"{name}: {end:.3f} on text that it was not trained on")
-said = better_text(ends.pop("dense"), ends)
-course.draw.loss_curves({name: one.losses for name, one in found.items()}, said)
+    print(f"{name}: loss {end:.3f} on text that it was not trained on")
+title = better_text(ends.pop("dense"), ends)
+course.draw.loss_curves({name: run.losses for name, run in found.items()}, title)
 
 # %% [markdown]
-# Four times the perceptrons for the work of one. (Tiny models, trained for seconds: a percent more or less is chance,
-# and more weights hardly help yet. In large trainings they do: Switch's authors report the quality of a dense model up
-# to seven times as fast.)
+# Four times the perceptrons for the work of one. (These models are tiny, and train for seconds: a percent more or less
+# is chance, and more weights hardly help yet. In large trainings they help: Switch's authors reach the quality of a
+# dense model up to seven times as fast.)
 #
-# What gets tokens learns, and gets more of them: without balance a gate may stay crowded.
+# An expert that gets tokens learns, and so gets more of them: without balance one expert may stay crowded.
 #
 # ## Experts × data
 #
-# With more ranks than experts, sets of experts are copied: a mesh (lesson 11) with an axis `expert`, along which ranks
-# share one set, and an axis `data`, along which they hold the same.
+# With more ranks than experts, the set of experts is copied. The ranks are a mesh (lesson 11): along its axis `expert`
+# they share one set, and along its axis `data` they hold the same experts.
 
 # %% [markdown]
-# 2 × 2 ranks, all with other tokens; the loss is the mean over all of them. Each rank goes backward from the mean of
-# *its* tokens. Attention, norms and gate: summed over all 4 ranks, divided by 4, as in lesson 6.
+# Take 2 × 2 ranks, all with other tokens. The loss is the mean over all these tokens, but each rank goes backward from
+# the mean of *its* tokens. So the gradients of attention, norms and gate are summed over all 4 ranks and divided by 4,
+# as in lesson 6.
 #
 # And an expert? The backward pass of dispatch already brought it the gradients of both ranks that share it.
 #
-# **Predict.** Over how many ranks must an expert's gradient still be summed? Divided by how many?
+# **Predict.** Over how many ranks must an expert's gradient still be summed? By how many is it divided?
 
 # %%
 course.predict("experts_gradients", sum_over=..., divide_by=...)
@@ -335,7 +341,7 @@ build, recipe = partial(character_experts, 4), Recipe()
 alone = {"ranks": 1, "backend": "gloo"}  # one process
 serial = ranks.run(train_in_one, build, few, recipe, **alone).results[0]
 ways = {(over, by): summing(over == 4, by == 4) for over in (4, 2) for by in (4, 2)}
-far, curves = {}, {}
+far, curves = {}, {}  # how far the weights end from those of one process; losses
 for (over, by), way in ways.items():
     runs = ranks.run(
         train_experts, square, build, few, recipe, None, way, backend="gloo"
@@ -353,7 +359,7 @@ for name, gap in far.items():
 course.draw.loss_curves({"one process": serial.losses, **curves}, gradients_text(far))
 
 # %% [markdown]
-# All four *learn*, and their curves lie close together: no loss shows the mistake. Summed over all 4 ranks, the
+# All four ways *learn*, and their curves lie close together: no loss shows the mistake. Summed over all 4 ranks, the
 # gradients of *different* experts are mixed, and all experts grow alike. Divided by 2, experts learn twice as fast as
 # the rest (Adam hides most of it).
 #
@@ -362,12 +368,12 @@ course.draw.loss_curves({"one process": serial.losses, **curves}, gradients_text
 # %% [markdown]
 # ## Two nodes
 #
-# Ranks 0 and 1 on one node, 2 and 3 on the other; between them a slow link. Flat, each rank sends a message to each
-# rank of the other node. On *two levels* (lesson 5): inside the node, rank 0 collects what both have for rank 2, rank 1
-# what both have for rank 3. Then one message each.
+# Ranks 0 and 1 are on one node, 2 and 3 on the other; between the nodes is a slow link. *Flat*, each rank sends a
+# message to each rank of the other node. On *two levels* (lesson 5), rank 0 first collects what its node has for rank
+# 2, and rank 1 what its node has for rank 3. Then each of the two sends one message.
 #
-# **Predict.** How many messages does a rank send to the other node, in both ways? And how many times as many bytes on
-# two levels?
+# **Predict.** How many messages does a rank send to the other node, flat and on two levels? And how many times as many
+# bytes does it send there on two levels?
 
 # %%
 course.predict("experts_levels", flat=..., two_levels=..., bytes=...)
@@ -406,16 +412,16 @@ assert all(torch.equal(a, b) for a, b in zip(*(run.results for run in runs.value
 course.draw.timelines(*runs.values(), titles=list(runs), title=levels_text(counted))
 
 # %% [markdown]
-# The same bytes in half as many messages; with 8 GPUs a node, in an eighth. Each message costs its start (lesson 4).
-# (Times say little here: all four ranks share this machine.) Blocks must be equally large for it: a capacity makes them
-# so.
+# The same bytes travel in half as many messages; with 8 GPUs in each node, in an eighth. Each message costs its latency
+# (lesson 4). (Times say little here: all four ranks share this machine.) Our function wants blocks of equal size: a
+# capacity makes them so.
 
 # %% [markdown]
 # ## What you take with you
 #
 # - You can **send** tokens to experts and back: two all-to-alls forward, two backward.
 # - You can **keep** experts busy: capacity drops, a loss pulls, a bias only chooses.
-# - You can **add up** gradients: experts over those who have them, and divided by *all* ranks.
+# - You can **add up** gradients: an expert's over the ranks that hold it, divided by the number of *all* ranks.
 #
 # Next: [the exercises](../exercises/16_experts.ipynb).
 

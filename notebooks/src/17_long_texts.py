@@ -17,13 +17,12 @@ import torch.distributed as dist
 import course_utils as course
 
 ranks = course.start(8, link="100 Mbit/s")
-linked = ranks.facts["network"] is not None
 ranks.load_torch()
 
 # %% [markdown]
 # Lesson 9 cut the model. But texts grow, too: whole books, a repository of code, an hour of video. Data parallelism
-# does not help, for it deals out *texts*. Today all ranks work on one text: **context parallelism**. Each has some of
-# its **tokens** (pieces of text; in lesson 9 they were characters).
+# does not help, for it deals out *texts*. Today all ranks work on one text: **context parallelism**. Each rank has some
+# of the text's **tokens** (pieces of text; in lesson 9 they were characters).
 #
 # Norms, perceptrons and linear layers work on each token by itself: nothing moves. Only attention looks at other
 # tokens. So this lesson is about attention.
@@ -34,8 +33,8 @@ ranks.load_torch()
 # The query of each token meets the keys of all tokens before it. $n$ tokens make $n^2$ **scores**, and lesson 9's
 # attention keeps one weight for each, in each head, for its backward pass.
 #
-# **Predict.** The text becomes twice as long. How many times as many bytes does lesson 9's attention keep? And one that
-# keeps no scores, only something for each token?
+# **Predict.** The text becomes twice as long. How many times as many bytes does lesson 9's attention keep? And how many
+# times as many would an attention keep that keeps something for each token, but no scores?
 
 # %%
 course.predict("texts_memory", within=1.1, all_scores=..., in_blocks=...)
@@ -45,12 +44,13 @@ course.predict("texts_memory", within=1.1, all_scores=..., in_blocks=...)
 #
 # $$\text{output} = \frac{\sum_i e^{s_i} v_i}{\sum_i e^{s_i}}$$
 #
-# Two sums, and sums can be made bit by bit. Cut the keys into two sets, do attention to each, and remember
-# beside each output the logarithm of its lower sum, $L = \log \sum e^{s_i}$, the **log-sum-exp**. Then
+# These are two sums, and a sum can be made piece by piece. Cut the keys into two sets, $a$ and $b$. Do attention to
+# each set, and with each output keep the logarithm of its denominator: $L = \log \sum e^{s_i}$, the **log-sum-exp**.
+# Then
 #
 # $$\text{output} = \frac{e^{L_a}\,\text{output}_a + e^{L_b}\,\text{output}_b}{e^{L_a} + e^{L_b}}$$
 #
-# Exactly. (Written with care: $e^{L}$ may be too large for a number.) Exercise: `merge_attention`.
+# That is exact. (The code must take care: $e^{L}$ may be too large for a number.) Exercise: `merge_attention`.
 
 # %%
 from course_utils.lessons.long_texts.block_attention import block_attention
@@ -61,19 +61,20 @@ q, k, v, _ = drawn_text(64)  # one text, 4 heads of 16 numbers, in float64
 places = torch.arange(64)  # where in the text a token stands
 parts = []
 for keys in (slice(0, 20), slice(20, 64)):
-    mine = k[:, :, keys], v[:, :, keys]
-    parts.append(block_attention(q, *mine, places, places[keys]))
+    some = k[:, :, keys], v[:, :, keys]
+    parts.append(block_attention(q, *some, places, places[keys]))
 out, lse = merge_attention(*parts[0], *parts[1])
 whole, _ = block_attention(q, k, v, places, places)
 print(f"two sets of keys or one: {(out - whole).abs().max():.0e} apart")
 
 # %% [markdown]
-# A query sees no key behind its own place: that is the **causal mask**. The first 20 queries see nothing of the second
-# set. There the output is 0 and the log-sum-exp $-\infty$: a weight of 0.
+# A query sees no key after its own place: that is the **causal mask**. So the first 20 queries see nothing of the
+# second set. There the output is 0 and the log-sum-exp $-\infty$: a weight of 0.
 #
 # So: go through the keys block by block, and merge. Only the scores of *one* block exist at a time. The backward pass
-# computes them again, from the log-sum-exp that was kept. This is the idea of **FlashAttention** (Dao and others, 2022;
-# before it Milakov and Gimelshein, 2018, and Rabe and Staats, 2021). Exercise: `block_attention`.
+# computes the scores again; the log-sum-exp that was kept makes weights of them. This is the idea of **FlashAttention**
+# (Dao and others, 2022; before it Milakov and Gimelshein, 2018, and Rabe and Staats, 2021). Exercise:
+# `block_attention`.
 
 # %%
 from course_utils.lessons.long_texts.block_attention import ordinary_attention
@@ -108,35 +109,37 @@ look = {"across": "tokens", "up": "kept for the backward pass", "unit": bytes_te
 course.draw.over_numbers(lengths, kept, growth_text(lengths, kept), log=True, **look)
 
 # %% [markdown]
-# Lesson 9's counter counts what autograd keeps. (Printed is what all tensors have that exist at the same time, with
-# 1,024 tokens.) And is it right? Output and gradients, against lesson 9's way, in float64:
+# Lesson 9's counter counts what autograd keeps. (The lines above the picture say how many bytes all tensors had
+# together at most, with 1,024 tokens.) Is attention in blocks right? We compare its output and gradients with those of
+# lesson 9's attention, in float64:
 
 # %%
 q, k, v, gradient = drawn_text(200)
-inputs = [one.requires_grad_() for one in (q, k, v)]
+inputs = [tensor.requires_grad_() for tensor in (q, k, v)]
 found = []
 for attend in ways.values():
     out = attend(*inputs)
     found.append((out, *torch.autograd.grad(out, inputs, gradient)))
-for name, one, other in zip(("output", "q", "k", "v"), *found, strict=True):
-    apart = (one - other).abs().max().item()
+for name, ordinary, blocked in zip(("output", "q", "k", "v"), *found, strict=True):
+    apart = (ordinary - blocked).abs().max().item()
     assert apart <= 1e-12
     print(f"{name}: {apart:.0e} apart")
 
 # %% [markdown]
-# No approximation. Short numbers (float16, and bfloat16 of lesson 13) are sent and kept as they are, but sums
-# grow in float32.
+# It is no approximation. Numbers of 16 bits (float16, and lesson 13's bfloat16) are sent and kept as they are, but they
+# are added up in float32.
 #
 # ## Four ranks, a quarter each
 #
-# Each rank has the queries, keys and values of its own tokens. Its queries must meet *all* keys. Does it need all keys
-# at once? No: parts can be merged, in any order. So let keys and values go round lesson 5's **ring**: in each step a
-# rank computes with those that are here, and passes them to its right. This is **Ring Attention** (Liu and others,
-# 2023).
+# Each rank has the queries, keys and values of its own tokens. Its queries must meet the keys of *all* ranks. Does it
+# need all keys at once? No: parts can be merged, in any order. So let keys and values go round lesson 5's **ring**: in
+# each step a rank computes with those that it has just now, and passes them to its right. This is **Ring Attention**
+# (Liu and others, 2023).
 
 # %% [markdown]
-# Read it. Then **predict**, for 4 ranks: how many times its own keys and values does each rank send, forward? And
-# backward, where keys and values go round once more, and their *gradients* come home behind them?
+# Read the function below. Then **predict**, for 4 ranks: how many times its own bytes of keys and values does each rank
+# send in the forward pass? And in the backward pass? There keys and values go round once more. A reduce-scatter (lesson
+# 5) follows them round the ring: it adds up the *gradients* of each rank's keys and values, and brings them home.
 
 
 # %%
@@ -178,9 +181,9 @@ course.measured("texts_ring", **{name: sent[name] / own for name in sent})
 run.timeline(f"Forward and backward: {run.messages} messages, only to the right")
 
 # %% [markdown]
-# Output and all gradients are those of one process, to the last digits. Forward: $P-1$ times its own share. It is
-# lesson 5's all-gather, but nobody ever holds all of it. Backward: the same again, and behind it a reduce-scatter: each
-# rank adds what *its* queries want of the keys to the sum that comes by.
+# Output and all gradients are those of one process, to the last digits. Forward each rank sends $P-1$ times its own
+# share: that is lesson 5's all-gather, but nobody ever holds all of it. Backward comes the same again, and then the
+# reduce-scatter, as much once more: each rank adds the gradient from *its* queries to the sum that comes by.
 #
 # Exercise: `ring_attention`.
 
@@ -188,10 +191,11 @@ run.timeline(f"Forward and backward: {run.messages} messages, only to the right"
 # ## Behind the computing
 #
 # `pass_on` does not wait: while keys travel, the rank computes with them. If a step's transfer is shorter than its
-# computing, it costs nothing (lesson 7). Whatever is not hidden is **exposed**. Our links: 100 Mbit/s, emulated. (Where
-# your system forbids them, messages pass through memory, and there is little to hide.)
+# computing, it costs nothing (lesson 7). Whatever is not hidden is **exposed**. Our links are emulated, of 100 Mbit/s.
+# (Where your system forbids them, messages pass through memory, and there is little to hide.)
 #
-# **Predict.** How much of the waiting is left, against a ring that first computes, then sends and waits?
+# **Predict.** The function `in_turn` below first computes, then sends and waits. How much of its waiting is left in
+# `ring`?
 
 
 # %%
@@ -221,22 +225,23 @@ ways = {"nothing sent": alone, "in turn": in_turn, "ring": ring}
 text = {"heads": 2, "size": 32}
 run = ranks.run(timed, ways, zigzag(2048, 4), 5, ranks=4, backend="gloo", **text)
 seconds = slowest(run.results)
-told = "ring", "in turn", "nothing sent"
-letter = sentences.exposed_letter(sentences.exposed_share(seconds, *told))
+names = "ring", "in turn", "nothing sent"
+letter = sentences.exposed_letter(sentences.exposed_share(seconds, *names))
 course.measured("texts_exposed", answer=letter)
 bars = sentences.waits_of(seconds, "nothing sent")
-course.draw.stacked_bars(bars, sentences.exposed_text(seconds, *told))
+title = sentences.exposed_text(seconds, *names)
+course.draw.stacked_bars(bars, title, "The fastest of five runs of each")
 
 # %% [markdown]
-# (The fastest of five runs. Four ranks share this machine's cores, so what is hidden differs from run to run. On
-# GPUs the network's card works by itself.) The longer the text, the better it hides: with twice the tokens on a rank
-# the transfer doubles, and the computing grows by four.
+# (Four ranks share this machine's cores, so what is hidden differs from run to run. Next to GPUs, a network card sends
+# by itself.) A longer text hides its messages better: with twice the tokens on a rank, the transfer takes twice as
+# long, and the computing four times.
 #
 # ## Who works?
 #
-# Under the causal mask the first quarter of the text sees little, the last quarter sees nearly everything. All wait for
-# the slowest. **Predict**, for 4 ranks in the order of the text: how many times as many pairs of a query and a key does
-# the last rank see as the first?
+# Under the causal mask the first quarter of the text sees little, and the last quarter sees nearly everything. All
+# ranks wait for the slowest. **Predict**: 4 ranks have the quarters in order. How many times as many pairs of a query
+# and a key does the last rank see as the first?
 
 # %%
 course.predict("texts_work", within=1.03, times_as_many=...)
@@ -246,11 +251,11 @@ from course_utils.lessons.long_texts.work import imbalance, pairs_computed, pair
 
 pairs = pairs_seen(in_order(2048, 4))
 course.measured("texts_work", times_as_many=pairs[3] / pairs[0])
-print([f"{one:,}" for one in pairs])
+print([f"{number:,}" for number in pairs])
 
 # %% [markdown]
-# Half of the first quarter's square is masked. Count in such halves: ranks 0 to 3 see 1, 3, 5 and 7. (Exactly: a token
-# sees itself as well.) The busiest has $\frac74$ of the mean.
+# Half of the first quarter's square is masked. Count in such halves: ranks 0 to 3 see 1, 3, 5 and 7. (And a little
+# more, for a token sees itself as well.) The busiest rank has $\frac74$ of the mean.
 #
 # Better: cut the text into $2P$ pieces. Rank $r$ gets piece $r$ from the front, and its counterpart from the back,
 # piece $2P-1-r$: a **zig-zag**. Little and much make the same for all. Exercise: `zigzag`.
@@ -264,25 +269,24 @@ small = {"in order": in_order(64, 4), "zig-zag": zigzag(64, 4)}
 pictures.masks(small, sentences.work_text(seen))
 
 # %% [markdown]
-# Predicted. Now count what the ranks really multiply: `computing` counts the operations of all matrix products.
-# (Blocks that the mask cuts through are computed in full, so it is a little more than the pairs.)
+# These pairs are computed from places alone. Now we count what the ranks really multiply: `computing` counts the
+# operations of all matrix products. (Blocks that the mask cuts through are computed in full. So each rank computes a
+# few pairs too many, and the ratio comes out a little smaller.)
 
 # %%
 from course_utils.lessons.long_texts.experiments import computing
 
 for way, places in dealt.items():
     run = ranks.run(computing, ring, places, ranks=4, backend="gloo")
-    formula = pairs_computed(places, 128)
-    assert [one / run.results[0] for one in run.results] == [
-        one / formula[0] for one in formula
-    ]
-    found, wanted = imbalance(run.results), imbalance(seen[way])
-    print(f"{way}: busiest rank ÷ mean {found:.2f}, predicted {wanted:.2f}")
+    formula, counted = pairs_computed(places, 128), run.results
+    assert [n / counted[0] for n in counted] == [n / formula[0] for n in formula]
+    found, wanted = imbalance(counted), imbalance(seen[way])
+    print(f"{way}: busiest rank ÷ mean {found:.2f}, by pairs {wanted:.2f}")
 assert found <= 1.05  # the zig-zag
 
 # %% [markdown]
-# The ring does not care who has which tokens: it only compares places. So the same function serves both, and texts
-# that do not divide:
+# The ring does not care who has which tokens: it only compares places. So the same function serves both orders, and
+# texts that cannot be divided equally:
 
 # %%
 for length, P in ((64, 4), (37, 4), (5, 4), (24, 1)):
@@ -297,11 +301,12 @@ except course.CourseError as error:
 # %% [markdown]
 # ## Another way: heads for tokens
 #
-# Lesson 9 cut attention by heads. **Ulysses** (Jacobs and others, 2023) does it for the time of attention only: before
-# it, an **all-to-all**, in which each rank sends each other rank a part of what it has. Who had *all heads of some
-# tokens* then has *some heads of all tokens*: attention as in one process. Behind it, back.
+# Lesson 9 cut attention by heads. **Ulysses** (Jacobs and others, 2023) does so during attention only. Before attention
+# comes an **all-to-all**: each rank sends each other rank a part of what it has. A rank that had *all heads of some
+# tokens* then has *some heads of all tokens*, and does attention as in one process. After it, an all-to-all goes back.
 #
-# Four tensors move: $q$, $k$, $v$, and the output. In each a rank keeps $\frac1P$ of its share $S$, and sends the rest.
+# Four tensors move: $q$, $k$, $v$, and the output. Let $S$ be a rank's share of one of them, in bytes. The rank keeps
+# $\frac1P$ of $S$, and sends the rest.
 
 # %%
 from course_utils.lessons.long_texts.bytes_sent import ulysses_bytes
@@ -323,9 +328,10 @@ except course.CourseError as error:
 # Forward the ring sends $2S(P-1)$, Ulysses $4S\frac{P-1}{P}$. With more ranks a rank's share gets smaller, and Ulysses'
 # bytes with it; the ring always carries the whole text past everybody.
 #
-# But many models have fewer heads for keys and values than for queries, each shared by several (**grouped-query
-# attention**). The ring sends only these. **Predict.** Up to how many ranks does the ring send no more than Ulysses:
-# with as many heads for keys, and with an eighth of them?
+# But in many models several heads of queries share one head of keys and values (**grouped-query attention**). Then $k$
+# and $v$ are smaller than $q$ and the output; and the ring sends $k$ and $v$ only. **Predict**, for 2, 4 and 8 ranks:
+# up to how many of them does the ring send no more than Ulysses? First with as many heads of keys as of queries, then
+# with an eighth as many.
 
 # %%
 course.predict("texts_heads", as_many=..., an_eighth=...)
@@ -343,17 +349,18 @@ for name, kv_heads in kinds.items():
 course.measured("texts_heads", **until)
 
 # %% [markdown]
-# The ring sends less while $P < 1 + \frac{\text{heads}}{\text{heads of keys}}$, and as much where both are equal: 9, in
-# the second case. But Ulysses cannot go as far there: 8 heads of keys cannot be divided among 16 ranks. The ring has no
-# such limit, and hides its messages. (Backward it sends twice as much, Ulysses the same again.) Large trainings mix the
-# two: Ulysses inside a node, rings between.
+# The ring sends less while $P < 1 + \frac{\text{heads of queries}}{\text{heads of keys}}$: below 9 ranks in the second
+# case. But Ulysses cannot go so far there: 8 heads of keys cannot be divided among 9 ranks, or 16. The ring has no such
+# limit, and hides its messages. (Backward, the ring sends twice as much as forward; Ulysses sends as much as forward.)
+# Large trainings mix the two: Ulysses inside a node, rings between nodes.
 
 # %% [markdown]
 # ## How long a text?
 #
-# Lesson 9's formula, sorted by powers of the length: what is fixed (parameters, gradients, Adam), bytes a token, bytes
-# a pair of tokens. With attention in blocks the pairs are gone, and each rank keeps $\frac1P$ of the tokens. Counted in
-# a real step first; then solved for the length. Exercise: `longest_text`.
+# Lesson 9's formula for memory has three parts: what is fixed (parameters, gradients, Adam), bytes for each token, and
+# bytes for each pair of tokens. With attention in blocks the pairs are gone. Each of $P$ ranks keeps $\frac1P$ of the
+# tokens. First we compare the formula with what a real step keeps; then we solve it for the length. Exercise:
+# `longest_text`.
 
 # %%
 from course_utils.lessons.long_texts.experiments import text_step_memory
@@ -379,22 +386,25 @@ course.predict("texts_longest", within=1.15, all_scores=..., in_blocks=...)
 
 # %% tags=["figure:17_longest"]
 memory, many = 80e9, [1, 2, 4, 8, 16]  # bytes on a rank; ranks
-fits = {way: [one.longest(memory, P) for P in many] for way, one in formulas.items()}
+fits = {way: [kept.longest(memory, P) for P in many] for way, kept in formulas.items()}
 times = [fits[way][3] / fits[way][0] for way in formulas]
 course.measured("texts_longest", all_scores=times[0], in_blocks=times[1])
-title = f"80 GB a rank: with 8 ranks {times[0]:.1f} and {times[1]:.1f} times the text"
+title = (
+    f"8 ranks: {times[0]:.1f} times the text with all scores, {times[1]:.1f} in blocks"
+)
 look = {"across": "ranks", "up": "tokens of the longest text", "unit": "{:,.0f}".format}
-course.draw.over_numbers(many, fits, title, log=True, **look)
+course.draw.over_numbers(many, fits, title, "80 GB on each rank", log=True, **look)
 
 # %% [markdown]
-# Pairs grow with the square, so eight times the memory is good for $\sqrt 8$ times the length. In blocks: as many times
-# as there are ranks. The *computing* still grows with the square of the length; nothing here changes that.
+# Pairs grow with the square of the length, so eight times the memory is good for $\sqrt 8$ times the length. In blocks,
+# eight ranks are good for eight times the length. The *computing* still grows with the square; nothing here changes
+# that.
 #
 # ## All together
 #
 # Context parallelism is one more axis of lesson 11's mesh. Texts are dealt out along `data`, tokens along `context`,
-# heads and matrices along `tensor`. Every rank has all weights but those that `tensor` cuts; so gradients are summed
-# over `context` and `data`, as in lesson 6.
+# heads and matrices along `tensor`. Along `context` and `data` all ranks have the same weights; so gradients are summed
+# over these two axes, as in lesson 6.
 
 # %%
 from course_utils.lessons.long_texts.experiments import mesh_beside_one_process
@@ -409,10 +419,10 @@ print(difference_text(run.results))
 #
 # ## torch's own tool
 #
-# torch has it as an experiment, `torch.distributed.tensor.experimental.context_parallel`: a `with` in which
-# `scaled_dot_product_attention` goes round a ring, in a zig-zag order. On processors it does not run (torch 2.13): it
-# raises `Operator aten._scaled_dot_product_flash_attention_for_cpu.default does not have a sharding strategy
-# registered`, for it knows only CUDA's kernels of attention. Where you have GPUs:
+# torch has context parallelism as an experiment, `torch.distributed.tensor.experimental.context_parallel`. Inside its
+# `with`, `scaled_dot_product_attention` goes round a ring, in a zig-zag order. It knows only attention on GPUs. On
+# processors torch 2.13 raises `Operator aten._scaled_dot_product_flash_attention_for_cpu.default does not have a
+# sharding strategy registered`. Where you have GPUs:
 #
 # ```
 # with context_parallel(mesh, buffers=[q, k, v], buffer_seq_dims=[2, 2, 2]):
@@ -422,8 +432,9 @@ print(difference_text(run.results))
 # %% [markdown]
 # ## What you take with you
 #
-# - You can **compute** attention block by block: an output and a log-sum-exp are all that two parts need to become one.
-# - You can **share** a text: keys and values round a ring, or heads for tokens; dealt out in a zig-zag.
+# - You can **compute** attention block by block: from an output and a log-sum-exp of each, two parts become one.
+# - You can **share** a text, dealt out in a zig-zag: keys and values go round a ring, or ranks exchange tokens for
+#   heads.
 # - You can **predict**: pairs for the work, $2S(P-1)$ or $4S\frac{P-1}{P}$ for the bytes, and a length that grows with
 #   the ranks.
 #

@@ -13,14 +13,14 @@ def expert_gradients(shared: Iterable[nn.Parameter], own: Iterable[nn.Parameter]
     """Make `parameter.grad` that of the mean loss over all ranks, in place.
 
     Every rank went backward from the mean loss of its own tokens, equally many everywhere. What every rank has
-    (attention, norms, the gate) got a gradient for these alone: summed over all ranks. An expert got the gradients of
-    all ranks that sent it tokens, in the backward pass of dispatch already: summed over those with the same expert.
-    Both are divided by the number of *all* ranks, for the mean is over all ranks' tokens.
+    (attention, norms, the gate) got a gradient from these tokens alone: it is summed over all ranks. An expert already
+    got the gradients of all ranks that sent it tokens, in the backward pass of dispatch: its gradient is summed over
+    the ranks with the same expert. Both are divided by the number of *all* ranks: the mean is over all ranks' tokens.
 
     Args:
         shared: parameters that all ranks have, in the same order.
-        own: parameters of this rank's experts.
-        data: the ranks with the same experts. A gradient of None, of an expert that got nothing, counts as zeros.
+        own: parameters of this rank's experts. A gradient of None, of an expert that got nothing, counts as zeros.
+        data: the ranks with the same experts.
 
     Source: Rajbhandari et al. 2022, "DeepSpeed-MoE" (expert parallelism together with data parallelism).
     """

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from course_utils.trace.events import Event, phase_seconds
-from course_utils.words import bytes_text, number_text, percent
+from course_utils.words import bytes_text, count, number_text, percent
 
 SAME = 1e-10
 """In double precision, what is nearer is the same, added up in another order."""
@@ -50,18 +50,19 @@ def capacity_text(factors: Sequence[float], dropped: Sequence[float], most: Sequ
         dropped: percent of choices, for each factor.
         most: rows of the busiest rank, in percent of its fair part.
     """
-    told = [
-        f"{factors[i]:g}: {percent(dropped[i] / 100)} dropped, {number_text(most[i] / 100)} times a fair part"
+    ends = [
+        f"factor {factors[i]:g} drops {percent(dropped[i] / 100)}, and the busiest rank has "
+        f"{number_text(most[i] / 100)} times its fair part"
         for i in (0, -1)
     ]
-    return f"Capacity factor {'; '.join(told)}"
+    return "; ".join(ends).capitalize()
 
 
 def balance_text(imbalances: Mapping[str, Sequence[float]], last: int = 10) -> str:
     """How crowded the busiest expert is in the last steps, by the way of balancing."""
     ends = {name: float(np.mean(line[-last:])) for name, line in imbalances.items()}
-    told = ", ".join(f"{name} {number_text(end)}" for name, end in ends.items())
-    return f"Times its fair part, at the end: {told}"
+    told = ", ".join(f"{name} {end:.2f}" for name, end in ends.items())
+    return f"Busiest expert in the last {count(last, 'step')}, times its fair part: {told}"
 
 
 def most_balanced(imbalances: Mapping[str, Sequence[float]], last: int = 10) -> str:
@@ -74,9 +75,9 @@ def better_text(dense: float, losses: Mapping[str, float]) -> str:
     best = min(losses, key=losses.__getitem__)
     share = 1 - losses[best] / dense
     if abs(share) <= _NEAR:
-        return f"With as much work for each token: {best} and dense end within {percent(_NEAR)} of each other"
+        return f"With equal work for each token, “{best}” and “dense” end within {percent(_NEAR)} of each other"
     word = "lower" if share > 0 else "higher"
-    return f"With as much work for each token, “{best}” ends {percent(abs(share), 1)} {word} than dense"
+    return f"With equal work for each token, the loss of “{best}” ends {percent(abs(share), 1)} {word} than “dense”"
 
 
 def gradients_text(far: Mapping[str, float]) -> str:
@@ -86,7 +87,7 @@ def gradients_text(far: Mapping[str, float]) -> str:
         return "None of these is the training of one process"
     others = [gap for name, gap in far.items() if name not in same]
     told = f"The training of one process: {', '.join(same)}"
-    return f"{told}; the others are {min(others):.0e} and more away" if others else told
+    return f"{told}; the others end at least {min(others):.0e} away from it" if others else told
 
 
 def levels_text(counted: Mapping[str, tuple[int, int]]) -> str:

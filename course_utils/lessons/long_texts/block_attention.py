@@ -77,7 +77,7 @@ def block_attention(
         k, v: (batch, heads, keys, size).
         q_places, k_places: (queries,) and (keys,), where in the text each of them stands, in any
             order. A query sees the keys at its own place and before; it may be none.
-        block: the last block may be shorter.
+        block: how many queries, and keys, a block has; the last one may be shorter.
 
     Returns:
         The output, as q, and the log-sum-exp of each query's scores, (batch, heads, queries).

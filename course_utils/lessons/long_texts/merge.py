@@ -19,8 +19,8 @@ def merge_attention(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The attention to two sets of keys, from the attention to each of them.
 
-    A query that sees no key of a set has there the log-sum-exp -∞ and the output 0. It may be
-    that a query sees none of both.
+    Where a query sees no key of a set, its log-sum-exp there is -∞ and its output 0. A query may
+    see no key of either set.
 
     Args:
         out, other_out: (…, queries, size).

@@ -48,7 +48,7 @@ def check_heads(heads: Sequence[int], places: Sequence[torch.Tensor], world_size
     for number in heads:
         if number % world_size:
             raise CourseError(
-                f"{number} heads cannot be divided among {world_size} ranks. Ulysses needs a multiple; a ring does not."
+                f"{number} heads cannot be divided among {world_size} ranks. Choose another number of ranks, or a ring."
             )
     if len(places) != world_size or len({len(own) for own in places}) > 1:
         shares = [len(own) for own in places]

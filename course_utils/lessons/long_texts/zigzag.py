@@ -29,7 +29,7 @@ def in_order(length: int, world_size: int) -> list[torch.Tensor]:
 
 
 def zigzag(length: int, world_size: int) -> list[torch.Tensor]:
-    """Each rank two pieces of the text: one from the front and its counterpart from the back.
+    """For each rank two pieces of the text: one from the front and its counterpart from the back.
 
     The text is cut into 2 P pieces as equal as possible: the first `length % (2 P)` have one
     token more. Rank r gets the pieces r and 2 P - 1 - r, in this order.

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 from course_utils.lessons.profiling.critical_path import TRANSFER, Piece, share_of_ranks
 from course_utils.lessons.profiling.flight_recorder import Mismatch
 from course_utils.lessons.profiling.intervals import difference, length
-from course_utils.lessons.profiling.lanes import Lanes, beside_transfer, transfer_seconds
+from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.step_memory import StepMemory
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
 from course_utils.measuring import Measured, larger
-from course_utils.words import bytes_text, number_text, percent, seconds_text
+from course_utils.words import bytes_text, number_text, percent, seconds_text, wrapped
 
 if TYPE_CHECKING:
     from course_utils.lessons.profiling.feeding import Fed
 
 LITTLE = 0.05
 """Shares of the time below this are not worth a word."""
-ROUGHLY = 0.1
-"""Trace and timer agree where they are no further apart than this share of a step."""
 FORWARD_CONVOLUTION, BACKWARD_CONVOLUTION = "aten::mkldnn_convolution", "aten::convolution_backward"
 """What torch calls them where oneDNN computes them (once called MKL-DNN)."""
 Operator = tuple[str, int, float, float]
@@ -69,35 +67,16 @@ def latest_rank(lanes: Sequence[Lanes]) -> int:
     return max(lanes, key=lambda one: length(one.computing)).rank
 
 
-def trace_and_timer_text(name: str, lanes: Sequence[Lanes], without: Sequence[Lanes], timed: float) -> str:
-    """A trace's exposed communication of a step beside a timer's: what a step takes beyond one without messages.
-
-    Args:
-        lanes, without: of profiled steps with messages, and of the same steps without.
-        timed: seconds of the timer.
-    """
-    transfer, timer = statistics.median(transfer_seconds(lanes)), f"\n    The timer says {seconds_text(timed)}"
-    longer = statistics.median(beside_transfer(lanes)) - statistics.median(beside_transfer(without))
-    change = f"{seconds_text(abs(longer))} {'more' if longer >= 0 else 'less'}"
-    if transfer + longer < 0:
-        told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else than in steps without messages."
-        return f"{told}{timer}; the trace says nothing: did other work disturb those steps?"
-    both, step = transfer + longer, statistics.median(end - begin for begin, end in lanes[0].each_step)
-    told = f"{name}: {seconds_text(transfer)} of transfer, and {change} of all else: {seconds_text(both)}."
-    near = "they agree" if abs(both - timed) <= ROUGHLY * step else "they differ (these were other steps)"
-    return f"{told}{timer}; {near}"
-
-
 def convolutions_text(rows: Sequence[Operator]) -> str:
     """How long convolutions take backward, beside forward; nothing where torch has other names for them."""
     own = {name: microseconds for name, _, microseconds, _ in rows}
     forward, backward = own.get(FORWARD_CONVOLUTION, 0), own.get(BACKWARD_CONVOLUTION, 0)
     if not (forward and backward):
         return ""
-    told = f"Convolutions: backward takes {number_text(backward / forward)} times as long as forward"
+    told = f"Convolutions: the backward pass takes {number_text(backward / forward)} times as long as the forward pass"
     if larger(backward, forward):
         return told
-    return f"{told}: with twice the products one expects more. Is the machine busy, or do the products not decide?"
+    return f"{told}. With twice the products one expects more: is the machine busy, or do the products not decide?"
 
 
 def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
@@ -171,8 +150,8 @@ def fed_times(fed: "Fed") -> dict[str, float]:
 def fed_text(fed: "Fed") -> str:
     """A title: what it costs to make the batches, and to copy them."""
     times = {name: number_text(value) for name, value in fed_times(fed).items()}
-    alone = f"Batches made by the training process: a step takes {times['this_process']} times as long"
-    return f"{alone}; by four workers {times['four_workers']}, only copied {times['copy']}"
+    alone = f"Where the training process makes its batches, a step takes {times['this_process']} times as long"
+    return f"{alone}; with four workers {times['four_workers']}, with the copy alone {times['copy']}"
 
 
 def fed_bars(fed: "Fed") -> dict[str, dict[str, Measured]]:
@@ -228,12 +207,12 @@ def agree(told: Mismatch | None, report: str) -> bool:
 
 
 def both_reports_text(told: Mismatch | None, report: str) -> str:
-    """The course's report of a hang, and what fr_trace says of it, one below the other."""
+    """The course's report of a hang, and what torchfrtrace says of it, one below the other."""
     theirs = f"culprit rank {told.rank}, the others in {told.operation}. {told.error}" if told else "no culprit"
     same = "Both name the same rank and operation." if agree(told, report) else "They do not name the same."
-    return f"the course: {report}\n\nfr_trace:   {theirs}\n\n{same}"
+    return wrapped(f"the course: {report}\n\ntorchfrtrace: {theirs}\n\n{same}")
 
 
 def culprit_letter(told: Mismatch | None, rank: int) -> str:
-    """ "a" where fr_trace calls this rank the culprit, "b" another one, "c" nobody."""
+    """ "a" where torchfrtrace calls this rank the culprit, "b" another one, "c" nobody."""
     return "c" if told is None else "a" if told.rank == rank else "b"

@@ -46,7 +46,7 @@ class Raised:
 
     def __str__(self) -> str:
         text = f"{self.type}: {self.message}" if self.message else self.type
-        return f"{text}, {self.line}" if self.line else text
+        return f"{text.removesuffix('.')}, {self.line}" if self.line else text
 
 
 @dataclass(slots=True)
