@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from course_utils.checks.exercise import Exercise, Outcome
-from course_utils.checks.judge import cases_of, judge
+from course_utils.checks.judge import cases_of, fresh_seed, judge
 from course_utils.checks.registry import declared, find
 from course_utils.checks.run_cases import BY_LUCK, RanksLike, outcomes
-from course_utils.checks.virtual_first import fits_virtual_ranks, needs_nothing
+from course_utils.checks.virtual_first import MOST, fits_virtual_ranks, larger_cases, needs_nothing
 from course_utils.checks.written import Program
 from course_utils.ranks.without_ranks import VirtualRanksApart
 
@@ -72,6 +72,16 @@ def bits(thing: Any) -> Any:
 def counts(outcome: Outcome) -> tuple:
     run = outcome.run
     return run.rounds, run.messages, run.bytes_per_rank, run.collectives
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("program", RIGHT, ids=name_of)
+def test_a_right_answer_passes_on_many_virtual_ranks(program):
+    exercise, seed = find(program.exercise), fresh_seed()
+    for case in larger_cases(exercise, seed, 4):
+        ranks = VirtualRanksApart(MOST)
+        verdict = judge(exercise, program.function(), ranks, seed=seed, cases=[case], limit=UNHURRIED)
+        assert verdict.passed, f"{verdict}  [COURSE_SEED={verdict.seed}]"
 
 
 @pytest.mark.timeout(300)

@@ -33,27 +33,36 @@ def after_steps(
     return dict(zip(("parameters", "means", "squares"), held, strict=True))
 
 
-def by_torch(parameters: Arrays, gradients: Sequence[Arrays], options: dict) -> dict:
-    """The same from the first step on, by `torch.optim.Adam` in float64, in the dtype of the parameters."""
+def by_torch(parameters: Arrays, gradients: Sequence[Arrays], before: int, options: dict) -> tuple[dict, dict]:
+    """The same after `before` steps and after all, by `torch.optim.Adam` in float64, in the parameters' dtype."""
     import torch
 
     given = DEFAULTS | options
     weights = [torch.tensor(np.asarray(one, np.float64), requires_grad=True) for one in parameters]
     betas = (given["beta1"], given["beta2"])
     optimizer = torch.optim.Adam(weights or [torch.zeros(0)], lr=given["rate"], betas=betas, eps=given["eps"])
-    for each in gradients:
+
+    def step(each: Arrays) -> None:
         for weight, gradient in zip(weights, each, strict=True):
             weight.grad = torch.tensor(np.asarray(gradient, np.float64))
         optimizer.step()
 
     def kept(name: str) -> list:
-        return [optimizer.state.get(weight, {}).get(name, torch.zeros_like(weight)).detach() for weight in weights]
+        return [optimizer.state.get(weight, {}).get(name, torch.zeros_like(weight)) for weight in weights]
 
-    found = {"means": kept("exp_avg"), "squares": kept("exp_avg_sq"), "parameters": [one.detach() for one in weights]}
-    return {
-        name: [np.asarray(one.numpy(), of.dtype) for one, of in zip(each, parameters, strict=True)]
-        for name, each in found.items()
-    }
+    def arrays() -> dict:
+        found = {"means": kept("exp_avg"), "squares": kept("exp_avg_sq"), "parameters": weights}
+        return {
+            name: [one.detach().numpy().astype(of.dtype) for one, of in zip(each, parameters, strict=True)]
+            for name, each in found.items()
+        }
+
+    for each in gradients[:before]:
+        step(each)
+    start = arrays()
+    for each in gradients[before:]:
+        step(each)
+    return start, arrays()
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
@@ -81,9 +90,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
             weights = [weights[0].copy() for _ in weights]
         level = range(before + steps if level_from is None else level_from, before + steps)
         gradients = [drawn(0.0 if step in level else scale) for step in range(before + steps)]
-        start = by_torch(weights, gradients[:before], options)
+        start, expected = by_torch(weights, gradients, before, options)
         arrays = (start["parameters"], gradients[before:], start["means"], start["squares"])
-        expected = by_torch(weights, gradients, options)
         tolerance = TOLERANCES[dtype] if isinstance(dtype, str) else None
         given = (*arrays, before + 1, options, views)
         return Case(label, [given], [expected], with_comm=False, harness=after_steps, tolerance=tolerance)
@@ -105,6 +113,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], 3, views=True, rate=rate)
     yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, rate=rate)
     yield case("4 steps, the gradient 0 from the third on", [(4,), (2, 3)], 4, rate=rate, level_from=2)
+    yield case("2 steps at the rate 0", [(4,), (2, 3)], 2, rate=0.0)
+    yield case("step 1001 of a long training", [(4,)], 1, before=1000, rate=rate)
     yield case("an array of shape (), a single number", [(), (2,)], 2, rate=rate)
     yield case("no parameters at all", [], 2)
 

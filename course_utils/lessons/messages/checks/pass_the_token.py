@@ -14,8 +14,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     world_size = max(world_size, LEAST)
     whole = [int(number) for number in rng.choice(np.arange(1, 1000), world_size, replace=False)]
     yield _case(ranks(world_size), whole)
-    number = float(rng.integers(1, 1000))
-    yield _case(f"{ranks(world_size)}, numbers that add up to 0", [number, -number] + [0.0] * (world_size - 2))
+    pairs = [float(sign * number) for number in rng.integers(1, 1000, world_size // 2) for sign in (1, -1)]
+    for numbers in pairs[:2], pairs:
+        zeros = [0.0] * (world_size - len(numbers))
+        yield _case(f"{ranks(world_size)}, numbers that add up to 0", numbers + zeros)
     again = _case(ranks(world_size), [float(number) for number in rng.permutation(whole)])
     yield called_again(again, [turned_round(token) for token in again.expected])
     for size in [*fewer(world_size), world_size]:

@@ -34,7 +34,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             f"{count(length, f'{dtype} number')} over {ranks(size)}{rest}, {root_text(root)}",
             [(vector.copy() if rank == root else None, root) for rank in range(size)],
             np.array_split(vector, size),
-            cost=Cost(bytes_per_rank=vector.nbytes + HEADERS),
+            cost=Cost(bytes_per_rank=vector.nbytes + _headers(size)),
             tolerance=0.0,
             judge=_once_as_a_buffer,
         )
@@ -68,9 +68,14 @@ def _vector(case: Case) -> np.ndarray:
     return next(vector for rank, (vector, root) in enumerate(case.arguments) if rank == root)
 
 
+def _headers(size: int) -> int:
+    """Bytes that lengths and dtypes may add where the root tells each rank its own."""
+    return max(HEADERS, 100 * size)
+
+
 def _once_as_a_buffer(outcome: Outcome) -> str | None:
-    size = _vector(outcome.case).nbytes
-    events = [event for reply in outcome.attempt.replies for event in reply.events or () if event.bytes > HEADERS]
+    size, headers = _vector(outcome.case).nbytes, _headers(outcome.world_size)
+    events = [event for reply in outcome.attempt.replies for event in reply.events or () if event.bytes > headers]
     for event in events:
         everywhere = event.kind == "collective" and event.name.lower() in WHOLE
         if everywhere and event.bytes >= size and outcome.world_size > 1:

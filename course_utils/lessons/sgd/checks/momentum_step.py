@@ -40,8 +40,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         steepness: float = 1.0,
         level_at: Collection[int] = (),
         alike: bool = False,
+        idle_at: Collection[int] = (),
     ) -> Case:
-        rates = [float(rate) for rate in rng.uniform(0.05, 0.5, steps)]
+        rates = [0.0 if step in idle_at else float(rng.uniform(0.05, 0.5)) for step in range(steps)]
         weights, speeds = arrays(rng, shapes, dtype), arrays(rng, shapes, dtype)
         if alike:
             weights, speeds = ([each[0].copy() for _ in each] for each in (weights, speeds))
@@ -60,6 +61,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("two steps in float16", LAYERS, 2, dtype="float16")
     yield case("float32 first, then float64", [(3,), (2, 4)], 2, dtype=("float32", "float64"))
     yield case("three steps, the gradient 0 in the second and third", [(4,), (2, 3)], 3, level_at=(1, 2))
+    yield case("two steps, the rate 0 in the first", [(4,), (2, 3)], 2, idle_at=(0,))
     yield case("momentum not given", [(5,)], 2, momentum=None)
     yield case("gradients around 100", [(2, 3)] * 3, 2, steepness=100.0)
     yield case("three arrays of the same numbers", [(2, 3)] * 3, 2, alike=True)
