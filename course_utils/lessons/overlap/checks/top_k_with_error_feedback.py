@@ -86,6 +86,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield made("equal magnitudes, and a larger one behind the first", larger, torch.zeros(5), 2)
     every_other = drawn(rng, 14)[::2]
     yield made("every other entry of a longer vector", every_other.float(), drawn(rng, 14, dtype="float32")[1::2], 3)
+    small = torch.tensor(rng.permutation(30) - 12) / 2**16  # halves are exact here, and their squares are 0
+    yield made("30 entries of at most 0.0003, k = 4, float16", small.half(), torch.zeros(30).half(), 4)
     layers = [[drawn(rng, 12) for _ in range(3)] for _ in ("gradients", "errors")]
     label = "three layers of 12 entries, each with an error of its own, k = 3, float64"
     yield Case(label, [(*layers, 3)], backend="gloo", harness=each_by_itself, judge=_wrong_entries)
