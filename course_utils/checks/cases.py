@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+
+import numpy as np
 
 from course_utils.checks.exercise import Case
 from course_utils.checks.symptoms import error_of
@@ -23,6 +26,24 @@ def after_another_call(case: Case, before: Sequence[tuple]) -> Case:
     """The same case after a call with the arguments `before`, on every rank: nothing of them may stay."""
     arguments = [(*now, earlier) for now, earlier in zip(case.arguments, before, strict=True)]
     return replace(case, arguments=arguments, harness=called_twice)
+
+
+def called_again(function: Callable, *given: object) -> object:
+    """What the learner's function returns in its second call; the first one gets arrays of its own, of other numbers.
+
+    The last argument is the harness with which it is called, or None.
+    """
+    *arguments, harness = given
+    call = partial(harness, function) if harness else function
+    call(*[1 - 2 * one if isinstance(one, np.ndarray) else one for one in arguments])
+    return call(*arguments)
+
+
+def in_second_call(case: Case) -> Case:
+    """The same case in the second call, on every rank: nothing of the first may stay. Its cost is not looked at."""
+    arguments = [(*given, case.harness) for given in case.arguments]
+    label = f"{case.label}, the second call"
+    return replace(case, label=label, arguments=arguments, harness=called_again, cost=None, judge=None)
 
 
 def one_after_another(function: Callable, calls: Iterable[tuple]) -> list:

@@ -33,6 +33,16 @@ def gradients_after(
     return named(gradients, [parameter.detach() for parameter in model.parameters()])
 
 
+def gradients_of_second_step(function: Callable, parameters: Sequence["Tensor"], *steps: Gradients) -> dict:
+    """Call the learner's function once for each of `steps`, on one model; return its gradients in the end."""
+    model = model_of(parameters)
+    for gradients in steps:
+        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+            parameter.grad = None if gradient is None else gradient.clone()
+        function(model)
+    return named([parameter.grad for parameter in model.parameters()], [one.detach() for one in model.parameters()])
+
+
 def named(gradients: Gradients, parameters: Sequence["Tensor"]) -> dict[str, "Tensor | None"]:
     """Gradients, then parameters, by names that a learner understands."""
     found = {f"the gradient of parameter {k}": gradient for k, gradient in enumerate(gradients)}
@@ -69,6 +79,21 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
     yield case(world_size, [(3, 4), (3,)])
     yield case(world_size, [(8, 1, 3, 3), (8,), (), (5, 8)], dtype="float64")
+
+    def steps(shapes: Sequence[tuple]) -> Case:
+        """Two steps on one model; rank 0 has none for the last two parameters, which are alike, in either of them."""
+        weights, *given = [[tensor(rng.standard_normal(shape)) for shape in shapes] for _ in range(2 * world_size + 1)]
+        for own in given[:2]:
+            own[-2:] = None, None
+        second = [[0 * one if gradient is None else gradient for gradient, one in zip(own, weights)] for own in given]
+        means = [sum(each) / world_size for each in zip(*second[1::2], strict=True)]
+        label = (
+            f"{ranks(world_size)}, gradients of {len(shapes)} parameters, none for the last two on rank 0, second step"
+        )
+        arguments = [(weights, *given[k : k + 2]) for k in range(0, len(given), 2)]
+        expected = [named(means, weights)] * world_size
+        return Case(label, arguments, expected, backend="gloo", harness=gradients_of_second_step)
+
     yield case(world_size, [(4, 6), (4,), (2, 4)], frozen=(1,))
     for size in fewer(world_size):
         dtype = str(rng.choice(["float16", "float32", "float64"]))
@@ -77,6 +102,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, [(6, 2), (6,), (3, 6)], missing=some[:1])
     yield case(world_size, [(6, 2), (6,), (3, 6)], dtype="float64", frozen=(0,), missing=some)
     yield case(world_size, [(6, 2), (6,), (3, 6)], frozen=(1,), old=True)
+    yield steps([(6, 2), (3, 6), (3, 6)])
     yield case(world_size, [(30, 20), (20,)], dtype="float64", shared=True)
     yield case(world_size, [(300,), (400, 300)])
 

@@ -64,7 +64,7 @@ def gradients_after(function: Callable, weights: Sequence["Tensor"], steps: Sequ
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
-    def case(sizes: Sequence[Sequence[int]], steps: int = 1, dtype: str = "float64", kind: type = list) -> Case:
+    def case(sizes: Sequence[Sequence[int]], steps: int = 1, dtype: str = "float64", kind: Callable = list) -> Case:
         """sizes: for each rank the examples of its micro-batches; kind: what these stand in."""
         weights = [drawn(rng, 4, 5, dtype=dtype), drawn(rng, 5, CLASSES, dtype=dtype)]
         given = [(weights, [kind(_batch(rng, n, dtype) for n in own) for _ in range(steps)]) for own in sizes]
@@ -73,8 +73,14 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             str(list(sizes[0])) if alike or len(sizes) == 1 else " and ".join(str(list(own)) for own in sizes)
         )
         label = f"{ranks(len(sizes))} with micro-batches of {every} examples, {count(steps, 'step')}, {dtype}"
+        label += ", one and the same" * (kind is over_and_over)
         more = {"backend": "gloo", "harness": gradients_after, "judge": _sent_once}
         return Case(label, given, expected(given), **more)
+
+    def over_and_over(batches: Iterator) -> list:
+        """A list in which the first batch stands at each place."""
+        first, *others = batches
+        return [first] * (1 + len(others))
 
     # One rank more each time: each must first import half of torch to make a DistributedDataParallel.
     yield case([[4, 4, 4]])
@@ -82,6 +88,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([[3, 5, 1], [4], [1, 1, 7]][:world_size], steps=2)
     yield case([[int(n) for n in rng.integers(1, 9, int(rng.integers(2, 6)))] for _ in range(world_size)], steps=2)
     yield case([[5]] * min(2, world_size))
+    yield case([[3, 3, 3]], kind=over_and_over)
     yield case([[1, 7, 3, 2]] * min(3, world_size), dtype="float32")
     yield case([[int(n) for n in rng.integers(1, 9, 4)]] * world_size)
 

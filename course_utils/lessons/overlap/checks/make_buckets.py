@@ -45,6 +45,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case((6, 0, 3, 12, 0, 5, 1), 9)
     yield case([2, 2, 2, 2, 2, 2], 100, ["float32", "float32", "float64", "float64", "float32", "float32"])
     yield case([5, 5, 5], 10, ("float64", "float64", "float32"))
+    yield case([2, 2, 2], 100, ["float16", "bfloat16", "bfloat16"])
     calls = [([4, 4, 4], 8), ([4, 4, 4], 8, ["float32", "float64", "float32"]), ([4, 4, 4], 12), ([4, 4], 8)]
     label = "four calls, one after another"
     yield Case(label, [(calls,)], [[by_hand(*given) for given in calls]], with_comm=False, harness=one_after_another)

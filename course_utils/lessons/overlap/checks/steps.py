@@ -20,6 +20,7 @@ WIDTH = 4
 Order = Sequence[int]
 UNDER_WAY = "under way: "
 LAYER = "layer "
+LIST = "the caller's list, by places in the model"
 UNWAITED = "the number of all-reduces that nobody waited for before the step"
 
 
@@ -58,10 +59,11 @@ def gradients_after(
     ahead, behind = ([nn.Parameter(values.clone()) for values in weights] for _ in range(2))
     if others:
         function(ahead, bucket_bytes)
-    finish = function([parameters[k] for k in listed], bucket_bytes)
+    callers = [parameters[k] for k in listed]
+    finish = function(callers, bucket_bytes)
     if others:
         function(behind, bucket_bytes)
-    found = {}
+    found: dict = {LIST: [next(k for k, one in enumerate(parameters) if one is other) for other in callers]}
     for number, (x, order) in enumerate(steps):
         for parameter in parameters:
             parameter.grad = None
@@ -88,8 +90,8 @@ def named(k: int, step: int) -> str:
 
 def expected(given: Sequence[tuple]) -> list[dict]:
     """What every rank must have after each step, by one process."""
-    weights, _, frozen, *_, steps = given[0]
-    found: dict = {}
+    weights, listed, frozen, *_, steps = given[0]
+    found: dict = {LIST: list(listed)}
     for number in range(len(steps)):
         means = mean_of([gradients_of(weights, frozen, *own[-1][number]) for own in given])
         found[f"{UNWAITED} (step {number})"] = 0

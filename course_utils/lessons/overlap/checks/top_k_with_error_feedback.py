@@ -70,7 +70,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def made(label: str, gradient: "Tensor", error: "Tensor", k: int) -> Case:
         return Case(label, [([gradient], error, k)], backend="gloo", harness=what_comes, judge=_wrong)
 
-    yield case(8, 3, ", no error yet", error=torch.zeros(8))
+    yield case(16, 4, ", no error yet", error=torch.zeros(16))
     yield case(20, 4)
     yield case(20, 4, dtype="float64")
     yield made("a negative entry is the largest", torch.tensor([1.0, -9.0, 2.0, 3.0]), torch.zeros(4), 1)
@@ -86,6 +86,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield made("equal magnitudes, and a larger one behind the first", larger, torch.zeros(5), 2)
     every_other = drawn(rng, 14)[::2]
     yield made("every other entry of a longer vector", every_other.float(), drawn(rng, 14, dtype="float32")[1::2], 3)
+    small = torch.tensor(rng.permutation(30) - 12) / 2**18  # halves are exact here, and their squares are 0
+    yield made("30 entries of at most 0.0001, k = 4, float16", small.half(), torch.zeros(30).half(), 4)
     layers = [[drawn(rng, 12) for _ in range(3)] for _ in ("gradients", "errors")]
     label = "three layers of 12 entries, each with an error of its own, k = 3, float64"
     yield Case(label, [(*layers, 3)], backend="gloo", harness=each_by_itself, judge=_wrong_entries)
