@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,35 @@ def in_second_call(case: Case) -> Case:
     arguments = [(*given, case.harness) for given in case.arguments]
     label = f"{case.label}, the second call"
     return replace(case, label=label, arguments=arguments, harness=called_again, cost=None, judge=None)
+
+
+def in_a_row(before: Case, case: Case) -> Case:
+    """Two cases as two calls: the first plays no part in the second, and what it returned stays as it was.
+
+    Both have the same harness and as many ranks, and expect results. What one call costs and what a judge looks at,
+    other cases see to.
+    """
+    return replace(
+        case,
+        label=f"{case.label}, after another call",
+        arguments=list(zip(before.arguments, case.arguments, strict=True)),
+        expected=[list(both) for both in zip(before.expected or (), case.expected or (), strict=True)],
+        may_change=(0, 1) if case.may_change else (),
+        harness=partial(both_calls, case.harness or called),
+        cost=None,
+        judge=None,
+    )
+
+
+def called(function: Callable, *given: object) -> object:
+    """What the learner's function returns: the harness of a case that has none."""
+    return function(*given)
+
+
+def both_calls(harness: Callable, function: Callable, *given: Any) -> list:
+    """What a harness returns for one call and for the next, with the same communicator, if there is one."""
+    *comm, first, second = given
+    return [harness(function, *comm, *first), harness(function, *comm, *second)]
 
 
 def one_after_another(function: Callable, calls: Iterable[tuple]) -> list:

@@ -24,6 +24,11 @@ def gradient_for(result: "Tensor", upstream: "Tensor") -> "Tensor":
     return upstream.reshape(result.shape) if result.numel() == upstream.numel() else result.detach() * 0 + 1
 
 
+def not_contiguous(values: "Tensor") -> "Tensor":
+    """The same values, in memory one column after the other, as a transposition leaves them."""
+    return values.transpose(-1, -2).contiguous().transpose(-1, -2)
+
+
 REUSED = "memory of an argument"
 """Under this name a harness gives what `lies_in` says of a result."""
 

@@ -53,7 +53,7 @@ def combine(made: torch.Tensor, weights: torch.Tensor, way: Dispatched, group: G
 
     Args:
         made: (R, width), what this rank's experts made of `way.rows`.
-        weights: (tokens, k), of this rank's tokens, dtype as `made`.
+        weights: (tokens, k), of this rank's tokens, of which there may be none; dtype as `made`.
         way: of `dispatch`.
 
     Returns:

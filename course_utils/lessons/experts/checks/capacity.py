@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.symptoms import error_of
 from course_utils.checks.torch_cases import REUSED, is_new, lies_in
@@ -61,8 +62,11 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(chosen(rng, 9, 3, 4, "all to one"), 4, 0.75, ", all to one expert")
     yield case(chosen(rng, int(rng.integers(30, 60)), 2, 6), 6, 1.25)
     yield case(chosen(rng, 12, 2, 5), 5, 4.0, ", room for all")
+    yield case(torch.tensor([[0, 1], [0, 1], [1, 0], [1, 2]]), 4, 0.5, ", a second choice before the last first one")
+    yield case(chosen(rng, 6, 2, 3), 3, 9.0, ", room for all several times")
     yield case(chosen(rng, 5, 1, 1), 1, 1.0)
     yield case(chosen(rng, 0, 2, 4), 4, 1.0)
+    yield in_a_row(case(chosen(rng, 8, 2, 4), 4, 1.0), case(chosen(rng, 8, 2, 4), 4, 1.0))
     for factor in (0, -0.5):
         given = (torch.tensor([[0], [1]]), 2, factor)
         yield Case(f"no room, factor {factor:g}", [given], ["CourseError"], with_comm=False, harness=error_of)

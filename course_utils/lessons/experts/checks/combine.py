@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.torch_cases import drawn, gradient_for
+from course_utils.checks.torch_cases import drawn, gradient_for, not_contiguous
 from course_utils.lessons.experts.checks.common import (
     TOLERANCE,
     back,
@@ -32,9 +33,12 @@ def combined(
     from course_utils.lessons.experts.choices import Dispatched
 
     group = group_of(group_size)
+    given = made, weights
     made, weights = made.clone().requires_grad_(), weights.clone().requires_grad_()
     more = () if group is None else (group,)
     y = function(made, weights, Dispatched(*way), *more)
+    for one, now in zip(given, (made, weights), strict=True):
+        one.copy_(now.detach())  # whoever changed it changed the caller's
     if getattr(y, "requires_grad", False):
         (y * gradient_for(y, upstream)).sum().backward()
     return {Y: y.detach() if hasattr(y, "detach") else y, OF_MADE: made.grad, OF_WEIGHTS: weights.grad}
@@ -81,6 +85,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             every = ways(tokens, [chosen(rng, n, k, here * len(lengths), how) for n in lengths], here)
             made = [drawn(rng, len(way.rows), width).to(kind) for way in every]
             weights = [torch.tensor(rng.uniform(0.2, 1.0, (n, k))).to(kind) for n in lengths]
+            if "not contiguous" in how:
+                weights = [not_contiguous(one) for one in weights]
             ups = [drawn(rng, n, width).to(kind) for n in lengths]
             expected += in_one(made, weights, every, ups)
             enough += [bytes_of_rows(way, width * kind.itemsize) for way in every]
@@ -94,6 +100,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([4] * two, 1, 1)
     yield case([6] * most, 2, 2)
     yield case([int(n) for n in rng.permutation([3, 1, 5, 7])[:most]], 2, 1 if most > 1 else 2)
+    yield case([0, 5, 3][:most] if most > 1 else [5], 2, 2)
+    yield case([5] * two, 2, 2, "weights not contiguous")
     yield case([6] * most, 2, 2, "some choices dropped")
     yield case([4] * most, 1, 2, "all to one expert")
     yield case([5], 3, 3)
@@ -101,6 +109,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([4] * two, 2, 2, dtype="bfloat16")
     yield case([4, 4], 2, 2, groups=2)
     yield case([16] * most, 2, 2, width=32, dtype="float32")
+    yield in_a_row(case([6] * two, 2 * two, 2), case([6] * two, 2 * two, 2))
 
 
 EXERCISE = Exercise(

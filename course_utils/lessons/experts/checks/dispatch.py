@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.symptoms import error_of
-from course_utils.checks.torch_cases import drawn, gradient_for
+from course_utils.checks.torch_cases import drawn, gradient_for, not_contiguous
 from course_utils.lessons.experts.checks.common import (
     TOLERANCE,
     back,
@@ -31,8 +32,9 @@ def dispatched(
     function: Callable, tokens: "Tensor", experts: "Tensor", here: int, upstream: "Tensor", group_size: int
 ) -> object:
     """Call the learner's function, go back from the rows that came."""
-    group, tokens = group_of(group_size), tokens.clone().requires_grad_()
+    group, given, tokens = group_of(group_size), tokens, tokens.clone().requires_grad_()
     result = function(tokens, experts, here) if group is None else function(tokens, experts, here, group)
+    given.copy_(tokens.detach())  # whoever changed them changed the caller's
     if not isinstance(result, tuple) or len(result) != len(FIELDS):
         return result
     found = dict(zip(FIELDS, result, strict=True))
@@ -59,6 +61,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         for _ in range(groups):
             tokens = [drawn(rng, n, width).to(getattr(torch, dtype)) for n in lengths]
             experts = [chosen(rng, n, k, here * len(lengths), how) for n in lengths]
+            if "not contiguous" in how:
+                experts = [not_contiguous(one) for one in experts]
             every = ways(tokens, experts, here)
             ups = [drawn(rng, len(way.rows), width).to(tokens[0].dtype) for way in every]
             for rank, (way, up) in enumerate(zip(every, back(ups, every), strict=True)):
@@ -76,6 +80,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([5] * two, 2, 3)
     yield case([int(n) for n in rng.permutation([3, 0, 5, 7])[:most]], 2, 1 if most > 1 else 2)
     yield case([6] * most, 2, 2, "some choices dropped")
+    yield case([6], 2, 3, "some choices dropped")
+    yield case([5] * two, 2, 2, "choices not contiguous")
     yield case([4] * most, 1, 2, "all to one expert")
     yield case([4] * most, 1, 2, "an expert gets nothing")
     yield case([5], 2, 3)
@@ -89,6 +95,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     given = (torch.zeros(3, 3), torch.tensor([[1], [0]]), 4)
     yield Case("3 tokens, choices for 2", [given], ["CourseError"], backend="gloo", harness=error_of)
     yield case([16] * most, 2, 2, width=32)
+    yield in_a_row(case([6] * two, 2, 2), case([6] * two, 2, 2))
 
 
 EXERCISE = Exercise(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Cost, Exercise
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.experts.checks.common import TOLERANCE
@@ -107,6 +108,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(2, 2, (((3,),), ()))
     yield case(2, 2, more, give=iter)
     yield case(2, 2, (((200,), (40, 5)), ((30, 30),)), "float32")
+    yield in_a_row(case(2, 2, more), case(2, 2, more))
 
 
 EXERCISE = Exercise(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.symptoms import error_of
 from course_utils.lessons.experts.checks.common import TOLERANCE
@@ -18,8 +19,9 @@ EXPERTS, WEIGHTS, GRADIENT = "the experts", "the weights", "the gradient of scor
 
 def routed(function: Callable, scores: "Tensor", k: int, bias: "Tensor | None", upstream: "Tensor") -> object:
     """Call the learner's function, go back from the weights."""
-    scores = scores.clone().requires_grad_()
+    given, scores = scores, scores.clone().requires_grad_()
     result = function(scores, k) if bias is None else function(scores, k, bias)
+    given.copy_(scores.detach())  # whoever changed them changed the caller's
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         return result
     experts, weights = result
@@ -77,11 +79,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(3, 3, 2, ", scores of a thousand", values=[[1000, 1001, 999], [-1000, -999, -1001], [0, 1000, 0.0]])
     yield case(2, 4, 2, ", small shares", "float16", [[0, -22, -21, -20], [-19, 0, -24, -18]])
     yield case(3, 4, 2, ", a small bias", "float16", np.zeros((3, 4)), [1e-5, 2e-5, 3e-5, 4e-5])
+    yield case(3, 4, 2, ", scores that differ little", "bfloat16", [rng.permutation(4) / 1024 + 0.125 for _ in range(3)])
     yield case(4, 4, 2, "", "bfloat16", [[3, 1, 0, -2], [0, 2, 4, -1], [1, -1, -3, 4], [2, 5, 0, 1]])
     yield case(int(rng.integers(20, 40)), int(rng.integers(6, 12)), 3, "", "float32")
     yield case(3, 64, 7, ", nearly all scores equal", values=np.tile([1.0, *[0.0] * 31], (3, 2)))
     yield case(3, 1, 1)
     yield case(0, 4, 2)
+    yield in_a_row(case(7, 5, 2), case(7, 5, 2))
     for k in (0, 5):
         scores = torch.tensor(rng.standard_normal((3, 4)))
         yield Case(f"k = {k} of 4 experts", [(scores, k)], ["CourseError"], with_comm=False, harness=error_of)
