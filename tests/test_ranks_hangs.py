@@ -201,7 +201,7 @@ def test_who_gets_no_processor_is_not_called_still(monkeypatch, capsys) -> None:
             computed=lambda rank: 5.0,
             wants_to_run=lambda rank, busy=busy: busy,
         )
-        notice = stillness.StillnessNotice(control, [0], lambda: 0)
+        notice = stillness.StillnessNotice(control, [0])
         for _ in range(6):
             notice.look(Seen(unmoved=100.0))
         assert ("Nothing has moved" in capsys.readouterr().out) != busy
@@ -315,6 +315,19 @@ def test_stop_pressed_again_changes_nothing(four_ranks, monkeypatch) -> None:
     with pytest.raises(RankError, match="stopped by you"):
         four_ranks.run(lambda comm: time.sleep(20.0))
     assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4
+
+
+def waits_for_the_second_first(comm):
+    if comm.rank == 0:
+        comm.send(bytes(2**20), dest=1)
+        comm.send("small", dest=1)
+        return None
+    first, second = comm.irecv(source=0), comm.irecv(source=0)
+    return second.wait(), len(first.wait())
+
+
+def test_an_object_on_its_way_does_not_hold_up_the_next(four_ranks) -> None:
+    assert four_ranks.run(waits_for_the_second_first, ranks=2).results[1] == ("small", 2**20)
 
 
 # --- %%px in a notebook -----------------------------------------------------------------------------------------------

@@ -214,6 +214,45 @@ def test_nodes_that_wait_for_ever_are_named(nodes) -> None:
     assert nodes.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
 
 
+def exchanges_while_another_has_raised(comm):
+    if comm.rank == 3:
+        raise ValueError("oh")
+    if comm.rank < 2:
+        comm.Sendrecv(np.zeros(16 * 2**20, np.uint8), 1 - comm.rank, recvbuf=np.empty(16 * 2**20, np.uint8))
+
+
+def test_an_error_on_one_rank_breaks_off_no_message_that_is_merely_slow(nodes) -> None:
+    """It takes 2.7 s; the others of a rank that has raised are waited for as long as anything moves on the links."""
+    with pytest.raises(RankError) as error:
+        nodes.run(exchanges_while_another_has_raised)
+    assert str(error.value).startswith("rank 3 raised ValueError: oh") and "Meanwhile" not in str(error.value)
+
+
+def receives_an_array(comm):
+    if comm.rank == 0:
+        comm.Send(np.zeros(20 * MEBIBYTE, np.uint8), dest=2)
+    if comm.rank == 2:
+        comm.Recv(np.empty(20 * MEBIBYTE, np.uint8), source=0)
+
+
+def receives_an_object(comm):
+    if comm.rank == 0:
+        comm.send(bytes(20 * MEBIBYTE), dest=2)
+    if comm.rank == 2:
+        comm.recv(source=0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("receives", [receives_an_array, receives_an_object])
+def test_who_receives_much_over_a_slow_link_can_be_stopped(nodes, receives) -> None:
+    """The message takes 8 s, and a rank that cannot leave what it does is ended after 5 s."""
+    threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
+    pids = nodes.pids
+    with pytest.raises(RankError, match=r"^stopped by you\. rank 0 waits in .*rank 2 waits in "):
+        nodes.run(receives)
+    assert nodes.pids == pids and nodes.run(lambda comm: comm.allreduce(1)).results == [4] * 4
+
+
 def test_only_ranks_with_the_same_links_are_taken(nodes) -> None:
     same = EmulatedNetwork.asked(4, "50 Mbit/s", slow={2: "20 Mbit/s"})
     assert start._are(nodes.facts, 4, Here(4, same))

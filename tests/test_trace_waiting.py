@@ -176,9 +176,10 @@ def test_what_a_run_owes_to_luck(events, told) -> None:
     assert len(found) == bool(told) and told in " ".join(found)
 
 
-def told(state, need=None, met=None, progress=1, text="recv") -> Activity:
+def told(state, need=None, met=None, progress=1, text="recv", sent=()) -> Activity:
     books = Books()
     books.begin()
+    books.sent.update(sent)
     if met:
         books.meet(W, [0, 1], met)
     books.members[W] = [0, 1]
@@ -208,6 +209,18 @@ def test_what_a_look_at_the_ranks_tells(activities, replied, kind) -> None:
     seen = detector.look(activities, replied)
     clocks = {name for name in ("unknown", "in_vain", "undelivered") if getattr(seen, name) > 0.0}
     assert clocks == {kind} - {"", "stuck"} and (seen.stuck is not None) == (kind == "stuck")
+
+
+def test_what_is_on_its_way_over_a_link_counts_as_moving() -> None:
+    slow = {0: told(WAITING, from_(1)), 1: told(IDLE, sent=[Message(W, 0, 0)])}
+    unclear, dead = {0: NOTHING}, {0: told(WAITING, from_(1)), 1: told(IDLE)}
+    for at_rest in (0.0, 1.0):
+        for activities, clock in ((slow, "all_wait"), (unclear, "unknown")):
+            detector = HangDetector(lag=0.0, links_at_rest=lambda: at_rest)  # noqa: B023 - called in this turn
+            detector.look(activities, {1})
+            assert (getattr(detector.look(activities, {1}), clock) > 0.0) == (at_rest > 0.0)
+        detector = HangDetector(lag=0.0, links_at_rest=lambda: at_rest)  # noqa: B023 - called in this turn
+        assert detector.look(dead, {1}).stuck is not None
 
 
 def test_a_message_goes_to_the_receive_that_was_begun_first() -> None:

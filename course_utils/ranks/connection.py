@@ -1,6 +1,7 @@
 """The line from a notebook to its ranks: sends tasks, waits for replies, and notices when nothing moves any more."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,6 +97,7 @@ class Connection:
         size: int = 0,
         others: Collection[int] = (),
         look: Callable[[Seen], None] = lambda seen: None,
+        links_at_rest: Callable[[], float] = lambda: math.inf,
         stopped: bool = False,
     ) -> Watched:
         """Wait for every rank's reply, or break the call off on a deadlock, when time is up, or the user says stop.
@@ -107,10 +109,11 @@ class Connection:
             size: bytes that were sent to the ranks.
             others: ranks on the same communicator that take no part; what they have sent before may be on its way.
             look: called at every look, with what was seen.
+            links_at_rest: seconds since anything has passed the links; what is slow on its way is no hang.
             stopped: whether the stop button was pressed already.
         """
         call = Watched(dict(pending))
-        began, detector = time.monotonic(), HangDetector(self.control.lag)
+        began, detector = time.monotonic(), HangDetector(self.control.lag, links_at_rest)
         try:
             if stopped:
                 raise KeyboardInterrupt

@@ -4,8 +4,9 @@ What cannot be known that way keeps clocks: for how long nothing has moved.
 """
 
 import contextlib
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
@@ -21,6 +22,9 @@ from course_utils.trace.waiting import (
     mismatch_in_words,
 )
 
+_ON_ITS_WAY = "unknown", "all_wait"
+"""The clocks of what may be on its way over the links."""
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -28,11 +32,14 @@ class Seen:
 
     Attributes:
         stuck: the graph of waits, where some ranks wait for what will never come.
-        unknown: seconds since anything moved, while every rank that is not done waits, and one cannot say for what.
-        in_vain: the same, while ranks that test again and again test for what will never come, and others wait.
-        undelivered: the same, while a rank has not begun, and none works.
+        unknown: seconds since a rank or the links have moved, while every rank that is not done waits, and one cannot
+            say for what.
         all_wait: the same, while every rank that is not done waits for what seems to be on its way.
+        in_vain: seconds since a rank has moved, while ranks that test again and again test for what will never come,
+            and others wait.
+        undelivered: the same, while a rank has not begun, and none works.
         unmoved: seconds since any rank has moved.
+        links_at_rest: seconds since anything has passed the links.
     """
 
     stuck: WaitGraph | None = None
@@ -41,17 +48,20 @@ class Seen:
     undelivered: float = 0.0
     all_wait: float = 0.0
     unmoved: float = 0.0
+    links_at_rest: float = math.inf
 
 
 class HangDetector:
     """Looks at the ranks of one call again and again."""
 
-    def __init__(self, lag: float) -> None:
+    def __init__(self, lag: float, links_at_rest: Callable[[], float] = lambda: math.inf) -> None:
         """`lag`: by how many seconds what is seen of one rank may be older than what is seen of another.
 
         Nothing must have changed for so long, so that all that was seen was true at once.
+
+        `links_at_rest`: seconds since anything has passed the links.
         """
-        self._lag = lag
+        self._lag, self._links_at_rest = lag, links_at_rest
         self._picture: list | None = None
         self._since = 0.0
         self._graph: WaitGraph | None = None
@@ -71,8 +81,10 @@ class HangDetector:
             self._think(activities, replied)
         held = now - self._since
         stuck = self._graph if self._kind == "stuck" and held >= self._lag else None
-        clocks = {self._kind: held} if self._kind not in ("stuck", "") else {}
-        return Seen(stuck, unmoved=held, **clocks)
+        at_rest = self._links_at_rest()
+        still = min(held, at_rest) if self._kind in _ON_ITS_WAY else held
+        clocks = {self._kind: still} if self._kind not in ("stuck", "") else {}
+        return Seen(stuck, unmoved=held, links_at_rest=at_rest, **clocks)
 
     def _think(self, activities: Mapping[int, Activity], replied: set[int]) -> None:
         """What these ranks amount to: a clock of `Seen`, stuck or, while they can go on, nothing."""

@@ -13,7 +13,7 @@ from course_utils.ranks.connection import PATIENCE, Connection, Watched
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from, seen_of
 from course_utils.ranks.hang_detector import Seen
-from course_utils.ranks.links.traffic import Meter, Traffic
+from course_utils.ranks.links.traffic import LinksAtRest, Meter, Traffic
 from course_utils.ranks.presses import presses
 from course_utils.ranks.px_magic import register
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
@@ -23,6 +23,8 @@ from course_utils.words import count, wrapped
 
 _MEETING = 1.0
 """Seconds in which ranks come together that can; it takes them some milliseconds."""
+_MEETING_ON_LINKS = 10.0
+"""The same, while the links still carry what was sent before."""
 
 _MOST_LEFT = 50_000
 """Messages that nobody received: MPI holds them, and their memory, as long as the ranks live."""
@@ -198,8 +200,12 @@ class Ranks(LastRun):
                 pending = connection.submit("meet", dict.fromkeys(range(self.world_size), (communicator,)))
             except RanksGone:  # a rank has died meanwhile
                 return False
-            call = connection.wait_for(pending, patience=_MEETING)
+            rest = self._links_at_rest()
+            call = connection.wait_for(pending, patience=_MEETING, limit=_MEETING_ON_LINKS, links_at_rest=rest)
         return all(reply.kind == "returned" for reply in call.replies.values())
+
+    def _links_at_rest(self) -> Callable[[], float]:
+        return LinksAtRest(self.pids, self.facts.get("network")).seconds
 
     def _watched(
         self,
@@ -213,7 +219,7 @@ class Ranks(LastRun):
         """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""
         with ProgressBar(f"{count(len(arguments), 'rank')} at work") as bar:
             self._meter = meter = Meter(self.pids, self.facts.get("network"))
-            notice = StillnessNotice(connection.control, list(arguments), lambda: meter.sent)
+            notice = StillnessNotice(connection.control, list(arguments))
 
             def look(seen: Seen) -> None:
                 bar.look()
@@ -225,7 +231,8 @@ class Ranks(LastRun):
                 pending = connection.submit(function, arguments)
             size = sum(len(part) for own in arguments.values() for part in own if isinstance(part, bytes))
             limits = {"patience": patience, "limit": limit, "size": size}
-            call = connection.wait_for(pending, **limits, others=others, look=look, stopped=bool(pressed))
+            limits |= {"links_at_rest": self._links_at_rest(), "stopped": bool(pressed)}
+            call = connection.wait_for(pending, **limits, others=others, look=look)
             meter.look(at_once=True)
         return call
 

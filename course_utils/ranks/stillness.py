@@ -1,7 +1,7 @@
 """Says, once in a call, that nothing moves, where nobody can know whether that is a deadlock. It breaks nothing off."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from course_utils.ranks.failure_report import what_is_seen
 from course_utils.ranks.hang_detector import Seen
@@ -15,19 +15,17 @@ VAIN_SECONDS = 1.0
 """The same, while a rank tests again and again for what will never come."""
 _INTERVAL = 1.0  # seconds between two looks at what was computed and sent
 _COMPUTES = 0.1  # CPU seconds per second: less is what a process does that waits
-_SENDS = 10_000  # bytes per second: less is what MPI's own watchdogs send
 _ADVICE = "This need not be a deadlock, so nothing is broken off; the stop button (■) does."
 
 
 class StillnessNotice:
     """Looks at the ranks of one call, and prints its notice when it is time."""
 
-    def __init__(self, control: ProcessControl, ranks: Sequence[int], sent: Callable[[], int]) -> None:
-        """`sent`: bytes that have passed the links so far."""
-        self._control, self._ranks, self._sent = control, ranks, sent
+    def __init__(self, control: ProcessControl, ranks: Sequence[int]) -> None:
+        self._control, self._ranks = control, ranks
         self._told = False
         self._looked = self._moved = time.monotonic()
-        self._before = 0.0, sent()
+        self._before = 0.0
         self._ran: set[int] = set()
 
     def look(self, seen: Seen) -> None:
@@ -38,15 +36,14 @@ class StillnessNotice:
         if now - self._looked < _INTERVAL:
             return
         at_work = [rank for rank in self._ranks if self._control.activity(rank).state == RUNNING]
-        computed, sent = sum(map(self._control.computed, at_work)), self._sent()
-        seconds = now - self._looked
-        quiet = abs(computed - self._before[0]) < _COMPUTES * seconds and sent - self._before[1] < _SENDS * seconds
+        computed, seconds = sum(map(self._control.computed, at_work)), now - self._looked
+        quiet = abs(computed - self._before) < _COMPUTES * seconds and seen.links_at_rest > seconds
         runs = set(filter(self._control.wants_to_run, at_work))
         quiet &= not runs & self._ran  # on a busy machine little is computed by who computes all the time
         self._ran = runs
         if not quiet or seen.unmoved < seconds:
             self._moved = now
-        self._looked, self._before = now, (computed, sent)
+        self._looked, self._before = now, computed
         if now - self._moved > STILL_SECONDS:
             self._tell(f"Nothing has moved for {STILL_SECONDS:.0f} s")
 

@@ -208,25 +208,32 @@ class PickledReceive(Waitable):
     def __init__(self, comm: "TracedComm", source: int, tag: int, text: str, place: str, finished: Finished) -> None:
         self.comm, self.source, self.tag = comm, source, tag
         self.text, self.place, self.finished = text, place, finished
-        self.matched = source == MPI.PROC_NULL
+        self.matched = self.done = source == MPI.PROC_NULL
         self.value: Any = None
         self.need = None if self.matched else comm.wants(source, tag)
         self.status = MPI.Status()
+        self._data: np.ndarray | None = None
+        self._rest: MPI.Request | None = None
         if not self.matched:
             recorder.opened(self)
 
     def try_to_match(self) -> bool:
-        """Take a message that fits, if one has come."""
+        """Take a message that fits, if one has come; over a slow link the rest of it takes its time."""
         if self.matched:
             return True
         message = self.comm.inner.Improbe(self.source, self.tag, self.status)
         if message is None:
             return False
-        data = np.empty(self.status.Get_count(MPI.BYTE), np.uint8)
-        message.Recv([data, MPI.BYTE])
+        self._data = np.empty(self.status.Get_count(MPI.BYTE), np.uint8)
+        self._rest = message.Irecv([self._data, MPI.BYTE])
         self.matched = True
-        recorder.closed(self)
         self.comm.posted.remove(self)
+        return True
+
+    def _unpack(self) -> None:
+        """The whole message is here."""
+        data, self._data, self._rest, self.done = self._data, None, None, True
+        recorder.closed(self)
         self.finished(time.perf_counter(), self.status)
         try:
             self.value = pickle.loads(data)
@@ -235,14 +242,15 @@ class PickledReceive(Waitable):
                 f"{self.text}: the message from rank {self.status.source} is not a pickled object. "
                 "Send goes with Recv, send with recv."
             ) from error
-        return True
 
     def complete(self, status: MPI.Status | None = None) -> bool:
         if not self.matched:
             self.comm.serve_posted()
-        if self.matched and status is not None:
+        if not self.done and self.matched and self._rest.Test():
+            self._unpack()
+        if self.done and status is not None:
             status.source, status.tag = self.status.source, self.status.tag
-        return self.matched
+        return self.done
 
     def wait(self, status: MPI.Status | None = None) -> Any:
         self.Wait(status)
@@ -254,7 +262,7 @@ class PickledReceive(Waitable):
     def Cancel(self) -> None:
         """Take no message any more."""
         if not self.matched:
-            self.matched = True
+            self.matched = self.done = True
             self.comm.posted.remove(self)
             recorder.closed(self)
 

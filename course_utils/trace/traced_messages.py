@@ -184,15 +184,14 @@ class PointToPoint:
             return
         message, found, record = self._match("Recv", source, tag, kind_of(buf))
         room, size = size_of(buf), found.Get_count(MPI.BYTE)
+        into = as_bytes(buf) if size <= room else [np.empty(size, np.uint8), MPI.BYTE]
+        self._read("Recv", message, into, source, tag, status, record)
+        record(time.perf_counter(), found)
         if size > room:
-            message.Recv([np.empty(size, np.uint8), MPI.BYTE])
-            record(time.perf_counter(), found)
             raise ValueError(
                 f"Recv: the message from rank {found.source} has {size} bytes, the array for it has room for {room}. "
                 "Are shape and dtype the same on both sides?"
             )
-        message.Recv(as_bytes(buf), status)
-        record(time.perf_counter(), found)
         check_whole("Recv", buf, size)
 
     def recv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
@@ -254,6 +253,27 @@ class PointToPoint:
                 record(float("inf"), None)
                 raise
         return message, status, record
+
+    def _read(
+        self,
+        name: str,
+        message: MPI.Message,
+        into: Any,
+        source: int,
+        tag: int,
+        status: MPI.Status | None,
+        record: Finished,
+    ) -> None:
+        """Wait for the whole of a message whose beginning has come: over a slow link the rest takes its time."""
+        rest = message.Irecv(into)
+        if rest.Test(status):
+            return
+        try:
+            text, need = f"{name}(source={name_of(source)})", self.wants(source, tag)
+            recorder.wait(lambda: rest.Test(status), text, here()[1], need)
+        except KeyboardInterrupt:
+            record(float("inf"), None)
+            raise
 
     def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> TracedRequest:
         line, place = here()

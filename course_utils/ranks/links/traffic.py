@@ -18,6 +18,8 @@ from course_utils.trace.kernel_counters import interface_bytes
 _INTERVAL = 0.01  # seconds between samples, to begin with
 _STEPS = 200  # between samples of a run whose messages are known
 _MOST_SAMPLES = 2000  # then every second one is dropped, and the interval doubled
+_REST = 0.1  # seconds between two looks at whether anything passes the links
+_IDLE_RATE = 100_000  # bytes per second of all links: less is what MPI's own watchdogs send, and no slow link
 
 
 @dataclass(frozen=True)
@@ -102,11 +104,41 @@ def traffic_of(events: Iterable[Event], ranks: int, rate: int) -> Traffic:
     return Traffic(samples, [rate] * ranks)
 
 
+class LinksAtRest:
+    """For how long nothing has passed the links. Where there are none, nothing passes them."""
+
+    def __init__(self, pids: list[int], network: dict | None) -> None:
+        self._pids = _one_of_each_node(pids, network)
+        self._looked = self._moved = time.monotonic()
+        self._sent = self._read()
+
+    def _read(self) -> int:
+        """Bytes that have left all nodes so far."""
+        with contextlib.suppress(OSError, KeyError):  # a rank has ended
+            return sum(interface_bytes(pid)[0] for pid in self._pids)
+        return 0
+
+    def seconds(self) -> float:
+        """Since something has passed the links, as far as looks at them can tell."""
+        now = time.monotonic()
+        if self._pids and now - self._looked > _REST:
+            sent = self._read()
+            if sent - self._sent > _IDLE_RATE * (now - self._looked):
+                self._moved = now
+            self._looked, self._sent = now, sent
+        return now - self._moved
+
+
+def _one_of_each_node(pids: list[int], network: dict | None) -> list[int]:
+    """The processes that stand for the nodes; none where there are no nodes."""
+    return pids[:: network.get("ranks_per_node", 1)] if network else []
+
+
 class Meter:
     """Takes samples of the nodes while somebody calls `look`. Where there are no nodes it does nothing."""
 
     def __init__(self, pids: list[int], network: dict | None) -> None:
-        self._pids = pids[:: network.get("ranks_per_node", 1)] if network else []
+        self._pids = _one_of_each_node(pids, network)
         self._rates = network["rates"] if network else []
         self._interval = _INTERVAL
         self._samples: list[Sample] = []
@@ -123,11 +155,6 @@ class Meter:
         if len(self._samples) > _MOST_SAMPLES:
             del self._samples[1::2]
             self._interval *= 2
-
-    @property
-    def sent(self) -> int:
-        """Bytes that had left all nodes at the last look."""
-        return sum(self._samples[-1].sent) if self._samples else 0
 
     def traffic(self, network: dict | None) -> Traffic:
         """What was seen.
