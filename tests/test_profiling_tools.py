@@ -125,12 +125,12 @@ def test_changes_add_up_to_the_change_of_the_steps() -> None:
 
 def test_what_changed_is_said_and_drawn() -> None:
     found = [Change("aten::mm", 5.0, 1.0), Change(IDLE, 1.0, 2.0)]
-    assert sentences.changes_text(found) == "3 s less in the mean of the ranks; what changed most: aten::mm, 4 s less"
+    assert sentences.changes_text(found) == "3 s less on average over the ranks; what changed most: aten::mm, 4 s less"
     assert sentences.changed_most(found) == "a" and sentences.changed_most(found[1:]) == "c"
     assert sentences.changed_most([Change("gloo:all_reduce, exposed", 3.0, 1.0), *found[1:]]) == "b"
     slower = [Change("aten::mm", 1.0, 5.0), Change(IDLE, 2.0, 1.0)]
     assert sentences.changes_text(slower).endswith(
-        "3 s more in the mean of the ranks; what changed most: aten::mm, 4 s more"
+        "3 s more on average over the ranks; what changed most: aten::mm, 4 s more"
     )
     assert "aten::mm, 5 s before, 1 s after" in changed(found, "A title").alt_text
     with pytest.raises(CourseError, match="at least one"):

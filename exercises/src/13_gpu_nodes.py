@@ -5,8 +5,8 @@
 #
 # Here you write what a training needs to live on nodes that are not yours: a loop that can be
 # killed, the batch script that starts it, the figure that says how full the links are, how
-# often to save, and the reader of logs for the day when it does not start. They belong to
-# [lesson 13](../notebooks/13_gpu_nodes.ipynb).
+# often to save, and the reader of logs for the day when it does not start. The exercises belong
+# to [lesson 13](../notebooks/13_gpu_nodes.ipynb).
 #
 # The check looks at more than the result: it kills your training, lets one rank alone hear a
 # signal, runs your script, and gives your reader logs that you have not seen.
@@ -61,14 +61,15 @@ ranks.load_torch()
 # | `sampler` | `set_epoch(epoch)` makes it deal the images out anew |
 # | `batches()` | this rank's share of all batches of the sampler's epoch |
 # | `step(batch, place)` | one step; moves `place.batch` and `place.steps` on |
-# | `loss()` | on all training images |
+# | `loss()` | the loss on all training images, at the end of an epoch |
 # | `stop.agreed()`, `stop.heard` | whether any rank was asked to stop; what this one heard |
 # | `trained(place, resumed_at)` | the result |
 # | `rank`, `file` | of this process; of the checkpoint, for all |
 
 # %% [markdown]
 # `place = Place()` is the beginning; its `epoch`, `batch`, `steps` and `losses` say how far a
-# training has come. For the checkpoint, which holds what you put into it:
+# training has come. At the end of an epoch you move it on: another loss in `losses`, the next
+# `epoch`, and `batch` 0. For the checkpoint, which holds what you put into it:
 #
 # | call | on which ranks | what it does |
 # |---|---|---|
@@ -103,8 +104,8 @@ ranks.load_torch()
 # %% [markdown]
 # ## 2 · The batch script
 #
-# What sbatch is to know stands in comments at the top, one `#SBATCH --option=value` a line; it
-# reads until the first command. Below is what the first node runs, once:
+# What sbatch must know is in comments at the top, one `#SBATCH --option=value` on each line; sbatch
+# reads them until the first command. The commands below them run once, on the first node:
 #
 # ```
 # #!/bin/bash
@@ -123,7 +124,7 @@ ranks.load_torch()
 # %% [markdown]
 # Three things to think of before you type:
 #
-# - In a text of Python `f"…"` a brace of the shell is written twice: `${{MASTER_ADDR:-…}}`.
+# - In a Python string `f"…"`, a brace of the shell is written twice: `${{MASTER_ADDR:-…}}`.
 # - Which lines must not be there at all when there is no GPU, and no partition or memory was named?
 # - The script goes on after `srun`. What does it know then, and what is left to do?
 #
@@ -183,7 +184,7 @@ course.predict("gpu_nodes_log", answer=..., choices=choices)
 
 # %% [markdown]
 # Rank 0 *wrote* the file, says a line further up, and rank 1 on another node cannot find it. One
-# line alone would not tell: a path with a slip of the pen looks the same. `RULES` knows this:
+# line alone would not tell: a mistyped path looks the same. `RULES` knows this:
 
 # %%
 course.measured("gpu_nodes_log", answer="b")
@@ -193,7 +194,7 @@ for rule in RULES:
         print(f"{'   and beside it':24}{rule.beside}")
 
 # %% [markdown]
-# What explains others stands above what can follow from them: a job may run into its time limit
+# In `RULES` a cause stands above what can follow from it: a job may run into its time limit
 # *because* a rank ran out of memory and the others wait.
 #
 # `in_time(lines)` brings lines into the order of time, and leaves empty ones out. `found =

@@ -4,8 +4,8 @@
 # # Exercises: where did the time go?
 #
 # First you count two shares in lists of times. Then you are given five training programs that
-# are slow, each for one reason, and you make them faster without changing what they learn. They
-# belong to [lesson 14](../notebooks/14_profiling.ipynb).
+# are slow, each for one reason, and you make them faster without changing what they learn. The
+# exercises belong to [lesson 14](../notebooks/14_profiling.ipynb).
 #
 # The check runs the slow program and yours by turns, A B A B, on other data each time. It wants
 # the same numbers, and a factor between the two times.
@@ -64,8 +64,8 @@ ranks.load_torch()
 # %% [markdown]
 # ## 2 · How long does a rank do nothing?
 #
-# The same rank, from 0 to 12, where its steps began and ended: from 9 on it neither computes
-# nor communicates, so 3 / 12 of the time are idle. An event may begin before the first moment
+# The same rank: its steps began at 0 and ended at 12. From 9 on it neither computes nor
+# communicates, so it is idle for 3 / 12 of the time. An event may begin before the first moment
 # that counts, and end after the last.
 
 # %% tags=["exercise"]
@@ -84,8 +84,9 @@ ranks.load_torch()
 # pictures.profile(found.lanes, "slow program 1")
 # ```
 #
-# Then take out the line `raise NotImplementedError` and change what is below it. The same
-# losses, within 1 in 100,000, come out; how is up to you.
+# Then take out the line `raise NotImplementedError` and change what is below it. Your program must
+# give the same losses, within 1 in 100,000, and be faster by the factor that is wanted; how is up
+# to you.
 
 # %% [markdown]
 # ## 3 · Slow program 1
@@ -124,12 +125,12 @@ ranks.load_torch()
 # %% [markdown]
 # ## 5 · Slow program 3
 #
-# 41 narrow layers have 82 parameters with few numbers each. Adam and a moving average of the
-# weights change each of them, one after the other, on one rank:
+# 41 narrow layers have 82 parameters, tensors with few numbers each. Adam, and a running average
+# of the weights, change these tensors one after the other, on one rank:
 #
 # ```
-# weight 0   · · · · · · · · · · · · · ·        a dot is one operation: a few microseconds
-# weight 1   · · · · · · · · · · · · · ·        to call it, next to nothing to compute it
+# tensor 0   · · · · · · · · · · · · · ·        a dot is one operation: a few microseconds
+# tensor 1   · · · · · · · · · · · · · ·        to call it, next to nothing to compute it
 # …          ×  82, in every step
 # ```
 #

@@ -50,7 +50,8 @@ nodes = [f"gpu{node:02}" for node in range(1, 11) for _ in range(4)]
 pictures.seats(nodes, "Forty GPUs", marked=[found.rank])
 
 # %% [markdown]
-# `find_launch` read that from **environment variables**: words that a process gets from the program that starts it.
+# `find_launch` read that from **environment variables**: texts with a name, which a process gets from the program that
+# starts it.
 # `torchrun` comes with PyTorch, and starts the processes of *one* node. `srun` comes with **Slurm**, the program that
 # shares out a cluster's nodes, and starts them on *all*.
 #
@@ -61,8 +62,8 @@ both = {"torchrun": torchrun, "srun": srun}
 pictures.launchers(both, "One process of forty, told twice")
 
 # %% [markdown]
-# Under `srun` nobody names a port. But all ranks must use the *same* port before they can talk. So each computes it
-# from the job's number.
+# Under `srun` nobody names a port. But all ranks must know the *same* port before they can talk. So each rank computes
+# it from the job's number.
 #
 # ## One program
 #
@@ -71,7 +72,7 @@ pictures.launchers(both, "One process of forty, told twice")
 # ```
 # with training_of(settings) as training:   # find_launch, meet, DDP
 #     while place.epoch < settings.epochs:  # place: how far the training is
-#         training.sampler.set_epoch(place.epoch)
+#         training.sampler.set_epoch(place.epoch)  # lesson 6
 #         for batch in training.batches():
 #             training.step(batch, place)
 # ```
@@ -119,8 +120,8 @@ losses["torchrun"] = losses_of(log)
 # %% [markdown]
 # **Third way: Slurm.** Nobody types into forty terminals at three in the morning. You hand in a **batch script**, and
 # Slurm runs it when the nodes are free. The `#SBATCH` lines ask for what the job needs; `srun` starts its processes.
-# Here: two nodes, a process on each. (*The time is up*, below, explains `--signal`, `--requeue` and the lines after
-# `srun`.)
+# This script asks for two nodes, with a process on each. (*The time is up*, below, explains `--signal`, `--requeue` and
+# the lines after `srun`.)
 
 # %%
 from course_utils.lessons.gpu_nodes.launch_commands import hand_in
@@ -141,54 +142,22 @@ course.draw.loss_curves(losses, ways_text(losses), x="epoch")
 
 # %% [markdown]
 # The launcher tells a process *who it is*, and nothing else. The ranks, the seed and the batches are the same, so the
-# curve is the same.
-# Exercises: [`train_ddp`, `slurm_script`](../exercises/13_gpu_nodes.ipynb).
+# curve is the same. Exercises: [`train_ddp`, `slurm_script`](../exercises/13_gpu_nodes.ipynb).
 #
-# A notebook can use a cluster, too. The first line hands in a job and waits for it. Then eight ranks are yours, each
-# with a GPU:
+# A notebook can use a cluster, too. The first line asks Slurm for two nodes with four GPUs each, and waits for them.
+# Then eight ranks are yours, each with a GPU:
 #
 # ```
 # ranks = course.start(8, where="slurm", nodes=2, gpus_per_node=4)
 # ranks.run(train_ddp, settings, backend="gloo")
 # ```
 #
-# (gloo is for what the ranks agree on. Their gradients still go over NCCL.) The line asks Slurm for these nodes and
-# GPUs:
-
-# %% tags=["figure:13_eight"]
-from course_utils.ranks.slurm.batch_job import Job
-
-print("sbatch", *Job(8, nodes=2, gpus_per_node=4).options())
-pictures.seats(["gpu01"] * 4 + ["gpu02"] * 4, "Eight ranks for a notebook")
-
-# %% [markdown]
+# (gloo is for what the ranks agree on. Their gradients still go over NCCL.)
+#
 # Does your centre have **Open OnDemand**, a web page for its cluster? Then the course's app opens JupyterLab on a
 # compute node, and this page runs there: [ondemand/README](../ondemand/README.md).
-#
-# ## Who gets which image?
-#
-# Every rank runs the same program, so each must take *other* images. Lesson 6's `DistributedSampler` deals them. Here
-# are 24 images, 2 ranks, and batches of 8:
-
-# %% tags=["figure:13_dealt"]
-from torch.utils.data import DistributedSampler
-
-
-def deal(epoch, images=24, world_size=2):
-    shares = []
-    for rank in range(world_size):
-        sampler = DistributedSampler(range(images), world_size, rank, seed=0)
-        sampler.set_epoch(epoch)  # without it, every epoch has the order of epoch 0
-        shares.append(list(sampler))
-    return shares
-
-
-epochs = {f"epoch {epoch}": deal(epoch) for epoch in range(3)}
-pictures.dealt(epochs, "With set_epoch, every epoch has its own order", batch=8)
 
 # %% [markdown]
-# Seed and epoch fix the order: a training that goes on after two batches of epoch 1 skips these two.
-#
 # ## How well is the network used?
 #
 # An all-reduce of $n$ bytes in $t$ seconds has the **algorithm bandwidth** $\frac{n}{t}$. But a ring sends
@@ -203,14 +172,16 @@ course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ran
 
 # %%
 from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth, bus_bandwidth
-from course_utils.lessons.gpu_nodes.measured_training import collective_seconds
+from course_utils.lessons.gpu_nodes.measured_training import allreduce_seconds
+from course_utils.machine import gpus
 
 n, world_sizes = 400_000, [2, 3, 4]
+if len(gpus()) >= 4:  # NCCL: only large vectors fill its links
+    n = 256_000_000
 algorithm, bus = [], []
 for P in world_sizes:
-    run = ranks.run(collective_seconds, [n], ranks=P, backend="gloo")
-    backend, taken = run.results[0]
-    times = taken["all_reduce"][0]
+    run = ranks.run(allreduce_seconds, n, ranks=P, backend="gloo")
+    backend, times = run.results[0]
     algorithm.append([algorithm_bandwidth(n, t) for t in times])
     bus.append([bus_bandwidth("all_reduce", P, n, t) for t in times])
 on_4 = {"algorithm": median(algorithm[-1]) / 1e6, "bus": median(bus[-1]) / 1e6}
@@ -220,7 +191,7 @@ course.measured("bandwidths", **on_4)
 from course_utils.words import bytes_text
 from course_utils.lessons.gpu_nodes.sentences import bandwidth_text, link_text
 
-link = 12.5e6 if ranks.facts["network"] else None
+link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
 rate = link or max(map(max, bus))  # without a known link, the best that we measured
 points = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
 lines = {"algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes]}
@@ -232,51 +203,18 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 
 # %% [markdown]
 # With two ranks the factor is 1. With more ranks it grows, and the algorithm bandwidth falls, though no link is slower.
-# The bus bandwidth can be compared with the link's data sheet, whatever $P$. NVIDIA's program for such measurements,
-# nccl-tests, prints both (`algbw`, `busbw`).
-#
-# **Where switches add** (lesson 5), the formula no longer holds: a rank sends its vector about once. So on a node of
-# H100s, whose links carry 450 GB/s, nccl-tests print a `busbw` of 480 GB/s (its issues 212 and 272). The node is
-# healthy. There `busbw` compares machines, and is not the rate of a link.
-
-# %% [markdown]
-# **Other sizes, other collectives?** nccl-tests run through them all, each size many times. So do we, from 1 KB on.
-# The line is what latency and link allow together (lesson 4). We take the latency from the smallest vector.
-
-# %%
-from course_utils.lessons.gpu_nodes.sentences import allowed_rates, sweep_text
-
-operations = ["all_reduce", "all_gather", "reduce_scatter"]
-KB, repeat = [1, 8, 64, 512, 4096], {"runs": 3, "warm_ups": 1}
-if backend == "nccl":  # GPUs are fast: larger vectors, more calls
-    KB += [32_768, 262_144]
-    repeat = {"runs": 3, "warm_ups": 5, "calls": 20}
-sizes = [1000 * size for size in KB]
-run = ranks.run(collective_seconds, sizes, operations, **repeat, backend="gloo")
-taken = run.results[0][1]  # collective → for each size, seconds
-
-# %%
-P = ranks.world_size
-rates = {
-    name: [[bus_bandwidth(name, P, n, t) for t in times] for n, times in zip(sizes, runs)]
-    for name, runs in taken.items()
-}
-rate = link or max(max(map(max, runs)) for runs in rates.values())
-allowed = {name: allowed_rates(name, P, sizes, taken[name], rate) for name in operations}
-look = {"across": "vector, in KB", "up": "bus bandwidth, per second", "unit": bytes_text}
-title, finding = sweep_text(sizes, rates, backend, P)
-course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True, **look)
-
-# %% [markdown]
-# A small vector takes hardly longer than its latency. So thousands of them never fill a link, and gradients travel in
-# buckets (lesson 7). Only large vectors reach the rate of a data sheet. (gloo makes its reduce-scatter from an
-# all-reduce, so that one reaches half of its line at most.)
+# The bus bandwidth can be compared with the link's data sheet, whatever $P$, where vectors are large: a small one takes
+# hardly longer than its latency (lesson 4). NVIDIA's program for such measurements, nccl-tests, prints both (`algbw`,
+# `busbw`), for all sizes and collectives.
 #
 # With the bus bandwidth you can also predict. Take forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), and a
 # bus bandwidth of 40 GB/s. A step's all-reduce takes $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s, if
-# nothing is hidden.
-#
-# Exercise: `bus_bandwidth`.
+# nothing is hidden. Exercise: `bus_bandwidth`.
+
+# %% [markdown]
+# **Where switches add** (lesson 5), the formula no longer holds: a rank sends its vector about once. So on a node of
+# H100s, whose links carry 450 GB/s, nccl-tests prints a `busbw` of 480 GB/s (its issues 212 and 272). The node is
+# healthy. There `busbw` compares machines, and is not the rate of a link.
 
 # %% [markdown]
 # ## What does NCCL say?
@@ -289,16 +227,14 @@ course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True,
 # - TCP, the ordinary network. A program uses it through *sockets*, and every byte passes the processors.
 #
 # NCCL takes the best that it finds. Did it find the one that you paid for? `NCCL_DEBUG=INFO` makes it tell. Here is a
-# real start. We keep the lines that matter:
+# real start of two ranks; we keep the lines that matter. **Predict** from them: which way do these ranks' messages
+# take?
 
 # %%
 from course_utils.lessons.gpu_nodes.nccl_says import lines_that_matter, nccl_start, ways
 
 start = nccl_start()
 print(start.origin, "", *lines_that_matter(start.log), sep="\n")
-
-# %% [markdown]
-# **Predict.** Which way do the messages of these two ranks take?
 
 # %%
 choices = {
@@ -313,7 +249,7 @@ course.predict("nccl_way", answer=..., choices=choices)  # "a" to "d"
 course.measured("nccl_way", answer=ways(start.log))
 
 # %% [markdown]
-# Read what stands behind `via`:
+# Read what comes after `via`:
 #
 # | `via` | Which way | For you |
 # |---|---|---|
@@ -336,8 +272,8 @@ course.measured("nccl_way", answer=ways(start.log))
 # - `--compile`: **torch.compile** looks at the whole network first. Then it makes *kernels* (pieces of work for a
 #   processor or a GPU) that do several operations in one go.
 #
-# **Predict.** How many times as fast is a step with bfloat16 as one with float32 on this machine: with 64 hidden units
-# in a layer, and with 1024? (A number below 1 means slower. All ways run by turns, lesson 3.)
+# **Predict.** On this machine, how many times as fast is a step with bfloat16 as a step with float32? First with 64
+# hidden units in a layer, then with 1024. (A number below 1 means slower. All ways run by turns, lesson 3.)
 
 # %%
 course.predict("bf16_gain", within=1.3, narrow=..., wide=...)
@@ -370,9 +306,9 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 
 # %% [markdown]
 # Each number is converted once, and a layer of width 1024 then multiplies it 1024 times. So the wider the layer, the
-# more bfloat16 can save. A processor without units for it saves nothing. (An H100 was slower with it at *both* widths:
-# such layers take it next to no time, and converting is extra work.) The compiler takes seconds before the first step:
-# use it for long trainings.
+# more bfloat16 can save. A processor without units for bfloat16 saves nothing. (An H100 was slower with bfloat16 at
+# *both* widths: for a GPU such layers are next to no work, and converting is extra work.) The compiler takes seconds
+# before the first step: use it for long trainings.
 
 # %% [markdown]
 # ## A ladder for one GPU
@@ -394,14 +330,11 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 # The MFU (lesson 11) is the share of the GPU's peak that the network's own arithmetic takes. As the
 # peak we take what the GPU reaches in one large product of bfloat16.
 #
-# **Predict** for an H100: how many times as fast is the last rung as the first? And what is its MFU, in percent?
+# **Predict** for an H100: how many times as fast is the last rung as the first? And what is its MFU, in percent? (With
+# a GPU, measuring takes a minute, or two with `patient = True`. Without one, the page shows what we recorded.)
 
 # %%
 course.predict("ladder", within=1.5, factor=..., mfu=...)
-
-# %% [markdown]
-# With a GPU, the next cell takes a minute (two with `patient = True`, for the compiler). Without one, it shows what we
-# recorded.
 
 # %% tags=["figure:13_ladder"]
 from course_utils.lessons.gpu_nodes.ladder import climb_here
@@ -416,9 +349,9 @@ course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a ste
 # %% [markdown]
 # On the recorded H100 two rungs gain most: TF32, and the CUDA graph. Pinned memory is enough to hide the copies: where
 # the images lie on the GPU already, a step is no shorter. After TF32, bfloat16 gains next to nothing, and
-# the compiler alone loses. Why? The GPU finishes a kernel in a few microseconds, and Python needs as long to order the
-# next. So the GPU *waits for orders*, and faster kernels do not help. A single order for the whole step does. Lesson 14
-# shows that wait in a picture.
+# the compiler without a graph loses. Why? The GPU finishes a kernel in a few microseconds, and Python needs as long to
+# order the next. So the GPU *waits for orders*, and faster kernels do not help. A single order for the whole step does.
+# Lesson 14 shows that wait in a picture.
 #
 # On the last rung the GPU still reaches only a quarter of its peak: these images are small, and so are the matrices.
 # PaLM has large matrices, and reached 46 % (lesson 11).
@@ -426,11 +359,12 @@ course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a ste
 # %% [markdown]
 # ## Forty GPUs, before they are paid for
 #
-# Would forty such GPUs do forty times the work? **Virtual ranks** (lesson 5) tell before you pay. On the clock of each,
-# the last rung's step passes (the last bar above). Then lesson 5's two levels add up VGG-11's gradients, 37 MB, and
-# nothing overlaps. We assume 300 GB/s and 3 µs inside a node. Between nodes we assume 5 µs, and one of three networks.
+# Would forty such GPUs do forty times the work? **Virtual ranks** (lesson 5) tell before you pay. Each first lets as
+# much time pass on its clock as a step took on the last rung (the last bar above). Then lesson 5's two levels add up
+# VGG-11's gradients, 37 MB, and nothing overlaps. We assume 300 GB/s and 3 µs inside a node, and 5 µs between nodes.
+# For the rate between nodes we try three networks.
 #
-# **Predict.** How many times as many images as one GPU do forty GPUs train on in a second? First with one link of 25
+# **Predict.** How many times as many images do forty GPUs train on in a second as one GPU? First with one link of 25
 # Gbit/s for each node, then with four cards of 400 Gbit/s in each node.
 
 # %%
@@ -479,20 +413,7 @@ course.draw.over_numbers(GPUs, times, title, finding, **look)
 
 # %% [markdown]
 # At 25 Gbit/s, 37 MB take longer than the step itself. So pay for a network first. Or compute more between two sums,
-# with larger batches; and hide a part of the sum (lesson 7).
-#
-# Can you trust these clocks? Let the same function run on this page's four real ranks, and on four virtual ones behind
-# such links:
-
-# %%
-from course_utils.words import seconds_text
-
-real = ranks.run(played_step, 0.05, 100_000, on_nodes, runs=5).results
-nowhere = course.start(4, where="nowhere", link="100 Mbit/s")
-virtual = nowhere.run(played_step, 0.05, 100_000, on_nodes).results
-slowest = [max(step) for step in zip(*real)]  # the slowest rank of each step
-print("A step on 4 virtual ranks:", seconds_text(max(virtual)[0]))
-print("A step on 4 real ranks:   ", seconds_text(median(slowest)))
+# with larger batches; and hide a part of the sum (lesson 7). (Lesson 5 holds such clocks beside real ranks.)
 
 # %% [markdown]
 # ## Whole, or in parts
@@ -509,38 +430,33 @@ course.predict("rank_memory", within=1.1, model=..., everything=...)  # percent
 
 # %%
 from course_utils.lessons.gpu_nodes.rank_memory import TextModel, memory_by_way
+from course_utils.lessons.gpu_nodes.rank_memory import recorded_memory
 from course_utils.lessons.gpu_nodes.sentences import kept_shares, kept_text
+from course_utils.lessons.gpu_nodes.sentences import recorded_memory_text
 
 kept = memory_by_way(ranks, TextModel())
 parts = {way: memory.counted.parts() for way, memory in kept.items()}
 on_paper = {way: memory.formula.total for way, memory in kept.items()}
 course.measured("rank_memory", **kept_shares(kept["DDP"], kept["FSDP2"]))
+print(recorded_memory_text(recorded_memory()))
 panel = course.draw.SharesPanel("kept by each rank, counted", parts, on_paper)
 course.draw.shares([panel], kept_text(kept))
 
 # %% [markdown]
 # The model is divided by four. Activations are not: each rank has examples of its own.
 #
-# We counted the tensors that *stay*. Others live for a moment: the weights that FSDP2 has just gathered, gradients
-# before they are dealt out, work space of libraries. On a GPU, `torch.cuda.max_memory_allocated()` counts those, too:
-# it says how many bytes were in use at most. We recorded it once:
-
-# %%
-from course_utils.lessons.gpu_nodes.rank_memory import recorded_memory
-from course_utils.lessons.gpu_nodes.sentences import recorded_memory_text
-
-print(recorded_memory_text(recorded_memory()))
+# The picture has the tensors that *stay*. Others live for a moment: the weights that FSDP2 has just gathered, gradients
+# before they are dealt out, work space of libraries. On a GPU, `torch.cuda.max_memory_allocated()` counts those, too.
+# We recorded it once: that is the text above the picture. The whole model took less than the formula says. The formula
+# adds all gradients to all activations, but activations are let go while gradients are made. FSDP2 took more, for the
+# gathered weights.
 
 # %% [markdown]
-# The whole model took less than the formula says. The formula adds all gradients to all activations, but activations
-# are let go while gradients are made. FSDP2 took more, for the gathered weights.
-#
 # ## A process dies
 #
 # On 16,384 GPUs, Llama 3's training broke off 419 times in 54 days (Grattafiori et al. 2024, section 3.3.4). At that
 # rate, a training on forty GPUs breaks off every seven or eight weeks.
-
-# %% [markdown]
+#
 # So every 20 steps rank 0 writes a **checkpoint**: weights, the optimizer's velocities (lesson 1's momentum), the place
 # in the data, every rank's random state. It writes a new file beside the old one, then renames it. So nobody ever finds
 # half a checkpoint.
@@ -568,12 +484,12 @@ pictures.tries(tries, undisturbed, "Killed, and brought back")
 
 # %% [markdown]
 # (The traceback in between is rank 0's, which could no longer reach rank 1.) The steps after the last checkpoint are
-# lost. They are done again, and give the same numbers. Without the velocities the curve would differ. Without
-# `set_epoch` some images would come twice after the restart.
+# lost. They are done again, and give the same numbers. Without the velocities the curve would differ. And seed and
+# epoch fix the order of the images (lesson 6's `set_epoch`). So a training that goes on after two batches of an epoch
+# skips just these two.
 #
-# On several nodes, one torchrun runs on each (`torchrun_script` writes that job). The job needs
-# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` in torch 2.13: otherwise the second try finds the addresses of dead processes,
-# and waits.
+# On several nodes, one torchrun runs on each node (`torchrun_script` writes that job). With torch 2.13 the job needs
+# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`: otherwise the second try finds the addresses of dead processes, and waits.
 
 # %% [markdown]
 # ## How often to save?
@@ -619,9 +535,9 @@ course.draw.over_numbers(minutes, {"drawn": list(drawn.values())}, title, findin
 # %% [markdown]
 # ## The time is up
 #
-# Before a job's time is over, Slurm warns its processes: with `--signal=TERM@60` it sends them **SIGTERM**, a message
-# of the operating system, 60 to 120 s earlier. The program finishes its step, writes a checkpoint, and ends with exit
-# code 75, "try again". Then the script puts the job back into the queue (`scontrol requeue`).
+# Before a job's time is over, Slurm warns its processes. With `--signal=TERM@60` it sends them **SIGTERM**, a signal of
+# the operating system, 60 to 120 s before the end. The program finishes its step, writes a checkpoint, and ends with
+# exit code 75, "try again". Then the script puts the job back into the queue (`scontrol requeue`).
 #
 # Suppose that one rank hears the signal and stops alone. The others would wait for its gradient forever. So all ranks
 # agree: they all-reduce one number after each step. Here only rank 1 hears:
@@ -698,9 +614,9 @@ pictures.log_map(first.log, "The loudest line is not the cause")
 
 # %% [markdown]
 # In the first log rank 0 speaks of a closed connection. Rank 1 says *nothing*. But torchrun's last block names it,
-# under *Root Cause (first observed failure)*: rank 1, exit code −9. The operating system killed it; the last line, its
-# own, has the reason. In the second log, rank 0 wrote a file that rank 1 does not have: each node has a `/mnt/runs` of
-# its own.
+# under *Root Cause (first observed failure)*: rank 1, exit code −9. The operating system killed it, and wrote the
+# reason into the last line. In the second log, rank 0 wrote a file that rank 1 does not have: each node has a
+# `/mnt/runs` of its own.
 #
 # `course doctor --log FILE` tells 17 kinds of failure apart. Your exercise `explain_failure` does the same.
 

@@ -422,9 +422,9 @@ print(both_reports_text(told, report))
 # %% [markdown]
 # ## And a GPU?
 #
-# Usually Python starts each of a step's kernels by an *order* of its own. Lesson 13 made the same step 2.4 times as
-# fast without a quicker kernel, by a **CUDA graph**: one order starts all of them. Here are three steps of each kind.
-# (Profiled now where there is a GPU; otherwise recorded on an H100.)
+# Usually Python starts each of a step's kernels by an *order* of its own. With lesson 13's **CUDA graph**, one order
+# starts all of them. Here are three steps of each kind, with the same kernels. (Profiled now where there is a GPU;
+# otherwise recorded on an H100.)
 #
 # **Predict.** While Python gives its orders one by one, for what percentage of a step is the GPU idle? And with the
 # graph? (The profiler looks at each order, which slows the orders down.)
@@ -446,8 +446,8 @@ pictures.profile(
 
 # %% [markdown]
 # Where it is pale grey, the GPU has nothing to do. Each order takes Python and torch some microseconds, and the kernel
-# that it starts takes no longer. (Without the profiler, that step took 5.7 ms and not 15, and the GPU was idle for a
-# third of it.) The more a kernel does, the less its order matters: take larger batches, or wider layers.
+# that it starts takes no longer. (Without the profiler, that step took 5.9 ms in lesson 13, and not 15: so the GPU
+# was idle for a third of it.) The more a kernel does, the less its order matters: take larger batches, or wider layers.
 #
 # The time that is not grey is roughly what `nvidia-smi` shows as **GPU-Util**: the percentage of time in which *any*
 # kernel ran ([NVIDIA, NVML](https://docs.nvidia.com/deploy/nvml-api/api/structnvmlUtilization__t.html)). It is not the

@@ -182,7 +182,7 @@ def changes_text(changes: Sequence[Change]) -> str:
     total = sum(one.seconds for one in changes)
     shorter = total < 0
     largest = min(changes, key=lambda one: one.seconds if shorter else -one.seconds)
-    told = f"{seconds_text(abs(total))} {'less' if shorter else 'more'} in the mean of the ranks"
+    told = f"{seconds_text(abs(total))} {'less' if shorter else 'more'} on average over the ranks"
     return f"{told}; what changed most: {largest.name}, {seconds_text(abs(largest.seconds))} {_way(largest)}"
 
 

@@ -22,7 +22,7 @@ Moments = tuple[float, float, str]
 
 @dataclass(frozen=True)
 class Change:
-    """What became of a name; seconds in the mean of the ranks."""
+    """What became of a name; seconds on average over the ranks."""
 
     name: str
     before: float
@@ -51,7 +51,7 @@ def together(found: Sequence[Change], most: int) -> list[Change]:
 
 
 def seconds_by_name(trace: Trace) -> dict[str, float]:
-    """Where the steps of a merged trace went, in seconds, in the mean of its ranks."""
+    """Where the steps of a merged trace went, in seconds, on average over its ranks."""
     by_rank: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for event in trace["traceEvents"]:
         if event["ph"] == "X":
