@@ -578,7 +578,9 @@ from course_utils.lessons.allreduce.network_topology import ring_seconds
 
 last = 256  # 1024: your ring's two million messages run too, for a minute or two in each picture
 ways = {name: ALGORITHMS[name] for name in ("tree", "halving-doubling")}
-ways["double tree"] = partial(double_tree_allreduce, segment_bytes=2_000)  # 8 for each half
+ways["double tree"] = partial(
+    double_tree_allreduce, segment_bytes=2_000
+)  # 8 for each half
 ways |= {"ring": ring, "hierarchical": partial(two_levels, node_size=8)}
 
 

@@ -113,8 +113,8 @@ def simulate_schedule(
         latency: until a message that has left arrives.
         message: how long a message occupies its sender's link.
         synchronous: sends wait until the other side receives, as large MPI messages do.
-        overhead: how long a message keeps its sender from computing, and its receiver as long: where processors copy it,
-            or kernels on a GPU.
+        overhead: how long a message keeps its sender from computing, and its receiver as long, where processors copy
+            it, or kernels on a GPU.
 
     Raises:
         Stuck: the ranks wait for each other.
