@@ -67,7 +67,7 @@ print(f"I am process {os.getpid()}")
 import os
 
 
-def process_number(comm):  # comm: the next section
+def process_number(comm):  # comm: see the next section
     return os.getpid()
 
 
@@ -240,7 +240,7 @@ ranks.status()
 #
 # Each lesson has an exercise notebook. There you write the body of a function, and `course.check` runs it with numbers
 # that are new every time: first on up to 64 *virtual ranks*, which share one process (lesson 5), then on your own
-# ranks. # A function that is not written yet gets a circle:
+# ranks. A function that is not written yet gets a circle:
 
 
 # %%

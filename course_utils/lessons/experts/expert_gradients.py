@@ -15,7 +15,7 @@ def expert_gradients(shared: Iterable[nn.Parameter], own: Iterable[nn.Parameter]
     Every rank went backward from the mean loss of its own tokens, equally many everywhere. What every rank has
     (attention, norms, the gate) got a gradient for these alone: summed over all ranks. An expert got the gradients of
     all ranks that sent it tokens, in the backward pass of dispatch already: summed over those with the same expert.
-    Both are divided by the number of *all* ranks, for the mean is over all ranks' tokens.
+    Both are divided by the number of *all* ranks, because the mean is over all ranks' tokens.
 
     Args:
         shared: parameters that all ranks have, in the same order.
