@@ -178,7 +178,7 @@ with_sliders(
 # How far is a batch's gradient from that of all images? Let us measure: draw 2,000 batches, and take the root of the
 # mean squared distance. That is the gradient's **noise**.
 #
-# **Predict.** With a batch 100 times as large, the noise is how many times smaller?
+# **Predict.** How many times smaller is the noise with a batch 100 times as large?
 
 # %%
 course.predict("noise_ratio", within=1.2, answer=...)  # a number
