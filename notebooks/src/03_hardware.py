@@ -18,7 +18,7 @@ import course_utils as course
 from course_utils.machine import allowed_cores
 from course_utils.measuring import Measured, compare, rate_text
 
-# before torch, so that its threads sleep while they wait, and leave the cores to others
+# before torch, so that torch's threads sleep while they wait, and leave the cores to others
 from course_utils.lessons.hardware import layer_costs, machine_rates, photos
 from course_utils.lessons.hardware import reading_speed, step_shares, threads, sentences
 from course_utils.vgg import vgg11
@@ -42,7 +42,7 @@ course.predict("balance", within=2, operations=...)
 
 # %% [markdown]
 # A rate is an amount of work, divided by the seconds that it takes. Two matrices of 1024 by 1024, for example, are
-# multiplied with 2 · 1024³ operations:
+# multiplied with 2 · 1024³ operations: 1024² results, each of 1024 products, which are added up.
 
 
 # %%
