@@ -101,7 +101,7 @@ ranks = course.start(4)
 # ## 5 · Asynchronous ring
 #
 # Picture a conveyor belt in the place of the sheets. Blocks are cut into segments of at most `segment_bytes`. Each
-# goes on as soon as it has come and was added, while the next is still on its way.
+# goes on as soon as it has come and been added, while the next is still on its way.
 #
 # A rank sends as many bytes as in the ring. What an `Isend` sends must stay as it is until its `Wait`; what an `Irecv`
 # brings is there only after its `Wait`. Cut each block into as few segments as will do:

@@ -23,8 +23,8 @@ ranks = course.start(4)
 
 # %% [markdown]
 # That was the hardest part. The line above says what you got: how many processes, which library carries their messages
-# (all such libraries speak **MPI**, a standard: lesson 4), how many cores they may use, with how many threads (lesson
-# 3), and whether there is a GPU.
+# (all such libraries speak **MPI**, a standard: lesson 4), how many cores they may use, with how many threads (see
+# the picture below), and whether there is a GPU.
 #
 # Each of these processes is called a **rank**. It is a whole Python of its own, waiting for something to do.
 
@@ -42,7 +42,7 @@ ranks.picture()
 # %% [markdown]
 # ## One cell, four processes
 #
-# A cell runs here, in the notebook, unless its first line is `%%px`. Then it runs on every rank.
+# A cell runs here, in the notebook. But a cell whose first line is `%%px` runs on every rank.
 #
 # **Predict.** The next cell asks each rank for its process number. The notebook is a process too. How many
 # different processes are at work, the notebook included?
@@ -67,7 +67,7 @@ print(f"I am process {os.getpid()}")
 import os
 
 
-def process_number(comm):  # comm: the next section
+def process_number(comm):  # comm: see the next section
     return os.getpid()
 
 
@@ -240,7 +240,7 @@ ranks.status()
 #
 # Each lesson has an exercise notebook. There you write the body of a function, and `course.check` runs it with numbers
 # that are new every time: first on up to 64 *virtual ranks*, which share one process (lesson 5), then on your own
-# ranks. # A function that is not written yet gets a circle:
+# ranks. A function that is not written yet gets a circle:
 
 
 # %%

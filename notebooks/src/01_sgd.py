@@ -25,9 +25,10 @@ inks = ["ink in the left half", "ink in the lower left quarter"]
 pictures.two_classes(x, y, ["a 2", "a 5"], inks, title="Each point is an image")
 
 # %% [markdown]
-# If a 2 and a 5 have as much ink in the left half, the 2 usually has more of it at the bottom: the dots lie above the
-# triangles. The smallest model that can learn this has two **weights**, $w = (w_0, w_1)$. It weighs the two numbers of
-# an image, adds them up, $w \cdot x = w_0 x_0 + w_1 x_1$, and turns this sum into a probability that the image is a 5:
+# Of a 2 and a 5 with the same amount of ink on the left, the 2 usually has more of it at the bottom: the dots lie above
+# the triangles. The smallest model that can learn this has two **weights**, $w = (w_0, w_1)$. It weighs the two numbers
+# of an image, adds them up, $w \cdot x = w_0 x_0 + w_1 x_1$, and turns this sum into a probability that the image is a
+# 5:
 #
 # $$p = \frac{1}{1 + e^{-w \cdot x}}$$
 #
@@ -177,7 +178,7 @@ with_sliders(
 # How far is a batch's gradient from that of all images? Let us measure: draw 2,000 batches, and take the root of the
 # mean squared distance. That is the gradient's **noise**.
 #
-# **Predict.** With a batch 100 times as large, the noise is how many times smaller?
+# **Predict.** How many times smaller is the noise with a batch 100 times as large?
 
 # %%
 course.predict("noise_ratio", within=1.2, answer=...)  # a number
@@ -196,9 +197,8 @@ ratio = noise["any images"][0] / noise["any images"][sizes.index(100)]
 course.measured("noise_ratio", answer=ratio)
 off = np.divide(noise["any images"], line["any images"]) - 1
 assert np.abs(off).max() < 0.1  # every dot is near its line
-pictures.noise_line(
-    sizes, noise, line, f"100 times the batch: 1/{ratio:.0f} of the noise"
-)
+title = f"100 times the batch: 1/{ratio:.0f} of the noise"
+pictures.noise_line(sizes, noise, line, title)
 
 # %% [markdown]
 # Blue: images drawn at random, perhaps the same image twice. Errors partly cancel: the mean of $B$ images has the noise
@@ -223,7 +223,7 @@ for rate in [2.0, 3.9, 4.1]:
     d, visited = 1.0, []
     for _ in range(6):
         d = d - rate * curvature * d
-        visited.append(round(d, 2) + 0.0)  # + 0.0 makes a 0 of -0
+        visited.append(round(d, 2) + 0.0)  # + 0.0 turns -0 into 0
     print(f"rate {rate}: {visited}")
 
 # %% [markdown]
@@ -315,7 +315,7 @@ pictures.distances(apart, title, y="distance from the star")
 # %% tags=["nbval-check-output"]
 def steps_needed(path):
     above = np.array([loss(w) for w in path]) - loss(best)
-    return int(np.flatnonzero(above > 0.001)[-1]) + 1  # the last one above, and a step
+    return int(np.flatnonzero(above > 0.001)[-1]) + 1  # the one after the last above
 
 
 walk = descend(gradient, np.zeros(2), 2.0, 400)

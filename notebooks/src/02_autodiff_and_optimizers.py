@@ -317,7 +317,7 @@ pictures.ready_order(by_layer, times.end, "One backward pass of VGG-11", times.e
 #
 # An **optimizer** turns gradients into steps. **Adam** and AdamW, which also shrinks the weights a little in each step,
 # are used most. For each weight Adam keeps two **running averages**: of the gradient (the mean) and of its square. Each
-# takes most of its old value, and a little of the new one. Adam moves the weight *against* the mean, by
+# keeps most of its old value, and takes up a little of the new one. Adam moves the weight *against* the mean, by
 #
 # $$\text{rate} \cdot \frac{\text{mean}}{\sqrt{\text{square}} + \text{eps}}$$
 #

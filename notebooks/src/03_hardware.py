@@ -18,7 +18,7 @@ import course_utils as course
 from course_utils.machine import allowed_cores
 from course_utils.measuring import Measured, compare, rate_text
 
-# before torch, so that its threads sleep while they wait, and leave the cores to others
+# before torch, so that torch's threads sleep while they wait, and leave the cores to others
 from course_utils.lessons.hardware import layer_costs, machine_rates, photos
 from course_utils.lessons.hardware import reading_speed, step_shares, threads, sentences
 from course_utils.vgg import vgg11
@@ -42,7 +42,7 @@ course.predict("balance", within=2, operations=...)
 
 # %% [markdown]
 # A rate is an amount of work, divided by the seconds that it takes. Two matrices of 1024 by 1024, for example, are
-# multiplied with 2 · 1024³ operations:
+# multiplied with 2 · 1024³ operations: 1024² results, each of 1024 products, which are added up.
 
 
 # %%
@@ -75,9 +75,8 @@ course.measured("balance", operations=4 * peak.median / bandwidth.median)
 # one to write.
 #
 # Does the machine move only what a program asks for? It moves memory in *lines* of 64 bytes. Many processors fetch a
-# line even when the program only overwrites it: **write-allocate**. A sum *into* one of its own arrays, `left +=
-# right`, overwrites lines that it has just read. It moves three numbers for certain, so we measure the others against
-# it.
+# line even when the program only overwrites it: **write-allocate**. But `left += right` overwrites lines that
+# it has just read. So it moves three numbers for certain, and we measure the others against it.
 #
 # **Predict.** How many numbers move for each result of a sum into a third array, and of a copy?
 
@@ -91,7 +90,7 @@ print(sentences.moved_sentence(moved))
 
 # %% [markdown]
 # Our bandwidth counts three numbers for each sum: what the program *asks* for, as McCalpin's benchmark STREAM does. If
-# four moved, memory is a third faster than that, and the roof below is too low.
+# four moved, memory is a third faster than that, and the roof of the next section is too low.
 #
 # ## The roof
 #
@@ -179,8 +178,8 @@ course.draw.measured_bars({"2 × 2 pooling": pair.bars}, pair.title, found)
 #
 # ## A training step
 #
-# Three students measured VGG-11 in 2020, for the course CS744 in Wisconsin. Their first figure shows *iterations*: some
-# batches in a row, 20 in theirs and 2 in ours. It splits the time of each into **forward**, **backward** and the
+# Three students measured VGG-11 in 2020, for the course CS744 in Wisconsin. Their first figure shows *iterations*, each
+# of 20 batches in a row (ours: 2 batches). It splits the time of each into **forward**, **backward** and the
 # optimizer's **step**. A layer's backward pass computes two products, each as large as the forward product: one for the
 # gradient of its weights, and one for the gradient of its input.
 #
@@ -196,7 +195,7 @@ ratio = training.ratio().median
 course.measured("backward", times_as_long=ratio)
 print(sentences.shares_sentence(training))
 title = f"Backward takes {ratio:.1f} times as long as forward"
-course.draw.stacked_bars(training.bars, title)
+course.draw.stacked_bars(training.bars, title, "")
 
 # %% [markdown]
 # Two products against one: about 2, if arithmetic were all. But there are also layers that wait for memory, and the
@@ -354,7 +353,7 @@ print(f"{photos.disk_bytes([packed]):,} bytes of disk")
 # everything is **cold**. We ask the system to forget the files before each round. The disk's own counter then
 # says whether the bytes really came from it.
 #
-# **Predict.** When all is cold, how many times as long do the single files take as the packed file?
+# **Predict.** When the files are cold, how many times as long do the single files take as the packed file?
 
 # %%
 course.predict("files", within=1.5, cold=...)

@@ -49,10 +49,10 @@ course.measured("allreduce_gather", rounds=gather.rounds, vectors=sent)
 gather.timeline("gather and broadcast")
 
 # %% [markdown]
-# With $P$ ranks, rank 0 takes $P-1$ vectors in and gives $P-1$ out, one a round: $2(P-1)$ rounds. In the picture three
-# travel at once. But they share rank 0's link, so each takes three times as long, and nothing is gained. With 1,000
-# machines one link carries everything, and 999 are nearly idle. Two ideas mend that. (`gather_broadcast_allreduce??` in
-# a cell shows its lines.)
+# With $P$ ranks, rank 0 takes $P-1$ vectors in and gives $P-1$ out, one in each round: $2(P-1)$ rounds. In the picture
+# three travel at once. But they share rank 0's link, so each takes three times as long, and nothing is gained. With
+# 1,000 machines one link carries everything, and 999 are nearly idle. Two ideas mend that.
+# (`gather_broadcast_allreduce??` in a cell shows its lines.)
 #
 # ## Idea one: in pairs
 #
@@ -106,7 +106,7 @@ halving.timeline("halving-doubling")
 
 # %% [markdown]
 # $\frac12 + \frac14 = \frac34$ of the vector there, and $\frac34$ back: $2\frac{P-1}{P}$ vectors, so less than 2. Where
-# only *ranks* add, the busiest rank cannot send less, in any algorithm. (A switch, the box where the links meet, can
+# only *ranks* add, the busiest rank cannot send less with any algorithm. (A switch, the box where the links meet, can
 # sometimes add, too. Then a rank sends its vector once: lesson 13.) The price: twice the rounds of doubling.
 #
 # ## The ring
@@ -196,7 +196,7 @@ sent = {  # of vectors with P numbers, 4 bytes each: one number a block
     for name, label in labels.items()
 }
 most, _, least = (f"{line[-1]:,.4g}" for line in sent.values())
-title = f"{many[-1]:,} ranks: the busiest sends {most} vectors, or only {least}"
+title = f"{many[-1]:,} ranks: the busiest sends {most} vectors, in blocks only {least}"
 words = {
     "y": "vectors that the busiest rank sends",
     "subtitle": "By the formulas just checked",
@@ -598,7 +598,8 @@ course.predict("allreduce_cards", answer=..., choices=first)
 
 
 # %% tags=["figure:05_thousand"]
-def one_link(P):  # between nodes of 8, then inside: seconds, and seconds per byte
+# between nodes of 8, then inside: seconds, and seconds per byte; 0.5 µs of work a message
+def one_link(P):
     return two_level(P, 8, (5e-6, 8e-11), (2e-6, 1e-11), overhead=5e-7)
 
 

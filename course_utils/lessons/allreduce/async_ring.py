@@ -31,7 +31,7 @@ def async_ring_allreduce(
     """Combine the vectors of all ranks, in place: a ring of segments under way at once.
 
     A rank passes a segment on as soon as it has come and been combined, while the next is
-    on its way: links and adders work at the same time. Receives are posted before their
+    on its way: links and adders work at the same time. Receives start before their
     messages come, so that MPI need not keep them. The same bytes as the ring: 2 (P − 1)/P
     of the vector sent by each rank, in 2 (P − 1) messages for each segment.
 

@@ -35,7 +35,7 @@ def roofline_time(layers: Sequence[tuple[float, float]], peak: float, bandwidth:
     """The least seconds that layers take, one after the other, on a machine that can compute while it moves bytes.
 
     Args:
-        layers: (FLOPs, bytes) of each.
+        layers: (FLOPs, bytes) of each; may be empty.
         peak: the most FLOP per second.
         bandwidth: the most bytes per second.
     """

@@ -136,7 +136,7 @@ def shares_sentence(timed: TimedTraining) -> str:
     ratio = timed.ratio()
     as_published = "as in the report" if first == "backward" else "unlike in the report, where backward does"
     text = (
-        f"Here the {first} pass takes most of the time, {percent(totals[first] / whole)}: {as_published}.\n"
+        f"The {first} pass takes most of the time, {as_published}; here {percent(totals[first] / whole)}.\n"
         f"Backward takes {ratio.median:.1f} times as long as forward "
         f"({ratio.low:.1f} to {ratio.high:.1f} in {len(timed.iterations)} iterations)."
     )

@@ -17,7 +17,8 @@ def brent_bounds(needs: Mapping[Hashable, Collection[Hashable]], processors: int
     time. The upper bound holds for every schedule in which no processor rests while a task is ready.
 
     Args:
-        needs: for each task the tasks that must be done before it; in any order, and never in a circle. Left as it is.
+        needs: for each task the tasks that must be done before it; in any order, never in a circle. May be empty;
+            left as it is.
         processors: p, at least 1.
 
     Source: Brent 1974, lemma 2; Graham 1969 for schedules that never rest.
