@@ -567,6 +567,7 @@ course.predict("strategy_incremental", within=1.5, times=...)
 
 # %%
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
+from course_utils.words import wrapped
 from course_utils.lessons.strategy_search.sentences import times_text
 from course_utils.lessons.strategy_search.simulator import simulation_rates
 
@@ -575,7 +576,7 @@ four_gpus = described_costs(alexnet_graph, node, 11.3e12, 484e9, launch_seconds=
 speed = simulation_rates.rates(alexnet_graph, four_gpus, devices=4, seconds=0.3)
 times = speed["incremental"] / speed["full"]
 course.measured("strategy_incremental", times=round(times, 1))
-print(times_text(speed))
+print(wrapped(times_text(speed)))
 
 # %% [markdown]
 # *tasks* is the simulator from above; *full* multiplies all matrices, of many walks at once; *incremental* multiplies

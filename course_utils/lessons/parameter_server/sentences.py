@@ -205,7 +205,7 @@ def clinics_text(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes
 
 def mean_text(weighted: float, unweighted: float) -> str:
     """Whether counting every clinic alike costs accuracy."""
-    start = f"weighted {percent(weighted)}, every clinic alike {percent(unweighted)}"
+    start = f"counted by number {percent(weighted)}, alike {percent(unweighted)}"
     if weighted - unweighted > _APART:
         return f"{start}: the small clinics drown the large one"
     if unweighted - weighted > _APART:
