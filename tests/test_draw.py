@@ -481,6 +481,12 @@ with_sliders(lambda width: Picture((width, 1)), width=IntSlider(value=2, min=1, 
     assert all(cell.outputs[0]["data"]["image/png"] for cell in ran.cells)
 
 
+def test_bars_without_exposed_communication_say_so() -> None:
+    hidden = draw.stacked_bars({"alone": {"computing": 1.0}, "ours": {"computing": 0.9, "communication": 0.0}})
+    assert "Communication takes no time of its own" in hidden.alt_text
+    assert "Forward takes" in draw.stacked_bars({"serial": {"forward": 1.0}}).alt_text
+
+
 def test_bars_begin_at_the_bound() -> None:
     cases = {"a": (1.0, {"data": 2.0, "walks": 1.0}), "b": (1.0, {"data": 4.0, "walks": 1.25})}
     picture = draw.above_bound(cases, "Gaps")

@@ -143,7 +143,7 @@ def test_the_title_of_the_bars(flat, ours, said) -> None:
     [
         ([1.2, 1.3], "predicted 1 MB, measured 1 MB"),
         ([0.99, 0.99], "noise"),
-        ([0.5, 0.5], "measured 1 KB, 100 % faster"),
+        ([0.5, 0.5], "measured 1 KB, which is 100 % faster"),
     ],
 )
 def test_the_best_bucket_in_words(small, said) -> None:

@@ -335,7 +335,7 @@ def test_every_miss_is_named_in_words_and_picture(changes, names) -> None:
     assert result.misses() == names
     assert (missed(result) or "").startswith(", ".join(names))
     if "accuracy" not in changes:
-        title = f"Not as asked for: {', '.join(names)}" if names else "Within all budgets"
+        title = f"Missed: {', '.join(names)}" if names else "Within all budgets"
         assert title in budget_bars(result).alt_text
 
 

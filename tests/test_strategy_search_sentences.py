@@ -158,9 +158,9 @@ def test_only_what_is_proved_is_called_so() -> None:
     def said(bound):
         return sentences.bound_text(10**7, 2.0, bound and Bound(bound, None, Certificate(bound, [], [], []), 0.5, 1))
 
-    assert said(10**7) == ("Proved: no strategy is quicker than 10 ms, simulated; gap 0 (walks 2 s, bound 500 ms)")
+    assert said(10**7) == ("Proved: no strategy is quicker than 10 ms, simulated (walks 2 s, proof 500 ms)")
     assert said(9_700_000) == (
-        "The best takes 9.7 ms, simulated; the walks are 3.00% from it (walks 2 s, bound 500 ms)"
+        "The best takes 9.7 ms, simulated; the walks are 3.00% from it (walks 2 s, proof 500 ms)"
     )
     assert "nothing is proved" in said(None)
 

@@ -37,8 +37,8 @@ ranks.load_torch()
 # ```
 # place         0      1      2      3      4      5
 # bytes         8      5      4      3      2      6
-#                                         └── 0 ───┘    8 bytes; with place 3 it would be 11
-#                           └── 1 ───┘                  7 bytes; with place 1 it would be 12
+#                                         └── 0 ───┘    8 bytes (with place 3: 11)
+#                           └── 1 ───┘                  7 bytes (with place 1: 12)
 #                    └ 2 ┘
 #             └ 3 ┘
 # ```
@@ -119,13 +119,13 @@ who_comes_first()
 # %% [markdown]
 # ## 4 · What is left of P ranks?
 #
-# One rank needs 8 s. Four ranks that share its work need 2.5 s together: 10 s of work are
-# paid, 8 s were of use.
+# One rank needs 8 s. Four ranks that share its work need 2.5 s each: you pay for 10 s, and 8 s
+# were of use.
 #
 # ```
 # alone      ████████████████     8 s
 # rank 0     █████                2.5 s
-# rank 1     █████                2.5 s      strong: 8 s of use ÷ 10 s paid = 0.8
+# rank 1     █████                2.5 s    strong: 8 s ÷ 10 s = 0.8
 # rank 2     █████                2.5 s
 # rank 3     █████                2.5 s
 # ```

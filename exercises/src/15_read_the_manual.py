@@ -26,6 +26,7 @@ from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.read_the_manual.manuals import DEEPSPEED, HOROVOD, JAX
 from course_utils.lessons.read_the_manual.manuals import TENSORFLOW, TORCH
 from course_utils.lessons.read_the_manual.framework_terms import Step
+from course_utils.words import wrapped
 
 ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
@@ -147,7 +148,7 @@ ranks.load_torch()
 
 # %%
 naive = tried(ranks, naive_data_parallel)
-print(used(naive))
+print(wrapped(used(naive)))
 budget_bars(naive)
 
 # %% [markdown]

@@ -144,11 +144,12 @@ course.draw.stacked_bars(taken.bars, hiding_text(taken, "hooks", "loop"))
 
 # %%
 from course_utils.lessons.overlap.bucket_size import BucketModel, all_reduce_line
+from course_utils.words import wrapped
 from course_utils.lessons.overlap.sentences import line_text
 
 alpha, beta = all_reduce_line(ranks)
 model = BucketModel.of(times, names, alpha, beta)
-print(line_text(alpha, beta, len(model.sizes), sum(model.sizes)))
+print(wrapped(line_text(alpha, beta, len(model.sizes), sum(model.sizes))))
 
 # %% [markdown]
 # Between 34 buckets and a single one lies an optimum. A bucket starts when its last gradient is ready *and* the bucket

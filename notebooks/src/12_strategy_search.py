@@ -47,10 +47,10 @@ for operator in five.operators:
 # millisecond, each way; meanwhile a device does nothing else. Where both devices have the same $n$ weights, their
 # gradients need an all-reduce: $n/512$ ms.
 #
-# One device alone needs 40 ms. **Predict** on paper how many each of these two ways takes:
+# One device alone needs 40 ms. **Predict** on paper how many ms each of these two ways takes:
 #
 # - **data parallel**: each device has half of the images in every operator.
-# - **the report's**: so it is for conv1 and pool1 only. Device 0 alone does fc1 and the loss: device 1's half of
+# - **the report's**: this holds for conv1 and pool1 only. Device 0 alone does fc1 and the loss: device 1's half of
 #   pool1's output goes there, and its gradients come back.
 
 # %%
@@ -546,8 +546,8 @@ course.draw.over_numbers(speeds, lines, title, "Simulated", unit=percent, **look
 # ## After FlexFlow
 #
 # What came after FlexFlow: Unity (2022) also rewrites the graph, Alpa (2022) takes integer programming in place of
-# walks. With XLA people name how some tensors are cut, and the compiler finds the rest (GSPMD, later Shardy). PyTorch's
-# DTensor has no compiler for it: it decides at each operator, as the program runs.
+# walks. With XLA, JAX's compiler, people name how some tensors are cut, and it finds the rest (GSPMD, later Shardy).
+# PyTorch's DTensor has no compiler for it: it decides at each operator, as the program runs.
 #
 # ## Why is it so quick?
 #
@@ -561,12 +561,13 @@ course.draw.over_numbers(speeds, lines, title, "Simulated", unit=percent, **look
 pictures.changed_steps(graph, number=6)
 
 # %%
-# FlexFlow's, with lists of tasks, simulates 2.2 to 6.9 times as many strategies a second.
-# How many times as fast as a full simulation is ours, on four devices?
+# FlexFlow does so with lists of tasks: 2.2 to 6.9 times as fast as a full simulation.
+# How many times as fast is ours, on four devices?
 course.predict("strategy_incremental", within=1.5, times=...)
 
 # %%
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
+from course_utils.words import wrapped
 from course_utils.lessons.strategy_search.sentences import times_text
 from course_utils.lessons.strategy_search.simulator import simulation_rates
 
@@ -575,7 +576,7 @@ four_gpus = described_costs(alexnet_graph, node, 11.3e12, 484e9, launch_seconds=
 speed = simulation_rates.rates(alexnet_graph, four_gpus, devices=4, seconds=0.3)
 times = speed["incremental"] / speed["full"]
 course.measured("strategy_incremental", times=round(times, 1))
-print(times_text(speed))
+print(wrapped(times_text(speed)))
 
 # %% [markdown]
 # *tasks* is the simulator from above; *full* multiplies all matrices, of many walks at once; *incremental* multiplies

@@ -89,7 +89,7 @@ def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
     more = middle[near] / middle[best] - 1
     if Compared(measured[best], measured[near]).is_tie:
         return f"{told}; the two are {percent(more)} apart, which is noise"
-    return f"{told}, {percent(more)} faster"
+    return f"{told}, which is {percent(more)} faster"
 
 
 def loopback_letter(times: StepTimes, plain: str, way: str) -> str:

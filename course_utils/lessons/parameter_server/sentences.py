@@ -205,7 +205,7 @@ def clinics_text(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes
 
 def mean_text(weighted: float, unweighted: float) -> str:
     """Whether counting every clinic alike costs accuracy."""
-    start = f"weighted {percent(weighted)}, every clinic alike {percent(unweighted)}"
+    start = f"counted by number {percent(weighted)}, alike {percent(unweighted)}"
     if weighted - unweighted > _APART:
         return f"{start}: the small clinics drown the large one"
     if unweighted - weighted > _APART:
@@ -226,8 +226,9 @@ def outer_text(sent: Mapping[str, Sequence[float]], losses: Mapping[str, Sequenc
 
 
 def neighbours_text(neighbours: Sequence[float], everybody: Sequence[float]) -> str:
-    """Where the losses of two trainings end: ranks that average with neighbours, and ranks that all average."""
+    """How the last losses of two trainings compare: ranks that average with neighbours, and ranks that all average."""
     one, other = neighbours[-1], everybody[-1]
     if tied(one, other):
-        return f"Neighbours and the all-reduce end at {one:.3f} and {other:.3f}: no difference to speak of"
-    return f"Neighbours end at a loss of {one:.3f}, the all-reduce at {other:.3f}"
+        return "Among neighbours the loss ends where the all-reduce's does"
+    side = "above" if one > other else "below"
+    return f"Among neighbours the loss ends {percent(abs(one / other - 1))} {side} the all-reduce's"

@@ -132,9 +132,9 @@ def bound_text(found: int, took: float, bound: Bound | None) -> str:
     """
     if bound is None:
         return "Too many beginnings are left: nothing is proved"
-    times = f"walks {seconds_text(took)}, bound {seconds_text(bound.took)}"
+    times = f"walks {seconds_text(took)}, proof {seconds_text(bound.took)}"
     if bound.nanoseconds == found:
-        return f"Proved: no strategy is quicker than {seconds_text(found / 1e9)}, simulated; gap 0 ({times})"
+        return f"Proved: no strategy is quicker than {seconds_text(found / 1e9)}, simulated ({times})"
     gap = 1 - bound.nanoseconds / found
     return (
         f"The best takes {seconds_text(bound.nanoseconds / 1e9)}, simulated; the walks are {gap:.2%} from it ({times})"

@@ -18,7 +18,7 @@ YOURS, NAIVE = "this training", "naive data parallelism, from a few steps"
 def budget_bars(result: Result, budget: Budget = BUDGET) -> Figure:
     """Three panels, one under the other; a line marks what is asked for."""
     missed = result.misses(budget)
-    title = f"Not as asked for: {', '.join(missed)}" if missed else "Within all budgets, and accurate enough"
+    title = f"Missed: {', '.join(missed)}" if missed else "Within all budgets, and accurate enough"
     left = 0.3 + style.text_width("bytes out of a node", style.TEXT) / style.DOTS
     marks = {
         YOURS: Patch(facecolor=style.CURVES[0]),
