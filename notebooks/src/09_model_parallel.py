@@ -373,7 +373,7 @@ course.measured("model_seed", units=units)
 # (The cells above drew the whole layer and then cut it.)
 #
 # Dropout stands in two kinds of places: *inside* attention, between column and row, where each rank holds other
-# numbers; and *behind the sum*, where all ranks hold the same numbers. We train a block and compare what should be
+# numbers; and *after the sum*, where all ranks hold the same numbers. We train a block and compare what should be
 # copies:
 
 # %% tags=["figure:09_seeds"]
@@ -390,7 +390,7 @@ look = {"across": "steps", "up": "largest difference between two ranks"}
 course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **look)
 
 # %% [markdown]
-# There is no error. But behind the sum, every rank goes on with another $x$, and the copies are no longer equal.
+# There is no error. But after the sum, every rank goes on with another $x$, and the copies are no longer equal.
 # *Inside*, between column and row, each rank may have a seed of its own: Megatron-LM does so, and equals one process on
 # average. Our ranks all draw for the whole tensor which numbers become zero, and each takes its part. So they equal one
 # process exactly.
@@ -398,9 +398,9 @@ course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **look)
 # %% [markdown]
 # ## The sequence, too
 #
-# Norms and the dropout behind the sum still work on the *whole* $x$, on every rank alike, and each keeps it for its
+# Norms and the dropout after the sum still work on the *whole* $x$, on every rank alike, and each keeps it for its
 # backward pass. **Sequence parallelism** (Korthikanti and others, 2022) cuts these along the text. The all-reduce
-# behind a row cut becomes a **reduce-scatter**; before the next column cut comes an **all-gather**.
+# after a row cut becomes a **reduce-scatter**; before the next column cut comes an **all-gather**.
 #
 # **Predict.** All this is done by rings. How many times as many bytes does a rank send as before? (Lesson 5 knows.)
 
@@ -426,7 +426,7 @@ course.draw.timelines(*forward, titles=["whole", "cut"], title=found)
 
 # %% [markdown]
 # An all-reduce *is* a reduce-scatter and an all-gather. So the bytes are the same, and norms and dropout now lie
-# between the two, where each rank has its part only: less memory, less work. (A cut behind the embedding and a join
+# between the two, where each rank has its part only: less memory, less work. (A cut after the embedding and a join
 # before the head add a little.) The picture shows forward passes.
 #
 # Our ranks keep what they gathered for the backward pass. Korthikanti's keep their own parts only, and gather once

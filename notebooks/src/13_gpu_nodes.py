@@ -203,9 +203,9 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 
 # %% [markdown]
 # With two ranks the factor is 1. With more ranks it grows, and the algorithm bandwidth falls, though no link is slower.
-# The bus bandwidth can be compared with the link's data sheet, whatever $P$, where vectors are large: a small one takes
-# hardly longer than its latency (lesson 4). NVIDIA's program for such measurements, nccl-tests, prints both (`algbw`,
-# `busbw`), for all sizes and collectives.
+# The bus bandwidth can be compared with the link's data sheet, whatever $P$. (Only for large vectors: a small one takes
+# hardly longer than its latency, lesson 4.) NVIDIA's program for such measurements, nccl-tests, prints both (`algbw`,
+# `busbw`), for many sizes and for all collectives.
 #
 # With the bus bandwidth you can also predict. Take forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), and a
 # bus bandwidth of 40 GB/s. A step's all-reduce takes $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s, if
@@ -364,7 +364,7 @@ course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a ste
 # VGG-11's gradients, 37 MB, and nothing overlaps. We assume 300 GB/s and 3 µs inside a node, and 5 µs between nodes.
 # For the rate between nodes we try three networks.
 #
-# **Predict.** How many times as many images do forty GPUs train on in a second as one GPU? First with one link of 25
+# **Predict.** How many times as many images a second do forty GPUs train on as one GPU does? First with one link of 25
 # Gbit/s for each node, then with four cards of 400 Gbit/s in each node.
 
 # %%

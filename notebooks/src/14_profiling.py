@@ -494,7 +494,7 @@ pictures.memory(held, memory_text(held), kept_text(held))
 # - **pageable** memory is what every program gets; the system may move it, so a copy makes a detour, and Python waits
 #   for the copy;
 # - **pinned memory** stays where it is, so the GPU fetches it alone (`pin_memory=True`, `non_blocking=True`);
-# - **prefetched**: the next batch travels while the GPU computes on this one.
+# - a **prefetched** batch travels while the GPU computes on the batch before.
 #
 # **Predict** for that H100. Let a step be 1 when its images lie on the GPU already. How long is the step when the
 # training process itself makes each batch, in pinned memory? With 4 worker processes? And when all batches are ready,

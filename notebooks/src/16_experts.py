@@ -200,8 +200,8 @@ run.timeline(skew_text(rows, busy))
 # rows. (Here `tokens` are those of one rank.)
 
 # %% [markdown]
-# Rows above it are *dropped*: no expert answers, and the token passes the layer unchanged, for the block adds its
-# input to what comes back.
+# Rows above the capacity are *dropped*: no expert answers, and the token passes the layer unchanged, for the block adds
+# its input to what comes back.
 #
 # **Predict.** Again 85 % of tokens want expert 2, and the others any of the four; $k = 1$, and the factor is 1.25. What
 # percentage of tokens is dropped?

@@ -133,8 +133,8 @@ for name, ordinary, blocked in zip(("output", "q", "k", "v"), *found, strict=Tru
 #
 # Each rank has the queries, keys and values of its own tokens. Its queries must meet the keys of *all* ranks. Does it
 # need all keys at once? No: parts can be merged, in any order. So let keys and values go round lesson 5's **ring**: in
-# each step a rank computes with those that it has just now, and passes them to its right. This is **Ring Attention**
-# (Liu and others, 2023).
+# each step a rank computes with those that it has at the moment, and passes them to its right. This is **Ring
+# Attention** (Liu and others, 2023).
 
 # %% [markdown]
 # Read the function below. Then **predict**, for 4 ranks: how many times its own bytes of keys and values does each rank

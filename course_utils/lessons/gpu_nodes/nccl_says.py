@@ -8,7 +8,7 @@ from course_utils.lessons.gpu_nodes.failures.recorded_logs import Recording, rea
 
 MATTERS = re.compile(r"Bootstrap: Using|Using network|nNodes|\[send\] via|via P2P|via SHM|Connected all rings")
 WAYS = {"P2P": "a", "SHM": "b", "NET/IB": "c", "NET/Socket": "d"}
-"""What stands behind "via" → the letter of lesson 13's question."""
+"""What comes after "via" → the letter of lesson 13's question."""
 
 
 def nccl_start() -> Recording:

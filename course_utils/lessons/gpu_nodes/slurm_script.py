@@ -35,7 +35,7 @@ def slurm_script(
     --kill-on-bad-exit=1 the first 75 would kill them.
 
     Args:
-        command: what stands behind srun: the program that every task runs, and its arguments, as the shell is to read
+        command: what comes after srun: the program that every task runs, and its arguments, as the shell is to read
             them: "python train.py --epochs 20".
         nodes: how many.
         gpus_per_node: 0 for none.

@@ -30,7 +30,7 @@ def for_heads(shared: torch.Tensor, heads: int) -> torch.Tensor:
 
 
 def masked_scores(q: torch.Tensor, k: torch.Tensor, q_places: torch.Tensor, k_places: torch.Tensor) -> torch.Tensor:
-    """q kᵀ / √size, and -∞ where the key stands behind the query; sums are kept as `accumulator` says.
+    """q kᵀ / √size, and -∞ where the key comes after the query; sums are kept as `accumulator` says.
 
     Args:
         q: (batch, heads, queries, size).

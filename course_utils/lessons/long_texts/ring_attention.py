@@ -111,7 +111,7 @@ def ring_gradients(
     places: Sequence[torch.Tensor],
     group: Group = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The backward pass: keys and values go round once more, and behind them the gradients that they get.
+    """The backward pass: keys and values go round once more, and after them the gradients that they get.
 
     What a rank's keys get on the way is a sum that begins with their right neighbour and ends at home: lesson 5's
     reduce-scatter. Each rank sends (P - 1) times k and v, and (P - 1) times their gradients.

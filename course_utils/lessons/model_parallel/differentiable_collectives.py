@@ -24,7 +24,7 @@ from course_utils.lessons.data_parallel.differentiable import Group, all_reduced
 
 
 def all_gathered(x: torch.Tensor, dim: int, group: Group = None) -> torch.Tensor:
-    """All ranks' `x`, one behind the other along `dim`."""
+    """All ranks' `x`, one after the other along `dim`."""
     parts = [torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size(group))]
     dist.all_gather(parts, x.contiguous(), group=group)
     return torch.cat(parts, dim=dim)

@@ -152,7 +152,7 @@ def ranks_apart(own_seeds: str, steps: int = 8, rate: float = 0.1) -> list[float
 
     Args:
         own_seeds: where a rank's dropout has a seed of its own: "nowhere"; "inside", between column and row, where the
-            ranks hold different things; "everywhere", also behind the sum, where they should hold the same.
+            ranks hold different things; "everywhere", also after the sum, where they should hold the same.
 
     Returns:
         The largest difference between two ranks after each step.

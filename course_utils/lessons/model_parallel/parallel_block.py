@@ -98,7 +98,7 @@ def parallelise_model(layers: nn.Sequential, group: Group = None, sequence: bool
 
     Args:
         layers: equal on all ranks.
-        sequence: as for `parallelise_block`; the text is cut behind the embedding and joined before the head.
+        sequence: as for `parallelise_block`; the text is cut after the embedding and joined before the head.
 
     Returns:
         The same layers, with the cut and the join between them where there are any.

@@ -150,7 +150,7 @@ def allgather_coalesced(rank: int, size: int, places: list, tensors: list[Tensor
 
 
 def all_gather_single(rank: int, size: int, place: Tensor, tensor: Tensor, opts: Any = None) -> CollectivePlan:
-    """Each rank's tensor, one behind the other in a single one."""
+    """Each rank's tensor, one after the other in a single one."""
     return all_gather_single_coalesced(rank, size, [place], [tensor], opts)
 
 

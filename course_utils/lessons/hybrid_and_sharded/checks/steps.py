@@ -46,7 +46,7 @@ def after_steps(
 
 
 def in_a_matrix(weights: "Tensor") -> "Tensor":
-    """The same numbers as a column of a matrix: not one behind the other in memory."""
+    """The same numbers as a column of a matrix: not one after the other in memory."""
     matrix = weights.new_zeros(len(weights), 2)
     matrix[:, 0] = weights
     return matrix[:, 0]

@@ -127,7 +127,7 @@ EXERCISE = Exercise(
     cases=_cases,
     needs_torch=True,
     hints=(
-        "For each parameter three things stay as long as training lasts. How many bytes has each of them? And which "
+        "For each parameter three things stay as long as training lasts. How many bytes does each take? And which "
         "of these do the replicas divide among themselves? The batch is already this rank's: what does that say about "
         "its activations?",
         "`numbers = sum(layer_parameters(layer, parallelism.tensor) for layer in model)`; each of the three sizes of "

@@ -20,7 +20,7 @@ def deep_network(device: str = "cpu", depth: int = 40, width: int = 16) -> nn.Se
 
 
 def slow_3(x: torch.Tensor, y: torch.Tensor, steps: int = 12, device: str = "cpu") -> list[float]:
-    """Train with Adam, and keep a moving average of the weights.
+    """Train with Adam, and keep a running average of the weights.
 
     Args:
         x: one batch of inputs of shape (examples, 64), float32.

@@ -124,7 +124,7 @@ def _swap(outgoing: list[tuple[int, torch.Tensor]], incoming: list[tuple[int, to
 
 
 def _room(tensor: torch.Tensor) -> torch.Tensor:
-    """Where to receive: the place itself where its numbers lie one behind the other."""
+    """Where to receive: the place itself where its numbers lie one after the other."""
     return tensor if tensor.is_contiguous() else torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
