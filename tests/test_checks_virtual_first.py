@@ -6,7 +6,9 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 
+import numpy as np
 import pytest
 
 import course_utils as course
@@ -94,6 +96,31 @@ def test_what_a_function_changes_in_the_process_does_not_reach_the_notebook() ->
     numbers = [1, 2, 3]
     attempt = NoRanks().attempt(list.clear, [(numbers,)])
     assert attempt.replies[0].arguments == ([],) and numbers == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["none", "virtual", "real"])
+def test_what_an_answer_sets_for_its_process_is_set_back_before_the_next(kind, four_ranks) -> None:
+    def sets(*_):
+        import torch
+
+        np.seterr(all="raise")
+        np.set_printoptions(precision=1)
+        warnings.simplefilter("error")
+        sys.setrecursionlimit(5000)
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+
+    def found(*_):
+        import torch
+
+        warnings.warn("no error", stacklevel=1)
+        numpys = np.float32(1e-30) * np.float32(1e-30), str(np.array([1 / 3]))
+        return *numpys, sys.getrecursionlimit() == 5000, str(torch.get_default_dtype()), torch.is_grad_enabled()
+
+    ranks = {"none": NoRanks(), "virtual": VirtualRanksApart(1), "real": four_ranks}[kind]
+    assert not ranks.attempt(sets, [()], with_comm=kind != "none").trouble
+    attempt = ranks.attempt(found, [()], with_comm=kind != "none")
+    assert attempt.replies[0].value == (0.0, "[0.33333333]", False, "torch.float32", True), attempt.trouble
 
 
 def test_what_cannot_be_sent_back_and_what_cannot_be_unpacked_are_told() -> None:

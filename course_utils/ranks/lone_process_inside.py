@@ -14,6 +14,7 @@ from typing import Any
 
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.output import captured
+from course_utils.ranks.engine.process_settings import settings_kept
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, not_unpacked, packed, raised, to_bytes
 from course_utils.ranks.lone_process import LoneAnswer, LoneTask, faults_of
 from course_utils.ranks.virtual_ranks import VirtualRanks
@@ -59,10 +60,12 @@ def _end_with(parent: int, folder: str) -> None:
 
 def _answered(task: LoneTask, interrupts: _Interrupts, folder: Path) -> bytes:
     if task.together:
-        return to_bytes(_on_virtual_ranks(task, interrupts))
+        with settings_kept():
+            return to_bytes(_on_virtual_ranks(task, interrupts))
     until, done = time.monotonic() + task.seconds, []
     for rank, function, arguments in task.calls:
-        done.append(_performed(rank, function, arguments, interrupts, folder))
+        with settings_kept():
+            done.append(_performed(rank, function, arguments, interrupts, folder))
         if done[-1].kind == "interrupted" or time.monotonic() > until:
             break
     return to_bytes(LoneAnswer(list(map(packed, done))))

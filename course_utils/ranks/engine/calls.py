@@ -17,6 +17,7 @@ from course_utils import system
 from course_utils.machine import gpus
 from course_utils.ranks.engine import engine
 from course_utils.ranks.engine.output import captured
+from course_utils.ranks.engine.process_settings import settings_kept
 from course_utils.ranks.engine.reply import (
     Raised,
     RankTask,
@@ -160,7 +161,9 @@ def _perform(payload: bytes) -> Reply:
             function = from_bytes(task.function)
         except Exception as error:
             return not_unpacked(rank, error)
-        reply = _guarded(lambda: _with_group(task, function))
+        may_be_wrong = task.keep_arguments
+        with settings_kept() if may_be_wrong else contextlib.nullcontext():
+            reply = _guarded(lambda: _with_group(task, function))
         if reply.kind == "returned":
             reply.notes += tuple(dict.fromkeys(free_what_was_left()))
         reply.arguments = task.arguments if task.keep_arguments else ()
