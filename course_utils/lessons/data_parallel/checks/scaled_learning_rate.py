@@ -35,6 +35,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(4, "linear", 5)
     yield case(int(rng.integers(8, 64)), "linear", 7)
     yield case(no_square, "sqrt", 5)
+    label = "base 0.3, 8 ranks, neither rule nor warm-up named; one entry per step"
+    yield Case(label, [(0.3, [0, 1, 2], 8)], [[0.3 * 8] * 3], with_comm=False, tolerance=1e-9, harness=rates)
     yield case(8, "linear", 1)
     yield case(1, "linear", 5)
     warm_up = int(rng.integers(50, 150))

@@ -59,6 +59,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(10, 4, epoch=1)
     yield case(int(rng.integers(20, 60)) * 7 + 5, 7, epoch=3, first=3)
     yield case(int(rng.integers(10, 40)), 1, epoch=1)
+    bare = [(11, rank, 4) for rank in range(min(4, available))]
+    found = [dealt(*given, 0, 0) for given in bare]
+    yield Case("11 examples for 4 ranks, neither epoch nor seed named", bare, found, with_comm=False)
     yield case(3, 4)
     yield case(1, 4, epoch=1)
     yield case(1437, 4, epoch=int(rng.integers(100)))

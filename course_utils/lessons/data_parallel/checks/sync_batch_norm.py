@@ -16,17 +16,22 @@ from course_utils.words import ranks
 if TYPE_CHECKING:
     from torch import Tensor
 
+DEFAULT_EPS = 1e-5
 INPUTS = ("x", "weight", "bias")
 NAMES = ("the mean", "the variance", "y", *(f"the gradient of {name}" for name in INPUTS))
 
 
 def forward_and_backward(
-    function: Callable, x: "Tensor", weight: "Tensor", bias: "Tensor", eps: float, upstream: "Tensor"
+    function: Callable, x: "Tensor", weight: "Tensor", bias: "Tensor", eps: float | None, upstream: "Tensor"
 ) -> dict[str, Any]:
-    """Call the learner's function, then go backward from `y` with the gradient `upstream`; both as phases."""
+    """Call the learner's function, then go backward from `y` with the gradient `upstream`; both as phases.
+
+    eps: None is not handed over, so that the function's own default counts.
+    """
+    more = () if eps is None else (eps,)
     inputs = [values.clone().requires_grad_() for values in (x, weight, bias)]
     with phase("forward"):
-        y, *statistics = function(*inputs, eps)
+        y, *statistics = function(*inputs, *more)
         mean, variance = (one.detach() for one in statistics)
     with phase("backward"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own of 700 characters, once per rank
@@ -52,7 +57,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         rows: Sequence[int],
         features: int,
         dtype: str = "float64",
-        eps: float = 1e-5,
+        eps: float | None = DEFAULT_EPS,
         centre: float = 1.0,
         tolerance: float | None = None,
         of_weight: str = "",
@@ -62,14 +67,15 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         of_weight = of_weight or dtype
         offset = centre * (1 + rng.random(features))
         x = [(offset + rng.standard_normal((n, features)) * (rank + 1)).astype(dtype) for rank, n in enumerate(rows)]
-        weight, bias = (rng.uniform(0.5, 2, features).astype(of_weight) for _ in range(2))
+        signs = rng.choice([-1, 1], features)
+        weight, bias = ((signs * rng.uniform(0.5, 2, features)).astype(of_weight) for _ in range(2))
         upstream = [rng.standard_normal((n, features)).astype(dtype) for n in rows]
         given = [tensor(own.T).T if view else tensor(own) for own in x]
         arguments = [(own, tensor(weight), tensor(bias), eps, tensor(up)) for own, up in zip(given, upstream)]
         about = f", mean about {centre:.0f}" if centre > 10 else ""
         label = f"{ranks(len(rows))} with {', '.join(map(str, rows))} examples, {features} features, {dtype}{about}"
         label += f", weight and bias {of_weight}" * (of_weight != dtype) + ", x a transposed view" * view
-        label += ", the second call" * second
+        label += ", the second call" * second + ", eps not named" * (eps is None)
         expected = by_torch(arguments)
         tolerance = tolerance or {"float64": 1e-8, "float32": 1e-4}[dtype]
         more = {"backend": "gloo", "tolerance": tolerance, "judge": _one_each}
@@ -87,6 +93,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(_rows([5, 8], world_size), 3, "float64", of_weight="float32", tolerance=1e-6, view=True)
     yield case(_rows([5, 2, 7], world_size), 4, "float16", tolerance=1e-2)
     yield case(_rows([4, 7], world_size), 3, second=True)
+    yield case(_rows([5, 6], world_size), 2, eps=None)
     yield case([64] * world_size, 32, "float32")
 
 
@@ -110,7 +117,7 @@ def by_torch(arguments: Sequence[tuple]) -> list[dict[str, "Tensor"]]:
 
     shares, weights, biases, epsilons, upstream = zip(*arguments, strict=True)
     whole = torch.cat(shares).double().requires_grad_()
-    plain = functional.batch_norm(whole, None, None, training=True, eps=epsilons[0])
+    plain = functional.batch_norm(whole, None, None, training=True, eps=epsilons[0] or DEFAULT_EPS)
     y = plain * weights[0].double() + biases[0].double()
     y.backward(torch.cat(upstream).double())
     variance, mean = torch.var_mean(whole.detach(), dim=0, correction=0)

@@ -68,6 +68,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(tuple(quarters(9, 0)), 3, ", a tuple")
     yield case([10**9 * int(one) for one in rng.integers(1, 40, 10)], 4)
     yield case([10**6 + int(one) for one in rng.permutation(9)], 4)
+    yield case([10**9, 2, 10**9 - 1], 2, ", bytes")
     yield after_another_call(case([3, 3, 3, 3, 3, 3], 3, ", after six others"), [([4, 1, 1, 1, 1, 4], 3)])
     many = quarters(60)
     label = f"{count(len(many), 'layer')} on {ranks(10)}"

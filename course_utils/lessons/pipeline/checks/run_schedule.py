@@ -1,6 +1,7 @@
 """The check of `run_schedule`: losses and gradients of the serial model, with any schedule, in no more messages."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,9 +45,14 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         schedule[2] = [*schedule[2][:micro_batches][::-1], *schedule[2][micro_batches:][::-1]]
         return schedule
 
+    def turned(schedule: "Schedule", micro_batches: int) -> "Schedule":
+        """The same with the last micro-batch in the place of the first, and so on."""
+        return [[replace(one, micro_batch=micro_batches - 1 - one.micro_batch) for one in own] for own in schedule]
+
     yield case_of(rng, "GPipe", gpipe(size, 3), [2] * (size - 1) + [1])
     yield case_of(rng, "1F1B", one_in_turn(size, some), [2, 1, 1] + [2] * (size - 3))
     yield case_of(rng, "the last rank begins with the newest micro-batch", newest_first(3), [2, 2, 2])
+    yield case_of(rng, "1F1B from the last micro-batch to the first", turned(one_in_turn(2, 4), 4), [2, 1])
     yield case_of(rng, "1F1B", one_in_turn(3, 4), [1, 2, 1], long=True)
     yield case_of(rng, "two neighbouring stages on each rank", in_blocks(2, 3), [2, 2, 1, 2])
     yield case_of(rng, "one rank", in_blocks(1, 3), [2, 3])
