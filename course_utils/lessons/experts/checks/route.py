@@ -73,6 +73,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(6, 4, 2)
     yield case(4, 5, 5)
     yield case(6, 4, 2, ", with a bias", bias=rng.permutation([0.9, -0.9, 0.4, 0.1]))
+    unequal = [[2, 1, 0, -1], [1.5, 1, 0, 0.5], [2, 0.5, 1, 0]]
+    yield case(3, 4, 2, ", with a bias that puts a smaller share first", values=unequal, bias=[0.0, 0.6, 0.0, 0.0])
     yield case(6, 4, 1, ", with a bias", bias=rng.permutation([2.0, -1.0, -0.5, 0.0]))
     yield case(3, 4, 2, ", equal scores", values=[[1, 1, 1, 1], [0, 2, 0, 2], [3, 0, 0, 0]])
     yield case(3, 4, 2, ", scores that differ little", values=[rng.permutation(4) * 1e-6 for _ in range(3)])
