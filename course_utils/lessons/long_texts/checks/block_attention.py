@@ -70,6 +70,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
         q, k, v = (drawn(rng, *heads, len(some), 5) for some in (q_places, k_places, k_places))
         q, k, v = ((scale * one).to(getattr(torch, dtype)) for one in (q, k, v))
+        if "far below" in about:
+            q, k = q.abs() + scale, -k.abs() - scale
         if "not contiguous" in about:
             q, k, v = map(not_contiguous, (q, k, v))
         given = (q, k, v, q_places, k_places, block)
@@ -99,6 +101,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(*text(9), 4, "q, k and v not contiguous")
     yield case(*text(10), 3, "large scores", scale=30.0)
     yield case(*text(10), 3, "large scores", "float32", scale=10.0)
+    yield case(*text(10), 3, "scores far below 0", scale=30.0)
     yield case(*text(24), 5, dtype="float32")
     yield case(*text(40), 4, dtype="float16")
     yield case(*text(40), 4, dtype="bfloat16")
