@@ -73,14 +73,16 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(6, 4, 2)
     yield case(4, 5, 5)
     yield case(6, 4, 2, ", with a bias", bias=rng.permutation([0.9, -0.9, 0.4, 0.1]))
+    unequal = [[2, 1, 0, -1], [1.5, 1, 0, 0.5], [2, 0.5, 1, 0]]
+    yield case(3, 4, 2, ", with a bias that puts a smaller share first", values=unequal, bias=[0.0, 0.6, 0.0, 0.0])
     yield case(6, 4, 1, ", with a bias", bias=rng.permutation([2.0, -1.0, -0.5, 0.0]))
     yield case(3, 4, 2, ", equal scores", values=[[1, 1, 1, 1], [0, 2, 0, 2], [3, 0, 0, 0]])
     yield case(3, 4, 2, ", scores that differ little", values=[rng.permutation(4) * 1e-6 for _ in range(3)])
     yield case(3, 3, 2, ", scores of a thousand", values=[[1000, 1001, 999], [-1000, -999, -1001], [0, 1000, 0.0]])
     yield case(2, 4, 2, ", small shares", "float16", [[0, -22, -21, -20], [-19, 0, -24, -18]])
     yield case(3, 4, 2, ", a small bias", "float16", np.zeros((3, 4)), [1e-5, 2e-5, 3e-5, 4e-5])
-    near = [rng.permutation(4) / 1024 + 0.125 for _ in range(3)]
-    yield case(3, 4, 2, ", scores that differ little", "bfloat16", near)
+    close = [rng.permutation(4) / 1024 + 0.125 for _ in range(3)]
+    yield case(3, 4, 2, ", scores that differ little", "bfloat16", close)
     yield case(4, 4, 2, "", "bfloat16", [[3, 1, 0, -2], [0, 2, 4, -1], [1, -1, -3, 4], [2, 5, 0, 1]])
     yield case(int(rng.integers(20, 40)), int(rng.integers(6, 12)), 3, "", "float32")
     yield case(3, 64, 7, ", nearly all scores equal", values=np.tile([1.0, *[0.0] * 31], (3, 2)))

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 LETTERS = {"N": "nodes", "n": "ntasks", "c": "cpus-per-task", "t": "time", "p": "partition", "J": "job-name"}
-LETTERS |= {"o": "output", "e": "error", "G": "gpus", "A": "account", "D": "chdir"}
+LETTERS |= {"o": "output", "e": "error", "G": "gpus", "A": "account", "D": "chdir", "C": "constraint", "q": "qos"}
+LETTERS |= {"w": "nodelist", "x": "exclude", "m": "distribution", "d": "dependency", "a": "array", "i": "input"}
 OF_SRUN = {"K": "kill-on-bad-exit", "W": "wait"}
 WITHOUT_VALUE = ("requeue", "no-requeue", "exclusive", "overcommit", "wait")
 KNOWN = {*LETTERS.values(), *WITHOUT_VALUE, "ntasks-per-node", "gpus-per-node", "gpus-per-task", "gres", "signal"}
@@ -27,6 +28,13 @@ KNOWN |= {
     "nodelist",
     "exclude",
     "kill-on-invalid-dep",
+    "threads-per-core",
+    "gpu-bind",
+    "mem-bind",
+    "licenses",
+    "switches",
+    "time-min",
+    "tmp",
 }
 SIGNALS = {"TERM": "SIGTERM", "SIGTERM": "SIGTERM", "15": "SIGTERM"}
 
@@ -37,7 +45,8 @@ OPEN_MODE, OUTPUT, PARTITION, NAME = "--open-mode", "the file of the output", "t
 TOLD, ADDRESS, PORT, THREADS = "what srun is to start", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"
 MEMORY = "the memory of each node"
 SRUN_CORES, OTHERS = "the cores that srun gives to each task", "--kill-on-bad-exit of srun"
-WAIT = "--wait of srun"
+WAIT, EXPORT, STARTED = "--wait of srun", "--export of srun", "the tasks that srun starts"
+OWN = "srun's own options"
 CODE, ASKED = "the exit code", "what scontrol is asked for after srun"
 NO_SLURM = "no Slurm"
 UNANSWERED = re.compile("configuration source|[Cc]ontact|timed out|Zero Bytes|[Aa]uthentication|munge|standby")
@@ -46,7 +55,7 @@ ONE_TEXT, TAKEN, TO_THE_TASKS = "one text", "yes", "{signal} to the tasks, {seco
 FIRST, JOB = "gpu07", 10_007
 ASKS_FOR_NONE = "a line that asks for none"
 VARIABLES = {"SLURM_JOB_NAME": "job-name", "SLURM_JOB_PARTITION": "partition", "SLURM_CPUS_PER_TASK": "cpus-per-task"}
-VARIABLES |= {"SLURM_NTASKS_PER_NODE": "ntasks-per-node", "SLURM_NTASKS": "ntasks"}
+VARIABLES |= {"SLURM_NTASKS_PER_NODE": "ntasks-per-node", "SLURM_GPUS_PER_NODE": "gpus-per-node"}
 """Variable of a job → the option that Slurm sets it from, where the script has that option."""
 
 SRUN = """#!/bin/sh
@@ -143,9 +152,14 @@ def asked_for(text: str) -> dict[str, Any]:
 def variables_of(text: str) -> dict[str, str]:
     """The variables that Slurm gives this script's shell because of what it asks for."""
     options = options_of(text)
-    nodes = options.get("nodes", "1")
+    asked = asked_for(text)
+    nodes, tasks = asked[NODES], round(asked[NODES] * asked[TASKS])
     found = {variable: options[name] for variable, name in VARIABLES.items() if name in options}
-    return found | {"SLURM_NNODES": nodes, "SLURM_JOB_NUM_NODES": nodes}
+    if "ntasks" in options or "ntasks-per-node" in options:
+        found |= dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), str(tasks))
+    if asked[GPUS] and asked[GPUS] != ASKS_FOR_NONE:
+        found["SLURM_GPUS_ON_NODE"] = str(asked[GPUS])
+    return found | dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), str(nodes))
 
 
 def gpus_of(options: Mapping[str, str], nodes: int, tasks: int) -> int | str:
@@ -189,7 +203,8 @@ def run(text: str, status: int, job: int = JOB, environment: Mapping[str, str] |
         known = {"PATH": f"{folder}:{os.environ['PATH']}", "NOTES": str(notes), "STATUS": str(status), "HOME": name}
         known |= {"SLURM_JOB_ID": str(job), "SLURM_JOBID": str(job), "SLURM_JOB_NODELIST": "gpu[07-09]"}
         known |= {"SLURM_NODELIST": "gpu[07-09]", "SLURMD_NODENAME": FIRST, "SLURM_SUBMIT_DIR": name}
-        (folder / "job.sh").write_text(text)
+        # A login shell would set PATH anew, and find another srun, or none.
+        (folder / "job.sh").write_text(re.sub(r"\A(#!\S+) +(-l|--login) *$", r"\1", text, flags=re.MULTILINE))
         (folder / "job.sh").chmod(0o700)
         ended = subprocess.run(
             [folder / "job.sh"],
@@ -209,7 +224,7 @@ def noted(notes: Path) -> dict[str, Any]:
         return {TOLD: "srun was never called"}
     address, port, threads, cores, wait = notes.read_text().splitlines()[:5]
     words = Path(f"{notes}.srun").read_bytes().decode().split("\0")[1:-1]
-    others = "not said"
+    own: dict[str, str] = {}
     while words and words[0].startswith("-"):
         first = words.pop(0)
         name, equals, value = first.lstrip("-").partition("=")
@@ -218,11 +233,16 @@ def noted(notes: Path) -> dict[str, Any]:
             equals = value
         if not equals and name in KNOWN - set(WITHOUT_VALUE) | {"wait", "mpi", "cpu-bind"}:
             value = words.pop(0) if words else ""
-        cores = value if name == "cpus-per-task" else cores
-        others = value or "1" if name == "kill-on-bad-exit" else others
-        wait = value if name == "wait" else wait
-    found = {TOLD: words, ADDRESS: address, PORT: port, THREADS: threads}
-    return found | {SRUN_CORES: int(cores or 1), OTHERS: others, WAIT: wait or "not said"}
+        own[name] = value
+    others = own.get("kill-on-bad-exit", "not said") or "1"
+    found = {TOLD: words, ADDRESS: address, PORT: port, THREADS: threads, OWN: own, OTHERS: others}
+    return found | {SRUN_CORES: int(own.get("cpus-per-task", cores) or 1), WAIT: own.get("wait", wait) or "not said"}
+
+
+def tasks_started(own: Mapping[str, str], nodes: int, tasks: int) -> int:
+    """How many tasks srun starts in a job of so many nodes, each with so many tasks: its own options come first."""
+    on_nodes = int(own.get("nodes", str(nodes)).partition("-")[0])
+    return int(own.get("ntasks") or on_nodes * int(own.get("ntasks-per-node", tasks)))
 
 
 def lines_of(file: Path) -> list[str]:
@@ -248,6 +268,8 @@ def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Se
         return found | {READ: where}
     for number, (status, job, environment) in enumerate(runs):
         seen = run(text, status, job, variables_of(text) | environment)
+        if (own := seen.pop(OWN, None)) is not None:
+            seen |= {STARTED: tasks_started(own, found[NODES], found[TASKS]), EXPORT: own.get("export", "not said")}
         found |= {f"{key}, run {number}" if number else key: value for key, value in seen.items()}
     return found
 

@@ -14,6 +14,7 @@ from course_utils.lessons.gpu_nodes.checks.batch import (
     ASKED,
     CODE,
     CORES,
+    EXPORT,
     FIRST,
     GPUS,
     JOB,
@@ -32,6 +33,7 @@ from course_utils.lessons.gpu_nodes.checks.batch import (
     SCRIPT,
     SIGNAL,
     SRUN_CORES,
+    STARTED,
     TAKEN,
     TASKS,
     TEXT,
@@ -59,7 +61,8 @@ def due(command: str, options: Options, runs: list[tuple]) -> dict[str, Any]:
     for number, (status, job, environment) in enumerate(runs):
         words = [word.replace("$SLURM_JOB_ID", str(job)) for word in shlex.split(command)]
         seen = {TOLD: words, ADDRESS: environment.get(ADDRESS, FIRST), PORT: environment.get(PORT, ...)}
-        seen |= {THREADS: str(cores), SRUN_CORES: cores, OTHERS: ..., WAIT: ...}
+        seen |= {THREADS: str(cores), SRUN_CORES: cores, OTHERS: ..., WAIT: ..., EXPORT: ...}
+        seen |= {STARTED: found[NODES] * found[TASKS]}
         seen |= {CODE: status, ASKED: [f"requeue {job}"] if status == 75 else []}
         found |= {f"{key}, run {number}" if number else key: value for key, value in seen.items()}
     return found
@@ -104,7 +107,11 @@ def rejected(function: Callable, options: Options) -> str:
 def _in_the_run(outcome: Outcome) -> str | None:
     result, ports = outcome.results[0], {}
     for number, (_, job, environment) in enumerate(outcome.case.arguments[0][2]):
-        port, others, wait = (result[f"{key}, run {number}" if number else key] for key in (PORT, OTHERS, WAIT))
+        port, others, wait, export = (
+            result[f"{key}, run {number}" if number else key] for key in (PORT, OTHERS, WAIT, EXPORT)
+        )
+        if export != "not said" and "ALL" not in export.split(","):
+            return f"srun is told --export={export}: the tasks get no other variable, PATH among them"
         if others != "0" and others != "not said":
             return f"srun is told --kill-on-bad-exit={others}: it kills all tasks when one ends with code 75"
         if not (wait.isdecimal() and 0 < int(wait) <= 60):

@@ -26,7 +26,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
     for way in WAYS:
         yield case(way, 1_000_000, 4000, 400 * TERA, 40 * GIGA)
-    yield case("data", 1000, 4000, 400 * TERA, 40 * GIGA)
+    for way in ("data", "tensor"):
+        yield case(way, 1000, 4000, 400 * TERA, 40 * GIGA)
     for way in rng.permutation(WAYS):
         tokens, width = int(rng.integers(10**4, 10**7)), 128 * int(rng.integers(8, 160))
         yield case(str(way), tokens, width, int(rng.integers(50, 900)) * TERA, int(rng.integers(5, 450)) * GIGA)
@@ -35,8 +36,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(str(way), tokens, width, 300 * TERA, 30 * GIGA, int(of_each))
     for way in WAYS:
         yield case(way, 0.7, 0.55, 0.875, 0.625, 0.25)
-    for wrong in (("pipeline", 1e6, 4096, 4e14, 5e10), ("Data", 1e6, 4096, 4e14, 5e10), ("", 1e6, 4096, 4e14, 5e10)):
-        yield from rejections("break_even", [wrong])
+    yield from rejections(
+        "break_even", [(wrong, 1e6, 4096, 4e14, 5e10) for wrong in ("pipeline", "Data", "ddp", "tp", "")]
+    )
     right = (1e6, 4096, 4e14, 5e10, 2)
     for place in range(len(right)):
         for value in (0, -1):

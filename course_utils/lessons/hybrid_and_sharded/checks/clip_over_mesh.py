@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import drawn
@@ -89,6 +90,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case({"tensor": 2}, 0.5, ", all zeros", scale=0.0)
     yield case({"pipeline": 2, "tensor": 2}, 0.5, ", float32", dtype="float32")
     yield case({"pipeline": 2}, 0.5, ", small gradients", scale=0.05)
+    yield in_a_row(case({"tensor": 2}, 0.5, scale=3.0), case({"tensor": 2}, 0.5))
     yield case({"tensor": 1}, 0.25)
 
 

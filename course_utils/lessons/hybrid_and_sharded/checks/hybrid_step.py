@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import drawn
@@ -49,6 +50,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 2, ", strided shards, another loss", regression=True)
     yield case(min(3, world_size), 1, ", another loss", regression=True)
     yield case(min(2, world_size), 3, ", float32", dtype="float32")
+    yield in_a_row(case(min(2, world_size), 3), case(min(2, world_size), 3))
     yield case(1, 4)
 
 

@@ -35,6 +35,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case({"tensor": 4, "data": 2})
     yield case({"data": 2, "tensor": 2, "pipeline": 3}, ", two axes equally long")
     yield case({"rows": 3, "columns": 2, "layers": 2, "heads": 2, "copies": 3})
+    yield case({"data": 8, "pipeline": 4, "tensor": 16}, ", 512 ranks")
     yield case({"data": 5})
     yield case({"data": 1})
     yield case({"data": 3, "pipeline": 1, "tensor": 2})

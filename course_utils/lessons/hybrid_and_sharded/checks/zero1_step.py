@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import drawn
@@ -53,6 +54,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(min(3, world_size), int(rng.integers(300, 900)), 2, dtype="float32")
     yield case(1, 5, 2)
     yield case(min(2, world_size), 6, 2, ", by a state that has seen 7 steps", seen=7)
+    yield in_a_row(case(min(2, world_size), 6, 2), case(min(2, world_size), 6, 2))
     yield case(world_size, 4000, 2, ", with the rate, betas and eps of the docstring")
 
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.checks.torch_cases import drawn
+from course_utils.checks.torch_cases import drawn, not_contiguous
 from course_utils.words import bytes_text
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
         q, k, v = (drawn(rng, *heads, len(some), 5) for some in (q_places, k_places, k_places))
         q, k, v = ((scale * one).to(getattr(torch, dtype)) for one in (q, k, v))
+        if "far below" in about:
+            q, k = q.abs() + scale, -k.abs() - scale
+        if "not contiguous" in about:
+            q, k, v = map(not_contiguous, (q, k, v))
         given = (q, k, v, q_places, k_places, block)
         label = f"{len(q_places)} queries, {len(k_places)} keys, blocks of {block}, {dtype}"
         label = f"{about}; {label}" if about else label
@@ -90,14 +95,18 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(torch.arange(9), torch.arange(4, 16), 3, "queries that see no key")
     yield case(torch.arange(4), torch.arange(4, 8), 2, "nobody sees a key")
     yield case(torch.arange(4, 8), torch.arange(12).flip(0), 3, "keys from the last to the first")
+    yield case(torch.arange(12).flip(0), torch.arange(12), 3, "queries from the last to the first")
     mixed = torch.from_numpy(rng.permutation(16))
     yield case(mixed[:7], mixed[4:], 3, "tokens in any order")
+    yield case(*text(9), 4, "q, k and v not contiguous")
     yield case(*text(10), 3, "large scores", scale=30.0)
     yield case(*text(10), 3, "large scores", "float32", scale=10.0)
+    yield case(*text(10), 3, "scores far below 0", scale=30.0)
     yield case(*text(24), 5, dtype="float32")
     yield case(*text(40), 4, dtype="float16")
     yield case(*text(40), 4, dtype="bfloat16")
     yield case(torch.arange(480, 512), torch.arange(512), 32, "the end of a long text", heads=(1, 1))
+    yield in_a_row(case(*text(8), 3), case(torch.arange(2, 10).flip(0), mixed[:8], 3, "tokens in any order"))
     yield case(*text(512), 16, "a long text", heads=(1, 1))
 
 

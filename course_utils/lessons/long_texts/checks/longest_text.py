@@ -56,6 +56,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(96, (1000, 10, 2), 4, 0.0)
     yield case(0, (10**6, 4000, 30), 4)
     yield case(0, (10**6, 4000, 0), 1, 0.0)
+    yield case(6 * int(rng.integers(10**8, 10**9)), (10**9, 4000, 0), 3)
     yield case(16 * 10**8, (16 * 10**9, 9 * 10**5, 0), 8)
     yield from rejections("longest_text", [(100, 200, 5), (100, 101, 5, 1, 4), (100, 10, 5, 0, 0), (100, 10, 5, 0, -2)])
 

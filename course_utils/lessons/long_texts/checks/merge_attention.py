@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.torch_cases import REUSED, drawn, is_new, lies_in
+from course_utils.checks.torch_cases import REUSED, drawn, is_new, lies_in, not_contiguous
 
 NOTHING = -float("inf")
 RESULT = ("the output", "the log-sum-exp")
@@ -46,6 +47,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         for place, name in ((1, "first"), (3, "second")):
             if unseen in (name, "both"):  # of the first query
                 given[place][..., 0], given[place - 1][..., 0, :] = NOTHING, 0.0
+        if "not contiguous" in label:
+            given[0], given[2] = not_contiguous(given[0]), not_contiguous(given[2])
         about = f"outputs of shape {shape}, {dtype}"
         expected = dict(zip(RESULT, merged_by_hand(*given), strict=True)) | {REUSED: ...}
         more = {"with_comm": False, "harness": merged, "judge": is_new}
@@ -64,7 +67,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case((1, 3), "no key of the second set", unseen="second")
     yield case((1, 3), "no key of the first set", unseen="first")
     yield case((1, 2, 0, 4), "no query")
+    yield case((2, 4, 6, 3), "outputs not contiguous")
     yield case((1, 7, 2, 2), dtype="float32")
+    yield in_a_row(case((2, 3, 4)), case((2, 3, 4)))
 
 
 EXERCISE = Exercise(

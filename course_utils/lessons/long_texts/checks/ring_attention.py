@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.long_texts.checks.block_attention import RESULT, at_once
@@ -97,12 +98,15 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([4] * world_size, "each rank's in any order", rising=False)
     yield case([3] * min(2, world_size))
     yield case([5])
+    yield case([5], "in any order", rising=False)
     yield case([3] * min(3, world_size))
     yield case([6] * world_size, dtype="float16")
     yield case([6] * min(3, world_size), dtype="bfloat16")
     yield case([int(one) for one in rng.permutation(np.arange(1, world_size + 1))], "unequal shares")
     yield case([2, 2], "2 groups", groups=2)
     yield case([3, 1], "2 groups, unequal shares", dtype="float32", groups=2)
+    few = [[3] * min(2, world_size)] * 2
+    yield in_a_row(*map(case, few))
     yield case([8] * world_size, dtype="float32")
 
 

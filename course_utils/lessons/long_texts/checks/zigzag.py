@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.cases import rejections
+from course_utils.checks.cases import in_a_row, rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import count, ranks
 
@@ -35,6 +35,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(9, 7)
     yield case(4, 4)
     yield case(1, 1)
+    yield in_a_row(case(14, 3), case(14, 4))
     yield from rejections("zigzag", [(3, 4), (0, 1), (5, 0), (5, -1)])
 
 
