@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from course_utils.errors import CourseError, RankError
+from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.ranks import stillness
 from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.processes.fault_dump import last_line, learners_line
@@ -217,6 +217,65 @@ def test_finalize_is_rejected(four_ranks) -> None:
     with pytest.raises(RankError, match=r"MPI\.Finalize: these ranks live on"):
         four_ranks.run(ends_mpi)
     assert four_ranks.healthy
+
+
+def aborts(comm):
+    if comm.rank == 1:
+        comm.Abort(3)
+    comm.Barrier()
+
+
+def test_abort_ends_the_run_and_no_rank(four_ranks) -> None:
+    line = aborts.__code__.co_firstlineno + 2
+    with pytest.raises(RankError, match=rf"rank 1 raised RuntimeError: Abort\(3\).*, line {line} .* wait in Barrier"):
+        four_ranks.run(aborts)
+    assert four_ranks.healthy
+
+
+def interrupts_itself(comm):
+    if comm.rank == 1:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_that_nobody_asked_for_is_an_error_as_others(four_ranks) -> None:
+    line = interrupts_itself.__code__.co_firstlineno + 2
+    with pytest.raises(RankError, match=f"^rank 1 raised KeyboardInterrupt, line {line} "):
+        four_ranks.run(interrupts_itself)
+
+
+def catches_everything(comm):
+    while True:
+        with contextlib.suppress(BaseException):
+            comm.recv(source=1 - comm.rank)
+
+
+@pytest.mark.long
+def test_the_lines_of_ranks_that_had_to_be_ended_are_told(four_ranks) -> None:
+    line = catches_everything.__code__.co_firstlineno + 3
+    with pytest.raises(RanksGone, match=rf"had to be ended\. rank 0 waits in recv\(source=1\), line {line} of "):
+        four_ranks.run(catches_everything, ranks=2)
+
+
+def starts_ranks_on_a_rank(comm):
+    import course_utils
+
+    course_utils.start(4)
+
+
+def test_ranks_start_no_ranks(four_ranks) -> None:
+    with pytest.raises(RankError, match="raised CourseError: This code runs on a rank already"):
+        four_ranks.run(starts_ranks_on_a_rank)
+    four_ranks.run(lambda comm: __import__("course_utils").start(4, where="nowhere"))
+
+
+def raises_with_much_text(comm):
+    raise ValueError("x" * 5000)
+
+
+def test_an_errors_text_is_cut(four_ranks) -> None:
+    with pytest.raises(RankError) as error:
+        four_ranks.run(raises_with_much_text)
+    assert "(5000 characters in all), line " in str(error.value) and len(str(error.value)) < 2200
 
 
 @pytest.mark.parametrize("cell", ["quit", "exit()", "import sys; sys.exit(3)"])

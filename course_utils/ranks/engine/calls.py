@@ -22,7 +22,6 @@ from course_utils.ranks.engine.reply import (
     RankTask,
     Reply,
     from_bytes,
-    line_of,
     not_unpacked,
     packed,
     raised,
@@ -242,7 +241,8 @@ def _guarded(work: Callable[[], object]) -> Reply:
     except StopAsked as stop:
         reply = Reply(rank, "interrupted", waiting=str(stop))
     except KeyboardInterrupt as error:
-        reply = Reply(rank, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))
+        asked = recorder.activity is None or recorder.activity.asked_to_stop
+        reply = Reply(rank, "interrupted" if asked else "raised", error=raised(error))
     except MPIBroken as error:
         reply = Reply(rank, "unusable", error=_raised(error))
     except BaseException as error:
