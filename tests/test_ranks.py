@@ -701,8 +701,8 @@ def test_a_notebook_that_showed_a_bar_can_be_saved_and_opened_again() -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(page) for page in pages])
     environment = {**os.environ, "TQDM_DISABLE": "", "PYTHONPATH": str(ROOT)}
     nbclient.NotebookClient(notebook, timeout=60, allow_errors=True).execute(env=environment)
-    for output in (notebook.cells[0].outputs[0], notebook.cells[1].outputs[0]):
-        assert output["data"] == {"text/plain": "", "text/html": ""}, "no widget, which would be gone, and no old text"
+    for shown in (notebook.cells[0].outputs[0], notebook.cells[1].outputs[0]):
+        assert shown["data"] == {"text/plain": "", "text/html": ""}, "no widget, which would be gone, and no old text"
 
 
 def test_a_run_that_was_broken_off_is_not_one_that_went_well() -> None:

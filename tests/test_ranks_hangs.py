@@ -286,6 +286,32 @@ def test_a_cell_that_leaves_does_not_end_its_rank(four_ranks, cell) -> None:
     assert four_ranks.healthy and four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
 
 
+def runs_a_loop_of_its_own(comm):
+    import asyncio
+
+    async def answer():
+        await asyncio.sleep(0.01)
+        return comm.allreduce(1)
+
+    return asyncio.run(answer())
+
+
+def test_code_on_ranks_may_run_event_loops_as_scripts_do(four_ranks) -> None:
+    for _ in range(2):
+        assert four_ranks.run(runs_a_loop_of_its_own).results == [4] * 4
+
+
+def prints_half_a_character(comm):
+    print("\ud800")
+    raise ValueError("\ud800")
+
+
+def test_what_no_notebook_can_show_is_spelled_out(four_ranks, capsys) -> None:
+    with pytest.raises(RankError, match=r"ValueError: \\ud800"):
+        four_ranks.run(prints_half_a_character)
+    assert capsys.readouterr().out == "".join(f"[rank {rank}] \\ud800\n" for rank in range(4))
+
+
 class Parcel:
     def __init__(self, what: str) -> None:
         self.what = what
@@ -419,6 +445,21 @@ def test_a_hang_on_some_ranks_is_told_with_its_line_and_all_live_on(shell, four_
     with pytest.raises(RankError, match=r"rank 0 waits in recv\(source=1\), line 3 of your cell"):
         cell(shell, "--targets 0", "from mpi4py import MPI\nMPI.COMM_WORLD.recv(source=1)")
     assert cell(shell, "", "print(comm.allreduce(1))").splitlines() == [f"[rank {rank}] 4" for rank in range(4)]
+
+
+def test_a_cell_may_await(shell) -> None:
+    waits = "import asyncio\nawait asyncio.sleep(0.01)\n"
+    for _ in range(2):
+        assert cell(shell, "--targets 0", f"{waits}print('awaited')").splitlines() == ["[rank 0] awaited"]
+    with pytest.raises(RankError, match="all 4 ranks raised ZeroDivisionError: division by zero, line 4 of your cell"):
+        cell(shell, "", f"{waits}1 / 0")
+
+
+def test_a_cell_that_awaits_can_be_stopped(shell, four_ranks) -> None:
+    threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(RankError, match=r"stopped by you\. all 4 ranks were computing"):
+        cell(shell, "", "import asyncio\nawait asyncio.sleep(30)")
+    assert four_ranks.healthy and cell(shell, "--targets 1", "print('next')").splitlines() == ["[rank 1] next"]
 
 
 def test_a_cell_need_not_be_waited_for(shell) -> None:

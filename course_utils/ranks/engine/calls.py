@@ -296,13 +296,17 @@ def _execute(cell: str, communicator: int | None) -> Reply:
             # An error is told by the reply; IPython's own picture of it would be printed as well.
             own = {
                 "_showtraceback": lambda *args, **kwargs: None,
+                "showtraceback": lambda *args, **kwargs: None,
+                "_format_exception_for_storage": lambda *args, **kwargs: {},
                 "_tee": lambda channel: contextlib.nullcontext(),  # which would keep each printed line for ever
                 "ask_exit": _stay,
             }
             vars(shell).update(own)
+            runner, shell.loop_runner = shell.loop_runner, engine.run_coroutine
             try:
                 result = shell.run_cell(cell, store_history=True)
             finally:
+                shell.loop_runner = runner
                 for name in own:
                     del vars(shell)[name]
         shown.extend({"data": output.data, "metadata": output.metadata} for output in rich.outputs)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from course_utils.words import printable
+
 MAX_LINES = 1_000
 MAX_CHARACTERS = 1_000_000
 """A notebook with more in its cells is slow to open, and to save."""
@@ -44,7 +46,7 @@ class Printed(io.TextIOBase):
 
     def text(self) -> str:
         """What was kept, with a last line that says where the rest is."""
-        kept = "".join(self._kept)
+        kept = printable("".join(self._kept))
         if self._file is None:
             return kept
         self._file.close()

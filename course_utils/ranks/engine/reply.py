@@ -13,7 +13,7 @@ import cloudpickle
 
 from course_utils.trace.events import Event
 from course_utils.trace.recorder import is_learners, place_of
-from course_utils.words import count
+from course_utils.words import count, printable
 
 _LONGEST_TEXT = 2_000
 """Characters of an error's text that reach the notebook: whole arrays may stand in it."""
@@ -143,7 +143,7 @@ def raised(error: BaseException, message: str | None = None) -> Raised:
 
 def _text_of(error: BaseException) -> str:
     try:
-        text = str(error)
+        text = printable(str(error))
     except Exception:
         return "(its text cannot be read)"
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} … ({count(len(text), 'character')} in all)"
