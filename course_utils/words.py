@@ -10,6 +10,11 @@ def count(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}{'es' if thing.endswith(('s', 'tch')) else 's'}"
 
 
+def printable(text: str) -> str:
+    """The text with halves of characters spelled out, as names of old files have them: a notebook cannot show these."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def ranks(number: int) -> str:
     """A number of ranks: "1 rank", "3 ranks"."""
     return count(number, "rank")

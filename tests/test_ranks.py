@@ -22,6 +22,7 @@ from course_utils import system
 from course_utils.checks.written import Program
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
+from course_utils.ranks.engine import output
 from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe
 from course_utils.ranks.lone_process import lone_process
@@ -94,6 +95,31 @@ def test_output_is_cut_and_the_rest_is_in_a_file(four_ranks, capsys) -> None:
     assert len(lines) == 1001 and lines[999] == "[rank 1] line 999"
     rest = Path(lines[1000].rpartition(" ")[2]).read_text().splitlines()
     assert rest[0] == "line 1000" and rest[-1] == "line 2999"
+
+
+def written(monkeypatch, tmp_path, *texts: str) -> tuple[str, str]:
+    """What is kept of texts, with limits of 3 lines, 10 characters and 5 in the file; and what the file has."""
+    monkeypatch.setattr(output, "MAX_LINES", 3)
+    monkeypatch.setattr(output, "MAX_CHARACTERS", 10)
+    monkeypatch.setattr(output, "LONGEST_FILE", 5)
+    stream = output.Printed(tmp_path / "rest")
+    for text in texts:
+        assert stream.write(text) == len(text)
+    return stream.text(), (tmp_path / "rest").read_text() if (tmp_path / "rest").exists() else ""
+
+
+def test_a_long_line_is_cut_too_and_the_file_does_not_fill_the_disk(monkeypatch, tmp_path) -> None:
+    file = tmp_path / "rest"
+    assert written(monkeypatch, tmp_path, "a\nb\n", "c\n") == ("a\nb\nc\n", "")
+    assert written(monkeypatch, tmp_path, "a\nb\nc\n", "d") == (
+        f"a\nb\nc\n… cut after 3 lines; the rest is in {file}\n",
+        "d",
+    )
+    told = f"12345abcde\n… cut after 10 characters; the rest is in {file}"
+    assert written(monkeypatch, tmp_path, "12345", "abcdefg") == (f"{told}\n", "fg")
+    cut = f"{told}, up to 5 characters of it\n"
+    assert written(monkeypatch, tmp_path, "12345", "abcdefg", "hij", "klm") == (cut, "fghij")
+    assert written(monkeypatch, tmp_path, "12345", "abcde\ud800") == (f"{told}\n", "\\ud800")
 
 
 def never_comes(comm):
@@ -675,8 +701,8 @@ def test_a_notebook_that_showed_a_bar_can_be_saved_and_opened_again() -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(page) for page in pages])
     environment = {**os.environ, "TQDM_DISABLE": "", "PYTHONPATH": str(ROOT)}
     nbclient.NotebookClient(notebook, timeout=60, allow_errors=True).execute(env=environment)
-    for output in (notebook.cells[0].outputs[0], notebook.cells[1].outputs[0]):
-        assert output["data"] == {"text/plain": "", "text/html": ""}, "no widget, which would be gone, and no old text"
+    for shown in (notebook.cells[0].outputs[0], notebook.cells[1].outputs[0]):
+        assert shown["data"] == {"text/plain": "", "text/html": ""}, "no widget, which would be gone, and no old text"
 
 
 def test_a_run_that_was_broken_off_is_not_one_that_went_well() -> None:

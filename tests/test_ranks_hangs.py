@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from course_utils.errors import CourseError, RankError
+from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.ranks import stillness
 from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.processes.fault_dump import last_line, learners_line
@@ -219,12 +219,97 @@ def test_finalize_is_rejected(four_ranks) -> None:
     assert four_ranks.healthy
 
 
+def aborts(comm):
+    if comm.rank == 1:
+        comm.Abort(3)
+    comm.Barrier()
+
+
+def test_abort_ends_the_run_and_no_rank(four_ranks) -> None:
+    line = aborts.__code__.co_firstlineno + 2
+    with pytest.raises(RankError, match=rf"rank 1 raised RuntimeError: Abort\(3\).*, line {line} .* wait in Barrier"):
+        four_ranks.run(aborts)
+    assert four_ranks.healthy
+
+
+def interrupts_itself(comm):
+    if comm.rank == 1:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_that_nobody_asked_for_is_an_error_as_others(four_ranks) -> None:
+    line = interrupts_itself.__code__.co_firstlineno + 2
+    with pytest.raises(RankError, match=f"^rank 1 raised KeyboardInterrupt, line {line} "):
+        four_ranks.run(interrupts_itself)
+
+
+def catches_everything(comm):
+    while True:
+        with contextlib.suppress(BaseException):
+            comm.recv(source=1 - comm.rank)
+
+
+@pytest.mark.long
+def test_the_lines_of_ranks_that_had_to_be_ended_are_told(four_ranks) -> None:
+    line = catches_everything.__code__.co_firstlineno + 3
+    with pytest.raises(RanksGone, match=rf"had to be ended\. rank 0 waits in recv\(source=1\), line {line} of "):
+        four_ranks.run(catches_everything, ranks=2)
+
+
+def starts_ranks_on_a_rank(comm):
+    import course_utils
+
+    course_utils.start(4)
+
+
+def test_ranks_start_no_ranks(four_ranks) -> None:
+    with pytest.raises(RankError, match="raised CourseError: This code runs on a rank already"):
+        four_ranks.run(starts_ranks_on_a_rank)
+    four_ranks.run(lambda comm: __import__("course_utils").start(4, where="nowhere"))
+
+
+def raises_with_much_text(comm):
+    raise ValueError("x" * 5000)
+
+
+def test_an_errors_text_is_cut(four_ranks) -> None:
+    with pytest.raises(RankError) as error:
+        four_ranks.run(raises_with_much_text)
+    assert "(5000 characters in all), line " in str(error.value) and len(str(error.value)) < 2200
+
+
 @pytest.mark.parametrize("cell", ["quit", "exit()", "import sys; sys.exit(3)"])
 def test_a_cell_that_leaves_does_not_end_its_rank(four_ranks, cell) -> None:
     with pytest.raises(RankError, match="the code asked its process to end; a rank goes on living"):
         four_ranks.execute(cell)
     time.sleep(0.3)
     assert four_ranks.healthy and four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
+
+
+def runs_a_loop_of_its_own(comm):
+    import asyncio
+
+    async def answer():
+        await asyncio.sleep(0.01)
+        return comm.allreduce(1)
+
+    return asyncio.run(answer())
+
+
+def test_code_on_ranks_may_run_event_loops_as_scripts_do(four_ranks) -> None:
+    for _ in range(2):
+        assert four_ranks.run(runs_a_loop_of_its_own).results == [4] * 4
+
+
+def prints_half_a_character(comm):
+    print("\ud800")
+    raise ValueError("\ud800")
+
+
+def test_what_no_notebook_can_show_is_spelled_out(four_ranks, capsys) -> None:
+    with pytest.raises(RankError, match=r"ValueError: \\ud800"):
+        four_ranks.run(prints_half_a_character)
+    assert capsys.readouterr().out == "".join(f"[rank {rank}] \\ud800\n" for rank in range(4))
 
 
 class Parcel:
@@ -360,6 +445,21 @@ def test_a_hang_on_some_ranks_is_told_with_its_line_and_all_live_on(shell, four_
     with pytest.raises(RankError, match=r"rank 0 waits in recv\(source=1\), line 3 of your cell"):
         cell(shell, "--targets 0", "from mpi4py import MPI\nMPI.COMM_WORLD.recv(source=1)")
     assert cell(shell, "", "print(comm.allreduce(1))").splitlines() == [f"[rank {rank}] 4" for rank in range(4)]
+
+
+def test_a_cell_may_await(shell) -> None:
+    waits = "import asyncio\nawait asyncio.sleep(0.01)\n"
+    for _ in range(2):
+        assert cell(shell, "--targets 0", f"{waits}print('awaited')").splitlines() == ["[rank 0] awaited"]
+    with pytest.raises(RankError, match="all 4 ranks raised ZeroDivisionError: division by zero, line 4 of your cell"):
+        cell(shell, "", f"{waits}1 / 0")
+
+
+def test_a_cell_that_awaits_can_be_stopped(shell, four_ranks) -> None:
+    threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(RankError, match=r"stopped by you\. all 4 ranks were computing"):
+        cell(shell, "", "import asyncio\nawait asyncio.sleep(30)")
+    assert four_ranks.healthy and cell(shell, "--targets 1", "print('next')").splitlines() == ["[rank 1] next"]
 
 
 def test_a_cell_need_not_be_waited_for(shell) -> None:

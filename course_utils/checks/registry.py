@@ -70,7 +70,7 @@ def find(name: str) -> Exercise:
                 return found[0]
         if name in lesson.planned:
             raise CourseError(f'"{name}" belongs to lesson {lesson.number}, which is not written yet.')
-    names = [exercise.name for exercise in declared()]
+    names = [path.stem for lesson in LESSONS for path in _modules_of(lesson) if path.with_suffix(".md").exists()]
     near = difflib.get_close_matches(name.lower().replace(" ", "_"), names, n=1, cutoff=0.5)
     suggestion = f'Did you mean "{near[0]}"?' if near else "`course.progress()` lists them all."
     raise CourseError(f'There is no exercise "{name}". {suggestion}')

@@ -72,7 +72,7 @@ def describe(replies: list[Reply], cause: str) -> str | None:
     """The whole report, or None when every rank returned. `cause` says why the run was broken off, if it was."""
     if all(reply.kind == "returned" for reply in replies):
         return f"{cause} Then every rank returned, so what it returned need not be right." if cause else None
-    if all(reply.kind == "lost" for reply in replies):
+    if all(reply.kind == "lost" and not (reply.waiting or reply.error) for reply in replies):
         return cause
     if unusable := [reply for reply in replies if reply.kind == "unusable"]:
         return f"{what_each_does(unusable, len(replies))}: a call before this one broke it."

@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import importlib
 import json
+import os
 import sys
 import textwrap
 import time
@@ -64,13 +65,15 @@ def start(
             `network`, α–β or a topology; `scale`, for how many numbers each number stands.
 
     Raises:
-        CourseError: no MPI here, or no Slurm, or a number that makes no sense.
+        CourseError: no MPI here, or no Slurm, or a number that makes no sense; or this is a rank itself.
     """
     global _current
     if where == "nowhere":
         from course_utils.ranks.virtual_ranks import start_virtual
 
         return start_virtual(ranks, link, latency, slow, ranks_per_node, **job)
+    if "COURSE_RANK" in os.environ:
+        raise CourseError("This code runs on a rank already. Start ranks in the notebook, in a cell without `%%px`.")
     place = place_of(ranks, EmulatedNetwork.asked(ranks, link, latency, slow, ranks_per_node), where, job)
     running = current()
     same = running is not None and _are(running.facts, ranks, place)

@@ -21,7 +21,7 @@ from course_utils.trace.recorder import here, recorder
 from course_utils.trace.traced_messages import PointToPoint
 from course_utils.trace.waiting import Need
 
-_STILL = "Abort", "Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"
+_STILL = "Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"
 _STILL += "free", "py2f", "toint"
 """How the names of calls begin that move nothing between ranks."""
 

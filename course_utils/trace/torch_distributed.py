@@ -10,7 +10,7 @@ import contextlib
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ class TracedWork(dist.Work):
         self._work = work if can_be_polled else InThread(work.wait)
         self._recorded = False
         self._ended: float | None = None
-        self._future: torch.futures.Future | None = None
+        self.future: torch.futures.Future | None = None
         self._settled = torch.futures.Future()
         self._left = False
         recorder.opened(self)
@@ -126,11 +126,11 @@ class TracedWork(dist.Work):
             future = self._plain.get_future()
             future.add_done_callback(lambda _: self._record())
             return future
-        if self._future is None:
-            self._future = self._settled.then(self._outcome)
+        if self.future is None:
+            self.future = self._settled.then(self._outcome)
             self._plain.get_future().add_done_callback(self._settle)
             waits_in_backward.look_after(self)
-        return self._future
+        return self.future
 
     def leave(self) -> None:
         """Who waits for the future goes on, with an error."""
@@ -294,11 +294,32 @@ for _method, (_name, _contribution) in COLLECTIVES.items():
 
 
 _PlainGroup = dist.ProcessGroup
+_make_group = distributed_c10d._new_process_group_helper
+
+
+def _make_group_together(
+    size: int,
+    place: int | None,
+    ranks: Sequence[int],
+    backend: str,
+    store: dist.Store,
+    name: str,
+    **more: Any,
+) -> tuple:
+    """Make a group of some ranks once all of them ask for it: torch waits for them in C++, and cannot be left there."""
+    if ranks and place is not None and TracedGroup.recording:
+        label = f"new_group {name} of {ranks}"
+        need = recorder.books.meet(label, list(ranks), "new_group")
+        keys = [f"course {label} {rank}" for rank in ranks]
+        store.set(keys[place], "here")
+        recorder.wait(lambda: store.check(keys), "new_group", here()[1], need)
+    return _make_group(size, place, ranks, backend, store, name, **more)
 
 
 def record_calls() -> None:
     """Groups that are made from now on record their calls; a second call changes nothing."""
     distributed_c10d.ProcessGroup = TracedGroup
+    distributed_c10d._new_process_group_helper = _make_group_together
 
 
 @contextlib.contextmanager

@@ -1,15 +1,19 @@
-"""Sees that a backward pass waits inside torch's C++ code, where no wait of ours can be polled.
+"""Sees that a backward pass, or a learner, waits inside torch's C++ code, where no wait of ours can be polled.
 
 DistributedDataParallel starts all-reduces while its backward pass runs, and waits for their futures at its end, in C++.
-A thread looks from outside: the main thread is in the autograd engine, and the process has computed nothing for five
-looks. Then the rank waits for those futures, tells so, and can be asked to leave them.
+Learners may wait for such a future as well. A thread looks from outside: the main thread is in the autograd engine, or
+waits for a future, and the process has computed nothing for five looks. Then the rank waits for those futures, tells
+so, and can be asked to leave them.
 """
 
 import sys
 import threading
 import time
-from typing import Protocol
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, Protocol
 
+import torch
 from torch.autograd.graph import _engine_run_backward
 
 from course_utils.trace.activity import RUNNING, WAITING
@@ -26,6 +30,7 @@ class _Work(Protocol):
     text: str
     place: str
     need: Need | None
+    future: Any
 
     def leave(self) -> None:
         """Who waits for it goes on, with an error."""
@@ -35,14 +40,25 @@ _open: list[_Work] = []
 _watch: threading.Thread | None = None
 
 
-def _in_the_engine() -> bool:
-    """Is the main thread in the autograd engine, behind which C++ code runs?"""
+_ENGINE = _engine_run_backward.__code__
+_FUTURES = torch.futures.Future.wait.__code__, torch.futures.wait_all.__code__
+
+
+def _frame_before_cpp() -> FrameType | None:
+    """The main thread's, where it is in the autograd engine or waits for a future, behind which C++ code runs."""
     frame = sys._current_frames().get(threading.main_thread().ident)
-    return frame is not None and frame.f_code is _engine_run_backward.__code__
+    return frame if frame is not None and frame.f_code in (_ENGINE, *_FUTURES) else None
+
+
+def _waited_for(works: Sequence[_Work], frame: FrameType) -> tuple[Sequence[_Work], Some]:
+    """What the main thread waits for: in the engine, all works; with a future that is not one of ours, any of them."""
+    in_engine = frame.f_code is _ENGINE
+    own = [] if in_engine else [work for work in works if work.future is frame.f_locals.get("self")]
+    return own or works, Some(tuple(work.need for work in own or works), all=in_engine)
 
 
 def look_after(work: _Work) -> None:
-    """From now on somebody may wait for this operation inside a backward pass."""
+    """From now on somebody may wait for this operation in C++."""
     global _watch
     _open.append(work)
     if recorder.activity and (_watch is None or not _watch.is_alive()):
@@ -61,14 +77,14 @@ def _look_after_all() -> None:
                 work.leave()
             break
         now = time.process_time()
-        waits = now - computed < _COMPUTES * _LOOK and _in_the_engine()
+        frame = _frame_before_cpp()
+        waits = now - computed < _COMPUTES * _LOOK and frame is not None
         still, computed = still + 1 if waits else 0, now
         if still == _STILL:
-            needs = tuple(work.need for work in works)
-            seen = recorder.books.look(Some(needs, all=True), recorder.open.values())
-            told = recorder.activity.write(
-                WAITING, f"{works[0].text}{works[0].place}", seen, after=recorder.activity.progress
-            )
+            awaited, need = _waited_for(works, frame)
+            seen = recorder.books.look(need, recorder.open.values())
+            words = f"{awaited[0].text}{awaited[0].place}"
+            told = recorder.activity.write(WAITING, words, seen, after=recorder.activity.progress)
         elif not waits and told:
             recorder.activity.write(RUNNING, after=told)
             told = None

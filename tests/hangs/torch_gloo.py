@@ -238,6 +238,58 @@ def new_group_called_by_its_members_only():
         dist.all_reduce(torch.ones(1), group=pair)
 
 
+def future_of_a_sum_that_rank_0_does_not_come_to():
+    """Who waits for a future waits in torch's C++.
+
+    Finding: deadlock
+    Words: all_reduce, 0
+    Ranks: 2
+    Group: gloo
+    """
+    import torch
+    import torch.distributed as dist
+
+    if dist.get_rank() == 1:
+        work = dist.all_reduce(torch.ones(3), async_op=True)  # here
+        work.get_future().wait()
+
+
+def future_of_the_first_of_two_sums():
+    """Rank 1 begins its second sum when rank 0 has told it that the first one is there.
+
+    Finding: correct
+    Ranks: 2
+    Group: gloo
+    """
+    import torch
+    import torch.distributed as dist
+
+    rank, works = dist.get_rank(), []
+    for _ in range(2 - rank):
+        works.append(dist.all_reduce(torch.ones(3), async_op=True))
+    works[0].get_future().then(lambda done: done.value()).wait()
+    if rank == 0:
+        dist.send(torch.ones(1), dst=1)
+        works[1].wait()
+    else:
+        dist.recv(torch.ones(1), src=0)
+        dist.all_reduce(torch.ones(3))
+
+
+def new_group_without_one_of_its_members():
+    """Rank 1 has given up; the two others wait for it while the group is made, in torch's C++.
+
+    Finding: deadlock
+    Words: new_group, 1
+    Ranks: 3
+    Group: gloo
+    """
+    import torch.distributed as dist
+
+    if dist.get_rank() != 1:
+        dist.new_group([0, 1, 2])  # here
+
+
 def outsider_calls_the_sum_of_a_group():
     """Rank 0 is not in the group; its all_reduce does nothing but warn, and its value stays as it was.
 

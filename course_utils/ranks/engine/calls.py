@@ -23,7 +23,6 @@ from course_utils.ranks.engine.reply import (
     RankTask,
     Reply,
     from_bytes,
-    line_of,
     not_unpacked,
     packed,
     raised,
@@ -245,7 +244,8 @@ def _guarded(work: Callable[[], object]) -> Reply:
     except StopAsked as stop:
         reply = Reply(rank, "interrupted", waiting=str(stop))
     except KeyboardInterrupt as error:
-        reply = Reply(rank, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))
+        asked = recorder.activity is None or recorder.activity.asked_to_stop
+        reply = Reply(rank, "interrupted" if asked else "raised", error=raised(error))
     except MPIBroken as error:
         reply = Reply(rank, "unusable", error=_raised(error))
     except BaseException as error:
@@ -299,13 +299,17 @@ def _execute(cell: str, communicator: int | None) -> Reply:
             # An error is told by the reply; IPython's own picture of it would be printed as well.
             own = {
                 "_showtraceback": lambda *args, **kwargs: None,
+                "showtraceback": lambda *args, **kwargs: None,
+                "_format_exception_for_storage": lambda *args, **kwargs: {},
                 "_tee": lambda channel: contextlib.nullcontext(),  # which would keep each printed line for ever
                 "ask_exit": _stay,
             }
             vars(shell).update(own)
+            runner, shell.loop_runner = shell.loop_runner, engine.run_coroutine
             try:
                 result = shell.run_cell(cell, store_history=True)
             finally:
+                shell.loop_runner = runner
                 for name in own:
                     del vars(shell)[name]
         shown.extend({"data": output.data, "metadata": output.metadata} for output in rich.outputs)

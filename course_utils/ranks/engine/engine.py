@@ -3,12 +3,15 @@
 Started under mpiexec as `python -m course_utils.ranks.engine.engine FOLDER`.
 """
 
+import asyncio
+import contextlib
 import faulthandler
 import os
 import signal
 import sys
 import time
 import warnings
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -69,7 +72,25 @@ def refuse_to_finalize() -> None:
 
 def run_learners(function, *args, **kwargs):
     """Call a learner's function. An interrupt is let through while this frame, or IPython's, is on the stack."""
-    return function(*args, **kwargs)
+    with outside_the_loop():
+        return function(*args, **kwargs)
+
+
+def run_coroutine(coroutine: Coroutine) -> object:
+    """Run a cell that awaits something."""
+    return run_learners(asyncio.run, coroutine)
+
+
+@contextlib.contextmanager
+def outside_the_loop() -> Iterator[None]:
+    """Inside, learners may run event loops of their own, as in a script: asyncio allows none within another, ours."""
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(loop)
+        asyncio._set_running_loop(loop)
 
 
 def imports(frame: FrameType | None) -> bool:
@@ -164,6 +185,7 @@ def main(path: str) -> None:
     world = TracedComm(communicators.get(_WORLD.size, 0))
     trace_mpi(world)
     warnings.formatwarning = warning_text
+    warnings.filterwarnings("ignore", "To exit: use")  # IPython's, on `sys.exit` in a cell
     connection = folder.path / "security" / "ipcontroller-engine.json"
     rank_engine = _engine_class()  # slow to import: done while the controller comes up
     _wait_for(connection)

@@ -1,4 +1,4 @@
-"""What a rank prints: kept, cut after this many lines, and the rest written to a file that is named."""
+"""What a rank prints: kept, cut after many lines or characters, and the rest written to a file that is named."""
 
 import io
 import sys
@@ -6,15 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from course_utils.words import printable
+
 MAX_LINES = 1_000
+MAX_CHARACTERS = 1_000_000
+"""A notebook with more in its cells is slow to open, and to save."""
+LONGEST_FILE = 100_000_000
+"""Characters; a loop that prints on forever does not fill the disk."""
 
 
 class Printed(io.TextIOBase):
-    """A stream that keeps the first `MAX_LINES` lines in memory and sends the rest to `overflow`."""
+    """A stream that keeps the first lines, `MAX_LINES` or `MAX_CHARACTERS`, and sends the rest to `overflow`."""
 
     def __init__(self, overflow: Path) -> None:
         self._kept: list[str] = []
-        self._lines = 0
+        self._lines = self._characters = self._filed = 0
         self._overflow = overflow
         self._file: io.TextIOWrapper | None = None
 
@@ -22,29 +28,43 @@ class Printed(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        if self._file is None:
-            room = MAX_LINES - self._lines
-            lines = text.count("\n")
-            if lines < room:
-                self._kept.append(text)
-                self._lines += lines
-                return len(text)
-            pieces = text.split("\n")
-            self._kept.append("\n".join(pieces[:room]) + "\n")
-            self._lines = MAX_LINES
-            self._file = self._overflow.open("w")
-            self._file.write("\n".join(pieces[room:]))
-        else:
-            self._file.write(text)
+        if self._file is not None:
+            self._to_file(text)
+            return len(text)
+        room = min(_end_of_line(text, MAX_LINES - self._lines), MAX_CHARACTERS - self._characters)
+        self._kept.append(text[:room])
+        self._lines += text.count("\n", 0, room)
+        self._characters += len(text)
+        if room < len(text):
+            self._file = self._overflow.open("w", encoding="utf-8", errors="backslashreplace")
+            self._to_file(text[room:])
         return len(text)
+
+    def _to_file(self, text: str) -> None:
+        self._file.write(text[: max(0, LONGEST_FILE - self._filed)])
+        self._filed += len(text)
 
     def text(self) -> str:
         """What was kept, with a last line that says where the rest is."""
-        kept = "".join(self._kept)
+        kept = printable("".join(self._kept))
         if self._file is None:
             return kept
         self._file.close()
-        return f"{kept}… cut after {MAX_LINES:,} lines; the rest is in {self._overflow}\n"
+        kept += "" if kept.endswith("\n") else "\n"
+        limit = f"{MAX_LINES:,} lines" if self._lines == MAX_LINES else f"{MAX_CHARACTERS:,} characters"
+        more = "" if self._filed <= LONGEST_FILE else f", up to {LONGEST_FILE:,} characters of it"
+        return f"{kept}… cut after {limit}; the rest is in {self._overflow}{more}\n"
+
+
+def _end_of_line(text: str, lines: int) -> int:
+    """Where the n-th line of a text ends, its line break included; the text's length where it has fewer."""
+    end = 0
+    for _ in range(lines):
+        found = text.find("\n", end)
+        if found < 0:
+            return len(text)
+        end = found + 1
+    return end
 
 
 @contextmanager

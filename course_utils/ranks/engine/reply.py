@@ -13,6 +13,10 @@ import cloudpickle
 
 from course_utils.trace.events import Event
 from course_utils.trace.recorder import is_learners, place_of
+from course_utils.words import count, printable
+
+_LONGEST_TEXT = 2_000
+"""Characters of an error's text that reach the notebook: whole arrays may stand in it."""
 
 
 @dataclass(slots=True)
@@ -139,9 +143,10 @@ def raised(error: BaseException, message: str | None = None) -> Raised:
 
 def _text_of(error: BaseException) -> str:
     try:
-        return str(error)
+        text = printable(str(error))
     except Exception:
         return "(its text cannot be read)"
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} … ({count(len(text), 'character')} in all)"
 
 
 def packed(reply: Reply) -> bytes:
