@@ -14,7 +14,6 @@ from course_utils.errors import CourseError
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.overlap.played_hardware import Wait
 from course_utils.lessons.overlap.step_times import ALONE, StepTimes
-from course_utils.lessons.profiling.lanes import Lanes
 from workshop.bench import (
     BENCHES,
     checks,
@@ -189,15 +188,6 @@ def steps_and_what_is_left(build) -> tuple[dict[str, list[float]], bool]:
     before = torch.distributed.all_reduce
     taken = plain_steps(ways, 2, 2, build, 1)
     return taken, before is torch.distributed.all_reduce
-
-
-def test_what_the_last_rank_has_exposed_is_the_transfer() -> None:
-    steps = [(0, 10), (10, 20)]
-    early = Lanes(0, 0, 20, [(0, 2), (10, 18)], [(2, 9), (18, 20)], {}, steps)
-    late = Lanes(1, 0, 20, [(0, 6), (10, 13)], [(6, 9), (13, 20)], {}, steps)
-    assert profiling.transfer_seconds([early, late]) == [3, 2]
-    alone = [Lanes(rank, 0, 12, [(0, 12)], [], {}, [(0, 5), (5, 11 + rank)]) for rank in (0, 1)]
-    assert profiling.transfer_seconds(alone) == [0, 0]
 
 
 def test_steps_are_timed_without_being_recorded(four_ranks) -> None:

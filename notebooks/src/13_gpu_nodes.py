@@ -172,16 +172,14 @@ course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ran
 
 # %%
 from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth, bus_bandwidth
-from course_utils.lessons.gpu_nodes.measured_training import allreduce_seconds
-from course_utils.machine import gpus
+from course_utils.lessons.gpu_nodes.measured_training import collective_seconds
 
 n, world_sizes = 400_000, [2, 3, 4]
-if len(gpus()) >= 4:  # NCCL: only large vectors fill its links
-    n = 256_000_000
 algorithm, bus = [], []
 for P in world_sizes:
-    run = ranks.run(allreduce_seconds, n, ranks=P, backend="gloo")
-    backend, times = run.results[0]
+    run = ranks.run(collective_seconds, [n], ranks=P, backend="gloo")
+    backend, taken = run.results[0]
+    times = taken["all_reduce"][0]
     algorithm.append([algorithm_bandwidth(n, t) for t in times])
     bus.append([bus_bandwidth("all_reduce", P, n, t) for t in times])
 on_4 = {"algorithm": median(algorithm[-1]) / 1e6, "bus": median(bus[-1]) / 1e6}
@@ -203,18 +201,46 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 
 # %% [markdown]
 # With two ranks the factor is 1. With more ranks it grows, and the algorithm bandwidth falls, though no link is slower.
-# The bus bandwidth can be compared with the link's data sheet, whatever $P$. (Only for large vectors: a small one takes
-# hardly longer than its latency, lesson 4.) NVIDIA's program for such measurements, nccl-tests, prints both (`algbw`,
-# `busbw`), for many sizes and for all collectives.
+# The bus bandwidth can be compared with the link's data sheet, whatever $P$. NVIDIA's program for such measurements,
+# nccl-tests, prints both (`algbw`, `busbw`), for many sizes and for all collectives.
+#
+# **Where switches add** (lesson 5), the formula no longer holds: a rank sends its vector about once. So on a node of
+# H100s, whose links carry 450 GB/s, nccl-tests prints a `busbw` of 480 GB/s (its issues 212 and 272). The node is
+# healthy. There `busbw` compares machines, and is not the rate of a link.
+#
+# We, too, try other sizes, from 1 KB on, and other collectives. The line is what latency and link allow together
+# (lesson 4). We take the latency from the smallest vector.
+
+# %%
+from course_utils.lessons.gpu_nodes.sentences import allowed_rates, sweep_text
+
+operations = ["all_reduce", "all_gather", "reduce_scatter"]
+KB, repeat = [1, 8, 64, 512, 4096], {"runs": 3, "warm_ups": 1}
+if backend == "nccl":  # GPUs are fast: larger vectors, more calls
+    KB += [32_768, 262_144]
+    repeat = {"runs": 3, "warm_ups": 5, "calls": 20}
+sizes = [1000 * size for size in KB]
+run = ranks.run(collective_seconds, sizes, operations, **repeat, backend="gloo")
+taken = run.results[0][1]  # collective → for each size, seconds
+P = ranks.world_size
+rates = {
+    name: [[bus_bandwidth(name, P, n, t) for t in times] for n, times in zip(sizes, runs)]
+    for name, runs in taken.items()
+}
+rate = link or max(max(map(max, runs)) for runs in rates.values())
+allowed = {name: allowed_rates(name, P, sizes, taken[name], rate) for name in operations}
+look = {"across": "vector, in KB", "up": "bus bandwidth, per second", "unit": bytes_text}
+title, finding = sweep_text(sizes, rates, backend, P)
+course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True, **look)
+
+# %% [markdown]
+# A small vector takes hardly longer than its latency. So thousands of them never fill a link, and gradients travel in
+# buckets (lesson 7). Only large vectors reach the rate of a data sheet. (gloo makes its reduce-scatter from an
+# all-reduce, so that one reaches half of its line at most.)
 #
 # With the bus bandwidth you can also predict. Take forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), and a
 # bus bandwidth of 40 GB/s. A step's all-reduce takes $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s, if
 # nothing is hidden. Exercise: `bus_bandwidth`.
-
-# %% [markdown]
-# **Where switches add** (lesson 5), the formula no longer holds: a rank sends its vector about once. So on a node of
-# H100s, whose links carry 450 GB/s, nccl-tests prints a `busbw` of 480 GB/s (its issues 212 and 272). The node is
-# healthy. There `busbw` compares machines, and is not the rate of a link.
 
 # %% [markdown]
 # ## What does NCCL say?
@@ -413,7 +439,20 @@ course.draw.over_numbers(GPUs, times, title, finding, **look)
 
 # %% [markdown]
 # At 25 Gbit/s, 37 MB take longer than the step itself. So pay for a network first. Or compute more between two sums,
-# with larger batches; and hide a part of the sum (lesson 7). (Lesson 5 holds such clocks beside real ranks.)
+# with larger batches; and hide a part of the sum (lesson 7).
+#
+# Can you trust these clocks? Let the same function run on this page's four real ranks, and on four virtual ones behind
+# such links:
+
+# %%
+from course_utils.words import seconds_text
+
+real = ranks.run(played_step, 0.05, 100_000, on_nodes, runs=5).results
+nowhere = course.start(4, where="nowhere", link="100 Mbit/s")
+virtual = nowhere.run(played_step, 0.05, 100_000, on_nodes).results
+slowest = [max(step) for step in zip(*real)]  # the slowest rank of each step
+print("A step on 4 virtual ranks:", seconds_text(max(virtual)[0]))
+print("A step on 4 real ranks:   ", seconds_text(median(slowest)))
 
 # %% [markdown]
 # ## Whole, or in parts

@@ -1,7 +1,7 @@
-"""Measured on the processes of a training: an all-reduce, and steps with bfloat16 or the compiler."""
+"""Measured on the processes of a training: all-reduces of several sizes, and steps with bfloat16 or the compiler."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 import torch.distributed as dist
@@ -11,39 +11,76 @@ from course_utils.lessons.gpu_nodes.resumable_training import network, replica, 
 from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.measuring import by_turns
 
+Taken = dict[str, list[list[float]]]
+"""Operation → for each size the seconds of all runs."""
 
-def allreduce_seconds(nbytes: int, runs: int = 5, warm_ups: int = 2) -> tuple[str, list[float]]:
-    """Time an all-reduce of a vector of `nbytes`, over NCCL or gloo as `process_group` chooses.
+
+def collective_seconds(
+    sizes: Sequence[int],
+    operations: Sequence[str] = ("all_reduce",),
+    runs: int = 5,
+    warm_ups: int = 2,
+    calls: int = 1,
+) -> tuple[str, Taken]:
+    """Time collectives on vectors of this many bytes, over NCCL or gloo as `process_group` chooses.
 
     A run begins at a barrier and ends when the slowest rank has its result; that time is the same on all ranks.
 
     Args:
-        warm_ups: calls that do not count; the first one is looked at.
+        sizes: bytes of the whole vector, as nccl-tests count: what each rank has at the end of an all-gather, or at the
+            beginning of a reduce-scatter. Filled up so that each rank has as many numbers.
+        operations: "all_reduce", "all_gather", "reduce_scatter".
+        warm_ups: calls before each size that do not count.
+        calls: one right after the other in a run, whose time is their mean.
 
     Returns:
-        the backend, and the seconds of all runs.
+        the backend, and the seconds.
 
-    Raises:
-        ValueError: the sum is wrong.
+    Source: NVIDIA, nccl-tests, doc/PERFORMANCE.md.
     """
     with process_group() as group:
-        vector = torch.ones(nbytes // 4, device=group.device)
-        dist.all_reduce(vector, group=group.gradients)
-        if not bool((vector == group.world_size).all()):
-            raise ValueError("the all-reduce does not give what it should")
-        vector.zero_()  # so that sums stay numbers however often it is called
-        taken = [_one_run(vector, group) for _ in range(warm_ups - 1 + runs)]
-        return group.backend, taken[-runs:]
+        taken: Taken = {}
+        for operation in operations:
+            taken[operation] = []
+            for size in sizes:
+                call = _collective(operation, size, group)
+                for _ in range(warm_ups):
+                    call()
+                taken[operation].append([_one_run(call, calls, group.device) for _ in range(runs)])
+        return group.backend, taken
 
 
-def _one_run(vector: torch.Tensor, group: Group) -> float:
-    """Seconds of an all-reduce on the slowest rank."""
-    _wait_for(group.device)
+def _collective(operation: str, size: int, group: Group) -> Callable[[], object]:
+    """A function that does it once, on vectors that are made now; it has been tried, and gives the right numbers."""
+    own = -(-size // (4 * group.world_size))  # numbers of each rank, of 4 bytes
+    whole, part = torch.zeros(own * group.world_size, device=group.device), torch.zeros(own, device=group.device)
+    calls = {
+        "all_reduce": lambda: dist.all_reduce(whole, group=group.gradients),
+        "all_gather": lambda: dist.all_gather_single(whole, part, group=group.gradients),
+        "reduce_scatter": lambda: dist.reduce_scatter_single(part, whole, group=group.gradients),
+    }
+    call = calls[operation]
+    whole.fill_(1), part.fill_(1)
+    call()
+    result, due = (
+        (part if operation == "reduce_scatter" else whole),
+        (1 if operation == "all_gather" else group.world_size),
+    )
+    if not bool((result == due).all()):
+        raise ValueError(f"the {operation} does not give what it should")
+    whole.zero_(), part.zero_()  # so that sums stay numbers however often it is called
+    return call
+
+
+def _one_run(call: Callable[[], object], calls: int, device: torch.device) -> float:
+    """Seconds of a call, the mean of this many, on the slowest rank."""
+    _wait_for(device)
     dist.barrier()
     began = time.perf_counter()
-    dist.all_reduce(vector, group=group.gradients)
-    _wait_for(group.device)
-    seconds = torch.tensor(time.perf_counter() - began, dtype=torch.float64)
+    for _ in range(calls):
+        call()
+    _wait_for(device)
+    seconds = torch.tensor((time.perf_counter() - began) / calls, dtype=torch.float64)
     dist.all_reduce(seconds, op=dist.ReduceOp.MAX)
     return seconds.item()
 

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
 from course_utils.measuring import NEAR, Compared, Measured, relative_errors
 from course_utils.words import bytes_text, count, join, number_text, percent, seconds_text
 
@@ -78,18 +79,43 @@ def bandwidth_text(
     return f"{span} the bus bandwidth rises from {bytes_text(from_bus)}/s to {bytes_text(to_bus)}/s"
 
 
+def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], link: float | None) -> str:
+    """How much of an emulated link's bytes/s the bus bandwidth of all runs uses; None where there is no such link."""
+    told = f"{bytes_text(nbytes)} over {backend}"
+    if link is None:
+        return f"{told}; the lines start from the quickest run, as nobody knows what this network can do"
+    return f"{told}; with {world_size} ranks the bus bandwidth is {percent(statistics.median(bus) / link)} of the link"
+
+
+def allowed_rates(
+    operation: str, world_size: int, sizes: Sequence[int], taken: Sequence[Sequence[float]], rate: float
+) -> list[float]:
+    """The bus bandwidth of each size that latency and link allow: t = α + β·n, with α from the smallest vector.
+
+    Args:
+        sizes: bytes of the vectors.
+        taken: for each size the seconds of all runs.
+        rate: bytes/s of a link.
+    """
+    latency = statistics.median(taken[0])
+    carried = [bus_bandwidth(operation, world_size, size, 1.0) for size in sizes]  # bytes through a rank's link
+    return [nbytes / (latency + nbytes / rate) for nbytes in carried]
+
+
 LINKS = "An H100's NVLink: 450 GB/s in each direction; PCIe 5.0: 63 GB/s; a network of 400 Gbit/s: 50 GB/s"
 """What data sheets say of the ways between GPUs. (NVIDIA H100 data sheet; PCI-SIG; InfiniBand NDR.)"""
 
 
-def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], link: float | None) -> str:
-    """How much of an emulated link's bytes/s the bus bandwidth of all runs uses; None where there is no such link."""
-    told = f"{bytes_text(nbytes)} over {backend}"
-    if backend == "nccl":
-        return f"{told}. {LINKS}"
-    if link is None:
-        return f"{told}; the lines start from the quickest run, as nobody knows what this network can do"
-    return f"{told}; with {world_size} ranks the bus bandwidth is {percent(statistics.median(bus) / link)} of the link"
+def sweep_text(
+    sizes: Sequence[int], rates: Mapping[str, Sequence[Sequence[float]]], backend: str, world_size: int
+) -> tuple[str, str]:
+    """A title and a line below: from which size on the link is used, in the mean of the collectives."""
+    middle = [statistics.fmean(statistics.median(one[place]) for one in rates.values()) for place in range(len(sizes))]
+    half = next(size for size, rate in zip(sizes, middle, strict=True) if rate >= max(middle) / 2)
+    best = f"{bytes_text(max(middle))}/s"
+    title = f"Bus bandwidth, mean of {len(rates)} collectives: {best} at best, half of it from {bytes_text(half)} on"
+    told = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
+    return title, f"{told}. {LINKS}" if backend == "nccl" else told
 
 
 def gain(seconds: Mapping[str, Sequence[float]], plain: str, way: str) -> float:
