@@ -125,7 +125,7 @@ back = [sum(run.results[s][r] for s in range(4) if s != r) * width * 8 for r in 
 for rank in range(4):
     sends = [e.bytes for e in run.events if e.rank == rank and e.kind == "send"]
     assert sum(sends) == there[rank] + back[rank]  # counted from the messages
-print("to each rank go rows:", run.results)
+print("rows from each rank to each rank:", run.results)
 print(sent_text(there, formula))
 
 # %% [markdown]

@@ -37,10 +37,11 @@ def skew_text(rows: Sequence[int], busy: Sequence[float]) -> str:
 def sent_text(counted: Sequence[float], formula: float) -> str:
     """What ranks sent, beside the formula for experts that are equally busy."""
     mean = float(np.mean(counted))
-    told = f"to other ranks go {bytes_text(min(counted))} to {bytes_text(max(counted))}, {bytes_text(mean)} on average"
-    if abs(mean / formula - 1) <= 0.02:
+    least, most, usual, due = map(bytes_text, (min(counted), max(counted), mean, formula))
+    told = f"a rank sends others {least} to {most}, {usual} on average"
+    if abs(mean / formula - 1) <= 0.02 or usual == due:
         return f"{told}; the formula says so, too"
-    return f"{told}; were all experts equally busy, {bytes_text(formula)}"
+    return f"{told}; with all experts equally busy it would be {due}"
 
 
 def capacity_text(factors: Sequence[float], dropped: Sequence[float], most: Sequence[float]) -> str:
