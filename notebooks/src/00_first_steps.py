@@ -23,8 +23,8 @@ ranks = course.start(4)
 
 # %% [markdown]
 # That was the hardest part. The line above says what you got: how many processes, which library carries their messages
-# (all such libraries speak **MPI**, a standard: lesson 4), how many cores they may use, with how many threads (see
-# the picture below), and whether there is a GPU.
+# (all such libraries speak **MPI**, a standard: lesson 4), how many cores they may use, with how many threads (the
+# picture below, and lesson 3), and whether there is a GPU.
 #
 # Each of these processes is called a **rank**. It is a whole Python of its own, waiting for something to do.
 
