@@ -123,6 +123,22 @@ def test_what_an_answer_sets_for_its_process_is_set_back_before_the_next(kind, f
     assert attempt.replies[0].value == (0.0, "[0.33333333]", False, "torch.float32", True), attempt.trouble
 
 
+def test_what_the_notebook_sets_does_not_decide_whether_an_answer_is_right(no_ranks, capsys) -> None:
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    try:
+        with np.errstate(all="raise"):
+            for name in ("matmul_backward", "softmax_cross_entropy_backward", "sgd_step", "exchange_without_deadlock"):
+                assert said(capsys, name, find(name).written.right[0].function()).startswith("✓")
+            assert np.geterr()["under"] == "raise"
+        assert torch.get_default_dtype() == torch.float64 and not torch.is_grad_enabled()
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_grad_enabled(True)
+
+
 def test_what_cannot_be_sent_back_and_what_cannot_be_unpacked_are_told() -> None:
     class Stubborn:
         def __reduce__(self):

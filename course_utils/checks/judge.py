@@ -15,6 +15,7 @@ from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.run_cases import PATIENCE, RanksLike, by_luck, one_line, outcomes, with_label
 from course_utils.checks.verdict import FAILED, PASSED, Verdict, not_begun
 from course_utils.errors import CourseError
+from course_utils.ranks.engine.process_settings import usual_settings
 from course_utils.ranks.engine.reply import to_bytes
 from course_utils.ranks.run import events_of
 from course_utils.words import count
@@ -31,11 +32,13 @@ def fresh_seed() -> int:
         return int.from_bytes(os.urandom(4), "little")
 
 
+@usual_settings()
 def cases_of(exercise: Exercise, seed: int, world_size: int) -> list[Case]:
     """The exercise's cases for this many ranks; the same seed gives the same numbers."""
     return list(exercise.cases(np.random.default_rng(seed), world_size))
 
 
+@usual_settings()
 def judge(
     exercise: Exercise,
     function: Callable,

@@ -1,6 +1,7 @@
-"""What a function may set for its whole process, and what is set back after an answer that may be wrong.
+"""What may be set for a whole process, and what is set back so that it does not decide whether an answer is right.
 
-Otherwise one answer's `np.seterr(all="raise")` or `torch.set_default_dtype` would make the next answer fail.
+Otherwise one answer's `np.seterr(all="raise")` would make the next answer fail, and gradients that are switched off in
+the notebook would make a check fail.
 """
 
 import sys
@@ -9,18 +10,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+import numpy as np
+
 
 @contextmanager
 def settings_kept() -> Iterator[None]:
     """Set back what is set inside: NumPy's and torch's settings, the filters of warnings, the limit of recursion."""
-    import numpy as np
-
     depth = sys.getrecursionlimit()
     try:
         with warnings.catch_warnings(), np.errstate(), np.printoptions(), _torch_kept():
             yield
     finally:
         sys.setrecursionlimit(depth)
+
+
+@contextmanager
+def usual_settings() -> Iterator[None]:
+    """For a while, NumPy and torch are set as in a new process."""
+    with settings_kept():
+        np.seterr(divide="warn", over="warn", under="ignore", invalid="warn")
+        if torch := _imported_torch():
+            torch.set_default_dtype(torch.float32)
+            torch.set_grad_enabled(True)
+        yield
 
 
 @contextmanager
