@@ -61,6 +61,8 @@ def pass_through(
 ) -> Tensors:
     """Call the learner's function and go backward from y, both as phases; return y, x, and all gradients.
 
+    Where ranks form groups, a layer that all ranks share comes before: its group is another one.
+
     Args:
         inputs: the arguments, x first. A None stands for a bias that is not there.
         upstream: the gradient of y; None to go forward only.
@@ -69,6 +71,8 @@ def pass_through(
         x_learns: x has a gradient; False for the numbers of a batch.
     """
     group = group_of(group_size)
+    if group:
+        call_for_all(function, inputs)
     ask_for_gradients(inputs, x_learns)
     x = inputs["x"] * 1  # as it comes from the layer before
     with phase("forward"):
@@ -80,6 +84,14 @@ def pass_through(
         with phase("backward"):
             go_back(y, gradient_for(y, upstream), x, elsewhere)
     return found | gradients(inputs)
+
+
+def call_for_all(function: Callable, inputs: Tensors) -> None:
+    """Call the learner's function with other numbers, and no group, as all ranks do; only forward."""
+    import torch
+
+    with torch.no_grad():
+        function(*[None if one is None else 1 - one for one in inputs.values()], None)
 
 
 def by_one(
