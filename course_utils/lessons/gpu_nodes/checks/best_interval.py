@@ -29,6 +29,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(0.25, 10_000, 1)
     yield case(60, 6000.5, 2048)
     yield case(9000, 2, 2)
+    yield case(5, 0.5, 3)
     yield from rejections("best_interval", [(0, 10, 1), (5, 0, 1), (5, 10, 0), (-5, 10, 1), (5, -1, 1), (5, 10, -2)])
     yield from rejections("best_interval", [(-5, -1, 1), (5, -1, -2)])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.gpu_nodes.failures.explain import (
     CONSEQUENCE,
@@ -106,6 +107,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case("a log with indented lines", log)
     for cause, line in OTHERS.values():
         yield case(f'other words for "{cause}"', "\n".join([*NOISE, line, FAILED, *NOISE]))
+    known, unknown = (case("the first of two logs", log) for log in (logs["out of memory"], UNKNOWN_LOGS[0]))
+    yield in_a_row(known, unknown)
+    yield in_a_row(unknown, case("a log of no known cause", UNKNOWN_LOGS[-1]))
 
 
 def _not_in_the_log(case: Case, outcome: Outcome) -> bool:

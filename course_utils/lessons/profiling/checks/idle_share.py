@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.lessons.profiling.checks.times import (
     HIDDEN,
@@ -49,6 +50,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case([(5, 5), (1, 2)], [(7, 7)], 0, 10, 0.9, "some without length")
     yield case([(0, 1)], [(0, 1)], 3, 3, 0.0, "no time")
     yield case([(0, 9)], [(2, 5)], 5, 4, 0.0, "no time")
+    yield case([(0, 1)], [(2, 3)], 8, 4, 0.0, "no time")
     given = in_seconds(rng, ([(2, 6), (5, 9)], [(8, 10)], 1, 13), 0.1)
     yield case(*given, 4 / 12, "fractions of a second")
     given = in_seconds(rng, ([(2, 6), (7, 9)], [(10, 12)], 1, 13), 1e-6)
@@ -60,6 +62,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         begin = int(rng.integers(9))
         ticks = drawn(rng, n), drawn(rng, n + 1), begin, begin + 5 * n
         yield case(*in_seconds(rng, ticks), by_moments(*ticks))
+    yield in_a_row(case([(0, 6)], [(2, 8)], 0, 10, 0.2), case([(1, 2)], [(4, 6)], 0, 10, 0.7))
     given = [([(3, 9), (5, 12)], [(1, 4), (11, 15)], 2, 22)]
     yield Case("times from iterators", given, [0.35], with_comm=False, harness=on_each_rank)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.lessons.profiling.checks.times import (
     HIDDEN,
@@ -60,6 +61,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for n in (3, 8, 15):
         ticks = drawn(rng, n), drawn(rng, n + 2)
         yield case(*in_seconds(rng, ticks), by_moments(*ticks))
+    yield in_a_row(case([(0, 4)], [(2, 6)], 0.5), case([(1, 2)], [(0, 4)], 0.25))
     given = [([(0, 4), (6, 9)], [(2, 7)])]
     yield Case("times from iterators", given, [0.6], with_comm=False, harness=on_each_rank)
 

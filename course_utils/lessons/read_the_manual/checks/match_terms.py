@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
 from course_utils.checks.symptoms import same
 from course_utils.lessons.read_the_manual.framework_terms import Step
@@ -91,11 +92,17 @@ def _steps_of(framework: str, rng: np.random.Generator) -> Iterator[Drawn]:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    for one in _drawn(rng):
+    def case(one: Drawn) -> Case:
         words = ", ".join(f"{name}: {value}" for name, value in one.settings.items())
         given = (one.framework, one.settings, one.ranks)
         label = f"{one.framework}, {ranks_text(one.ranks)}, {words}"
-        yield Case(label, [given], [one.step(rng)], with_comm=False, tolerance=1e-9)
+        return Case(label, [given], [one.step(rng)], with_comm=False, tolerance=1e-9)
+
+    for one in _drawn(rng):
+        yield case(one)
+    whole = Drawn(DEEPSPEED, 3, 2, 4, named=(WHOLE, STEPS))
+    micro = Drawn(DEEPSPEED, 3, 1, 4, named=(PER_GPU,))
+    yield in_a_row(case(whole), case(micro))
 
 
 def _by(name: str, factor: str, power: int) -> Recogniser:
